@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 constexpr const char* kAdvise =
     "advise traces/samples/training traces/samples/inference.json.gz --duration 1500ms --warmup "
-    "300ms --budget 1s --policy mps,stream_priority ";
+    "300ms --budget 200ms --policy mps,stream_priority ";
 
 TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
   const Workplace place;

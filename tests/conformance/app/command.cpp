@@ -2,10 +2,12 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace bubblesim::app_test {
 namespace {
@@ -17,6 +19,16 @@ std::string read_file(const std::string& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+/// Puts a word where one stands, after each place of `before`, up to `end` or the text's end.
+std::string with_word(std::string text, const std::string& before, char end,
+                      const std::string& word) {
+  for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at)) {
+    at += before.size();
+    text.replace(at, std::min(text.find(end, at), text.size()) - at, word);
+  }
+  return text;
 }
 
 int exit_code(int status) {
@@ -61,6 +73,29 @@ std::string Workplace::read(const std::string& name) const { return read_file(pa
 
 void Workplace::write(const std::string& name, const std::string& text) const {
   std::ofstream(path(name), std::ios::binary) << text;
+}
+
+ShortWorkplace::ShortWorkplace() {
+  fs::remove(path("configs"));
+  fs::copy(BUBBLESIM_SOURCE_DIR "/configs", path("configs"), fs::copy_options::recursive);
+  for (const char* folder : {"configs/runs", "configs/sweeps"}) {
+    for (const auto& entry : fs::directory_iterator(path(folder))) {
+      if (entry.path().extension() != ".json") continue;
+      const std::string name = folder + ("/" + entry.path().filename().string());
+      write(name, with_word(read(name), "duration\": \"", '"', "900ms"));
+    }
+  }
+  std::string question = read("configs/advise/example.json");  // is as long as its base
+  const std::string base = "\"base\": ";
+  question.replace(question.find(base), base.size(),
+                   R"("set": {"/duration": "300ms", "/warmup": "100ms"}, )" + base);
+  write("configs/advise/example.json", question);
+}
+
+std::string ShortWorkplace::short_line(std::string line) {
+  line = with_word(std::move(line), "--duration ", ' ', "600ms");
+  line = with_word(std::move(line), "--warmup ", ' ', "200ms");
+  return with_word(std::move(line), "--budget ", ' ', "100ms");
 }
 
 Outcome succeed(const Workplace& place, const std::string& arguments) {

@@ -39,6 +39,16 @@ class Workplace {
   std::string folder_;
 };
 
+/// Where the runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations of the sample
+/// job instead of 22: enough for everything that tables, files and exit codes show.
+class ShortWorkplace : public Workplace {
+ public:
+  ShortWorkplace();
+
+  /// The same of the lengths and the budget that a command line names.
+  [[nodiscard]] static std::string short_line(std::string line);
+};
+
 /// Expects exit code 0 and nothing on standard error.
 Outcome succeed(const Workplace& place, const std::string& arguments);
 

@@ -17,7 +17,7 @@ constexpr const char* kExampleRun =
     "bubblesim run configs/runs/example.json --policy exclusive,mps ";
 
 TEST(FullOutput, IsAFaultOfEveryCommandThatPrints) {
-  const Workplace place;
+  const ShortWorkplace place;
   for (const char* command : {"--help", "devices", "policies --json", "run --help",
                               "inspect traces/samples/training --json",
                               "run configs/runs/example.json --policy exclusive",
@@ -30,7 +30,7 @@ TEST(FullOutput, IsAFaultOfEveryCommandThatPrints) {
 
 // Files may grow to 8 KiB: room for the table and the CSV, not for JSON and timeline.
 TEST(FullDisk, LeavesNoHalfFileUnderAFinalName) {
-  const Workplace place;
+  const ShortWorkplace place;
   place.write("old.json", "whole");
   const std::string small = "trap '' XFSZ; ulimit -f 16; ";
   for (const std::string& option : {std::string("--out results"), std::string("--timeline t.json"),

@@ -18,7 +18,7 @@ constexpr const char* kExample = "run configs/runs/example.json ";
 // The sample job with the sample service, short.
 constexpr const char* kQuick =
     "run traces/samples/training traces/samples/inference.json.gz "
-    "--policy exclusive,mps --duration 2s --warmup 500ms ";
+    "--policy exclusive,mps --duration 600ms --warmup 200ms ";
 
 // The columns that OUTPUTS.md documents under a heading, in its order.
 std::vector<std::string> documented_columns(const Workplace& place,
@@ -33,7 +33,7 @@ std::vector<std::string> documented_columns(const Workplace& place,
 }
 
 TEST(Run, PrintsATableWithARowForEachPolicy) {
-  const Workplace place;
+  const ShortWorkplace place;
   const std::string table = succeed(place, kExample).out;
   EXPECT_THAT(table, HasSubstr("example: NVIDIA A100-SXM4-40GB, 4 ranks, seed 1"));
   for (const char* policy : {"\nexclusive ", "\ntime_slicing ", "\nmps "}) {
@@ -42,7 +42,7 @@ TEST(Run, PrintsATableWithARowForEachPolicy) {
 }
 
 TEST(Run, CsvHasTheDocumentedColumnsAndARowForEachPolicyAndFiller) {
-  const Workplace place;
+  const ShortWorkplace place;
   const auto rows = csv_of(succeed(place, std::string(kExample) + "--csv").out);
   ASSERT_EQ(rows.size(), 1U + 4U);
   EXPECT_EQ(rows.front(), documented_columns(place));
@@ -50,7 +50,7 @@ TEST(Run, CsvHasTheDocumentedColumnsAndARowForEachPolicyAndFiller) {
 }
 
 TEST(Run, JsonHasAnEntryForEachPolicy) {
-  const Workplace place;
+  const ShortWorkplace place;
   const Json json = parse_json(succeed(place, std::string(kExample) + "--json").out);
   ASSERT_EQ(json["policies"].size(), 4U);
   EXPECT_EQ(json["policies"][0]["policy"], "exclusive");
@@ -59,7 +59,7 @@ TEST(Run, JsonHasAnEntryForEachPolicy) {
 }
 
 TEST(Run, PolicyOptionReplacesTheConfigsPolicies) {
-  const Workplace place;
+  const ShortWorkplace place;
   const Json json =
       parse_json(succeed(place, std::string(kExample) + "--policy mps,exclusive --json").out);
   ASSERT_EQ(json["policies"].size(), 2U);
@@ -68,7 +68,7 @@ TEST(Run, PolicyOptionReplacesTheConfigsPolicies) {
 }
 
 TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
-  const Workplace place;
+  const ShortWorkplace place;
   const Outcome first = succeed(place, std::string(kExample) + "--out first --threads 1");
   const Outcome again = succeed(place, std::string(kExample) + "--out again --threads 4");
   EXPECT_EQ(first.out.substr(0, first.out.find("next: ")),
@@ -82,7 +82,7 @@ TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
 }
 
 TEST(Run, FilesInOutSayWhatStandardOutputSays) {
-  const Workplace place;
+  const ShortWorkplace place;
   const std::string table = succeed(place, std::string(kExample) + "--out results --notices").out;
   EXPECT_EQ(place.read("results/table.txt") + "next: bubblesim view results\n", table);
   EXPECT_EQ(place.read("results/results.csv"), succeed(place, std::string(kExample) + "--csv").out);
@@ -105,14 +105,14 @@ TEST(Run, PrintsAtMostFiveLinesBelowTheTables) {
 }
 
 TEST(Run, WhatToTypeNextIsQuotedForAShell) {
-  const Workplace place;
+  const ShortWorkplace place;
   const std::string typed = "run configs/runs/example.json --policy ' mps' ";
   EXPECT_THAT(succeed(place, typed).out,
               testing::EndsWith("\nnext: bubblesim " + typed + "--out out/run\n"));
 }
 
 TEST(Run, WideAddsColumnsToTheTableAndToItsFile) {
-  const Workplace place;
+  const ShortWorkplace place;
   const std::string narrow = succeed(place, kExample).out;
   EXPECT_THAT(narrow, HasSubstr("  train kept  filler gained  requests/s "));
   EXPECT_THAT(narrow, testing::Not(HasSubstr("memory GB")));
@@ -169,7 +169,7 @@ TEST(Run, PathsAndOptionsGiveTheSameBytes) {
 }
 
 TEST(Run, TimelineLoadsAndItsSlicesNest) {
-  const Workplace place;
+  const ShortWorkplace place;
   for (const char* policy : {"exclusive", "time_slicing", "mps", "tgs", "specinf", "pipefill"}) {
     SCOPED_TRACE(policy);
     succeed(place, std::string(kExample) + "--timeline t.json --timeline-window 300ms --policy " +
@@ -179,13 +179,13 @@ TEST(Run, TimelineLoadsAndItsSlicesNest) {
 }
 
 TEST(Run, RecordingATimelineChangesNoResult) {
-  const Workplace place;
+  const ShortWorkplace place;
   const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
   EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --timeline t.json").out, plain);
 }
 
 TEST(Run, UsageOverTimeHasTheDocumentedColumnsAndChangesNoResult) {
-  const Workplace place;
+  const ShortWorkplace place;
   const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
   EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --usage u.csv").out, plain);
   const auto rows = csv_of(place.read("u.csv"));
@@ -195,7 +195,7 @@ TEST(Run, UsageOverTimeHasTheDocumentedColumnsAndChangesNoResult) {
 }
 
 TEST(Run, OutHasUsageOverTimeIfAnIntervalIsGiven) {
-  const Workplace place;
+  const ShortWorkplace place;
   succeed(place, std::string(kExample) + "--out results --usage-interval 500ms");
   const auto rows = csv_of(place.read("results/usage.csv"));
   ASSERT_GT(rows.size(), 2U);
@@ -204,7 +204,7 @@ TEST(Run, OutHasUsageOverTimeIfAnIntervalIsGiven) {
 }
 
 TEST(Run, AnIntervalOfUsageThatCannotBeIsAFault) {
-  const Workplace place;
+  const ShortWorkplace place;
   for (const auto& [option, fault] : std::vector<std::pair<const char*, const char*>>{
            {"--usage-interval 1s", "expected --usage FILE or --out DIR"},
            {"--usage u.csv --usage-interval 0s", "expected more than 0s"},

@@ -67,7 +67,7 @@ TEST(Validate, WhatWasMeasuredAndNotSimulatedIsNamedAndFails) {
 }
 
 TEST(Validate, ARunAgreesWithItself) {
-  const Workplace place;
+  const ShortWorkplace place;
   ASSERT_EQ(place.bubblesim("run configs/runs/example.json --out out1").code, 0);
   const Outcome done = place.bubblesim("validate out1 out1 --json e.json");
   EXPECT_EQ(done.code, 0) << done.err;
@@ -96,7 +96,7 @@ TEST(Validate, FaultsNameFileAndPlace) {
 }
 
 TEST(Run, TakesADeviceFileOfOnesOwn) {
-  const Workplace place;
+  const ShortWorkplace place;
   ASSERT_EQ(place.shell("cp configs/devices/a100-40gb.json mine.json").code, 0);
   const std::string base =
       "run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "

@@ -63,7 +63,7 @@ TEST(View, ThePictureOfTheDocsIsWhatItsCommandsGive) {
 }
 
 TEST(View, OfAConfigRunsItAndOfAStoreIsItsReport) {
-  const Workplace place;
+  const ShortWorkplace place;
   succeed(place, "view configs/runs/example.json --policy exclusive,mps -o page.html --no-open");
   EXPECT_THAT(place.read("page.html"), HasSubstr("encoder-online"));
   const Outcome sweep = place.bubblesim(
