@@ -101,17 +101,23 @@ function(bubblesim_suites all skipping)
   set(${skipping} "${some}" PARENT_SCOPE)
 endfunction()
 
-# bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE] [SHARDS 3])
+# bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE] [SHARDS 3]
+#   [COST 100])
 # One executable and one CTest case: CTest spends a tenth of a second on each of its cases, and most
 # cases of GoogleTest take a hundredth. Of a suite with cases that skip themselves, each is a CTest
 # case of its own, so that the summary says what was skipped; SINGLE forbids that. SHARDS: so many
 # CTest cases in place of one, NAME_1 ..., which share the cases of GoogleTest (its own sharding).
+# COST: about how many seconds each of its CTest cases takes. CTest starts the longest first, so that
+# no core waits for one at the end; of its own it knows that only where it has run them before.
 function(bubblesim_test)
   if(NOT TARGET bubblesim_test_scratch)
     add_library(bubblesim_test_scratch OBJECT ${PROJECT_SOURCE_DIR}/tests/scratch_folder.cpp)
     target_link_libraries(bubblesim_test_scratch PRIVATE bubblesim_options)
   endif()
-  cmake_parse_arguments(ARG "SINGLE" "NAME;SHARDS" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SINGLE" "NAME;SHARDS;COST" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_COST)
+    set(ARG_COST 0)
+  endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} bubblesim_options
     bubblesim_test_scratch GTest::gtest_main GTest::gmock)
@@ -141,14 +147,14 @@ function(bubblesim_test)
       math(EXPR index "${shard} - 1")
       add_test(NAME ${test}
                COMMAND ${ARG_NAME} --gtest_brief=1 --gtest_filter=*-${skipping_filter})
-      set_tests_properties(${test} PROPERTIES TIMEOUT 600
+      set_tests_properties(${test} PROPERTIES TIMEOUT 600 COST ${ARG_COST}
         ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
     endforeach()
   endif()
   if(skipping)
     # Cases are listed when CTest starts: a program that cannot start fails as a test, not the build.
     gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." TEST_FILTER ${skipping_filter}
-      DISCOVERY_TIMEOUT 120 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+      DISCOVERY_TIMEOUT 120 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 COST ${ARG_COST})
   endif()
 endfunction()
 
