@@ -39,12 +39,14 @@ class MeasuredPairs(unittest.TestCase):
         self.assertLess(errors(self.summary, "filler_alone"), 0.5)
 
     def test_training_is_slowed_as_measured(self) -> None:
-        for policy in ("mps", "tgs", "specinf", "pipefill"):
-            self.assertLess(errors(self.summary, "training_slowdown", policy), 2.0, policy)
+        self.assertLess(errors(self.summary, "training_slowdown"), 2.0)
+        for policy, points in (("time_slicing", 2.5), ("mps", 1.0), ("tgs", 2.0), ("specinf", 2.0),
+                               ("pipefill", 3.0)):
+            self.assertLess(errors(self.summary, "training_slowdown", policy), points, policy)
         self.assertLess(errors(self.summary, "training_iteration"), 2.5)
 
     def test_latencies_are_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "latency_p95"), 10.0)
+        self.assertLess(errors(self.summary, "latency_p95"), 7.5)
         self.assertLess(errors(self.summary, "latency_p95", "time_slicing"), 5.0)
 
     def test_a_filler_that_nobody_holds_back_serves_what_arrives(self) -> None:
