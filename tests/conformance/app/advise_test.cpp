@@ -73,7 +73,7 @@ TEST(Advise, WritesAPage) {
 
 constexpr const char* kFleet =
     "advise --fleet configs/advise/fleet/jobs.csv --queue configs/advise/fleet/work.csv --duration "
-    "600ms --warmup 200ms --budget 1s --policy mps ";
+    "600ms --warmup 200ms --budget 1s --policy mps --keep 0.9 ";
 
 TEST(AdviseFleet, SaysWhichWorkGoesWhere) {
   const Workplace place;

@@ -20,8 +20,9 @@ PAGE = pages.SOURCE / sys.argv.pop(1)
 PROGRAM = Path(os.environ["BUBBLESIM_PROGRAM"]).resolve()
 
 # Simulated times of configs and commands, and repetitions of sweeps: enough to run every path. An
-# iteration of the sample job takes 134 ms; one of mp-4xa100 takes the longest, some 0.4 s.
-SHORT = [(r'("/?duration": )"\w+"', r'\1"1s"'), (r'("/?warmup": )"\w+"', r'\1"200ms"'),
+# iteration of the sample job takes 134 ms; one of mp-4xa100 takes the longest, 0.8 s, and twice that
+# in turns with a filler.
+SHORT = [(r'("/?duration": )"\w+"', r'\1"2s"'), (r'("/?warmup": )"\w+"', r'\1"200ms"'),
          (r'("repetitions": )\d+', r"\g<1>1")]
 # The questions of configs/advise have the lengths of their bases.
 SHORT_QUESTION = [(r'("base": "\S+")', r'\1, "set": {"/duration": "300ms", "/warmup": "100ms"}')]
@@ -129,7 +130,7 @@ class Commands(unittest.TestCase):
 class Shortening(unittest.TestCase):
     def test_only_lengths_are_cut(self):
         self.assertEqual(replaced('{"duration": "3s", "/warmup": "1s", "name": "10s"}', SHORT),
-                         '{"duration": "1s", "/warmup": "200ms", "name": "10s"}')
+                         '{"duration": "2s", "/warmup": "200ms", "name": "10s"}')
         self.assertEqual(replaced('"repetitions": 3', SHORT), '"repetitions": 1')
 
 
