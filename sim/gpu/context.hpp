@@ -49,7 +49,8 @@ class Context {
   /// Whether a kernel that is submitted now begins at once with all of its blocks, beside those
   /// that are there, of which none has ended since: nobody waits. Its waves have been started.
   [[nodiscard]] bool begins_at_once(const WorkState& state, SimTime now);
-  /// Such a kernel begins, as if it had arrived and been placed: nothing was done since the question.
+  /// Such a kernel begins, as if it had arrived and been placed.
+  /// Precondition: nothing was done since that was asked.
   void begin(WorkId id, SimTime now);
   /// Such a kernel begins, or has ended: nothing of it is kept here meanwhile.
   void pass_alone(ClientId client, SimTime now);

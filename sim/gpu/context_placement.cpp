@@ -19,7 +19,8 @@ bool Context::as_recorded(ClientId client) const {
          !capped(client);
 }
 
-// Other kernels of a program that shares space as recorded are not in its way. Mostly none is there.
+// Other kernels of a program that shares space as recorded are not in its way.
+// Mostly there is none.
 BlockPool::Kernel Context::in_pool(const WorkState& state) {
   const ClientId client = state.work.client;
   const ClientState& owner = shared_.clients[client.index()];

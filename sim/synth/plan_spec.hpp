@@ -129,7 +129,7 @@ struct GraphStageSpec {
 /// When a receive of a pipeline stage comes to the GPU.
 enum class Receives : std::uint8_t {
   kInTurn,  ///< after the compute that was launched before it, as PyTorch's NCCL streams wait
-  kAhead,   ///< as soon as the host has launched it: it holds SMs beside compute until its peer comes
+  kAhead,   ///< once the host has launched it: it holds SMs beside compute until its peer comes
 };
 
 struct PlanSpec {

@@ -39,8 +39,8 @@ class Workplace {
   std::string folder_;
 };
 
-/// Where the runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations of the sample
-/// job instead of 22: enough for everything that tables, files and exit codes show.
+/// Where the runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations of the
+/// sample job instead of 22: enough for everything that tables, files and exit codes show.
 class ShortWorkplace : public Workplace {
  public:
   ShortWorkplace();

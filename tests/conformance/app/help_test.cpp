@@ -49,8 +49,8 @@ TEST(Help, OfEveryCommandHasAnExampleAndGoesToStandardOutput) {
   }
 }
 
-// In the order of the commands: what import writes is what inspect and export read. Lengths are cut:
-// that an example works does not depend on them.
+// In the order of the commands: what import writes is what inspect and export read. Lengths are
+// cut: that an example works does not depend on them.
 TEST(Help, ExamplesOfEveryCommandWork) {
   const ShortWorkplace place;
   for (const std::string& name : commands(place)) {

@@ -1,8 +1,8 @@
-// The GPU model against the plainest program that obeys the same rules: block by block, SM by SM, no
-// waves skipped; a nanosecond is passed over only if nothing ends or comes in it. Random kernels, priorities,
-// caps and forms, clients that are driven off the GPU and let on again, and processes of an MPS
-// server, which share evenly; durations are multiples of their waves, so that every block takes
-// whole nanoseconds and the two must agree exactly.
+// The GPU model against the plainest program that obeys the same rules: block by block, SM by SM,
+// no waves skipped; a nanosecond is passed over only if nothing ends or comes in it. Random
+// kernels, priorities, caps and forms, clients that are driven off the GPU and let on again, and
+// processes of an MPS server, which share evenly; durations are multiples of their waves, so that
+// every block takes whole nanoseconds and the two must agree exactly.
 //
 // Blocks that follow others of their kernel stay on their SM in the model, while the plain program
 // places them anew, which is the same where the kernel has no room elsewhere. So there are three
@@ -301,7 +301,8 @@ Case random_case(std::uint64_t seed, Kind kind) {
   const bool held_back = seed % 3 == 0;
   const bool with_caps = seed % 3 == 1;
   const std::int64_t unit = held_back ? 1 : 1000;  // ns
-  const auto only_size = static_cast<std::uint32_t>(pick(1, kWarps));
+  const auto any_size = [&pick] { return static_cast<std::uint32_t>(pick(1, kWarps)); };
+  const std::uint32_t only_size = any_size();
   Case made;
   const std::int64_t clients = pick(1, 4);
   for (std::int64_t i = 0; i < clients; ++i) {
@@ -313,8 +314,7 @@ Case random_case(std::uint64_t seed, Kind kind) {
   for (std::int64_t i = 0; i < jobs; ++i) {
     made.jobs.push_back({.arrival = pick(0, 300 * unit),
                          .client = static_cast<std::uint32_t>(pick(0, clients - 1)),
-                         .warps = held_back || with_caps ? only_size
-                                                        : static_cast<std::uint32_t>(pick(1, kWarps)),
+                         .warps = held_back || with_caps ? only_size : any_size(),
                          .blocks = static_cast<std::uint64_t>(pick(1, 60)),
                          .block_ns = pick(1, 40 * unit)});
   }

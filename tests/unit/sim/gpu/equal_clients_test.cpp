@@ -71,11 +71,12 @@ TEST_F(EqualClients, PartsAreOfSmsNotOfBlocks) {
 }
 
 TEST_F(EqualClients, WhatACappedClientCannotUseOthersHave) {
-  // 2 may cover one SM: two of its 4 blocks at a time. 1 has the other three SMs.
+  // 2 may cover one SM, the last: 1 has the part of three, and spreads it over all four, so that at
+  // first a block of 2 has the company of one of 1's there.
   kernel_at(0, 1, client(), 300, blocks_of_warps(24, 4));
   kernel_at(10, 2, client(0, 1), 100, blocks_of_warps(4, 4));
   run();
-  EXPECT_EQ(end(2), 300);  // 2 at 100, 2 at 200
+  EXPECT_EQ(end(2), 400);  // 1 at 100, 1 at 200, 2 at 300
   EXPECT_EQ(end(1), 400);  // 8, 6, 6, 4
 }
 
