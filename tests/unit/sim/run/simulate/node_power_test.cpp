@@ -18,14 +18,7 @@ constexpr Duration kPeriod = 10ms;
 /// A GPU draws 50 W idle and 100 W more with a kernel on all SMs, in proportion to its clock.
 hardware::GpuSpec powered_gpu() {
   hardware::GpuSpec gpu = golden::small_gpu();
-  hardware::PowerSpec& power = gpu.power;
-  power.idle_w = 50;
-  power.limit_w = 150;
-  power.full_clock_mhz = 1000;
-  power.least_clock_mhz = 100;
-  power.clock_step_mhz = 10;
-  power.voltage_floor_mhz = 1000;
-  power.compute_kernel_w = power.unknown_kernel_w = 100;
+  gpu.power = proportional();
   gpu.contention.compute_kernel_memory_boundness = 0;
   return gpu;
 }

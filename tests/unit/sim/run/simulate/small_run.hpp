@@ -60,4 +60,19 @@ inline LoadedRun every_policy(const std::vector<FillerConfig>& fillers,
   return loaded;
 }
 
+/// Power that follows the clock in proportion: voltage is constant.
+inline hardware::PowerSpec proportional() {
+  hardware::PowerSpec power;
+  power.idle_w = 50;
+  power.limit_w = 150;
+  power.full_clock_mhz = 1000;
+  power.least_clock_mhz = 100;
+  power.clock_step_mhz = 10;
+  power.voltage_floor_mhz = 1000;
+  power.compute_kernel_w = power.unknown_kernel_w = 100;
+  power.memory_kernel_w = 40;
+  power.memory_clock_share = 0.5;
+  return power;
+}
+
 }  // namespace bubblesim::run

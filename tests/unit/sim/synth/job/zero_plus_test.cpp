@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "sim/network/topology.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/rank_memory.hpp"
@@ -31,19 +34,26 @@ JobRequest zero_plus_job() {
   return request;
 }
 
-/// Bytes that leave the first node in an iteration.
-double bytes_between_nodes(const JobRequest& request) {
+/// Bytes over these links in an iteration.
+double bytes_over(const JobRequest& request, const std::vector<network::LinkId>& links) {
   const SynthesisedJob job = synthesise(plan_of(request));
-  const network::Topology topology(request.cluster);
   double bytes = 0;
   for (const workload::JoinedCollective& collective : job.program.collectives) {
     for (const network::LinkLoad& load : job.program.transfers[collective.transfer].loads) {
-      for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
-        if (load.link == topology.nic(gpu, network::Direction::kOut)) bytes += load.bytes;
-      }
+      if (std::ranges::find(links, load.link) != links.end()) bytes += load.bytes;
     }
   }
   return bytes;
+}
+
+/// Bytes that leave the first node in an iteration.
+double bytes_between_nodes(const JobRequest& request) {
+  const network::Topology topology(request.cluster);
+  std::vector<network::LinkId> nics;
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
+    nics.push_back(topology.nic(gpu, network::Direction::kOut));
+  }
+  return bytes_over(request, nics);
 }
 
 // A ring of R ranks carries (R - 1) / R of an array out of each node. ZeRO-3: parameters twice and
@@ -76,15 +86,8 @@ JobRequest packaged_job(std::uint32_t primary, std::uint32_t secondary = 0) {
 
 /// Bytes out of the first GPU to the other one of its package, by their own link, in an iteration.
 double bytes_in_package(const JobRequest& request) {
-  const SynthesisedJob job = synthesise(plan_of(request));
   const network::Topology topology(request.cluster);
-  double bytes = 0;
-  for (const workload::JoinedCollective& collective : job.program.collectives) {
-    for (const network::LinkLoad& load : job.program.transfers[collective.transfer].loads) {
-      if (load.link == topology.pair_port(0, network::Direction::kOut)) bytes += load.bytes;
-    }
-  }
-  return bytes;
+  return bytes_over(request, {topology.pair_port(0, network::Direction::kOut)});
 }
 
 // With P parameters of 2 bytes on 16 GPUs. Between nodes go the gradients of all replicas, 2 P x
