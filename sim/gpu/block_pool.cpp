@@ -137,14 +137,9 @@ void BlockPool::give(const Kernel& kernel, Footprint& placed, std::uint64_t bloc
 }
 
 void BlockPool::give_all(const program::Residency& needs, Footprint& placed) {
-  std::uint32_t begin = 0;
-  for (const Footprint::Run& run : placed.runs()) {
-    if (run.each > 0) {
-      held_.change(begin, run.end,
-                   [load = load_of(needs, run.each)](SmLoad& held) { held -= load; });
-    }
-    begin = run.end;
-  }
+  placed.each_set([&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
+    held_.change(begin, end, [load = load_of(needs, each)](SmLoad& held) { held -= load; });
+  });
   placed.clear();
 }
 

@@ -25,6 +25,16 @@ class BySm {
   [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
   [[nodiscard]] bool uniform() const { return runs_.size() == 1; }
 
+  /// Calls visit(begin, end, value) for each run that differs from T{}.
+  template <class Visit>
+  void each_set(Visit visit) const {
+    std::uint32_t begin = 0;
+    for (const Run& run : runs_) {
+      if (run.each != T{}) visit(begin, run.end, run.each);
+      begin = run.end;
+    }
+  }
+
   /// Calls change(T&) for SMs [begin, end). Precondition: begin < end <= their number.
   template <class Change>
   void change(std::uint32_t begin, std::uint32_t end, Change change) {

@@ -31,12 +31,11 @@ BlockPool::Kernel Context::in_pool(const WorkState& state) {
     if (other.work.client != client || &other == &state) continue;
     if (kernel.passed_over == nullptr) passed_over_.clear();
     kernel.passed_over = &passed_over_;
-    std::uint32_t begin = 0;
-    for (const Footprint::Run& run : other.placed.runs()) {
-      const SmLoad load = load_of(other.work.profile->residency, run.each);
-      passed_over_.change(begin, run.end, [&load](SmLoad& held) { held += load; });
-      begin = run.end;
-    }
+    const program::Residency& needs = other.work.profile->residency;
+    other.placed.each_set([&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
+      passed_over_.change(begin, end,
+                          [load = load_of(needs, each)](SmLoad& held) { held += load; });
+    });
   }
   return kernel;
 }
