@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/builtin.hpp"
+#include "sim/base/divide.hpp"
 #include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/sharing_text.hpp"
 
@@ -24,6 +25,7 @@ struct Bound {
 };
 
 constexpr std::size_t kThreads = 2;
+constexpr std::size_t kMostRows = 300;  ///< of a longer table, for time: about so many
 
 CheckedResult<std::vector<JudgedRow>> judge(const std::string& path,
                                             const std::vector<Bound>& bounds) {
@@ -36,6 +38,9 @@ CheckedResult<std::vector<JudgedRow>> judge(const std::string& path,
     return std::none_of(bounds.begin(), bounds.end(),
                         [&](const Bound& bound) { return row.system == bound.system; });
   });
+  const std::size_t every = divide_up(rows.size(), kMostRows);
+  std::size_t row = 0;
+  std::erase_if(rows, [&](const SharingRow&) { return row++ % every != 0; });
   // Half of the report's, for time.
   SharingSetting& setting = stage.settings.begin()->second;
   setting.requests = std::min(setting.requests, 30U);
@@ -104,7 +109,7 @@ TEST(Sharing, LoopsInTurnsStayWithinTheirBounds) {
 
 // Clients whose hosts are the bound, as BERT's, gain more from each other here than there.
 TEST(Sharing, ProcessesOfOneModelStayWithinTheirBounds) {
-  expect_within("equal_mps_clients_a100", {{"mps", "sum_relative_to_one", 0.12}});
+  expect_within("equal_mps_clients_a100", {{"mps", "sum_relative_to_one", 0.11}});
 }
 
 // DeepSpeech 2 alone errs by 0.39: cuDNN takes other kernels in small instances.
