@@ -86,7 +86,9 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration expose
   if (!begin) return std::nullopt;
   const Duration length = now - *begin;
   filled = filled && kNegligible * exposed > length;
-  if (!filled && measures(*begin)) {
+  // Fillers of the job's other GPUs come in when this one's do, and a pipeline hands on what they
+  // delay: an iteration that is under way by then is not undisturbed, even if it had none here.
+  if (!filled && measures(now)) {
     learn(length);
     return std::nullopt;
   }

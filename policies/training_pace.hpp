@@ -1,10 +1,10 @@
 // What an iteration of training takes without fillers, and where iterations end: by the marks of
 // the framework, or, where none come, by the period of the job's launches.
 //
-// Fillers are kept out of the first iterations; the mean of those that are whole and undisturbed
-// is the reference, or, where their lengths come again in turn, each of the turn. If iterations are
-// too long for that, the first disturbed one less all that fillers may have cost it is the
-// reference until a better one comes.
+// Fillers are kept out of the first iterations; the mean of those that are whole, and over before
+// fillers come in, is the reference, or, where their lengths come again in turn, each of the turn.
+// If iterations are too long for that, the first disturbed one less all that fillers may have cost
+// it is the reference until a better one comes.
 #pragma once
 
 #include <cstddef>

@@ -184,7 +184,7 @@ TEST(training_pace, finds_lengths_that_come_again_in_turn) {
 TEST(training_pace, compares_with_the_iteration_of_the_same_turn) {
   TrainingPace pace(1s);
   pace.mark();
-  Duration now = 50ms;
+  Duration now = 30ms;
   EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, now), std::nullopt);
   for (int i = 0; i < 8; ++i) {
     now += i % 2 == 0 ? 100ms : 140ms;
@@ -211,6 +211,20 @@ TEST(training_pace, measures_losses_against_the_first_iterations) {
   EXPECT_FALSE(pace.measures(1s));
   EXPECT_EQ(pace.end_iteration(true, 20ms, 20ms, 386ms), Duration{6ms});
   EXPECT_EQ(pace.end_iteration(true, 30ms, 20ms, 586ms), Duration{30ms});
+}
+
+/// Iterations of 300 ms: the third one ends at 950 ms. Fillers come in at 1 s on every GPU of the
+/// job, and the next one takes 304 ms, though none ran here. It lost 4 ms; the reference stays.
+TEST(training_pace, counts_no_iteration_in_which_fillers_of_other_gpus_came) {
+  TrainingPace pace(1s);
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, 50ms), std::nullopt);
+  for (const Duration end : {350ms, 650ms, 950ms}) {
+    EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, end), std::nullopt);
+  }
+  EXPECT_TRUE(pace.measures(999ms));
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, 1254ms), Duration{4ms});
+  EXPECT_EQ(pace.reference(), Duration{300ms});
 }
 
 /// An iteration of 8 s is longer than the second that is asked for: fillers wait for its end.
