@@ -65,6 +65,13 @@ function(bubblesim_library)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME})
 endfunction()
 
+# bubblesim_compile_hot(ROOM): what runs for each kernel. One translation unit, so that it is inlined
+# (tests/bench/README.md), and optimised in debug builds too, in which tests simulate most of the time.
+function(bubblesim_compile_hot room)
+  set_target_properties(bubblesim_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  target_compile_options(bubblesim_${room} PRIVATE $<$<CONFIG:Debug>:-O2>)
+endfunction()
+
 # bubblesim_compile_cold(FOLDER): targets of the folder and of those below it are not optimised in
 # debug builds.
 function(bubblesim_compile_cold folder)
