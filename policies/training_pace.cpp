@@ -100,8 +100,12 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration expose
     return std::min(length - expected, exposed);
   }
   if (reference_ && !bounded_) return length - expected;
-  const Duration bound = length - charged;
-  reference_ = reference_ ? std::max(*reference_, bound) : bound;
+  // What fillers cost is an estimate, and misses what those of other GPUs did: of disturbed
+  // iterations the least disturbed one is to be trusted, not the longest.
+  if (!reference_ || exposed < bound_exposed_) {
+    reference_ = length - charged;
+    bound_exposed_ = exposed;
+  }
   bounded_ = true;
   return length - *reference_;
 }

@@ -3,8 +3,8 @@
 //
 // Fillers are kept out of the first iterations; the mean of those that are whole, and over before
 // fillers come in, is the reference, or, where their lengths come again in turn, each of the turn.
-// If iterations are too long for that, the first disturbed one less all that fillers may have cost
-// it is the reference until a better one comes.
+// If iterations are too long for that, the least disturbed one less all that fillers may have cost
+// it is the reference until one without fillers comes.
 #pragma once
 
 #include <cstddef>
@@ -82,6 +82,7 @@ class TrainingPace {
   std::optional<policy::Instant> begin_;  ///< of the present iteration
   std::optional<Duration> reference_;
   bool bounded_ = false;  ///< the reference is a bound from a disturbed iteration
+  Duration bound_exposed_{};  ///< of that iteration
 };
 
 }  // namespace bubblesim::policies

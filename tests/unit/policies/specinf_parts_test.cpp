@@ -251,6 +251,20 @@ TEST(training_pace, has_a_bound_for_long_iterations_until_one_is_without_fillers
   EXPECT_EQ(pace.reference(), Duration{4500ms});
 }
 
+/// A kernel ran 25 ms into an iteration of 8 s: the bound is 7.975 s. Beside fillers everywhere the
+/// next takes 8.9 s, of which they seem to have cost 0.1 s: it lost 0.925 s, and is no better a bound.
+/// One of 8 s into which one ran for 10 ms is.
+TEST(training_pace, takes_its_bound_from_the_least_disturbed_iteration) {
+  TrainingPace pace(1s);
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(true, 0s, 0s, 8s), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(true, 25ms, 25ms, 16s), Duration{25ms});
+  EXPECT_EQ(pace.end_iteration(true, 8s, 100ms, 24900ms), Duration{925ms});
+  EXPECT_EQ(pace.reference(), Duration{7975ms});
+  EXPECT_EQ(pace.end_iteration(true, 10ms, 10ms, 32900ms), Duration{10ms});
+  EXPECT_EQ(pace.reference(), Duration{7990ms});
+}
+
 /// Without marks, four kernels repeat; half of a second in, the period is known, and an iteration
 /// ends with each fourth launch from then on.
 TEST(training_pace, takes_the_period_of_launches_where_no_marks_come) {
