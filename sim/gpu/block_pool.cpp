@@ -69,57 +69,61 @@ std::uint64_t BlockPool::find_room(const Kernel& kernel) {
   return all;
 }
 
-// The level of offers_ at which the last of so many blocks go; `blocks` becomes how many do.
-std::uint32_t BlockPool::last_level(std::uint64_t& blocks) const {
+// The level of offers_ at which the last of so many blocks go. Precondition: so many are offered, and
+// at least one.
+BlockPool::LastLevel BlockPool::last_level(std::uint64_t blocks) const {
   std::uint32_t level = 0;
   for (const Offer& offer : offers_) level = std::max(level, offer.high);
   while (level > 0) {
     // Down to the next level at which some SM begins to offer, or ends.
     std::uint32_t next = 0;
-    std::uint64_t sms = 0;
+    std::uint32_t sms = 0;
     for (const Offer& offer : offers_) {
       const bool offers = offer.low < level && level <= offer.high;
       const std::uint32_t bound = level <= offer.low ? 0 : offers ? offer.low : offer.high;
       if (offers) sms += offer.count();
       next = std::max(next, bound);
     }
-    if (sms > 0 && blocks <= sms * (level - next)) {
+    const std::uint64_t offered = std::uint64_t{sms} * (level - next);
+    if (sms > 0 && blocks <= offered) {
       const std::uint64_t full = (blocks - 1) / sms;
-      blocks -= full * sms;
-      return level - 1 - static_cast<std::uint32_t>(full);
+      return {level - 1 - static_cast<std::uint32_t>(full), sms,
+              static_cast<std::uint32_t>(blocks - full * sms)};
     }
-    blocks -= sms * (level - next);
+    blocks -= offered;
     level = next;
   }
-  return level;
+  return {};
 }
 
-// So many blocks take what offers_ has at the highest levels, at the last of them in order; calls
-// use(begin, end, blocks on each of them). Precondition: so many are offered, and at least one.
-template <class Use>
-void BlockPool::draw(std::uint64_t blocks, bool first_sms, Use use) const {
-  const std::uint32_t level = last_level(blocks);
+// So many blocks take what offers_ has at the highest levels, and at the last of them on the first
+// or the last SMs that offer it: drawn_ has how many on each SM.
+void BlockPool::draw(std::uint64_t blocks, Side side) {
+  const LastLevel last = last_level(blocks);
+  std::uint32_t skipped = side == Side::kFirstSms ? 0 : last.sms - last.blocks;
+  std::uint32_t left = last.blocks;
+  drawn_.restart();
   for (const Offer& offer : offers_) {
-    const std::uint32_t above = minus(offer.high, std::max(offer.low, level + 1));
-    std::uint32_t last = 0;
-    if (offer.low <= level && level < offer.high) {
-      last = static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, offer.count()));
-      blocks -= last;
-    }
     const auto [begin, end] = offer.sms;
-    const std::uint32_t middle = first_sms ? begin + last : end - last;
-    const std::uint32_t before = above + (first_sms ? 1 : 0);
-    const std::uint32_t after = above + (first_sms ? 0 : 1);
-    if (begin < middle && before > 0) use(begin, middle, before);
-    if (middle < end && after > 0) use(middle, end, after);
+    const std::uint32_t above = minus(offer.high, std::max(offer.low, last.level + 1));
+    drawn_.append(begin, 0);
+    if (offer.low <= last.level && last.level < offer.high) {
+      const std::uint32_t from = begin + std::min(skipped, end - begin);
+      const std::uint32_t to = from + std::min(left, end - from);
+      skipped -= from - begin;
+      left -= to - from;
+      drawn_.append(from, above);
+      drawn_.append(to, above + 1);
+    }
+    drawn_.append(end, above);
   }
+  drawn_.append(sm_count_, 0);
 }
 
 void BlockPool::take(const program::Residency& needs, Footprint& placed, std::uint64_t blocks) {
-  draw(blocks, true, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
-    held_.change(begin, end, [load = load_of(needs, each)](SmLoad& held) { held += load; });
-    placed.change(begin, end, [each](std::uint32_t& here) { here += each; });
-  });
+  draw(blocks, Side::kFirstSms);
+  hold(held_, needs, drawn_);
+  placed.change_each(drawn_, [](std::uint32_t& here, std::uint32_t each) { here += each; });
 }
 
 // Levels count room from above.
@@ -129,18 +133,20 @@ void BlockPool::give(const Kernel& kernel, Footprint& placed, std::uint64_t bloc
   each_room(kernel, {0, sm_count_}, [&](SmRange sms, std::uint32_t here, std::uint32_t room) {
     if (here > 0) offers_.push_back({sms, top - room - here, top - room});
   });
-  std::reverse(offers_.begin(), offers_.end());
-  draw(blocks, false, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
-    held_.change(begin, end, [load = load_of(kernel.needs, each)](SmLoad& held) { held -= load; });
-    placed.change(begin, end, [each](std::uint32_t& here) { here -= each; });
-  });
+  draw(blocks, Side::kLastSms);
+  release(kernel.needs, drawn_);
+  placed.change_each(drawn_, [](std::uint32_t& here, std::uint32_t each) { here -= each; });
 }
 
 void BlockPool::give_all(const program::Residency& needs, Footprint& placed) {
-  placed.each_set([&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
-    held_.change(begin, end, [load = load_of(needs, each)](SmLoad& held) { held -= load; });
-  });
+  release(needs, placed);
   placed.clear();
+}
+
+void BlockPool::release(const program::Residency& needs, const Footprint& blocks) {
+  held_.change_each(blocks, [&needs](SmLoad& held, std::uint32_t each) {
+    held -= load_of(needs, each);
+  });
 }
 
 }  // namespace bubblesim::gpu

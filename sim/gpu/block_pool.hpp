@@ -54,6 +54,13 @@ struct SmRange {
 /// Blocks of one kernel that each SM holds.
 using Footprint = BySm<std::uint32_t>;
 
+/// Adds what blocks of a kernel hold to what is held.
+inline void hold(BySm<SmLoad>& held, const program::Residency& needs, const Footprint& blocks) {
+  held.change_each(blocks, [&needs](SmLoad& here, std::uint32_t each) {
+    here += load_of(needs, each);
+  });
+}
+
 /// The SMs of a GPU, and what is held of each. The next block of a kernel goes to the SM that has
 /// room for the most of its blocks, to the first of several (Gilman and Walls: most room first).
 /// Blocks of a kernel are not told apart: one that ends leaves the SM that has room for the fewest
@@ -93,18 +100,27 @@ class BlockPool {
     [[nodiscard]] std::uint32_t count() const { return sms.end - sms.begin; }
   };
 
+  /// Where the last of some blocks go: `blocks` of the `sms` SMs that offer one at this level.
+  struct LastLevel {
+    std::uint32_t level = 0;
+    std::uint32_t sms = 0;
+    std::uint32_t blocks = 0;
+  };
+  enum class Side : std::uint8_t { kFirstSms, kLastSms };
+
   template <class Visit>
   void each_room(const Kernel& kernel, SmRange sms, Visit visit) const;
   [[nodiscard]] std::uint32_t most_beside(const SmLoad& others,
                                           const program::Residency& needs) const;
-  [[nodiscard]] std::uint32_t last_level(std::uint64_t& blocks) const;
-  template <class Use>
-  void draw(std::uint64_t blocks, bool first_sms, Use use) const;
+  [[nodiscard]] LastLevel last_level(std::uint64_t blocks) const;
+  void draw(std::uint64_t blocks, Side side);
+  void release(const program::Residency& needs, const Footprint& blocks);
 
   SmLoad total_;  ///< of one SM
   std::uint32_t sm_count_;
   BySm<SmLoad> held_;
   std::vector<Offer> offers_;
+  Footprint drawn_;  ///< blocks that come or go
 };
 
 }  // namespace bubblesim::gpu

@@ -25,51 +25,40 @@ class BySm {
   [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
   [[nodiscard]] bool uniform() const { return runs_.size() == 1; }
 
-  /// Calls visit(begin, end, value) for each run that differs from T{}.
-  template <class Visit>
-  void each_set(Visit visit) const {
-    std::uint32_t begin = 0;
-    for (const Run& run : runs_) {
-      if (run.each != T{}) visit(begin, run.end, run.each);
-      begin = run.end;
+  /// Runs are given anew by append(), from the first SM to the last.
+  void restart() { runs_.clear(); }
+  /// SMs from where the last call ended to `end` have `each`; there may be none.
+  void append(std::uint32_t end, const T& each) {
+    if (end == (runs_.empty() ? 0 : runs_.back().end)) return;
+    if (!runs_.empty() && runs_.back().each == each) {
+      runs_.back().end = end;
+    } else {
+      runs_.push_back({end, each});
     }
   }
 
-  /// Calls change(T&) for SMs [begin, end). Precondition: begin < end <= their number.
-  template <class Change>
-  void change(std::uint32_t begin, std::uint32_t end, Change change) {
-    if (uniform() && begin == 0 && end == runs_[0].end) return change(runs_[0].each);
-    change_part(begin, end, change);
+  /// Calls change(T&, value) for SMs whose value of `parts` is not Part{}; all SMs may be one call.
+  /// Precondition: `parts` is of as many SMs.
+  template <class Part, class Change>
+  void change_each(const BySm<Part>& parts, Change change) {
+    if (uniform() && parts.uniform()) return change(runs_[0].each, parts.runs()[0].each);
+    before_.swap(runs_);
+    restart();
+    auto run = before_.begin();
+    for (const auto& part : parts.runs()) {
+      for (std::uint32_t end = 0; end < part.end;) {
+        end = run->end < part.end ? run->end : part.end;
+        T each = run->each;
+        if (part.each != Part{}) change(each, part.each);
+        append(end, each);
+        if (run->end == end) ++run;
+      }
+    }
   }
 
  private:
-  template <class Change>
-  void change_part(std::uint32_t begin, std::uint32_t end, Change change) {
-    std::size_t first = 0;
-    while (runs_[first].end <= begin) ++first;
-    if (const std::uint32_t start = first > 0 ? runs_[first - 1].end : 0; start < begin) {
-      split(first++, begin);
-    }
-    std::size_t last = first;
-    while (runs_[last].end < end) change(runs_[last++].each);
-    if (runs_[last].end > end) split(last, end);
-    change(runs_[last].each);
-    join(first, last);
-  }
-  void split(std::size_t run, std::uint32_t at) {
-    const Run head{at, runs_[run].each};
-    runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(run), head);
-  }
-  /// Joins equal neighbours, of which one is in [first, last].
-  void join(std::size_t first, std::size_t last) {
-    std::size_t run = last + 1 < runs_.size() ? last + 1 : last;
-    for (const std::size_t from = first > 0 ? first : 1; run >= from; --run) {
-      if (runs_[run - 1].each != runs_[run].each) continue;
-      runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(run - 1));
-    }
-  }
-
-  std::vector<Run> runs_;  ///< by SM; never empty
+  std::vector<Run> runs_;    ///< by SM; empty only between restart() and append()
+  std::vector<Run> before_;  ///< kept for its memory
 };
 
 }  // namespace bubblesim::gpu

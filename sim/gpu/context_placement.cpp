@@ -31,11 +31,7 @@ BlockPool::Kernel Context::in_pool(const WorkState& state) {
     if (other.work.client != client || &other == &state) continue;
     if (kernel.passed_over == nullptr) passed_over_.clear();
     kernel.passed_over = &passed_over_;
-    const program::Residency& needs = other.work.profile->residency;
-    other.placed.each_set([&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
-      passed_over_.change(begin, end,
-                          [load = load_of(needs, each)](SmLoad& held) { held += load; });
-    });
+    hold(passed_over_, other.work.profile->residency, other.placed);
   }
   return kernel;
 }

@@ -18,7 +18,12 @@ Runs runs_of(const BySm<int>& values) {
 TEST(BySm, NeighboursWithOneValueStandTogether) {
   BySm<int> values(8);
   const auto add = [&values](std::uint32_t begin, std::uint32_t end, int each) {
-    values.change(begin, end, [each](int& value) { value += each; });
+    BySm<int> parts;
+    parts.restart();
+    parts.append(begin, 0);
+    parts.append(end, each);
+    parts.append(8, 0);
+    values.change_each(parts, [](int& value, int more) { value += more; });
   };
   EXPECT_EQ(runs_of(values), (Runs{{8, 0}}));
   add(0, 8, 2);
