@@ -69,8 +69,8 @@ std::uint64_t BlockPool::find_room(const Kernel& kernel) {
   return all;
 }
 
-// The level of offers_ at which the last of so many blocks go. Precondition: so many are offered, and
-// at least one.
+// The level of offers_ at which the last of so many blocks go. Precondition: so many are offered,
+// and at least one.
 BlockPool::LastLevel BlockPool::last_level(std::uint64_t blocks) const {
   std::uint32_t level = 0;
   for (const Offer& offer : offers_) level = std::max(level, offer.high);

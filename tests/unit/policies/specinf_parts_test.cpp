@@ -252,7 +252,7 @@ TEST(training_pace, has_a_bound_for_long_iterations_until_one_is_without_fillers
 }
 
 /// A kernel ran 25 ms into an iteration of 8 s: the bound is 7.975 s. Beside fillers everywhere the
-/// next takes 8.9 s, of which they seem to have cost 0.1 s: it lost 0.925 s, and is no better a bound.
+/// next takes 8.9 s, of which they seem to have cost 0.1 s: it lost 0.925 s, no better bound.
 /// One of 8 s into which one ran for 10 ms is.
 TEST(training_pace, takes_its_bound_from_the_least_disturbed_iteration) {
   TrainingPace pace(1s);
