@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Tuple
 
-from . import captures, device, live, pairs, sharing, stand_ins
+from . import captures, clients, device, live, pairs, sharing, stand_ins
 from .context import Context, Verdict
 
 
@@ -34,4 +34,6 @@ PARTS: Tuple[Part, ...] = (
     Part("i", "what capturing costs", 200, 60, captures.overhead,
          keeps=("captures/parts/overhead-*", "captures/parts/fake-o*")),
     Part("j", "fill before unchanged programs", 150, 40, live.run),
+    Part("k", "unchanged jobs as clients of one GPU", 280, 60, clients.run,
+         keeps=("captures/traces/client-*",)),
 )

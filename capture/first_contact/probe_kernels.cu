@@ -35,22 +35,24 @@ extern "C" __global__ void blocks(U64* out, unsigned loops) {
   if (a + b + c + d == 12345.0f) row[2] = ~0ull;  // never; keeps the chains
 }
 
-/// Looks at the device's clock for `length` ns and writes down where it stood still for more than
-/// `gap`: the process was switched out. Words: first, last, gaps found; then each gap's two ends.
+/// Looks at the device's clock for `length` ns. The first thread writes down where it stood still for
+/// more than `gap`: the process was switched out. Words: first, last, gaps found; then each gap's two
+/// ends. The others only hold their room.
 extern "C" __global__ void watch(U64* out, U64 length, U64 gap, unsigned room) {
-  if (threadIdx.x != 0) return;
+  const bool writes = threadIdx.x == 0 && blockIdx.x == 0;
   const U64 first = device_ns();
   U64 before = first, now = first;
   unsigned found = 0;
   do {
     now = device_ns();
-    if (now - before > gap && found < room) {
+    if (writes && now - before > gap && found < room) {
       out[3 + 2ull * found] = before;
       out[4 + 2ull * found] = now;
       ++found;
     }
     before = now;
   } while (now - first < length);
+  if (!writes) return;
   out[0] = first;
   out[1] = now;
   out[2] = found;

@@ -104,11 +104,11 @@ def newcomer(gpu: Gpu, options: Options, begin: Callable[[], None]) -> Dict[str,
 
 
 def watch(gpu: Gpu, options: Options, begin: Callable[[], None]) -> Dict[str, Any]:
-    """One kernel of `ms` that sees when its process is switched out."""
+    """One kernel of `ms` and `blocks` blocks that sees when its process is switched out."""
     room = 4096
     out = gpu.driver.allocate(8 * (3 + 2 * room))
     begin()
-    gpu.module.launch("watch", 1, 32, out, U64(options["ms"] * 1_000_000),
+    gpu.module.launch("watch", options["blocks"], options["threads"], out, U64(options["ms"] * 1_000_000),
                       U64(options["gap_ns"]), U32(room))
     words = gpu.driver.words(out, 3 + 2 * room)
     found = words[2]

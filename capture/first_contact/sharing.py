@@ -222,9 +222,11 @@ def slices_of(watchers: List[Json]) -> Json:
             "overlapping": sum(gap < 0 for gap in switches)}
 
 
-def probe_slices(probe: Probe, plain: Environment, processes: int) -> Json:
+def probe_slices(probe: Probe, plain: Environment, processes: int, blocks: int = 1,
+                 threads: int = 32) -> Json:
     for _ in range(processes):
-        probe.start("watch", plain, ms=1200, gap_ns=20_000)
+        probe.start("watch", plain, ms=1200 if blocks == 1 else 600, gap_ns=20_000, blocks=blocks,
+                    threads=threads)
     return slices_of(probe.results())
 
 
@@ -250,7 +252,8 @@ PERCENTAGES = (80, 60, 50, 40, 30, 20)
 # Name, whether MPS is needed. In the order of their worth.
 SECTIONS = (("slices-2", False), ("order-1", True), ("order-10", True), ("newcomer-4", False),
             ("caps", True), ("newcomer-1", False), ("newcomer-20", False), ("arrival", True),
-            ("order-100", True), ("slices-3", False))
+            ("order-100", True), ("slices-3", False), ("covered-33", False), ("covered-66", False),
+            ("covered-132", False), ("covered-264", False))
 
 
 def run_section(context: Context, name: str, environment: Environment,
@@ -262,6 +265,8 @@ def run_section(context: Context, name: str, environment: Environment,
         kind, _, number = name.partition("-")
         if kind == "slices":
             return probe_slices(probe, environment, int(number))
+        if kind == "covered":  # blocks of half an SM each: what a switch costs by what it saves
+            return {"blocks": int(number), **probe_slices(probe, environment, 2, int(number), 1024)}
         if kind == "order":
             return probe_order(probe, environment, int(number))
         if kind == "newcomer":
@@ -282,7 +287,7 @@ def caps(context: Context, daemon: MpsDaemon, deadline: float) -> Json:
 
 def text_of(name: str, result: Json) -> str:
     """A section's figures in a few words."""
-    if name.startswith("slices"):
+    if name.startswith(("slices", "covered")):
         if result["overlapping"]:
             return f"{name}: not sliced: {result['overlapping']} turns overlap"
         return (f"{name}: slice {result['slice_ns'].get('p50', 0) / 1e6:.3f} ms, switch "
