@@ -8,6 +8,7 @@
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "sim/workload/what_if.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -33,7 +34,7 @@ Result<program::Program> load_program(const FillerProgram& source,
   if (const auto* table = std::get_if<KernelTableProgram>(&source)) {
     return workload::read_kernel_table(table->path, device, table->launch_gap);
   }
-  const std::string& path = std::get<TraceProgram>(source).path;
+  const auto& [path, host_speed] = std::get<TraceProgram>(source);
   BUBBLESIM_ASSIGN_OR_RETURN(LoadedTrace trace, load_trace({path}, progress));
   if (trace.job.ranks.size() != 1) {
     return fail(path, {}, "found " + std::to_string(trace.job.ranks.size()) +
@@ -43,6 +44,7 @@ Result<program::Program> load_program(const FillerProgram& source,
                                          {workload::Window::kMedianIteration});
   if (!program) return tl::unexpected<Error>(trace.located(program.error()));
   program->counters.merge(trace.counters);
+  if (host_speed != 1) workload::speed_up_host(host_speed, *program);
   if (!is_named(device, trace.job.ranks.front().device.name, device_folder)) {
     program->counters.add(kOtherDevice);
   }

@@ -14,6 +14,7 @@
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "sim/workload/what_if.hpp"
 #include "traces/inferred_layout.hpp"
 
 namespace bubblesim::run {
@@ -44,10 +45,15 @@ CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
   inputs.device = *std::move(device);
   inputs.program = *std::move(job);
   inputs.program.counters.merge(trace->counters);
+  if (const double speed = config.training.host_speed; speed != 1) {
+    workload::apply({workload::WhatIfTarget::kHost, {}, {}, speed}, inputs.program);
+  }
   inputs.counters = inputs.program.counters;
-  // A layout that an importer inferred is no measurement to err from.
+  // A layout that an importer inferred is no measurement to err from, nor are hosts as they were
+  // not recorded.
   const auto& ranks = trace->job.ranks;
-  if (std::none_of(ranks.begin(), ranks.end(), traces::has_inferred_layout)) {
+  if (config.training.host_speed == 1 &&
+      std::none_of(ranks.begin(), ranks.end(), traces::has_inferred_layout)) {
     inputs.recorded_mean_iteration = recorded_mean(inputs.program);
   }
   inputs.world_size = static_cast<std::uint32_t>(inputs.program.ranks.size());

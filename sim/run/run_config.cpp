@@ -145,7 +145,10 @@ std::vector<JobFault> read_faults(ObjectReader& training) {
 /// Exactly one of "trace" and "synth".
 void read_job(const ReadContext& context, ObjectReader& training, TrainingConfig& config) {
   training.one_of({"trace", "synth"});
-  if (training.has("trace")) config.traces = read_traces(context, training);
+  if (training.has("trace")) {
+    config.traces = read_traces(context, training);
+    config.host_speed = training.number("host_speed", config_detail::kHostSpeed, 1);
+  }
   if (training.has("synth")) {
     config.synth = config_detail::read_synth(context, training.child("synth"));
   }

@@ -57,6 +57,7 @@ struct TrainingConfig {
   /// Files or folders; empty if and only if `synth` is there.
   std::vector<std::string> traces;
   traces::IterationChoice iterations;  ///< of the traces, that are repeated
+  double host_speed = 1;  ///< of the traces' hosts, over recorded: > 1 is faster
   std::optional<synth::JobNames> synth;  ///< a job that nobody captured
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
   /// Samples of the whole job, > 0; nothing: what the plan says, if there is one.
@@ -72,6 +73,7 @@ struct TrainingConfig {
 /// A filler's program: one pass of a recorded rank.
 struct TraceProgram {
   std::string path;
+  double host_speed = 1;  ///< over recorded
 };
 
 /// A filler's program: a table of kernels, launched one after another.

@@ -26,7 +26,10 @@ constexpr std::array<Choice<Process>, 3> kProcesses{
 
 FillerProgram read_program(const ReadContext& context, ObjectReader program) {
   program.one_of({"trace", "kernel_table", "model", "train"});
-  if (program.has("trace")) return TraceProgram{read_path(context, program, "trace")};
+  if (program.has("trace")) {
+    const double host_speed = program.number("host_speed", kHostSpeed, 1);
+    return TraceProgram{read_path(context, program, "trace"), host_speed};
+  }
   if (program.has("model")) return read_model_program(context, program);
   if (program.has("train")) return TrainProgram{read_synth(context, program.child("train"))};
   if (!program.has("kernel_table")) return TraceProgram{};

@@ -74,22 +74,6 @@ bool concerns(const WhatIf& change, const program::Program& program, const progr
   return false;
 }
 
-// Counts what became longer than a step can hold.
-void apply_to_host(double speed, program::Program& program, CounterSet& counters) {
-  const auto scaled = [&](program::ShortSpan span) {
-    const Duration exact = scale(span.duration(), 1.0 / speed);
-    const program::ShortSpan held = program::short_span(exact);
-    if (held.duration() != exact) counters.add(kClampedSpans);
-    return held;
-  };
-  for (program::ThreadProgram& thread : program.threads) {
-    for (program::Step& step : thread.steps) {
-      step.think = scaled(step.think);
-      step.cost = scaled(step.cost);
-    }
-  }
-}
-
 }  // namespace
 
 Result<WhatIf> parse_what_if(std::string_view text) {
@@ -123,6 +107,21 @@ Result<void> check_rank(const WhatIf& change, std::string_view text, const JobPr
                   std::to_string(*change.rank) + "; expected one of " + allowed);
 }
 
+void speed_up_host(double speed, program::Program& program) {
+  const auto scaled = [&](program::ShortSpan span) {
+    const Duration exact = scale(span.duration(), 1.0 / speed);
+    const program::ShortSpan held = program::short_span(exact);
+    if (held.duration() != exact) program.counters.add(kClampedSpans);
+    return held;
+  };
+  for (program::ThreadProgram& thread : program.threads) {
+    for (program::Step& step : thread.steps) {
+      step.think = scaled(step.think);
+      step.cost = scaled(step.cost);
+    }
+  }
+}
+
 void apply(const WhatIf& change, JobProgram& job) {
   // A modelled collective's time is the network's, so one rank's link alone cannot be changed.
   if (change.target == WhatIfTarget::kLink && !change.rank) {
@@ -135,10 +134,12 @@ void apply(const WhatIf& change, JobProgram& job) {
   for (program::Program& program : job.ranks) {
     if (change.rank && *change.rank != program.rank) continue;
     if (change.target == WhatIfTarget::kHost) {
-      CounterSet clamped;
-      apply_to_host(change.speed, program, clamped);
-      program.counters.merge(clamped);
-      job.counters.merge(clamped);
+      CounterSet before;
+      std::swap(before, program.counters);
+      speed_up_host(change.speed, program);
+      job.counters.merge(program.counters);
+      before.merge(program.counters);
+      program.counters = std::move(before);
     }
     for (program::Op& op : program.ops) {
       if (concerns(change, program, op)) op.duration = scale(op.duration, 1.0 / change.speed);

@@ -292,19 +292,23 @@ void CudaDevice::check_health(HostTime now) {
   if (parts_.flights->in_flight() == 0) return;
   const Driver& driver = parts_.context->driver();
   (void)driver.set_current(parts_.streams->context());
+  bool busy = false;
   for (std::uint32_t i = 0; i < parts_.streams->size(); ++i) {
     const Status status = driver.stream_query(parts_.streams->at(i));
+    busy |= status == Status::kNotReady;
     if (status == Status::kSuccess || status == Status::kNotReady) continue;
     fault(Error{parts_.context->facts().name, {}, driver.failure("stream_query", status)});
     return;
   }
   const Duration silent{to_ns(now) - last_sign_};
-  if (silent > options_.hang_limit)
-    fault(Error{parts_.context->facts().name,
-                {},
-                "no operation started or ended for " +
-                    std::to_string(to_ns(silent) / 1'000'000) + " ms, and " +
-                    std::to_string(parts_.flights->in_flight()) + " are in flight: it hangs"});
+  if (silent <= options_.hang_limit) return;
+  const std::lock_guard lock(look_mutex_);
+  fault(Error{parts_.context->facts().name,
+              {},
+              "no operation started or ended for " + std::to_string(to_ns(silent) / 1'000'000) +
+                  " ms, and " + std::to_string(parts_.flights->in_flight()) + " are in flight: " +
+                  (busy ? "it hangs" : "its streams are done, so records are lost") + " (" +
+                  parts_.flights->waited_for() + ")"});
 }
 
 void CudaDevice::watch() {

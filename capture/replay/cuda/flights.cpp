@@ -12,6 +12,18 @@ std::uint64_t Flights::launched_count(std::uint32_t op) const { return counts_[o
 std::uint64_t Flights::ended_count(std::uint32_t op) const { return counts_[op].ended; }
 std::uint64_t Flights::in_flight(std::uint32_t stream) const { return lanes_[stream].count; }
 
+std::string Flights::waited_for() const {
+  std::string text;
+  for (const Lane& lane : lanes_) {
+    if (lane.flights.empty()) continue;
+    const Flight& first = lane.flights.front();
+    text += (text.empty() ? "" : "; ") + std::string("op ") + std::to_string(first.op.op) +
+            ", execution " + std::to_string(first.n) +
+            (ring_.started(first.op.op, first.n) ? ", begun" : "");
+  }
+  return text;
+}
+
 void Flights::launched(const OpInstance& op, std::uint32_t stream, HostTime now) {
   const std::uint64_t n = ++counts_[op.op].launched;
   ++in_flight_;

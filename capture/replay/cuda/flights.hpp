@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "capture/replay/cuda/copy_events.hpp"
@@ -35,6 +36,9 @@ class Flights {
   [[nodiscard]] std::uint64_t ended_count(std::uint32_t op) const;
   [[nodiscard]] std::uint64_t in_flight() const { return in_flight_.load(); }
   [[nodiscard]] std::uint64_t in_flight(std::uint32_t stream) const;
+
+  /// What is waited for where nothing moves: the first of each stream, "op 7, execution 3, begun".
+  [[nodiscard]] std::string waited_for() const;
 
  private:
   struct Flight {

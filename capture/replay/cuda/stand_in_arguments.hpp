@@ -22,10 +22,11 @@ static_assert(sizeof(RecordSlot) == 32 && offsetof(RecordSlot, end_ns) == 16);
 /// One operation's, in device memory. Executions of one operation never overlap: they are in one
 /// stream, or in one graph, whose launches run one after the other.
 struct OperationState {
-  std::uint64_t executions;  ///< ended so far; changes after the last block's last look at it
-  std::uint64_t start_ns;    ///< of a collective's present execution; 0: no block has started
-  std::uint32_t finished;    ///< blocks of the present execution
-  std::uint32_t pad;
+  /// Executions that ended, in the upper 32 bits, and blocks of the present one that did: one
+  /// addition counts a block and tells the last one its number. It is only read past the L1 cache,
+  /// whose line may be older than the execution before.
+  std::uint64_t progress;
+  std::uint64_t start_ns;  ///< of a collective's present execution; 0: no block has started
 };
 
 /// Arguments of every stand-in. The loop runs base + slope * scale times a block, to the unit: of

@@ -30,11 +30,17 @@ __device__ __forceinline__ void write_pair(std::uint64_t volatile* pair, std::ui
   asm volatile("st.volatile.v2.u64 [%0], {%1, %2};" ::"l"(pair), "l"(ns), "l"(n) : "memory");
 }
 
-/// Executions that ended before this one. Stays until the last block's end, and so while this one
-/// runs; the L1 cache may answer, for the kernel before wrote it. All blocks read this one line.
+/// Executions that ended before this one. By their numbers records are known, so that an old value
+/// from the L1 cache would lose one: the host would wait for it without end.
 __device__ __forceinline__ std::uint64_t executions_before(std::uint64_t state_at) {
   auto* state = reinterpret_cast<OperationState*>(state_at);
-  return __ldca(reinterpret_cast<unsigned long long*>(&state->executions));
+  return __ldcg(reinterpret_cast<unsigned long long*>(&state->progress)) >> 32;
+}
+
+/// The same by way of the L1 cache, where an older number does no harm.
+__device__ __forceinline__ std::uint64_t executions_seen(std::uint64_t state_at) {
+  auto* state = reinterpret_cast<OperationState*>(state_at);
+  return __ldca(reinterpret_cast<unsigned long long*>(&state->progress)) >> 32;
 }
 
 /// One thread of the first block: GPUs start blocks in the order of their ranks. It waits for
@@ -60,16 +66,17 @@ __device__ __forceinline__ std::uint64_t begin_together(std::uint64_t state_at, 
 
 /// One thread of each of `blocks` blocks, after its block's work. The operation's next execution
 /// starts after this kernel's end, so plain stores reset the state. No fence: a block publishes
-/// nothing but its count, and what it read of the state it had read before.
+/// nothing but its count.
 __device__ __forceinline__ void end(std::uint64_t state_at, std::uint64_t slots,
                                     std::uint32_t slot_count, std::uint32_t blocks) {
   auto* state = reinterpret_cast<OperationState*>(state_at);
-  const std::uint64_t n = executions_before(state_at);  // under way while the atomic is
-  if (atomicAdd(&state->finished, 1U) != blocks - 1) return;
+  const std::uint64_t before =
+      atomicAdd(reinterpret_cast<unsigned long long*>(&state->progress), 1ULL);
+  if (static_cast<std::uint32_t>(before) != blocks - 1) return;
+  const std::uint64_t n = before >> 32;
   write_pair(&slot_of(slots, slot_count, n)->end_ns, global_time(), n + 1);
   state->start_ns = 0;
-  state->finished = 0;
-  state->executions = n + 1;
+  state->progress = (n + 1) << 32;
 }
 
 __device__ __forceinline__ bool is_first_thread() {
@@ -155,7 +162,7 @@ __device__ __forceinline__ float memory_step(const StandInArguments& arguments, 
   auto* lines = reinterpret_cast<float4*>(arguments.buffer);
   const std::uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
   const std::uint32_t stride = threads * grid_blocks();
-  const auto executions = static_cast<std::uint32_t>(executions_before(arguments.state));
+  const auto executions = static_cast<std::uint32_t>(executions_seen(arguments.state));
   // Modulo 2^32, of which the buffer's lines are a part.
   std::uint32_t at = static_cast<std::uint32_t>(arguments.first_line) +
                      executions * static_cast<std::uint32_t>(arguments.advance) +
@@ -325,8 +332,8 @@ __device__ __forceinline__ void wait(const StandInArguments& arguments) {
 
 STAND_IN(32, 1024, 2, 0, 0, 16)
 STAND_IN(40, 768, 2, 0, 0, 24)
-STAND_IN(48, 640, 2, 2, 4, 32)
-STAND_IN(64, 1024, 1, 19, 16, 48)
+STAND_IN(48, 640, 2, 2, 4, 36)
+STAND_IN(64, 1024, 1, 19, 16, 52)
 STAND_IN(96, 640, 1, 50, 48, 82)
 STAND_IN(128, 512, 1, 82, 82, 114)
 STAND_IN(168, 384, 1, 126, 122, 156)

@@ -29,14 +29,17 @@ T* at(std::uint64_t address) {
 /// As stand_in_kernels.cu does.
 void write_start(std::uint64_t state_at, std::uint64_t slots, std::uint32_t count,
                  std::uint64_t now) {
-  const std::uint64_t n = at<OperationState>(state_at)->executions;
+  const std::uint64_t n = at<OperationState>(state_at)->progress >> 32;
   RecordSlot& slot = at<RecordSlot>(slots)[n & (count - 1)];
   store(slot.start_ns, now);
   store(slot.started, n + 1);
 }
 void write_end(std::uint64_t state_at, std::uint64_t slots, std::uint32_t count,
                std::uint64_t now) {
-  const std::uint64_t n = at<OperationState>(state_at)->executions++;
+  std::uint64_t& progress = at<OperationState>(state_at)->progress;
+  const std::uint64_t n = progress >> 32;
+  progress = (n + 1) << 32;
+  if (state().loses_records) return;
   RecordSlot& slot = at<RecordSlot>(slots)[n & (count - 1)];
   store(slot.end_ns, now);
   store(slot.ended, n + 1);

@@ -41,6 +41,8 @@ FAKE_DRIVER_API void fail_call(const std::string& name, abi::Status status, int 
 FAKE_DRIVER_API void break_device(abi::Status status);
 /// From now on nothing that starts ever ends, and nobody says so.
 FAKE_DRIVER_API void hang_device();
+/// From now on what ends leaves no record of its end.
+FAKE_DRIVER_API void lose_records();
 /// Durations of stand-ins are rounded up to a multiple of this.
 FAKE_DRIVER_API void set_quantum(std::int64_t ns);
 FAKE_DRIVER_API void set_green_contexts_broken(bool broken);

@@ -56,7 +56,7 @@ void reset() {
   all.now = all.offset = 0;
   all.quantum = 1;
   all.broken = abi::Status::kSuccess;
-  all.hung = all.green_broken = false;
+  all.hung = all.loses_records = all.green_broken = false;
   all.failures.clear();
   all.calls.clear();
   all.due.clear();
@@ -101,6 +101,10 @@ void break_device(abi::Status status) {
 void hang_device() {
   const std::lock_guard lock(state().mutex);
   state().hung = true;
+}
+void lose_records() {
+  const std::lock_guard lock(state().mutex);
+  state().loses_records = true;
 }
 void set_quantum(std::int64_t ns) {
   const std::lock_guard lock(state().mutex);

@@ -56,6 +56,7 @@ struct State {
   std::int64_t quantum = 1;
   abi::Status broken = abi::Status::kSuccess;
   bool hung = false;
+  bool loses_records = false;
   bool green_broken = false;
   std::map<std::string, std::pair<abi::Status, int>> failures;
   std::map<std::string, std::uint64_t> calls;

@@ -51,8 +51,23 @@ TEST_F(CudaBench, ADeviceThatHangsEndsWaitsAndIsAFault) {
   EXPECT_TRUE(device_->counters().has_error());
   const auto closed = close();
   ASSERT_FALSE(closed);
-  EXPECT_THAT(closed.error().text(), HasSubstr("it hangs"));
+  EXPECT_THAT(closed.error().text(), HasSubstr("it hangs (op 0, execution 1, begun)"));
   EXPECT_TRUE(listener_.told().empty());
+}
+
+TEST_F(CudaBench, ADeviceWhoseRecordsAreLostIsNotSaidToHang) {
+  const auto op = kernel(100us);
+  ASSERT_TRUE(open());
+  launch(op);
+  device_->wait_all();
+  fake_driver::lose_records();
+  launch(op, 1, 1);
+  device_->wait_all();
+  const auto closed = close();
+  ASSERT_FALSE(closed);
+  EXPECT_THAT(closed.error().text(),
+              HasSubstr("and 1 are in flight: its streams are done, so records are lost "
+                        "(op 0, execution 2, begun)"));
 }
 
 TEST_F(CudaBench, AnErrorThatSticksToTheContextEndsWaitsAndIsAFault) {

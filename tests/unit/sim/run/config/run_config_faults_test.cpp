@@ -99,6 +99,8 @@ const Case kCases[] = {
     {"EmptyTrace", R"({"training": {"trace": ""}})", "/training/trace", "path"},
     {"TraceTwice", R"({"training": {"trace": ["a", "./a"]}})", "/training/trace", "twice"},
     {"ZeroMemory", R"({"training": {"memory": "0GB"}})", "/training/memory", "0"},
+    {"HostsThatStandStill", R"({"training": {"host_speed": 0}})", "/training/host_speed",
+     "0.01 to 100"},
     {"IterationsThatAreNone", R"({"training": {"use_iterations": "steady"}})",
      "/training/use_iterations", "\"settled\""},
     {"NegativeJitter", R"({"training": {"jitter_cv": -0.1}})", "/training/jitter_cv", "-0.1"},

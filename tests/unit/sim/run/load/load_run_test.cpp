@@ -45,6 +45,32 @@ TEST(LoadRun, TakesTheDeviceThatTheTraceRecorded) {
   EXPECT_TRUE(loaded->recorded_mean_iteration);
 }
 
+Duration host_time(const program::Program& program) {
+  Duration total{};
+  for (const program::ThreadProgram& thread : program.threads)
+    for (const program::Step& step : thread.steps)
+      total += step.think.duration() + step.cost.duration();
+  return total;
+}
+
+TEST(LoadRun, HostsAreAsFastAsTheConfigSays) {
+  const auto recorded = load(config());
+  RunConfig other = config();
+  other.training.host_speed = 2;
+  std::get<TraceProgram>(other.fillers.front().program).host_speed = 0.5;
+  const auto loaded = load(other);
+  ASSERT_TRUE(recorded && loaded);
+  const auto ratio = [](const program::Program& made, const program::Program& as_recorded) {
+    return static_cast<double>(to_ns(host_time(made))) /
+           static_cast<double>(to_ns(host_time(as_recorded)));
+  };
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(ratio(loaded->training->ranks[i], recorded->training->ranks[i]), 0.5, 1e-3);
+  EXPECT_NEAR(ratio(*loaded->fillers.front(), *recorded->fillers.front()), 2, 1e-3);
+  // What was recorded is no measurement of hosts that are faster.
+  EXPECT_FALSE(loaded->recorded_mean_iteration);
+}
+
 TEST(LoadRun, TakesTheDeviceThatTheConfigNames) {
   RunConfig other = config();
   other.device = "h100";
