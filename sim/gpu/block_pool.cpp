@@ -1,5 +1,7 @@
 #include "sim/gpu/block_pool.hpp"
 
+#include <utility>
+
 namespace bubblesim::gpu {
 namespace {
 
@@ -15,21 +17,20 @@ BlockPool::BlockPool(const hardware::GpuSpec& spec)
 
 bool BlockPool::has_room_for_all(const program::Residency& needs) const {
   if (!held_.uniform() || held_.runs().front().each.slots > 0) return false;
-  const SmLoad wave = load_of(needs, needs.blocks_per_sm);
+  const SmLoad wave = load_of(needs) * needs.blocks_per_sm;
   return wave.warps <= total_.warps && wave.registers <= total_.registers &&
          wave.shared_memory <= total_.shared_memory && wave.slots <= total_.slots;
 }
 
 // Mostly as many fit as on an empty SM, which takes no division to see. Kernels of one client that
 // share space as recorded may hold more than there is: to others they then hold everything.
-std::uint32_t BlockPool::most_beside(const SmLoad& others, const program::Residency& needs) const {
-  std::uint32_t blocks = needs.blocks_per_sm;
-  if (others.slots == 0) return blocks;
-  blocks = std::min(blocks, minus(total_.slots, others.slots));
+inline std::uint32_t BlockPool::most_beside(const SmLoad& others, const SmLoad& one,
+                                            std::uint32_t most) const {
+  if (others.slots == 0) return most;
+  std::uint32_t blocks = std::min(most, minus(total_.slots, others.slots));
   const std::uint32_t warps = minus(total_.warps, others.warps);
   const std::uint32_t registers = minus(total_.registers, others.registers);
   const std::uint32_t shared_memory = minus(total_.shared_memory, others.shared_memory);
-  const SmLoad one = load_of(needs, 1);
   if (one.warps * blocks > warps) blocks = warps / one.warps;
   if (one.registers * blocks > registers) blocks = registers / one.registers;
   if (one.shared_memory * blocks > shared_memory) blocks = shared_memory / one.shared_memory;
@@ -42,6 +43,7 @@ template <class Visit>
 void BlockPool::each_room(const Kernel& kernel, SmRange sms, Visit visit) const {
   auto held = held_.runs().begin();
   auto placed = kernel.placed.runs().begin();
+  const SmLoad one = load_of(kernel.needs);
   const BySm<SmLoad>::Run nothing{sm_count_, {}};
   const BySm<SmLoad>::Run* over = kernel.passed_over ? kernel.passed_over->runs().data() : &nothing;
   for (std::uint32_t begin = sms.begin; begin < sms.end;) {
@@ -51,22 +53,33 @@ void BlockPool::each_room(const Kernel& kernel, SmRange sms, Visit visit) const 
     const std::uint32_t end = std::min({held->end, placed->end, over->end, sms.end});
     SmLoad others = held->each;
     others -= over->each;
-    if (placed->each > 0) others -= load_of(kernel.needs, placed->each);
+    if (placed->each > 0) others -= one * placed->each;
     visit(SmRange{begin, end}, placed->each,
-          minus(most_beside(others, kernel.needs), placed->each));
+          minus(most_beside(others, one, kernel.needs.blocks_per_sm), placed->each));
     begin = end;
   }
 }
 
+// drawn_ has it all: mostly a kernel's first blocks take all the room that there is.
 std::uint64_t BlockPool::find_room(const Kernel& kernel) {
-  std::uint64_t all = 0;
-  offers_.clear();
+  room_ = 0;
+  drawn_.restart();
+  drawn_.append(kernel.sms.begin, 0);
   each_room(kernel, kernel.sms, [&](SmRange sms, std::uint32_t, std::uint32_t room) {
-    if (room == 0) return;
-    offers_.push_back({sms, 1, room + 1});
-    all += std::uint64_t{offers_.back().count()} * room;
+    drawn_.append(sms.end, room);
+    room_ += std::uint64_t{sms.end - sms.begin} * room;
   });
-  return all;
+  drawn_.append(sm_count_, 0);
+  return room_;
+}
+
+void BlockPool::offer_room() {
+  offers_.clear();
+  std::uint32_t begin = 0;
+  for (const auto& [end, room] : drawn_.runs()) {
+    if (room > 0) offers_.push_back({{begin, end}, 1, room + 1});
+    begin = end;
+  }
 }
 
 // The level of offers_ at which the last of so many blocks go. Precondition: so many are offered,
@@ -120,9 +133,23 @@ void BlockPool::draw(std::uint64_t blocks, Side side) {
   drawn_.append(sm_count_, 0);
 }
 
+// Of SMs that have the same room, the first ones get one more.
+void BlockPool::draw_evenly(std::uint64_t blocks) {
+  const auto each = static_cast<std::uint32_t>(blocks / sm_count_);
+  drawn_.restart();
+  drawn_.append(static_cast<std::uint32_t>(blocks % sm_count_), each + 1);
+  drawn_.append(sm_count_, each);
+}
+
 void BlockPool::take(const program::Residency& needs, Footprint& placed, std::uint64_t blocks) {
-  draw(blocks, Side::kFirstSms);
+  if (blocks < room_ && drawn_.uniform()) {
+    draw_evenly(blocks);
+  } else if (blocks < room_) {
+    offer_room();
+    draw(blocks, Side::kFirstSms);
+  }
   hold(held_, needs, drawn_);
+  if (placed.uniform() && placed.runs().front().each == 0) return std::swap(placed, drawn_);
   placed.change_each(drawn_, [](std::uint32_t& here, std::uint32_t each) { here += each; });
 }
 
@@ -144,8 +171,8 @@ void BlockPool::give_all(const program::Residency& needs, Footprint& placed) {
 }
 
 void BlockPool::release(const program::Residency& needs, const Footprint& blocks) {
-  held_.change_each(blocks, [&needs](SmLoad& held, std::uint32_t each) {
-    held -= load_of(needs, each);
+  held_.change_each(blocks, [one = load_of(needs)](SmLoad& held, std::uint32_t each) {
+    held -= one * each;
   });
 }
 

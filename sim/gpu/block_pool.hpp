@@ -37,12 +37,17 @@ struct SmLoad {
   }
 };
 
-/// Of so many blocks.
-[[nodiscard]] inline SmLoad load_of(const program::Residency& needs, std::uint32_t blocks) {
+/// Of one block.
+[[nodiscard]] inline SmLoad load_of(const program::Residency& needs) {
   // A block that asks for more than any SM has is alone on its SM: how much more says nothing.
   constexpr std::uint64_t kBeyondAnySm = std::uint64_t{1} << 26;
   const auto shared = static_cast<std::uint32_t>(std::min(needs.shared_memory_bytes, kBeyondAnySm));
-  return {needs.warps * blocks, needs.registers * blocks, shared * blocks, blocks};
+  return {needs.warps, needs.registers, shared, 1};
+}
+/// Of so many.
+[[nodiscard]] inline SmLoad operator*(const SmLoad& one, std::uint32_t blocks) {
+  return {one.warps * blocks, one.registers * blocks, one.shared_memory * blocks,
+          one.slots * blocks};
 }
 
 /// SMs [begin, end).
@@ -56,8 +61,8 @@ using Footprint = BySm<std::uint32_t>;
 
 /// Adds what blocks of a kernel hold to what is held.
 inline void hold(BySm<SmLoad>& held, const program::Residency& needs, const Footprint& blocks) {
-  held.change_each(blocks, [&needs](SmLoad& here, std::uint32_t each) {
-    here += load_of(needs, each);
+  held.change_each(blocks, [one = load_of(needs)](SmLoad& here, std::uint32_t each) {
+    here += one * each;
   });
 }
 
@@ -110,17 +115,20 @@ class BlockPool {
 
   template <class Visit>
   void each_room(const Kernel& kernel, SmRange sms, Visit visit) const;
-  [[nodiscard]] std::uint32_t most_beside(const SmLoad& others,
-                                          const program::Residency& needs) const;
+  [[nodiscard]] std::uint32_t most_beside(const SmLoad& others, const SmLoad& one,
+                                          std::uint32_t most) const;
   [[nodiscard]] LastLevel last_level(std::uint64_t blocks) const;
   void draw(std::uint64_t blocks, Side side);
+  void draw_evenly(std::uint64_t blocks);
+  void offer_room();
   void release(const program::Residency& needs, const Footprint& blocks);
 
   SmLoad total_;  ///< of one SM
   std::uint32_t sm_count_;
   BySm<SmLoad> held_;
   std::vector<Offer> offers_;
-  Footprint drawn_;  ///< blocks that come or go
+  Footprint drawn_;  ///< blocks that come or go, or could come
+  std::uint64_t room_ = 0;  ///< blocks that find_room() found room for
 };
 
 }  // namespace bubblesim::gpu
