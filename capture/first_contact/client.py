@@ -11,8 +11,9 @@
 
 Writes FOLDER/ready once all jobs are warm. Then, for each FOLDER/N.json (N from 0) with `job` (its
 place in the list), `from_ns`, `until_ns` (CLOCK_MONOTONIC), `per_s` (0: pass after pass; else
-Poisson arrivals), `passes` (0: until `until_ns`), FOLDER/N.done.json has `arrive`, `begin` and `end`
-of each pass in ns. A pass is waited for, as an answer or a loss would be. FOLDER/stop ends it.
+Poisson arrivals), `passes` (0: until `until_ns`), FOLDER/N.done.json has `arrive`, `begin` and
+`end` of each pass in ns. A pass is waited for, as an answer or a loss would be. FOLDER/stop ends
+the process.
 """
 
 from __future__ import annotations

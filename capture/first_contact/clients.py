@@ -31,7 +31,7 @@ BESIDE = ("infer:resnet50:4", "infer:bert-base:1x128", "infer:gpt2-large:4x128")
 FAKE_SERVICES, FAKE_TRAININGS = ("sleep:5", "sleep:7"), ("sleep:20",)
 FAKE_PACE = 0.2     # of the seconds that a run takes
 COUNTS = (1, 2, 3, 4)
-LOAD = 0.2          # of an online service: its rate times its latency alone; beside training it grows
+LOAD = 0.2          # of an online service: its rate times its latency alone
 READY_S = 100.0
 ALONE_S, EQUAL_S, PAIR_S = 0.8, 1.0, 3.5
 RECORDED_PASSES = {"infer:gpt2-large:4x128": 3, "train:gpt2-large:4x512": 3}
@@ -146,13 +146,15 @@ def pairs(measured: Measured, sharing: str, clients: Sequence[Client], trainings
           services: Sequence[str]) -> None:
     """Training beside an online service, whose rate is half of what it reaches alone."""
     trainer, server = clients[0], clients[1]
-    for job, client in [*((job, trainer) for job in trainings), *((job, server) for job in services)]:
-        measured.run({"kind": "alone", "sharing": sharing, "job": job}, [(client, job, 0.0)], ALONE_S)
+    alone = [*((job, trainer) for job in trainings), *((job, server) for job in services)]
+    for job, client in alone:
+        measured.run({"kind": "alone", "sharing": sharing, "job": job}, [(client, job, 0.0)],
+                     ALONE_S)
     for training in trainings:
         for service in services:
             # Of the first group that was measured: the same arrivals under each way to share.
-            alone = measured.find(kind="alone", job=service)
-            per_s = LOAD / (alone["clients"][0]["latency_ms"]["p50"] / 1e3)
+            first = measured.find(kind="alone", job=service)
+            per_s = LOAD / (first["clients"][0]["latency_ms"]["p50"] / 1e3)
             measured.run({"kind": "pair", "sharing": sharing, "training": training,
                           "service": service},
                          [(trainer, training, 0.0), (server, service, per_s)], PAIR_S)
@@ -232,7 +234,8 @@ def run(context: Context, limit_s: float) -> Verdict:
         steps = [
             ("mps", lambda group: equal_clients(measured, group, services)),
             ("mps", lambda group: pairs(measured, "mps", group, trainings, beside)),
-            ("time_slicing", lambda group: pairs(measured, "time_slicing", group, trainings, beside)),
+            ("time_slicing",
+             lambda group: pairs(measured, "time_slicing", group, trainings, beside)),
             ("recorded", lambda group: wrong.extend(record_all(context, group[0], deadline))),
         ]
         for name, step in steps:

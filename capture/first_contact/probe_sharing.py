@@ -108,8 +108,8 @@ def watch(gpu: Gpu, options: Options, begin: Callable[[], None]) -> Dict[str, An
     room = 4096
     out = gpu.driver.allocate(8 * (3 + 2 * room))
     begin()
-    gpu.module.launch("watch", options["blocks"], options["threads"], out, U64(options["ms"] * 1_000_000),
-                      U64(options["gap_ns"]), U32(room))
+    gpu.module.launch("watch", options["blocks"], options["threads"], out,
+                      U64(options["ms"] * 1_000_000), U64(options["gap_ns"]), U32(room))
     words = gpu.driver.words(out, 3 + 2 * room)
     found = words[2]
     gaps = [words[3 + 2 * i:5 + 2 * i] for i in range(found)]
