@@ -35,9 +35,9 @@ extern "C" __global__ void blocks(U64* out, unsigned loops) {
   if (a + b + c + d == 12345.0f) row[2] = ~0ull;  // never; keeps the chains
 }
 
-/// Looks at the device's clock for `length` ns. The first thread writes down where it stood still for
-/// more than `gap`: the process was switched out. Words: first, last, gaps found; then each gap's two
-/// ends. The others only hold their room.
+/// Looks at the device's clock for `length` ns. The first thread writes down where it stood still
+/// for more than `gap`: the process was switched out. Words: first, last, gaps found; then each
+/// gap's two ends. The others only hold their room.
 extern "C" __global__ void watch(U64* out, U64 length, U64 gap, unsigned room) {
   const bool writes = threadIdx.x == 0 && blockIdx.x == 0;
   const U64 first = device_ns();
