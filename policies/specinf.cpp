@@ -200,7 +200,7 @@ class SpecInf final : public Policy {
     watch_.begin_iteration();
     const Duration exposed = budget_.exposed();
     const std::optional<Duration> loss =
-        pace_.end_iteration(filled_, exposed, budget_.charged(), now);
+        pace_.end_iteration(filled_, {exposed, budget_.charged(), 2 * budget_.most()}, now);
     budget_.end_iteration(loss);
     budget_.see_iteration(pace_.reference().value_or(Duration{}), pace_.spread());
     filled_ = !work_.empty();

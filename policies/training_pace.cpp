@@ -10,8 +10,9 @@ namespace {
 
 /// A job that does not repeat within so many kernels has no period: memory is bounded.
 constexpr std::size_t kMostKeys = std::size_t{1} << 18U;
-/// An iteration so much longer may be of another kind: an evaluation, a checkpoint, a pipeline's
-/// flush. Of it, fillers of this GPU cost no more than the time that they were in the way.
+/// An iteration so much longer may be of another kind, if fillers cannot spend as much at once: an
+/// evaluation, a checkpoint, a pipeline's flush. Of it, fillers of this GPU cost no more than the
+/// time that they were in the way.
 constexpr double kOtherKind = 1.5;
 /// Fillers in the way for so small a part of an iteration, a kernel that ran into it, do not count.
 constexpr int kNegligible = 1000;
@@ -80,12 +81,16 @@ void TrainingPace::learn(Duration length) {
   if (turn > 0) reference_ = std::reduce(turn_.begin(), turn_.end()) / static_cast<int>(turn);
 }
 
-std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration exposed,
-                                                    Duration charged, policy::Instant now) {
+bool TrainingPace::is_other_kind(Duration length, Duration expected, Duration at_once) {
+  return length > std::max(scale(expected, kOtherKind), expected + at_once);
+}
+
+std::optional<Duration> TrainingPace::end_iteration(bool filled, const FillerCost& cost,
+                                                    policy::Instant now) {
   const std::optional<policy::Instant> begin = std::exchange(begin_, now);
   if (!begin) return std::nullopt;
   const Duration length = now - *begin;
-  filled = filled && kNegligible * exposed > length;
+  filled = filled && kNegligible * cost.exposed > length;
   // Fillers of the job's other GPUs come in when this one's do, and a pipeline hands on what they
   // delay: an iteration that is under way by then is not undisturbed, even if it had none here.
   if (!filled && measures(now)) {
@@ -95,25 +100,26 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration expose
   const Duration expected = turn_.empty() ? reference_.value_or(Duration{}) : turn_[place_];
   if (!turn_.empty()) place_ = (place_ + 1) % turn_.size();
   // Other GPUs of the job may have fillers while this one has none.
-  if (!filled) return compare_undisturbed(length, expected);
-  if (reference_ && length > scale(expected, kOtherKind)) {
-    return std::min(length - expected, exposed);
+  if (!filled) return compare_undisturbed(length, expected, cost.at_once);
+  if (reference_ && is_other_kind(length, expected, cost.at_once)) {
+    return std::min(length - expected, cost.exposed);
   }
   if (reference_ && !bounded_) return length - expected;
   // What fillers cost is an estimate, and misses what those of other GPUs did: of disturbed
   // iterations the least disturbed one is to be trusted, not the longest.
-  if (!reference_ || exposed < bound_exposed_) {
-    reference_ = length - charged;
-    bound_exposed_ = exposed;
+  if (!reference_ || cost.exposed < bound_exposed_) {
+    reference_ = length - cost.charged;
+    bound_exposed_ = cost.exposed;
   }
   bounded_ = true;
   return length - *reference_;
 }
 
 // It counts like any other, or iterations that differ by themselves would not even out.
-std::optional<Duration> TrainingPace::compare_undisturbed(Duration length, Duration expected) {
+std::optional<Duration> TrainingPace::compare_undisturbed(Duration length, Duration expected,
+                                                          Duration at_once) {
   if (reference_ && !bounded_) {
-    return length > scale(expected, kOtherKind) ? Duration{} : length - expected;
+    return is_other_kind(length, expected, at_once) ? Duration{} : length - expected;
   }
   reference_ = length;
   bounded_ = false;

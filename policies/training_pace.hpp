@@ -45,11 +45,15 @@ class TrainingPace {
     return true;
   }
 
-  /// An iteration has ended at `now`. `exposed`: time of it with fillers in the way; `charged`:
-  /// what they seem to have cost it. What it lost against the reference; nothing: there was none
+  /// What fillers did to an iteration.
+  struct FillerCost {
+    Duration exposed;  ///< time of it with fillers in the way
+    Duration charged;  ///< what they seem to have cost it
+    Duration at_once;  ///< what the budget lets them cost a single one, at most
+  };
+  /// An iteration has ended at `now`. What it lost against the reference; nothing: there was none
   /// yet.
-  std::optional<Duration> end_iteration(bool filled, Duration exposed, Duration charged,
-                                        policy::Instant now);
+  std::optional<Duration> end_iteration(bool filled, const FillerCost& cost, policy::Instant now);
 
   /// Fillers are kept out.
   [[nodiscard]] bool measures(policy::Instant now) const {
@@ -66,7 +70,9 @@ class TrainingPace {
   static constexpr int kMostAlone = 20;
 
   void learn(Duration length);
-  std::optional<Duration> compare_undisturbed(Duration length, Duration expected);
+  std::optional<Duration> compare_undisturbed(Duration length, Duration expected,
+                                              Duration at_once);
+  [[nodiscard]] static bool is_other_kind(Duration length, Duration expected, Duration at_once);
 
   /// More kernels of an unmarked job within `alone` / 2 cost an allocation or two.
   static constexpr std::size_t kUsualKeys = 4096;
