@@ -19,7 +19,7 @@ from processes import end_group, ending_waits, last_lines, start_logged
 
 from .captures import Tools, python_of
 from .context import Context, Verdict, blocked, failed, ok, partial, read_json, write_json
-from .mps import MpsDaemon, without_mps
+from .mps import MpsDaemon, with_mps_of, without_mps
 from .sharing import mps_of, quantiles
 
 HERE = Path(__file__).resolve().parent
@@ -144,7 +144,7 @@ def equal_clients(measured: Measured, clients: Sequence[Client], services: Seque
 
 def pairs(measured: Measured, sharing: str, clients: Sequence[Client], trainings: Sequence[str],
           services: Sequence[str]) -> None:
-    """Training beside an online service, whose rate is half of what it reaches alone."""
+    """Training beside an online service, whose rate is LOAD of what it reaches alone."""
     trainer, server = clients[0], clients[1]
     alone = [*((job, trainer) for job in trainings), *((job, server) for job in services)]
     for job, client in alone:
@@ -257,18 +257,15 @@ def started(context: Context, folder: Path, daemon: Optional[MpsDaemon], clients
             everything: Sequence[str], paired: Sequence[str]) -> Dict[str, List[Client]]:
     """All groups warm up at once; the first client of a group can do everything."""
     python = python_of(context)
-    common = {key: value for key, value in context.environment().items()
-              if not key.startswith("CUDA_MPS_")}
+    common = context.environment()
     common.pop("CUDA_INJECTION64_PATH", None)
-    plain = {**common, **{key: value for key, value in without_mps(dict(os.environ)).items()
-                          if key.startswith("CUDA_MPS_")}}
+    plain = with_mps_of(without_mps(dict(os.environ)), common)
     services = [job for job in everything if not job.startswith("train")]
     recorder = [str(context.bubblesim), "capture", "--idle", "--"]
     plans: List[Tuple[str, List[str], Sequence[str], Dict[str, str]]] = []
     if daemon is not None or context.fake:
-        shared = {key: value for key, value in daemon.clients().items()
-                  if key.startswith("CUDA_MPS_")} if daemon else {}
-        plans += [("mps", [python], everything if place == 0 else services, {**common, **shared})
+        shared = with_mps_of(daemon.clients() if daemon else {}, common)
+        plans += [("mps", [python], everything if place == 0 else services, shared)
                   for place in range(max(COUNTS))]
     plans += [("time_slicing", [python], paired, plain)] * 2
     if not context.fake and context.bubblesim is not None:

@@ -27,6 +27,12 @@ def without_mps(environment: Dict[str, str]) -> Dict[str, str]:
     return {**plain, PIPES: "/nonexistent/first-contact-no-mps"}
 
 
+def with_mps_of(chosen: Dict[str, str], common: Dict[str, str]) -> Dict[str, str]:
+    """The variables of the common environment, the MPS ones of the chosen one."""
+    made = {key: value for key, value in common.items() if not key.startswith("CUDA_MPS_")}
+    return {**made, **{key: value for key, value in chosen.items() if key.startswith("CUDA_MPS_")}}
+
+
 class MpsDaemon:
     def __init__(self) -> None:
         # Paths of sockets hold 107 bytes, so not below the results.

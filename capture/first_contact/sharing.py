@@ -18,7 +18,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from processes import end_group, ending_waits, last_lines, start_logged
 
 from .context import Context, Verdict, failed, module_command, ok, partial, read_json, write_json
-from .mps import MpsDaemon, MpsRefused, without_mps
+from .mps import MpsDaemon, MpsRefused, with_mps_of, without_mps
 
 READY_S = 20.0
 DRIFT_NS = 200_000_000  # least time between launches alone that a rate is taken from
@@ -60,12 +60,9 @@ class Probe:
         folder.mkdir()
         texts = [f"{key}={value}" for key, value in options.items()]
         command = module_command("probe_sharing", role, str(folder), *texts)
-        # The variables of the common environment, the MPS ones of the probe's.
-        common = {key: value for key, value in self.context.environment().items()
-                  if not key.startswith("CUDA_MPS_")}
-        chosen = {key: value for key, value in environment.items() if key.startswith("CUDA_MPS_")}
         with ending_waits():
-            process = start_logged(command, folder / "log.txt", {**common, **chosen})
+            process = start_logged(command, folder / "log.txt",
+                                   with_mps_of(environment, self.context.environment()))
             self.children.append((name, process))
         until = min(time.monotonic() + READY_S, self.deadline)
         while not (folder / "ready").exists():

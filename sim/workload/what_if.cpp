@@ -107,11 +107,12 @@ Result<void> check_rank(const WhatIf& change, std::string_view text, const JobPr
                   std::to_string(*change.rank) + "; expected one of " + allowed);
 }
 
-void speed_up_host(double speed, program::Program& program) {
+CounterSet speed_up_host(double speed, program::Program& program) {
+  CounterSet clamped;
   const auto scaled = [&](program::ShortSpan span) {
     const Duration exact = scale(span.duration(), 1.0 / speed);
     const program::ShortSpan held = program::short_span(exact);
-    if (held.duration() != exact) program.counters.add(kClampedSpans);
+    if (held.duration() != exact) clamped.add(kClampedSpans);
     return held;
   };
   for (program::ThreadProgram& thread : program.threads) {
@@ -120,6 +121,7 @@ void speed_up_host(double speed, program::Program& program) {
       step.cost = scaled(step.cost);
     }
   }
+  return clamped;
 }
 
 void apply(const WhatIf& change, JobProgram& job) {
@@ -134,12 +136,9 @@ void apply(const WhatIf& change, JobProgram& job) {
   for (program::Program& program : job.ranks) {
     if (change.rank && *change.rank != program.rank) continue;
     if (change.target == WhatIfTarget::kHost) {
-      CounterSet before;
-      std::swap(before, program.counters);
-      speed_up_host(change.speed, program);
-      job.counters.merge(program.counters);
-      before.merge(program.counters);
-      program.counters = std::move(before);
+      const CounterSet clamped = speed_up_host(change.speed, program);
+      program.counters.merge(clamped);
+      job.counters.merge(clamped);
     }
     for (program::Op& op : program.ops) {
       if (concerns(change, program, op)) op.duration = scale(op.duration, 1.0 / change.speed);

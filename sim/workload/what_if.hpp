@@ -41,7 +41,8 @@ struct WhatIf {
 /// and counted (program_spans_clamped).
 void apply(const WhatIf& change, JobProgram& job);
 
-/// "host" alone, of one rank: think time and calls divided by `speed`, 1e-6 to below 1e9.
-void speed_up_host(double speed, program::Program& program);
+/// "host" alone, of one rank: think time and calls divided by `speed`, 1e-6 to below 1e9. Returns
+/// what was clamped, which is not counted yet.
+[[nodiscard]] CounterSet speed_up_host(double speed, program::Program& program);
 
 }  // namespace bubblesim::workload

@@ -23,8 +23,8 @@ static_assert(sizeof(RecordSlot) == 32 && offsetof(RecordSlot, end_ns) == 16);
 /// stream, or in one graph, whose launches run one after the other.
 struct OperationState {
   /// Executions that ended, in the upper 32 bits, and blocks of the present one that did: one
-  /// addition counts a block and tells the last one its number. It is only read past the L1 cache,
-  /// whose line may be older than the execution before.
+  /// addition counts a block and tells the last one its number. Records need it as it is past the
+  /// L1 cache, whose line may be older than the execution before.
   std::uint64_t progress;
   std::uint64_t start_ns;  ///< of a collective's present execution; 0: no block has started
 };

@@ -54,7 +54,8 @@ class CommandLine(Records):
     def test_a_dry_run_lists_all_parts_and_starts_nothing(self) -> None:
         done = self.run_script("--dry-run")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([line[0] for line in done.stdout.splitlines()[:len(LETTERS)]], list(LETTERS))
+        lines = done.stdout.splitlines()[:len(LETTERS)]
+        self.assertEqual([line[0] for line in lines], list(LETTERS))
         self.assertFalse(self.out.exists())
 
     def test_all_limits_together_are_below_30_minutes(self) -> None:
@@ -206,7 +207,6 @@ class PartsOfTheProgram(Records):
         self.assertIn("no PyTorch: with driver_job.py in its place", line)
         made = json.loads((self.folder / "out.work" / "j" / "mps.json").read_text())
         self.assertGreater(made["filler_batches"], 0)
-
 
     def test_jobs_that_sleep_do_not_slow_each_other(self) -> None:
         status, line = self.status("k", "--fake")
