@@ -109,11 +109,12 @@ def figures_of(job: str, answer: Json, per_s: float) -> Json:
 
 
 class Measured:
-    """Runs that are kept one by one in a file: what is there is not done again."""
+    """Runs that are kept one by one in a file: what is there, of this GPU, is not done again. What
+    ran on another machine is left out, for pairs are compared with jobs alone, and hosts differ."""
 
-    def __init__(self, path: Path, deadline: float, pace: float) -> None:
-        self.path, self.deadline, self.pace = path, deadline, pace
-        self.runs: List[Json] = read_json(path) or []
+    def __init__(self, path: Path, gpu: str, deadline: float, pace: float) -> None:
+        self.path, self.gpu, self.deadline, self.pace = path, gpu, deadline, pace
+        self.runs: List[Json] = [run for run in read_json(path) or [] if run.get("gpu") == gpu]
 
     def find(self, **key: Any) -> Optional[Json]:
         return next((run for run in self.runs
@@ -126,7 +127,7 @@ class Measured:
             if time.monotonic() + seconds > self.deadline:
                 raise ClientFault("no time left")
             answers = told_together(told, seconds, self.deadline)
-            found = {**key, "seconds": seconds,
+            found = {**key, "gpu": self.gpu, "seconds": seconds,
                      "clients": [figures_of(job, answer, per_s)
                                  for (_client, job, per_s), answer in zip(told, answers)]}
             self.runs.append(found)
@@ -226,7 +227,9 @@ def run(context: Context, limit_s: float) -> Verdict:
     everything = [*services, *trainings]
     clients: List[Client] = []
     wrong: List[str] = []
-    measured = Measured(folder / "runs.json", deadline, FAKE_PACE if context.fake else 1.0)
+    gpus = context.facts.get("smi") or [{}]
+    measured = Measured(folder / "runs.json", gpus[0].get("uuid", ""), deadline,
+                        FAKE_PACE if context.fake else 1.0)
     with mps_of(context) as (daemon, refused), ended(clients):
         groups = started(context, folder, daemon, clients, everything, [*trainings, *beside])
         if refused:

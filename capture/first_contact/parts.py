@@ -22,18 +22,18 @@ class Part:
 
 PARTS: Tuple[Part, ...] = (
     Part("a", "driver, device, permissions", 60, 10, device.run, program=False),
-    Part("b", "recorder in small programs", 100, 15, captures.small),
+    Part("b", "recorder in small programs", 60, 15, captures.small),
     Part("c", "stand-ins against targets", 110, 20, stand_ins.stand_ins,
          keeps=("fits", "*/fits")),
     Part("d", "one pair under four ways to share", 80, 30, pairs.substrates),
     Part("e", "probes of sharing", 80, 15, sharing.run, program=False),
-    Part("f", "constants of the card", 180, 60, stand_ins.constants),
-    Part("g", "pairs by policy", 300, 60, pairs.policies),
-    Part("h", "captures for traces/samples", 220, 30, captures.traces,
+    Part("f", "constants of the card", 100, 60, stand_ins.constants),
+    Part("g", "pairs by policy", 570, 60, pairs.policies),
+    Part("h", "captures for traces/samples", 150, 30, captures.traces,
          keeps=("captures/parts/train-*", "captures/parts/infer-*", "captures/parts/fake-c*")),
     Part("i", "what capturing costs", 200, 60, captures.overhead,
          keeps=("captures/parts/overhead-*", "captures/parts/fake-o*")),
-    Part("j", "fill before unchanged programs", 150, 40, live.run),
+    Part("j", "fill before unchanged programs", 100, 40, live.run),
     Part("k", "unchanged jobs as clients of one GPU", 280, 60, clients.run,
          keeps=("captures/traces/client-*",)),
 )

@@ -24,7 +24,7 @@ namespace {
 
 struct MeasureArguments {
   PlaceArguments place;
-  std::string config, device, out, policies, substrate;
+  std::string config, device, out, operations, policies, substrate;
   std::vector<std::string> policy_libraries;
   std::uint32_t rank = 0, rounds = 1, window = 0;
   bool ask_training = false;
@@ -81,6 +81,17 @@ Result<void> write_round(const MeasureArguments& arguments, const observe::RunRe
                           observe::report_json(report));
 }
 
+// DIR/ARM.csv, or of several rounds DIR/round-2/ARM.csv.
+auto writer_of_operations(const MeasureArguments& arguments, std::uint32_t round) {
+  std::string folder = arguments.operations + "/";
+  if (arguments.rounds > 1) folder += "round-" + std::to_string(round) + "/";
+  return [folder](const std::string& arm, const std::string& csv) -> Result<void> {
+    const std::string path = folder + arm + ".csv";
+    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
+    return write_whole_file(path, csv);
+  };
+}
+
 // One round is an object, several are a list: written as they end.
 void print_json(const MeasureArguments& arguments, const observe::RunReport& report) {
   const std::uint32_t round = report.measured->round;
@@ -122,6 +133,7 @@ int measure_run(const MeasureArguments& arguments, AppContext& context) {
   options.substrate = substrate_of(arguments.substrate);
   bool bad = false;
   for (std::uint32_t round = 1; round <= arguments.rounds; ++round) {
+    if (!arguments.operations.empty()) options.operations = writer_of_operations(arguments, round);
     auto report = measure::measure_policies(*lone, context.policies, rig, options);
     progress.clear();
     if (!report) return report_fault(report.error());
@@ -185,6 +197,9 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
   command->add_option("--out", arguments->out,
                       "Folder for table.txt, results.json and results.csv; of several rounds "
                       "results-1.json and so on");
+  command->add_option("--operations", arguments->operations,
+                      "Folder for what each operation did, a CSV file a part of the measurement; "
+                      "recording slows hosts a little");
   command->add_flag("--wide", arguments->wide, "Every column of the table");
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
   command->callback(

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/measure/job_plans.hpp"
+#include "sim/measure/operations_csv.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/schedule/gpu_plan.hpp"
@@ -50,6 +51,10 @@ class ArmRun {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const capture::RigResult result,
         capture::run_rig(place_, setup_, plan_.decided.sharing, shares_));
+    if (options_.operations) {
+      BUBBLESIM_RETURN_IF_ERROR(
+          options_.operations(arm_.name, operations_csv(setup_.jobs, result.jobs)));
+    }
     return collect(result);
   }
 
@@ -80,7 +85,8 @@ class ArmRun {
     const PlanSetup with{.spec = arm_.policy,
                          .shares = &shares_,
                          .bubbles = arm_.bubbles,
-                         .length = limit()};
+                         .length = limit(),
+                         .record_operations = options_.operations != nullptr};
     if (arm_.training) {
       BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job, training_plan(lone_, with));
       add_job(std::move(job));

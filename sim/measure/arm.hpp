@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "capture/rig/rig.hpp"
@@ -24,6 +25,7 @@ struct Alone {
 };
 
 struct Arm {
+  std::string name;                             ///< for MeasureOptions::operations
   bool training = true;
   std::vector<std::uint32_t> fillers;           ///< into RunConfig::fillers
   const policy::PolicySpec* policy = nullptr;   ///< null: nobody decides

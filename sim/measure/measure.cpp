@@ -1,6 +1,8 @@
 #include "sim/measure/measure.hpp"
 
 #include <chrono>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "sim/base/units.hpp"
@@ -34,8 +36,10 @@ class Measurements {
 
   Result<void> measure_training() {
     tell("training alone");
+    Arm arm;
+    arm.name = "alone";
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
-                               run_arm(lone_, {}, alone_, place_, options_));
+                               run_arm(lone_, arm, alone_, place_, options_));
     if (result.training.iterations == 0) {
       return fail(lone_.config.file, {},
                   "the job alone ended no iteration in the " +
@@ -54,6 +58,7 @@ class Measurements {
       const std::string& name = lone_.config.fillers[i].name;
       tell("filler " + name + " alone");
       Arm arm;
+      arm.name = name + "-alone";
       arm.training = false;
       arm.fillers = {i};
       BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
@@ -79,7 +84,9 @@ class Measurements {
     for (const run::PolicyChoice& choice : lone_.config.policies) {
       tell("policy " + choice.name);
       BUBBLESIM_ASSIGN_OR_RETURN(const policy::PolicySpec* spec, registry_.find(choice.name));
+      const int times = ++times_[choice.name];
       Arm arm;
+      arm.name = choice.name + (times > 1 ? "-" + std::to_string(times) : "");
       arm.policy = spec;
       arm.parameters = &choice.parameters;
       for (std::uint32_t i = 0; i < lone_.config.fillers.size(); ++i) arm.fillers.push_back(i);
@@ -144,6 +151,7 @@ class Measurements {
   const MeasureOptions& options_;
   Alone alone_;
   std::optional<std::vector<schedule::BubbleTable>> bubbles_;
+  std::map<std::string, int> times_;  ///< that a policy was measured
   observe::RunReport report_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,9 @@ struct MeasureOptions {
   bool ask_training = false;
   /// In place of what policies ask for, where the machine cannot have that (MPS); nothing: theirs.
   std::optional<capture::Substrate> substrate;
+  /// Takes what each operation did (operations_csv.hpp), once an arm: "alone", "FILLER-alone", a
+  /// policy's name, its second time "POLICY-2". Null: nothing is recorded, which slows hosts.
+  std::function<Result<void>(const std::string& arm, const std::string& csv)> operations;
 };
 
 /// Whether a real GPU can do what each policy of the config asks for before the start: sharing by

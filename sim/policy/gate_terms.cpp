@@ -30,9 +30,10 @@ bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clien
 }
 
 GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clients,
-                     ClientId client) {
-  const bool asks = client != ClientId{0} || value_of(given, "barrier") == nullptr ||
-                    holds_training(given, clients);
+                     ClientId client, const GateCosts* gate) {
+  const bool held = client != ClientId{0} || holds_training(given, clients);
+  const bool asks = held || value_of(given, "barrier") == nullptr;
+  if (gate != nullptr) return {asks, held ? gate->ask : gate->tell, gate->tell};
   return {asks, duration_of(given, "ask"), duration_of(given, "tell")};
 }
 

@@ -2,7 +2,8 @@
 //
 // `barrier`: whose launches it may hold: both; requests: training's too, for online fillers.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
-// told of. On a real GPU the gate takes what it takes; a simulation takes these. What they do at
+// told of. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
+// run's gate, which launches go through whether or not the policy looks at them. What they do at
 // the start may change (Actions::set_asking).
 #pragma once
 
@@ -17,13 +18,21 @@ namespace bubblesim::policy {
 /// Whether launches of the protected client must ask. Without `barrier`: no.
 [[nodiscard]] bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients);
 
+/// What a gate takes of a launch that may be held, and of one that is only told of; >= 0.
+struct GateCosts {
+  Duration ask{};
+  Duration tell{};
+};
+
 struct GateTerms {
   bool asks = true;  ///< at the start; a policy without `barrier` may hold whom it will
   Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
   Duration tell{};
 };
 
+/// `gate`: of the run; null: what the policy's parameters say. Training's launches are told of,
+/// unless `barrier` says that they may be held.
 [[nodiscard]] GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clients,
-                                   ClientId client);
+                                   ClientId client, const GateCosts* gate = nullptr);
 
 }  // namespace bubblesim::policy

@@ -243,6 +243,14 @@ std::optional<PowerConfig> read_power(ObjectReader& root) {
   return power;
 }
 
+std::optional<policy::GateCosts> read_gate(ObjectReader& root) {
+  ObjectReader reader = root.child("gate", Presence::kOptional);
+  if (!reader.present()) return std::nullopt;
+  constexpr Range<Duration> kCost{Duration::zero(), std::chrono::milliseconds{1}};
+  return policy::GateCosts{.ask = reader.duration("ask", kCost),
+                           .tell = reader.duration("tell", kCost)};
+}
+
 std::vector<FillerConfig> read_fillers(const ReadContext& context, ObjectReader& root) {
   std::vector<FillerConfig> fillers;
   std::map<std::string, std::string> pointers;
@@ -282,6 +290,7 @@ CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& p
   if (root.has("device")) config.device = config_detail::read_name(root, "device");
   read_length(root, config);
   config.power = read_power(root);
+  config.gate = read_gate(root);
   config.training = read_training(context, root.child("training"));
   config.fillers = read_fillers(context, root);
   check_ends(root, config);

@@ -15,6 +15,7 @@
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/policy/gate_terms.hpp"
 #include "sim/program/batching.hpp"
 #include "sim/synth/inference_names.hpp"
 #include "sim/synth/job_names.hpp"
@@ -167,6 +168,7 @@ struct RunConfig {
   std::optional<PrecisionGoal> precision;
   Duration warmup{};                  ///< >= 0, < duration
   std::optional<PowerConfig> power;   ///< nothing: not metered, the full clock
+  std::optional<policy::GateCosts> gate;  ///< of every launch under a policy; nothing: the policy's
   TrainingConfig training;
   std::vector<FillerConfig> fillers;
   std::vector<PolicyChoice> policies;  ///< at least one

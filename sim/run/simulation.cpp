@@ -128,6 +128,7 @@ Result<void> Simulation::build_node(GpuId gpu) {
     node.add_instance(placed.filler, places_.mode_of(placed.filler));
   }
   schedule::Decider decider{.policy = scenario_.policy, .parameters = scenario_.parameters};
+  if (loaded_.config.gate) decider.gate = &*loaded_.config.gate;
   if (scenario_.bubbles != nullptr) decider.bubbles = &(*scenario_.bubbles)[gpu.index()];
   share_power(node);
   BUBBLESIM_RETURN_IF_ERROR(node.open(machine_, decider, client_infos(gpu)));

@@ -27,9 +27,9 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
                      std::vector<policy::ClientInfo> infos, GpuPlan plan,
                      std::unique_ptr<policy::Policy> policy, const Decider& decider)
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
-      policy_(std::move(policy)), parameters_(decider.parameters) {
+      policy_(std::move(policy)), parameters_(decider.parameters), gate_(decider.gate) {
   if (!policy_) return;
-  asks_ = decider.policy->needs.launches;
+  asks_ = decider.policy->needs.launches || gate_ != nullptr;
   driver_ = std::make_unique<PolicyDriver>(gpu.engine, gpu.gpu, *decider.policy, *policy_,
                                            decider.bubbles, decider.holds);
 }
@@ -50,7 +50,7 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
     driver_->attach(nullptr);
   } else {
     driver_->attach(clients_.back(), infos_[index].memory, plan_.decided.resident[index],
-                    policy::gate_terms(*parameters_, infos_, infos_[index].id));
+                    policy::gate_terms(*parameters_, infos_, infos_[index].id, gate_));
   }
   return clients_.back();
 }

@@ -17,7 +17,7 @@ using TextOf = std::function<CheckedResult<std::string>(const Json& config)>;
 CheckedResult<run::BaselineKeys> keys_of(Json config, const TextOf& text_of) {
   Json fillers = Json::array();
   if (const Json* found = find_value(config, "/fillers")) fillers = *found;
-  for (const char* other : {"name", "policies", "fillers"}) config.erase(other);
+  for (const char* other : {"name", "policies", "fillers", "gate"}) config.erase(other);
   run::BaselineKeys keys;
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string training, text_of(config));
   keys.training = hash_text(training);

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <sstream>
+
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
@@ -65,6 +70,43 @@ TEST_P(Measured, OnAFakeGpuIsWhatASimulationGives) {
     EXPECT_EQ(policy["fillers"][filler], simulated["fillers"][filler]);
   }
   EXPECT_GT(policy["host"]["decisions"], 0);
+}
+
+/// Of the rows of a table of operations: the fourth cell from the end.
+std::set<std::string> kernel_starts(const std::string& table) {
+  std::set<std::string> starts;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(",kernel,") == std::string::npos) continue;
+    std::size_t end = line.size();
+    for (int cell = 0; cell < 3; ++cell) end = line.rfind(',', end - 1);
+    const std::size_t begin = line.rfind(',', end - 1) + 1;
+    starts.insert(line.substr(begin, end - begin));
+  }
+  return starts;
+}
+
+// Two ways to the same times: what the processes recorded of themselves, and the timeline that a
+// simulation draws.
+TEST(MeasuredOperations, OfAFakeGpuAreThoseOfASimulatedTimeline) {
+  const Workplace place;
+  place.write("pair.json", config_of("mps"));
+  const Outcome run = place.bubblesim(
+      "run pair.json --lone-rank 0 --timeline timeline.json --timeline-policy mps "
+      "--timeline-window 200ms");
+  const Outcome measured = place.bubblesim("measure pair.json --fake --operations ops");
+  ASSERT_EQ(run.code, 0) << run.err;
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  std::set<std::string> drawn;
+  for (const Json& event : parse_json(place.read("timeline.json"))["traceEvents"]) {
+    if (event.value("cat", "") != "kernel") continue;
+    drawn.insert(std::to_string(std::llround(event["ts"].get<double>() * 1e3)));
+  }
+  ASSERT_GT(drawn.size(), 1000U);
+  EXPECT_TRUE(std::ranges::includes(kernel_starts(place.read("ops/mps.csv")), drawn));
+  for (const char* alone : {"ops/alone.csv", "ops/online-alone.csv", "ops/offline-alone.csv"}) {
+    EXPECT_THAT(place.read(alone), HasSubstr(",kernel,")) << alone;
+  }
 }
 
 class NearlyMeasured : public testing::TestWithParam<const char*> {};

@@ -14,7 +14,8 @@ import sys
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 PROGRAM, OUT = Path(sys.argv.pop(1)), Path(sys.argv.pop(1))
 
 
@@ -22,6 +23,14 @@ def errors(summary: list, metric: str, policy: str = "") -> float:
     """The mean absolute error of a metric's judged cells: points of slowdowns, else percent."""
     return next(row["mean_absolute_error"] for row in summary
                 if row["metric"] == metric and row["policy"] == policy and row["role"] == "judge")
+
+
+def lost_to_specinf(path: Path) -> float:
+    """Percent of training's throughput."""
+    report = json.loads(path.read_text())
+    iteration = {one["policy"]: one["training"]["iteration_mean_ns"]
+                 for one in (report[0] if isinstance(report, list) else report)["policies"]}
+    return 100 * (1 - iteration["exclusive"] / iteration["specinf"])
 
 
 class MeasuredPairs(unittest.TestCase):
@@ -36,27 +45,37 @@ class MeasuredPairs(unittest.TestCase):
         cls.summary = cls.report["summary"]
 
     def test_jobs_alone_take_as_long_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "alone_iteration"), 3.0)
-        self.assertLess(errors(self.summary, "filler_alone"), 3.0)
+        self.assertLess(errors(self.summary, "alone_iteration"), 2.5)
+        self.assertLess(errors(self.summary, "filler_alone"), 1.0)
 
     def test_training_is_slowed_as_measured(self) -> None:
         self.assertLess(errors(self.summary, "training_slowdown"), 2.5)
-        for policy, points in (("time_slicing", 3.5), ("mps", 3.6), ("tgs", 1.5), ("specinf", 1.5),
-                               ("pipefill", 2.0)):
+        for policy, points in (("time_slicing", 4.2), ("mps", 3.2), ("tgs", 1.7), ("specinf", 1.8),
+                               ("pipefill", 1.4)):
             self.assertLess(errors(self.summary, "training_slowdown", policy), points, policy)
-        self.assertLess(errors(self.summary, "training_iteration"), 2.5)
+        self.assertLess(errors(self.summary, "training_iteration"), 1.8)
 
     def test_latencies_are_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "latency_p95"), 7.5)
-        self.assertLess(errors(self.summary, "latency_p95", "time_slicing"), 5.0)
+        self.assertLess(errors(self.summary, "latency_p95"), 6.0)
+        self.assertLess(errors(self.summary, "latency_p99"), 6.0)
 
     def test_a_filler_that_nobody_holds_back_serves_what_arrives(self) -> None:
         for policy in ("time_slicing", "mps"):
-            self.assertLess(errors(self.summary, "filler_throughput", policy), 1.5, policy)
+            self.assertLess(errors(self.summary, "filler_throughput", policy), 2.0, policy)
+
+    def test_specinf_loses_on_the_gpu_what_its_budget_says(self) -> None:
+        """Of 2 %, against the same job behind the same gate, which `exclusive` is."""
+        measured = [lost_to_specinf(path)
+                    for path in sorted((HERE / "measured").glob("*/results-*.json"))]
+        simulated = [lost_to_specinf(path)
+                     for path in sorted((OUT / "simulated").glob("*/results.json"))]
+        self.assertEqual((len(measured), len(simulated)), (11, 8))
+        self.assertAlmostEqual(sum(measured) / len(measured), 2.5, delta=0.1)
+        self.assertAlmostEqual(sum(simulated) / len(simulated), 2.0, delta=0.2)
 
     def test_policies_come_in_the_measured_order(self) -> None:
         wrong = sum(one["wrong"] for one in self.report["order"])
-        self.assertLessEqual(wrong, 4)
+        self.assertLessEqual(wrong, 6)
 
 
 class EqualClients(unittest.TestCase):

@@ -12,7 +12,7 @@ from pathlib import Path
 import setting  # noqa: F401  (paths)
 
 import processes
-from first_contact import results, stand_ins
+from first_contact import clients, results, stand_ins
 
 
 class Results(unittest.TestCase):
@@ -26,6 +26,14 @@ class Results(unittest.TestCase):
         path = self.work / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+
+    def test_clients_that_ran_on_another_gpu_are_run_again(self) -> None:
+        """A pair is compared with its jobs alone, and another machine has another host."""
+        self.write("runs.json", b'[{"kind": "alone", "job": "j", "gpu": "GPU-1"}]')
+        found = [clients.Measured(self.work / "runs.json", gpu, 0.0, 1.0).find(kind="alone", job="j")
+                 for gpu in ("GPU-1", "GPU-2")]
+        self.assertIsNotNone(found[0])
+        self.assertIsNone(found[1])
 
     def test_what_was_packed_is_there_again_in_an_empty_folder(self) -> None:
         self.write("captures/traces/x.btr", b"t" * 100)
@@ -84,7 +92,7 @@ class Results(unittest.TestCase):
 
 
 class Fits(unittest.TestCase):
-    HEAD = "bubblesim stand-in fits 4, GPU-1, driver 13000\n"
+    HEAD = "bubblesim stand-in fits 5, GPU-1, driver 13000\n"
     # grid, block, registers, shared, bound, tensor, dram, issue, solo, floor, loop, mix, error, floor
     TENSOR = "132 1 1 256 1 1 64 0 1 1 0.1 0.8 50000 1500 10 0 1 2 3 4 0.01 0\n"
     SHORT = "1 1 1 64 1 1 32 0 2 0 0.5 0.2 1200 1500 10 0 1 2 0 4 0.3 1\n"

@@ -58,6 +58,8 @@ const Case kCases[] = {
      R"({"duration": "auto", "fillers": [{"name": "a", "mode": "jobs",
          "program": {"trace": "b.json"}, "jobs": [{"requests": 5}]}]})",
      "/duration", "jobs"},
+    {"GateWithHalfOfItsCosts", R"({"gate": {"ask": "1us"}})", "/gate", "tell"},
+    {"GateOfAPause", R"({"gate": {"ask": "1us", "tell": "2ms"}})", "/gate/tell", "2ms"},
     {"PowerOfNoNumber", R"({"power": {"cap_w": "300W"}})", "/power/cap_w", "number"},
     {"PowerMisspelt", R"({"power": {"cap": 300}})", "/power/cap", "cap_w"},
     {"PowerPeriodTooLong", R"({"power": {"period": "1min"}})", "/power/period", "1min"},

@@ -56,6 +56,22 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   EXPECT_GT(*report.policies[1].fillers.front().normalised_to_own_gpu, 0.0);
 }
 
+// The host launches all of an iteration at once: only A's launch is waited for.
+TEST(RunPolicies, AGateDelaysLaunchesUnderEveryPolicyAndNoneOfTheJobAlone) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({offline("batch")});
+  loaded.config.duration = 7010us * 10;
+  loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us};
+  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  const observe::RunReport gated = report_of(loaded, registry, 1);
+  EXPECT_EQ(gated.baseline.training_mean_iteration, 7ms);
+  EXPECT_EQ(gated.policies[0].training.mean_iteration, 7010us);
+  loaded.config.gate.reset();
+  const observe::RunReport free = report_of(loaded, registry, 1);
+  EXPECT_LT(*gated.policies[1].fillers.front().normalised_to_own_gpu,
+            *free.policies[1].fillers.front().normalised_to_own_gpu);
+}
+
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
