@@ -12,7 +12,7 @@ from pathlib import Path
 import setting  # noqa: F401  (paths)
 
 import processes
-from first_contact import clients, results, stand_ins
+from first_contact import results, stand_ins
 
 
 class Results(unittest.TestCase):
@@ -26,14 +26,6 @@ class Results(unittest.TestCase):
         path = self.work / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-
-    def test_clients_that_ran_on_another_gpu_are_run_again(self) -> None:
-        """A pair is compared with its jobs alone, and another machine has another host."""
-        self.write("runs.json", b'[{"kind": "alone", "job": "j", "gpu": "GPU-1"}]')
-        found = [clients.Measured(self.work / "runs.json", gpu, 0.0, 1.0).find(kind="alone", job="j")
-                 for gpu in ("GPU-1", "GPU-2")]
-        self.assertIsNotNone(found[0])
-        self.assertIsNone(found[1])
 
     def test_what_was_packed_is_there_again_in_an_empty_folder(self) -> None:
         self.write("captures/traces/x.btr", b"t" * 100)

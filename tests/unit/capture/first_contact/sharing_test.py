@@ -1,10 +1,13 @@
 """What is made of the records of the probes of sharing; numbers by hand."""
 
+import json
+import tempfile
 import unittest
+from pathlib import Path
 
 import setting  # noqa: F401  (paths)
 
-from first_contact import sharing
+from first_contact import clients, sharing
 
 
 def kernel(first: int, step: int, blocks: int) -> dict:
@@ -79,6 +82,18 @@ class Slices(unittest.TestCase):
 
     def test_a_process_that_was_never_switched_out_has_one_turn(self) -> None:
         self.assertEqual(sharing.present({"first": 3, "last": 9, "gaps": []}), [(3, 9)])
+
+
+class Clients(unittest.TestCase):
+    def test_runs_of_another_gpu_are_run_again(self) -> None:
+        """A pair is compared with its jobs alone, and another machine has another host."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "runs.json"
+            path.write_text(json.dumps([{"kind": "alone", "job": "j", "gpu": "GPU-1"}]))
+            same, other = (clients.Measured(path, gpu, deadline=0.0, pace=1.0)
+                           for gpu in ("GPU-1", "GPU-2"))
+        self.assertIsNotNone(same.find(kind="alone", job="j"))
+        self.assertIsNone(other.find(kind="alone", job="j"))
 
 
 if __name__ == "__main__":
