@@ -159,6 +159,14 @@ std::uint64_t GateBoard::messages_dropped() const {
   return total;
 }
 
+std::uint64_t GateBoard::launches_passed() const {
+  std::uint64_t total = 0;
+  for (const GatePlace& place : segment_.places) {
+    if (place.mode == GateMode::kPass) total += place.launches;
+  }
+  return total;
+}
+
 std::uint64_t GateBoard::launches_ungated() const {
   std::uint64_t total = 0;
   for (const GatePlace& place : segment_.places) total += place.ungated;

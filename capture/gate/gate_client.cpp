@@ -30,9 +30,11 @@ class SegmentClient final : public GateClient {
     seat->last_launch = launch.launch;
     GateRow* row = seat->held.row;
     if (is_closed() || row == nullptr) return go_ungated_here();
+    const GateMode mode = place_.mode.load(std::memory_order_relaxed);
+    if (mode == GateMode::kPass) return {};
     GateMessage message = message_of(MessageKind::kTold);
     message.launch = launch;
-    if (place_.mode.load(std::memory_order_relaxed) == GateMode::kTell) {
+    if (mode == GateMode::kTell) {
       send(*row, message);
       return {};
     }

@@ -3,7 +3,8 @@
 // The gate is shared memory (Boost.Interprocess) between one policy host (policy_host/) and the
 // processes whose launches it decides on. Each thread has a ring of messages of its own; the host
 // takes them in the order of their times. Whether a client waits for a verdict is the host's to
-// say: the protected client tells and goes on (kTell), a filler asks and waits (kAsk).
+// say: the protected client tells and goes on (kTell), a filler asks and waits (kAsk), and where no
+// decision depends on launches, nobody hears of them (kPass).
 //
 // Nobody's death stops anybody: where the host has died, gone silent for longer than `patience`,
 // or closed the gate, launches go on as if there were none, and are counted. No call throws or
@@ -30,6 +31,7 @@ inline constexpr std::uint32_t kMostGateThreads = 64;
 enum class GateMode : std::uint32_t {
   kTell,  ///< launches are reported and go on; holding one is an illegal decision
   kAsk,
+  kPass,  ///< launches are counted and go on: the policy does not look at them
 };
 
 /// What became of a launch at the gate.

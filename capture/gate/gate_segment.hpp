@@ -18,7 +18,7 @@
 namespace bubblesim::capture {
 
 inline constexpr std::uint64_t kGateMagic = 0x62627367'61746531ULL;
-inline constexpr std::uint32_t kGateVersion = 2;
+inline constexpr std::uint32_t kGateVersion = 3;
 /// Messages of one thread that the host has not taken yet, at most.
 inline constexpr std::uint32_t kGateRing = 1024;
 

@@ -81,7 +81,7 @@ policy::Refusal GateOutlet::preempt(ClientId id, policy::Preemption how) {
     return " while it runs; a gate leaves resident blocks alone (after_kernel)";
   }
   Client& client = clients_[id.index()];
-  if (client.mode == GateMode::kTell) return ", whose threads do not wait for verdicts";
+  if (client.mode != GateMode::kAsk) return ", whose threads do not wait for verdicts";
   client.preempted = true;
   // Who may proceed by this very call has not gone on yet.
   for (const Unparked& launch : unparked_) {

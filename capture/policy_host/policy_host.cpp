@@ -65,6 +65,7 @@ class GateHost final : public PolicyHost {
     counts.clock_steps = instants_.steps();
     counts.longest_step = instants_.longest();
     counts.messages_dropped = board_->messages_dropped();
+    counts.session.calls += board_->launches_passed();
     return counts;
   }
 
@@ -167,6 +168,9 @@ class GateHost final : public PolicyHost {
 Result<std::unique_ptr<PolicyHost>> PolicyHost::make(HostClock& clock, PolicyHostSetup setup) {
   BUBBLESIM_CHECK(setup.spec != nullptr && setup.policy != nullptr, "a host without a policy");
   const auto clients = static_cast<std::uint32_t>(setup.clients.size());
+  if (!setup.spec->needs.launches && !setup.spec->needs.completions) {
+    for (HostedClient& client : setup.clients) client.mode = GateMode::kPass;
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(auto board, GateBoard::make(clock, clients));
   for (std::uint32_t i = 0; i < clients; ++i) {
     BUBBLESIM_CHECK(setup.clients[i].info.id.value == i, "clients of a host in order of their ids");

@@ -26,7 +26,7 @@ namespace bubblesim::capture {
 
 struct HostedClient {
   policy::ClientInfo info;
-  GateMode mode = GateMode::kAsk;
+  GateMode mode = GateMode::kAsk;  ///< kPass if the policy looks neither at launches nor their ends
   std::uint32_t window = 0;  ///< GateClient::window(); 0: no limit
 };
 

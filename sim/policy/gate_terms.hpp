@@ -3,8 +3,7 @@
 // `barrier`: whose launches it may hold: both; requests: training's too, for online fillers.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
 // told of. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
-// run's gate, which launches go through whether or not the policy looks at them. What they do at
-// the start may change (Actions::set_asking).
+// run's gate. What they do at the start may change (Actions::set_asking).
 #pragma once
 
 #include <span>
@@ -22,6 +21,7 @@ namespace bubblesim::policy {
 struct GateCosts {
   Duration ask{};
   Duration tell{};
+  bool always = false;  ///< also under policies that do not look at launches
 };
 
 struct GateTerms {

@@ -248,7 +248,8 @@ std::optional<policy::GateCosts> read_gate(ObjectReader& root) {
   if (!reader.present()) return std::nullopt;
   constexpr Range<Duration> kCost{Duration::zero(), std::chrono::milliseconds{1}};
   return policy::GateCosts{.ask = reader.duration("ask", kCost),
-                           .tell = reader.duration("tell", kCost)};
+                           .tell = reader.duration("tell", kCost),
+                           .always = reader.flag("always", false)};
 }
 
 std::vector<FillerConfig> read_fillers(const ReadContext& context, ObjectReader& root) {

@@ -168,7 +168,7 @@ struct RunConfig {
   std::optional<PrecisionGoal> precision;
   Duration warmup{};                  ///< >= 0, < duration
   std::optional<PowerConfig> power;   ///< nothing: not metered, the full clock
-  std::optional<policy::GateCosts> gate;  ///< of every launch under a policy; nothing: the policy's
+  std::optional<policy::GateCosts> gate;  ///< nothing: what policies' parameters say
   TrainingConfig training;
   std::vector<FillerConfig> fillers;
   std::vector<PolicyChoice> policies;  ///< at least one

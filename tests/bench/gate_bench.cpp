@@ -90,6 +90,23 @@ void tell(benchmark::State& state) {
 }
 BENCHMARK(tell)->Arg(50)->Arg(0)->UseManualTime();
 
+/// The same of a policy that does not look at launches.
+void pass(benchmark::State& state) {
+  Gate gate(GateMode::kPass, std::chrono::microseconds(50));
+  gate.start();
+  SpanHistogram spans;
+  for (auto _ : state) {
+    gate.clock().sleep_until(gate.clock().now() + std::chrono::microseconds(20));
+    const HostTime began = gate.clock().now();
+    gate.client().launch(kernel());
+    const Duration took = gate.clock().now() - began;
+    spans.add(took);
+    state.SetIterationTime(to_seconds(took));
+  }
+  report(state, spans);
+}
+BENCHMARK(pass)->UseManualTime();
+
 /// As many as the ring holds, one after the other, to a host that does not run.
 void tell_in_bursts(benchmark::State& state) {
   constexpr int kBurst = 1000;

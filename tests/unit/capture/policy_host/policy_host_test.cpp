@@ -11,8 +11,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using policy::Verdict;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// Holds fillers' launches, and releases one at each tick; ticks every 10 us from 10 us on.
 void hold_and_release_every_ten(ScriptedPolicy& policy) {
@@ -40,6 +43,27 @@ TEST(PolicyHost, AnAdmittedLaunchGoesOnInTheSameInstant) {
   rig.run_until(20us);
   EXPECT_THAT(rig.policy.log, ElementsAre("5us launch 1.1"));
   EXPECT_THAT(rig.log, ElementsAre("5us passed 1"));
+}
+
+// Not even the window's client asks: what nobody looks at is counted, and no more.
+TEST(PolicyHost, OfAPolicyThatDoesNotLookAtLaunchesHearsOfNone) {
+  policy::Needs needs;
+  needs.launches = false;
+  needs.iterations = true;
+  HostRig rig(needs);
+  rig.start_host();
+  rig.start_client(1, Turn::kFiller, [&](GateClient& gate) {
+    EXPECT_EQ(gate.launch(kernel()).asked, Duration{0});
+    gate.launch(kernel());
+    gate.iteration_ended(5us);
+    EXPECT_EQ(gate.last_launch(), 2u);
+    EXPECT_EQ(gate.counts().ungated, 0u);
+  });
+  rig.run_until(20us);
+  EXPECT_THAT(rig.policy.log, Not(Contains(HasSubstr("launch"))));
+  EXPECT_THAT(rig.policy.log, Contains(HasSubstr("iteration")));
+  EXPECT_EQ(rig.host->counts().session.calls, 2u);
+  EXPECT_EQ(rig.host->counts().decision_latency.count, 0u);
 }
 
 /// Launched at 0, released at 10 us; launched again at 13 us, released at 20 us.

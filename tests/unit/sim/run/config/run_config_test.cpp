@@ -61,7 +61,7 @@ TEST(RunConfig, EveryKeyIsRead) {
                              {"deadline", "100ms"},
                              {"jitter_cv", 0.03},
                              {"memory", "5GiB"}});
-  json["gate"] = {{"ask", "2us"}, {"tell", "500ns"}};
+  json["gate"] = {{"ask", "2us"}, {"tell", "500ns"}, {"always", true}};
   json["power"] = {{"cap_w", 300}, {"node_cap_w", 1000}, {"period", "2ms"}};
   json["fillers"][1]["program"]["launch_gap"] = "5us";
   json["fillers"][1]["arrivals"] = {{"process", "gamma"}, {"rate_per_s", 20}, {"cv", 2}};
@@ -75,6 +75,7 @@ TEST(RunConfig, EveryKeyIsRead) {
   EXPECT_EQ(config->training.stragglers[0].slowdown, 1.2);
   EXPECT_EQ(config->gate.value().ask, Duration{2000});
   EXPECT_EQ(config->gate->tell, Duration{500});
+  EXPECT_TRUE(config->gate->always);
   EXPECT_EQ(config->power.value().cap_w, 300);
   EXPECT_EQ(config->power->node_cap_w, 1000);
   const FillerConfig& filler = config->fillers[1];
