@@ -19,6 +19,7 @@ from processes import end_group, ending_waits, last_lines, start_logged
 
 from .captures import Tools, python_of
 from .context import Context, Verdict, blocked, failed, ok, partial, read_json, write_json
+from .device import smi
 from .mps import MpsDaemon, with_mps_of, without_mps
 from .sharing import mps_of, quantiles
 
@@ -114,7 +115,8 @@ class Measured:
 
     def __init__(self, path: Path, gpu: str, deadline: float, pace: float) -> None:
         self.path, self.gpu, self.deadline, self.pace = path, gpu, deadline, pace
-        self.runs: List[Json] = [run for run in read_json(path) or [] if run.get("gpu") == gpu]
+        kept = read_json(path) or []
+        self.runs: List[Json] = [run for run in kept if gpu and run.get("gpu") == gpu]
 
     def find(self, **key: Any) -> Optional[Json]:
         return next((run for run in self.runs
@@ -227,8 +229,7 @@ def run(context: Context, limit_s: float) -> Verdict:
     everything = [*services, *trainings]
     clients: List[Client] = []
     wrong: List[str] = []
-    gpus = context.facts.get("smi") or [{}]
-    measured = Measured(folder / "runs.json", gpus[0].get("uuid", ""), deadline,
+    measured = Measured(folder / "runs.json", gpu_of(context), deadline,
                         FAKE_PACE if context.fake else 1.0)
     with mps_of(context) as (daemon, refused), ended(clients):
         groups = started(context, folder, daemon, clients, everything, [*trainings, *beside])
@@ -254,6 +255,11 @@ def run(context: Context, limit_s: float) -> Verdict:
     if not measured.runs:
         return failed(said)
     return partial(said) if wrong else ok(said)
+
+
+def gpu_of(context: Context) -> str:
+    """Asked anew: what an earlier call wrote down may be of another machine. Empty: not known."""
+    return "fake" if context.fake else str((smi() or [{}])[0].get("uuid", ""))
 
 
 def started(context: Context, folder: Path, daemon: Optional[MpsDaemon], clients: List[Client],

@@ -161,9 +161,7 @@ std::uint64_t GateBoard::messages_dropped() const {
 
 std::uint64_t GateBoard::launches_passed() const {
   std::uint64_t total = 0;
-  for (const GatePlace& place : segment_.places) {
-    if (place.mode == GateMode::kPass) total += place.launches;
-  }
+  for (const GatePlace& place : segment_.places) total += place.passed;
   return total;
 }
 

@@ -71,7 +71,7 @@ class GateBoard {
   [[nodiscard]] Duration shortest_patience() const;
   [[nodiscard]] std::uint64_t messages_dropped() const;
   [[nodiscard]] std::uint64_t launches_ungated() const;
-  [[nodiscard]] std::uint64_t launches_passed() const;  ///< of clients with GateMode::kPass
+  [[nodiscard]] std::uint64_t launches_passed() const;  ///< in GateMode::kPass
 
  private:
   GateBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory);

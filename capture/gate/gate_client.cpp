@@ -29,9 +29,13 @@ class SegmentClient final : public GateClient {
     launch.launch = place_.launches.fetch_add(1, std::memory_order_relaxed) + 1;
     seat->last_launch = launch.launch;
     GateRow* row = seat->held.row;
-    if (is_closed() || row == nullptr) return go_ungated_here();
+    if (is_closed()) return go_ungated_here();
     const GateMode mode = place_.mode.load(std::memory_order_relaxed);
-    if (mode == GateMode::kPass) return {};
+    if (mode == GateMode::kPass) {
+      place_.passed.fetch_add(1, std::memory_order_relaxed);
+      return {};
+    }
+    if (row == nullptr) return go_ungated_here();
     GateMessage message = message_of(MessageKind::kTold);
     message.launch = launch;
     if (mode == GateMode::kTell) {

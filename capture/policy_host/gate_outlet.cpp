@@ -81,7 +81,11 @@ policy::Refusal GateOutlet::preempt(ClientId id, policy::Preemption how) {
     return " while it runs; a gate leaves resident blocks alone (after_kernel)";
   }
   Client& client = clients_[id.index()];
-  if (client.mode != GateMode::kAsk) return ", whose threads do not wait for verdicts";
+  if (client.mode == GateMode::kTell) return ", whose threads do not wait for verdicts";
+  if (client.mode == GateMode::kPass) {  // asks from now on, so that it can be parked
+    client.mode = GateMode::kAsk;
+    board_.set_mode(id, client.mode);
+  }
   client.preempted = true;
   // Who may proceed by this very call has not gone on yet.
   for (const Unparked& launch : unparked_) {
@@ -111,6 +115,7 @@ policy::Refusal GateOutlet::move_memory(ClientId, Bytes, Bytes) {
 policy::Refusal GateOutlet::set_asking(ClientId id, bool asks) {
   Client& client = clients_[id.index()];
   if (client.preempted && !asks) return " while its launches are parked";
+  if (client.mode == GateMode::kPass) return {};
   client.mode = asks ? GateMode::kAsk : GateMode::kTell;
   board_.set_mode(id, client.mode);
   return {};

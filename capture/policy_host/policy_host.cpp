@@ -7,6 +7,7 @@
 #include "capture/policy_host/gate_driver.hpp"
 #include "capture/policy_host/instant_line.hpp"
 #include "sim/base/check.hpp"
+#include "sim/policy/gate_terms.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -168,8 +169,11 @@ class GateHost final : public PolicyHost {
 Result<std::unique_ptr<PolicyHost>> PolicyHost::make(HostClock& clock, PolicyHostSetup setup) {
   BUBBLESIM_CHECK(setup.spec != nullptr && setup.policy != nullptr, "a host without a policy");
   const auto clients = static_cast<std::uint32_t>(setup.clients.size());
-  if (!setup.spec->needs.launches && !setup.spec->needs.completions) {
-    for (HostedClient& client : setup.clients) client.mode = GateMode::kPass;
+  if (!policy::hears_launches(*setup.spec)) {
+    for (HostedClient& client : setup.clients) {
+      const bool told_to_ask = client.info.id == ClientId{0} && client.mode == GateMode::kAsk;
+      if (!told_to_ask) client.mode = GateMode::kPass;
+    }
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto board, GateBoard::make(clock, clients));
   for (std::uint32_t i = 0; i < clients; ++i) {

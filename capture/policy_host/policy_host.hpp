@@ -26,7 +26,8 @@ namespace bubblesim::capture {
 
 struct HostedClient {
   policy::ClientInfo info;
-  GateMode mode = GateMode::kAsk;  ///< kPass if the policy looks neither at launches nor their ends
+  GateMode mode = GateMode::kAsk;  ///< kPass where policy::hears_launches says no; not for training
+                                   ///< that is to ask
   std::uint32_t window = 0;  ///< GateClient::window(); 0: no limit
 };
 

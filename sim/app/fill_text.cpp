@@ -117,7 +117,9 @@ std::string fill_text(const FillReport& report, const std::string& policy,
   std::string text = fmt::format("policy {}, {}\n", policy, live_sharing_name(plan.sharing));
   text += table.text();
   text += "gate: mean of launches that were not held\n";
-  text += span_text("decision latency", report.host.decision_latency);
+  text += report.host.decision_latency.count == 0
+              ? "no launch asked for a verdict\n"
+              : span_text("decision latency", report.host.decision_latency);
   text += span_text("policy's own code", report.host.policy_call);
   return text + notes_text(report, plan);
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -86,7 +87,9 @@ auto writer_of_operations(const MeasureArguments& arguments, std::uint32_t round
   std::string folder = arguments.operations + "/";
   if (arguments.rounds > 1) folder += "round-" + std::to_string(round) + "/";
   return [folder](const std::string& arm, const std::string& csv) -> Result<void> {
-    const std::string path = folder + arm + ".csv";
+    std::string name = arm;
+    std::ranges::replace(name, '/', '_');
+    const std::string path = folder + name + ".csv";
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
     return write_whole_file(path, csv);
   };
@@ -103,7 +106,11 @@ void print_json(const MeasureArguments& arguments, const observe::RunReport& rep
 
 void print_answers(const observe::RunReport& report) {
   for (const observe::PolicyResult& policy : report.policies) {
-    if (!policy.host || policy.host->decisions == 0) continue;
+    if (!policy.host) continue;
+    if (policy.host->decisions == 0) {
+      fmt::print("{}: {}, told of no launches\n", policy.policy, policy.host->substrate);
+      continue;
+    }
     fmt::print("{}: {}, {} decisions, in {:.1f} us (p50), {:.1f} us (p95), {:.1f} us (p99)\n",
                policy.policy, policy.host->substrate, policy.host->decisions,
                to_seconds(policy.host->decision_p50) * 1e6,

@@ -21,6 +21,10 @@ Duration duration_of(const ParameterSet& given, std::string_view name) {
 
 }  // namespace
 
+bool hears_launches(const PolicySpec& spec) {
+  return spec.needs.launches || spec.needs.completions;
+}
+
 bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients) {
   const Value* barrier = value_of(given, "barrier");
   if (barrier == nullptr) return false;

@@ -17,11 +17,14 @@ namespace bubblesim::policy {
 /// Whether launches of the protected client must ask. Without `barrier`: no.
 [[nodiscard]] bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients);
 
+/// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
+[[nodiscard]] bool hears_launches(const PolicySpec& spec);
+
 /// What a gate takes of a launch that may be held, and of one that is only told of; >= 0.
 struct GateCosts {
   Duration ask{};
   Duration tell{};
-  bool always = false;  ///< also under policies that do not look at launches
+  bool always = false;  ///< also under policies that do not hear of launches; never under oracles
 };
 
 struct GateTerms {

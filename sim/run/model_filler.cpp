@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/run/layer_kernels.hpp"
 #include "sim/serving/acceptance_file.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"
@@ -38,11 +39,18 @@ Result<Made> make_server(const synth::EngineNames& engine,
                 " bytes holds no block of " + std::to_string(std::llround(plan.block_bytes)) +
                 "; expected more, or preemption \"recompute\"");
   }
+  CounterSet counters;
+  if (engine.layers) {
+    BUBBLESIM_ASSIGN_OR_RETURN(LayerKernels layers, load_layer_kernels(*engine.layers, plan));
+    plan.kernels = std::move(layers.maker);
+    counters = std::move(layers.counters);
+  }
   Made made;
   made.memory = plan.memory.total();
   made.filler.server.emplace(std::move(plan));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto steps, synth::ServerProgram::make(*made.filler.server));
   made.filler.program = steps->program();
+  made.filler.program.counters.merge(counters);
   return made;
 }
 

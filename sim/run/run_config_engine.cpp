@@ -146,6 +146,7 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
     settings.scheduler.speculation = read_drafts(context, reader.child("speculation"), names);
   }
   settings.cache = read_cache(reader);
+  if (reader.has("layers")) names.engine->layers = read_path(context, reader, "layers");
   settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
   const bool swaps = settings.scheduler.preemption == serving::Preemption::kSwap;
   if (swaps && settings.host_cache == Bytes{0}) {

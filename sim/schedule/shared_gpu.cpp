@@ -29,7 +29,9 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
       policy_(std::move(policy)), parameters_(decider.parameters), gate_(decider.gate) {
   if (!policy_) return;
-  asks_ = decider.policy->needs.launches || (gate_ != nullptr && gate_->always);
+  if (decider.policy->oracle) gate_ = nullptr;
+  const bool gated = gate_ != nullptr && (gate_->always || policy::hears_launches(*decider.policy));
+  asks_ = decider.policy->needs.launches || gated;
   driver_ = std::make_unique<PolicyDriver>(gpu.engine, gpu.gpu, *decider.policy, *policy_,
                                            decider.bubbles, decider.holds);
 }

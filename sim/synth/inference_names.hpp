@@ -43,6 +43,7 @@ struct EngineNames {
   EngineSettings settings;
   RequestNames requests;
   std::optional<std::string> accepted_file;  ///< serving::Speculation::recorded
+  std::optional<std::string> layers;         ///< a file of layer times: ServerPlan::kernels
 };
 
 /// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.

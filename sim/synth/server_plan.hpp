@@ -13,6 +13,7 @@
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/synth/inference_memory.hpp"
 #include "sim/synth/inference_request.hpp"
+#include "sim/synth/step_kernels.hpp"
 
 namespace bubblesim::synth {
 
@@ -61,6 +62,7 @@ struct ServerPlan {
   std::uint32_t layers = 1;  ///< that have keys and values
   std::optional<PrefillSplit> prefill;
   model::Split split{};      ///< over the server's GPUs: tensor parallel
+  StepKernelsMaker kernels{};  ///< what a step's kernels take together; null: the model's sum
 
   /// GPUs of a server.
   [[nodiscard]] std::uint32_t gpus() const { return split.tensor; }

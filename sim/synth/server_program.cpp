@@ -1,6 +1,7 @@
 #include "sim/synth/server_program.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -72,6 +73,7 @@ ServerProgram::ServerProgram(Shared<ServerPlan> plan, ServerExchanges* exchanges
     : plan_(std::move(plan)), passes_(*plan_, plan_->request.model, program_, exchanges) {
   const auto& speculation = generation(*plan_).speculation;
   if (speculation) drafts_.emplace(*plan_, speculation->draft, program_, exchanges);
+  if (plan_->kernels) kernels_ = plan_->kernels();
 }
 
 Result<void> ServerProgram::write_threads() {
@@ -175,7 +177,9 @@ std::uint32_t ServerProgram::set(const serving::Step& step, bool queued) {
     op = drafts_->write(op, draft_sums(step, kind, draft), rows_of(kind == kDecode || draft > 0),
                         thread.attention[draft]);
   }
+  program::Op* const pass = op;
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
+  if (kernels_) stretch(pass, op, kernels_->of(step));
   BUBBLESIM_DCHECK(op == &program_.ops[thread.result], "a step has other kernels than its thread");
   const bool beside = swaps_beside() && !step.awaits_swaps;
   if (swaps_beside()) program_.ops[thread.swap].duration = beside ? swap_time(step) : Duration{};
@@ -187,6 +191,25 @@ std::uint32_t ServerProgram::set(const serving::Step& step, bool queued) {
     begin.think = program::short_span(queued ? Duration::zero() : plan_->request.step_host);
   }
   return kind;
+}
+
+// Rounding goes on from kernel to kernel, so that the sum is kept.
+void ServerProgram::stretch(program::Op* first, program::Op* last, Duration together) {
+  Duration kernels{}, gaps{};
+  for (const program::Op* op = first; op != last; ++op) {
+    if (op->kind != program::WorkKind::kKernel) continue;
+    kernels += op->duration;
+    if (op != first) gaps += op->gap.duration();
+  }
+  const double share = to_seconds(std::max(together - gaps, Duration{1})) / to_seconds(kernels);
+  double end = 0;
+  Duration written{};
+  for (program::Op* op = first; op != last; ++op) {
+    if (op->kind != program::WorkKind::kKernel) continue;
+    end += share * static_cast<double>(to_ns(op->duration));
+    op->duration = std::max(Duration{1}, Duration{std::llround(end)} - written);
+    written += op->duration;
+  }
 }
 
 bool ServerProgram::swaps_beside() const {

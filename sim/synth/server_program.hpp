@@ -24,6 +24,9 @@
 // (swap_group): before the step with its input, or beside its kernels on a stream of their own,
 // for which the step waits at its end (swap_timing).
 //
+// Where the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
+// between them take that together, each kernel in proportion to what the kernel model says.
+//
 // Policies know a kernel by name and profile: a product of another number of tokens is another
 // kernel; attention is one for each kind of step.
 #pragma once
@@ -87,11 +90,14 @@ class ServerProgram final : public workload::StepProgram {
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;
   [[nodiscard]] Duration swap_time(const serving::Step& step) const;
+  /// Makes the kernels from `first` to before `last` and the gaps before them take `together`.
+  static void stretch(program::Op* first, program::Op* last, Duration together);
 
   Shared<ServerPlan> plan_;
   program::Program program_;
   PassTimes passes_;
   std::optional<PassTimes> drafts_;  ///< nothing: drafts take no kernels, or there are none
+  std::unique_ptr<StepKernels> kernels_;  ///< null: the kernel model's
   std::array<Template, kKinds> threads_;
 };
 

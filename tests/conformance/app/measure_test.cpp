@@ -69,10 +69,7 @@ TEST_P(Measured, OnAFakeGpuIsWhatASimulationGives) {
   for (const std::size_t filler : {0, 1}) {
     EXPECT_EQ(policy["fillers"][filler], simulated["fillers"][filler]);
   }
-  // Of a policy that does not look at launches, none is told to it.
-  const std::set<std::string> unaware = {"exclusive", "time_slicing",    "mps",
-                                         "mig",       "stream_priority", "green_context"};
-  EXPECT_EQ(policy["host"]["decisions"] == 0, unaware.contains(GetParam()));
+  EXPECT_GT(policy["host"]["decisions"], 0);  // on a fake GPU training asks
   EXPECT_GT(policy["activity"]["calls"], 1000);
 }
 

@@ -64,7 +64,7 @@ class MeasuredPairs(unittest.TestCase):
             self.assertLess(errors(self.summary, "filler_throughput", policy), 2.0, policy)
 
     def test_specinf_loses_on_the_gpu_what_its_budget_says(self) -> None:
-        """Of 2 %, against the same job behind the same gate, which `exclusive` is."""
+        """Of 2 %, against the job behind the same gate, as `exclusive` was when it was measured."""
         measured = [lost_to_specinf(path)
                     for path in sorted((HERE / "measured").glob("*/results-*.json"))]
         simulated = [lost_to_specinf(path)

@@ -45,7 +45,7 @@ TEST(PolicyHost, AnAdmittedLaunchGoesOnInTheSameInstant) {
   EXPECT_THAT(rig.log, ElementsAre("5us passed 1"));
 }
 
-// Not even the window's client asks: what nobody looks at is counted, and no more.
+// What nobody looks at is counted, and no more; not what comes when the gate is open to all.
 TEST(PolicyHost, OfAPolicyThatDoesNotLookAtLaunchesHearsOfNone) {
   policy::Needs needs;
   needs.launches = false;
@@ -58,12 +58,36 @@ TEST(PolicyHost, OfAPolicyThatDoesNotLookAtLaunchesHearsOfNone) {
     gate.iteration_ended(5us);
     EXPECT_EQ(gate.last_launch(), 2u);
     EXPECT_EQ(gate.counts().ungated, 0u);
+    rig.clock->sleep_until(at(30us));
+    gate.launch(kernel());
+    EXPECT_EQ(gate.counts().ungated, 1u);
   });
   rig.run_until(20us);
   EXPECT_THAT(rig.policy.log, Not(Contains(HasSubstr("launch"))));
   EXPECT_THAT(rig.policy.log, Contains(HasSubstr("iteration")));
   EXPECT_EQ(rig.host->counts().session.calls, 3u);  // as a simulation counts: with launches
   EXPECT_EQ(rig.host->counts().decision_latency.count, 0u);
+}
+
+/// Preempted at 10 us, so that the second launch is parked until 15 us.
+TEST(PolicyHost, AClientThatPassesAsksOnceItIsPreempted) {
+  policy::Needs needs;
+  needs.launches = false;
+  HostRig rig(needs);
+  rig.policy.next = 10us;
+  rig.policy.ticks = [&](policy::Instant now, policy::Actions& actions) {
+    if (now == 10us) actions.preempt(kFiller, policy::Preemption::kAfterKernel);
+    if (now == 15us) actions.proceed(kFiller);
+    rig.policy.next = now == 10us ? std::optional<policy::Instant>(15us) : std::nullopt;
+  };
+  rig.start_host();
+  rig.start_client(1, Turn::kFiller, [&](GateClient& gate) {
+    EXPECT_EQ(gate.launch(kernel()).asked, Duration{0});
+    rig.clock->sleep_until(at(12us));
+    EXPECT_EQ(gate.launch(kernel()).asked, 3us);
+  });
+  rig.run_until(25us);
+  EXPECT_FALSE(rig.host->fault());
 }
 
 /// Launched at 0, released at 10 us; launched again at 13 us, released at 20 us.

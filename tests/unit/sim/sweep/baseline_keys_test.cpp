@@ -48,6 +48,14 @@ TEST(BaselineKeys, NameAndPoliciesChangeNone) {
             (Distinct{1, 1, 1}));
 }
 
+TEST(BaselineKeys, WhatAGateTakesChangesNone) {
+  const auto gated = baseline_keys(
+      R"({"gate": {"ask": "1us", "tell": "1us"}, "fillers": [{"name": "a"}]})");
+  const auto free = baseline_keys(R"({"fillers": [{"name": "a"}]})");
+  EXPECT_EQ(gated.training, free.training);
+  EXPECT_EQ(gated.fillers, free.fillers);
+}
+
 TEST(BaselineKeys, AFillerChangesItsOwn) {
   EXPECT_EQ(distinct(axis("/fillers/0/gpus", "[[0], [1]]")), (Distinct{1, 2, 1}));
   EXPECT_EQ(distinct(axis("/fillers/0/max_batch", "[1, 2]")), (Distinct{1, 2, 1}));

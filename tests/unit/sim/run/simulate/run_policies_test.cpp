@@ -73,6 +73,18 @@ TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
             *passed.policies[1].fillers.front().normalised_to_own_gpu);
 }
 
+// tgs looks at launches, ideal is a bound that costs training nothing.
+TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({});
+  loaded.config.duration = 7010us * 10;
+  loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us};
+  loaded.config.policies = {choice("tgs", registry), choice("ideal", registry)};
+  const observe::RunReport report = report_of(loaded, registry, 1);
+  EXPECT_EQ(report.policies[0].training.mean_iteration, 7010us);
+  EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
+}
+
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {

@@ -13,6 +13,7 @@ namespace bubblesim::synth {
 namespace {
 
 using ::testing::HasSubstr;
+using namespace std::chrono_literals;
 
 EngineSettings engine_settings() {
   EngineSettings settings;
@@ -307,6 +308,54 @@ TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
   const auto much = plan_server(generation(1, 1), settings);
   ASSERT_FALSE(much);
   EXPECT_THAT(much.error().text(), HasSubstr("expected a smaller KV cache or model"));
+}
+
+class FixedKernels final : public StepKernels {
+ public:
+  explicit FixedKernels(Duration together) : together_(together) {}
+  Duration of(const serving::Step&) override { return together_; }
+
+ private:
+  Duration together_;
+};
+
+/// From the first kernel's start to the last one's end, if the stream never waits.
+Duration span_of(const program::Program& program, std::uint32_t thread) {
+  Duration span{};
+  bool first = true;
+  for (const program::Step& step : program.threads[thread].steps) {
+    if (step.kind != program::StepKind::kLaunch) continue;
+    for (std::uint32_t i = step.target; i < step.target + step.count; ++i) {
+      const program::Op& op = program.ops[i];
+      if (op.kind != program::WorkKind::kKernel) continue;
+      span += op.duration + (first ? Duration{} : op.gap.duration());
+      first = false;
+    }
+  }
+  return span;
+}
+
+TEST(ServerProgram, MeasuredStepsTakeWhatWasMeasuredInTheModelsProportions) {
+  for (const DecodeMode mode : {DecodeMode::kEager, DecodeMode::kGraph}) {
+    ServerPlan plan = plan_of(mode);
+    const auto modelled = server_of(plan);
+    plan.kernels = [] { return std::make_unique<FixedKernels>(40ms); };
+    const auto measured = server_of(plan);
+    for (const auto& step : {step_of({decode_at(100)}), step_of({prompt_of(300)}),
+                             step_of({prompt_of(300), decode_at(100)})}) {
+      const std::uint32_t thread = measured->set(step, false);
+      ASSERT_EQ(modelled->set(step, false), thread);
+      EXPECT_EQ(span_of(measured->program(), thread), 40ms);
+      const auto theirs = kernels_of(modelled->program(), thread);
+      const auto ours = kernels_of(measured->program(), thread);
+      ASSERT_EQ(ours.size(), theirs.size());
+      const double share = to_seconds(ours[0].second) / to_seconds(theirs[0].second);
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        const double wanted = share * to_seconds(theirs[i].second);
+        EXPECT_NEAR(to_seconds(ours[i].second), wanted, 1e-3 * wanted);
+      }
+    }
+  }
 }
 
 }  // namespace

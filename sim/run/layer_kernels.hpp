@@ -1,0 +1,23 @@
+// Kernel times of a server's steps from a file of layer times (`bubblesim import layers`).
+#pragma once
+
+#include <string>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/synth/server_plan.hpp"
+#include "sim/synth/step_kernels.hpp"
+
+namespace bubblesim::run {
+
+struct LayerKernels {
+  synth::StepKernelsMaker maker;
+  CounterSet counters;  ///< of another GPU's tables, of steps beyond them
+};
+
+/// Faults: the first one of the file, no table of so many GPUs as the server has, tables with
+/// experts for a model without, or without for one with.
+[[nodiscard]] Result<LayerKernels> load_layer_kernels(const std::string& path,
+                                                      const synth::ServerPlan& plan);
+
+}  // namespace bubblesim::run

@@ -1,0 +1,96 @@
+// Kernel times of a server's steps from a file of layer times, held to the tables asked directly.
+#include "sim/run/layer_kernels.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/base/json.hpp"
+#include "sim/base/output_file.hpp"
+#include "sim/base/scratch_folder.hpp"
+#include "sim/step_cost/layer_file.hpp"
+#include "sim/step_cost/table_times.hpp"
+#include "tests/unit/sim/step_cost/small_tables.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kGpu = "NVIDIA H100 80GB HBM3";
+
+synth::ServerPlan small_plan(std::uint32_t tensor = 1) {
+  synth::ServerPlan plan;
+  plan.request.model.network = step_cost::test::small_model();
+  plan.request.gpu.name = kGpu;
+  plan.request.gpu.sm_count = 132;
+  plan.scheduler.max_model_len = 800;
+  plan.scheduler.max_num_seqs = 8;
+  plan.scheduler.max_num_batched_tokens = 16;
+  plan.split.tensor = tensor;
+  return plan;
+}
+
+serving::Step decode_of(std::uint32_t sequences, std::uint32_t context) {
+  serving::Step step;
+  for (std::uint32_t i = 0; i < sequences; ++i) {
+    serving::StepSequence part;
+    part.context = context;
+    step.sequences.push_back(part);
+    step.totals.add(part);
+  }
+  return step;
+}
+
+class LayerFile : public testing::Test {
+ protected:
+  std::string write(const std::string& gpu) {
+    tables_ = {gpu, "small", "vLLM", "by hand", {step_cost::test::small_tables()}};
+    const std::string path = folder_->path() + "/layers.json";
+    EXPECT_TRUE(write_whole_file(path, step_cost::layers_json(tables_).dump()));
+    return path;
+  }
+  std::unique_ptr<ScratchFolder> folder_ =
+      std::move(*ScratchFolder::make(testing::TempDir(), "layer-kernels"));
+  step_cost::LayerTables tables_;
+};
+
+TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
+  const synth::ServerPlan plan = small_plan();
+  auto loaded = load_layer_kernels(write(kGpu), plan);
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  EXPECT_EQ(loaded->counters.count("layer_tables_of_other_gpu"), 0U);
+  const auto kernels = loaded->maker();
+  const model::TransformerSpec model = step_cost::test::small_model();
+  step_cost::TableTimes tables(tables_.ranks[0], model, {}, 132);
+  step_cost::Batch batch;
+  for (const std::uint32_t sequences : {1U, 8U}) {
+    const serving::Step step = decode_of(sequences, 499);
+    step_cost::set_batch(step, step_cost::vllm_capture_sizes(8), batch);
+    EXPECT_EQ(kernels->of(step), Duration{std::llround(1e3 * tables.batch_us(batch))});
+  }
+}
+
+TEST_F(LayerFile, TablesOfAnotherGpuAndStepsBeyondThemAreCounted) {
+  synth::ServerPlan plan = small_plan();
+  plan.scheduler.max_model_len = 4000;  // tables end at 1000 tokens of a sequence
+  const auto loaded = load_layer_kernels(write("NVIDIA A100-SXM4-80GB"), plan);
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  EXPECT_EQ(loaded->counters.count("layer_tables_of_other_gpu"), 1U);
+  EXPECT_GT(loaded->counters.count("beyond_layer_tables"), 0U);
+}
+
+TEST_F(LayerFile, OfOtherGpusOrOtherLayersIsAFault) {
+  const auto split = load_layer_kernels(write(kGpu), small_plan(2));
+  ASSERT_FALSE(split);
+  EXPECT_THAT(split.error().text(), HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
+  synth::ServerPlan experts = small_plan();
+  std::get<model::TransformerSpec>(experts.request.model.network).mixture.emplace();
+  const auto missing = load_layer_kernels(write(kGpu), experts);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().text(), HasSubstr("no times of experts"));
+}
+
+}  // namespace
+}  // namespace bubblesim::run
