@@ -99,7 +99,8 @@ TEST(MeasuredOperations, OfAFakeGpuAreThoseOfASimulatedTimeline) {
   ASSERT_EQ(run.code, 0) << run.err;
   ASSERT_EQ(measured.code, 0) << measured.err;
   std::set<std::string> drawn;
-  for (const Json& event : parse_json(place.read("timeline.json"))["traceEvents"]) {
+  const Json timeline = parse_json(place.read("timeline.json"));
+  for (const Json& event : timeline["traceEvents"]) {
     if (event.value("cat", "") != "kernel") continue;
     drawn.insert(std::to_string(std::llround(event["ts"].get<double>() * 1e3)));
   }
