@@ -1,0 +1,69 @@
+"""A measured vLLM server by two roads, both with a profiler's layer times: `validate serving`, whose
+engine adds up times of steps, and `run`, whose GPU runs the steps' kernels, beside a training job
+that stands still. Arguments: PROGRAM DATA.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM, DATA = Path(sys.argv[1]), Path(sys.argv[2]) / "casys-kaist+LLMServingSim"
+PROFILE = DATA / "profiler/perf/RTXPRO6000/meta-llama/Llama-3.1-8B/bf16"
+BUNDLE = DATA / "bench/examples/RTXPRO6000/Llama-3.1-8B"
+REQUESTS = {"path": str(BUNDLE / "vllm/requests.jsonl"), "format": "bundle"}
+
+
+def bubblesim(*arguments: str) -> str:
+    done = subprocess.run([str(PROGRAM), *arguments], text=True, capture_output=True, check=False)
+    if done.returncode not in (0, 1):
+        raise AssertionError(done.stderr)
+    return done.stdout
+
+
+def config(layers: Path) -> dict:
+    """The bundle's settings (meta.json). Training is out of order from the start on."""
+    return {
+        "name": "server", "duration": "80s", "device": "rtxpro6000",
+        "training": {
+            "memory": "1GB", "faults": [{"at": "1ms", "detection": "1ms", "restart": "10min"}],
+            "synth": {"model": "llama-68m", "cluster": "a100-40gb-4",
+                      "plan": {"data": 1, "global_batch": 1, "micro_batch": 1, "sequence": 16}}},
+        "fillers": [{
+            "name": "server", "mode": "online", "memory": "80GB",
+            "program": {"model": "llama3-8b", "precision": "bf16", "decode": "graph",
+                        "step_host": "500us", "requests": REQUESTS,
+                        "engine": {"max_model_len": 8192, "max_num_seqs": 128,
+                                   "max_num_batched_tokens": 2048, "gpu_memory_utilization": 0.9,
+                                   "layers": str(layers)}},
+            "arrivals": {"process": "file", **REQUESTS}}],
+        "policies": ["mps"]}
+
+
+@unittest.skipUnless(BUNDLE.is_dir(), f"no bundle at {BUNDLE}")
+class LayersInRuns(unittest.TestCase):
+    def test_both_roads_lead_to_the_same_latencies_and_these_to_the_measured_ones(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            layers, judged, run = (Path(name) / file for file in ("layers", "judged", "run"))
+            bubblesim("import", "layers", str(PROFILE), "-o", str(layers))
+            bubblesim("validate", "serving", str(BUNDLE), "--layers", str(layers), "--json",
+                      str(judged))
+            run.write_text(json.dumps(config(layers)))
+            report = json.loads(bubblesim("run", str(run), "--json"))
+            figures = json.loads(judged.read_text())["bundles"][0]["figures"]
+        filler = report["policies"][0]["fillers"][0]
+        self.assertEqual(filler["requests_completed"], 300)
+        means = {**filler["server"], "latency": filler["latency"]}
+        for name in ("ttft", "tpot", "latency"):
+            known = next(one for one in figures if one["figure"] == f"{name}_mean")
+            found = means[name]["mean"]["value_ns"] / 1e6
+            self.assertAlmostEqual(found / known["simulated_ms"], 1, delta=0.01, msg=name)
+            self.assertAlmostEqual(found / known["measured_ms"], 1, delta=0.015, msg=name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
