@@ -37,6 +37,24 @@ TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
   EXPECT_THAT(outcome.err, HasSubstr("decision latency"));
 }
 
+// Launches of both are counted; none is held, asks, or counts as one that nobody decided on.
+TEST(FillCommand, APolicyThatDoesNotLookAtLaunchesIsToldOfNone) {
+  const Workplace place;
+  const Outcome outcome =
+      place.shell(fill("--policy time_slicing --json", "pace:30 copy:2", "pace:0"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  EXPECT_EQ(json.at("training").at("kernels"), 30);
+  EXPECT_GT(json.at("filler").at("kernels"), 0);
+  for (const char* job : {"training", "filler"}) {
+    EXPECT_EQ(json.at(job).at("undecided"), 0) << job;
+    EXPECT_EQ(json.at(job).at("held"), 0) << job;
+  }
+  EXPECT_GE(json.at("policy_calls"), 32);
+  EXPECT_EQ(json.at("decision_latency").at("count"), 0);
+  EXPECT_THAT(outcome.err, HasSubstr("no launch asked for a verdict"));
+}
+
 TEST(FillCommand, TheExitCodeIsTrainings) {
   const Workplace place;
   EXPECT_EQ(place.shell(fill("--policy xsched --after-death stop", "launch:1 exit:7", "pace:0"))
