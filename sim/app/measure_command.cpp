@@ -108,7 +108,7 @@ void print_answers(const observe::RunReport& report) {
   for (const observe::PolicyResult& policy : report.policies) {
     if (!policy.host) continue;
     if (policy.host->decisions == 0) {
-      fmt::print("{}: {}, told of no launches\n", policy.policy, policy.host->substrate);
+      fmt::print("{}: {}, no launch asked for a verdict\n", policy.policy, policy.host->substrate);
       continue;
     }
     fmt::print("{}: {}, {} decisions, in {:.1f} us (p50), {:.1f} us (p95), {:.1f} us (p99)\n",
