@@ -5,6 +5,15 @@
 #include "sim/base/check.hpp"
 
 namespace bubblesim::capture {
+namespace {
+
+std::uint64_t total_of(const GateSegment& segment, std::atomic<std::uint64_t> GatePlace::*count) {
+  std::uint64_t total = 0;
+  for (const GatePlace& place : segment.places) total += place.*count;
+  return total;
+}
+
+}  // namespace
 
 GateBoard::GateBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory)
     : clock_(clock),
@@ -154,21 +163,13 @@ void GateBoard::mark_gone(ClientId client) {
 Duration GateBoard::shortest_patience() const { return Duration{segment_.shortest_patience}; }
 
 std::uint64_t GateBoard::messages_dropped() const {
-  std::uint64_t total = 0;
-  for (const GatePlace& place : segment_.places) total += place.dropped;
-  return total;
-}
-
-std::uint64_t GateBoard::launches_passed() const {
-  std::uint64_t total = 0;
-  for (const GatePlace& place : segment_.places) total += place.passed;
-  return total;
+  return total_of(segment_, &GatePlace::dropped);
 }
 
 std::uint64_t GateBoard::launches_ungated() const {
-  std::uint64_t total = 0;
-  for (const GatePlace& place : segment_.places) total += place.ungated;
-  return total;
+  return total_of(segment_, &GatePlace::ungated);
 }
+
+std::uint64_t GateBoard::launches_passed() const { return total_of(segment_, &GatePlace::passed); }
 
 }  // namespace bubblesim::capture

@@ -82,10 +82,7 @@ policy::Refusal GateOutlet::preempt(ClientId id, policy::Preemption how) {
   }
   Client& client = clients_[id.index()];
   if (client.mode == GateMode::kTell) return ", whose threads do not wait for verdicts";
-  if (client.mode == GateMode::kPass) {  // asks from now on, so that it can be parked
-    client.mode = GateMode::kAsk;
-    board_.set_mode(id, client.mode);
-  }
+  if (client.mode == GateMode::kPass) set_mode(id, GateMode::kAsk);  // so that it can be parked
   client.preempted = true;
   // Who may proceed by this very call has not gone on yet.
   for (const Unparked& launch : unparked_) {
@@ -113,12 +110,15 @@ policy::Refusal GateOutlet::move_memory(ClientId, Bytes, Bytes) {
 }
 
 policy::Refusal GateOutlet::set_asking(ClientId id, bool asks) {
-  Client& client = clients_[id.index()];
+  const Client& client = clients_[id.index()];
   if (client.preempted && !asks) return " while its launches are parked";
-  if (client.mode == GateMode::kPass) return {};
-  client.mode = asks ? GateMode::kAsk : GateMode::kTell;
-  board_.set_mode(id, client.mode);
+  if (client.mode != GateMode::kPass) set_mode(id, asks ? GateMode::kAsk : GateMode::kTell);
   return {};
+}
+
+void GateOutlet::set_mode(ClientId id, GateMode mode) {
+  clients_[id.index()].mode = mode;
+  board_.set_mode(id, mode);
 }
 
 }  // namespace bubblesim::capture

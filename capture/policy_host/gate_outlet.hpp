@@ -74,6 +74,7 @@ class GateOutlet final : public policy::Outlet {
   /// Parks the launch of a preempted client; false: the thread may go on.
   bool park(const policy::LaunchInfo& launch, GateTicket ticket);
   void let_go(GateTicket ticket);
+  void set_mode(ClientId client, GateMode mode);
 
   HostClock& clock_;
   GateBoard& board_;

@@ -81,12 +81,13 @@ class Measurements {
   }
 
   Result<void> measure_policies() {
+    std::map<std::string, int> times;
     for (const run::PolicyChoice& choice : lone_.config.policies) {
       tell("policy " + choice.name);
       BUBBLESIM_ASSIGN_OR_RETURN(const policy::PolicySpec* spec, registry_.find(choice.name));
-      const int times = ++times_[choice.name];
       Arm arm;
-      arm.name = choice.name + (times > 1 ? "-" + std::to_string(times) : "");
+      arm.name = choice.name;
+      if (++times[choice.name] > 1) arm.name += "-" + std::to_string(times[choice.name]);
       arm.policy = spec;
       arm.parameters = &choice.parameters;
       for (std::uint32_t i = 0; i < lone_.config.fillers.size(); ++i) arm.fillers.push_back(i);
@@ -151,7 +152,6 @@ class Measurements {
   const MeasureOptions& options_;
   Alone alone_;
   std::optional<std::vector<schedule::BubbleTable>> bubbles_;
-  std::map<std::string, int> times_;  ///< that a policy was measured
   observe::RunReport report_;
 };
 

@@ -49,20 +49,11 @@ class TableKernels final : public synth::StepKernels {
 /// As many tokens, sequences and as long contexts as the scheduler allows at once.
 serving::Step largest_step(const serving::SchedulerSpec& spec) {
   serving::Step step;
-  const auto add = [&step](std::uint32_t tokens, std::uint32_t context, bool prefill) {
-    serving::StepSequence part;
-    part.new_tokens = tokens;
-    part.context = context;
-    part.prefill = prefill;
-    step.sequences.push_back(part);
-    step.totals.add(part);
-  };
-  const std::uint32_t decodes =
-      std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
-  for (std::uint32_t i = 0; i < decodes; ++i) add(1, spec.max_model_len - 1, false);
+  const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
+  for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
   const std::uint32_t chunk =
       std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
-  add(chunk, spec.max_model_len - chunk, true);
+  step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
   return step;
 }
 

@@ -5,6 +5,16 @@
 #include "sim/policy/gate_terms.hpp"
 
 namespace bubblesim::schedule {
+namespace {
+
+/// Of the policy's launches. Precondition: there is a policy.
+const policy::GateCosts* gate_of(const Decider& decider) {
+  if (decider.gate == nullptr || decider.policy->oracle) return nullptr;
+  const bool there = decider.gate->always || policy::hears_launches(*decider.policy);
+  return there ? decider.gate : nullptr;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<SharedGpu>> SharedGpu::make(workload::Machine& machine,
                                                    const Decider& decider,
@@ -27,11 +37,10 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
                      std::vector<policy::ClientInfo> infos, GpuPlan plan,
                      std::unique_ptr<policy::Policy> policy, const Decider& decider)
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
-      policy_(std::move(policy)), parameters_(decider.parameters), gate_(decider.gate) {
+      policy_(std::move(policy)), parameters_(decider.parameters) {
   if (!policy_) return;
-  if (decider.policy->oracle) gate_ = nullptr;
-  const bool gated = gate_ != nullptr && (gate_->always || policy::hears_launches(*decider.policy));
-  asks_ = decider.policy->needs.launches || gated;
+  gate_ = gate_of(decider);
+  asks_ = decider.policy->needs.launches || gate_ != nullptr;
   driver_ = std::make_unique<PolicyDriver>(gpu.engine, gpu.gpu, *decider.policy, *policy_,
                                            decider.bubbles, decider.holds);
 }

@@ -105,7 +105,7 @@ class SharedGpu {
   GpuPlan plan_;
   std::unique_ptr<policy::Policy> policy_;
   const policy::ParameterSet* parameters_;  ///< the policy's
-  const policy::GateCosts* gate_;
+  const policy::GateCosts* gate_ = nullptr;  ///< null: as Decider::gate, or its launches pass none
   std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
   bool asks_ = false;                     ///< launches wait for its verdict
   std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program

@@ -412,8 +412,7 @@ void Scheduler::add_to_step(Slot slot, std::uint32_t new_tokens, std::uint32_t d
   budget_ -= part.new_tokens;
   counts_.computed_tokens += part.new_tokens;
   counts_.drafted_tokens += drafts;
-  step_->totals.add(part);
-  step_->sequences.push_back(part);
+  step_->add(part);
 }
 
 void Scheduler::remember_blocks(Sequence& sequence) {

@@ -28,6 +28,11 @@ void StepTotals::remove(const StepSequence& sequence) {
   }
 }
 
+void Step::add(const StepSequence& sequence) {
+  sequences.push_back(sequence);
+  totals.add(sequence);
+}
+
 void Step::clear() {
   sequences.clear();
   totals = {};

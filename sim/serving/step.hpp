@@ -47,6 +47,7 @@ struct Step {
   std::uint32_t swap_copies = 0;  ///< groups of blocks (SchedulerSpec::swap_group); 0: all in one
   bool awaits_swaps = false;  ///< SwapTiming::kBeside: computes for sequences that come back in it
 
+  void add(const StepSequence& sequence);
   /// An empty one; vectors keep their memory.
   void clear();
 };

@@ -26,16 +26,10 @@ LogitRows rows_of(bool all) { return all ? LogitRows::kAll : LogitRows::kSelecte
 
 serving::Step sample_step(bool prompts, bool decodes) {
   serving::Step step;
-  const auto add = [&step](std::uint32_t tokens, std::uint32_t context, bool prefill) {
-    serving::StepSequence part;
-    part.new_tokens = tokens;
-    part.context = context;
-    part.prefill = prefill;
-    step.sequences.push_back(part);
-    step.totals.add(part);
-  };
-  if (prompts) add(kSampleTokens, 0, true);
-  for (std::uint32_t i = 0; decodes && i < kSampleSequences; ++i) add(1, kSampleTokens, false);
+  if (prompts) step.add({.new_tokens = kSampleTokens, .prefill = true});
+  for (std::uint32_t i = 0; decodes && i < kSampleSequences; ++i) {
+    step.add({.context = kSampleTokens});
+  }
   return step;
 }
 

@@ -21,10 +21,14 @@ std::string fill(const std::string& options, const std::string& train, const std
          live_job(train) + " --fill " + live_job(filler);
 }
 
+/// Training of 30 kernels and two copies, beside a filler.
+Outcome fill_under(const Workplace& place, const std::string& policy) {
+  return place.shell(fill("--json --policy " + policy, "pace:30 copy:2", "pace:0"));
+}
+
 TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
   const Workplace place;
-  const Outcome outcome =
-      place.shell(fill("--policy tgs --json", "pace:30 copy:2", "pace:0"));
+  const Outcome outcome = fill_under(place, "tgs");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = parse_json(lines_of(outcome.out).back());
   EXPECT_EQ(json.at("sharing"), "time slices");
@@ -40,8 +44,7 @@ TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
 // Launches of both are counted; none is held, asks, or counts as one that nobody decided on.
 TEST(FillCommand, APolicyThatDoesNotLookAtLaunchesIsToldOfNone) {
   const Workplace place;
-  const Outcome outcome =
-      place.shell(fill("--policy time_slicing --json", "pace:30 copy:2", "pace:0"));
+  const Outcome outcome = fill_under(place, "time_slicing");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = parse_json(lines_of(outcome.out).back());
   EXPECT_EQ(json.at("training").at("kernels"), 30);

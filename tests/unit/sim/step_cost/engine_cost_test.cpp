@@ -11,10 +11,9 @@
 namespace bubblesim::step_cost {
 namespace {
 
-serving::Step step_of(std::vector<serving::StepSequence> sequences) {
+serving::Step step_of(const std::vector<serving::StepSequence>& sequences) {
   serving::Step step;
-  step.sequences = std::move(sequences);
-  for (const serving::StepSequence& sequence : step.sequences) step.totals.add(sequence);
+  for (const serving::StepSequence& sequence : sequences) step.add(sequence);
   return step;
 }
 

@@ -34,12 +34,7 @@ synth::ServerPlan small_plan(std::uint32_t tensor = 1) {
 
 serving::Step decode_of(std::uint32_t sequences, std::uint32_t context) {
   serving::Step step;
-  for (std::uint32_t i = 0; i < sequences; ++i) {
-    serving::StepSequence part;
-    part.context = context;
-    step.sequences.push_back(part);
-    step.totals.add(part);
-  }
+  for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context});
   return step;
 }
 

@@ -56,12 +56,7 @@ double in_ns(Duration time) { return static_cast<double>(to_ns(time)); }
 serving::Step decode_step(std::uint32_t sequences, std::uint32_t context) {
   serving::Step step;
   for (std::uint32_t i = 0; i < sequences; ++i) {
-    serving::StepSequence part;
-    part.request = i;
-    part.context = context;
-    part.emits = true;
-    step.sequences.push_back(part);
-    step.totals.add(part);
+    step.add({.request = i, .context = context, .emits = true});
   }
   return step;
 }

@@ -34,8 +34,7 @@ std::unique_ptr<ServerProgram> server_of(const ServerPlan& plan) {
 
 serving::Step step_of(const std::vector<serving::StepSequence>& sequences) {
   serving::Step step;
-  step.sequences = sequences;
-  for (const serving::StepSequence& part : sequences) step.totals.add(part);
+  for (const serving::StepSequence& part : sequences) step.add(part);
   return step;
 }
 
