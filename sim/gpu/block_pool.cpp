@@ -1,179 +1,71 @@
 #include "sim/gpu/block_pool.hpp"
 
-#include <utility>
-
 namespace bubblesim::gpu {
-namespace {
 
-std::uint32_t minus(std::uint32_t a, std::uint32_t b) { return a - std::min(a, b); }
+BlockPool::BlockPool(const hardware::GpuSpec& spec, std::size_t most_moves)
+    : placer_(spec), helds_(spec.sm_count), footprints_(spec.sm_count), memo_(most_moves) {}
 
-}  // namespace
-
-BlockPool::BlockPool(const hardware::GpuSpec& spec)
-    : total_{spec.sm.max_warps, spec.sm.registers,
-             static_cast<std::uint32_t>(spec.sm.shared_memory_bytes), spec.sm.max_blocks},
-      sm_count_(spec.sm_count),
-      held_(sm_count_) {}
-
-bool BlockPool::has_room_for_all(const program::Residency& needs) const {
-  if (!held_.uniform() || held_.runs().front().each.slots > 0) return false;
-  const SmLoad wave = load_of(needs) * needs.blocks_per_sm;
-  return wave.warps <= total_.warps && wave.registers <= total_.registers &&
-         wave.shared_memory <= total_.shared_memory && wave.slots <= total_.slots;
+std::uint64_t BlockPool::find_room(const Kernel& kernel, std::uint64_t most) {
+  found_ = ask({Move::Kind::kCome, held_, kernel.placed, kernel.passed_over,
+                load_of(kernel.needs), kernel.sms, kernel.needs.blocks_per_sm, most});
+  return found_.blocks;
 }
 
-// Mostly as many fit as on an empty SM, which takes no division to see. Kernels of one client that
-// share space as recorded may hold more than there is: to others they then hold everything.
-inline std::uint32_t BlockPool::most_beside(const SmLoad& others, const SmLoad& one,
-                                            std::uint32_t most) const {
-  if (others.slots == 0) return most;
-  std::uint32_t blocks = std::min(most, minus(total_.slots, others.slots));
-  const std::uint32_t warps = minus(total_.warps, others.warps);
-  const std::uint32_t registers = minus(total_.registers, others.registers);
-  const std::uint32_t shared_memory = minus(total_.shared_memory, others.shared_memory);
-  if (one.warps * blocks > warps) blocks = warps / one.warps;
-  if (one.registers * blocks > registers) blocks = registers / one.registers;
-  if (one.shared_memory * blocks > shared_memory) blocks = shared_memory / one.shared_memory;
-  return blocks;
+void BlockPool::give(const Kernel& kernel, FootprintId& placed, std::uint64_t blocks) {
+  become(ask({Move::Kind::kLeave, held_, placed, kernel.passed_over, load_of(kernel.needs), {},
+              kernel.needs.blocks_per_sm, blocks}),
+         placed);
 }
 
-// Calls visit(range, placed, room) for parts of the SMs: each of the range holds so many blocks of
-// the kernel, and has room for so many more.
-template <class Visit>
-void BlockPool::each_room(const Kernel& kernel, SmRange sms, Visit visit) const {
-  auto held = held_.runs().begin();
-  auto placed = kernel.placed.runs().begin();
-  const SmLoad one = load_of(kernel.needs);
-  const BySm<SmLoad>::Run nothing{sm_count_, {}};
-  const BySm<SmLoad>::Run* over = kernel.passed_over ? kernel.passed_over->runs().data() : &nothing;
-  for (std::uint32_t begin = sms.begin; begin < sms.end;) {
-    while (held->end <= begin) ++held;
-    while (placed->end <= begin) ++placed;
-    while (over->end <= begin) ++over;
-    const std::uint32_t end = std::min({held->end, placed->end, over->end, sms.end});
-    SmLoad others = held->each;
-    others -= over->each;
-    if (placed->each > 0) others -= one * placed->each;
-    visit(SmRange{begin, end}, placed->each,
-          minus(most_beside(others, one, kernel.needs.blocks_per_sm), placed->each));
-    begin = end;
+void BlockPool::give_all(const program::Residency& needs, FootprintId& placed) {
+  become(ask({Move::Kind::kLeaveAll, held_, placed, {}, load_of(needs), {}}), placed);
+}
+
+HeldId BlockPool::add(HeldId held, const program::Residency& needs, FootprintId placed) {
+  helds_.replace(sum_, ask({Move::Kind::kAdd, held, placed, {}, load_of(needs), {}}).held);
+  return sum_;
+}
+
+const Moved& BlockPool::work_out(const Move& move) {
+  if (memo_.full()) {
+    memo_.clear();
+    helds_.forget_others();
+    footprints_.forget_others();
   }
+  return memo_.put(move, calculate(move));
 }
 
-// drawn_ has it all: mostly a kernel's first blocks take all the room that there is.
-std::uint64_t BlockPool::find_room(const Kernel& kernel) {
-  room_ = 0;
-  drawn_.restart();
-  drawn_.append(kernel.sms.begin, 0);
-  each_room(kernel, kernel.sms, [&](SmRange sms, std::uint32_t, std::uint32_t room) {
-    drawn_.append(sms.end, room);
-    room_ += std::uint64_t{sms.end - sms.begin} * room;
-  });
-  drawn_.append(sm_count_, 0);
-  return room_;
-}
-
-void BlockPool::offer_room() {
-  offers_.clear();
-  std::uint32_t begin = 0;
-  for (const auto& [end, room] : drawn_.runs()) {
-    if (room > 0) offers_.push_back({{begin, end}, 1, room + 1});
-    begin = end;
+Moved BlockPool::calculate(const Move& move) {
+  const Held& held = helds_[move.held];
+  const Footprint& placed = footprints_[move.placed];
+  const BlockPlacer::Kernel kernel{move.one, move.blocks_per_sm, placed, move.sms,
+                                   helds_[move.passed_over]};
+  const auto come = [&move](SmLoad& here, std::uint32_t blocks) { here += move.one * blocks; };
+  const auto leave = [&move](SmLoad& here, std::uint32_t blocks) { here -= move.one * blocks; };
+  std::uint64_t came = 0;
+  switch (move.kind) {
+    case Move::Kind::kCome:
+      came = placer_.find_room(held, kernel, move.most);
+      held_then_.become_changed(held, placer_.drawn(), come);
+      placed_then_.become_changed(placed, placer_.drawn(),
+                                  [](std::uint32_t& here, std::uint32_t more) { here += more; });
+      break;
+    case Move::Kind::kLeave:
+      placer_.choose_leavers(held, kernel, move.most);
+      held_then_.become_changed(held, placer_.drawn(), leave);
+      placed_then_.become_changed(placed, placer_.drawn(),
+                                  [](std::uint32_t& here, std::uint32_t less) { here -= less; });
+      break;
+    case Move::Kind::kLeaveAll:
+      held_then_.become_changed(held, placed, leave);
+      placed_then_ = footprints_[FootprintId{}];
+      break;
+    case Move::Kind::kAdd:
+      held_then_.become_changed(held, placed, come);
+      placed_then_ = placed;
+      break;
   }
-}
-
-// The level of offers_ at which the last of so many blocks go. Precondition: so many are offered,
-// and at least one.
-BlockPool::LastLevel BlockPool::last_level(std::uint64_t blocks) const {
-  std::uint32_t level = 0;
-  for (const Offer& offer : offers_) level = std::max(level, offer.high);
-  while (level > 0) {
-    // Down to the next level at which some SM begins to offer, or ends.
-    std::uint32_t next = 0;
-    std::uint32_t sms = 0;
-    for (const Offer& offer : offers_) {
-      const bool offers = offer.low < level && level <= offer.high;
-      const std::uint32_t bound = level <= offer.low ? 0 : offers ? offer.low : offer.high;
-      if (offers) sms += offer.count();
-      next = std::max(next, bound);
-    }
-    const std::uint64_t offered = std::uint64_t{sms} * (level - next);
-    if (sms > 0 && blocks <= offered) {
-      const std::uint64_t full = (blocks - 1) / sms;
-      return {level - 1 - static_cast<std::uint32_t>(full), sms,
-              static_cast<std::uint32_t>(blocks - full * sms)};
-    }
-    blocks -= offered;
-    level = next;
-  }
-  return {};
-}
-
-// So many blocks take what offers_ has at the highest levels, and at the last of them on the first
-// or the last SMs that offer it: drawn_ has how many on each SM.
-void BlockPool::draw(std::uint64_t blocks, Side side) {
-  const LastLevel last = last_level(blocks);
-  std::uint32_t skipped = side == Side::kFirstSms ? 0 : last.sms - last.blocks;
-  std::uint32_t left = last.blocks;
-  drawn_.restart();
-  for (const Offer& offer : offers_) {
-    const auto [begin, end] = offer.sms;
-    const std::uint32_t above = minus(offer.high, std::max(offer.low, last.level + 1));
-    drawn_.append(begin, 0);
-    if (offer.low <= last.level && last.level < offer.high) {
-      const std::uint32_t from = begin + std::min(skipped, end - begin);
-      const std::uint32_t to = from + std::min(left, end - from);
-      skipped -= from - begin;
-      left -= to - from;
-      drawn_.append(from, above);
-      drawn_.append(to, above + 1);
-    }
-    drawn_.append(end, above);
-  }
-  drawn_.append(sm_count_, 0);
-}
-
-// Of SMs that have the same room, the first ones get one more.
-void BlockPool::draw_evenly(std::uint64_t blocks) {
-  const auto each = static_cast<std::uint32_t>(blocks / sm_count_);
-  drawn_.restart();
-  drawn_.append(static_cast<std::uint32_t>(blocks % sm_count_), each + 1);
-  drawn_.append(sm_count_, each);
-}
-
-void BlockPool::take(const program::Residency& needs, Footprint& placed, std::uint64_t blocks) {
-  if (blocks < room_ && drawn_.uniform()) {
-    draw_evenly(blocks);
-  } else if (blocks < room_) {
-    offer_room();
-    draw(blocks, Side::kFirstSms);
-  }
-  hold(held_, needs, drawn_);
-  if (placed.uniform() && placed.runs().front().each == 0) return std::swap(placed, drawn_);
-  placed.change_each(drawn_, [](std::uint32_t& here, std::uint32_t each) { here += each; });
-}
-
-// Levels count room from above.
-void BlockPool::give(const Kernel& kernel, Footprint& placed, std::uint64_t blocks) {
-  const std::uint32_t top = kernel.needs.blocks_per_sm + 1;
-  offers_.clear();
-  each_room(kernel, {0, sm_count_}, [&](SmRange sms, std::uint32_t here, std::uint32_t room) {
-    if (here > 0) offers_.push_back({sms, top - room - here, top - room});
-  });
-  draw(blocks, Side::kLastSms);
-  release(kernel.needs, drawn_);
-  placed.change_each(drawn_, [](std::uint32_t& here, std::uint32_t each) { here -= each; });
-}
-
-void BlockPool::give_all(const program::Residency& needs, Footprint& placed) {
-  release(needs, placed);
-  placed.clear();
-}
-
-void BlockPool::release(const program::Residency& needs, const Footprint& blocks) {
-  held_.change_each(blocks, [one = load_of(needs)](SmLoad& held, std::uint32_t each) {
-    held -= one * each;
-  });
+  return {came, helds_.id_of(held_then_), footprints_.id_of(placed_then_)};
 }
 
 }  // namespace bubblesim::gpu

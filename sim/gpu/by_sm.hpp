@@ -2,8 +2,11 @@
 // Few kernels are resident at a time, and each covers its SMs evenly, so runs are few.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace bubblesim::gpu {
@@ -16,14 +19,16 @@ class BySm {
   struct Run {
     std::uint32_t end;
     T each;
+    friend bool operator==(const Run&, const Run&) = default;
   };
 
   explicit BySm(std::uint32_t sms = 0) : runs_{{sms, T{}}} {}
 
-  /// All SMs have T{}.
-  void clear() { runs_.assign(1, {runs_.back().end, T{}}); }
   [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
   [[nodiscard]] bool uniform() const { return runs_.size() == 1; }
+  friend bool operator==(const BySm&, const BySm&) = default;
+  /// Equal values have the same.
+  [[nodiscard]] std::uint64_t hash() const;
 
   /// Runs are given anew by append(), from the first SM to the last.
   void restart() { runs_.clear(); }
@@ -37,14 +42,12 @@ class BySm {
     }
   }
 
-  /// Calls change(T&, value) for SMs whose value of `parts` is not Part{}; all SMs may be one call.
-  /// Precondition: `parts` is of as many SMs.
+  /// Becomes `before`, of which change(T&, part) is called for SMs whose value of `parts` is not
+  /// Part{}. Precondition: `before` is another one, of as many SMs as `parts`.
   template <class Part, class Change>
-  void change_each(const BySm<Part>& parts, Change change) {
-    if (uniform() && parts.uniform()) return change(runs_[0].each, parts.runs()[0].each);
-    before_.swap(runs_);
+  void become_changed(const BySm& before, const BySm<Part>& parts, Change change) {
     restart();
-    auto run = before_.begin();
+    auto run = before.runs_.begin();
     for (const auto& part : parts.runs()) {
       for (std::uint32_t end = 0; end < part.end;) {
         end = run->end < part.end ? run->end : part.end;
@@ -57,8 +60,21 @@ class BySm {
   }
 
  private:
-  std::vector<Run> runs_;    ///< by SM; empty only between restart() and append()
-  std::vector<Run> before_;  ///< kept for its memory
+  std::vector<Run> runs_;  ///< by SM; empty only between restart() and append()
 };
+
+template <class T>
+std::uint64_t BySm<T>::hash() const {
+  using Words = std::array<std::uint32_t, sizeof(Run) / sizeof(std::uint32_t)>;
+  static_assert(std::has_unique_object_representations_v<Run>, "bytes that mean nothing");
+  std::uint64_t hash = 0;
+  for (const Run& run : runs_) {
+    for (const std::uint32_t word : std::bit_cast<Words>(run)) {
+      hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+      hash ^= hash >> 32U;
+    }
+  }
+  return hash;
+}
 
 }  // namespace bubblesim::gpu

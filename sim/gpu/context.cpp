@@ -8,7 +8,6 @@ namespace bubblesim::gpu {
 Context::Context(Shared& shared, SimTime now)
     : shared_(shared),
       pool_(shared.spec),
-      passed_over_(pool_.nothing()),
       contention_(shared.spec.contention, shared.spec.sm_count, shared.spec.part),
       settled_(now) {}
 

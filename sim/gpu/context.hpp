@@ -173,7 +173,6 @@ class Context {
 
   Shared& shared_;
   BlockPool pool_;
-  BySm<SmLoad> passed_over_;  ///< kept for its memory: see in_pool()
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement

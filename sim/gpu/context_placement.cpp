@@ -24,14 +24,13 @@ bool Context::as_recorded(ClientId client) const {
 BlockPool::Kernel Context::in_pool(const WorkState& state) {
   const ClientId client = state.work.client;
   const ClientState& owner = shared_.clients[client.index()];
-  BlockPool::Kernel kernel{state.work.profile->residency, state.placed, owner.sms, nullptr};
+  BlockPool::Kernel kernel{state.work.profile->residency, state.placed, owner.sms};
   if (owner.setup.own_kernels == program::OwnKernels::kCompete) return kernel;
   for (const WorkId id : resident_) {
     const WorkState& other = shared_.works[id];
     if (other.work.client != client || &other == &state) continue;
-    if (kernel.passed_over == nullptr) passed_over_.clear();
-    kernel.passed_over = &passed_over_;
-    hold(passed_over_, other.work.profile->residency, other.placed);
+    kernel.passed_over =
+        pool_.add(kernel.passed_over, other.work.profile->residency, other.placed);
   }
   return kernel;
 }
@@ -172,11 +171,11 @@ Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
   const std::uint64_t cap = allowed(id);
   std::uint64_t wanted = alone > resident ? alone - resident : 0;
   if (cap == kAllBlocks) wanted = std::min(wanted, state.waves.unplaced());
-  const std::uint64_t room = std::min({pool_.find_room(in_pool(state)), wanted, cap});
-  const std::uint64_t blocks = std::min({room, most, state.waves.unplaced()});
+  const std::uint64_t blocks = pool_.find_room(
+      in_pool(state), std::min({wanted, cap, most, state.waves.unplaced()}));
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if others are there
-    pool_.take(needs, state.placed, blocks);
+    pool_.take(state.placed);
     state.waves.place(blocks);
     if (!state.listed) {
       state.listed = true;
@@ -235,7 +234,7 @@ bool Context::begins_at_once(const WorkState& state, SimTime now) {
     if (ends) return false;
   }
   const std::uint64_t blocks = state.waves.unplaced();
-  return blocks == state.waves.full_wave() && pool_.find_room(in_pool(state)) >= blocks;
+  return blocks == state.waves.full_wave() && pool_.find_room(in_pool(state), blocks) == blocks;
 }
 
 void Context::begin(WorkId id, SimTime now) {
@@ -249,7 +248,7 @@ void Context::begin(WorkId id, SimTime now) {
   state.sm_share = contention_.sm_share(state.waves.full_wave());
   state.refills = true;
   state.behind_held = false;
-  pool_.take(state.work.profile->residency, state.placed, state.waves.unplaced());
+  pool_.take(state.placed);
   state.waves.set_rate(1);
   state.waves.place(state.waves.unplaced());
   state.listed = state.started = true;

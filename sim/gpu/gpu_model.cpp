@@ -113,7 +113,7 @@ WorkId Gpu::Model::submit(const Work& work) {
   BUBBLESIM_CHECK(work.client.index() < shared_.clients.size(), "work of an unknown client");
   BUBBLESIM_CHECK(work.solo >= Duration::zero(), "work does not take negative time");
   if (expected_ > 0) --expected_;
-  const WorkId id = shared_.works.allocate(shared_.spec.sm_count);
+  const WorkId id = shared_.works.allocate();
   WorkState& state = shared_.works[id];
   state.work = work;
   state.work.solo = at_clock(work);

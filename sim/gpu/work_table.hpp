@@ -25,7 +25,7 @@ struct ClientState {
 struct WorkState {
   Work work;
   Waves waves;
-  Footprint placed;               ///< SMs of its resident blocks
+  FootprintId placed;             ///< SMs of its resident blocks, as its context's pool has it
   std::uint64_t arrival = 0;      ///< order of submission
   double sm_share = 1;            ///< part of the SMs that a full wave of it sits on
   SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
@@ -54,9 +54,9 @@ struct Note {
 class WorkTable {
  public:
   /// The slot keeps what its last user left; every field is to be set but `placed`, which is empty.
-  WorkId allocate(std::uint32_t sms) {
+  WorkId allocate() {
     if (free_.empty()) {
-      works_.emplace_back().placed = Footprint(sms);
+      works_.emplace_back();
       return WorkId{static_cast<std::uint32_t>(works_.size() - 1)};
     }
     const WorkId id = free_.back();

@@ -15,15 +15,21 @@ Runs runs_of(const BySm<int>& values) {
   return runs;
 }
 
+BySm<int> part(std::uint32_t begin, std::uint32_t end, int each) {
+  BySm<int> values;
+  values.restart();
+  values.append(begin, 0);
+  values.append(end, each);
+  values.append(8, 0);
+  return values;
+}
+
 TEST(BySm, NeighboursWithOneValueStandTogether) {
   BySm<int> values(8);
   const auto add = [&values](std::uint32_t begin, std::uint32_t end, int each) {
-    BySm<int> parts;
-    parts.restart();
-    parts.append(begin, 0);
-    parts.append(end, each);
-    parts.append(8, 0);
-    values.change_each(parts, [](int& value, int more) { value += more; });
+    const BySm<int> before = values;
+    values.become_changed(before, part(begin, end, each),
+                          [](int& value, int more) { value += more; });
   };
   EXPECT_EQ(runs_of(values), (Runs{{8, 0}}));
   add(0, 8, 2);
@@ -39,8 +45,15 @@ TEST(BySm, NeighboursWithOneValueStandTogether) {
   add(7, 8, 1);
   add(0, 1, 1);
   EXPECT_EQ(runs_of(values), (Runs{{1, 4}, {7, 3}, {8, 4}}));
-  values.clear();
-  EXPECT_EQ(runs_of(values), (Runs{{8, 0}}));
+}
+
+TEST(BySm, EqualValuesHaveOneHash) {
+  BySm<int> values(8);
+  values.become_changed(BySm<int>(8), part(2, 5, 3), [](int& value, int more) { value = more; });
+  EXPECT_EQ(values, part(2, 5, 3));
+  EXPECT_EQ(values.hash(), part(2, 5, 3).hash());
+  EXPECT_NE(values.hash(), part(2, 5, 4).hash());
+  EXPECT_NE(values.hash(), part(2, 6, 3).hash());
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+#include "sim/gpu/block_placer.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::gpu {
+namespace {
+
+std::uint32_t minus(std::uint32_t a, std::uint32_t b) { return a - std::min(a, b); }
+
+}  // namespace
+
+BlockPlacer::BlockPlacer(const hardware::GpuSpec& spec)
+    : total_{spec.sm.max_warps, spec.sm.registers,
+             static_cast<std::uint32_t>(spec.sm.shared_memory_bytes), spec.sm.max_blocks},
+      sm_count_(spec.sm_count) {}
+
+bool BlockPlacer::has_room_for_all(const program::Residency& needs) const {
+  const SmLoad wave = load_of(needs) * needs.blocks_per_sm;
+  return wave.warps <= total_.warps && wave.registers <= total_.registers &&
+         wave.shared_memory <= total_.shared_memory && wave.slots <= total_.slots;
+}
+
+// Mostly as many fit as on an empty SM, which takes no division to see. Kernels of one client that
+// share space as recorded may hold more than there is: to others they then hold everything.
+inline std::uint32_t BlockPlacer::most_beside(const SmLoad& others, const SmLoad& one,
+                                            std::uint32_t most) const {
+  if (others.slots == 0) return most;
+  std::uint32_t blocks = std::min(most, minus(total_.slots, others.slots));
+  const std::uint32_t warps = minus(total_.warps, others.warps);
+  const std::uint32_t registers = minus(total_.registers, others.registers);
+  const std::uint32_t shared_memory = minus(total_.shared_memory, others.shared_memory);
+  if (one.warps * blocks > warps) blocks = warps / one.warps;
+  if (one.registers * blocks > registers) blocks = registers / one.registers;
+  if (one.shared_memory * blocks > shared_memory) blocks = shared_memory / one.shared_memory;
+  return blocks;
+}
+
+// Calls visit(range, placed, room) for parts of the SMs: each of the range holds so many blocks of
+// the kernel, and has room for so many more.
+template <class Visit>
+void BlockPlacer::each_room(const Held& all, const Kernel& kernel, SmRange sms,
+                            Visit visit) const {
+  auto held = all.runs().begin();
+  auto placed = kernel.placed.runs().begin();
+  auto over = kernel.passed_over.runs().begin();
+  for (std::uint32_t begin = sms.begin; begin < sms.end;) {
+    while (held->end <= begin) ++held;
+    while (placed->end <= begin) ++placed;
+    while (over->end <= begin) ++over;
+    const std::uint32_t end = std::min({held->end, placed->end, over->end, sms.end});
+    SmLoad others = held->each;
+    others -= over->each;
+    others -= kernel.one * placed->each;
+    visit(SmRange{begin, end}, placed->each,
+          minus(most_beside(others, kernel.one, kernel.blocks_per_sm), placed->each));
+    begin = end;
+  }
+}
+
+// Mostly a kernel's first blocks take all the room that there is.
+std::uint64_t BlockPlacer::find_room(const Held& held, const Kernel& kernel, std::uint64_t most) {
+  std::uint64_t found = 0;
+  drawn_.restart();
+  drawn_.append(kernel.sms.begin, 0);
+  each_room(held, kernel, kernel.sms, [&](SmRange sms, std::uint32_t, std::uint32_t room) {
+    drawn_.append(sms.end, room);
+    found += std::uint64_t{sms.end - sms.begin} * room;
+  });
+  drawn_.append(sm_count_, 0);
+  if (found <= most) return found;
+  if (drawn_.uniform()) {
+    draw_evenly(most);
+  } else {
+    offer_room();
+    draw(most, Side::kFirstSms);
+  }
+  return most;
+}
+
+// Levels count room from above.
+void BlockPlacer::choose_leavers(const Held& held, const Kernel& kernel, std::uint64_t blocks) {
+  const std::uint32_t top = kernel.blocks_per_sm + 1;
+  offers_.clear();
+  const SmRange all{0, sm_count_};
+  each_room(held, kernel, all, [&](SmRange sms, std::uint32_t here, std::uint32_t room) {
+    if (here > 0) offers_.push_back({sms, top - room - here, top - room});
+  });
+  draw(blocks, Side::kLastSms);
+}
+
+void BlockPlacer::offer_room() {
+  offers_.clear();
+  std::uint32_t begin = 0;
+  for (const auto& [end, room] : drawn_.runs()) {
+    if (room > 0) offers_.push_back({{begin, end}, 1, room + 1});
+    begin = end;
+  }
+}
+
+// The level of offers_ at which the last of so many blocks go. Precondition: so many are offered,
+// and at least one.
+BlockPlacer::LastLevel BlockPlacer::last_level(std::uint64_t blocks) const {
+  std::uint32_t level = 0;
+  for (const Offer& offer : offers_) level = std::max(level, offer.high);
+  while (level > 0) {
+    // Down to the next level at which some SM begins to offer, or ends.
+    std::uint32_t next = 0;
+    std::uint32_t sms = 0;
+    for (const Offer& offer : offers_) {
+      const bool offers = offer.low < level && level <= offer.high;
+      const std::uint32_t bound = level <= offer.low ? 0 : offers ? offer.low : offer.high;
+      if (offers) sms += offer.count();
+      next = std::max(next, bound);
+    }
+    const std::uint64_t offered = std::uint64_t{sms} * (level - next);
+    if (sms > 0 && blocks <= offered) {
+      const std::uint64_t full = (blocks - 1) / sms;
+      return {level - 1 - static_cast<std::uint32_t>(full), sms,
+              static_cast<std::uint32_t>(blocks - full * sms)};
+    }
+    blocks -= offered;
+    level = next;
+  }
+  return {};
+}
+
+// So many blocks take what offers_ has at the highest levels, and at the last of them on the first
+// or the last SMs that offer it: drawn_ has how many on each SM.
+void BlockPlacer::draw(std::uint64_t blocks, Side side) {
+  const LastLevel last = last_level(blocks);
+  std::uint32_t skipped = side == Side::kFirstSms ? 0 : last.sms - last.blocks;
+  std::uint32_t left = last.blocks;
+  drawn_.restart();
+  for (const Offer& offer : offers_) {
+    const auto [begin, end] = offer.sms;
+    const std::uint32_t above = minus(offer.high, std::max(offer.low, last.level + 1));
+    drawn_.append(begin, 0);
+    if (offer.low <= last.level && last.level < offer.high) {
+      const std::uint32_t from = begin + std::min(skipped, end - begin);
+      const std::uint32_t to = from + std::min(left, end - from);
+      skipped -= from - begin;
+      left -= to - from;
+      drawn_.append(from, above);
+      drawn_.append(to, above + 1);
+    }
+    drawn_.append(end, above);
+  }
+  drawn_.append(sm_count_, 0);
+}
+
+// Of SMs that have the same room, the first ones get one more.
+void BlockPlacer::draw_evenly(std::uint64_t blocks) {
+  const auto each = static_cast<std::uint32_t>(blocks / sm_count_);
+  drawn_.restart();
+  drawn_.append(static_cast<std::uint32_t>(blocks % sm_count_), each + 1);
+  drawn_.append(sm_count_, each);
+}
+
+}  // namespace bubblesim::gpu

@@ -1,0 +1,115 @@
+// What became of blocks that came or left, by what was there before. The same few kernels meet
+// again and again in the same places: those of an iteration come back with the next one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/gpu/hash_index.hpp"
+#include "sim/gpu/sm_load.hpp"
+
+namespace bubblesim::gpu {
+
+using HeldId = StrongId<Held>;
+using FootprintId = StrongId<Footprint>;
+
+/// Blocks of one kernel come or leave: all that decides which SMs they come to or leave.
+struct Move {
+  enum class Kind : std::uint32_t {
+    kCome,      ///< as many as there is room for, at most `most`
+    kLeave,     ///< `most` of those that are placed
+    kLeaveAll,
+    kAdd,       ///< all that are placed, once more: to what else is held
+  };
+  Kind kind;
+  HeldId held;
+  FootprintId placed;
+  HeldId passed_over;  ///< of what is held: it is not in the way
+  SmLoad one;          ///< of a block, which has one slot
+  SmRange sms;         ///< that blocks may come to
+  std::uint32_t blocks_per_sm = 0;
+  std::uint64_t most = 0;
+};
+
+/// How it is afterwards.
+struct Moved {
+  std::uint64_t blocks = 0;  ///< that came
+  HeldId held;
+  FootprintId placed;
+};
+
+class MoveMemo {
+ public:
+  /// One GPU of a data-parallel job under MPS meets 1,600 moves (configs/runs/dp-4xa100.json).
+  static constexpr std::size_t kMost = 2048;
+
+  explicit MoveMemo(std::size_t most) : most_(most) {}
+
+  /// nullptr: that is not known.
+  [[nodiscard]] const Moved* find(const Move& move) const {
+    const Words words = words_of(move);
+    const std::uint32_t at = index_.find(hash_of(words), [&](std::uint32_t position) {
+      return equal(entries_[position].move, words);
+    });
+    return at == HashIndex::kNowhere ? nullptr : &entries_[at].moved;
+  }
+  /// Precondition: it is not known, and not full().
+  const Moved& put(const Move& move, const Moved& moved) {
+    const Words words = words_of(move);
+    index_.add(hash_of(words), static_cast<std::uint32_t>(entries_.size()));
+    return entries_.emplace_back(Entry{words, moved}).moved;
+  }
+  [[nodiscard]] bool full() const { return entries_.size() >= most_; }
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  void clear() {
+    entries_.clear();
+    index_.clear();
+  }
+
+ private:
+  using Words = std::array<std::uint64_t, 6>;
+
+  /// A line of a cache.
+  struct alignas(64) Entry {
+    Words move;
+    Moved moved;
+  };
+
+  [[nodiscard]] static std::uint64_t word_of(std::uint32_t a, std::uint32_t b) {
+    return a | std::uint64_t{b} << 32U;
+  }
+  // A word joins no two members that were just set and stand side by side: compiled to one load of
+  // both, it would have to wait until both stores are done, which costs more than all of the rest.
+  [[nodiscard]] static Words words_of(const Move& move) {
+    return {word_of(move.held.value, move.blocks_per_sm),
+            word_of(move.placed.value, move.one.shared_memory),
+            word_of(move.passed_over.value, static_cast<std::uint32_t>(move.kind)),
+            word_of(move.one.warps, move.one.registers),
+            word_of(move.sms.begin, move.sms.end),
+            move.most};
+  }
+  [[nodiscard]] static bool equal(const Words& a, const Words& b) {
+    std::uint64_t difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
+    return difference == 0;
+  }
+  // A sum, since a processor can work out its products side by side.
+  [[nodiscard]] static std::uint64_t hash_of(const Words& words) {
+    std::uint64_t hash = 0;
+    std::uint64_t factor = 0x9e3779b97f4a7c15;
+    for (const std::uint64_t word : words) {
+      hash += word * factor;
+      factor *= 0xd1342543de82ef95;
+    }
+    return hash;
+  }
+
+  std::size_t most_;
+  std::vector<Entry> entries_;
+  HashIndex index_;
+};
+
+}  // namespace bubblesim::gpu

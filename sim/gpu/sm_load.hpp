@@ -1,0 +1,62 @@
+// What blocks hold of SMs, and where the blocks of one kernel sit.
+//
+// Units: warps, registers, bytes, block slots.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/gpu/by_sm.hpp"
+#include "sim/program/kernel_profile.hpp"
+
+namespace bubblesim::gpu {
+
+/// What blocks hold of one SM.
+struct SmLoad {
+  std::uint32_t warps = 0;
+  std::uint32_t registers = 0;
+  std::uint32_t shared_memory = 0;  ///< bytes
+  std::uint32_t slots = 0;
+
+  friend bool operator==(const SmLoad&, const SmLoad&) = default;
+  SmLoad& operator+=(const SmLoad& other) {
+    warps += other.warps;
+    registers += other.registers;
+    shared_memory += other.shared_memory;
+    slots += other.slots;
+    return *this;
+  }
+  SmLoad& operator-=(const SmLoad& other) {
+    warps -= other.warps;
+    registers -= other.registers;
+    shared_memory -= other.shared_memory;
+    slots -= other.slots;
+    return *this;
+  }
+};
+
+/// Of one block.
+[[nodiscard]] inline SmLoad load_of(const program::Residency& needs) {
+  // A block that asks for more than any SM has is alone on its SM: how much more says nothing.
+  constexpr std::uint64_t kBeyondAnySm = std::uint64_t{1} << 26;
+  const auto shared = static_cast<std::uint32_t>(std::min(needs.shared_memory_bytes, kBeyondAnySm));
+  return {needs.warps, needs.registers, shared, 1};
+}
+/// Of so many.
+[[nodiscard]] inline SmLoad operator*(const SmLoad& one, std::uint32_t blocks) {
+  return {one.warps * blocks, one.registers * blocks, one.shared_memory * blocks,
+          one.slots * blocks};
+}
+
+/// SMs [begin, end).
+struct SmRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+/// What is held of each SM.
+using Held = BySm<SmLoad>;
+/// Blocks of one kernel that each SM holds.
+using Footprint = BySm<std::uint32_t>;
+
+}  // namespace bubblesim::gpu

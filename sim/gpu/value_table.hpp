@@ -1,0 +1,77 @@
+// Values of each SM, kept once each: equal ones have one id, which is quick to compare and to copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/gpu/by_sm.hpp"
+#include "sim/gpu/hash_index.hpp"
+
+namespace bubblesim::gpu {
+
+template <class T>
+class ValueTable {
+ public:
+  using Value = BySm<T>;
+  using Id = StrongId<Value>;
+
+  /// Id{} is the value of SMs that nothing has been said of. It is never forgotten.
+  explicit ValueTable(std::uint32_t sms) { id_of(Value(sms)); }
+
+  Id id_of(const Value& value);
+  /// Stays where it is until the id of another value is asked for.
+  const Value& operator[](Id id) const { return values_[id.index()]; }
+
+  /// Whoever keeps an id from one forgetting to the next puts it in the place of another one, which
+  /// it had so far: at first Id{}, and at last.
+  void replace(Id& id, Id next) {
+    ++mentions_[next.index()];
+    --mentions_[std::exchange(id, next).index()];
+  }
+  /// Ids that nobody keeps are other values' from now on.
+  void forget_others();
+  [[nodiscard]] std::size_t size() const { return values_.size() - free_.size(); }
+
+ private:
+  std::vector<Value> values_;            ///< by id
+  std::vector<std::uint32_t> mentions_;  ///< who keeps the id; of Id{}: no such number
+  std::vector<std::uint32_t> free_;      ///< ids of no value
+  HashIndex index_;
+};
+
+template <class T>
+typename ValueTable<T>::Id ValueTable<T>::id_of(const Value& value) {
+  const std::uint64_t hash = value.hash();
+  std::uint32_t at = index_.find(
+      hash, [&](std::uint32_t position) { return values_[position] == value; });
+  if (at != HashIndex::kNowhere) return Id{at};
+  if (free_.empty()) {
+    at = static_cast<std::uint32_t>(values_.size());
+    values_.push_back(value);
+    mentions_.push_back(0);
+  } else {
+    at = free_.back();
+    free_.pop_back();
+    values_[at] = value;
+  }
+  index_.add(hash, at);
+  return Id{at};
+}
+
+template <class T>
+void ValueTable<T>::forget_others() {
+  free_.clear();
+  index_.clear();
+  for (std::uint32_t at = 0; at < values_.size(); ++at) {
+    if (at > 0 && mentions_[at] == 0) {
+      free_.push_back(at);
+    } else {
+      index_.add(values_[at].hash(), at);
+    }
+  }
+}
+
+}  // namespace bubblesim::gpu
