@@ -114,7 +114,7 @@ void Context::thaw(SimTime now) {
   settled_ = now;
   for (const WorkId id : resident_) {
     set_running(shared_.works[id], true, now);
-    if (shared_.works[id].started) shared_.notes.push_back({Note::Kind::kResumed, id});
+    if (shared_.works[id].started) shared_.note(Note::Kind::kResumed, id);
   }
 }
 
@@ -123,7 +123,7 @@ void Context::freeze(SimTime now) {
   frozen_ = true;
   for (const WorkId id : resident_) {
     set_running(shared_.works[id], false, now);
-    if (shared_.works[id].started) shared_.notes.push_back({Note::Kind::kPaused, id});
+    if (shared_.works[id].started) shared_.note(Note::Kind::kPaused, id);
   }
 }
 
@@ -215,7 +215,7 @@ void Context::finish(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   changed_ = true;
   set_running(state, false, now);
-  shared_.notes.push_back({Note::Kind::kFinished, id});
+  shared_.note(Note::Kind::kFinished, id);
 }
 
 void Context::set_running(WorkState& state, bool running, SimTime now) {
@@ -255,7 +255,7 @@ void Context::drop_thin(SimTime now) {
     state.waves.pause();
     if (!kept_off(state)) continue;
     state.stalled = true;
-    shared_.notes.push_back({Note::Kind::kPaused, id});
+    shared_.note(Note::Kind::kPaused, id);
   }
   resident_.resize(kept);
 }

@@ -184,7 +184,7 @@ Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
     }
     if (state.stalled) {
       state.stalled = false;
-      shared_.notes.push_back({Note::Kind::kResumed, id});
+      shared_.note(Note::Kind::kResumed, id);
     }
     tell_started(id);
   }
@@ -279,7 +279,7 @@ void Context::tell_started(WorkId id) {
   const bool complete = state.waves.unplaced() == 0;
   if (state.started || (state.work.kind == program::WorkKind::kCollective && !complete)) return;
   state.started = true;
-  shared_.notes.push_back({Note::Kind::kStarted, id});
+  shared_.note(Note::Kind::kStarted, id);
 }
 
 }  // namespace bubblesim::gpu

@@ -141,7 +141,7 @@ void Gpu::Model::queue(WorkId id, SimTime now) {
   if (work.kind == program::WorkKind::kCopy) return transfers_.add_copy(id, work.solo);
   if (work.kind == program::WorkKind::kMemset) {
     shared_.usage.begin(work.client, work.kind, now);
-    shared_.notes.push_back({Note::Kind::kStarted, id});
+    shared_.note(Note::Kind::kStarted, id);
     return transfers_.add_memset(id, work.solo, now);
   }
   BUBBLESIM_CHECK(work.profile != nullptr, "a kernel has a profile");
@@ -299,12 +299,12 @@ void Gpu::Model::run_transfers(SimTime now) {
   while (transfers_.take_ended(now, id)) {
     const Work& work = shared_.works[id].work;
     shared_.usage.end(work.client, work.kind, now);
-    shared_.notes.push_back({Note::Kind::kFinished, id});
+    shared_.note(Note::Kind::kFinished, id);
   }
   while (transfers_.take_started(now, id)) {
     const Work& work = shared_.works[id].work;
     shared_.usage.begin(work.client, work.kind, now);
-    shared_.notes.push_back({Note::Kind::kStarted, id});
+    shared_.note(Note::Kind::kStarted, id);
   }
 }
 

@@ -85,6 +85,13 @@ struct Shared {
   bool confined = false;    ///< some client may use a part of the SMs only, and PartSpec tells
   double lit = 1;           ///< share of the SMs that are some client's
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
+
+  // Written in its place: a copy of members that were just set waits for them.
+  void note(Note::Kind kind, WorkId work) {
+    Note& next = notes.emplace_back();
+    next.kind = kind;
+    next.work = work;
+  }
 };
 
 }  // namespace bubblesim::gpu

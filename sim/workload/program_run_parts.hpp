@@ -76,7 +76,15 @@ class ProgramRun::PendingQueue {
   }
   void push(const PendingOp& pending) {
     if (size_ == slots_.size()) [[unlikely]] grow();
-    slots_[(head_ + size_) & (slots_.size() - 1)] = pending;
+    PendingOp& slot = slots_[(head_ + size_) & (slots_.size() - 1)];
+    // One by one: a copy by blocks of 16 bytes waits for members that were just set.
+    slot.op = pending.op;
+    slot.most_blocks = pending.most_blocks;
+    slot.pass = pending.pass;
+    slot.launch = pending.launch;
+    slot.ready = pending.ready;
+    slot.slowdown = pending.slowdown;
+    slot.counts = pending.counts;
     ++size_;
   }
 
