@@ -87,7 +87,8 @@ class Contention {
   /// than SMs sits on that many SMs, one block each: the hardware spreads blocks before it stacks
   /// them.
   [[nodiscard]] double sm_share(std::uint64_t full_wave) const {
-    return std::min(1.0, static_cast<double>(full_wave) / sm_count_);
+    const auto blocks = static_cast<double>(full_wave);
+    return blocks >= sm_count_ ? 1.0 : blocks / sm_count_;
   }
   /// Of a kernel that has `resident` of the `full_wave` blocks that it has alone.
   [[nodiscard]] static Demand demand(const program::KernelProfile& profile, std::uint64_t resident,

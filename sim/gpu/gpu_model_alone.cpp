@@ -52,9 +52,8 @@ void Gpu::Model::end_alone(SimTime now) {
   const Work& work = state.work;  // dangles once the listener has submitted
   const std::uint64_t capacity = std::uint64_t{work.profile->residency.blocks_per_sm} *
                                  shared_.spec.sm_count;
-  const std::uint64_t blocks = work.profile->blocks;
-  const auto waves = static_cast<double>((blocks + capacity - 1) / capacity);
   if (work.solo > Duration::zero()) {
+    const double waves = Waves::count(work.profile->blocks, capacity);
     shared_.usage.add_sm_ns(work.client,
                             block_units(work) / waves / work.profile->residency.blocks_per_sm);
   }

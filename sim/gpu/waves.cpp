@@ -25,7 +25,7 @@ void Waves::start(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
   if (solo <= Duration::zero()) blocks = std::min(blocks, capacity);
   reset(blocks);
   full_wave_ = std::min(blocks, capacity);
-  waves_ = blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
+  waves_ = count(blocks, capacity);
   wave_units_ = static_cast<double>(solo.count());
   speed_ = waves_;
 }

@@ -29,6 +29,10 @@ class Waves {
  public:
   /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
   void start(Duration solo, std::uint64_t blocks, std::uint64_t capacity);
+  /// In how many waves such a kernel runs alone. Mostly in one, which takes no division to see.
+  [[nodiscard]] static double count(std::uint64_t blocks, std::uint64_t capacity) {
+    return blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
+  }
   /// Whether such a kernel ends after exactly its own duration: units stay whole numbers. The last
   /// wave counts as a whole one in what waves add up.
   [[nodiscard]] static bool exact(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
@@ -113,13 +117,13 @@ class Waves {
   static constexpr double kToleranceNs = 1e-6;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // Mostly there is far more left, which takes no division to see.
+  // Mostly there is far more left, or nothing, which takes no division to see.
   [[nodiscard]] bool may_end_by(double progress) const {
     return head_ < cohorts_.size() && cohorts_[head_].end - progress <= 2 * kToleranceNs * speed_;
   }
   [[nodiscard]] bool due(double end) const {
     const double left = end - progress_;
-    return left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs;
+    return left <= 0 || (left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs);
   }
   [[nodiscard]] double units_in(Duration span) const {
     return static_cast<double>(span.count()) * speed_;
