@@ -86,7 +86,6 @@ policy::Role role_of(const SharingClient& client) {
   return client.pace == Pace::kLoop ? policy::Role::kOffline : policy::Role::kOnline;
 }
 
-// Loops begin one after another, so that alike ones do not start in step.
 std::vector<SimTime> arrivals_of(const SharingClient& client, Duration length,
                                  const SharingSetting& setting) {
   if (client.pace == Pace::kLoop) return {};
@@ -109,11 +108,24 @@ double slowdown_bound(const SharingRow& row, const hardware::GpuSpec& gpu) {
   return 1;
 }
 
-// A run's clients, and the first of them alone for the same time with the same arrivals.
+// A scene's clients over all of its runs, and those with arrivals alone for the same time.
 struct SceneFigures {
   std::vector<ClientFigures> shared;
-  std::vector<double> alone_passes;  ///< of clients that have arrivals
+  std::vector<double> alone_passes;  ///< 0 of a loop
 };
+
+// Rates are means of the runs; how they move over time is the first run's.
+void add_run(std::vector<ClientFigures>& all, std::vector<ClientFigures> run, double share) {
+  all.resize(run.size());
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    all[i].passes += run[i].passes;
+    all[i].per_s += share * run[i].per_s;
+    all[i].latencies.insert(all[i].latencies.end(), run[i].latencies.begin(),
+                            run[i].latencies.end());
+    std::sort(all[i].latencies.begin(), all[i].latencies.end());
+    if (all[i].ends.empty()) all[i].ends = std::move(run[i].ends);
+  }
+}
 
 class Scene {
  public:
@@ -137,10 +149,14 @@ class Scene {
     setup.latencies_from = setting_.latencies_from;
     for (std::size_t i = 0; i < lone_.size(); ++i) setup.clients.push_back(client(i, setup.length));
     SceneFigures out;
-    BUBBLESIM_ASSIGN_OR_RETURN(out.shared, run_scene(setup));
+    for (std::uint32_t start = 0; start < setting_.starts; ++start) {
+      space_loops(setup.clients, start);
+      BUBBLESIM_ASSIGN_OR_RETURN(auto run, run_scene(setup));
+      add_run(out.shared, std::move(run), 1.0 / setting_.starts);
+    }
     for (std::size_t i = 0; i < lone_.size(); ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(const double passes, alone_passes(setup, i));
-      out.alone_passes.push_back(passes);
+      out.alone_passes.push_back(passes * setting_.starts);
     }
     return out;
   }
@@ -207,9 +223,21 @@ class Scene {
     out.between = Duration{std::llround(1e6 * given.between_ms)};
     out.feed = Duration{std::llround(1e6 * given.feed_ms)};
     out.arrivals = arrivals_of(given, length, setting_);
-    const double share = static_cast<double>(i) / static_cast<double>(lone_.size());
-    out.start = Duration{std::llround(1e6 * lone_[i]->mean_ms * share)};
     return out;
+  }
+
+  // Processes of one model stay where they stand to each other, and how often they meet on the GPU
+  // hangs on that: over several runs they begin so far apart that any two have stood everywhere. In
+  // a single one, as far apart as can be.
+  void space_loops(std::vector<SceneClient>& clients, std::uint32_t run) const {
+    const double apart = setting_.starts > 1
+                             ? static_cast<double>(run) / setting_.starts
+                             : 1 / static_cast<double>(clients.size());
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      const double passes = apart * static_cast<double>(i);
+      const double share = passes - std::floor(passes);
+      clients[i].start = Duration{std::llround(1e6 * lone_[i]->mean_ms * share)};
+    }
   }
 
   // Requests that end within the run when nobody else is there; 0 of a loop.

@@ -410,6 +410,7 @@ SharingSetting read_setting(ObjectReader& root) {
   out.seed = arrivals.integer<std::uint64_t>("seed", {0, 1ULL << 53U}, 1);
   out.least_length = arrivals.duration("least_length", {Duration{1000000}});
   out.requests = arrivals.integer<std::uint32_t>("requests", {1, 1u << 24U});
+  out.starts = arrivals.integer<std::uint32_t>("starts", {1, 1000}, out.starts);
   out.latencies_from = arrivals.number("latencies_from", {0, 0.9}, 0.0);
   out.spans = read_spans(arrivals);
   out.epoch = arrivals.integer<std::uint32_t>("epoch", {1, 1u << 24U}, 0U);

@@ -100,6 +100,9 @@ struct SharingSetting {
   std::uint64_t seed = 1;
   Duration least_length{};  ///< of a run
   std::uint32_t requests = 60;  ///< a run is as long as so many passes take, if that is longer
+  /// Runs of a row; in run k loops begin k / starts of a pass after one another. 1: as far apart as
+  /// they can. A prime above the number of clients has each two of them stand everywhere.
+  std::uint32_t starts = 1;
   double latencies_from = 0;    ///< the first share of passes gives no latency
   std::vector<MeasuredSpan> spans;  ///< in place of `least_length` and `requests`; may be empty
   std::uint32_t epoch = 0;      ///< passes between the pauses of loops that pause; 0: they do not

@@ -5,7 +5,9 @@
 
 #include <string>
 
+#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/validate/sharing_text.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -95,6 +97,43 @@ TEST(JudgeSharing, AJobWithoutAWorkloadIsStatedAndTheOthersAreJudged) {
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->front().outcome, Outcome::kStated);
   EXPECT_NE(rows->front().note.find("gnn"), std::string::npos);
+}
+
+// 6 ms of the host, then 4 ms of kernels that each fill the GPU: two such loops take them in turn.
+constexpr const char* kLoop = R"({
+  "names": ["loop"], "role": "inference", "source": "a test", "precision": "fp32",
+  "launch_gap": "0us", "launch_call": "1us",
+  "steps": [{"host": "6ms"},
+            {"kernels": [{"name": "a", "count": 40, "time": "100us", "blocks": 216,
+                          "threads": 1024, "bound": "compute"}]},
+            {"sync": true}]})";
+
+double sum_of_two_loops(std::uint32_t starts) {
+  const policy::Registry policies;
+  SharingStage stage;
+  stage.policies = &policies;
+  stage.machines["gpu"].gpu = *hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
+  stage.workloads = {*parse_workload(kLoop, "loop.json")};
+  SharingSetting& setting = stage.settings["t"];
+  setting.device = "gpu";
+  setting.requests = 10;
+  setting.starts = starts;
+  SharingRow row;
+  row.table = "t";
+  row.system = "alone";
+  row.clients = {{WorkloadRole::kInference, "loop"}, {WorkloadRole::kInference, "loop"}};
+  row.figures = {{"sum", Quantity::kSum, 0, 0, 1, 0}};
+  const auto rows = judge_sharing({row}, stage, 1, nullptr);
+  return rows && rows->front().outcome == Outcome::kPredicted
+             ? rows->front().row.figures.front().simulated
+             : 0;
+}
+
+// Alone a pass takes 10 ms. Loops that begin 0, 2, 4, 6, 8 ms after one another meet on the GPU for
+// 4, 2, 0, 0, 2 ms of each pass, which it takes longer: (20/14 + 20/12 + 2 + 2 + 20/12) / 5 = 1.75.
+TEST(JudgeSharing, LoopsAreMetWhereverTheyStandToEachOther) {
+  EXPECT_NEAR(sum_of_two_loops(1), 2, 0.02) << "5 ms apart they never meet";
+  EXPECT_NEAR(sum_of_two_loops(5), 1.75, 0.02);
 }
 
 TEST(SharingTable, FaultsAreToldAtOnce) {
