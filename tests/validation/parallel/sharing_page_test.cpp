@@ -65,7 +65,7 @@ void shorten(SharingStage& stage, std::vector<SharingRow>& rows) {
   });
   for (auto& [table, setting] : stage.settings) {
     setting.requests = std::min(setting.requests, table == "colocation_a100" ? 8U : 30U);
-    setting.starts = std::min(setting.starts, 5U);
+    setting.starts = std::min(setting.starts, 3U);
     setting.least_length = std::min<Duration>(setting.least_length, 20s);
     for (MeasuredSpan& span : setting.spans) span.until = std::min<Duration>(span.until, 30s);
     for (MeasuredSpan& span : setting.spans) span.from = std::min<Duration>(span.from, 2s);
