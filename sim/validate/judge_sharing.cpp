@@ -120,9 +120,10 @@ void add_run(std::vector<ClientFigures>& all, std::vector<ClientFigures> run, do
   for (std::size_t i = 0; i < run.size(); ++i) {
     all[i].passes += run[i].passes;
     all[i].per_s += share * run[i].per_s;
-    all[i].latencies.insert(all[i].latencies.end(), run[i].latencies.begin(),
-                            run[i].latencies.end());
-    std::sort(all[i].latencies.begin(), all[i].latencies.end());
+    std::vector<Duration>& latencies = all[i].latencies;
+    const auto known = static_cast<std::ptrdiff_t>(latencies.size());
+    latencies.insert(latencies.end(), run[i].latencies.begin(), run[i].latencies.end());
+    std::inplace_merge(latencies.begin(), latencies.begin() + known, latencies.end());
     if (all[i].ends.empty()) all[i].ends = std::move(run[i].ends);
   }
 }
