@@ -119,6 +119,9 @@ std::vector<KernelWork> Decoder::attention_kernels() const {
   }
   if (sums_.singles.sequences > 0) {
     kernels.push_back(attention(shape_, "decode attention", sums_.singles));
+    if (sums_.singles.longest <= 1) {
+      kernels.back().prompt_queries = static_cast<std::uint64_t>(sums_.prompts.longest);
+    }
   }
   return kernels;
 }
@@ -196,21 +199,24 @@ ModelWork Decoder::work() const {
 }
 
 Result<TransformerShape> shape_of(const TransformerSpec& spec, const Split& split,
-                                  Precision precision, std::uint64_t tokens) {
+                                  Precision precision, const IterationSums& sums) {
   if (split.context != 1) return fail("context parallel inference; expected a context size of 1");
   Split used = split;
   used.sequence_parallel = false;
   TrainingShape run;
-  run.sequence = tokens;
+  run.sequence = sums.tokens;
   run.precision = precision;
   run.attention = AttentionKernels::kFlash;
-  return transformer_shape(spec, used, run, Pass::kRequest);
+  BUBBLESIM_ASSIGN_OR_RETURN(TransformerShape shape,
+                             transformer_shape(spec, used, run, Pass::kRequest));
+  shape.gathered_tokens = sums.group_tokens;
+  return shape;
 }
 
 Result<ModelWork> work_of(const TransformerSpec& spec, const Split& split, Precision precision,
                           const IterationSums& sums) {
   BUBBLESIM_ASSIGN_OR_RETURN(const TransformerShape shape,
-                             shape_of(spec, split, precision, sums.tokens));
+                             shape_of(spec, split, precision, sums));
   return Decoder(shape, sums).work();
 }
 
@@ -250,7 +256,7 @@ Result<ModelWork> summed_iteration_work(const ModelSpec& model, const Split& spl
 std::vector<KernelWork> attention_work(const ModelSpec& model, const Split& split,
                                        Precision precision, const IterationSums& sums) {
   const auto shape =
-      shape_of(std::get<TransformerSpec>(model.network), split, precision, sums.tokens);
+      shape_of(std::get<TransformerSpec>(model.network), split, precision, sums);
   BUBBLESIM_CHECK(shape.has_value(), "an iteration that its model cannot run");
   return Decoder(*shape, sums).attention_kernels();
 }

@@ -1,5 +1,6 @@
 #include "sim/model/inference_work.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "sim/model/decoder_work.hpp"
@@ -18,6 +19,7 @@ void AttentionSums::add(const SequenceState& sequence) {
   const auto cached = static_cast<double>(sequence.context);
   sequences += 1.0;
   queries += fresh;
+  longest = std::max(longest, fresh);
   keys += cached + fresh;
   pairs += fresh * cached + fresh * (fresh + 1.0) / 2.0;
 }

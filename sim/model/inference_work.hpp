@@ -40,6 +40,7 @@ struct AttentionSums {
   double queries = 0;  ///< new tokens
   double keys = 0;     ///< cached and new
   double pairs = 0;    ///< of a query and a key that it sees, new tokens being causal
+  double longest = 0;  ///< new tokens of a sequence, at most
 
   void add(const SequenceState& sequence);
 };
@@ -50,6 +51,10 @@ struct IterationSums {
   AttentionSums singles;     ///< served by a kernel of decode steps
   std::uint64_t tokens = 0;  ///< that the matrix products see, perhaps padded
   std::uint64_t rows = 0;    ///< of logits
+  /// Tokens of all data-parallel members whose GPUs share the experts (Split::expert), these among
+  /// them: each GPU gathers all, and has whole experts, tensor parallel or not. 0: experts as in
+  /// training.
+  std::uint64_t group_tokens = 0;
 };
 
 /// The iteration with these sums: the same kernels as iteration_work of its sequences. Fault: no

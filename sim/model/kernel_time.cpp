@@ -9,6 +9,8 @@
 namespace bubblesim::model {
 namespace {
 
+constexpr double kQueries = 128;  // of a block of attention
+
 std::uint32_t count(double value) {
   constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
   if (!(value > 1.0)) return 1;
@@ -55,12 +57,17 @@ KernelTime time_gemm(const KernelWork& work, const hardware::GpuSpec& gpu,
           plan.memory_s > plan.compute_s};
 }
 
+// Bytes of shared memory: queries and keys of a block.
+std::uint32_t attention_tile(const KernelWork& work, const hardware::GpuSpec& gpu) {
+  const double tile = 2.0 * kQueries * static_cast<double>(work.gemm.k) * bytes_of(work.precision);
+  return count(std::min(tile, static_cast<double>(gpu.sm.shared_memory_bytes) / 2.0));
+}
+
 // A block takes kQueries queries of one head past all keys; too few blocks are cut along the
 // keys as in flash decoding. `work.flops` tells what a causal mask saves, and what a backward
 // pass costs besides.
 KernelTime time_attention(const KernelWork& work, const hardware::GpuSpec& gpu,
                           const Efficiency& efficiency) {
-  constexpr double kQueries = 128;
   const AttentionEfficiency& e = efficiency.attention;
   const auto queries = static_cast<double>(work.gemm.m);
   const auto keys = static_cast<double>(work.gemm.n);
@@ -81,10 +88,48 @@ KernelTime time_attention(const KernelWork& work, const hardware::GpuSpec& gpu,
   KernelTime out;
   out.duration = to_duration(e.fixed_s + std::max(compute, memory));
   out.memory_bound = memory > compute;
-  const double tile_bytes = 2.0 * kQueries * head * bytes_of(work.precision);  // queries, keys
-  const double most = static_cast<double>(gpu.sm.shared_memory_bytes) / 2.0;
   out.launch = {{count(rows * cut), 1, count(static_cast<double>(work.gemm.batch))},
-                {128, 1, 1}, 255, count(std::min(tile_bytes, most))};
+                {128, 1, 1}, 255, attention_tile(work, gpu)};
+  return out;
+}
+
+// FlashAttention 3 (compute capability 9.0) and FlashInfer's kernels for 10.x serve single tokens
+// as well beside prompts as by themselves.
+bool serves_prompts_apart(const hardware::GpuSpec& gpu) {
+  return gpu.compute_major == 9 || gpu.compute_major == 10;
+}
+
+// FlashAttention 2 serves single tokens beside prompts by the kernel of prompts (mha_varlen_fwd,
+// run_mha_fwd_splitkv_dispatch in csrc/flash_attn): each token is a block of kRows queries of each
+// head, heads that share keys have blocks of their own, keys are not cut, and the grid has as many
+// blocks for it as for the longest prompt, of which all but one are empty. What a block costs is
+// measured: slopes and offsets in LLMServingSim's attention profiles of the RTX 4090 and the
+// RTX PRO 6000, which agree (0.82 and 0.57 of the peak, 1.27 and 1.23 times math_share at this head
+// size: prompts leave SMs idle behind their longest rows; 106 to 250 keys; 0.35 and 0.35 us).
+// Keys and values that the L2 cache does not hold are read again by each head: left out.
+KernelTime time_singles_beside_prompts(const KernelWork& work, const hardware::GpuSpec& gpu,
+                                       const Efficiency& efficiency) {
+  constexpr double kRows = 64;
+  constexpr double kToPrompts = 1.25;
+  constexpr double kKeysBesides = 150;
+  constexpr double kEmptyBlock = 0.35e-6;  // s of an SM
+  const AttentionEfficiency& e = efficiency.attention;
+  const auto keys = static_cast<double>(work.gemm.n);
+  const auto head = static_cast<double>(work.gemm.k);
+  const double sms = gpu.sm_count;
+  const double blocks = static_cast<double>(work.gemm.batch * work.gemm.m);
+  const double flops_of_sm = kToPrompts * peak_flops(efficiency, work.precision) / sms *
+                             e.math_share * head / (head + e.head_half_size);
+  const double block_flops = 4.0 * kRows * head * (keys + kKeysBesides);
+  const double rows = std::ceil(static_cast<double>(work.prompt_queries) / kRows);
+  const double compute = std::ceil(blocks / sms) * block_flops / flops_of_sm +
+                         blocks * (rows - 1) / sms * kEmptyBlock;
+  const double share = efficiency.streams[index_of(KernelKind::kElementwise)].dram_share;
+  const double memory = work.bytes / (gpu.dram_bandwidth.value * share);
+  KernelTime out;
+  out.duration = to_duration(std::max(compute, memory));
+  out.memory_bound = memory > compute;
+  out.launch = {{count(rows), 1, count(blocks)}, {128, 1, 1}, 255, attention_tile(work, gpu)};
   return out;
 }
 
@@ -116,7 +161,9 @@ KernelTime time_kernel(const KernelWork& work, const hardware::GpuSpec& gpu,
     case KernelKind::kConvolution:
       return time_gemm(work, gpu, efficiency);
     case KernelKind::kAttention:
-      return time_attention(work, gpu, efficiency);
+      return work.prompt_queries > 0 && !serves_prompts_apart(gpu)
+                 ? time_singles_beside_prompts(work, gpu, efficiency)
+                 : time_attention(work, gpu, efficiency);
     default:
       return time_stream(work, gpu, efficiency);
   }

@@ -41,6 +41,9 @@ struct KernelWork {
   double bytes = 0;        ///< read from and written to DRAM, at least once each
   GemmShape gemm;          ///< kGemm, kAttention, kConvolution
   double elements = 0;     ///< of the output; the other kinds
+  /// kAttention of single tokens that shares a kernel with prompts: queries of the longest of them;
+  /// 0: it is a kernel by itself.
+  std::uint64_t prompt_queries = 0;
 };
 
 }  // namespace bubblesim::model

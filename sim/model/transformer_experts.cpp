@@ -5,6 +5,13 @@
 // Tokens are spread evenly over the experts of a GPU, which has Split::own_expert_load times the
 // mean of all; the all-to-all lasts as long as the busiest rank's. Tensor ranks split each expert's
 // inner width; with sequence parallel they gather the tokens after the exchange.
+//
+// A product reads the weights of those experts that have a token, which are few where few tokens
+// go through the model.
+//
+// Data-parallel members of a server (IterationSums::group_tokens) exchange otherwise: every GPU
+// gathers the tokens of all, and what its experts make of them is reduced and scattered (vLLM's
+// default all2all_backend, allgather_reducescatter).
 #include <algorithm>
 #include <cmath>
 
@@ -19,8 +26,19 @@ struct ExpertSizes {
   double routed = 0;             ///< token copies that this GPU sends
   double rows = 0;               ///< token copies that its experts work on
   std::uint64_t local = 1;       ///< experts here
+  std::uint64_t busy = 1;        ///< of them, those that have a token
   std::uint64_t inner = 0;       ///< width of one here
 };
+
+bool gathers(const TransformerShape& shape) { return shape.gathered_tokens > 0; }
+
+// Each of `tokens` goes to top_k experts at random: one has none with (1 - top_k / experts)^tokens.
+std::uint64_t busy_of(const MixtureSpec& mixture, std::uint64_t local, double tokens) {
+  const double none =
+      std::pow(1.0 - static_cast<double>(mixture.top_k) / mixture.experts, tokens);
+  return std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(std::llround(static_cast<double>(local) * (1.0 - none))));
+}
 
 ExpertSizes sizes_of(const TransformerShape& shape) {
   const MixtureSpec& mixture = *shape.spec->mixture;
@@ -30,6 +48,13 @@ ExpertSizes sizes_of(const TransformerShape& shape) {
              shape.split.own_expert_load.value_or(shape.split.expert_load);
   out.local = mixture.experts / shape.split.expert;
   out.inner = mixture.expert_ffn / shape.split.tensor;
+  double all = static_cast<double>(shape.tokens) * shape.split.expert;
+  if (gathers(shape)) {
+    all = static_cast<double>(shape.gathered_tokens);
+    out.routed = out.rows = all * mixture.top_k / shape.split.expert;
+    out.inner = mixture.expert_ffn;
+  }
+  out.busy = busy_of(mixture, out.local, all);
   return out;
 }
 
@@ -38,13 +63,13 @@ std::uint64_t shared_inner(const TransformerShape& shape) {
   return mixture.shared_experts * mixture.expert_ffn / shape.split.tensor;
 }
 
-// A product of every local expert in one kernel.
+// A product of every busy expert in one kernel.
 KernelWork grouped(const TransformerShape& shape, std::string name, std::uint64_t n,
                    std::uint64_t k) {
   const ExpertSizes sizes = sizes_of(shape);
   const auto m = static_cast<std::uint64_t>(
-      std::max(1.0, std::ceil(sizes.rows / static_cast<double>(sizes.local))));
-  KernelWork work = gemm_kernel(std::move(name), {m, n, k, sizes.local}, shape.run.precision);
+      std::max(1.0, std::ceil(sizes.rows / static_cast<double>(sizes.busy))));
+  KernelWork work = gemm_kernel(std::move(name), {m, n, k, sizes.busy}, shape.run.precision);
   work.flops = 2.0 * sizes.rows * static_cast<double>(n) * static_cast<double>(k);
   return work;
 }
@@ -61,13 +86,19 @@ KernelWork grouped_weight(const TransformerShape& shape, std::string name, std::
   return work;
 }
 
+// The activations of all members' tokens.
+double gathered(const TransformerShape& shape) {
+  return static_cast<double>(shape.gathered_tokens) * static_cast<double>(shape.hidden());
+}
+
 // Moves token copies; `arrays` of the routed size, `single` of the tokens' own.
 KernelWork move(const TransformerShape& shape, std::string name, double arrays, double single) {
   const double h = static_cast<double>(shape.hidden());
   const double routed = sizes_of(shape).routed * h;
   KernelWork work = stream_kernel(std::move(name), KernelKind::kElementwise, routed, 0.0,
                                   stored(shape.run.precision));
-  work.bytes = shape.element * (arrays * routed + single * shape.split_stream());
+  const double own = gathers(shape) ? gathered(shape) : shape.split_stream();
+  work.bytes = shape.element * (arrays * routed + single * own);
   return work;
 }
 
@@ -107,24 +138,48 @@ KernelWork choose(const TransformerShape& shape, std::string name) {
                        Precision::kFp32, 8.0);
 }
 
+void products(const TransformerShape& shape, std::vector<WorkItem>& items) {
+  const std::uint64_t h = shape.hidden();
+  const ExpertSizes sizes = sizes_of(shape);
+  items.push_back(grouped(shape, "experts up gemm", up_columns(shape, sizes.inner), h));
+  items.push_back(activation_forward(shape, sizes.rows * static_cast<double>(sizes.inner)));
+  items.push_back(grouped(shape, "experts down gemm", h, sizes.inner));
+}
+
+// Expert ranks exchange copies of tokens; tensor ranks add up what each has of an inner width.
+void routed_experts(const TransformerShape& shape, std::vector<WorkItem>& items) {
+  items.push_back(move(shape, "permute", 1.0, 1.0));
+  dispatch(shape, "dispatch", items);
+  products(shape, items);
+  combine(shape, "combine", items);
+  items.push_back(move(shape, "unpermute", 1.0, 1.0));
+  if (shape.splits_tensor() && !shape.splits_sequence()) reduce_tokens(shape, items);
+}
+
+// All GPUs of the group gather all tokens, and give back to each member what is its own.
+void gathered_experts(const TransformerShape& shape, std::vector<WorkItem>& items) {
+  const double bytes = gathered(shape) * shape.element;
+  items.push_back(exchange("experts all-gather", Axis::kExpert, Exchange::kAllGather, bytes));
+  items.push_back(move(shape, "permute", 1.0, 1.0));
+  products(shape, items);
+  items.push_back(move(shape, "unpermute", 1.0, 1.0));
+  items.push_back(
+      exchange("experts reduce-scatter", Axis::kExpert, Exchange::kReduceScatter, bytes));
+}
+
 }  // namespace
 
 void experts_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {
   const std::uint64_t h = shape.hidden();
-  const ExpertSizes sizes = sizes_of(shape);
-  const std::uint64_t up = up_columns(shape, sizes.inner);
   items.push_back(gemm_kernel("router gemm",
                               {shape.split_tokens, shape.spec->mixture->experts, h},
                               stored(shape.run.precision), kRouterBytes));
   items.push_back(choose(shape, "router top-k"));
-  items.push_back(move(shape, "permute", 1.0, 1.0));
-  dispatch(shape, "dispatch", items);
-  items.push_back(grouped(shape, "experts up gemm", up, h));
-  items.push_back(activation_forward(shape, sizes.rows * static_cast<double>(sizes.inner)));
-  items.push_back(grouped(shape, "experts down gemm", h, sizes.inner));
-  combine(shape, "combine", items);
-  items.push_back(move(shape, "unpermute", 1.0, 1.0));
-  if (shape.splits_tensor() && !shape.splits_sequence()) reduce_tokens(shape, items);
+  if (gathers(shape)) {
+    gathered_experts(shape, items);
+  } else {
+    routed_experts(shape, items);
+  }
   if (shape.spec->mixture->shared_experts == 0) return;
   dense_forward(shape, shared_inner(shape), items);
   items.push_back(stream_kernel("shared expert add", KernelKind::kElementwise,

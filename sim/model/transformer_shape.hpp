@@ -26,6 +26,7 @@ struct TransformerShape {
   std::uint64_t sequence = 0;        ///< tokens of a sample on this GPU: split by context
   std::uint64_t tokens = 0;          ///< batch x sequence
   std::uint64_t split_tokens = 0;    ///< of norms and dropouts: fewer with sequence parallel
+  std::uint64_t gathered_tokens = 0; ///< IterationSums::group_tokens
   std::uint64_t heads = 0;
   std::uint64_t kv_heads = 0;
   std::uint64_t query_columns = 0;   ///< heads x head size

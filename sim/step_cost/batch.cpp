@@ -38,12 +38,12 @@ void set_batch(const serving::Step& step, const CaptureSizes& sizes, Batch& batc
       batch.chunks.push_back({sequence.new_tokens, sequence.context});
     }
   }
-  batch.padded_tokens = padded(batch.tokens, sizes);
+  batch.padded_tokens = batch.group_tokens = padded(batch.tokens, sizes);
 }
 
 Batch idle_batch() {
   Batch batch;
-  batch.tokens = batch.padded_tokens = batch.sequences = 1;
+  batch.tokens = batch.padded_tokens = batch.group_tokens = batch.sequences = 1;
   batch.decodes = {1};
   return batch;
 }

@@ -25,6 +25,7 @@ struct PromptChunk {
 struct Batch {
   std::uint32_t tokens = 0;         ///< through the model
   std::uint32_t padded_tokens = 0;  ///< with those that fill a graph up
+  std::uint32_t group_tokens = 0;   ///< padded, of all members of its group; alone: its own
   std::uint32_t sequences = 0;      ///< rows of the logits: of unfinished prompts too
   std::vector<PromptChunk> chunks;  ///< of more than one token
   std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included

@@ -43,10 +43,11 @@ Duration EngineCost::of_group(std::span<const serving::Step* const> steps, bool 
     else set_batch(*steps[i], capture_sizes_, batches_[i]);
   }
   pad_together(batches_, capture_sizes_);
-  double group_tokens = 0;
+  std::uint32_t group_tokens = 0;
   for (const Batch& batch : batches_) group_tokens += batch.padded_tokens;
   double slowest = 0;
-  for (const Batch& batch : batches_) {
+  for (Batch& batch : batches_) {
+    batch.group_tokens = group_tokens;
     const double us = kernels_.batch_us(batch) + exchange_us(model_, layout_, batch.padded_tokens,
                                                              group_tokens, batch.sequences);
     slowest = std::max(slowest, us);

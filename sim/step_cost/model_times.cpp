@@ -30,12 +30,16 @@ Result<void> ModelTimes::check_work(const model::ModelSpec& model, const ServerL
 }
 
 double ModelTimes::batch_us(const Batch& batch) {
-  sequences_.clear();
-  for (const PromptChunk& chunk : batch.chunks) sequences_.push_back({chunk.tokens, chunk.before});
-  for (const std::uint32_t length : batch.decodes) sequences_.push_back({1, length - 1});
+  model::IterationSums sums;
+  for (const PromptChunk& chunk : batch.chunks) sums.prompts.add({chunk.tokens, chunk.before});
+  for (const std::uint32_t length : batch.decodes) sums.singles.add({1, length - 1});
   // Sequences that only fill a graph up.
-  for (std::uint32_t i = batch.tokens; i < batch.padded_tokens; ++i) sequences_.push_back({1, 0});
-  const auto work = model::iteration_work(model_, split_, kPrecision, sequences_);
+  const std::uint32_t filling = batch.padded_tokens - batch.tokens;
+  for (std::uint32_t i = 0; i < filling; ++i) sums.singles.add({1, 0});
+  sums.tokens = batch.padded_tokens;
+  sums.rows = batch.sequences + filling;
+  if (split_.expert > 1) sums.group_tokens = batch.group_tokens;
+  const auto work = model::summed_iteration_work(model_, split_, kPrecision, sums);
   BUBBLESIM_CHECK(work.has_value(), "a step whose work cannot be made");
   std::vector<double> layer_us(work->kinds.size(), 0);
   for (std::size_t kind = 0; kind < work->kinds.size(); ++kind) {

@@ -30,7 +30,6 @@ class ModelTimes final : public KernelTimes {
   model::Split split_;
   const hardware::GpuSpec& gpu_;
   const model::Efficiency& efficiency_;
-  std::vector<model::SequenceState> sequences_;  ///< kept for its memory
 };
 
 }  // namespace bubblesim::step_cost

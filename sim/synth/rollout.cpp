@@ -126,7 +126,7 @@ class Generator {
 
 RolloutKernels::Key RolloutKernels::key_of(const model::IterationSums& sums) {
   return {sums.singles.sequences,  sums.singles.keys,  sums.prompts.sequences,
-          sums.prompts.queries, sums.prompts.keys, sums.prompts.pairs};
+          sums.prompts.queries, sums.prompts.keys, sums.prompts.pairs, sums.prompts.longest};
 }
 
 TimedKernel RolloutKernels::timed(const model::IterationSums& sums) const {

@@ -36,7 +36,7 @@ class RolloutKernels {
   }
 
  private:
-  using Key = std::array<double, 6>;
+  using Key = std::array<double, 7>;
   static Key key_of(const model::IterationSums& sums);
   [[nodiscard]] TimedKernel timed(const model::IterationSums& sums) const;
 

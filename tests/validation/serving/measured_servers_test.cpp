@@ -58,8 +58,8 @@ TEST_P(MeasuredServers, AreMetByTheKernelModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, MeasuredServers,
-                         ::testing::Values(ServerLimits{"RTX4090", 0.055, 0.035},
-                                           ServerLimits{"RTXPRO6000", 0.013, 0.13}),
+                         ::testing::Values(ServerLimits{"RTX4090", 0.055, 0.03},
+                                           ServerLimits{"RTXPRO6000", 0.013, 0.065}),
                          [](const auto& tested) { return tested.param.gpu; });
 
 }  // namespace

@@ -113,6 +113,55 @@ TEST(InferenceWork, SumsOfABatchGiveTheKernelsOfTheBatch) {
   EXPECT_FALSE(summed_iteration_work(llama(), {}, Precision::kFp16, sums));
 }
 
+/// A step of `tokens` single tokens of Mixtral 8x7B.
+LayerWork mixture(std::uint32_t tokens, const Split& split = {}, std::uint64_t group = 0) {
+  IterationSums sums;
+  for (std::uint32_t i = 0; i < tokens; ++i) sums.singles.add({1, 100});
+  sums.tokens = sums.rows = tokens;
+  sums.group_tokens = group;
+  return layer_of(value(summed_iteration_work(shipped("mixtral-8x7b"), split, Precision::kBf16,
+                                              sums)),
+                  "expert block");
+}
+
+// One token has two of eight experts; of 64 tokens each expert has some. An expert's first product
+// has 2 x 14336 columns of 4096 weights, of 2 bytes.
+TEST(InferenceWork, OnlyExpertsThatHaveATokenAreRead) {
+  const KernelWork one = kernel(mixture(1).forward, "experts up gemm");
+  EXPECT_EQ(one.gemm.batch, 2U);
+  EXPECT_EQ(one.gemm.m, 1U);
+  constexpr double kWeights = 2.0 * 28672 * 4096;
+  EXPECT_NEAR(one.bytes, 2 * kWeights, 0.001 * kWeights);
+  const KernelWork many = kernel(mixture(64).forward, "experts up gemm");
+  EXPECT_EQ(many.gemm.batch, 8U);
+  EXPECT_EQ(many.gemm.m, 16U);  // 64 tokens x 2 experts / 8
+}
+
+// Members with 24 tokens together: of 48 copies each of two GPUs has 24, for its four experts.
+TEST(InferenceWork, MembersThatShareExpertsGatherAllTokens) {
+  Split split;
+  split.expert = 2;
+  const LayerWork layer = mixture(8, split, 24);
+  EXPECT_EQ(kernel(layer.forward, "router gemm").gemm.m, 8U);
+  EXPECT_EQ(kernel(layer.forward, "experts up gemm").gemm.m, 6U);
+  EXPECT_EQ(kernel(layer.forward, "experts up gemm").gemm.batch, 4U);
+  ASSERT_THAT(exchanges(layer.forward), SizeIs(2));
+  EXPECT_EQ(exchanges(layer.forward)[0].exchange, Exchange::kAllGather);
+  EXPECT_EQ(exchanges(layer.forward)[1].exchange, Exchange::kReduceScatter);
+  for (const Communication& exchange : exchanges(layer.forward)) {
+    EXPECT_EQ(exchange.axis, Axis::kExpert);
+    EXPECT_DOUBLE_EQ(exchange.bytes, 24.0 * 4096 * 2);
+  }
+  // Over two GPUs a member attention is split, and experts stay whole.
+  split.tensor = 2;
+  split.expert = 4;
+  const LayerWork whole = mixture(8, split, 24);
+  EXPECT_EQ(kernel(whole.forward, "experts up gemm").gemm.n, 28672U);
+  EXPECT_EQ(kernel(whole.forward, "experts up gemm").gemm.batch, 2U);
+  ASSERT_THAT(exchanges(whole.forward), SizeIs(3));  // attention's all-reduce first
+  EXPECT_EQ(exchanges(whole.forward)[0].axis, Axis::kTensor);
+}
+
 TEST(InferenceWork, BatchesThatCannotBeAreFaults) {
   const auto none = iteration_work(llama(), {}, Precision::kFp16, {});
   EXPECT_THAT(none.error().message, HasSubstr("no sequence"));

@@ -155,6 +155,30 @@ TEST(AttentionTime, blocks_of_128_queries_take_waves) {
   EXPECT_EQ(time.launch.grid[2], 25U);
 }
 
+// 64 single tokens of 850 keys each, 8 heads that share keys by fours: 512 blocks of 64 rows on 100
+// SMs of 1 TFLOP/s, 6 waves of (850 + 150) keys at 1.25 times the speed of prompts. The prompt of 200
+// queries has 4 blocks a head, so that 3 of 4 blocks are empty for each of them.
+TEST(AttentionTime, single_tokens_beside_prompts_are_blocks_of_their_own) {
+  KernelWork work;
+  work.kind = KernelKind::kAttention;
+  work.gemm = {4, 850, 128, 64 * 8 / 4};
+  work.flops = 4.0 * 64 * 8 * 850 * 128;
+  work.prompt_queries = 200;
+  const double waves = 6 * 4.0 * 64 * 1000 * 128 / 1.25e12;
+  const double empty = 3 * 5.12 * 0.35e-6;
+  KernelTime time = time_kernel(work, plain_gpu(), plain_efficiency());
+  EXPECT_NEAR(to_seconds(time.duration), waves + empty, 1e-9);
+  EXPECT_FALSE(time.memory_bound);
+  EXPECT_EQ(time.launch.grid, (std::array<std::uint32_t, 3>{4, 1, 512}));
+  // FlashAttention 3 serves them as by themselves: heads together, keys cut.
+  hardware::GpuSpec hopper = plain_gpu();
+  hopper.compute_major = 9;
+  const Duration beside = time_kernel(work, hopper, plain_efficiency()).duration;
+  work.prompt_queries = 0;
+  EXPECT_EQ(time_kernel(work, hopper, plain_efficiency()).duration, beside);
+  EXPECT_LT(beside, time.duration);
+}
+
 TEST(KernelTime, nothing_to_do_still_takes_a_nanosecond) {
   Efficiency e = plain_efficiency();
   e.streams[index_of(KernelKind::kSoftmax)] = {0, 0.5};
