@@ -42,9 +42,14 @@ void FillerInstance::count_tokens(const workload::ServedRequest& request) {
 
 // The blocks that a step ends with are those that it had: few are freed in between.
 void FillerInstance::note_cache(SimTime now) {
-  const serving::Scheduler* scheduler = service->scheduler();
-  if (scheduler == nullptr) return;
-  const auto blocks = static_cast<double>(scheduler->blocks_used());
+  const auto schedulers = service->schedulers();
+  if (schedulers.empty()) return;
+  double blocks = 0;
+  double all = 0;
+  for (const serving::Scheduler* scheduler : schedulers) {
+    blocks += scheduler->blocks_used();
+    all += scheduler->spec().kv_blocks;
+  }
   if (now > server.counted_until) {
     server.block_seconds += blocks * to_seconds(now - server.counted_until);
     server.counted_until = now;
@@ -53,8 +58,7 @@ void FillerInstance::note_cache(SimTime now) {
   if (!cache_track_) {
     cache_track_ = timeline_->add_track(gpu, "KV cache %, client " + std::to_string(client.value));
   }
-  timeline_->add(
-      observe::CounterSample{*cache_track_, now, 100 * blocks / scheduler->spec().kv_blocks});
+  timeline_->add(observe::CounterSample{*cache_track_, now, 100 * blocks / all});
 }
 
 void FillerInstance::on_token_gaps(std::span<const Duration> gaps, SimTime now) {

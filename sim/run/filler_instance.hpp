@@ -65,6 +65,8 @@ class FillerInstance final : public workload::ServiceListener {
   observe::FillerMode mode = observe::FillerMode::kOffline;
   std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
   ServerGpus* group = nullptr;  ///< null: it is a server by itself, or none
+  synth::ServerMeetings meetings;  ///< of its group
+  bool begins_member = false;      ///< it is the first of its member's in the group
   /// Null if not admitted, and on the further GPUs of a server.
   std::unique_ptr<workload::RequestService> service;
   /// That its program's passes are of. Precondition: it is admitted.
@@ -94,10 +96,13 @@ class FillerInstance final : public workload::ServiceListener {
   std::optional<observe::TrackId> cache_track_;
 };
 
-/// A server over several GPUs: its instances, of which the first has the service.
+/// A server over several GPUs: its instances, member by member, of which the first has the service.
 struct ServerGpus {
   std::vector<FillerInstance*> instances;
-  synth::ServerExchanges exchanges;
+  network::Rendezvous& rendezvous;
+  /// By member, if it has several GPUs; and of all, if they share experts.
+  std::vector<std::unique_ptr<synth::ServerExchanges>> tensor;
+  std::unique_ptr<synth::ServerExchanges> experts;
 };
 
 /// On a further GPU of a server: it has no service of its own.

@@ -22,9 +22,7 @@ double fraction(Duration part, Duration whole) {
 std::unique_ptr<workload::StepProgram> make_steps(const LoadedRun& loaded,
                                                   const FillerInstance& instance) {
   if (loaded.server(instance.filler) == nullptr) return nullptr;
-  auto steps = synth::ServerProgram::make(
-      *loaded.servers[instance.filler],
-      instance.group == nullptr ? nullptr : &instance.group->exchanges);
+  auto steps = synth::ServerProgram::make(*loaded.servers[instance.filler], instance.meetings);
   BUBBLESIM_CHECK(steps.has_value(), "a server's program that could be made when it was loaded");
   return *std::move(steps);
 }
@@ -110,12 +108,14 @@ void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& reques
     const program::Program* program =
         instance->steps ? &instance->steps->program() : &*loaded.fillers[instance->filler];
     if (!instance->admitted) program = nullptr;
-    setup.rendezvous = instance->group ? &instance->group->exchanges.rendezvous() : nullptr;
+    setup.rendezvous = instance->group ? &instance->group->rendezvous : nullptr;
     monitor->run = gpu_->add_client(program, setup, monitor.get());
     if (monitor->run == nullptr) continue;
     instance->limits = loaded.config.fillers[instance->filler].limits;
     if (joins_server(instance.get())) {
-      engine_of(*instance->group->instances.front()).add_gpu(*monitor->run, *instance->steps);
+      workload::EngineService& server = engine_of(*instance->group->instances.front());
+      instance->begins_member ? server.add_member(*monitor->run, *instance->steps)
+                              : server.add_gpu(*monitor->run, *instance->steps);
     } else {
       instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance);
     }

@@ -20,7 +20,7 @@ DecodePool::DecodePool(const std::vector<FillerInstance*>& instances) {
 }
 
 std::size_t DecodePool::load(const Decoder& decoder) {
-  const serving::Scheduler& scheduler = *decoder.service->scheduler();
+  const serving::Scheduler& scheduler = *decoder.service->schedulers().front();
   return scheduler.waiting() + scheduler.running() + decoder.coming;
 }
 

@@ -32,9 +32,9 @@ class TableKernels final : public synth::StepKernels {
       : source_(std::move(source)),
         times_(*source_->rank, source_->model, source_->layout, source_->sm_count) {}
 
-  Duration of(const serving::Step& step) override {
+  Duration of(const serving::Step& step, std::uint32_t group_tokens) override {
     step_cost::set_batch(step, source_->sizes, batch_);
-    const double us = times_.batch_us(batch_) + times_.experts_us(batch_.tokens);
+    const double us = times_.batch_us(batch_) + times_.experts_us(group_tokens);
     return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
   }
 
@@ -74,18 +74,21 @@ Result<LayerKernels> load_layer_kernels(const std::string& path, const synth::Se
   if (!tables) return tl::make_unexpected(std::move(tables.error().front()));
   auto source = std::make_shared<Source>();
   source->tables = *std::move(tables);
-  const auto rank = source->tables.of_tensor(plan.gpus());
+  const auto rank = source->tables.of_tensor(plan.split.tensor);
   if (!rank) return fail(path, {}, rank.error().message);
   source->rank = *rank;
   source->model = std::get<model::TransformerSpec>(plan.request.model.network);
-  source->layout.tensor = plan.gpus();
+  source->layout.tensor = plan.split.tensor;
+  source->layout.data = plan.members;
+  source->layout.expert_parallel = plan.shares_experts();
   source->sizes = step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs);
   source->sm_count = plan.request.gpu.sm_count;
   BUBBLESIM_RETURN_IF_ERROR(check_experts(*source, path));
   LayerKernels made;
   if (source->tables.gpu != plan.request.gpu.name) made.counters.add(kOtherGpu);
   TableKernels largest(source);
-  (void)largest.of(largest_step(plan.scheduler));
+  (void)largest.of(largest_step(plan.scheduler),
+                   plan.members * plan.scheduler.max_num_batched_tokens);
   largest.add_counters(made.counters);
   made.maker = [source] { return std::make_unique<TableKernels>(source); };
   return made;

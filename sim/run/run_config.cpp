@@ -354,7 +354,7 @@ Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ra
                             std::to_string(gpus) + " GPUs; expected that many or fewer"});
     }
     if (const std::uint32_t each = gpus_of_server(found); gpus % each != 0) {
-      errors.push_back({config.file, filler + "/program/engine/tensor_parallel",
+      errors.push_back({config.file, filler + "/program/engine/" + *key_with_links(found),
                         "found servers over " + std::to_string(each) + " GPUs on " +
                             std::to_string(gpus) + "; expected a divisor of that"});
     }

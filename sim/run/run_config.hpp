@@ -120,7 +120,8 @@ struct FillerConfig {
 /// The role of a filler, as policies see it.
 [[nodiscard]] policy::Role role_of(const FillerConfig& filler);
 
-/// GPUs of each of the filler's servers: 1, unless it is an engine's with tensor parallel ranks.
+/// GPUs of each of the filler's servers: 1, unless it is an engine's with tensor or data
+/// parallel ranks.
 [[nodiscard]] std::uint32_t gpus_of_server(const FillerConfig& filler);
 
 /// Where its config says so, the key of its engine that needs the links of training's cluster.

@@ -20,6 +20,7 @@ constexpr std::uint32_t kMostPeriod = 1U << 30;
 constexpr std::uint32_t kMostDrafts = 64;
 constexpr std::uint32_t kMostPrefillGpus = 1U << 16;
 constexpr std::uint32_t kMostTensor = 1024;
+constexpr std::uint32_t kMostMembers = 1024;
 constexpr std::uint32_t kMostUsers = 1U << 20;
 constexpr std::uint32_t kMostTurns = 1U << 16;
 /// Between prefill and decode. A link slower than Ethernet of 10 Mbit/s, or a write that costs
@@ -154,6 +155,7 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
                                "\"host_cache\" of a size, as \"16GB\", or \"recompute\"");
   }
   settings.tensor = reader.integer<std::uint32_t>("tensor_parallel", {1, kMostTensor}, 1);
+  settings.members = reader.integer<std::uint32_t>("data_parallel", {1, kMostMembers}, 1);
   if (reader.has("prefill")) settings.prefill = read_prefill(reader.child("prefill"));
   if (!reader.present()) return;
   if (const auto right = serving::check(settings.scheduler); !right) {

@@ -154,6 +154,12 @@ const synth::EngineNames* engine_of(const FillerConfig& filler) {
   return made != nullptr && made->engine ? &*made->engine : nullptr;
 }
 
+/// The key that makes a server one over several GPUs; null: it is none.
+const char* key_of_several_gpus(const synth::EngineSettings& settings) {
+  if (settings.tensor > 1) return "tensor_parallel";
+  return settings.members > 1 ? "data_parallel" : nullptr;
+}
+
 /// An engine's requests need lengths, and batches are its scheduler's business.
 void check_engine(ObjectReader& reader, const FillerConfig& filler,
                   const synth::EngineNames& engine) {
@@ -164,9 +170,9 @@ void check_engine(ObjectReader& reader, const FillerConfig& filler,
     reader.fault("program", "found \"prefill\" in \"engine\"; only online fillers compute prompts "
                             "and tokens on different GPUs");
   }
-  if (engine.settings.tensor > 1) {
+  if (const char* several = key_of_several_gpus(engine.settings)) {
     if (filler.mode == FillerMode::kJobs || filler.instances || engine.settings.prefill) {
-      reader.fault("program", "found \"tensor_parallel\" in \"engine\"; a server over several GPUs "
+      reader.fault("program", "found \"" + std::string(several) + "\" in \"engine\"; a server over several GPUs "
                               "has no fill jobs, no \"instances\" and no \"prefill\"");
     }
   }
@@ -221,13 +227,14 @@ namespace bubblesim::run {
 
 std::uint32_t gpus_of_server(const FillerConfig& filler) {
   const auto* engine = config_detail::engine_of(filler);
-  return engine == nullptr ? 1 : engine->settings.tensor;
+  return engine == nullptr ? 1 : engine->settings.tensor * engine->settings.members;
 }
 
 std::optional<std::string> key_with_links(const FillerConfig& filler) {
-  if (gpus_of_server(filler) > 1) return "tensor_parallel";
   const auto* engine = config_detail::engine_of(filler);
-  const bool apart = engine != nullptr && engine->settings.prefill;
+  if (engine == nullptr) return std::nullopt;
+  if (const char* key = config_detail::key_of_several_gpus(engine->settings)) return key;
+  const bool apart = engine->settings.prefill.has_value();
   return apart && engine->settings.prefill->link.value == 0 ? std::optional<std::string>("prefill")
                                                             : std::nullopt;
 }

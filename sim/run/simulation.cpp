@@ -1,6 +1,7 @@
 #include "sim/run/simulation.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -39,10 +40,16 @@ engine::ConductorSetup conductor_setup(const LoadedRun& loaded, const RunScenari
 }
 
 /// Tells the server's instances of each other, and of whether it starts.
-void settle(ServerGpus& server) {
+void settle(ServerGpus& server, std::size_t gpus_of_member) {
   const auto refused = std::ranges::find(server.instances, false, &FillerInstance::admitted);
-  for (FillerInstance* instance : server.instances) {
+  for (std::size_t i = 0; i < server.instances.size(); ++i) {
+    FillerInstance* const instance = server.instances[i];
     instance->group = &server;
+    instance->begins_member = i % gpus_of_member == 0;
+    if (!server.tensor.empty()) {
+      instance->meetings.tensor = server.tensor[i / gpus_of_member].get();
+    }
+    instance->meetings.experts = server.experts.get();
     if (refused == server.instances.end() || !instance->admitted) continue;
     instance->admitted = false;
     instance->reason = "its server was refused on GPU " + std::to_string((*refused)->gpu.value);
@@ -153,18 +160,30 @@ void Simulation::group_servers() {
   for (const std::uint32_t filler : scenario_.fillers) {
     const std::size_t gpus = gpus_of_server(loaded_, filler);
     if (gpus == 1) continue;
+    const std::size_t gpus_of_member = gpus / loaded_.server(filler)->members;
     const std::vector<FillerInstance*> instances = instances_of(filler);
     for (auto first = instances.begin(); first != instances.end(); first += gpus) {
-      const std::vector<FillerInstance*> together(first, first + gpus);
-      network::Group group;
-      for (const FillerInstance* instance : together) {
-        group.listed.push_back(places_on_cluster_[instance->gpu.index()]);
+      servers_.push_back(std::make_unique<ServerGpus>(
+          ServerGpus{{first, first + gpus}, *machine_.network(), {}, nullptr}));
+      ServerGpus& server = *servers_.back();
+      const std::span all(server.instances);
+      for (std::size_t i = 0; gpus_of_member > 1 && i < gpus; i += gpus_of_member) {
+        server.tensor.push_back(exchanges_among(all.subspan(i, gpus_of_member)));
       }
-      servers_.push_back(std::make_unique<ServerGpus>(ServerGpus{
-          together, {**loaded_.topology, std::move(group), *machine_.network()}}));
-      settle(*servers_.back());
+      if (gpus_of_member < gpus) server.experts = exchanges_among(all);
+      settle(server, gpus_of_member);
     }
   }
+}
+
+std::unique_ptr<synth::ServerExchanges> Simulation::exchanges_among(
+    std::span<FillerInstance* const> instances) {
+  network::Group group;
+  for (const FillerInstance* instance : instances) {
+    group.listed.push_back(places_on_cluster_[instance->gpu.index()]);
+  }
+  return std::make_unique<synth::ServerExchanges>(**loaded_.topology, std::move(group),
+                                                  *machine_.network());
 }
 
 void Simulation::add_programs(GpuNode& node) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Simulation final {
   Result<void> build_node(GpuId gpu);
   void share_power(GpuNode& node);
   void group_servers();
+  [[nodiscard]] std::unique_ptr<synth::ServerExchanges> exchanges_among(
+      std::span<FillerInstance* const> instances);
   void add_programs(GpuNode& node);
   [[nodiscard]] std::vector<FillerInstance*> instances_of(std::uint32_t filler) const;
   [[nodiscard]] std::vector<policy::ClientInfo> client_infos(GpuId gpu) const;

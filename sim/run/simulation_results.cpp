@@ -81,9 +81,8 @@ void add_instance(const EndedSimulation& ended, FillerInstance& instance,
 }
 
 /// Adds what the server on one GPU did; shares of the cache are sums over GPUs until all are in.
-void add_server(const EndedSimulation& ended, FillerInstance& instance,
+void add_server(EndedSimulation& ended, FillerInstance& instance,
                 observe::ServerResult& result) {
-  const serving::Scheduler& scheduler = *instance.service->scheduler();
   ServerTally& tally = instance.server;
   if (instance.mode == observe::FillerMode::kOnline) {
     for (const serving::UnfinishedRequest& request : instance.service->unfinished_tokens()) {
@@ -100,13 +99,18 @@ void add_server(const EndedSimulation& ended, FillerInstance& instance,
   result.tbt.merge(tally.tbt);
   result.output_tokens += tally.output_tokens;
   result.steps += instance.passes;
-  const serving::SchedulerCounts& counts = scheduler.counts();
-  result.preemptions += counts.preemptions;
-  result.recomputed_tokens += counts.recomputed_tokens;
-  result.prefix_hit_tokens += counts.prefix_hit_tokens;
-  const double blocks = scheduler.spec().kv_blocks;
-  result.mean_kv_fraction += tally.block_seconds / blocks;
-  result.most_kv_fraction = std::max(result.most_kv_fraction, counts.most_blocks / blocks);
+  double all_blocks = 0;
+  for (const serving::Scheduler* scheduler : instance.service->schedulers()) {
+    const serving::SchedulerCounts& counts = scheduler->counts();
+    result.preemptions += counts.preemptions;
+    result.recomputed_tokens += counts.recomputed_tokens;
+    result.prefix_hit_tokens += counts.prefix_hit_tokens;
+    const double blocks = scheduler->spec().kv_blocks;
+    result.most_kv_fraction = std::max(result.most_kv_fraction, counts.most_blocks / blocks);
+    all_blocks += blocks;
+    serving::add_counters(counts, ended.counters);
+  }
+  result.mean_kv_fraction += tally.block_seconds / all_blocks;
   if (result.limits) *result.within_limits += tally.within_limits;
 }
 
@@ -124,7 +128,6 @@ std::optional<observe::ServerResult> collect_server(EndedSimulation& ended,
     for (const auto& instance : node->instances()) {
       if (instance->filler != filler || !instance->service) continue;
       add_server(ended, *instance, result);
-      serving::add_counters(instance->service->scheduler()->counts(), ended.counters);
       ++gpus;
     }
   }

@@ -9,6 +9,8 @@
 namespace bubblesim::synth {
 namespace {
 
+constexpr std::size_t kMostBodies = 16'384;  // some 10 MB
+
 bool is_prompt_attention(const model::WorkItem& item) {
   const auto* kernel = std::get_if<model::KernelWork>(&item);
   return kernel != nullptr && kernel->name == "prompt attention";
@@ -17,12 +19,12 @@ bool is_prompt_attention(const model::WorkItem& item) {
 }  // namespace
 
 PassTimes::PassTimes(const ServerPlan& plan, const model::ModelSpec& model,
-                     program::Program& program, ServerExchanges* exchanges)
-    : plan_(plan), model_(model), program_(program), exchanges_(exchanges),
+                     const model::Split& split, program::Program& program, ServerMeetings meetings)
+    : plan_(plan), model_(model), split_(split), program_(program), meetings_(meetings),
       timer_(plan.request.gpu, plan.request.efficiency, plan.request.software.slowdown) {}
 
 Result<model::ModelWork> PassTimes::work(const model::IterationSums& sums) const {
-  return model::summed_iteration_work(model_, plan_.split, plan_.request.precision, sums);
+  return model::summed_iteration_work(model_, split_, plan_.request.precision, sums);
 }
 
 model::ModelWork PassTimes::known_work(const model::IterationSums& sums) const {
@@ -62,9 +64,10 @@ PassTimes::Timed PassTimes::time(const model::KernelWork& work) {
 
 // The kernel of an exchange has a block a channel, of which small ones open fewer.
 PassTimes::Timed PassTimes::time(const model::Communication& what) {
+  ServerExchanges* const exchanges = meetings_.of(what.axis);
   const ServerExchanges::Meeting meeting =
-      exchanges_ == nullptr ? ServerExchanges::Meeting{program::kNoIndex, 1}
-                            : exchanges_->meeting(what);
+      exchanges == nullptr ? ServerExchanges::Meeting{program::kNoIndex, 1}
+                           : exchanges->meeting(what);
   const auto [place, fresh] = profile_of_channels_.try_emplace(meeting.channels, 0);
   if (fresh) {
     place->second = add_profile(
@@ -83,14 +86,16 @@ std::vector<PassTimes::Timed> PassTimes::time(const model::LayerWork& layer) {
   return timed;
 }
 
-// All layers but the head, without attention.
-const PassTimes::Timings& PassTimes::body(std::uint32_t tokens) {
-  const auto [place, fresh] = bodies_.try_emplace(tokens);
+// All layers but the head, without attention. Pairs of tokens are many: all are forgotten at times.
+const PassTimes::Timings& PassTimes::body(const model::IterationSums& sums) {
+  if (bodies_.size() == kMostBodies) bodies_.clear();
+  const auto [place, fresh] = bodies_.try_emplace({sums.tokens, sums.group_tokens});
   if (!fresh) return place->second;
-  model::IterationSums sums;
-  sums.tokens = tokens;
-  sums.rows = 1;
-  const model::ModelWork work = known_work(sums);
+  model::IterationSums plain;
+  plain.tokens = sums.tokens;
+  plain.group_tokens = sums.group_tokens;
+  plain.rows = 1;
+  const model::ModelWork work = known_work(plain);
   for (std::size_t kind = 0; kind + 1 < work.kinds.size(); ++kind) {
     place->second.push_back(time(work.kinds[kind]));
   }
@@ -110,7 +115,7 @@ const std::vector<PassTimes::Timed>& PassTimes::head(std::uint32_t rows, LogitRo
 void PassTimes::time_attention(const model::IterationSums& sums, const AttentionSlots& slots) {
   attention_.clear();
   const auto works =
-      model::attention_work(model_, plan_.split, plan_.request.precision, sums);
+      model::attention_work(model_, split_, plan_.request.precision, sums);
   for (std::size_t i = 0; i < works.size(); ++i) {
     const TimedKernel timed = timer_.time(works[i]);
     program_.profiles[slots[i]] = timed.profile;
@@ -122,7 +127,7 @@ void PassTimes::time_attention(const model::IterationSums& sums, const Attention
 program::Op* PassTimes::write(program::Op* op, const model::IterationSums& sums, LogitRows rows,
                               const AttentionSlots& slots) {
   time_attention(sums, slots);
-  const Timings& layers = body(static_cast<std::uint32_t>(sums.tokens));
+  const Timings& layers = body(sums);
   const auto put = [&op](auto begin, auto end) {
     for (; begin != end; ++begin, ++op) {
       op->duration = begin->duration;

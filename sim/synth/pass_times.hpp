@@ -26,10 +26,9 @@ class PassTimes {
   /// Profiles of a pass's attention kernels, which each step writes anew.
   using AttentionSlots = std::array<std::uint32_t, 2>;
 
-  /// Profiles are added to `program`. `exchanges`: null: they meet nobody, and take no time. All
-  /// outlive this.
-  PassTimes(const ServerPlan& plan, const model::ModelSpec& model, program::Program& program,
-            ServerExchanges* exchanges);
+  /// Profiles are added to `program`. `split`: the model's. All outlive this.
+  PassTimes(const ServerPlan& plan, const model::ModelSpec& model, const model::Split& split,
+            program::Program& program, ServerMeetings meetings);
 
   /// Fault: as summed_iteration_work.
   [[nodiscard]] Result<model::ModelWork> work(const model::IterationSums& sums) const;
@@ -52,7 +51,7 @@ class PassTimes {
   using Timings = std::vector<std::vector<Timed>>;
 
   [[nodiscard]] model::ModelWork known_work(const model::IterationSums& sums) const;
-  [[nodiscard]] const Timings& body(std::uint32_t tokens);
+  [[nodiscard]] const Timings& body(const model::IterationSums& sums);
   [[nodiscard]] const std::vector<Timed>& head(std::uint32_t rows, LogitRows kind);
   [[nodiscard]] std::vector<Timed> time(const model::LayerWork& layer);
   [[nodiscard]] Timed time(const model::KernelWork& work);
@@ -62,14 +61,16 @@ class PassTimes {
 
   const ServerPlan& plan_;
   const model::ModelSpec& model_;
+  model::Split split_;
   program::Program& program_;
-  ServerExchanges* exchanges_;
+  ServerMeetings meetings_;
   KernelTimer timer_;
   ProfileTable profiles_;
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;  ///< of collectives
   std::vector<std::uint32_t> layers_;        ///< into kinds; the last is the head
   std::size_t before_attention_ = 0;         ///< operations of a block
-  std::map<std::uint32_t, Timings> bodies_;  ///< by tokens
+  /// By tokens, and those of the group.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Timings> bodies_;
   std::map<std::pair<std::uint32_t, LogitRows>, std::vector<Timed>> heads_;
   std::vector<Timed> attention_;             ///< of the present step
 };

@@ -1,5 +1,5 @@
-// Where the GPUs of a tensor-parallel server meet: a collective for each kind and size of exchange
-// that its steps have, carried by the links that training's collectives load too.
+// Where GPUs of a server meet: a collective for each kind and size of exchange that its steps have,
+// carried by the links that training's collectives load too.
 //
 // An exchange costs what sim/network says of the server's GPUs. Its kernel holds SMs on each of
 // them from its own start on, as training's does. Single-threaded.
@@ -22,7 +22,7 @@ class ServerExchanges {
     std::uint32_t channels = 1;    ///< blocks of the collective's kernel on each GPU
   };
 
-  /// `group`: the server's GPUs, all of which run its steps. The others outlive this, and the
+  /// `group`: GPUs that run steps together. The others outlive this, and the
   /// rendezvous was made with the topology's links.
   ServerExchanges(const network::Topology& topology, network::Group group,
                   network::Rendezvous& rendezvous)
@@ -42,6 +42,16 @@ class ServerExchanges {
   network::Group group_;
   network::Rendezvous& rendezvous_;
   std::map<std::pair<network::CollectiveKind, std::uint64_t>, Planned> planned_;  ///< by bytes
+};
+
+/// Where a GPU's exchanges are; null: they meet nobody, and take no time.
+struct ServerMeetings {
+  ServerExchanges* tensor = nullptr;   ///< of its member's GPUs, which share each layer
+  ServerExchanges* experts = nullptr;  ///< of all members' GPUs, which share the experts
+
+  [[nodiscard]] ServerExchanges* of(model::Axis axis) const {
+    return axis == model::Axis::kExpert ? experts : tensor;
+  }
 };
 
 }  // namespace bubblesim::synth

@@ -15,26 +15,41 @@ constexpr double kMostBlocks = std::numeric_limits<std::uint32_t>::max() / 2;
 
 std::string megabytes(double bytes) { return std::to_string(std::llround(bytes * 1e-6)) + " MB"; }
 
-/// A prompt that fills the budget, and logits of as many sequences as may run.
-Result<model::ModelWork> largest_step(const model::ModelSpec& which,
-                                      const model::Split& split, model::Precision precision,
-                                      const serving::SchedulerSpec& spec) {
+/// A prompt that fills the budget, in each member, and logits of as many sequences as may run.
+Result<model::ModelWork> largest_step(const model::ModelSpec& which, const model::Split& split,
+                                      const ServerPlan& plan) {
+  const serving::SchedulerSpec& spec = plan.scheduler;
   model::IterationSums sums;
   sums.prompts.add({spec.max_num_batched_tokens, 0});
   sums.tokens = spec.max_num_batched_tokens;
   sums.rows = std::min(spec.max_num_seqs, spec.max_num_batched_tokens);
-  return model::summed_iteration_work(which, split, precision, sums);
+  if (split.expert > 1) sums.group_tokens = plan.members * sums.tokens;
+  return model::summed_iteration_work(which, split, plan.request.precision, sums);
 }
 
 /// Adds its weights, and the activations of its largest step as far as another model's are smaller:
 /// passes of two models come one after another. Returns the bytes of a block of its cache.
-Result<double> add_model(const model::ModelSpec& which, ServerPlan& plan) {
+Result<double> add_model(const model::ModelSpec& which, const model::Split& split,
+                         ServerPlan& plan) {
   const model::Precision precision = plan.request.precision;
-  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work,
-                             largest_step(which, plan.split, precision, plan.scheduler));
+  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work, largest_step(which, split, plan));
   plan.memory.weights += weight_bytes(work, precision);
   plan.memory.activations = std::max(plan.memory.activations, pass_bytes(work));
-  return model::kv_cache_bytes(which, plan.split, precision, plan.scheduler.block_size);
+  return model::kv_cache_bytes(which, split, precision, plan.scheduler.block_size);
+}
+
+Result<void> add_members(std::uint32_t members, ServerPlan& plan) {
+  if (members == 1) return {};
+  const auto* network = std::get_if<model::TransformerSpec>(&plan.request.model.network);
+  if (network == nullptr || !network->mixture) {
+    return fail(plan.request.model.name + ": found \"data_parallel\" " +
+                std::to_string(members) +
+                " for a model without experts, whose members have nothing to exchange; expected "
+                "no such key: a server of its own on each GPU does the same");
+  }
+  plan.members = members;
+  plan.split.expert = plan.gpus();
+  return {};
 }
 
 double cache_bytes(const CacheSize& size, double block, double gpu, double others) {
@@ -48,12 +63,14 @@ double cache_bytes(const CacheSize& size, double block, double gpu, double other
 Result<ServerPlan> plan_server(const InferenceRequest& request, const EngineSettings& settings) {
   ServerPlan plan{request, settings.scheduler, {}, 0, 1, settings.prefill};
   plan.split.tensor = settings.tensor;
+  BUBBLESIM_RETURN_IF_ERROR(add_members(settings.members, plan));
   serving::SchedulerSpec& spec = plan.scheduler;
   spec.kv_blocks = 1;
   BUBBLESIM_RETURN_IF_ERROR(serving::check(spec));
-  BUBBLESIM_ASSIGN_OR_RETURN(double block, add_model(request.model, plan));
+  BUBBLESIM_ASSIGN_OR_RETURN(double block, add_model(request.model, plan.split, plan));
   if (const auto& drafts = std::get<Generation>(request.shape).speculation) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const double draft_block, add_model(drafts->draft, plan));
+    BUBBLESIM_ASSIGN_OR_RETURN(const double draft_block,
+                               add_model(drafts->draft, plan.draft_split(), plan));
     block += draft_block;
   }
   const auto gpu = static_cast<double>(request.gpu.memory.value);

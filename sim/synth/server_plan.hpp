@@ -1,5 +1,5 @@
 // What a language-model server is: a model on one GPU or split over several, the settings of its
-// scheduler, and the KV cache that each GPU's memory leaves it.
+// schedulers, and the KV cache that each GPU's memory leaves it.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,10 @@ struct EngineSettings {
   CacheSize cache = MemoryShare{};
   Bytes host_cache;                  ///< for swapping
   std::optional<PrefillSplit> prefill;  ///< nothing: each GPU serves requests to their end
-  std::uint32_t tensor = 1;  ///< GPUs of a server, which share each layer (tensor_parallel_size)
+  std::uint32_t tensor = 1;  ///< GPUs that share each layer (tensor_parallel_size)
+  /// Members of a server that have sequences and a scheduler of their own, each on `tensor` GPUs
+  /// (data_parallel_size). Several share the experts of a mixture (enable_expert_parallel).
+  std::uint32_t members = 1;
 };
 
 struct ServerPlan {
@@ -61,11 +64,19 @@ struct ServerPlan {
   double block_bytes = 0;    ///< of a block of the cache, on each GPU
   std::uint32_t layers = 1;  ///< that have keys and values
   std::optional<PrefillSplit> prefill;
-  model::Split split{};      ///< over the server's GPUs: tensor parallel
+  model::Split split{};      ///< over the server's GPUs: tensor parallel; its experts over all
+  std::uint32_t members = 1;
   StepKernelsMaker kernels{};  ///< what a step's kernels take together; null: the model's sum
 
   /// GPUs of a server.
-  [[nodiscard]] std::uint32_t gpus() const { return split.tensor; }
+  [[nodiscard]] std::uint32_t gpus() const { return split.tensor * members; }
+  [[nodiscard]] bool shares_experts() const { return split.expert > 1; }
+  /// A draft model's experts are on each GPU.
+  [[nodiscard]] model::Split draft_split() const {
+    model::Split draft = split;
+    draft.expert = 1;
+    return draft;
+  }
 };
 
 /// From a GPU that computed a prompt to one that decodes: the bytes of its blocks, and
@@ -75,7 +86,8 @@ struct ServerPlan {
 /// Both over a link of its own, rounded to the nearest nanosecond. Precondition: it has one.
 [[nodiscard]] Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens);
 
-/// Faults: a model that is no decoder or cannot be split so, memory that a GPU does not have, a
+/// Faults: a model that is no decoder or cannot be split so, several members of a model without
+/// experts, memory that a GPU does not have, a
 /// cache of no block, serving::check.
 [[nodiscard]] Result<ServerPlan> plan_server(const InferenceRequest& request,
                                              const EngineSettings& settings);

@@ -57,16 +57,19 @@ model::IterationSums sums_of(const serving::Step& step, std::uint32_t padded) {
 }
 
 Result<std::unique_ptr<ServerProgram>> ServerProgram::make(Shared<ServerPlan> plan,
-                                                           ServerExchanges* exchanges) {
-  std::unique_ptr<ServerProgram> made(new ServerProgram(std::move(plan), exchanges));
+                                                           ServerMeetings meetings) {
+  std::unique_ptr<ServerProgram> made(new ServerProgram(std::move(plan), meetings));
   BUBBLESIM_RETURN_IF_ERROR(made->write_threads());
   return made;
 }
 
-ServerProgram::ServerProgram(Shared<ServerPlan> plan, ServerExchanges* exchanges)
-    : plan_(std::move(plan)), passes_(*plan_, plan_->request.model, program_, exchanges) {
+ServerProgram::ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings)
+    : plan_(std::move(plan)),
+      passes_(*plan_, plan_->request.model, plan_->split, program_, meetings) {
   const auto& speculation = generation(*plan_).speculation;
-  if (speculation) drafts_.emplace(*plan_, speculation->draft, program_, exchanges);
+  if (speculation) {
+    drafts_.emplace(*plan_, speculation->draft, plan_->draft_split(), program_, meetings);
+  }
   if (plan_->kernels) kernels_ = plan_->kernels();
 }
 
@@ -95,7 +98,7 @@ Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind) {
     BUBBLESIM_RETURN_IF_ERROR(passes.pass(work, mode_of(kind, draft)));
   }
   const auto tokens = static_cast<std::uint32_t>(sample.totals.tokens());
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_of(sample, tokens)));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_in(sample, {tokens, tokens})));
   if (kind == kMixed) passes_.learn(work);
   BUBBLESIM_RETURN_IF_ERROR(passes.pass_and_result(work, mode_of(kind, 0), kTokenBytes));
   if (swaps_beside()) passes.writer().wait_for(swap);
@@ -113,6 +116,13 @@ DecodeMode ServerProgram::mode_of(Kind kind, std::uint32_t draft) const {
 std::uint32_t ServerProgram::drafts_of(Kind kind) const {
   if (!drafts_) return 0;
   return kind == kPrompts ? 1 : plan_->scheduler.speculation.tokens;
+}
+
+model::IterationSums ServerProgram::sums_in(const serving::Step& step,
+                                            workload::StepTokens tokens) const {
+  model::IterationSums sums = sums_of(step, tokens.own);
+  if (plan_->shares_experts()) sums.group_tokens = tokens.group;
+  return sums;
 }
 
 // Of the draft model's pass: one more token of each decoding sequence; prompts go with the first.
@@ -155,17 +165,23 @@ ServerProgram::Template ServerProgram::template_of(const program::ThreadProgram&
   return out;
 }
 
-std::uint32_t ServerProgram::set(const serving::Step& step, bool queued) {
-  const serving::StepTotals& totals = step.totals;
-  const Kind kind = totals.prefill_sequences == 0   ? kDecode
-                    : totals.decode_sequences == 0 ? kPrompts
-                                                   : kMixed;
-  auto tokens = static_cast<std::uint32_t>(totals.tokens());
-  if (kind == kDecode && generation(*plan_).decode == DecodeMode::kGraph) {
-    tokens = graph_tokens(tokens);
-  }
+ServerProgram::Kind ServerProgram::kind_of(const serving::StepTotals& totals) {
+  if (totals.prefill_sequences == 0) return kDecode;
+  return totals.decode_sequences == 0 ? kPrompts : kMixed;
+}
+
+std::uint32_t ServerProgram::tokens_alone(const serving::Step& step) const {
+  const auto tokens = static_cast<std::uint32_t>(step.totals.tokens());
+  const bool graph =
+      kind_of(step.totals) == kDecode && generation(*plan_).decode == DecodeMode::kGraph;
+  return graph ? graph_tokens(tokens) : tokens;
+}
+
+std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens tokens,
+                                 bool queued) {
+  const Kind kind = kind_of(step.totals);
   const Template& thread = threads_[kind];
-  const model::IterationSums sums = sums_of(step, tokens);
+  const model::IterationSums sums = sums_in(step, tokens);
   program::Op* op = &program_.ops[thread.first];
   for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
     op = drafts_->write(op, draft_sums(step, kind, draft), rows_of(kind == kDecode || draft > 0),
@@ -173,12 +189,12 @@ std::uint32_t ServerProgram::set(const serving::Step& step, bool queued) {
   }
   program::Op* const pass = op;
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
-  if (kernels_) stretch(pass, op, kernels_->of(step));
+  if (kernels_) stretch(pass, op, kernels_->of(step, tokens.group));
   BUBBLESIM_DCHECK(op == &program_.ops[thread.result], "a step has other kernels than its thread");
   const bool beside = swaps_beside() && !step.awaits_swaps;
   if (swaps_beside()) program_.ops[thread.swap].duration = beside ? swap_time(step) : Duration{};
   program_.ops[thread.input].duration =
-      copy_time(kTokenBytes * tokens) + (beside ? Duration{} : swap_time(step));
+      copy_time(kTokenBytes * tokens.own) + (beside ? Duration{} : swap_time(step));
   program_.ops[thread.result].duration = copy_time(kTokenBytes * static_cast<double>(sums.rows));
   program::Step& begin = program_.threads[kind].steps.front();
   if (begin.kind == program::StepKind::kPause) {

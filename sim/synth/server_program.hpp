@@ -9,7 +9,8 @@
 // A server over several GPUs has a program on each, all of which take the same steps: kernels of a
 // GPU's part of each layer, and between them exchanges, each of which starts when the last of the
 // GPUs has come to it. What its scheduler tells the other GPUs' processes is in the step's host
-// time.
+// time. Where data-parallel members share the experts of a mixture (ServerPlan::members), all of
+// them take a step at once, each its own, and exchange tokens in every mixture.
 //
 // A draft model runs before the model that checks its tokens: over a step's prompts once, and in a
 // step with decoding sequences once for each token that a step drafts, a token of each of them at a
@@ -18,7 +19,8 @@
 // sees: where all were accepted, one more, which is left out.
 //
 // What is rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM
-// captures, but for attention and logits. What is simplified: prompts and mixed steps are launched
+// captures, but for attention and logits; those of members to the largest of theirs, if all of them
+// decode only. What is simplified: prompts and mixed steps are launched
 // kernel by kernel (vLLM's piecewise graphs take fewer launches). Swapped blocks take their bytes
 // over the host link, in both directions one after the other, and kCopyLatency for each copy
 // (swap_group): before the step with its input, or beside its kernels on a stream of their own,
@@ -53,18 +55,21 @@ class PassWriter;
 /// 256, then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); beyond that, as many.
 [[nodiscard]] std::uint32_t graph_tokens(std::uint32_t sequences);
 
-/// The sums of a step. `padded`: tokens that the matrix products see.
+/// The sums of a step of a server without other members. `padded`: tokens that the matrix products
+/// see.
 [[nodiscard]] model::IterationSums sums_of(const serving::Step& step, std::uint32_t padded);
 
 class ServerProgram final : public workload::StepProgram {
  public:
-  /// `exchanges`: of the server's GPUs, and outlives this; null: they meet nobody, and take no
-  /// time. Fault: as summed_iteration_work. Fewer than 2^16 kernels a step.
-  [[nodiscard]] static Result<std::unique_ptr<ServerProgram>> make(
-      Shared<ServerPlan> plan, ServerExchanges* exchanges = nullptr);
+  /// `meetings`: of the server's GPUs, and outlive this. Fault: as summed_iteration_work. Fewer than
+  /// 2^16 kernels a step.
+  [[nodiscard]] static Result<std::unique_ptr<ServerProgram>> make(Shared<ServerPlan> plan,
+                                                                   ServerMeetings meetings = {});
 
   [[nodiscard]] const program::Program& program() const override { return program_; }
-  [[nodiscard]] std::uint32_t set(const serving::Step& step, bool queued) override;
+  [[nodiscard]] std::uint32_t tokens_alone(const serving::Step& step) const override;
+  [[nodiscard]] std::uint32_t set(const serving::Step& step, workload::StepTokens tokens,
+                                  bool queued) override;
 
  private:
   enum Kind : std::uint8_t { kPrompts, kDecode, kMixed };
@@ -80,12 +85,15 @@ class ServerProgram final : public workload::StepProgram {
     std::vector<PassTimes::AttentionSlots> attention{};
   };
 
-  ServerProgram(Shared<ServerPlan> plan, ServerExchanges* exchanges);
+  ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings);
   [[nodiscard]] Result<void> write_threads();
   [[nodiscard]] Result<void> write_thread(PassWriter& passes, Kind kind);
   [[nodiscard]] Template template_of(const program::ThreadProgram& thread, Kind kind);
   [[nodiscard]] DecodeMode mode_of(Kind kind, std::uint32_t draft) const;
   [[nodiscard]] std::uint32_t drafts_of(Kind kind) const;
+  [[nodiscard]] static Kind kind_of(const serving::StepTotals& totals);
+  [[nodiscard]] model::IterationSums sums_in(const serving::Step& step,
+                                             workload::StepTokens tokens) const;
   [[nodiscard]] model::IterationSums draft_sums(const serving::Step& step, Kind kind,
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;

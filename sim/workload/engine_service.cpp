@@ -17,13 +17,41 @@ ServedRequest served(const serving::FinishedRequest& request) {
   return out;
 }
 
+serving::Request request_of(std::uint64_t number, const RecordedLength& length, SimTime arrival) {
+  serving::Request request;
+  request.number = number;
+  request.arrival = arrival;
+  request.prompt_tokens = length.prompt_tokens;
+  request.output_tokens = length.output_tokens;
+  request.prefix.conversation = length.conversation;
+  request.prefix.hashes = length.hashes;
+  request.prefix.tokens_per_hash = length.hashes.empty() ? 0 : kHashTokens;
+  return request;
+}
+
+/// A token that nobody has asked for.
+serving::Step idle_step() {
+  serving::Step step;
+  step.add({});
+  return step;
+}
+
 }  // namespace
 
 EngineService::EngineService(ProgramRun& run, StepProgram& steps,
                              const serving::SchedulerSpec& spec, LengthSequence lengths,
                              ServiceListener& listener)
-    : gpus_{{&run, &steps}}, listener_(listener), lengths_(std::move(lengths)),
-      scheduler_(spec), queue_(scheduler_) {}
+    : idle_(idle_step()), listener_(listener), lengths_(std::move(lengths)) {
+  members_.push_back(std::make_unique<Member>(spec));
+  schedulers_.push_back(&members_.back()->scheduler);
+  add_gpu(run, steps);
+}
+
+void EngineService::add_member(ProgramRun& run, StepProgram& steps) {
+  members_.push_back(std::make_unique<Member>(schedulers_.front()->spec()));
+  schedulers_.push_back(&members_.back()->scheduler);
+  add_gpu(run, steps);
+}
 
 void EngineService::start_offline(SimTime now) {
   offline_ = true;
@@ -32,52 +60,100 @@ void EngineService::start_offline(SimTime now) {
 
 void EngineService::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
   for (std::uint64_t i = 0; i < count; ++i) arrive(first + i, now);
-  if (queue_.running() == nullptr) refill(now);
+  refill(now);
+}
+
+EngineService::Member& EngineService::least_loaded() {
+  return **std::ranges::min_element(members_, {},
+                                    [](const auto& member) { return member->load(); });
 }
 
 void EngineService::arrive(std::uint64_t number, SimTime now) {
-  const RecordedLength& length = lengths_.of(number);
-  serving::Request request;
-  request.number = number;
-  request.arrival = now;
-  request.prompt_tokens = length.prompt_tokens;
-  request.output_tokens = length.output_tokens;
-  request.prefix.conversation = length.conversation;
-  request.prefix.hashes = length.hashes;
-  request.prefix.tokens_per_hash = length.hashes.empty() ? 0 : kHashTokens;
+  serving::Request request = request_of(number, lengths_.of(number), now);
   if (sink_ != nullptr) {
     if (request.output_tokens > 1) prompts_.emplace(number, request);
     request.output_tokens = 1;
   }
-  scheduler_.arrive(request);
+  least_loaded().scheduler.arrive(request);
 }
 
 void EngineService::take_over(const serving::Request& request, SimTime now) {
-  scheduler_.arrive(request);
-  if (queue_.running() == nullptr) refill(now);
+  least_loaded().scheduler.arrive(request);
+  refill(now);
+}
+
+void EngineService::keep_waiting(Member& member, SimTime now) {
+  serving::Scheduler& scheduler = member.scheduler;
+  while (scheduler.waiting() < scheduler.spec().max_num_seqs) {
+    const std::uint64_t number = next_offline_++;
+    scheduler.arrive(request_of(number, lengths_.of(number), now));
+  }
 }
 
 void EngineService::refill(SimTime now) {
-  while (offline_ && scheduler_.waiting() < scheduler_.spec().max_num_seqs) {
-    arrive(next_offline_++, now);
+  if (at_work_ > 0) return;
+  bool starts = false;
+  for (const auto& member : members_) {
+    if (offline_) keep_waiting(*member, now);
+    member->start = member->queue.refill(now);
+    starts = starts || member->start;
   }
-  const auto start = queue_.refill(now);
-  if (!start) return;
-  at_work_ = gpus_.size();
-  for (const Gpu& gpu : gpus_) {
-    gpu.run->start_thread(gpu.steps->set(*start->step, start->queued), now);
+  if (!starts) return;
+  count_tokens();
+  start_step(now);
+}
+
+// Steps of decoding members only are as large as the largest of them (StepTokens).
+void EngineService::count_tokens() {
+  const auto step_of = [this](const Member& member) -> const serving::Step& {
+    return member.start ? *member.start->step : idle_;
+  };
+  std::uint32_t most = 0;
+  bool prompts = false;
+  for (const auto& member : members_) {
+    const serving::Step& step = step_of(*member);
+    member->tokens.own = member->gpus.front().steps->tokens_alone(step);
+    most = std::max(most, member->tokens.own);
+    prompts = prompts || step.totals.prefill_sequences > 0;
+  }
+  std::uint32_t group = 0;
+  for (const auto& member : members_) {
+    if (!prompts) member->tokens.own = most;
+    group += member->tokens.own;
+  }
+  for (const auto& member : members_) member->tokens.group = group;
+}
+
+void EngineService::start_step(SimTime now) {
+  for (const auto& member : members_) at_work_ += member->gpus.size();
+  for (const auto& member : members_) {
+    const bool idle = !member->start;
+    const serving::Step& step = idle ? idle_ : *member->start->step;
+    for (const Gpu& gpu : member->gpus) {
+      gpu.run->start_thread(gpu.steps->set(step, member->tokens, idle || member->start->queued),
+                            now);
+    }
   }
 }
 
+// All members' steps have ended before anybody is told, who may bring the next request.
 void EngineService::pass_finished(SimTime now) {
   if (--at_work_ > 0) return;
-  const serving::StepOutcome& outcome = queue_.finish(now);
+  std::uint64_t count = 0;
+  outcomes_.clear();
+  for (const auto& member : members_) {
+    if (member->queue.running() == nullptr) continue;
+    outcomes_.push_back(&member->queue.finish(now));
+    count += outcomes_.back()->finished.size();
+  }
+  for (const serving::StepOutcome* outcome : outcomes_) tell(*outcome, now);
+  listener_.on_batch(count, now);
+  refill(now);
+}
+
+void EngineService::tell(const serving::StepOutcome& outcome, SimTime now) {
   if (!outcome.gaps.empty()) listener_.on_token_gaps(outcome.gaps, now);
   for (const serving::FinishedRequest& request : outcome.finished) finished(request, now);
-  const std::uint64_t count = outcome.finished.size();
-  listener_.on_batch(count, now);
-  // The listener may have given it a request, which started the next step.
-  if (queue_.running() == nullptr) refill(now);
 }
 
 void EngineService::finished(const serving::FinishedRequest& request, SimTime now) {
@@ -90,8 +166,20 @@ void EngineService::finished(const serving::FinishedRequest& request, SimTime no
 }
 
 std::optional<std::uint64_t> EngineService::serving() const {
-  if (offline_ || queue_.running() == nullptr) return std::nullopt;
-  return scheduler_.oldest_running();
+  if (offline_) return std::nullopt;
+  std::optional<std::uint64_t> first;
+  for (const auto& member : members_) {
+    if (member->queue.running() == nullptr) continue;
+    const auto oldest = member->scheduler.oldest_running();
+    if (oldest && (!first || *oldest < *first)) first = oldest;
+  }
+  return first;
+}
+
+std::size_t EngineService::queued() const {
+  std::size_t waiting = 0;
+  for (const serving::Scheduler* scheduler : schedulers_) waiting += scheduler->waiting();
+  return waiting;
 }
 
 std::vector<SimTime> EngineService::unfinished() const {
@@ -101,11 +189,13 @@ std::vector<SimTime> EngineService::unfinished() const {
 }
 
 std::vector<serving::UnfinishedRequest> EngineService::unfinished_tokens() const {
-  if (offline_) return {};
-  std::vector<serving::UnfinishedRequest> requests = scheduler_.unfinished();
-  if (sink_ == nullptr) return requests;
-  const auto underway = sink_->underway();
-  requests.insert(requests.end(), underway.begin(), underway.end());
+  std::vector<serving::UnfinishedRequest> requests;
+  if (offline_) return requests;
+  const auto append = [&requests](const std::vector<serving::UnfinishedRequest>& more) {
+    requests.insert(requests.end(), more.begin(), more.end());
+  };
+  for (const serving::Scheduler* scheduler : schedulers_) append(scheduler->unfinished());
+  if (sink_ != nullptr) append(sink_->underway());
   std::ranges::stable_sort(requests, {}, &serving::UnfinishedRequest::arrival);
   return requests;
 }

@@ -6,11 +6,16 @@
 // 20 us) is not hidden. With Pacing::kOneAhead a step's host time is.
 //
 // A server over several GPUs starts a step on all of them at once, each GPU's program being told of
-// it, and the step has ended when each of them has done its part.
+// it, and the step has ended when each of them has done its part. So it is with data-parallel
+// members, of which each has a scheduler and GPUs of its own: the step of one that has nothing to
+// do decodes a token of nobody (vLLM, `execute_dummy_batch`). A request goes to the member with the
+// least 4 x waiting + running requests, the first of equals (vLLM's DPLBAsyncMPClient).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -40,8 +45,13 @@ class EngineService final : public RequestService {
   EngineService(ProgramRun& run, StepProgram& steps, const serving::SchedulerSpec& spec,
                 LengthSequence lengths, ServiceListener& listener);
 
-  /// Another GPU of the server. `run` and `steps` as the constructor's. Before anything arrives.
-  void add_gpu(ProgramRun& run, StepProgram& steps) { gpus_.push_back({&run, &steps}); }
+  /// Another GPU of the last member. `run` and `steps` as the constructor's. Before anything
+  /// arrives.
+  void add_gpu(ProgramRun& run, StepProgram& steps) {
+    members_.back()->gpus.push_back({&run, &steps});
+  }
+  /// Another member, and its first GPU. Likewise.
+  void add_member(ProgramRun& run, StepProgram& steps);
   /// From now on it computes prompts and first tokens only; what comes after goes to `sink`, which
   /// outlives it. Online, before anything arrives.
   void compute_prompts_for(HandoverSink& sink) { sink_ = &sink; }
@@ -53,10 +63,12 @@ class EngineService final : public RequestService {
   /// Of each GPU's part of a step.
   void pass_finished(SimTime now) override;
   [[nodiscard]] std::optional<std::uint64_t> serving() const override;
-  [[nodiscard]] std::size_t queued() const override { return scheduler_.waiting(); }
+  [[nodiscard]] std::size_t queued() const override;
   [[nodiscard]] std::vector<SimTime> unfinished() const override;
   [[nodiscard]] std::vector<serving::UnfinishedRequest> unfinished_tokens() const override;
-  [[nodiscard]] const serving::Scheduler* scheduler() const override { return &scheduler_; }
+  [[nodiscard]] std::span<const serving::Scheduler* const> schedulers() const override {
+    return schedulers_;
+  }
 
  private:
   struct Gpu {
@@ -64,16 +76,34 @@ class EngineService final : public RequestService {
     StepProgram* steps = nullptr;
   };
 
+  struct Member {
+    explicit Member(const serving::SchedulerSpec& spec) : scheduler(spec), queue(scheduler) {}
+
+    [[nodiscard]] std::size_t load() const { return 4 * scheduler.waiting() + scheduler.running(); }
+
+    serving::Scheduler scheduler;
+    serving::StepQueue queue;
+    std::vector<Gpu> gpus;
+    std::optional<serving::StepStart> start;  ///< of the step that starts; nothing: it idles
+    StepTokens tokens;                        ///< of the step
+  };
+
   void arrive(std::uint64_t number, SimTime now);
+  [[nodiscard]] Member& least_loaded();
   void refill(SimTime now);
+  void keep_waiting(Member& member, SimTime now);
+  void count_tokens();
+  void start_step(SimTime now);
+  void tell(const serving::StepOutcome& outcome, SimTime now);
   void finished(const serving::FinishedRequest& request, SimTime now);
 
-  std::vector<Gpu> gpus_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<const serving::Scheduler*> schedulers_;  ///< by member
+  serving::Step idle_;                                 ///< of a member that has nothing to do
+  std::vector<const serving::StepOutcome*> outcomes_;  ///< of the step that ends
   std::size_t at_work_ = 0;  ///< GPUs that have not done their part of the step
   ServiceListener& listener_;
   LengthSequence lengths_;
-  serving::Scheduler scheduler_;
-  serving::StepQueue queue_;
   HandoverSink* sink_ = nullptr;  ///< null: it serves requests to their end
   std::unordered_map<std::uint64_t, serving::Request> prompts_;  ///< for it, as they arrived
   std::uint64_t next_offline_ = 0;

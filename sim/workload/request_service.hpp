@@ -55,8 +55,10 @@ class RequestService {
   [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> unfinished_tokens() const {
     return {};
   }
-  /// The scheduler of a language-model engine; null: it is none.
-  [[nodiscard]] virtual const serving::Scheduler* scheduler() const { return nullptr; }
+  /// The schedulers of a language-model engine, one a data-parallel member; empty: it is none.
+  [[nodiscard]] virtual std::span<const serving::Scheduler* const> schedulers() const {
+    return {};
+  }
 };
 
 }  // namespace bubblesim::workload

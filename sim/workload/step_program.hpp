@@ -8,6 +8,12 @@
 
 namespace bubblesim::workload {
 
+/// Tokens that go through the model in a step, those that fill a graph up among them.
+struct StepTokens {
+  std::uint32_t own = 1;
+  std::uint32_t group = 1;  ///< of all data-parallel members, which step together; alone: its own
+};
+
 /// Its threads are alternatives, of which one runs at a time (ProgramRun::start_thread). One object
 /// belongs to one run: between two passes it changes what the operations of a thread take.
 class StepProgram {
@@ -15,9 +21,12 @@ class StepProgram {
   virtual ~StepProgram() = default;
   /// Stays where it is. Its operations change in set() only, in duration and profile.
   [[nodiscard]] virtual const program::Program& program() const = 0;
+  /// StepTokens::own of a server that has no other members.
+  [[nodiscard]] virtual std::uint32_t tokens_alone(const serving::Step& step) const = 0;
   /// Makes a thread the step, and returns its index. A `queued` step was prepared while another
-  /// ran. Precondition: no pass runs.
-  [[nodiscard]] virtual std::uint32_t set(const serving::Step& step, bool queued) = 0;
+  /// ran. `tokens.own`: tokens_alone(), or more. Precondition: no pass runs.
+  [[nodiscard]] virtual std::uint32_t set(const serving::Step& step, StepTokens tokens,
+                                          bool queued) = 0;
 };
 
 }  // namespace bubblesim::workload

@@ -178,7 +178,8 @@ void filler_program(benchmark::State& state) {
   const Shared<synth::ServerPlan> plan(good(synth::plan_server(llama(), settings)));
   const auto program = good(synth::ServerProgram::make(plan));
   const auto set = [&program](const Step& step, bool queued) {
-    benchmark::DoNotOptimize(program->set(step, queued));
+    const std::uint32_t tokens = program->tokens_alone(step);
+    benchmark::DoNotOptimize(program->set(step, {tokens, tokens}, queued));
   };
   TimedStep cost(set);
   run_case(state, 2'000, cost);

@@ -135,6 +135,21 @@ TEST(EngineProgram, AServerMayHaveSeveralGpus) {
               HasSubstr("found servers over 2 GPUs on 3; expected a divisor of that"));
 }
 
+TEST(EngineProgram, MembersOfAServerHaveGpusOfTheirOwn) {
+  Json config = server(R"({"max_model_len": 4096, "kv_blocks": 100, "tensor_parallel": 2,
+                           "data_parallel": 3})");
+  config["fillers"][1].erase("instances");
+  EXPECT_EQ(gpus_of_server(read(config)), 6U);
+  EXPECT_EQ(key_with_links(read(config)), "tensor_parallel");
+  config["fillers"][1]["program"]["engine"].erase("tensor_parallel");
+  EXPECT_EQ(key_with_links(read(config)), "data_parallel");
+  config["fillers"][1]["gpus"] = {0, 1};
+  const Errors faults = check_ranks(*parse(config), 4);
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_THAT(faults.front().text(),
+              HasSubstr("/fillers/1/program/engine/data_parallel: found servers over 3 GPUs on 2"));
+}
+
 TEST(EngineProgram, DraftsHaveAChanceOrAListOfChances) {
   const std::string begin = R"({"max_model_len": 4096, "kv_blocks": 1, "pacing": "synchronous",
                                 "speculation": {"tokens": 2, )";

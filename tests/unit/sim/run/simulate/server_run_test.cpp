@@ -202,11 +202,22 @@ TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
   EXPECT_THAT(report.error().text(), HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
 }
 
-/// One server over both GPUs, whose ports carry 100 GB/s.
-LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry) {
+/// One server over both GPUs, whose ports carry 100 GB/s: the model split, or two members that share
+/// the experts of another one.
+enum class Over : std::uint8_t { kSplit, kMembers };
+
+LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry,
+                    Over over = Over::kSplit) {
   LoadedRun loaded = server_run(mode, registry);
   auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
-  names.engine->settings.tensor = 2;
+  if (over == Over::kSplit) names.engine->settings.tensor = 2;
+  if (over == Over::kMembers) {
+    names.model = "qwen3-30b-a3b";
+    names.engine->settings.members = 2;
+    if (mode == observe::FillerMode::kOnline) {
+      loaded.config.fillers[0].arrivals = workload::PoissonArrivals{5};
+    }
+  }
   const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
   FillerConfig filler = loaded.config.fillers[0];
   auto made = load_model_filler(filler, *device, kDeviceFolder);
@@ -217,16 +228,17 @@ LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry) 
   return loaded;
 }
 
-TEST(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
+void expect_parts_on_both_gpus(Over over, std::uint64_t completed) {
   const auto registry = policies::builtin_policies();
-  const LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry);
+  const LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry, over);
   const auto report = server_report(loaded, registry, 1);
   for (const observe::PolicyResult& policy : report.policies) {
     SCOPED_TRACE(policy.policy);
     const observe::FillerResult& chat = policy.fillers[0];
     EXPECT_EQ(chat.requests_before + chat.requests_arrived,
               chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
-    EXPECT_GT(chat.requests_completed, 100U);
+    EXPECT_GT(chat.requests_completed, completed);
+    EXPECT_LE(chat.server->most_kv_fraction, 1.0);
     EXPECT_EQ(chat.server->ttft.completed() + chat.server->ttft.unfinished(),
               chat.requests_arrived);
     ASSERT_EQ(chat.instances.size(), 2U);
@@ -236,6 +248,14 @@ TEST(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
   const auto again = server_report(loaded, registry, 4);
   EXPECT_EQ(again.policies[0].fillers[0].latency.samples(),
             report.policies[0].fillers[0].latency.samples());
+}
+
+TEST(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
+  expect_parts_on_both_gpus(Over::kSplit, 100);
+}
+
+TEST(ServerRun, OfTwoMembersItHasPartsOnBothAndLosesNoRequest) {
+  expect_parts_on_both_gpus(Over::kMembers, 3);
 }
 
 TEST(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {

@@ -12,6 +12,7 @@
 #include "sim/model/model_file.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/lone_iteration.hpp"
+#include "sim/workload/step_program.hpp"
 
 namespace bubblesim::synth {
 
@@ -55,6 +56,13 @@ inline std::string fault_of(const InferenceRequest& request) {
   const auto made = inference_program(request);
   EXPECT_FALSE(made);
   return made ? "" : made.error().text();
+}
+
+/// A step of a server without other members.
+inline std::uint32_t set_alone(workload::StepProgram& program, const serving::Step& step,
+                               bool queued = false) {
+  const std::uint32_t tokens = program.tokens_alone(step);
+  return program.set(step, {tokens, tokens}, queued);
 }
 
 inline std::uint64_t calls(const program::Program& program, program::StepKind kind) {

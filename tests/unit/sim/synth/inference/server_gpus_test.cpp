@@ -1,9 +1,12 @@
-// A server over two GPUs: its kernels are those of the split model, its exchanges the network's,
+// A server over two GPUs, of one member or of two: its kernels are those of the split model, its exchanges the network's,
 // and links that training loads too are shared.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "sim/serving/lone_server.hpp"
 #include "sim/step_cost/model_times.hpp"
@@ -36,9 +39,10 @@ network::Topology two_gpus() {
   return network::Topology(spec);
 }
 
-/// LLaMA2-7B over two GPUs, whose hosts cost nothing, and which wait for nothing between kernels.
-ServerPlan split_plan(DecodeMode decode = DecodeMode::kGraph) {
-  InferenceRequest request = generation(1, 1, decode);
+/// Hosts cost nothing, and GPUs wait for nothing between kernels.
+ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t members) {
+  InferenceRequest request = generation(1, 1, DecodeMode::kGraph);
+  request.model = value(model::find_model(model, configs("models")));
   request.precision = model::Precision::kBf16;
   request.software.launch_call = request.software.forward_gap = Duration{};
   request.gpu.stream_gap = Duration{};
@@ -46,9 +50,16 @@ ServerPlan split_plan(DecodeMode decode = DecodeMode::kGraph) {
   settings.scheduler.max_model_len = 4096;
   settings.scheduler.max_num_seqs = 64;
   settings.cache = CacheBlocks{2000};
-  settings.tensor = kGpus;
+  settings.tensor = tensor;
+  settings.members = members;
   return value(plan_server(request, settings));
 }
+
+/// LLaMA2-7B over two GPUs.
+ServerPlan split_plan() { return plan_of("llama2-7b", kGpus, 1); }
+
+/// Two members, each on a GPU, which share 128 experts.
+ServerPlan group_plan() { return plan_of("qwen3-30b-a3b", 1, kGpus); }
 
 double in_ns(Duration time) { return static_cast<double>(to_ns(time)); }
 
@@ -70,16 +81,17 @@ class End final : public workload::RunObserver {
 /// The two GPUs, on which the server and ranks of a job run.
 class TwoGpus {
  public:
-  explicit TwoGpus(const ServerPlan& plan, workload::JobProgram job = {})
+  explicit TwoGpus(const ServerPlan& plan, workload::JobProgram job = {},
+                   workload::RunObserver* observer = nullptr)
       : plan_(plan), job_(with_links(std::move(job), topology_)), machine_(gpu_, &job_),
         exchanges_(topology_, network::strided_group(0, kGpus), *machine_.network()) {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       gpus_.push_back(&machine_.add_gpu());
-      programs_.push_back(value(ServerProgram::make(plan_, &exchanges_)));
+      programs_.push_back(value(ServerProgram::make(plan_, {&exchanges_, &exchanges_})));
       workload::RunSetup setup;
       setup.repeat = workload::Repeat::kOnePass;
       setup.rendezvous = machine_.network();
-      setup.observer = &ends_[i];
+      setup.observer = observer != nullptr ? observer : &ends_[i];
       runs_.push_back(&machine_.add_program(*gpus_[i], programs_[i]->program(), setup));
       if (job_.ranks.empty()) continue;
       setup.client.name = "training";
@@ -89,12 +101,18 @@ class TwoGpus {
   }
 
   Duration time_of(const serving::Step& step) {
+    const std::uint32_t tokens = programs_[0]->tokens_alone(step);
+    return time_of({step, step}, {{{tokens, tokens}, {tokens, tokens}}});
+  }
+  /// Of two members, each on one of the GPUs.
+  Duration time_of(const std::array<serving::Step, kGpus>& steps,
+                   const std::array<workload::StepTokens, kGpus>& tokens) {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
-      runs_[i]->start_thread(programs_[i]->set(step, false), kSimStart);
+      runs_[i]->start_thread(programs_[i]->set(steps[i], tokens[i], false), kSimStart);
     }
     machine_.conductor().run_until();
-    EXPECT_EQ(ends_[0].end, ends_[1].end);
-    return ends_[0].end;
+    EXPECT_TRUE(plan_.members > 1 || ends_[0].end == ends_[1].end);
+    return std::max(ends_[0].end, ends_[1].end);
   }
   [[nodiscard]] Duration job_time() const { return job_ends_[0].end; }
   [[nodiscard]] const network::Topology& topology() const { return topology_; }
@@ -128,7 +146,8 @@ struct WithoutExchanges {
   Duration kernels{};
 };
 
-WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step) {
+WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step,
+                                   workload::StepTokens tokens) {
   const auto program = value(ServerProgram::make(plan));
   workload::Machine machine(plan.request.gpu);
   End end;
@@ -136,7 +155,7 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& 
   setup.repeat = workload::Repeat::kOnePass;
   setup.observer = &end;
   auto& run = machine.add_program(machine.add_gpu(), program->program(), setup);
-  const std::uint32_t thread = program->set(step, false);
+  const std::uint32_t thread = program->set(step, tokens, false);
   run.start_thread(thread, kSimStart);
   machine.conductor().run_until();
   WithoutExchanges out{end.end, {}};
@@ -149,11 +168,16 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& 
   return out;
 }
 
-model::ModelSpec llama() { return value(model::find_model("llama2-7b", configs("models"))); }
+WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step) {
+  const std::uint32_t tokens = value(ServerProgram::make(plan))->tokens_alone(step);
+  return without_exchanges(plan, step, {tokens, tokens});
+}
 
-step_cost::ServerLayout two_gpu_layout() {
+step_cost::ServerLayout layout_of(const ServerPlan& plan) {
   step_cost::ServerLayout layout;
-  layout.tensor = kGpus;
+  layout.tensor = plan.split.tensor;
+  layout.data = plan.members;
+  layout.expert_parallel = plan.shares_experts();
   layout.link = {{kPort}, kHop};
   return layout;
 }
@@ -194,10 +218,11 @@ TEST(ServerGpus, AStepTakesItsKernelsAndItsExchanges) {
 /// The other road, `validate serving`: the kernel model of the same layout, and rings.
 struct ServerAlone {
   explicit ServerAlone(const ServerPlan& plan)
-      : times(model, layout, plan.request.gpu, plan.request.efficiency) {}
+      : layout(layout_of(plan)), model(plan.request.model),
+        times(model, layout, plan.request.gpu, plan.request.efficiency) {}
 
-  step_cost::ServerLayout layout = two_gpu_layout();
-  model::ModelSpec model = llama();
+  step_cost::ServerLayout layout;
+  model::ModelSpec model;
   step_cost::ModelTimes times;
   step_cost::EngineSpec spec;
   step_cost::EngineCost cost{times, std::get<model::TransformerSpec>(model.network), layout, spec,
@@ -214,6 +239,50 @@ TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
   EXPECT_LT(copies, microseconds{20});
   // Exchanges are rounded up.
   EXPECT_NEAR(in_ns(server.cost.of(step, false)), in_ns(all - copies), 66);
+}
+
+// 8 and 3 sequences, as 8 each; 16 tokens of 2048 x 2 bytes are gathered and given back in each of
+// 48 mixtures.
+TEST(ServerGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
+  const ServerPlan plan = group_plan();
+  const std::array<serving::Step, kGpus> steps{decode_step(8, 700), decode_step(3, 100)};
+  constexpr workload::StepTokens kTokens{8, 16};
+  TwoGpus server(plan);
+  const Duration all = server.time_of(steps, {kTokens, kTokens});
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+  const Duration half = server.topology().solo_time(
+      server.topology().plan(network::CollectiveKind::kAllGather, Bytes{65'536},
+                             network::strided_group(0, kGpus)));
+  EXPECT_EQ(half, Duration{2'000 + 328});  // a hop, half of 65,536 bytes over 100 GB/s
+  // The other GPU, whose attention is shorter, waits in each mixture for this one.
+  EXPECT_EQ(all, slower.step + 2 * 48 * half);
+}
+
+TEST(ServerGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
+  const ServerPlan plan = group_plan();
+  const std::array<serving::Step, kGpus> steps{decode_step(8, 700), decode_step(3, 100)};
+  constexpr workload::StepTokens kTokens{8, 16};
+  const Duration all = TwoGpus(plan).time_of(steps, {kTokens, kTokens});
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+  ServerAlone group(plan);
+  const std::array<const serving::Step*, kGpus> both{&steps[0], &steps[1]};
+  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
+              in_ns(all - (slower.step - slower.kernels)), 100);
+}
+
+// Of 128 experts each GPU has 64, whole; all else is on both.
+TEST(ServerGpus, MembersHoldTheirPartOfTheExperts) {
+  const ServerPlan one = plan_of("qwen3-30b-a3b", 1, 1);
+  const ServerPlan two = group_plan();
+  EXPECT_EQ(two.gpus(), 2U);
+  constexpr double kExperts = 2.0 * 48 * 128 * 3 * 2048 * 768;  // bytes of all
+  EXPECT_NEAR(one.memory.weights - two.memory.weights, kExperts / 2, 1e-6 * kExperts);
+  EXPECT_EQ(two.memory.kv_cache, one.memory.kv_cache);
+  EngineSettings settings;
+  settings.scheduler.max_model_len = 4096;
+  settings.members = 2;
+  EXPECT_THAT(plan_server(generation(1, 1), settings).error().message,
+              ::testing::HasSubstr("2 for a model without experts"));
 }
 
 /// Requests that arrive 20 ms apart.
@@ -347,37 +416,59 @@ class Passes final : public workload::RunObserver {
   workload::EngineService* service = nullptr;
 };
 
+/// A service on the two GPUs, of which each is a member or all are one.
+class ServiceOnTwoGpus {
+ public:
+  explicit ServiceOnTwoGpus(const ServerPlan& plan) : gpus_(plan, {}, &passes_) {
+    const workload::DrawnLengths lengths{workload::FixedLength{100}, workload::FixedLength{10}};
+    service_.emplace(gpus_.run(0), gpus_.program(0), plan.scheduler,
+                     workload::LengthSequence{lengths, RandomStream(1, "lengths")}, served);
+    plan.members > 1 ? service_->add_member(gpus_.run(1), gpus_.program(1))
+                     : service_->add_gpu(gpus_.run(1), gpus_.program(1));
+    passes_.service = &*service_;
+  }
+
+  void serve(std::uint64_t requests) {
+    service_->arrive_together(0, requests, kSimStart);
+    gpus_.machine().conductor().run_until();
+    EXPECT_EQ(served.count, static_cast<int>(requests));
+    EXPECT_EQ(gpus_.run(0).passes(), static_cast<std::uint64_t>(served.steps));
+    EXPECT_EQ(gpus_.run(1).passes(), static_cast<std::uint64_t>(served.steps));
+  }
+  [[nodiscard]] std::uint64_t finished_by(std::size_t member) const {
+    return service_->schedulers()[member]->counts().finished;
+  }
+
+  Served served;
+
+ private:
+  Passes passes_;
+  TwoGpus gpus_;
+  std::optional<workload::EngineService> service_;
+};
+
 // A step ends with the later of its GPUs, once.
 TEST(ServerGpus, TheServiceGoesOnWhenAllGpusHaveDoneTheirPart) {
-  const ServerPlan plan = split_plan();
-  const network::Topology topology = two_gpus();
-  workload::JobProgram job;
-  job.links = topology.links();
-  workload::Machine machine(plan.request.gpu, &job);
-  ServerExchanges exchanges(topology, network::strided_group(0, kGpus), *machine.network());
-  Passes passes;
-  std::vector<std::unique_ptr<ServerProgram>> programs;
-  std::vector<workload::ProgramRun*> runs;
-  for (std::uint32_t i = 0; i < kGpus; ++i) {
-    programs.push_back(value(ServerProgram::make(plan, &exchanges)));
-    workload::RunSetup setup;
-    setup.repeat = workload::Repeat::kOnePass;
-    setup.rendezvous = machine.network();
-    setup.observer = &passes;
-    runs.push_back(&machine.add_program(machine.add_gpu(), programs[i]->program(), setup));
-  }
-  Served served;
-  workload::DrawnLengths lengths{workload::FixedLength{100}, workload::FixedLength{10}};
-  workload::EngineService service(*runs[0], *programs[0], plan.scheduler,
-                                  {lengths, RandomStream(1, "lengths")}, served);
-  service.add_gpu(*runs[1], *programs[1]);
-  passes.service = &service;
-  service.arrive_together(0, 3, kSimStart);
-  machine.conductor().run_until();
-  EXPECT_EQ(served.count, 3);
-  EXPECT_EQ(served.steps, 10);  // the prompts together, then nine tokens each
-  EXPECT_EQ(runs[0]->passes(), 10U);
-  EXPECT_EQ(runs[1]->passes(), 10U);
+  ServiceOnTwoGpus server(split_plan());
+  server.serve(3);
+  EXPECT_EQ(server.served.steps, 10);  // the prompts together, then nine tokens each
+}
+
+// The first request goes to the first member, the second to the other, which waits for nobody yet;
+// then again the first of equals.
+TEST(ServerGpus, RequestsGoToTheMemberThatHasLeastToDo) {
+  ServiceOnTwoGpus server(group_plan());
+  server.serve(3);
+  EXPECT_EQ(server.served.steps, 10);
+  EXPECT_EQ(server.finished_by(0), 2U);
+  EXPECT_EQ(server.finished_by(1), 1U);
+}
+
+TEST(ServerGpus, AMemberWithoutRequestsTakesPartInEveryStep) {
+  ServiceOnTwoGpus server(group_plan());
+  server.serve(1);
+  EXPECT_EQ(server.served.steps, 10);
+  EXPECT_EQ(server.finished_by(1), 0U);
 }
 
 }  // namespace

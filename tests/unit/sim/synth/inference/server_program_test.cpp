@@ -82,7 +82,7 @@ TEST(ServerProgram, AMixedStepHasTheKernelsOfTheModelsIteration) {
   const ServerPlan plan = plan_of(DecodeMode::kEager);
   const auto server = server_of(plan);
   const auto step = step_of({decode_at(700), decode_at(31), prompt_of(300, 512)});
-  EXPECT_EQ(kernels_of(server->program(), server->set(step, false)),
+  EXPECT_EQ(kernels_of(server->program(), set_alone(*server, step)),
             iteration_of(plan, {{1, 700}, {1, 31}, {300, 512}}));
 }
 
@@ -122,7 +122,7 @@ serving::StepSequence check_at(std::uint32_t context) {
 TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
   const ServerPlan plan = drafting_plan();
   const auto server = server_of(plan);
-  const auto thread = server->set(step_of({check_at(700), check_at(31)}), false);
+  const auto thread = set_alone(*server, step_of({check_at(700), check_at(31)}));
   auto expected = draft_of(plan, {{1, 700}, {1, 31}});
   append(expected, draft_of(plan, {{1, 701}, {1, 32}}));
   append(expected, draft_of(plan, {{1, 702}, {1, 33}}));
@@ -145,13 +145,13 @@ TEST(ServerProgram, ADraftModelReadsPromptsToo) {
   const auto server = server_of(plan);
   auto prompts = draft_of(plan, {{300, 512}});
   append(prompts, iteration_of(plan, {{300, 512}}));
-  EXPECT_EQ(kernels_of(server->program(), server->set(step_of({prompt_of(300, 512)}), false)),
+  EXPECT_EQ(kernels_of(server->program(), set_alone(*server, step_of({prompt_of(300, 512)}))),
             prompts);
   const auto mixed = step_of({check_at(700), prompt_of(300, 512)});
   auto drafts = draft_of(plan, {{1, 700}, {300, 512}});
   append(drafts, draft_of(plan, {{1, 701}}));
   append(drafts, draft_of(plan, {{1, 702}}));
-  const auto kernels = kernels_of(server->program(), server->set(mixed, false));
+  const auto kernels = kernels_of(server->program(), set_alone(*server, mixed));
   EXPECT_TRUE(std::equal(drafts.begin(), drafts.end(), kernels.begin()));
 }
 
@@ -167,13 +167,13 @@ TEST(ServerProgram, StepsOfOneKindHaveTheirOwnThreadsAndAreSetAnew) {
   const auto server = server_of(plan);
   const auto decode = step_of({decode_at(700), decode_at(31)});
   const auto prompts = step_of({prompt_of(40), prompt_of(2000, 16)});
-  const std::uint32_t first = server->set(decode, false);
+  const std::uint32_t first = set_alone(*server, decode);
   EXPECT_EQ(kernels_of(server->program(), first), iteration_of(plan, {{1, 700}, {1, 31}}));
-  const std::uint32_t second = server->set(prompts, false);
+  const std::uint32_t second = set_alone(*server, prompts);
   EXPECT_NE(first, second);
   EXPECT_EQ(kernels_of(server->program(), second), iteration_of(plan, {{40, 0}, {2000, 16}}));
   const auto later = step_of({decode_at(1700), decode_at(1031)});
-  EXPECT_EQ(kernels_of(server->program(), server->set(later, false)),
+  EXPECT_EQ(kernels_of(server->program(), set_alone(*server, later)),
             iteration_of(plan, {{1, 1700}, {1, 1031}}));
 }
 
@@ -181,7 +181,7 @@ TEST(ServerProgram, AGraphOfDecodeStepsIsPaddedAndLaunchedAtOnce) {
   const ServerPlan plan = plan_of(DecodeMode::kGraph);
   const auto server = server_of(plan);
   const std::vector<serving::StepSequence> nine(9, decode_at(100));
-  const auto thread = server->set(step_of(nine), false);
+  const auto thread = set_alone(*server, step_of(nine));
   const auto kernels = kernels_of(server->program(), thread);
   const auto of_nine = iteration_of(plan, std::vector(9, model::SequenceState{1, 100}));
   const auto of_sixteen = iteration_of(plan, std::vector(16, model::SequenceState{1, 100}));
@@ -206,7 +206,7 @@ TEST(ServerProgram, AQueuedStepHasItsHostTimeBehindIt) {
   const auto server = server_of(plan_of(DecodeMode::kEager, std::chrono::microseconds{300}));
   const auto step = step_of({decode_at(10)});
   const auto host_time = [&](bool queued) {
-    const std::uint32_t thread = server->set(step, queued);
+    const std::uint32_t thread = set_alone(*server, step, queued);
     return server->program().threads[thread].steps.front().think.duration();
   };
   EXPECT_EQ(host_time(false), std::chrono::microseconds{300});
@@ -218,7 +218,7 @@ TEST(ServerProgram, SwappedBlocksAreCopiedBeforeTheStep) {
   const auto server = server_of(plan_of(DecodeMode::kEager));
   auto step = step_of({decode_at(10)});
   const auto copies = [&] {
-    const std::uint32_t thread = server->set(step, false);
+    const std::uint32_t thread = set_alone(*server, step);
     const program::Program& program = server->program();
     return program.ops[program.threads[thread].steps.front().target].duration;
   };
@@ -248,7 +248,7 @@ const Duration kSwapTime = 2 * 32 * 3 * kCopyLatency + Duration{33'554'432};  //
 
 TEST(ServerProgram, EachCopyOfAGroupOfBlocksHasItsLatency) {
   const auto server = server_of(swapping_plan(serving::SwapTiming::kBefore));
-  const std::uint32_t thread = server->set(swapping_step(), false);
+  const std::uint32_t thread = set_alone(*server, swapping_step());
   const program::Program& program = server->program();
   const std::uint32_t input = program.threads[thread].steps.front().target;
   EXPECT_EQ(program.ops[input].duration, copy_time(8) + kSwapTime);
@@ -257,7 +257,7 @@ TEST(ServerProgram, EachCopyOfAGroupOfBlocksHasItsLatency) {
 TEST(ServerProgram, BesideTheStepTheyAreCopiedOnAStreamOfTheirOwn) {
   const auto server = server_of(swapping_plan(serving::SwapTiming::kBeside));
   serving::Step step = swapping_step();
-  const std::uint32_t thread = server->set(step, false);
+  const std::uint32_t thread = set_alone(*server, step);
   const program::Program& program = server->program();
   const std::uint32_t swap = program.threads[thread].steps.front().target;
   EXPECT_EQ(program.ops[swap].duration, kSwapTime);
@@ -267,7 +267,7 @@ TEST(ServerProgram, BesideTheStepTheyAreCopiedOnAStreamOfTheirOwn) {
   EXPECT_EQ(last.kind, program::StepKind::kWaitOp);
   EXPECT_EQ(last.target, swap);
   step.awaits_swaps = true;  // nobody else to compute for: before the kernels
-  (void)server->set(step, false);
+  (void)set_alone(*server, step);
   EXPECT_EQ(program.ops[swap].duration, Duration{});
   EXPECT_EQ(program.ops[swap + 1].duration, copy_time(8) + kSwapTime);
 }
@@ -312,7 +312,7 @@ TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
 class FixedKernels final : public StepKernels {
  public:
   explicit FixedKernels(Duration together) : together_(together) {}
-  Duration of(const serving::Step&) override { return together_; }
+  Duration of(const serving::Step&, std::uint32_t) override { return together_; }
 
  private:
   Duration together_;
@@ -342,8 +342,8 @@ TEST(ServerProgram, MeasuredStepsTakeWhatWasMeasuredInTheModelsProportions) {
     const auto measured = server_of(plan);
     for (const auto& step : {step_of({decode_at(100)}), step_of({prompt_of(300)}),
                              step_of({prompt_of(300), decode_at(100)})}) {
-      const std::uint32_t thread = measured->set(step, false);
-      ASSERT_EQ(modelled->set(step, false), thread);
+      const std::uint32_t thread = set_alone(*measured, step);
+      ASSERT_EQ(set_alone(*modelled, step), thread);
       EXPECT_EQ(span_of(measured->program(), thread), 40ms);
       const auto theirs = kernels_of(modelled->program(), thread);
       const auto ours = kernels_of(measured->program(), thread);
