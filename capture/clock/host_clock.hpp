@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -72,6 +73,18 @@ class HostClock {
   /// earlier, so callers look again at what they wait for. With a deadline that has passed, a
   /// TurnClock first lets everybody go on who is due now (what they do may ring the bell).
   virtual void wait(Bell& bell, std::uint32_t seen, HostTime deadline) = 0;
+
+  /// Whoever waits may look first: what it sees by itself, nobody has to ring for, and a ring costs
+  /// the ringer cache misses, or a system call. Looks until `there` says yes, for as long as this
+  /// clock looks, and no longer than to `deadline`; says whether it is there. A TurnClock does not
+  /// look: nothing changes during a turn.
+  virtual bool look(HostTime /*deadline*/, const std::function<bool()>& /*there*/) {
+    return false;
+  }
+  /// wait() of a thread that has looked. It returns early enough to look again before `deadline`.
+  virtual void sleep(Bell& bell, std::uint32_t seen, HostTime deadline) {
+    wait(bell, seen, deadline);
+  }
 
   /// Lets every thread go on that waits for the bell.
   virtual void ring(Bell& bell) = 0;

@@ -20,6 +20,13 @@ inline void relax() noexcept {
 /// Some 2 us.
 constexpr std::uint32_t kLooksBetweenYields = 32;
 
+/// Between two looks. Whoever is to be waited for may need this very core (tests/bench/README.md,
+/// Gate).
+inline void relax(std::uint32_t looks) noexcept {
+  if (looks % kLooksBetweenYields == 0) sched_yield();
+  relax();
+}
+
 class WallPart final : public ClockPart {};
 
 class WallClock final : public HostClock {
@@ -45,14 +52,25 @@ class WallClock final : public HostClock {
     std::uint32_t looks = 0;
     while (bell.rings.load(std::memory_order_seq_cst) == seen && now < deadline) {
       if (now < awake_until || deadline - now <= spin_) {
-        // Whoever is to ring may need this very core (tests/bench/README.md, Gate).
-        if (++looks % kLooksBetweenYields == 0) sched_yield();
-        relax();
+        relax(++looks);
       } else {
         doze(bell, seen, deadline);
       }
       now = machine_now();
     }
+  }
+
+  bool look(HostTime deadline, const std::function<bool()>& there) override {
+    const HostTime until = std::min(deadline, machine_now() + spin_);
+    for (std::uint32_t looks = 1; !there(); ++looks) {
+      if (machine_now() >= until) return false;
+      relax(looks);
+    }
+    return true;
+  }
+
+  void sleep(Bell& bell, std::uint32_t seen, HostTime deadline) override {
+    if (deadline - machine_now() > spin_) doze(bell, seen, deadline);
   }
 
   void ring(Bell& bell) override {

@@ -126,9 +126,11 @@ bool GateBoard::has_messages() const {
 }
 
 void GateBoard::wait(std::uint32_t knocks, HostTime deadline) {
+  const auto there = [&] { return has_messages() || this->knocks() != knocks; };
+  if (clock_.look(deadline, there)) return;
   segment_.host_waits.store(1, std::memory_order_seq_cst);
   // Whoever writes after this look sees the mark.
-  if (!has_messages()) clock_.wait(segment_.host_bell, knocks, deadline);
+  if (!has_messages()) clock_.sleep(segment_.host_bell, knocks, deadline);
   segment_.host_waits.store(0, std::memory_order_seq_cst);
 }
 

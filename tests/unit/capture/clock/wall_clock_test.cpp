@@ -30,6 +30,17 @@ TEST(WallClock, AWaitEndsAtItsDeadline) {
   }
 }
 
+TEST(WallClock, LooksUntilItIsThereOrTheDeadlineHasPassed) {
+  const auto clock = wall_clock(1h);
+  int looks = 0;
+  EXPECT_TRUE(clock->look(HostTime::max(), [&] { return ++looks == 3; }));
+  EXPECT_EQ(looks, 3);
+  const HostTime deadline = clock->now() + 1ms;
+  EXPECT_FALSE(clock->look(deadline, [] { return false; }));
+  EXPECT_GE(clock->now(), deadline);
+  EXPECT_FALSE(wall_clock(0us)->look(HostTime::max(), [] { return false; }));  // does not look
+}
+
 TEST(WallClock, ARingBeforeTheWaitIsNotMissed) {
   const auto clock = wall_clock();
   Bell bell;

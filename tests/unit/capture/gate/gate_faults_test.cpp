@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "capture/gate/gate_board.hpp"
@@ -58,6 +59,31 @@ TEST(GateFaults, MoreClientsThanAGateHas) {
   const auto board = GateBoard::make(*clock, kMostGateClients + 1);
   ASSERT_FALSE(board);
   EXPECT_EQ(board.error().message, "a gate has at most 16 clients, not 17");
+}
+
+/// A host that waits on a clock with this much looking, and is told of a launch once it does so.
+std::uint32_t rings_of_a_told_launch(Duration spin, bool awaits_sleep) {
+  const auto clock = wall_clock(spin);
+  auto board = *GateBoard::make(*clock, 1);
+  const auto gate = *GateClient::open(board->name(), ClientId{0}, *clock);
+  std::atomic<bool> returned{false};
+  std::thread host([&] {
+    while (!board->take()) board->wait(0, HostTime::max());
+    returned = true;
+  });
+  if (awaits_sleep) std::this_thread::sleep_for(50ms);
+  gate->launch(kernel());
+  for (int i = 0; i < 10'000 && !returned; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(returned);
+  const std::uint32_t rings = board->knocks();
+  board->knock();
+  host.join();
+  return rings;
+}
+
+TEST(GateBell, IsRungForAHostThatSleepsAndForNoneThatLooks) {
+  EXPECT_EQ(rings_of_a_told_launch(1h, false), 0U);
+  EXPECT_LE(rings_of_a_told_launch(0us, true), 1U);
 }
 
 TEST(GateLimits, AFullRingDropsAndCounts) {
