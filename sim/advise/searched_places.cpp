@@ -63,6 +63,7 @@ std::vector<std::string> idlest_gpus(const std::vector<double>& bubbles) {
 bool may_choose_gpus(const Json& filler) {
   return !filler.contains("instances") && !filler.contains("jobs") &&
          sweep::find_value(filler, "/program/engine/tensor_parallel") == nullptr &&
+         sweep::find_value(filler, "/program/engine/data_parallel") == nullptr &&
          (!filler.contains("gpus") || filler["gpus"] == "all");
 }
 

@@ -119,7 +119,7 @@ std::vector<KernelWork> Decoder::attention_kernels() const {
   }
   if (sums_.singles.sequences > 0) {
     kernels.push_back(attention(shape_, "decode attention", sums_.singles));
-    if (sums_.singles.longest <= 1) {
+    if (sums_.singles.longest <= 1 && sums_.prompts.longest > 1) {
       kernels.back().prompt_queries = static_cast<std::uint64_t>(sums_.prompts.longest);
     }
   }
@@ -149,6 +149,9 @@ LayerWork Decoder::block(FeedForward part) const {
     dense_forward(shape_, shape_.ffn, layer.forward);
   }
   add_and_norm(layer.forward);  // the next block's first norm, or the head's
+  // Gathered tokens, and what comes of them.
+  layer.working_bytes += 2.0 * shape_.element * static_cast<double>(shape_.gathered_tokens) *
+                         static_cast<double>(shape_.hidden());
   return layer;
 }
 

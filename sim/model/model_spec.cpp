@@ -1,6 +1,7 @@
 #include "sim/model/model_spec.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace bubblesim::model {
@@ -17,6 +18,11 @@ ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
   spec.vocabulary = vocabulary;
   spec.max_sequence = sequence;
   return ModelSpec{"gpt h" + std::to_string(hidden) + " l" + std::to_string(layers), spec};
+}
+
+double busy_experts(const MixtureSpec& mixture, double ranks, double tokens) {
+  const double idle = std::pow(1.0 - static_cast<double>(mixture.top_k) / mixture.experts, tokens);
+  return mixture.experts / ranks * (1 - idle);
 }
 
 bool has_experts(const TransformerSpec& spec, std::uint32_t layer) {

@@ -32,14 +32,6 @@ struct ExpertSizes {
 
 bool gathers(const TransformerShape& shape) { return shape.gathered_tokens > 0; }
 
-// Each of `tokens` goes to top_k experts at random: one has none with (1 - top_k / experts)^tokens.
-std::uint64_t busy_of(const MixtureSpec& mixture, std::uint64_t local, double tokens) {
-  const double none =
-      std::pow(1.0 - static_cast<double>(mixture.top_k) / mixture.experts, tokens);
-  return std::max<std::uint64_t>(
-      1, static_cast<std::uint64_t>(std::llround(static_cast<double>(local) * (1.0 - none))));
-}
-
 ExpertSizes sizes_of(const TransformerShape& shape) {
   const MixtureSpec& mixture = *shape.spec->mixture;
   ExpertSizes out;
@@ -54,7 +46,8 @@ ExpertSizes sizes_of(const TransformerShape& shape) {
     out.routed = out.rows = all * mixture.top_k / shape.split.expert;
     out.inner = mixture.expert_ffn;
   }
-  out.busy = busy_of(mixture, out.local, all);
+  const double busy = busy_experts(mixture, shape.split.expert, all);
+  out.busy = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(busy)));
   return out;
 }
 
@@ -156,7 +149,8 @@ void routed_experts(const TransformerShape& shape, std::vector<WorkItem>& items)
   if (shape.splits_tensor() && !shape.splits_sequence()) reduce_tokens(shape, items);
 }
 
-// All GPUs of the group gather all tokens, and give back to each member what is its own.
+// All GPUs of the group gather all tokens, and give back to each what is its own: of a member over
+// several, a part of its tokens, which these gather.
 void gathered_experts(const TransformerShape& shape, std::vector<WorkItem>& items) {
   const double bytes = gathered(shape) * shape.element;
   items.push_back(exchange("experts all-gather", Axis::kExpert, Exchange::kAllGather, bytes));
@@ -165,6 +159,9 @@ void gathered_experts(const TransformerShape& shape, std::vector<WorkItem>& item
   items.push_back(move(shape, "unpermute", 1.0, 1.0));
   items.push_back(
       exchange("experts reduce-scatter", Axis::kExpert, Exchange::kReduceScatter, bytes));
+  if (!shape.splits_tensor()) return;
+  items.push_back(exchange("tokens all-gather", Axis::kTensor, Exchange::kAllGather,
+                           shape.stream() * shape.element));
 }
 
 }  // namespace

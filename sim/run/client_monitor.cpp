@@ -82,7 +82,9 @@ void ClientMonitor::record(const workload::ProgramRun& watched, std::uint32_t in
     found = timeline_names_.emplace(op.name.value, name).first;
   }
   observe::Slice slice{meters_.gpu, client_, found->second, kind, since, until};
-  if (filler_ != nullptr) slice.request = filler_->served_by().serving().value_or(slice.request);
+  if (filler_ != nullptr) {
+    slice.request = filler_->served_by().serving(filler_->member).value_or(slice.request);
+  }
   meters_.timeline->add(slice);
 }
 

@@ -66,7 +66,7 @@ class FillerInstance final : public workload::ServiceListener {
   std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
   ServerGpus* group = nullptr;  ///< null: it is a server by itself, or none
   synth::ServerMeetings meetings;  ///< of its group
-  bool begins_member = false;      ///< it is the first of its member's in the group
+  std::uint32_t member = 0;        ///< of its group, that it belongs to
   /// Null if not admitted, and on the further GPUs of a server.
   std::unique_ptr<workload::RequestService> service;
   /// That its program's passes are of. Precondition: it is admitted.

@@ -114,8 +114,8 @@ void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& reques
     instance->limits = loaded.config.fillers[instance->filler].limits;
     if (joins_server(instance.get())) {
       workload::EngineService& server = engine_of(*instance->group->instances.front());
-      instance->begins_member ? server.add_member(*monitor->run, *instance->steps)
-                              : server.add_gpu(*monitor->run, *instance->steps);
+      if (server.schedulers().size() == instance->member) server.add_member();
+      server.add_gpu(*monitor->run, *instance->steps);
     } else {
       instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance);
     }

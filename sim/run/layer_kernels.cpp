@@ -32,9 +32,10 @@ class TableKernels final : public synth::StepKernels {
       : source_(std::move(source)),
         times_(*source_->rank, source_->model, source_->layout, source_->sm_count) {}
 
-  Duration of(const serving::Step& step, std::uint32_t group_tokens) override {
+  Duration of(const serving::Step& step, workload::StepTokens tokens) override {
     step_cost::set_batch(step, source_->sizes, batch_);
-    const double us = times_.batch_us(batch_) + times_.experts_us(group_tokens);
+    batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
+    const double us = times_.batch_us(batch_) + times_.experts_us(tokens.group);
     return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
   }
 
@@ -87,8 +88,8 @@ Result<LayerKernels> load_layer_kernels(const std::string& path, const synth::Se
   LayerKernels made;
   if (source->tables.gpu != plan.request.gpu.name) made.counters.add(kOtherGpu);
   TableKernels largest(source);
-  (void)largest.of(largest_step(plan.scheduler),
-                   plan.members * plan.scheduler.max_num_batched_tokens);
+  const std::uint32_t budget = plan.scheduler.max_num_batched_tokens;
+  (void)largest.of(largest_step(plan.scheduler), {budget, plan.members * budget});
   largest.add_counters(made.counters);
   made.maker = [source] { return std::make_unique<TableKernels>(source); };
   return made;

@@ -172,8 +172,9 @@ void check_engine(ObjectReader& reader, const FillerConfig& filler,
   }
   if (const char* several = key_of_several_gpus(engine.settings)) {
     if (filler.mode == FillerMode::kJobs || filler.instances || engine.settings.prefill) {
-      reader.fault("program", "found \"" + std::string(several) + "\" in \"engine\"; a server over several GPUs "
-                              "has no fill jobs, no \"instances\" and no \"prefill\"");
+      reader.fault("program", "found \"" + std::string(several) +
+                                  "\" in \"engine\"; a server over several GPUs has no fill jobs, "
+                                  "no \"instances\" and no \"prefill\"");
     }
   }
   const bool recorded = filler.arrivals && std::holds_alternative<workload::FileArrivals>(

@@ -45,10 +45,8 @@ void settle(ServerGpus& server, std::size_t gpus_of_member) {
   for (std::size_t i = 0; i < server.instances.size(); ++i) {
     FillerInstance* const instance = server.instances[i];
     instance->group = &server;
-    instance->begins_member = i % gpus_of_member == 0;
-    if (!server.tensor.empty()) {
-      instance->meetings.tensor = server.tensor[i / gpus_of_member].get();
-    }
+    instance->member = static_cast<std::uint32_t>(i / gpus_of_member);
+    if (!server.tensor.empty()) instance->meetings.tensor = server.tensor[instance->member].get();
     instance->meetings.experts = server.experts.get();
     if (refused == server.instances.end() || !instance->admitted) continue;
     instance->admitted = false;

@@ -77,6 +77,9 @@ class Scheduler {
   [[nodiscard]] std::size_t in_flight() const { return flying_; }
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
   [[nodiscard]] std::size_t running() const { return running_.size(); }
+  /// By which requests are dealt to data-parallel members: the least, the first of equals (vLLM's
+  /// DPLBAsyncMPClient).
+  [[nodiscard]] std::size_t load() const { return 4 * waiting() + running(); }
   /// No request waits or runs.
   [[nodiscard]] bool is_idle() const { return queue_.empty() && running_.empty(); }
   [[nodiscard]] std::uint32_t blocks_used() const { return pool_.used(); }

@@ -30,14 +30,11 @@ double exchange_us(const model::TransformerSpec& model, const ServerLayout& layo
   const double mixtures = blocks_with_experts(model);
   // A mixture over several GPUs reduces what comes of it itself.
   const double reduces = 1 + 2.0 * model.layers - (expert_ranks > 1 ? mixtures : 0);
+  const bool scattered = layout.data > 1 && expert_ranks > 1;
+  const double regather = scattered ? half_ring_us(layout.link, tokens * row, layout.tensor) : 0;
   return reduces * 2 * half_ring_us(layout.link, tokens * row, layout.tensor) +
          half_ring_us(layout.link, sequences * logits, layout.tensor) +
-         mixtures * 2 * half_ring_us(layout.link, group_tokens * row, expert_ranks);
-}
-
-double busy_experts(const model::MixtureSpec& mixture, double ranks, double tokens) {
-  const double idle = std::pow(1.0 - static_cast<double>(mixture.top_k) / mixture.experts, tokens);
-  return mixture.experts / ranks * (1 - idle);
+         mixtures * (2 * half_ring_us(layout.link, group_tokens * row, expert_ranks) + regather);
 }
 
 }  // namespace bubblesim::step_cost

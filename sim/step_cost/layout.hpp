@@ -35,13 +35,8 @@ struct ServerLayout {
 /// after the feed-forward part of each block, and logits gathered (vLLM's RowParallelLinear,
 /// VocabParallelEmbedding, LogitsProcessor). With experts over several GPUs, each mixture gathers
 /// the tokens of all and reduces and scatters what comes of them (vLLM's default all2all_backend,
-/// allgather_reducescatter).
+/// allgather_reducescatter); the tensor ranks of one of several members then gather its tokens.
 [[nodiscard]] double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout,
                                  double tokens, double group_tokens, double sequences);
-
-/// Of `experts`, spread evenly over `ranks`, those of one rank that have a token when each of
-/// `tokens` goes to `top_k` different ones at random:
-///   experts / ranks x (1 - (1 - top_k / experts)^tokens).
-[[nodiscard]] double busy_experts(const model::MixtureSpec& mixture, double ranks, double tokens);
 
 }  // namespace bubblesim::step_cost

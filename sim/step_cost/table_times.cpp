@@ -31,7 +31,7 @@ double TableTimes::dense_us(std::uint32_t tokens) {
 double TableTimes::experts_us(double group_tokens) {
   if (!tables_.experts) return 0;
   const double ranks = layout_.expert_ranks();
-  const double busy = busy_experts(*model_.mixture, ranks, group_tokens);
+  const double busy = model::busy_experts(*model_.mixture, ranks, group_tokens);
   // Of each token's experts 1 / ranks are on this GPU: so many tokens have all of theirs here.
   return model_.layers * tables_.experts->between(group_tokens / ranks, busy, beyond_);
 }

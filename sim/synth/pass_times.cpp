@@ -9,7 +9,7 @@
 namespace bubblesim::synth {
 namespace {
 
-constexpr std::size_t kMostBodies = 16'384;  // some 10 MB
+constexpr std::size_t kMostBodies = 16'384;  // some 10 MB a GPU
 
 bool is_prompt_attention(const model::WorkItem& item) {
   const auto* kernel = std::get_if<model::KernelWork>(&item);

@@ -2,7 +2,8 @@
 // carried by the links that training's collectives load too.
 //
 // An exchange costs what sim/network says of the server's GPUs. Its kernel holds SMs on each of
-// them from its own start on, as training's does. Single-threaded.
+// them from its own start on, as training's does. A size that a step has had is never forgotten:
+// there are as many as counts of tokens, of one member or of all together. Single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,6 @@ class ServerExchanges {
 
   /// Where all GPUs meet for this exchange: the same for each that asks, whichever step asks first.
   [[nodiscard]] Meeting meeting(const model::Communication& what);
-  [[nodiscard]] network::Rendezvous& rendezvous() { return rendezvous_; }
 
  private:
   struct Planned {

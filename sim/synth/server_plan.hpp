@@ -87,8 +87,7 @@ struct ServerPlan {
 [[nodiscard]] Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens);
 
 /// Faults: a model that is no decoder or cannot be split so, several members of a model without
-/// experts, memory that a GPU does not have, a
-/// cache of no block, serving::check.
+/// experts, memory that a GPU does not have, a cache of no block, serving::check.
 [[nodiscard]] Result<ServerPlan> plan_server(const InferenceRequest& request,
                                              const EngineSettings& settings);
 

@@ -35,14 +35,12 @@ serving::Step sample_step(bool prompts, bool decodes) {
 
 }  // namespace
 
-std::uint32_t graph_tokens(std::uint32_t sequences) {
-  const auto up_to = [sequences](std::uint32_t step) {
-    return (sequences + step - 1) / step * step;
-  };
-  if (sequences <= 2) return sequences;
-  if (sequences <= 4) return 4;
-  if (sequences <= 256) return up_to(8);
-  return sequences <= 512 ? up_to(16) : sequences;
+std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens) {
+  const auto up_to = [tokens](std::uint32_t step) { return (tokens + step - 1) / step * step; };
+  if (tokens <= 2) return tokens;
+  if (tokens <= 4) return 4;
+  if (tokens <= 256) return up_to(8);
+  return tokens <= 512 ? std::optional(up_to(16)) : std::nullopt;
 }
 
 model::IterationSums sums_of(const serving::Step& step, std::uint32_t padded) {
@@ -137,7 +135,8 @@ model::IterationSums ServerProgram::draft_sums(const serving::Step& step, Kind k
     ++sums.rows;
   }
   if (mode_of(kind, draft) == DecodeMode::kGraph) {
-    sums.tokens = graph_tokens(static_cast<std::uint32_t>(sums.tokens));
+    const auto tokens = static_cast<std::uint32_t>(sums.tokens);
+    sums.tokens = graph_tokens(tokens).value_or(tokens);
   }
   return sums;
 }
@@ -170,11 +169,9 @@ ServerProgram::Kind ServerProgram::kind_of(const serving::StepTotals& totals) {
   return totals.decode_sequences == 0 ? kPrompts : kMixed;
 }
 
-std::uint32_t ServerProgram::tokens_alone(const serving::Step& step) const {
-  const auto tokens = static_cast<std::uint32_t>(step.totals.tokens());
-  const bool graph =
-      kind_of(step.totals) == kDecode && generation(*plan_).decode == DecodeMode::kGraph;
-  return graph ? graph_tokens(tokens) : tokens;
+std::optional<std::uint32_t> ServerProgram::graph_of(const serving::Step& step) const {
+  if (mode_of(kind_of(step.totals), 0) != DecodeMode::kGraph) return std::nullopt;
+  return graph_tokens(static_cast<std::uint32_t>(step.totals.tokens()));
 }
 
 std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens tokens,
@@ -189,7 +186,7 @@ std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens
   }
   program::Op* const pass = op;
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
-  if (kernels_) stretch(pass, op, kernels_->of(step, tokens.group));
+  if (kernels_) stretch(pass, op, kernels_->of(step, tokens));
   BUBBLESIM_DCHECK(op == &program_.ops[thread.result], "a step has other kernels than its thread");
   const bool beside = swaps_beside() && !step.awaits_swaps;
   if (swaps_beside()) program_.ops[thread.swap].duration = beside ? swap_time(step) : Duration{};

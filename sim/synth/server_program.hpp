@@ -19,12 +19,13 @@
 // sees: where all were accepted, one more, which is left out.
 //
 // What is rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM
-// captures, but for attention and logits; those of members to the largest of theirs, if all of them
-// decode only. What is simplified: prompts and mixed steps are launched
-// kernel by kernel (vLLM's piecewise graphs take fewer launches). Swapped blocks take their bytes
-// over the host link, in both directions one after the other, and kCopyLatency for each copy
-// (swap_group): before the step with its input, or beside its kernels on a stream of their own,
-// for which the step waits at its end (swap_timing).
+// captures, but for attention and logits; those of members to the largest of theirs, or not at all
+// where one of them computes prompts. What is simplified: prompts and mixed steps are launched
+// kernel by kernel (vLLM's piecewise graphs take fewer launches), and a member's decode step as a
+// graph even beside another's prompts. Swapped blocks take their bytes over the host link, in both
+// directions one after the other, and kCopyLatency for each copy (swap_group): before the step with
+// its input, or beside its kernels on a stream of their own, for which the step waits at its end
+// (swap_timing).
 //
 // Where the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
 // between them take that together, each kernel in proportion to what the kernel model says.
@@ -51,9 +52,9 @@ namespace bubblesim::synth {
 
 class PassWriter;
 
-/// The tokens that a graph of a decode step of `sequences` computes: 1, 2, 4, then every 8 up to
-/// 256, then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); beyond that, as many.
-[[nodiscard]] std::uint32_t graph_tokens(std::uint32_t sequences);
+/// The tokens that a graph of a decode step of `tokens` computes: 1, 2, 4, then every 8 up to 256,
+/// then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); beyond that there is none.
+[[nodiscard]] std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens);
 
 /// The sums of a step of a server without other members. `padded`: tokens that the matrix products
 /// see.
@@ -61,13 +62,13 @@ class PassWriter;
 
 class ServerProgram final : public workload::StepProgram {
  public:
-  /// `meetings`: of the server's GPUs, and outlive this. Fault: as summed_iteration_work. Fewer than
-  /// 2^16 kernels a step.
+  /// `meetings`: of the server's GPUs, and outlive this. Fault: as summed_iteration_work. Fewer
+  /// than 2^16 kernels a step.
   [[nodiscard]] static Result<std::unique_ptr<ServerProgram>> make(Shared<ServerPlan> plan,
                                                                    ServerMeetings meetings = {});
 
   [[nodiscard]] const program::Program& program() const override { return program_; }
-  [[nodiscard]] std::uint32_t tokens_alone(const serving::Step& step) const override;
+  [[nodiscard]] std::optional<std::uint32_t> graph_of(const serving::Step& step) const override;
   [[nodiscard]] std::uint32_t set(const serving::Step& step, workload::StepTokens tokens,
                                   bool queued) override;
 

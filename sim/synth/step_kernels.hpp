@@ -2,12 +2,12 @@
 // says it: a profiler's tables of layer times.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "sim/base/time.hpp"
 #include "sim/serving/step.hpp"
+#include "sim/workload/step_program.hpp"
 
 namespace bubblesim::synth {
 
@@ -15,8 +15,8 @@ class StepKernels {
  public:
   virtual ~StepKernels() = default;
   /// On one of the server's GPUs, from the start of the first kernel to the end of the last one,
-  /// without exchanges and without a draft model's passes; > 0. `group_tokens`: StepTokens::group.
-  [[nodiscard]] virtual Duration of(const serving::Step& step, std::uint32_t group_tokens) = 0;
+  /// without exchanges and without a draft model's passes; > 0.
+  [[nodiscard]] virtual Duration of(const serving::Step& step, workload::StepTokens tokens) = 0;
 };
 
 /// One for each program: it may keep what it was asked. Null: the kernel model says it.

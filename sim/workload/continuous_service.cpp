@@ -103,7 +103,7 @@ void ContinuousService::pass_finished(SimTime now) {
   next_iteration(now);
 }
 
-std::optional<std::uint64_t> ContinuousService::serving() const {
+std::optional<std::uint64_t> ContinuousService::serving(std::size_t) const {
   if (offline_ || !busy_) return std::nullopt;
   return joining_.empty() ? running_.front().number : joining_.front().number;
 }

@@ -53,7 +53,7 @@ class ContinuousService final : public RequestService {
   void start_offline(SimTime now) override;
   void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
   void pass_finished(SimTime now) override;
-  [[nodiscard]] std::optional<std::uint64_t> serving() const override;
+  [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t) const override;
   [[nodiscard]] std::size_t queued() const override { return waiting_.size(); }
   [[nodiscard]] std::vector<SimTime> unfinished() const override;
 

@@ -41,16 +41,14 @@ serving::Step idle_step() {
 EngineService::EngineService(ProgramRun& run, StepProgram& steps,
                              const serving::SchedulerSpec& spec, LengthSequence lengths,
                              ServiceListener& listener)
-    : idle_(idle_step()), listener_(listener), lengths_(std::move(lengths)) {
-  members_.push_back(std::make_unique<Member>(spec));
-  schedulers_.push_back(&members_.back()->scheduler);
+    : spec_(spec), idle_(idle_step()), listener_(listener), lengths_(std::move(lengths)) {
+  add_member();
   add_gpu(run, steps);
 }
 
-void EngineService::add_member(ProgramRun& run, StepProgram& steps) {
-  members_.push_back(std::make_unique<Member>(schedulers_.front()->spec()));
+void EngineService::add_member() {
+  members_.push_back(std::make_unique<Member>(spec_));
   schedulers_.push_back(&members_.back()->scheduler);
-  add_gpu(run, steps);
 }
 
 void EngineService::start_offline(SimTime now) {
@@ -65,7 +63,7 @@ void EngineService::arrive_together(std::uint64_t first, std::uint64_t count, Si
 
 EngineService::Member& EngineService::least_loaded() {
   return **std::ranges::min_element(members_, {},
-                                    [](const auto& member) { return member->load(); });
+                                    [](const auto& member) { return member->scheduler.load(); });
 }
 
 void EngineService::arrive(std::uint64_t number, SimTime now) {
@@ -103,22 +101,20 @@ void EngineService::refill(SimTime now) {
   start_step(now);
 }
 
-// Steps of decoding members only are as large as the largest of them (StepTokens).
+// Graphs only where each step fits into one, and then all run the largest of these (vLLM,
+// `coordinate_batch_across_dp` in vllm/v1/worker/dp_utils.py).
 void EngineService::count_tokens() {
-  const auto step_of = [this](const Member& member) -> const serving::Step& {
-    return member.start ? *member.start->step : idle_;
-  };
-  std::uint32_t most = 0;
-  bool prompts = false;
+  std::uint32_t largest = 0;
+  bool graphs = true;
   for (const auto& member : members_) {
-    const serving::Step& step = step_of(*member);
-    member->tokens.own = member->gpus.front().steps->tokens_alone(step);
-    most = std::max(most, member->tokens.own);
-    prompts = prompts || step.totals.prefill_sequences > 0;
+    const auto graph = member->gpus.front().steps->graph_of(step_of(*member));
+    graphs = graphs && graph;
+    largest = std::max(largest, graph.value_or(0));
   }
   std::uint32_t group = 0;
   for (const auto& member : members_) {
-    if (!prompts) member->tokens.own = most;
+    const auto own = static_cast<std::uint32_t>(step_of(*member).totals.tokens());
+    member->tokens.own = graphs ? largest : own;
     group += member->tokens.own;
   }
   for (const auto& member : members_) member->tokens.group = group;
@@ -127,11 +123,9 @@ void EngineService::count_tokens() {
 void EngineService::start_step(SimTime now) {
   for (const auto& member : members_) at_work_ += member->gpus.size();
   for (const auto& member : members_) {
-    const bool idle = !member->start;
-    const serving::Step& step = idle ? idle_ : *member->start->step;
+    const bool queued = !member->start || member->start->queued;
     for (const Gpu& gpu : member->gpus) {
-      gpu.run->start_thread(gpu.steps->set(step, member->tokens, idle || member->start->queued),
-                            now);
+      gpu.run->start_thread(gpu.steps->set(step_of(*member), member->tokens, queued), now);
     }
   }
 }
@@ -165,15 +159,10 @@ void EngineService::finished(const serving::FinishedRequest& request, SimTime no
   sink_->hand_over(std::move(handed), now);
 }
 
-std::optional<std::uint64_t> EngineService::serving() const {
-  if (offline_) return std::nullopt;
-  std::optional<std::uint64_t> first;
-  for (const auto& member : members_) {
-    if (member->queue.running() == nullptr) continue;
-    const auto oldest = member->scheduler.oldest_running();
-    if (oldest && (!first || *oldest < *first)) first = oldest;
-  }
-  return first;
+std::optional<std::uint64_t> EngineService::serving(std::size_t member) const {
+  const Member& asked = *members_[member];
+  if (offline_ || asked.queue.running() == nullptr) return std::nullopt;
+  return asked.scheduler.oldest_running();
 }
 
 std::size_t EngineService::queued() const {

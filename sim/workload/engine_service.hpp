@@ -8,8 +8,8 @@
 // A server over several GPUs starts a step on all of them at once, each GPU's program being told of
 // it, and the step has ended when each of them has done its part. So it is with data-parallel
 // members, of which each has a scheduler and GPUs of its own: the step of one that has nothing to
-// do decodes a token of nobody (vLLM, `execute_dummy_batch`). A request goes to the member with the
-// least 4 x waiting + running requests, the first of equals (vLLM's DPLBAsyncMPClient).
+// do decodes a token of nobody (vLLM, `execute_dummy_batch`). A request goes to the member whose
+// scheduler has the least load().
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ class EngineService final : public RequestService {
   void add_gpu(ProgramRun& run, StepProgram& steps) {
     members_.back()->gpus.push_back({&run, &steps});
   }
-  /// Another member, and its first GPU. Likewise.
-  void add_member(ProgramRun& run, StepProgram& steps);
+  /// Another member, whose GPUs come next. Likewise.
+  void add_member();
   /// From now on it computes prompts and first tokens only; what comes after goes to `sink`, which
   /// outlives it. Online, before anything arrives.
   void compute_prompts_for(HandoverSink& sink) { sink_ = &sink; }
@@ -62,7 +62,7 @@ class EngineService final : public RequestService {
   void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
   /// Of each GPU's part of a step.
   void pass_finished(SimTime now) override;
-  [[nodiscard]] std::optional<std::uint64_t> serving() const override;
+  [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t member) const override;
   [[nodiscard]] std::size_t queued() const override;
   [[nodiscard]] std::vector<SimTime> unfinished() const override;
   [[nodiscard]] std::vector<serving::UnfinishedRequest> unfinished_tokens() const override;
@@ -79,8 +79,6 @@ class EngineService final : public RequestService {
   struct Member {
     explicit Member(const serving::SchedulerSpec& spec) : scheduler(spec), queue(scheduler) {}
 
-    [[nodiscard]] std::size_t load() const { return 4 * scheduler.waiting() + scheduler.running(); }
-
     serving::Scheduler scheduler;
     serving::StepQueue queue;
     std::vector<Gpu> gpus;
@@ -92,11 +90,15 @@ class EngineService final : public RequestService {
   [[nodiscard]] Member& least_loaded();
   void refill(SimTime now);
   void keep_waiting(Member& member, SimTime now);
+  [[nodiscard]] const serving::Step& step_of(const Member& member) const {
+    return member.start ? *member.start->step : idle_;
+  }
   void count_tokens();
   void start_step(SimTime now);
   void tell(const serving::StepOutcome& outcome, SimTime now);
   void finished(const serving::FinishedRequest& request, SimTime now);
 
+  serving::SchedulerSpec spec_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<const serving::Scheduler*> schedulers_;  ///< by member
   serving::Step idle_;                                 ///< of a member that has nothing to do

@@ -45,8 +45,9 @@ class RequestService {
   virtual void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) = 0;
   /// Called by the run's observer.
   virtual void pass_finished(SimTime now) = 0;
-  /// Online: the first request of those that run; nothing if none does.
-  [[nodiscard]] virtual std::optional<std::uint64_t> serving() const = 0;
+  /// Online: the first request of those that run, of a member of a language-model server; nothing
+  /// if none does.
+  [[nodiscard]] virtual std::optional<std::uint64_t> serving(std::size_t member) const = 0;
   /// Requests that arrived and wait.
   [[nodiscard]] virtual std::size_t queued() const = 0;
   /// Requests that arrived and have not been served, oldest first.

@@ -65,7 +65,7 @@ void Service::pass_finished(SimTime now) {
   }
 }
 
-std::optional<std::uint64_t> Service::serving() const {
+std::optional<std::uint64_t> Service::serving(std::size_t) const {
   if (offline_ || batch_.empty()) return std::nullopt;
   return batch_.front().number;
 }

@@ -31,7 +31,7 @@ class Service final : public RequestService, public engine::EventHandler {
   void pass_finished(SimTime now) override;
 
   /// Online: the first request of the batch that runs; nothing if none does.
-  [[nodiscard]] std::optional<std::uint64_t> serving() const override;
+  [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t) const override;
   /// Requests that arrived and wait for a batch.
   [[nodiscard]] std::size_t queued() const override { return queue_.size(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/program/program.hpp"
 #include "sim/serving/step.hpp"
@@ -21,10 +22,10 @@ class StepProgram {
   virtual ~StepProgram() = default;
   /// Stays where it is. Its operations change in set() only, in duration and profile.
   [[nodiscard]] virtual const program::Program& program() const = 0;
-  /// StepTokens::own of a server that has no other members.
-  [[nodiscard]] virtual std::uint32_t tokens_alone(const serving::Step& step) const = 0;
+  /// Tokens of the captured graph that holds the step; nothing: it is not launched as a graph.
+  [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(const serving::Step& step) const = 0;
   /// Makes a thread the step, and returns its index. A `queued` step was prepared while another
-  /// ran. `tokens.own`: tokens_alone(), or more. Precondition: no pass runs.
+  /// ran. `tokens.own`: the step's, or a graph's. Precondition: no pass runs.
   [[nodiscard]] virtual std::uint32_t set(const serving::Step& step, StepTokens tokens,
                                           bool queued) = 0;
 };

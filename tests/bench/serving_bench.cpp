@@ -178,7 +178,8 @@ void filler_program(benchmark::State& state) {
   const Shared<synth::ServerPlan> plan(good(synth::plan_server(llama(), settings)));
   const auto program = good(synth::ServerProgram::make(plan));
   const auto set = [&program](const Step& step, bool queued) {
-    const std::uint32_t tokens = program->tokens_alone(step);
+    const auto own = static_cast<std::uint32_t>(step.totals.tokens());
+    const std::uint32_t tokens = program->graph_of(step).value_or(own);
     benchmark::DoNotOptimize(program->set(step, {tokens, tokens}, queued));
   };
   TimedStep cost(set);

@@ -12,8 +12,6 @@ namespace {
 struct Member {
   explicit Member(const serving::SchedulerSpec& spec) : scheduler(spec), steps(scheduler) {}
 
-  [[nodiscard]] std::size_t load() const { return 4 * scheduler.waiting() + scheduler.running(); }
-
   serving::Scheduler scheduler;
   serving::StepQueue steps;
 };
@@ -57,7 +55,7 @@ class Group {
     while (coming_ < requests_.size() && requests_[coming_].arrival <= now_) {
       const auto member = std::min_element(
           members_.begin(), members_.end(),
-          [](const auto& a, const auto& b) { return a->load() < b->load(); });
+          [](const auto& a, const auto& b) { return a->scheduler.load() < b->scheduler.load(); });
       const auto what = (*member)->scheduler.arrive(requests_[coming_]);
       BUBBLESIM_CHECK(what == serving::Arrival::kQueued, "a request that was not checked");
       load_.requests[coming_++].queued = now_;
@@ -66,12 +64,12 @@ class Group {
 
   void start_steps() {
     steps_run_ = false;
-    bool queued = false;
+    bool queued = true;  // by every member: all wait for the last one's host
     for (std::size_t i = 0; i < members_.size(); ++i) {
       const auto started = members_[i]->steps.refill(now_);
       steps_[i] = started ? started->step : nullptr;
       steps_run_ = steps_run_ || started.has_value();
-      queued = queued || (started && started->queued);
+      queued = queued && (!started || started->queued);
     }
     if (!steps_run_) return;
     end_ = now_ + cost_.of_group(steps_, queued);

@@ -68,8 +68,12 @@ Result<std::uint32_t> blocks_that_fit(const ServingBundle& bundle, const ServerS
   model::Split split;
   split.tensor = bundle.settings.layout.tensor;
   split.expert = bundle.settings.layout.expert_ranks();
+  model::IterationSums token;
+  token.singles.add({1, 1});
+  token.tokens = token.rows = 1;
+  if (split.expert > 1) token.group_tokens = bundle.settings.layout.data;
   BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work,
-                             model::decode_work(setup.model, split, kWeights, 1, 1));
+                             model::summed_iteration_work(setup.model, split, kWeights, token));
   BUBBLESIM_ASSIGN_OR_RETURN(
       const double block_bytes,
       model::kv_cache_bytes(setup.model, split, kWeights, setup.scheduler.block_size));

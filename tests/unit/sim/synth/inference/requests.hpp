@@ -58,11 +58,17 @@ inline std::string fault_of(const InferenceRequest& request) {
   return made ? "" : made.error().text();
 }
 
+inline workload::StepTokens tokens_alone(const workload::StepProgram& program,
+                                         const serving::Step& step) {
+  const auto own = static_cast<std::uint32_t>(step.totals.tokens());
+  const std::uint32_t tokens = program.graph_of(step).value_or(own);
+  return {tokens, tokens};
+}
+
 /// A step of a server without other members.
 inline std::uint32_t set_alone(workload::StepProgram& program, const serving::Step& step,
                                bool queued = false) {
-  const std::uint32_t tokens = program.tokens_alone(step);
-  return program.set(step, {tokens, tokens}, queued);
+  return program.set(step, tokens_alone(program, step), queued);
 }
 
 inline std::uint64_t calls(const program::Program& program, program::StepKind kind) {

@@ -1,5 +1,5 @@
-// A server over two GPUs, of one member or of two: its kernels are those of the split model, its exchanges the network's,
-// and links that training loads too are shared.
+// A server over several GPUs, of one member or more: its kernels are those of the split model, its
+// exchanges the network's, and links that training loads too are shared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,12 +27,12 @@ constexpr std::uint32_t kGpus = 2;
 constexpr double kPort = 100e9;  // bytes/s
 constexpr Duration kHop = microseconds{2};
 
-/// Two GPUs on one switch whose rings take a hop a step and their bytes, nothing else: the form of
+/// GPUs on one switch whose rings take a hop a step and their bytes, nothing else: the form of
 /// step_cost::exchange_us.
-network::Topology two_gpus() {
+network::Topology switched(std::uint32_t gpus = kGpus) {
   hardware::ClusterSpec spec;
-  spec.name = "two";
-  spec.gpus_per_node = kGpus;
+  spec.name = "switched";
+  spec.gpus_per_node = gpus;
   spec.node.bandwidth = {kPort};
   spec.collectives.ring_hop = {kHop, kHop, kHop};
   spec.collectives.tree_hop = {kHop, kHop, kHop};
@@ -40,8 +40,9 @@ network::Topology two_gpus() {
 }
 
 /// Hosts cost nothing, and GPUs wait for nothing between kernels.
-ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t members) {
-  InferenceRequest request = generation(1, 1, DecodeMode::kGraph);
+ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t members,
+                   DecodeMode decode = DecodeMode::kGraph) {
+  InferenceRequest request = generation(1, 1, decode);
   request.model = value(model::find_model(model, configs("models")));
   request.precision = model::Precision::kBf16;
   request.software.launch_call = request.software.forward_gap = Duration{};
@@ -59,7 +60,9 @@ ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t
 ServerPlan split_plan() { return plan_of("llama2-7b", kGpus, 1); }
 
 /// Two members, each on a GPU, which share 128 experts.
-ServerPlan group_plan() { return plan_of("qwen3-30b-a3b", 1, kGpus); }
+ServerPlan group_plan(DecodeMode decode = DecodeMode::kGraph) {
+  return plan_of("qwen3-30b-a3b", 1, kGpus, decode);
+}
 
 double in_ns(Duration time) { return static_cast<double>(to_ns(time)); }
 
@@ -78,44 +81,41 @@ class End final : public workload::RunObserver {
   Duration end{};
 };
 
-/// The two GPUs, on which the server and ranks of a job run.
-class TwoGpus {
+/// The GPUs on which the server and ranks of a job run.
+class ServerGpus {
  public:
-  explicit TwoGpus(const ServerPlan& plan, workload::JobProgram job = {},
-                   workload::RunObserver* observer = nullptr)
-      : plan_(plan), job_(with_links(std::move(job), topology_)), machine_(gpu_, &job_),
-        exchanges_(topology_, network::strided_group(0, kGpus), *machine_.network()) {
-    for (std::uint32_t i = 0; i < kGpus; ++i) {
-      gpus_.push_back(&machine_.add_gpu());
-      programs_.push_back(value(ServerProgram::make(plan_, {&exchanges_, &exchanges_})));
-      workload::RunSetup setup;
-      setup.repeat = workload::Repeat::kOnePass;
-      setup.rendezvous = machine_.network();
-      setup.observer = observer != nullptr ? observer : &ends_[i];
-      runs_.push_back(&machine_.add_program(*gpus_[i], programs_[i]->program(), setup));
-      if (job_.ranks.empty()) continue;
-      setup.client.name = "training";
-      setup.observer = &job_ends_[i];
-      machine_.add_program(*gpus_[i], job_.ranks[i], setup).start_pass(kSimStart);
+  explicit ServerGpus(const ServerPlan& plan, workload::JobProgram job = {},
+                      workload::RunObserver* observer = nullptr)
+      : plan_(plan), topology_(switched(plan.gpus())),
+        job_(with_links(std::move(job), topology_)), machine_(gpu_, &job_),
+        ends_(plan.gpus()), job_ends_(plan.gpus()) {
+    for (std::uint32_t member = 0; member < plan_.members; ++member) {
+      tensor_.push_back(exchanges_among(member * plan_.split.tensor, plan_.split.tensor));
     }
+    experts_ = exchanges_among(0, plan_.gpus());
+    for (std::uint32_t i = 0; i < plan_.gpus(); ++i) add_gpu(i, observer);
   }
 
   Duration time_of(const serving::Step& step) {
-    const std::uint32_t tokens = programs_[0]->tokens_alone(step);
-    return time_of({step, step}, {{{tokens, tokens}, {tokens, tokens}}});
+    return time_of({step}, tokens_alone(*programs_[0], step));
   }
-  /// Of two members, each on one of the GPUs.
-  Duration time_of(const std::array<serving::Step, kGpus>& steps,
-                   const std::array<workload::StepTokens, kGpus>& tokens) {
-    for (std::uint32_t i = 0; i < kGpus; ++i) {
-      runs_[i]->start_thread(programs_[i]->set(steps[i], tokens[i], false), kSimStart);
+  /// Steps of all members.
+  Duration time_of(const std::vector<serving::Step>& steps, workload::StepTokens tokens) {
+    for (std::uint32_t i = 0; i < plan_.gpus(); ++i) {
+      const serving::Step& step = steps[i / plan_.split.tensor];
+      runs_[i]->start_thread(programs_[i]->set(step, tokens, false), kSimStart);
     }
     machine_.conductor().run_until();
-    EXPECT_TRUE(plan_.members > 1 || ends_[0].end == ends_[1].end);
-    return std::max(ends_[0].end, ends_[1].end);
+    for (std::uint32_t i = 1; i < plan_.split.tensor; ++i) EXPECT_EQ(ends_[0].end, ends_[i].end);
+    return std::ranges::max_element(ends_, {}, &End::end)->end;
   }
   [[nodiscard]] Duration job_time() const { return job_ends_[0].end; }
-  [[nodiscard]] const network::Topology& topology() const { return topology_; }
+  /// Of an exchange over the first `gpus`, alone.
+  [[nodiscard]] Duration exchange_time(network::CollectiveKind kind, std::uint64_t bytes,
+                                       std::uint32_t gpus = kGpus) const {
+    return topology_.solo_time(
+        topology_.plan(kind, Bytes{bytes}, network::strided_group(0, gpus)));
+  }
   [[nodiscard]] workload::Machine& machine() { return machine_; }
   [[nodiscard]] workload::ProgramRun& run(std::size_t gpu) { return *runs_[gpu]; }
   [[nodiscard]] ServerProgram& program(std::size_t gpu) { return *programs_[gpu]; }
@@ -126,18 +126,37 @@ class TwoGpus {
     if (job.links.empty()) job.links = topology.links();
     return job;
   }
+  std::unique_ptr<ServerExchanges> exchanges_among(std::uint32_t first, std::uint32_t gpus) {
+    network::Group group;
+    for (std::uint32_t i = 0; i < gpus; ++i) group.listed.push_back(first + i);
+    return std::make_unique<ServerExchanges>(topology_, std::move(group), *machine_.network());
+  }
+  void add_gpu(std::uint32_t i, workload::RunObserver* observer) {
+    workload::MachineGpu& gpu = machine_.add_gpu();
+    const ServerMeetings meetings{tensor_[i / plan_.split.tensor].get(), experts_.get()};
+    programs_.push_back(value(ServerProgram::make(plan_, meetings)));
+    workload::RunSetup setup;
+    setup.repeat = workload::Repeat::kOnePass;
+    setup.rendezvous = machine_.network();
+    setup.observer = observer != nullptr ? observer : &ends_[i];
+    runs_.push_back(&machine_.add_program(gpu, programs_[i]->program(), setup));
+    if (job_.ranks.empty()) return;
+    setup.client.name = "training";
+    setup.observer = &job_ends_[i];
+    machine_.add_program(gpu, job_.ranks[i], setup).start_pass(kSimStart);
+  }
 
   ServerPlan plan_;
-  network::Topology topology_ = two_gpus();
+  network::Topology topology_;
   hardware::GpuSpec gpu_ = plan_.request.gpu;
   workload::JobProgram job_;
   workload::Machine machine_;
-  ServerExchanges exchanges_;
-  std::vector<workload::MachineGpu*> gpus_;
+  std::vector<std::unique_ptr<ServerExchanges>> tensor_;
+  std::unique_ptr<ServerExchanges> experts_;
   std::vector<std::unique_ptr<ServerProgram>> programs_;
   std::vector<workload::ProgramRun*> runs_;
-  std::array<End, kGpus> ends_;
-  std::array<End, kGpus> job_ends_;
+  std::vector<End> ends_;
+  std::vector<End> job_ends_;
 };
 
 /// A step of one GPU's kernels, without exchanges: its time, and that of its kernels.
@@ -169,8 +188,7 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& 
 }
 
 WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step) {
-  const std::uint32_t tokens = value(ServerProgram::make(plan))->tokens_alone(step);
-  return without_exchanges(plan, step, {tokens, tokens});
+  return without_exchanges(plan, step, tokens_alone(*value(ServerProgram::make(plan)), step));
 }
 
 step_cost::ServerLayout layout_of(const ServerPlan& plan) {
@@ -182,7 +200,7 @@ step_cost::ServerLayout layout_of(const ServerPlan& plan) {
   return layout;
 }
 
-TEST(ServerGpus, EachGpuHasItsPartOfWeightsAndCache) {
+TEST(ServerOverGpus, EachGpuHasItsPartOfWeightsAndCache) {
   InferenceRequest request = generation(1, 1);
   EngineSettings settings;
   settings.scheduler.max_model_len = 4096;
@@ -199,17 +217,14 @@ TEST(ServerGpus, EachGpuHasItsPartOfWeightsAndCache) {
 
 // 8 sequences: an all-reduce of 8 x 4096 x 2 bytes after the embedding and twice in each of 32
 // blocks, and 8 x 32000 x 2 bytes of logits gathered.
-TEST(ServerGpus, AStepTakesItsKernelsAndItsExchanges) {
+TEST(ServerOverGpus, AStepTakesItsKernelsAndItsExchanges) {
   const ServerPlan plan = split_plan();
   const serving::Step step = decode_step(8, 700);
-  TwoGpus server(plan);
+  ServerGpus server(plan);
   const Duration all = server.time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
-  const auto group = network::strided_group(0, kGpus);
-  const Duration reduce = server.topology().solo_time(server.topology().plan(
-      network::CollectiveKind::kAllReduce, Bytes{65'536}, group));
-  const Duration gather = server.topology().solo_time(server.topology().plan(
-      network::CollectiveKind::kAllGather, Bytes{512'000}, group));
+  const Duration reduce = server.exchange_time(network::CollectiveKind::kAllReduce, 65'536);
+  const Duration gather = server.exchange_time(network::CollectiveKind::kAllGather, 512'000);
   EXPECT_EQ(reduce, Duration{2 * 2'000 + 656});      // 2 hops, 65,536 bytes over 100 GB/s
   EXPECT_EQ(gather, Duration{2'000 + 2'560});        // a hop, half of the logits
   EXPECT_EQ(all - alone.step, 65 * reduce + gather);
@@ -229,10 +244,10 @@ struct ServerAlone {
                              step_cost::vllm_capture_sizes(64)};
 };
 
-TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
+TEST(ServerOverGpus, AStepTakesWhatTheServerAloneTakes) {
   const ServerPlan plan = split_plan();
   const serving::Step step = decode_step(8, 700);
-  const Duration all = TwoGpus(plan).time_of(step);
+  const Duration all = ServerGpus(plan).time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
   ServerAlone server(plan);
   const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
@@ -243,26 +258,24 @@ TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
 
 // 8 and 3 sequences, as 8 each; 16 tokens of 2048 x 2 bytes are gathered and given back in each of
 // 48 mixtures.
-TEST(ServerGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
+TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
   const ServerPlan plan = group_plan();
-  const std::array<serving::Step, kGpus> steps{decode_step(8, 700), decode_step(3, 100)};
+  const std::vector<serving::Step> steps{decode_step(8, 700), decode_step(3, 100)};
   constexpr workload::StepTokens kTokens{8, 16};
-  TwoGpus server(plan);
-  const Duration all = server.time_of(steps, {kTokens, kTokens});
+  ServerGpus server(plan);
+  const Duration all = server.time_of(steps, kTokens);
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
-  const Duration half = server.topology().solo_time(
-      server.topology().plan(network::CollectiveKind::kAllGather, Bytes{65'536},
-                             network::strided_group(0, kGpus)));
+  const Duration half = server.exchange_time(network::CollectiveKind::kAllGather, 65'536);
   EXPECT_EQ(half, Duration{2'000 + 328});  // a hop, half of 65,536 bytes over 100 GB/s
   // The other GPU, whose attention is shorter, waits in each mixture for this one.
   EXPECT_EQ(all, slower.step + 2 * 48 * half);
 }
 
-TEST(ServerGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
+TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
   const ServerPlan plan = group_plan();
-  const std::array<serving::Step, kGpus> steps{decode_step(8, 700), decode_step(3, 100)};
+  const std::vector<serving::Step> steps{decode_step(8, 700), decode_step(3, 100)};
   constexpr workload::StepTokens kTokens{8, 16};
-  const Duration all = TwoGpus(plan).time_of(steps, {kTokens, kTokens});
+  const Duration all = ServerGpus(plan).time_of(steps, kTokens);
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
   ServerAlone group(plan);
   const std::array<const serving::Step*, kGpus> both{&steps[0], &steps[1]};
@@ -270,8 +283,34 @@ TEST(ServerGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
               in_ns(all - (slower.step - slower.kernels)), 100);
 }
 
+// Two members over two GPUs each, with 8 and 3 sequences: the mixtures' exchanges are of all four;
+// of a member's two are the all-reduces behind embedding and attention, the all-gathers of its
+// tokens behind each mixture, and that of its logits. 8 x 2048 x 2 bytes a member, 8 x 151,936 x 2
+// of logits.
+TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
+  const ServerPlan plan = plan_of("qwen3-30b-a3b", 2, 2);
+  ASSERT_EQ(plan.gpus(), 4U);
+  EXPECT_EQ(plan.split.expert, 4U);
+  const std::vector<serving::Step> steps{decode_step(8, 700), decode_step(3, 100)};
+  constexpr workload::StepTokens kTokens{8, 16};
+  ServerGpus server(plan);
+  const Duration all = server.time_of(steps, kTokens);
+  const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
+  using Kind = network::CollectiveKind;
+  const Duration mixture = server.exchange_time(Kind::kAllGather, 65'536, 4) +
+                           server.exchange_time(Kind::kReduceScatter, 65'536, 4);
+  const Duration member = 49 * server.exchange_time(Kind::kAllReduce, 32'768) +
+                          48 * server.exchange_time(Kind::kAllGather, 32'768) +
+                          server.exchange_time(Kind::kAllGather, 8 * 151'936 * 2);
+  EXPECT_EQ(all, slower.step + 48 * mixture + member);
+  ServerAlone group(plan);
+  const std::array<const serving::Step*, 2> both{&steps[0], &steps[1]};
+  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
+              in_ns(all - (slower.step - slower.kernels)), 200);
+}
+
 // Of 128 experts each GPU has 64, whole; all else is on both.
-TEST(ServerGpus, MembersHoldTheirPartOfTheExperts) {
+TEST(ServerOverGpus, MembersHoldTheirPartOfTheExperts) {
   const ServerPlan one = plan_of("qwen3-30b-a3b", 1, 1);
   const ServerPlan two = group_plan();
   EXPECT_EQ(two.gpus(), 2U);
@@ -318,10 +357,10 @@ class Latencies final : public serving::ServerObserver {
 };
 
 /// The server's program as serve_alone() sees it: each step on a machine of its own.
-class OnTwoGpus final : public serving::StepCost {
+class OnItsGpus final : public serving::StepCost {
  public:
-  explicit OnTwoGpus(const ServerPlan& plan) : plan_(plan) {}
-  Duration of(const serving::Step& step, bool) override { return TwoGpus(plan_).time_of(step); }
+  explicit OnItsGpus(const ServerPlan& plan) : plan_(plan) {}
+  Duration of(const serving::Step& step, bool) override { return ServerGpus(plan_).time_of(step); }
 
  private:
   const ServerPlan& plan_;
@@ -338,10 +377,10 @@ double latency_of(const ServerPlan& plan, serving::StepCost& cost) {
 
 // Alone there are no copies, some 11 us a step; and sequences that fill a graph up attend to a
 // token, which shortens the mean by which a batch's attention is timed: up to 3 % of a step.
-TEST(ServerGpus, RequestsWaitAsLongAsOnTheServerAlone) {
+TEST(ServerOverGpus, RequestsWaitAsLongAsOnTheServerAlone) {
   const ServerPlan plan = split_plan();
   ServerAlone server(plan);
-  OnTwoGpus engine(plan);
+  OnItsGpus engine(plan);
   const double alone = latency_of(plan, server.cost);
   EXPECT_NEAR(latency_of(plan, engine), alone, 0.025 * alone);
 }
@@ -349,7 +388,7 @@ TEST(ServerGpus, RequestsWaitAsLongAsOnTheServerAlone) {
 /// Two ranks with one all-reduce of `bytes` from the start on, over the GPUs' ports or over links
 /// of its own as fast as these.
 workload::JobProgram all_reduce_job(double bytes, bool shares_ports, const hardware::GpuSpec& gpu) {
-  const network::Topology topology = two_gpus();
+  const network::Topology topology = switched();
   workload::JobProgram job;
   job.links = topology.links();
   job.transfers.push_back(topology.plan(network::CollectiveKind::kAllReduce,
@@ -381,12 +420,12 @@ workload::JobProgram all_reduce_job(double bytes, bool shares_ports, const hardw
 
 // While training's all-reduce is under way, an exchange has half of each port: its bytes take twice
 // as long, and training's as much longer as the exchanges' bytes take alone: 65 x 0.656 + 2.56 us.
-TEST(ServerGpus, LinksAreSharedWithTraining) {
+TEST(ServerOverGpus, LinksAreSharedWithTraining) {
   const ServerPlan plan = split_plan();
   const serving::Step step = decode_step(8, 700);
   constexpr double kBytes = 1e10;  // 100 ms: longer than the step
-  TwoGpus apart(plan, all_reduce_job(kBytes, false, plan.request.gpu));
-  TwoGpus shared(plan, all_reduce_job(kBytes, true, plan.request.gpu));
+  ServerGpus apart(plan, all_reduce_job(kBytes, false, plan.request.gpu));
+  ServerGpus shared(plan, all_reduce_job(kBytes, true, plan.request.gpu));
   const Duration step_apart = apart.time_of(step);
   const Duration step_shared = shared.time_of(step);
   constexpr double kOwn = 65 * 655.36 + 2'560;  // ns
@@ -394,19 +433,6 @@ TEST(ServerGpus, LinksAreSharedWithTraining) {
   EXPECT_NEAR(in_ns(step_shared - step_apart), kOwn, 66);
   EXPECT_NEAR(in_ns(shared.job_time() - apart.job_time()), kOwn, 66);
 }
-
-/// Counts what an engine's service serves.
-class Served final : public workload::ServiceListener {
- public:
-  void on_served(const workload::ServedRequest& request) override {
-    sum += to_seconds(request.end - request.arrival);
-    ++count;
-  }
-  void on_batch(std::uint64_t, SimTime) override { ++steps; }
-  double sum = 0;
-  int count = 0;
-  int steps = 0;
-};
 
 class Passes final : public workload::RunObserver {
  public:
@@ -416,59 +442,121 @@ class Passes final : public workload::RunObserver {
   workload::EngineService* service = nullptr;
 };
 
-/// A service on the two GPUs, of which each is a member or all are one.
-class ServiceOnTwoGpus {
+/// Passes steps on, and keeps their tokens.
+class RecordedProgram final : public workload::StepProgram {
  public:
-  explicit ServiceOnTwoGpus(const ServerPlan& plan) : gpus_(plan, {}, &passes_) {
-    const workload::DrawnLengths lengths{workload::FixedLength{100}, workload::FixedLength{10}};
-    service_.emplace(gpus_.run(0), gpus_.program(0), plan.scheduler,
-                     workload::LengthSequence{lengths, RandomStream(1, "lengths")}, served);
-    plan.members > 1 ? service_->add_member(gpus_.run(1), gpus_.program(1))
-                     : service_->add_gpu(gpus_.run(1), gpus_.program(1));
+  explicit RecordedProgram(workload::StepProgram& program) : program_(program) {}
+
+  const program::Program& program() const override { return program_.program(); }
+  std::optional<std::uint32_t> graph_of(const serving::Step& step) const override {
+    return program_.graph_of(step);
+  }
+  std::uint32_t set(const serving::Step& step, workload::StepTokens given, bool queued) override {
+    tokens.emplace_back(given.own, given.group);
+    return program_.set(step, given, queued);
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tokens;  ///< own, group
+
+ private:
+  workload::StepProgram& program_;
+};
+
+/// Requests of these lengths, in order.
+workload::RequestLengths listed(const std::vector<std::uint32_t>& outputs) {
+  std::vector<workload::RecordedLength> lengths;
+  for (const std::uint32_t output : outputs) {
+    workload::RecordedLength& length = lengths.emplace_back();
+    length.prompt_tokens = 100;
+    length.output_tokens = output;
+  }
+  return workload::ListedLengths{std::move(lengths), workload::ListedLengths::Pick::kInOrder};
+}
+
+/// A service on the two GPUs, of which each is a member or both are one.
+class ServiceOnGpus : public workload::ServiceListener {
+ public:
+  explicit ServiceOnGpus(const ServerPlan& plan, workload::RequestLengths lengths)
+      : gpus_(plan, {}, &passes_), programs_{RecordedProgram(gpus_.program(0)),
+                                             RecordedProgram(gpus_.program(1))} {
+    service_.emplace(gpus_.run(0), programs_[0], plan.scheduler,
+                     workload::LengthSequence{std::move(lengths), RandomStream(1, "lengths")},
+                     *this);
+    if (plan.members > 1) service_->add_member();
+    service_->add_gpu(gpus_.run(1), programs_[1]);
     passes_.service = &*service_;
   }
 
-  void serve(std::uint64_t requests) {
-    service_->arrive_together(0, requests, kSimStart);
+  /// `first` arrive together; then one at the end of each step, till there were `all`.
+  void serve(std::uint64_t first, std::uint64_t all) {
+    arrived_ = first;
+    all_ = all;
+    service_->arrive_together(0, first, kSimStart);
     gpus_.machine().conductor().run_until();
-    EXPECT_EQ(served.count, static_cast<int>(requests));
-    EXPECT_EQ(gpus_.run(0).passes(), static_cast<std::uint64_t>(served.steps));
-    EXPECT_EQ(gpus_.run(1).passes(), static_cast<std::uint64_t>(served.steps));
+    EXPECT_EQ(served, all);
+    EXPECT_EQ(gpus_.run(0).passes(), steps);
+    EXPECT_EQ(gpus_.run(1).passes(), steps);
+  }
+  void on_served(const workload::ServedRequest&) override { ++served; }
+  void on_batch(std::uint64_t, SimTime now) override {
+    ++steps;
+    if (arrived_ < all_) service_->arrive_together(arrived_++, 1, now);
   }
   [[nodiscard]] std::uint64_t finished_by(std::size_t member) const {
     return service_->schedulers()[member]->counts().finished;
   }
+  [[nodiscard]] const auto& tokens_of(std::size_t gpu) const { return programs_[gpu].tokens; }
 
-  Served served;
+  std::uint64_t served = 0;
+  std::uint64_t steps = 0;
 
  private:
   Passes passes_;
-  TwoGpus gpus_;
+  ServerGpus gpus_;
+  std::array<RecordedProgram, kGpus> programs_;
   std::optional<workload::EngineService> service_;
+  std::uint64_t arrived_ = 0;
+  std::uint64_t all_ = 0;
 };
 
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
 // A step ends with the later of its GPUs, once.
-TEST(ServerGpus, TheServiceGoesOnWhenAllGpusHaveDoneTheirPart) {
-  ServiceOnTwoGpus server(split_plan());
-  server.serve(3);
-  EXPECT_EQ(server.served.steps, 10);  // the prompts together, then nine tokens each
+TEST(ServerOverGpus, TheServiceGoesOnWhenAllGpusHaveDoneTheirPart) {
+  ServiceOnGpus server(split_plan(), listed({10, 10, 10}));
+  server.serve(3, 3);
+  EXPECT_EQ(server.steps, 10U);  // the prompts together, then nine tokens each
 }
 
-// The first request goes to the first member, the second to the other, which waits for nobody yet;
-// then again the first of equals.
-TEST(ServerGpus, RequestsGoToTheMemberThatHasLeastToDo) {
-  ServiceOnTwoGpus server(group_plan());
-  server.serve(3);
-  EXPECT_EQ(server.served.steps, 10);
-  EXPECT_EQ(server.finished_by(0), 2U);
+// The first ends with its prompt, at the first member; the third finds that idle. When the fourth
+// comes, each member runs one: the first of equals takes it. By turns it would be the other's.
+TEST(ServerOverGpus, RequestsGoToTheMemberThatHasLeastToDo) {
+  ServiceOnGpus server(group_plan(), listed({1, 10, 10, 10}));
+  server.serve(2, 4);
+  EXPECT_EQ(server.finished_by(0), 3U);
   EXPECT_EQ(server.finished_by(1), 1U);
 }
 
-TEST(ServerGpus, AMemberWithoutRequestsTakesPartInEveryStep) {
-  ServiceOnTwoGpus server(group_plan());
-  server.serve(1);
-  EXPECT_EQ(server.served.steps, 10);
+// Two prompts and one, as they are; then decode steps of two sequences and of one, graphs of two.
+TEST(ServerOverGpus, GraphsOfMembersAreAsLargeAsTheLargest) {
+  ServiceOnGpus server(group_plan(), listed({3, 3, 3}));
+  server.serve(3, 3);
+  EXPECT_THAT(server.tokens_of(0), ElementsAre(Pair(200, 300), Pair(2, 4), Pair(2, 4)));
+  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(100, 300), Pair(2, 4), Pair(2, 4)));
+}
+
+TEST(ServerOverGpus, WithoutGraphsNoMemberIsPadded) {
+  ServiceOnGpus server(group_plan(DecodeMode::kEager), listed({3, 3, 3}));
+  server.serve(3, 3);
+  EXPECT_THAT(server.tokens_of(0), ElementsAre(Pair(200, 300), Pair(2, 3), Pair(2, 3)));
+  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(100, 300), Pair(1, 3), Pair(1, 3)));
+}
+
+TEST(ServerOverGpus, AMemberWithoutRequestsTakesPartInEveryStep) {
+  ServiceOnGpus server(group_plan(), listed({3}));
+  server.serve(1, 1);
   EXPECT_EQ(server.finished_by(1), 0U);
+  EXPECT_THAT(server.tokens_of(1), ElementsAre(Pair(1, 101), Pair(1, 2), Pair(1, 2)));
 }
 
 }  // namespace

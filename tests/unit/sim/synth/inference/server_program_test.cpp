@@ -199,7 +199,7 @@ TEST(ServerProgram, CapturedSizesAreThoseOfVllm) {
   EXPECT_EQ(graph_tokens(5), 8U);
   EXPECT_EQ(graph_tokens(256), 256U);
   EXPECT_EQ(graph_tokens(257), 272U);
-  EXPECT_EQ(graph_tokens(513), 513U);
+  EXPECT_EQ(graph_tokens(513), std::nullopt);
 }
 
 TEST(ServerProgram, AQueuedStepHasItsHostTimeBehindIt) {
@@ -312,7 +312,7 @@ TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
 class FixedKernels final : public StepKernels {
  public:
   explicit FixedKernels(Duration together) : together_(together) {}
-  Duration of(const serving::Step&, std::uint32_t) override { return together_; }
+  Duration of(const serving::Step&, workload::StepTokens) override { return together_; }
 
  private:
   Duration together_;
