@@ -91,8 +91,8 @@ TEST_P(TokensBesidePrompts, TakeWavesOfBlocks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, TokensBesidePrompts,
-                         ::testing::Values(ProfiledGpu{"RTX4090", "rtx4090", 0.2},
-                                           ProfiledGpu{"RTXPRO6000", "rtxpro6000", 0.2}),
+                         ::testing::Values(ProfiledGpu{"RTX4090", "rtx4090", 0.13},
+                                           ProfiledGpu{"RTXPRO6000", "rtxpro6000", 0.095}),
                          [](const auto& tested) { return tested.param.device; });
 
 }  // namespace

@@ -158,8 +158,10 @@ TEST(InferenceWork, MembersThatShareExpertsGatherAllTokens) {
   const LayerWork whole = mixture(8, split, 24);
   EXPECT_EQ(kernel(whole.forward, "experts up gemm").gemm.n, 28672U);
   EXPECT_EQ(kernel(whole.forward, "experts up gemm").gemm.batch, 2U);
-  ASSERT_THAT(exchanges(whole.forward), SizeIs(3));  // attention's all-reduce first
+  ASSERT_THAT(exchanges(whole.forward), SizeIs(4));  // attention's all-reduce first
   EXPECT_EQ(exchanges(whole.forward)[0].axis, Axis::kTensor);
+  EXPECT_EQ(exchanges(whole.forward)[3].axis, Axis::kTensor);  // the member's tokens again
+  EXPECT_DOUBLE_EQ(exchanges(whole.forward)[3].bytes, 8.0 * 4096 * 2);
 }
 
 TEST(InferenceWork, BatchesThatCannotBeAreFaults) {

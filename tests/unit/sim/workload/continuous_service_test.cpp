@@ -129,7 +129,7 @@ TEST_F(ContinuousServiceTest, UnfinishedRequestsAreThoseThatRunAndWait) {
   arrive_at({0, 5, 6});
   run(45);
   EXPECT_EQ(service_->queued(), 1U);
-  EXPECT_EQ(service_->serving(), 0U);
+  EXPECT_EQ(service_->serving(0), 0U);
   EXPECT_EQ(service_->unfinished().size(), 3U);
 }
 

@@ -285,8 +285,8 @@ TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
 
 // Two members over two GPUs each, with 8 and 3 sequences: the mixtures' exchanges are of all four;
 // of a member's two are the all-reduces behind embedding and attention, the all-gathers of its
-// tokens behind each mixture, and that of its logits. 8 x 2048 x 2 bytes a member, 8 x 151,936 x 2
-// of logits.
+// tokens behind each mixture, and that of its logits. 8 x 2048 x 2 bytes a member, 8 x 152,064 x 2
+// of logits, whose rows are a multiple of 256.
 TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   const ServerPlan plan = plan_of("qwen3-30b-a3b", 2, 2);
   ASSERT_EQ(plan.gpus(), 4U);
@@ -301,7 +301,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
                            server.exchange_time(Kind::kReduceScatter, 65'536, 4);
   const Duration member = 49 * server.exchange_time(Kind::kAllReduce, 32'768) +
                           48 * server.exchange_time(Kind::kAllGather, 32'768) +
-                          server.exchange_time(Kind::kAllGather, 8 * 151'936 * 2);
+                          server.exchange_time(Kind::kAllGather, 8 * 152'064 * 2);
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
   ServerAlone group(plan);
   const std::array<const serving::Step*, 2> both{&steps[0], &steps[1]};
