@@ -156,8 +156,8 @@ TEST(AttentionTime, blocks_of_128_queries_take_waves) {
 }
 
 // 64 single tokens of 850 keys each, 8 heads that share keys by fours: 512 blocks of 64 rows on 100
-// SMs of 1 TFLOP/s, 6 waves of (850 + 150) keys at 1.25 times the speed of prompts. The prompt of 200
-// queries has 4 blocks a head, so that 3 of 4 blocks are empty for each of them.
+// SMs of 1 TFLOP/s, 6 waves of (850 + 150) keys at 1.25 times the speed of prompts. The prompt of
+// 200 queries has 4 blocks a head, so that 3 of 4 blocks are empty for each of them.
 TEST(AttentionTime, single_tokens_beside_prompts_are_blocks_of_their_own) {
   KernelWork work;
   work.kind = KernelKind::kAttention;

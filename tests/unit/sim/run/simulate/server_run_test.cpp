@@ -202,8 +202,8 @@ TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
   EXPECT_THAT(report.error().text(), HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
 }
 
-/// One server over both GPUs, whose ports carry 100 GB/s: the model split, or two members that share
-/// the experts of another one.
+/// One server over both GPUs, whose ports carry 100 GB/s: the model split, or two members that
+/// share the experts of another one.
 enum class Over : std::uint8_t { kSplit, kMembers };
 
 LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry,
