@@ -150,8 +150,7 @@ LayerWork Decoder::block(FeedForward part) const {
   }
   add_and_norm(layer.forward);  // the next block's first norm, or the head's
   // Gathered tokens, and what comes of them.
-  layer.working_bytes += 2.0 * shape_.element * static_cast<double>(shape_.gathered_tokens) *
-                         static_cast<double>(shape_.hidden());
+  layer.working_bytes += 2.0 * shape_.element * shape_.gathered_stream();
   return layer;
 }
 
@@ -212,7 +211,7 @@ Result<TransformerShape> shape_of(const TransformerSpec& spec, const Split& spli
   run.attention = AttentionKernels::kFlash;
   BUBBLESIM_ASSIGN_OR_RETURN(TransformerShape shape,
                              transformer_shape(spec, used, run, Pass::kRequest));
-  shape.gathered_tokens = sums.group_tokens;
+  if (split.expert > 1) shape.gathered_tokens = sums.group_tokens;
   return shape;
 }
 

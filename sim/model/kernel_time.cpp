@@ -63,6 +63,21 @@ std::uint32_t attention_tile(const KernelWork& work, const hardware::GpuSpec& gp
   return count(std::min(tile, static_cast<double>(gpu.sm.shared_memory_bytes) / 2.0));
 }
 
+// FLOP/s of an SM at attention, at so many times the speed of prompts.
+double attention_flops_of_sm(const KernelWork& work, const hardware::GpuSpec& gpu,
+                             const Efficiency& efficiency, double to_prompts) {
+  const AttentionEfficiency& e = efficiency.attention;
+  const auto head = static_cast<double>(work.gemm.k);
+  return to_prompts * peak_flops(efficiency, work.precision) / gpu.sm_count * e.math_share * head /
+         (head + e.head_half_size);
+}
+
+double attention_memory_s(const KernelWork& work, const hardware::GpuSpec& gpu,
+                          const Efficiency& efficiency) {
+  const double share = efficiency.streams[index_of(KernelKind::kElementwise)].dram_share;
+  return work.bytes / (gpu.dram_bandwidth.value * share);
+}
+
 // A block takes kQueries queries of one head past all keys; too few blocks are cut along the
 // keys as in flash decoding. `work.flops` tells what a causal mask saves, and what a backward
 // pass costs besides.
@@ -71,20 +86,17 @@ KernelTime time_attention(const KernelWork& work, const hardware::GpuSpec& gpu,
   const AttentionEfficiency& e = efficiency.attention;
   const auto queries = static_cast<double>(work.gemm.m);
   const auto keys = static_cast<double>(work.gemm.n);
-  const auto head = static_cast<double>(work.gemm.k);
   const double sms = gpu.sm_count;
   const double rows = std::ceil(queries / kQueries);
   const double blocks = std::max(1.0, rows * static_cast<double>(work.gemm.batch));
   const double waves = blocks < sms ? 1.0 : std::ceil(blocks / sms);
   const double cut = blocks < sms && queries < kQueries ? std::floor(sms / blocks) : 1.0;
-  const double flops_of_sm = peak_flops(efficiency, work.precision) / sms * e.math_share *
-                             head / (head + e.head_half_size);
+  const double flops_of_sm = attention_flops_of_sm(work, gpu, efficiency, 1);
   const double block_flops = work.flops / std::max(blocks, 1.0) *
                              (rows * kQueries / std::max(queries, 1.0)) *
                              (1.0 / cut + e.key_overhead / std::max(keys, 1.0));
   const double compute = waves * block_flops / flops_of_sm;
-  const double share = efficiency.streams[index_of(KernelKind::kElementwise)].dram_share;
-  const double memory = work.bytes / (gpu.dram_bandwidth.value * share);
+  const double memory = attention_memory_s(work, gpu, efficiency);
   KernelTime out;
   out.duration = to_duration(e.fixed_s + std::max(compute, memory));
   out.memory_bound = memory > compute;
@@ -113,19 +125,16 @@ KernelTime time_singles_beside_prompts(const KernelWork& work, const hardware::G
   constexpr double kToPrompts = 1.25;
   constexpr double kKeysBesides = 150;
   constexpr double kEmptyBlock = 0.35e-6;  // s of an SM
-  const AttentionEfficiency& e = efficiency.attention;
   const auto keys = static_cast<double>(work.gemm.n);
   const auto head = static_cast<double>(work.gemm.k);
   const double sms = gpu.sm_count;
   const double blocks = static_cast<double>(work.gemm.batch * work.gemm.m);
-  const double flops_of_sm = kToPrompts * peak_flops(efficiency, work.precision) / sms *
-                             e.math_share * head / (head + e.head_half_size);
+  const double flops_of_sm = attention_flops_of_sm(work, gpu, efficiency, kToPrompts);
   const double block_flops = 4.0 * kRows * head * (keys + kKeysBesides);
   const double rows = std::ceil(static_cast<double>(work.prompt_queries) / kRows);
   const double compute = std::ceil(blocks / sms) * block_flops / flops_of_sm +
                          blocks * (rows - 1) / sms * kEmptyBlock;
-  const double share = efficiency.streams[index_of(KernelKind::kElementwise)].dram_share;
-  const double memory = work.bytes / (gpu.dram_bandwidth.value * share);
+  const double memory = attention_memory_s(work, gpu, efficiency);
   KernelTime out;
   out.duration = to_duration(std::max(compute, memory));
   out.memory_bound = memory > compute;

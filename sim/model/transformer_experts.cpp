@@ -79,18 +79,13 @@ KernelWork grouped_weight(const TransformerShape& shape, std::string name, std::
   return work;
 }
 
-// The activations of all members' tokens.
-double gathered(const TransformerShape& shape) {
-  return static_cast<double>(shape.gathered_tokens) * static_cast<double>(shape.hidden());
-}
-
 // Moves token copies; `arrays` of the routed size, `single` of the tokens' own.
 KernelWork move(const TransformerShape& shape, std::string name, double arrays, double single) {
   const double h = static_cast<double>(shape.hidden());
   const double routed = sizes_of(shape).routed * h;
   KernelWork work = stream_kernel(std::move(name), KernelKind::kElementwise, routed, 0.0,
                                   stored(shape.run.precision));
-  const double own = gathers(shape) ? gathered(shape) : shape.split_stream();
+  const double own = gathers(shape) ? shape.gathered_stream() : shape.split_stream();
   work.bytes = shape.element * (arrays * routed + single * own);
   return work;
 }
@@ -152,7 +147,7 @@ void routed_experts(const TransformerShape& shape, std::vector<WorkItem>& items)
 // All GPUs of the group gather all tokens, and give back to each what is its own: of a member over
 // several, a part of its tokens, which these gather.
 void gathered_experts(const TransformerShape& shape, std::vector<WorkItem>& items) {
-  const double bytes = gathered(shape) * shape.element;
+  const double bytes = shape.gathered_stream() * shape.element;
   items.push_back(exchange("experts all-gather", Axis::kExpert, Exchange::kAllGather, bytes));
   items.push_back(move(shape, "permute", 1.0, 1.0));
   products(shape, items);

@@ -96,6 +96,10 @@ double TransformerShape::split_stream() const {
   return static_cast<double>(split_tokens) * static_cast<double>(spec->hidden);
 }
 
+double TransformerShape::gathered_stream() const {
+  return static_cast<double>(gathered_tokens) * static_cast<double>(spec->hidden);
+}
+
 double TransformerShape::scores() const {
   const auto s = static_cast<double>(sequence);
   return static_cast<double>(batch * heads) * s * s;

@@ -41,6 +41,8 @@ struct TransformerShape {
   /// tokens x hidden, and the part of it in norms and dropouts.
   [[nodiscard]] double stream() const;
   [[nodiscard]] double split_stream() const;
+  /// gathered_tokens x hidden; 0: they are not gathered.
+  [[nodiscard]] double gathered_stream() const;
   /// Elements of unfused attention scores.
   [[nodiscard]] double scores() const;
 };

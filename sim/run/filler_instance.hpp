@@ -65,8 +65,7 @@ class FillerInstance final : public workload::ServiceListener {
   observe::FillerMode mode = observe::FillerMode::kOffline;
   std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
   ServerGpus* group = nullptr;  ///< null: it is a server by itself, or none
-  synth::ServerMeetings meetings;  ///< of its group
-  std::uint32_t member = 0;        ///< of its group, that it belongs to
+  std::uint32_t member = 0;     ///< of its group, that it belongs to
   /// Null if not admitted, and on the further GPUs of a server.
   std::unique_ptr<workload::RequestService> service;
   /// That its program's passes are of. Precondition: it is admitted.
@@ -103,6 +102,10 @@ struct ServerGpus {
   /// By member, if it has several GPUs; and of all, if they share experts.
   std::vector<std::unique_ptr<synth::ServerExchanges>> tensor;
   std::unique_ptr<synth::ServerExchanges> experts;
+
+  [[nodiscard]] synth::ServerMeetings meetings_of(std::uint32_t member) const {
+    return {tensor.empty() ? nullptr : tensor[member].get(), experts.get()};
+  }
 };
 
 /// On a further GPU of a server: it has no service of its own.

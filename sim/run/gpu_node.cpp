@@ -22,7 +22,9 @@ double fraction(Duration part, Duration whole) {
 std::unique_ptr<workload::StepProgram> make_steps(const LoadedRun& loaded,
                                                   const FillerInstance& instance) {
   if (loaded.server(instance.filler) == nullptr) return nullptr;
-  auto steps = synth::ServerProgram::make(*loaded.servers[instance.filler], instance.meetings);
+  synth::ServerMeetings meetings;
+  if (instance.group != nullptr) meetings = instance.group->meetings_of(instance.member);
+  auto steps = synth::ServerProgram::make(*loaded.servers[instance.filler], meetings);
   BUBBLESIM_CHECK(steps.has_value(), "a server's program that could be made when it was loaded");
   return *std::move(steps);
 }

@@ -46,8 +46,6 @@ void settle(ServerGpus& server, std::size_t gpus_of_member) {
     FillerInstance* const instance = server.instances[i];
     instance->group = &server;
     instance->member = static_cast<std::uint32_t>(i / gpus_of_member);
-    if (!server.tensor.empty()) instance->meetings.tensor = server.tensor[instance->member].get();
-    instance->meetings.experts = server.experts.get();
     if (refused == server.instances.end() || !instance->admitted) continue;
     instance->admitted = false;
     instance->reason = "its server was refused on GPU " + std::to_string((*refused)->gpu.value);

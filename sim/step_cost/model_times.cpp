@@ -38,7 +38,7 @@ double ModelTimes::batch_us(const Batch& batch) {
   for (std::uint32_t i = 0; i < filling; ++i) sums.singles.add({1, 0});
   sums.tokens = batch.padded_tokens;
   sums.rows = batch.sequences + filling;
-  if (split_.expert > 1) sums.group_tokens = batch.group_tokens;
+  sums.group_tokens = batch.group_tokens;
   const auto work = model::summed_iteration_work(model_, split_, kPrecision, sums);
   BUBBLESIM_CHECK(work.has_value(), "a step whose work cannot be made");
   std::vector<double> layer_us(work->kinds.size(), 0);

@@ -23,7 +23,7 @@ Result<model::ModelWork> largest_step(const model::ModelSpec& which, const model
   sums.prompts.add({spec.max_num_batched_tokens, 0});
   sums.tokens = spec.max_num_batched_tokens;
   sums.rows = std::min(spec.max_num_seqs, spec.max_num_batched_tokens);
-  if (split.expert > 1) sums.group_tokens = plan.members * sums.tokens;
+  sums.group_tokens = plan.members * sums.tokens;
   return model::summed_iteration_work(which, split, plan.request.precision, sums);
 }
 

@@ -43,12 +43,13 @@ std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens) {
   return tokens <= 512 ? std::optional(up_to(16)) : std::nullopt;
 }
 
-model::IterationSums sums_of(const serving::Step& step, std::uint32_t padded) {
+model::IterationSums sums_of(const serving::Step& step, workload::StepTokens tokens) {
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
     (part.prefill ? sums.prompts : sums.singles).add({part.new_tokens, part.context});
   }
-  sums.tokens = padded;
+  sums.tokens = tokens.own;
+  sums.group_tokens = tokens.group;
   // Of a prompt's chunk too, whose sample is thrown away; of every drafted token.
   sums.rows = step.totals.prefill_sequences + step.totals.decode_tokens;
   return sums;
@@ -96,7 +97,7 @@ Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind) {
     BUBBLESIM_RETURN_IF_ERROR(passes.pass(work, mode_of(kind, draft)));
   }
   const auto tokens = static_cast<std::uint32_t>(sample.totals.tokens());
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_in(sample, {tokens, tokens})));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto work, passes_.work(sums_of(sample, {tokens, tokens})));
   if (kind == kMixed) passes_.learn(work);
   BUBBLESIM_RETURN_IF_ERROR(passes.pass_and_result(work, mode_of(kind, 0), kTokenBytes));
   if (swaps_beside()) passes.writer().wait_for(swap);
@@ -114,13 +115,6 @@ DecodeMode ServerProgram::mode_of(Kind kind, std::uint32_t draft) const {
 std::uint32_t ServerProgram::drafts_of(Kind kind) const {
   if (!drafts_) return 0;
   return kind == kPrompts ? 1 : plan_->scheduler.speculation.tokens;
-}
-
-model::IterationSums ServerProgram::sums_in(const serving::Step& step,
-                                            workload::StepTokens tokens) const {
-  model::IterationSums sums = sums_of(step, tokens.own);
-  if (plan_->shares_experts()) sums.group_tokens = tokens.group;
-  return sums;
 }
 
 // Of the draft model's pass: one more token of each decoding sequence; prompts go with the first.
@@ -178,7 +172,7 @@ std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens
                                  bool queued) {
   const Kind kind = kind_of(step.totals);
   const Template& thread = threads_[kind];
-  const model::IterationSums sums = sums_in(step, tokens);
+  const model::IterationSums sums = sums_of(step, tokens);
   program::Op* op = &program_.ops[thread.first];
   for (std::uint32_t draft = 0; draft < drafts_of(kind); ++draft) {
     op = drafts_->write(op, draft_sums(step, kind, draft), rows_of(kind == kDecode || draft > 0),

@@ -56,9 +56,8 @@ class PassWriter;
 /// then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); beyond that there is none.
 [[nodiscard]] std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens);
 
-/// The sums of a step of a server without other members. `padded`: tokens that the matrix products
-/// see.
-[[nodiscard]] model::IterationSums sums_of(const serving::Step& step, std::uint32_t padded);
+/// The sums of a step. `tokens`: that the matrix products see.
+[[nodiscard]] model::IterationSums sums_of(const serving::Step& step, workload::StepTokens tokens);
 
 class ServerProgram final : public workload::StepProgram {
  public:
@@ -93,8 +92,6 @@ class ServerProgram final : public workload::StepProgram {
   [[nodiscard]] DecodeMode mode_of(Kind kind, std::uint32_t draft) const;
   [[nodiscard]] std::uint32_t drafts_of(Kind kind) const;
   [[nodiscard]] static Kind kind_of(const serving::StepTotals& totals);
-  [[nodiscard]] model::IterationSums sums_in(const serving::Step& step,
-                                             workload::StepTokens tokens) const;
   [[nodiscard]] model::IterationSums draft_sums(const serving::Step& step, Kind kind,
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;

@@ -71,7 +71,7 @@ Result<std::uint32_t> blocks_that_fit(const ServingBundle& bundle, const ServerS
   model::IterationSums token;
   token.singles.add({1, 1});
   token.tokens = token.rows = 1;
-  if (split.expert > 1) token.group_tokens = bundle.settings.layout.data;
+  token.group_tokens = bundle.settings.layout.data;
   BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work,
                              model::summed_iteration_work(setup.model, split, kWeights, token));
   BUBBLESIM_ASSIGN_OR_RETURN(

@@ -130,7 +130,7 @@ TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
   const auto kernels = kernels_of(server->program(), thread);
   ASSERT_GT(kernels.size(), drafts);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), kernels.begin()));
-  model::IterationSums sums = sums_of(step_of({check_at(700), check_at(31)}), 8);
+  model::IterationSums sums = sums_of(step_of({check_at(700), check_at(31)}), {8, 8});
   EXPECT_EQ(sums.rows, 8U);
   PassWriter passes(plan.request);
   ASSERT_TRUE(passes.pass(value(model::summed_iteration_work(plan.request.model, {},
