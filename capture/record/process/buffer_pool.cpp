@@ -47,9 +47,11 @@ BufferPool::BufferPool(const PoolLimits& limits)
 BufferPool::~BufferPool() { trim(); }
 
 std::uint8_t* BufferPool::make(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept {
-  if (shelf.made.fetch_add(1) < shelf.most) {
-    if (std::uint8_t* buffer = allocate(size, tag)) return buffer;
-  }
+  std::size_t made = shelf.made.load();
+  do {
+    if (made >= shelf.most) return nullptr;
+  } while (!shelf.made.compare_exchange_weak(made, made + 1));
+  if (std::uint8_t* buffer = allocate(size, tag)) return buffer;
   shelf.made.fetch_sub(1);
   return nullptr;
 }

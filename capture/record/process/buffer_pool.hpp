@@ -55,7 +55,7 @@ class BufferPool {
     explicit Shelf(std::size_t count) : ready(count), most(count) {}
     BoundedQueue<std::uint8_t*> ready;
     std::size_t most;
-    std::atomic<std::size_t> made{0};
+    std::atomic<std::size_t> made{0};  // at no instant more than `most`
   };
   [[nodiscard]] std::uint8_t* make(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept;
   [[nodiscard]] std::uint8_t* take_from(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept;
