@@ -105,7 +105,7 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
 
 int run_import(const ImportArguments& arguments) {
   if (arguments.paths.empty()) {
-    return report_fault({{}, "PATHS", "expected traces, or the subcommand layers"});
+    return report_fault({{}, "PATHS", "expected traces, or a subcommand: layers, steps"});
   }
   if (arguments.output.empty()) return report_fault({{}, "--output", "expected the file to write"});
   ProgressLine progress;
@@ -128,10 +128,11 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ImportArguments>();
   CLI::App* command = parser.add_subcommand(
       "import",
-      "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file. With the "
-      "subcommand layers: layer times of an engine, as one file.\n\n"
+      "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file. With a "
+      "subcommand: layer times of an engine, or what its steps took, as one file.\n\n"
       "Examples:\n  bubblesim import traces/samples/training -o job.btr\n"
-      "  bubblesim import layers perf/RTX4090/bf16 -o rtx4090.json");
+      "  bubblesim import layers perf/RTX4090/bf16 -o rtx4090.json\n"
+      "  bubblesim import steps rank0.pt.trace.json.gz --context 900 -o steps.json");
   command->add_option("PATHS", arguments->paths,
                       "PyTorch profiler JSON (.json), one file a rank; Nsight Systems exports "
                       "(nsys export --type sqlite); each also as .gz; or a folder of them");
@@ -139,6 +140,7 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   command->add_flag("--json", arguments->json, "Write the summary as JSON instead of text");
   command->require_subcommand(0, 1);
   add_import_layers(*command, context);
+  add_import_steps(*command, context);
   command->callback([command, arguments, &context] {
     if (command->get_subcommands().empty()) context.exit_code = run_import(*arguments);
   });

@@ -6,5 +6,6 @@
 namespace bubblesim::app {
 
 void add_import_layers(CLI::App& parent, AppContext& context);
+void add_import_steps(CLI::App& parent, AppContext& context);
 
 }  // namespace bubblesim::app

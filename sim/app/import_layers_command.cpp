@@ -44,7 +44,7 @@ void add_import_layers(CLI::App& parent, AppContext& context) {
   auto arguments = std::make_shared<LayersArguments>();
   CLI::App* command = parent.add_subcommand(
       "layers", "Layer times that LLMServingSim's profiler measured of an engine, as one file for "
-                "`bubblesim validate serving --layers`.");
+                "`bubblesim validate serving --layers` and \"layers\" of a config's engine.");
   command->add_option("DIR", arguments->folder, "Folder with meta.yaml and tp1/, tp2/, ...")
       ->required();
   command->add_option("-o,--output", arguments->output, "The file to write")->required();

@@ -7,6 +7,7 @@
 #include "sim/app/validate_commands.hpp"
 #include "sim/base/json.hpp"
 #include "sim/step_cost/layer_file.hpp"
+#include "sim/step_cost/steps_file.hpp"
 #include "sim/validate/serving/prompt_tokens.hpp"
 #include "sim/validate/serving/serving_text.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 struct ServingArguments {
   std::vector<std::string> bundles;
   std::vector<std::string> layers;
+  std::vector<std::string> steps;
   std::vector<std::string> prompts;
   std::string engine = "vllm-0.19";
   std::string requests;
@@ -43,15 +45,28 @@ CheckedResult<std::vector<step_cost::LayerTables>> layers_of(const ServingArgume
   return out;
 }
 
+/// None: the kernel model.
+CheckedResult<std::vector<step_cost::RecordedSteps>> steps_of(const ServingArguments& arguments) {
+  BUBBLESIM_RETURN_IF_ERROR(check_count(arguments, "--steps", arguments.steps.size()));
+  std::vector<step_cost::RecordedSteps> out;
+  for (const std::string& path : arguments.steps) {
+    BUBBLESIM_ASSIGN_OR_RETURN(auto steps, step_cost::read_steps_file(path));
+    out.push_back(std::move(steps));
+  }
+  return out;
+}
+
 CheckedResult<std::vector<validate::JudgedBundle>> judge_bundles(
     const ServingArguments& arguments, const std::string& configs) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, layers_of(arguments));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto steps, steps_of(arguments));
   const auto& prompts = arguments.prompts;
   BUBBLESIM_RETURN_IF_ERROR(check_count(arguments, "--prompts", prompts.size()));
   std::vector<validate::JudgedBundle> out;
   for (std::size_t i = 0; i < arguments.bundles.size(); ++i) {
-    validate::SetupRequest setup{configs, arguments.engine, {}};
+    validate::SetupRequest setup{configs, arguments.engine, {}, {}};
     if (!layers.empty()) setup.layers = layers[layers.size() == 1 ? 0 : i];
+    if (!steps.empty()) setup.steps = steps[steps.size() == 1 ? 0 : i];
     BUBBLESIM_ASSIGN_OR_RETURN(auto bundle, validate::read_serving_bundle(arguments.bundles[i]));
     if (!prompts.empty()) {
       BUBBLESIM_RETURN_IF_ERROR(
@@ -85,13 +100,19 @@ void add_validate_serving(CLI::App& parent, AppContext& context) {
       "serving", "Measured runs of a language-model server (folders of LLMServingSim's `bench "
                  "run`): the same requests on a server with the same settings, simulated alone. "
                  "Prints time to first token, time per output token and latency of both, at mean, "
-                 "p50, p90, p95 and p99. Step times are from --layers, else from bubblesim's "
-                 "kernel model.");
+                 "p50, p90, p95 and p99. Step times are from --layers or --steps, else "
+                 "from bubblesim's kernel model.");
   command->add_option("BUNDLE", arguments->bundles, "Folders with vllm/ and config.json")
       ->required();
-  command->add_option("--layers", arguments->layers,
+  CLI::Option* const layers = command->add_option("--layers", arguments->layers,
                       "Layer times: a file of `bubblesim import layers`, or a profile's folder; "
                       "one for all bundles, or one each (may be repeated)");
+  command
+      ->add_option("--steps", arguments->steps,
+                   "Steps of the engine as a trace shows them, a file of `bubblesim import steps`, "
+                   "that correct the kernel model; one for all bundles, or one each (may be "
+                   "repeated)")
+      ->excludes(layers);
   command->add_option("--prompts", arguments->prompts,
                       "The workload that the bundle was measured with (LLMServingSim's "
                       "workloads/*.jsonl): its token ids say what prompts share, which the prefix "

@@ -47,17 +47,6 @@ class TableKernels final : public synth::StepKernels {
   step_cost::Batch batch_;
 };
 
-/// As many tokens, sequences and as long contexts as the scheduler allows at once.
-serving::Step largest_step(const serving::SchedulerSpec& spec) {
-  serving::Step step;
-  const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
-  for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
-  const std::uint32_t chunk =
-      std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
-  step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
-  return step;
-}
-
 Result<void> check_experts(const Source& source, const std::string& path) {
   const bool wanted = source.model.mixture.has_value();
   if (wanted == source.rank->experts.has_value()) return {};
@@ -70,7 +59,26 @@ Result<void> check_experts(const Source& source, const std::string& path) {
 
 }  // namespace
 
-Result<LayerKernels> load_layer_kernels(const std::string& path, const synth::ServerPlan& plan) {
+serving::Step largest_step(const serving::SchedulerSpec& spec) {
+  serving::Step step;
+  const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
+  for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
+  const std::uint32_t chunk =
+      std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
+  step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
+  return step;
+}
+
+step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
+  step_cost::ServerLayout layout;
+  layout.tensor = plan.split.tensor;
+  layout.data = plan.members;
+  layout.expert_parallel = plan.shares_experts();
+  return layout;
+}
+
+Result<MeasuredKernels> load_layer_kernels(const std::string& path,
+                                           const synth::ServerPlan& plan) {
   auto tables = step_cost::read_layer_file(path);
   if (!tables) return tl::make_unexpected(std::move(tables.error().front()));
   auto source = std::make_shared<Source>();
@@ -79,13 +87,11 @@ Result<LayerKernels> load_layer_kernels(const std::string& path, const synth::Se
   if (!rank) return fail(path, {}, rank.error().message);
   source->rank = *rank;
   source->model = std::get<model::TransformerSpec>(plan.request.model.network);
-  source->layout.tensor = plan.split.tensor;
-  source->layout.data = plan.members;
-  source->layout.expert_parallel = plan.shares_experts();
+  source->layout = layout_of(plan);
   source->sizes = step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs);
   source->sm_count = plan.request.gpu.sm_count;
   BUBBLESIM_RETURN_IF_ERROR(check_experts(*source, path));
-  LayerKernels made;
+  MeasuredKernels made;
   if (source->tables.gpu != plan.request.gpu.name) made.counters.add(kOtherGpu);
   TableKernels largest(source);
   const std::uint32_t budget = plan.scheduler.max_num_batched_tokens;

@@ -9,6 +9,7 @@
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/layer_kernels.hpp"
+#include "sim/run/recorded_kernels.hpp"
 #include "sim/serving/acceptance_file.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"
@@ -40,10 +41,12 @@ Result<Made> make_server(const synth::EngineNames& engine,
                 "; expected more, or preemption \"recompute\"");
   }
   CounterSet counters;
-  if (engine.layers) {
-    BUBBLESIM_ASSIGN_OR_RETURN(LayerKernels layers, load_layer_kernels(*engine.layers, plan));
-    plan.kernels = std::move(layers.maker);
-    counters = std::move(layers.counters);
+  if (engine.layers || engine.steps) {
+    BUBBLESIM_ASSIGN_OR_RETURN(MeasuredKernels kernels,
+                               engine.layers ? load_layer_kernels(*engine.layers, plan)
+                                             : load_recorded_kernels(*engine.steps, plan));
+    plan.kernels = std::move(kernels.maker);
+    counters = std::move(kernels.counters);
   }
   Made made;
   made.memory = plan.memory.total();

@@ -148,6 +148,11 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
   }
   settings.cache = read_cache(reader);
   if (reader.has("layers")) names.engine->layers = read_path(context, reader, "layers");
+  if (reader.has("steps")) names.engine->steps = read_path(context, reader, "steps");
+  if (names.engine->layers && names.engine->steps) {
+    reader.fault("steps",
+                 "found beside \"layers\", which says the same times; expected one of them");
+  }
   settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
   const bool swaps = settings.scheduler.preemption == serving::Preemption::kSwap;
   if (swaps && settings.host_cache == Bytes{0}) {

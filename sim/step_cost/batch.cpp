@@ -7,12 +7,12 @@ namespace {
 
 constexpr std::uint32_t kLargestGraph = 512;
 
-std::uint32_t padded(std::uint32_t tokens, const CaptureSizes& sizes) {
+}  // namespace
+
+std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes) {
   const auto size = std::lower_bound(sizes.begin(), sizes.end(), tokens);
   return size == sizes.end() ? tokens : *size;
 }
-
-}  // namespace
 
 CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs) {
   const std::uint32_t most = std::min(2 * std::min(max_num_seqs, kLargestGraph), kLargestGraph);
@@ -38,7 +38,7 @@ void set_batch(const serving::Step& step, const CaptureSizes& sizes, Batch& batc
       batch.chunks.push_back({sequence.new_tokens, sequence.context});
     }
   }
-  batch.padded_tokens = batch.group_tokens = padded(batch.tokens, sizes);
+  batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
 }
 
 Batch idle_batch() {

@@ -8,8 +8,6 @@
 namespace bubblesim::step_cost {
 namespace {
 
-constexpr model::Precision kPrecision = model::Precision::kBf16;
-
 model::Split split_of(const ServerLayout& layout) {
   model::Split split;
   split.tensor = layout.tensor;
@@ -20,11 +18,16 @@ model::Split split_of(const ServerLayout& layout) {
 }  // namespace
 
 ModelTimes::ModelTimes(const model::ModelSpec& model, const ServerLayout& layout,
-                       const hardware::GpuSpec& gpu, const model::Efficiency& efficiency)
-    : model_(model), split_(split_of(layout)), gpu_(gpu), efficiency_(efficiency) {}
+                       const hardware::GpuSpec& gpu, const model::Efficiency& efficiency,
+                       model::Precision precision)
+    : model_(model),
+      split_(split_of(layout)),
+      gpu_(gpu),
+      efficiency_(efficiency),
+      precision_(precision) {}
 
 Result<void> ModelTimes::check_work(const model::ModelSpec& model, const ServerLayout& layout) {
-  const auto work = model::decode_work(model, split_of(layout), kPrecision, 1, 1);
+  const auto work = model::decode_work(model, split_of(layout), model::Precision::kBf16, 1, 1);
   if (!work) return tl::make_unexpected(work.error());
   return {};
 }
@@ -39,7 +42,11 @@ double ModelTimes::batch_us(const Batch& batch) {
   sums.tokens = batch.padded_tokens;
   sums.rows = batch.sequences + filling;
   sums.group_tokens = batch.group_tokens;
-  const auto work = model::summed_iteration_work(model_, split_, kPrecision, sums);
+  return sums_us(sums);
+}
+
+double ModelTimes::sums_us(const model::IterationSums& sums) const {
+  const auto work = model::summed_iteration_work(model_, split_, precision_, sums);
   BUBBLESIM_CHECK(work.has_value(), "a step whose work cannot be made");
   std::vector<double> layer_us(work->kinds.size(), 0);
   for (std::size_t kind = 0; kind < work->kinds.size(); ++kind) {

@@ -14,7 +14,8 @@ class ModelTimes final : public KernelTimes {
   /// Everything outlives this. Precondition: inference_work's of this model and split can be made
   /// (check with check_work).
   ModelTimes(const model::ModelSpec& model, const ServerLayout& layout,
-             const hardware::GpuSpec& gpu, const model::Efficiency& efficiency);
+             const hardware::GpuSpec& gpu, const model::Efficiency& efficiency,
+             model::Precision precision = model::Precision::kBf16);
 
   /// Fault: the model is no decoder, or cannot be split so.
   [[nodiscard]] static Result<void> check_work(const model::ModelSpec& model,
@@ -24,12 +25,15 @@ class ModelTimes final : public KernelTimes {
   [[nodiscard]] double batch_us(const Batch& batch) override;
   [[nodiscard]] double experts_us(double group_tokens) override;
   void add_counters(CounterSet& counters) const override;
+  /// Microseconds of a batch with these sums.
+  [[nodiscard]] double sums_us(const model::IterationSums& sums) const;
 
  private:
   const model::ModelSpec& model_;
   model::Split split_;
   const hardware::GpuSpec& gpu_;
   const model::Efficiency& efficiency_;
+  model::Precision precision_;
 };
 
 }  // namespace bubblesim::step_cost

@@ -58,7 +58,8 @@ void visit_filler(Json& filler, const std::string& pointer, const NameVisitor& v
       visit_keys(*speculation, place + "/speculation", {{"draft", NamedKind::kModel}}, visit);
     }
     if (Json* engine = member(*program, "engine")) {
-      visit_keys(*engine, place + "/engine", {{"layers", NamedKind::kFile}}, visit);
+      visit_keys(*engine, place + "/engine",
+                 {{"layers", NamedKind::kFile}, {"steps", NamedKind::kFile}}, visit);
       if (Json* drafts = member(*engine, "speculation")) {
         visit_keys(*drafts, place + "/engine/speculation",
                    {{"draft", NamedKind::kModel}, {"accepted_file", NamedKind::kFile}}, visit);

@@ -44,6 +44,7 @@ struct EngineNames {
   RequestNames requests;
   std::optional<std::string> accepted_file;  ///< serving::Speculation::recorded
   std::optional<std::string> layers;         ///< a file of layer times: ServerPlan::kernels
+  std::optional<std::string> steps;          ///< a file of recorded steps, in their place
 };
 
 /// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.

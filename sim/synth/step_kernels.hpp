@@ -1,5 +1,5 @@
 // What the kernels of an engine's step take together, where something else than the kernel model
-// says it: a profiler's tables of layer times.
+// says it: a profiler's tables of layer times, or recorded steps.
 #pragma once
 
 #include <functional>

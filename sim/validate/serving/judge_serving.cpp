@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/step_cost/model_times.hpp"
+#include "sim/step_cost/recorded_times.hpp"
 #include "sim/step_cost/table_times.hpp"
 
 namespace bubblesim::validate {
@@ -96,20 +97,6 @@ std::vector<ServingFigure> figures_of(const std::vector<JudgedRequest>& requests
   return out;
 }
 
-std::vector<serving::Request> requests_of(const ServingBundle& bundle) {
-  std::vector<serving::Request> out;
-  for (const MeasuredRequest& measured : bundle.requests) {
-    serving::Request& request = out.emplace_back();
-    request.number = out.size() - 1;
-    request.arrival =
-        SimTime(Duration(std::llround(1e9 * (measured.arrival - bundle.requests[0].arrival))));
-    request.prompt_tokens = measured.prompt_tokens;
-    request.output_tokens = measured.output_tokens;
-    request.prefix = measured.shared;
-  }
-  return out;
-}
-
 std::unique_ptr<step_cost::KernelTimes> kernel_times(const ServerSetup& setup,
                                                      const step_cost::ServerLayout& layout) {
   if (setup.layers) {
@@ -117,8 +104,16 @@ std::unique_ptr<step_cost::KernelTimes> kernel_times(const ServerSetup& setup,
                                                    setup.transformer(), layout,
                                                    setup.gpu.sm_count);
   }
-  return std::make_unique<step_cost::ModelTimes>(setup.model, layout, setup.gpu,
-                                                 *setup.efficiency);
+  const step_cost::ModelTimes model(setup.model, layout, setup.gpu, *setup.efficiency);
+  if (!setup.steps) return std::make_unique<step_cost::ModelTimes>(model);
+  return std::make_unique<step_cost::RecordedTimes>(
+      model, *setup.steps, setup.capture_sizes, layout.expert_parallel ? layout.data : 1);
+}
+
+std::string costs_of(const ServerSetup& setup) {
+  if (setup.layers) return setup.layers->source;
+  const std::string model = "bubblesim's kernel model";
+  return setup.steps ? model + ", corrected by steps of " + setup.steps->source : model;
 }
 
 std::vector<JudgedRequest> judged_requests(const ServingBundle& bundle, const ServedLoad& load) {
@@ -159,6 +154,20 @@ double percentile_of(std::vector<double> values, double share) {
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
+std::vector<serving::Request> requests_of(const ServingBundle& bundle) {
+  std::vector<serving::Request> out;
+  for (const MeasuredRequest& measured : bundle.requests) {
+    serving::Request& request = out.emplace_back();
+    request.number = out.size() - 1;
+    request.arrival =
+        SimTime(Duration(std::llround(1e9 * (measured.arrival - bundle.requests[0].arrival))));
+    request.prompt_tokens = measured.prompt_tokens;
+    request.output_tokens = measured.output_tokens;
+    request.prefix = measured.shared;
+  }
+  return out;
+}
+
 CheckedResult<JudgedBundle> judge_bundle(const ServingBundle& bundle,
                                          const SetupRequest& request) {
   BUBBLESIM_ASSIGN_OR_RETURN(const ServerSetup setup, set_up_server(bundle, request));
@@ -169,13 +178,16 @@ CheckedResult<JudgedBundle> judge_bundle(const ServingBundle& bundle,
   JudgedBundle out;
   out.label = bundle.label;
   out.gpu = setup.gpu.name;
-  out.costs = setup.layers ? setup.layers->source : "bubblesim's kernel model";
+  out.costs = costs_of(setup);
   out.load = serve_group(setup.scheduler, layout.data, requests_of(bundle), cost);
   out.requests = judged_requests(bundle, out.load);
   out.figures = figures_of(out.requests);
   out.errors = errors_of(out.figures);
   out.peer = peer_of(bundle.label);
   kernels->add_counters(out.counters);
+  if (setup.steps && !setup.steps->gpu.empty() && setup.steps->gpu != setup.gpu.name) {
+    out.counters.add(step_cost::kRecordedOnOtherGpu);
+  }
   if (setup.blocks_computed) out.counters.add(kCacheComputed);
   if (setup.scheduler.enable_prefix_caching && !bundle.prompts_known) {
     out.counters.add(kSharedUnknown);

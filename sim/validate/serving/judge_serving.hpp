@@ -13,6 +13,7 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
+#include "sim/serving/request.hpp"
 #include "sim/validate/error_summary.hpp"
 #include "sim/validate/serving/bundle.hpp"
 #include "sim/validate/serving/group_server.hpp"
@@ -66,6 +67,9 @@ struct JudgedBundle {
 /// The value between two neighbours of the sorted values that `share` of them lie below. At least
 /// one value.
 [[nodiscard]] double percentile_of(std::vector<double> values, double share);
+
+/// The bundle's requests as a server takes them, from the first arrival on.
+[[nodiscard]] std::vector<serving::Request> requests_of(const ServingBundle& bundle);
 
 [[nodiscard]] CheckedResult<JudgedBundle> judge_bundle(const ServingBundle& bundle,
                                                        const SetupRequest& request);

@@ -165,6 +165,7 @@ CheckedResult<void> set_costs(const ServingBundle& bundle, const SetupRequest& r
     if (!rank) return tl::make_unexpected(rank.error());
     return {};
   }
+  setup.steps = request.steps;
   BUBBLESIM_ASSIGN_OR_RETURN(setup.efficiency, efficiency_of(setup.gpu, request.configs));
   if (const auto able = step_cost::ModelTimes::check_work(setup.model, bundle.settings.layout);
       !able) {

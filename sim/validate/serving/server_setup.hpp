@@ -13,6 +13,7 @@
 #include "sim/step_cost/batch.hpp"
 #include "sim/step_cost/engine_spec.hpp"
 #include "sim/step_cost/layer_tables.hpp"
+#include "sim/step_cost/recorded_steps.hpp"
 #include "sim/validate/serving/bundle.hpp"
 
 namespace bubblesim::validate {
@@ -24,6 +25,7 @@ struct ServerSetup {
   serving::SchedulerSpec scheduler;
   step_cost::CaptureSizes capture_sizes;
   std::optional<step_cost::LayerTables> layers;  ///< nothing: the kernel model
+  std::optional<step_cost::RecordedSteps> steps;  ///< that the kernel model is corrected by
   std::optional<model::Efficiency> efficiency;   ///< of the kernel model
   bool blocks_computed = false;  ///< the size of the KV cache was not recorded
 
@@ -34,6 +36,7 @@ struct SetupRequest {
   std::string configs;              ///< folder with devices/, models/, engines/, efficiency/
   std::string engine = "vllm-0.19"; ///< a file of configs/engines
   std::optional<step_cost::LayerTables> layers;
+  std::optional<step_cost::RecordedSteps> steps;  ///< none where there are layers
 };
 
 /// Faults: unknown GPUs and models, layer times of another model, a request longer than the window,

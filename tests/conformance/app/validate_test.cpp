@@ -142,5 +142,86 @@ TEST(ValidateServing, WhatCannotBeServedIsASentenceAndExitCode2) {
   expect_fault(place, "validate serving run --layers layers.json", HasSubstr("layers.json"));
 }
 
+/// What PyTorch's profiler writes of an engine: a prompt of 300 tokens in 80 ms, and one sequence
+/// that decodes behind 300 tokens in 20 ms, of which the name says no context.
+void write_engine_trace(const Workplace& place) {
+  place.write("engine.json", R"json({"traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "execute_context_1(300)_generation_0(0)",
+     "pid": 7, "tid": 7, "ts": 1000, "dur": 500},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 1100,
+     "dur": 5, "args": {"correlation": 1}},
+    {"ph": "X", "cat": "kernel", "name": "prompt", "pid": 0, "tid": 7, "ts": 2000, "dur": 80000,
+     "args": {"correlation": 1, "stream": 7, "device": 0}},
+    {"ph": "X", "cat": "user_annotation", "name": "execute_context_0(0)_generation_1(1)",
+     "pid": 7, "tid": 7, "ts": 1600, "dur": 400},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 1700,
+     "dur": 5, "args": {"correlation": 2}},
+    {"ph": "X", "cat": "kernel", "name": "decode", "pid": 0, "tid": 7, "ts": 90000, "dur": 20000,
+     "args": {"correlation": 2, "stream": 7, "device": 0}}]})json");
+}
+
+TEST(ValidateServing, StepsOfATraceOfTheEngineSayWhatStepsTake) {
+  const Workplace place;
+  write_bundle(place, settings(R"("max_model_len": 4096})"));
+  write_engine_trace(place);
+  expect_fault(place, "import steps engine.json -o steps.json", HasSubstr("--context TOKENS"));
+  const Outcome imported = succeed(place, "import steps engine.json --context 301 -o steps.json");
+  EXPECT_THAT(imported.out, HasSubstr("steps.json: 2 steps of engine.json"));
+  EXPECT_THAT(imported.out, HasSubstr("decode only: 1, of 1 to 1 tokens, kernels of 20.000 ms"));
+  EXPECT_THAT(imported.out, HasSubstr("with prompts: 1, of 300 to 300 tokens, kernels of 80.000"));
+  EXPECT_THAT(imported.out, HasSubstr("notice contexts_assumed: 1"));
+  const Outcome judged =
+      place.bubblesim("validate serving run --steps steps.json --json judged.json");
+  EXPECT_EQ(judged.code, 0) << judged.err;
+  // The request's first token comes with its prompt's step, two more with a step of decoding each:
+  // the second attends to one token more. The host takes what configs/engines says, below 2 ms.
+  const Json bundle = parse_json(place.read("judged.json"))["bundles"][0];
+  const auto simulated_ms = [&](const std::string& name) {
+    for (const Json& figure : bundle["figures"]) {
+      if (figure["figure"] == name) return figure["simulated_ms"].get<double>();
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(simulated_ms("ttft_mean"), 81, 1.5);
+  EXPECT_NEAR(simulated_ms("tpot_mean"), 21, 1.5);
+  EXPECT_THAT(bundle.dump(), HasSubstr("corrected by steps of engine.json"));
+  expect_fault(place, "validate serving run --steps steps.json --layers steps.json",
+               HasSubstr("--layers"));
+  place.write("steps.json", "{}");
+  expect_fault(place, "validate serving run --steps steps.json", HasSubstr("steps.json"));
+}
+
+TEST(Run, AServersRecordedStepsAreItsKernelsTimes) {
+  const Workplace place;
+  write_engine_trace(place);
+  succeed(place, "import steps engine.json --context 301 -o steps.json");
+  // Training is out of order from the start on.
+  Json config = parse_json(R"({
+    "name": "server", "duration": "10s", "device": "a100-80gb",
+    "training": {"memory": "1GB", "faults": [{"at": "1ms", "detection": "1ms", "restart": "10min"}],
+                 "synth": {"model": "llama-68m", "cluster": "a100-40gb-4",
+                           "plan": {"data": 1, "global_batch": 1, "micro_batch": 1,
+                                    "sequence": 16}}},
+    "fillers": [{"name": "chat", "mode": "online",
+                 "arrivals": {"process": "poisson", "rate_per_s": 1},
+                 "program": {"model": "llama3-8b", "precision": "bf16", "decode": "graph",
+                             "step_host": "500us",
+                             "requests": {"prompt_tokens": 300, "output_tokens": 3},
+                             "engine": {"max_model_len": 4096, "max_num_seqs": 8,
+                                        "kv_cache": "4GB", "steps": "steps.json"}}}],
+    "policies": ["mps"]})");
+  Json& filler = config["fillers"][0];
+  place.write("config.json", config.dump());
+  const Outcome run = place.bubblesim("run config.json --json");
+  ASSERT_LE(run.code, 1) << run.err;  // 1: training does nothing
+  const Json server = parse_json(run.out)["policies"][0]["fillers"][0]["server"];
+  // Half of the requests meet nobody else's prompt.
+  EXPECT_NEAR(server["tpot"]["p50"]["value_ns"].get<double>() / 1e6, 20.5, 0.6)
+      << server["tpot"].dump();
+  filler["program"]["engine"]["layers"] = "steps.json";
+  place.write("config.json", config.dump());
+  expect_fault(place, "run config.json", HasSubstr("expected one of them"));
+}
+
 }  // namespace
 }  // namespace bubblesim::app_test

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <ostream>
 
+#include "sim/step_cost/engine_cost.hpp"
 #include "sim/step_cost/profile_folder.hpp"
+#include "sim/step_cost/table_times.hpp"
 #include "sim/validate/serving/judge_serving.hpp"
 #include "tests/folders.hpp"
 
@@ -34,23 +36,98 @@ class MeasuredServers : public ::testing::TestWithParam<ServerLimits> {
 
   std::string folder() const { return kRuns + "bench/examples/" + GetParam().gpu + "/" + kModel; }
 
-  double mean_error(std::optional<step_cost::LayerTables> layers) const {
-    const auto bundle = read_serving_bundle(folder());
-    EXPECT_TRUE(bundle) << bundle.error().text();
-    const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", std::move(layers)});
+  ServingBundle bundle() const {
+    auto read = read_serving_bundle(folder());
+    EXPECT_TRUE(read) << read.error().text();
+    return *std::move(read);
+  }
+
+  step_cost::LayerTables layers() const {
+    auto profile = step_cost::read_profile_folder(
+        kRuns + "profiler/perf/" + GetParam().gpu + "/meta-llama/" + kModel + "/bf16");
+    EXPECT_TRUE(profile) << profile.error().text();
+    return std::move(profile->tables);
+  }
+
+  JudgedBundle judge(std::optional<step_cost::LayerTables> layers,
+                     std::optional<step_cost::RecordedSteps> steps = std::nullopt) const {
+    const ServingBundle measured = bundle();
+    auto judged = judge_bundle(
+        measured, {kConfigFolder, "vllm-0.19", std::move(layers), std::move(steps)});
     EXPECT_TRUE(judged) << judged.error().front().text();
     EXPECT_EQ(judged->figures.size(), 15U);
-    EXPECT_EQ(judged->load.counts.finished, bundle->requests.size());
+    EXPECT_EQ(judged->load.counts.finished, measured.requests.size());
     std::printf("%s: %.2f %%\n", GetParam().gpu.c_str(), 100 * judged->errors.mean_absolute);
-    return judged->errors.mean_absolute;
+    return *std::move(judged);
+  }
+
+  double mean_error(std::optional<step_cost::LayerTables> layers) const {
+    return judge(std::move(layers)).errors.mean_absolute;
   }
 };
 
+/// Keeps one step in so many as a profiler of the engine would write it.
+class Recorder final : public step_cost::KernelTimes {
+ public:
+  static constexpr std::size_t kEvery = 100;
+
+  explicit Recorder(step_cost::KernelTimes& engine) : engine_(engine) {}
+
+  double batch_us(const step_cost::Batch& batch) override {
+    const double us = engine_.batch_us(batch);
+    if (asked_++ % kEvery == 0) steps_.steps.push_back(recorded(batch, us));
+    return us;
+  }
+  double experts_us(double group_tokens) override { return engine_.experts_us(group_tokens); }
+  void add_counters(CounterSet&) const override {}
+  const step_cost::RecordedSteps& steps() const { return steps_; }
+
+ private:
+  static step_cost::RecordedStep recorded(const step_cost::Batch& batch, double us) {
+    step_cost::RecordedStep out;
+    const auto add = [](step_cost::StepSums& sums, double q, double k) {
+      sums.sequences += 1;
+      sums.tokens += q;
+      sums.keys += k;
+      sums.squares += q * q;
+      sums.products += q * k;
+    };
+    for (const step_cost::PromptChunk& chunk : batch.chunks) {
+      add(out.prompts, chunk.tokens, double{1} * chunk.tokens + chunk.before);
+    }
+    for (const std::uint32_t keys : batch.decodes) add(out.singles, 1, keys);
+    out.kernels_us = us;
+    return out;
+  }
+
+  step_cost::KernelTimes& engine_;
+  step_cost::RecordedSteps steps_;
+  std::size_t asked_ = 0;
+};
+
 TEST_P(MeasuredServers, AreMetWithLayerTables) {
-  const auto profile = step_cost::read_profile_folder(
-      kRuns + "profiler/perf/" + GetParam().gpu + "/meta-llama/" + kModel + "/bf16");
-  ASSERT_TRUE(profile) << profile.error().text();
-  EXPECT_LT(mean_error(profile->tables), GetParam().tables);
+  EXPECT_LT(mean_error(layers()), GetParam().tables);
+}
+
+// An engine whose steps take what the tables say, of which a profiler saw one step in a hundred:
+// the kernel model, corrected by those, serves the requests as the tables do.
+TEST_P(MeasuredServers, AreServedTheSameByAFewRecordedSteps) {
+  const ServingBundle measured = bundle();
+  const auto setup = set_up_server(measured, {kConfigFolder, "vllm-0.19", layers(), {}});
+  ASSERT_TRUE(setup) << setup.error().front().text();
+  const step_cost::ServerLayout& layout = measured.settings.layout;
+  step_cost::TableTimes tables(**setup->layers->of_tensor(layout.tensor), setup->transformer(),
+                               layout, setup->gpu.sm_count);
+  Recorder recorder(tables);
+  step_cost::EngineCost cost(recorder, setup->transformer(), layout, setup->engine,
+                             setup->capture_sizes);
+  (void)serve_group(setup->scheduler, layout.data, requests_of(measured), cost);
+  const JudgedBundle by_tables = judge(layers());
+  const JudgedBundle by_steps = judge(std::nullopt, recorder.steps());
+  for (std::size_t i = 0; i < by_tables.figures.size(); ++i) {
+    EXPECT_NEAR(by_steps.figures[i].simulated / by_tables.figures[i].simulated, 1, 0.04)
+        << by_tables.figures[i].name;
+  }
 }
 
 TEST_P(MeasuredServers, AreMetByTheKernelModel) {

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 std::string judging_fault(const test::SmallBundle& files) {
   const auto bundle = read_serving_bundle(files.path());
   if (!bundle) return bundle.error().text();
-  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}});
+  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}, {}});
   return judged ? "" : judged.error().front().text();
 }
 
@@ -28,7 +28,7 @@ TEST(JudgedBundle, HasFifteenFiguresOfBothSides) {
   const test::SmallBundle files;
   const auto bundle = read_serving_bundle(files.path());
   ASSERT_TRUE(bundle);
-  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}});
+  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}, {}});
   ASSERT_TRUE(judged) << judged.error().front().text();
   ASSERT_EQ(judged->figures.size(), 15U);
   for (std::size_t i = 0; i < 15; ++i) {

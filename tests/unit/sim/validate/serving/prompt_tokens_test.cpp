@@ -70,7 +70,7 @@ TEST_F(PromptTokens, TheSameTokensBehindOthersAreNotShared) {
 TEST_F(PromptTokens, SharedBlocksAreComputedOnce) {
   const auto shared = read(prompt(100, 100) + prompt(300, 300));
   ASSERT_TRUE(shared) << shared.error().text();
-  const auto judged = judge_bundle(*shared, {kConfigFolder, "vllm-0.19", {}});
+  const auto judged = judge_bundle(*shared, {kConfigFolder, "vllm-0.19", {}, {}});
   ASSERT_TRUE(judged) << judged.error().front().text();
   EXPECT_EQ(judged->load.counts.prefix_hit_tokens, 96U);
   EXPECT_EQ(judged->counters.count("prompts_shared_unknown"), 0U);
@@ -79,7 +79,7 @@ TEST_F(PromptTokens, SharedBlocksAreComputedOnce) {
 TEST_F(PromptTokens, ThatAreNotKnownAreSaidToBe) {
   const auto bundle = read_serving_bundle(files.path());
   ASSERT_TRUE(bundle) << bundle.error().text();
-  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}});
+  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}, {}});
   ASSERT_TRUE(judged) << judged.error().front().text();
   EXPECT_EQ(judged->load.counts.prefix_hit_tokens, 0U);
   EXPECT_EQ(judged->counters.count("prompts_shared_unknown"), 1U);

@@ -1,0 +1,138 @@
+// The kernel model, corrected by recorded steps: Llama 3 8B on an A100-80GB.
+#include "sim/step_cost/recorded_times.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/model_file.hpp"
+#include "tests/folders.hpp"
+
+namespace bubblesim::step_cost {
+namespace {
+
+const CaptureSizes kSizes = vllm_capture_sizes(64);
+
+class Corrected : public ::testing::Test {
+ protected:
+  static Batch decodes(std::uint32_t sequences, std::uint32_t context) {
+    serving::Step step;
+    for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context - 1});
+    return batch_of(step);
+  }
+  static Batch prompt(std::uint32_t tokens, std::uint32_t before) {
+    serving::Step step;
+    step.add({.new_tokens = tokens, .context = before, .prefill = true});
+    return batch_of(step);
+  }
+  static Batch batch_of(const serving::Step& step) {
+    Batch batch;
+    set_batch(step, kSizes, batch);
+    return batch;
+  }
+  /// What a profiler would write of it.
+  static RecordedStep recorded(const Batch& batch, double us) {
+    RecordedStep step;
+    for (const PromptChunk& chunk : batch.chunks) {
+      const double q = chunk.tokens, k = q + chunk.before;
+      step.prompts = {1, q, k, q * q, q * k};
+    }
+    const auto count = static_cast<double>(batch.decodes.size());
+    if (count > 0) {
+      const double keys = count * batch.decodes.front();
+      step.singles = {count, count, keys, count, keys};
+    }
+    step.kernels_us = us;
+    return step;
+  }
+  static RecordedTimes corrected(const std::vector<RecordedStep>& steps) {
+    return {model_, {.gpu = "", .source = "", .steps = steps, .counters = {}}, kSizes, 1};
+  }
+  static double model_us(const Batch& batch) { return model_.batch_us(batch); }
+
+ private:
+  inline static const hardware::GpuSpec gpu_ =
+      hardware::find_gpu_spec("a100-80gb", kConfigFolder + "/devices").value();
+  inline static const model::Efficiency efficiency_ =
+      model::find_efficiency("a100-80gb", kConfigFolder + "/efficiency").value();
+  inline static const model::ModelSpec llama_ =
+      model::find_model("llama3-8b", kConfigFolder + "/models").value();
+  inline static const ServerLayout layout_;
+  inline static ModelTimes model_{llama_, layout_, gpu_, efficiency_};
+};
+
+TEST_F(Corrected, MeetsWhatWasRecorded) {
+  const Batch small = decodes(8, 500), large = decodes(64, 900), chunk = prompt(2000, 300);
+  RecordedTimes times =
+      corrected({recorded(small, 9000), recorded(large, 14'000), recorded(chunk, 150'000)});
+  EXPECT_NEAR(times.batch_us(small), 9000, 1e-6);
+  EXPECT_NEAR(times.batch_us(large), 14'000, 1e-6);
+  EXPECT_NEAR(times.batch_us(chunk), 150'000, 1e-6);
+}
+
+TEST_F(Corrected, APaddedGraphIsMetToo) {
+  const Batch odd = decodes(37, 700);  // runs as the graph of 40
+  EXPECT_EQ(odd.padded_tokens, 40U);
+  RecordedTimes times = corrected({recorded(odd, 11'000)});
+  EXPECT_NEAR(times.batch_us(odd), 11'000, 1e-6);
+}
+
+TEST_F(Corrected, BetweenAndBeyondTokensAndContextsMovesAsTheModelSays) {
+  const Batch small = decodes(8, 500), large = decodes(32, 500);
+  RecordedTimes times = corrected({recorded(small, 1.2 * model_us(small)),
+                                   recorded(large, 1.4 * model_us(large))});
+  // 16 lies half-way from 8 to 32 by the logarithm.
+  for (const std::uint32_t context : {100, 500, 4000}) {
+    EXPECT_NEAR(times.batch_us(decodes(16, context)) / model_us(decodes(16, context)), 1.3, 1e-9);
+    EXPECT_NEAR(times.batch_us(decodes(1, context)) / model_us(decodes(1, context)), 1.2, 1e-9);
+    EXPECT_NEAR(times.batch_us(decodes(64, context)) / model_us(decodes(64, context)), 1.4, 1e-9);
+  }
+  CounterSet counters;
+  times.add_counters(counters);
+  EXPECT_EQ(counters.count("beyond_recorded_steps"), 6U);
+}
+
+TEST_F(Corrected, EqualTokensCountByTheirGeometricMean) {
+  const Batch one = decodes(16, 500), other = decodes(16, 800);
+  RecordedTimes times =
+      corrected({recorded(one, 1.1 * model_us(one)), recorded(other, 1.3 * model_us(other))});
+  EXPECT_NEAR(times.batch_us(one) / model_us(one), std::sqrt(1.1 * 1.3), 1e-9);
+}
+
+TEST_F(Corrected, KindsAreToldApartByNewTokensAsInASimulatedStep) {
+  // Eight sequences of which three drafted tokens each are checked; a prompt's last token.
+  const Batch checks = [] {
+    serving::Step step;
+    for (int i = 0; i < 8; ++i) step.add({.new_tokens = 3, .context = 400});
+    return batch_of(step);
+  }();
+  const RecordedStep drafts{{}, {8, 24, 8 * 403.0, 8 * 9.0, 8 * 3 * 403.0}, 12'000};
+  const RecordedStep last{{1, 1, 700, 1, 700}, {}, 8000};
+  RecordedTimes times = corrected({drafts, last});
+  EXPECT_NEAR(times.batch_us(checks), 12'000, 1e-6);
+  EXPECT_NEAR(times.batch_us(decodes(1, 700)), 8000, 1e-6);
+  CounterSet counters;
+  times.add_counters(counters);
+  EXPECT_TRUE(counters.empty());
+}
+
+TEST_F(Corrected, StepsFarFromTheModelAreCounted) {
+  const Batch decode = decodes(16, 500);
+  CounterSet counters;
+  corrected({recorded(decode, 5 * model_us(decode))}).add_counters(counters);
+  EXPECT_EQ(counters.count("recorded_steps_far_from_model"), 1U);
+}
+
+TEST_F(Corrected, StepsOfAKindThatWasNotRecordedAreCounted) {
+  const Batch decode = decodes(16, 500), chunk = prompt(1024, 0);
+  RecordedTimes times = corrected({recorded(decode, 1.25 * model_us(decode))});
+  EXPECT_NEAR(times.batch_us(chunk) / model_us(chunk), 1.25, 1e-9);
+  CounterSet counters;
+  times.add_counters(counters);
+  EXPECT_EQ(counters.count("other_kind_of_recorded_steps"), 1U);
+}
+
+}  // namespace
+}  // namespace bubblesim::step_cost
