@@ -76,16 +76,26 @@ TEST(Ranks, TheLastRankDoesWhatAllOthersLeft) {
   EXPECT_EQ(outcome.summary.lost, 2U);
 }
 
-// Run 20 ends every worker that does it: two of three, and is then given up. Rank 0 does not get on
-// before a worker has taken it.
+// The first run that a worker begins ends every worker that does it: two of three, and is then
+// given up. Rank 0 is at a run of its own from before the first to after the second.
 TEST(Ranks, ARunThatEndsTwoRanksFailsAndSaysWhy) {
+  constexpr std::uint64_t kNone = 1;  // indices are even
   Team team(4, 1);
-  std::atomic<bool> taken{false};
+  std::atomic<bool> leader_is_busy{false};
+  std::atomic<std::uint64_t> deadly{kNone};
+  std::atomic<int> ended{0};
   team.event = [&](int rank, const store::PlannedRun& run) {
-    if (run.index == 20) taken = true;
-    while (rank == 0 && !taken) std::this_thread::sleep_for(kPause);
-    std::this_thread::sleep_for(kPause);
-    return rank == 0 || run.index != 20;
+    if (rank == kLeaderRank) {
+      leader_is_busy = true;
+      while (ended < 2) std::this_thread::sleep_for(kPause);
+      return true;
+    }
+    while (!leader_is_busy) std::this_thread::sleep_for(kPause);
+    std::uint64_t none = kNone;
+    deadly.compare_exchange_strong(none, run.index);
+    if (run.index != deadly) return true;
+    ++ended;
+    return false;
   };
   const TeamOutcome outcome = team.run(made_up_runs(60));
   EXPECT_THAT(outcome.times_done(), SizeIs(60));
