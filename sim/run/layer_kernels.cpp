@@ -1,7 +1,5 @@
 #include "sim/run/layer_kernels.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -22,29 +20,7 @@ struct Source {
   const step_cost::RankTables* rank = nullptr;  ///< into `tables`
   model::TransformerSpec model;
   step_cost::ServerLayout layout;
-  step_cost::CaptureSizes sizes;
   std::uint32_t sm_count = 0;
-};
-
-class TableKernels final : public synth::StepKernels {
- public:
-  explicit TableKernels(std::shared_ptr<const Source> source)
-      : source_(std::move(source)),
-        times_(*source_->rank, source_->model, source_->layout, source_->sm_count) {}
-
-  Duration of(const serving::Step& step, workload::StepTokens tokens) override {
-    step_cost::set_batch(step, source_->sizes, batch_);
-    batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
-    const double us = times_.batch_us(batch_) + times_.experts_us(tokens.group);
-    return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
-  }
-
-  void add_counters(CounterSet& counters) const { times_.add_counters(counters); }
-
- private:
-  std::shared_ptr<const Source> source_;
-  step_cost::TableTimes times_;
-  step_cost::Batch batch_;
 };
 
 Result<void> check_experts(const Source& source, const std::string& path) {
@@ -59,24 +35,6 @@ Result<void> check_experts(const Source& source, const std::string& path) {
 
 }  // namespace
 
-serving::Step largest_step(const serving::SchedulerSpec& spec) {
-  serving::Step step;
-  const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
-  for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
-  const std::uint32_t chunk =
-      std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
-  step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
-  return step;
-}
-
-step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
-  step_cost::ServerLayout layout;
-  layout.tensor = plan.split.tensor;
-  layout.data = plan.members;
-  layout.expert_parallel = plan.shares_experts();
-  return layout;
-}
-
 Result<MeasuredKernels> load_layer_kernels(const std::string& path,
                                            const synth::ServerPlan& plan) {
   auto tables = step_cost::read_layer_file(path);
@@ -88,16 +46,14 @@ Result<MeasuredKernels> load_layer_kernels(const std::string& path,
   source->rank = *rank;
   source->model = std::get<model::TransformerSpec>(plan.request.model.network);
   source->layout = layout_of(plan);
-  source->sizes = step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs);
   source->sm_count = plan.request.gpu.sm_count;
   BUBBLESIM_RETURN_IF_ERROR(check_experts(*source, path));
-  MeasuredKernels made;
+  const auto times = [source]() -> std::unique_ptr<step_cost::KernelTimes> {
+    return std::make_unique<step_cost::TableTimes>(*source->rank, source->model, source->layout,
+                                                   source->sm_count);
+  };
+  MeasuredKernels made = measured_kernels(times, plan, {largest_step(plan.scheduler)});
   if (source->tables.gpu != plan.request.gpu.name) made.counters.add(kOtherGpu);
-  TableKernels largest(source);
-  const std::uint32_t budget = plan.scheduler.max_num_batched_tokens;
-  (void)largest.of(largest_step(plan.scheduler), {budget, plan.members * budget});
-  largest.add_counters(made.counters);
-  made.maker = [source] { return std::make_unique<TableKernels>(source); };
   return made;
 }
 

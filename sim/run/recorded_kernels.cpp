@@ -1,7 +1,5 @@
 #include "sim/run/recorded_kernels.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -20,32 +18,14 @@ struct RecordedSource {
   hardware::GpuSpec gpu;
   model::Efficiency efficiency;
   model::Precision precision;
-
-  [[nodiscard]] step_cost::RecordedTimes times() const {
-    return {step_cost::ModelTimes(model, layout, gpu, efficiency, precision), steps, sizes,
-            layout.expert_parallel ? layout.data : 1};
-  }
 };
 
-class RecordedKernels final : public synth::StepKernels {
- public:
-  explicit RecordedKernels(std::shared_ptr<const RecordedSource> source)
-      : source_(std::move(source)), times_(source_->times()) {}
-
-  Duration of(const serving::Step& step, workload::StepTokens tokens) override {
-    step_cost::set_batch(step, source_->sizes, batch_);
-    batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
-    batch_.group_tokens = tokens.group;
-    return std::max(Duration{1}, Duration{std::llround(1e3 * times_.batch_us(batch_))});
-  }
-
-  void add_counters(CounterSet& counters) const { times_.add_counters(counters); }
-
- private:
-  std::shared_ptr<const RecordedSource> source_;
-  step_cost::RecordedTimes times_;
-  step_cost::Batch batch_;
-};
+/// Of one token each, that a single one attends to.
+AskedStep decode_step(std::uint32_t sequences) {
+  AskedStep out{{}, sequences};
+  for (std::uint32_t i = 0; i < sequences; ++i) out.step.add({.context = 1});
+  return out;
+}
 
 }  // namespace
 
@@ -53,29 +33,24 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
                                               const synth::ServerPlan& plan) {
   auto steps = step_cost::read_steps_file(path);
   if (!steps) return tl::make_unexpected(std::move(steps.error().front()));
-  auto source = std::make_shared<RecordedSource>();
-  source->steps = *std::move(steps);
-  source->model = plan.request.model;
-  source->layout = layout_of(plan);
-  source->sizes = step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs);
-  source->gpu = plan.request.gpu;
-  source->efficiency = plan.request.efficiency;
-  source->precision = plan.request.precision;
-  MeasuredKernels made;
+  const synth::InferenceRequest& request = plan.request;
+  const auto source = std::make_shared<const RecordedSource>(RecordedSource{
+      *std::move(steps), request.model, layout_of(plan),
+      step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs), request.gpu, request.efficiency,
+      request.precision});
+  const auto times = [source]() -> std::unique_ptr<step_cost::KernelTimes> {
+    const step_cost::ModelTimes model(source->model, source->layout, source->gpu,
+                                      source->efficiency, source->precision);
+    return std::make_unique<step_cost::RecordedTimes>(model, source->steps, source->sizes,
+                                                      source->layout.data);
+  };
+  MeasuredKernels made = measured_kernels(
+      times, plan,
+      {largest_step(plan.scheduler), decode_step(1), decode_step(plan.scheduler.max_num_seqs)});
   const std::string& recorded = source->steps.gpu;
-  if (!recorded.empty() && recorded != plan.request.gpu.name) {
+  if (!recorded.empty() && recorded != request.gpu.name) {
     made.counters.add(step_cost::kRecordedOnOtherGpu);
   }
-  RecordedKernels asked(source);
-  const std::uint32_t budget = plan.scheduler.max_num_batched_tokens;
-  (void)asked.of(largest_step(plan.scheduler), {budget, plan.members * budget});
-  for (const std::uint32_t sequences : {1U, plan.scheduler.max_num_seqs}) {
-    serving::Step decode;
-    for (std::uint32_t i = 0; i < sequences; ++i) decode.add({.context = 1});
-    (void)asked.of(decode, {sequences, plan.members * sequences});
-  }
-  asked.add_counters(made.counters);
-  made.maker = [source] { return std::make_unique<RecordedKernels>(source); };
   return made;
 }
 

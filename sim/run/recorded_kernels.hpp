@@ -4,7 +4,7 @@
 #include <string>
 
 #include "sim/base/result.hpp"
-#include "sim/run/layer_kernels.hpp"
+#include "sim/run/measured_kernels.hpp"
 
 namespace bubblesim::run {
 

@@ -79,6 +79,59 @@ Span* span_at(Spans& spans, const traces::HostCall& call) {
   return nullptr;
 }
 
+// Of steps that compute something; counts what it leaves out.
+Result<Spans> named_spans(const traces::RankTrace& trace, std::optional<double> context,
+                          RecordedSteps& out) {
+  Spans spans;
+  for (const traces::Marker& marker : trace.markers) {
+    const std::string_view name = trace.names[marker.name];
+    const auto step = step_of_name(name, context.value_or(1));
+    if (!step) continue;
+    if (step->prompts.tokens + step->singles.tokens < 1) {
+      out.counters.add(kEmpty);
+      continue;
+    }
+    if (!can_be(step->prompts) || !can_be(step->singles)) {
+      out.counters.add(kImpossible);
+      continue;
+    }
+    if (!tells_contexts(name) && step->singles.tokens > 0) {
+      if (!context) {
+        return fail(out.source, {}, "its steps, as \"" + std::string(name) +
+                                        "\", do not say how much the cache holds; expected "
+                                        "--context TOKENS, the mean of sequences that generate");
+      }
+      out.counters.add(kAssumed);
+    }
+    spans[marker.thread.value].push_back(
+        {marker.start, marker.start + marker.duration, *step, {}});
+  }
+  for (auto& [thread, list] : spans) std::ranges::stable_sort(list, {}, &Span::start);
+  return spans;
+}
+
+/// Each span gets what its thread launched in it.
+void give_ops(const traces::RankTrace& trace, Spans& spans, CounterSet& counters) {
+  for (const traces::DeviceOp& op : trace.device_ops) {
+    if (op.kind != traces::DeviceOpKind::kKernel && op.kind != traces::DeviceOpKind::kCollective) {
+      continue;
+    }
+    Span* const span =
+        op.launch == traces::kNone ? nullptr : span_at(spans, trace.host_calls[op.launch]);
+    if (span == nullptr) counters.add(kElsewhere);
+    else span->ops.push_back(&op);
+  }
+}
+
+std::vector<const Span*> in_order(const Spans& spans) {
+  std::vector<const Span*> out;
+  for (const auto& [thread, list] : spans) {
+    for (const Span& span : list) out.push_back(&span);
+  }
+  std::ranges::stable_sort(out, {}, &Span::start);
+  return out;
+}
+
 // Operations are in the order of their starts. One that was launched before the last one ended
 // waited for the device alone: the gap between them is the device's.
 double kernels_us(const std::vector<const traces::DeviceOp*>& ops, const traces::RankTrace& trace) {
@@ -128,46 +181,9 @@ Result<RecordedSteps> recorded_steps(const traces::RankTrace& trace,
   RecordedSteps out;
   out.gpu = trace.device.name;
   out.source = trace.provenance.source;
-  Spans spans;
-  for (const traces::Marker& marker : trace.markers) {
-    const std::string_view name = trace.names[marker.name];
-    const auto step = step_of_name(name, context.value_or(1));
-    if (!step) continue;
-    if (step->prompts.tokens + step->singles.tokens < 1) {
-      out.counters.add(kEmpty);
-      continue;
-    }
-    if (!can_be(step->prompts) || !can_be(step->singles)) {
-      out.counters.add(kImpossible);
-      continue;
-    }
-    if (!tells_contexts(name) && step->singles.tokens > 0) {
-      if (!context) {
-        return fail(out.source, {}, "its steps, as \"" + std::string(name) +
-                                        "\", do not say how much the cache holds; expected "
-                                        "--context TOKENS, the mean of sequences that generate");
-      }
-      out.counters.add(kAssumed);
-    }
-    spans[marker.thread.value].push_back(
-        {marker.start, marker.start + marker.duration, *step, {}});
-  }
-  for (auto& [thread, list] : spans) std::ranges::stable_sort(list, {}, &Span::start);
-  for (const traces::DeviceOp& op : trace.device_ops) {
-    if (op.kind != traces::DeviceOpKind::kKernel && op.kind != traces::DeviceOpKind::kCollective) {
-      continue;
-    }
-    Span* const span =
-        op.launch == traces::kNone ? nullptr : span_at(spans, trace.host_calls[op.launch]);
-    if (span == nullptr) out.counters.add(kElsewhere);
-    else span->ops.push_back(&op);
-  }
-  std::vector<const Span*> in_order;
-  for (const auto& [thread, list] : spans) {
-    for (const Span& span : list) in_order.push_back(&span);
-  }
-  std::ranges::stable_sort(in_order, {}, &Span::start);
-  for (const Span* span : in_order) {
+  BUBBLESIM_ASSIGN_OR_RETURN(Spans spans, named_spans(trace, context, out));
+  give_ops(trace, spans, out.counters);
+  for (const Span* span : in_order(spans)) {
     RecordedStep step = span->step;
     step.kernels_us = kernels_us(span->ops, trace);
     if (step.kernels_us <= 0) out.counters.add(kWithoutKernels);
@@ -176,9 +192,8 @@ Result<RecordedSteps> recorded_steps(const traces::RankTrace& trace,
   if (!out.steps.empty()) return out;
   return fail(out.source, {},
               spans.empty() ? "names no step of an engine that computes something; expected ranges "
-                              "as "
-                              "\"execute_context_1(512)_generation_8(8)\", which vLLM and SGLang "
-                              "write under a profiler"
+                              "as \"execute_context_1(512)_generation_8(8)\", which vLLM and "
+                              "SGLang write under a profiler"
                             : "has no kernel of any step that it names");
 }
 

@@ -16,7 +16,6 @@ constexpr CounterSpec kOtherKind{"other_kind_of_recorded_steps", Severity::kNoti
                                  "steps with prompts where only steps without were recorded, or "
                                  "the other way; they are as much longer than by the kernel model "
                                  "as those"};
-
 constexpr CounterSpec kFar{"recorded_steps_far_from_model", Severity::kNotice,
                            "recorded steps that took less than half or more than three times as "
                            "long as the kernel model says: perhaps of another model, precision or "
@@ -83,7 +82,7 @@ RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps
     double logs = 0;
     double count = 0;
   };
-  std::map<double, Mean> means[2];
+  std::array<std::map<double, Mean>, 2> means;
   for (const RecordedStep& step : steps.steps) {
     const model::IterationSums sums = iteration_sums(step, sizes, members);
     Mean& mean = means[sums.prompts.sequences > 0 ? 1 : 0][static_cast<double>(sums.tokens)];
@@ -92,21 +91,23 @@ RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps
     mean.logs += std::log(factor);
     mean.count += 1;
   }
-  for (const auto& [tokens, mean] : means[0]) decoding_[tokens] = std::exp(mean.logs / mean.count);
-  for (const auto& [tokens, mean] : means[1]) {
-    with_prompts_[tokens] = std::exp(mean.logs / mean.count);
+  for (std::size_t kind = 0; kind < means.size(); ++kind) {
+    for (const auto& [tokens, mean] : means[kind]) {
+      factors_[kind][tokens] = std::exp(mean.logs / mean.count);
+    }
   }
-  BUBBLESIM_CHECK(!decoding_.empty() || !with_prompts_.empty(), "recorded steps without a step");
+  BUBBLESIM_CHECK(!steps.steps.empty(), "recorded steps without a step");
 }
 
 double RecordedTimes::factor(bool decodes_only, double tokens) {
-  const Factors* factors = decodes_only ? &decoding_ : &with_prompts_;
-  if (factors->empty()) {
+  std::size_t kind = decodes_only ? 0 : 1;
+  if (factors_[kind].empty()) {
     ++other_kind_;
-    factors = decodes_only ? &with_prompts_ : &decoding_;
+    kind = 1 - kind;
   }
-  if (tokens < factors->begin()->first || tokens > factors->rbegin()->first) ++beyond_;
-  return interpolated(*factors, tokens);
+  const Factors& factors = factors_[kind];
+  if (tokens < factors.begin()->first || tokens > factors.rbegin()->first) ++beyond_;
+  return interpolated(factors, tokens);
 }
 
 double RecordedTimes::batch_us(const Batch& batch) {

@@ -9,6 +9,7 @@
 // So a recorded step is met, and what differs from it in context alone moves as the model says.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -25,8 +26,8 @@ inline constexpr CounterSpec kRecordedOnOtherGpu{
 
 class RecordedTimes final : public KernelTimes {
  public:
-  /// `sizes`: of the engine, which is taken to be the recorded one. `members`: that share experts
-  /// and recorded as much as this one; 1 alone. Precondition: there are steps.
+  /// `sizes`: of the engine, which is taken to be the recorded one. `members`: of its group,
+  /// which recorded as much as this one; 1 alone. Precondition: there are steps.
   RecordedTimes(const ModelTimes& model, const RecordedSteps& steps, const CaptureSizes& sizes,
                 std::uint32_t members);
 
@@ -41,8 +42,7 @@ class RecordedTimes final : public KernelTimes {
   [[nodiscard]] double factor(bool decodes_only, double tokens);
 
   ModelTimes model_;
-  Factors decoding_;
-  Factors with_prompts_;
+  std::array<Factors, 2> factors_;  ///< of steps that decode only, and of those with prompts
   std::uint64_t beyond_ = 0;
   std::uint64_t other_kind_ = 0;
   std::uint64_t far_ = 0;

@@ -106,8 +106,8 @@ std::unique_ptr<step_cost::KernelTimes> kernel_times(const ServerSetup& setup,
   }
   const step_cost::ModelTimes model(setup.model, layout, setup.gpu, *setup.efficiency);
   if (!setup.steps) return std::make_unique<step_cost::ModelTimes>(model);
-  return std::make_unique<step_cost::RecordedTimes>(
-      model, *setup.steps, setup.capture_sizes, layout.expert_parallel ? layout.data : 1);
+  return std::make_unique<step_cost::RecordedTimes>(model, *setup.steps, setup.capture_sizes,
+                                                    layout.data);
 }
 
 std::string costs_of(const ServerSetup& setup) {
