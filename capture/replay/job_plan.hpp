@@ -81,7 +81,8 @@ struct JobPlan {
   /// own: GpuSpec::launch_latency from the end of a launch call to the start on an idle stream,
   /// stream_gap after the stream's previous operation, sync_latency after what was waited for,
   /// the shares of each kernel's class; copies whose duration is 0 last as long as their bytes take
-  /// (host_bandwidth; device to device: twice the bytes by dram_bandwidth). Hardware always does.
+  /// (host_bandwidth; device to device: twice the bytes by dram_reach of dram_bandwidth). Hardware
+  /// always does.
   bool device_lags = false;
 };
 

@@ -19,6 +19,7 @@ const char* unit_name(ConstantUnit unit) {
     case ConstantUnit::kBytesPerSecond: return "B/s";
     case ConstantUnit::kSms: return "SMs";
     case ConstantUnit::kOrder: return "order";
+    case ConstantUnit::kPeakShare:
     case ConstantUnit::kShare: break;
   }
   return "share";

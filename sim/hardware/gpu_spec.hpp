@@ -29,7 +29,8 @@ struct SmSpec {
 
 /// How kernels that run together slow each other (docs: sim/gpu/README.md).
 struct ContentionSpec {
-  double compute_kernel_dram_share = 0.0;   ///< share of DRAM bandwidth of a compute kernel
+  /// Shares of the DRAM bandwidth that can be had (GpuSpec::dram_reach).
+  double compute_kernel_dram_share = 0.0;   ///< of a compute kernel
   double memory_kernel_dram_share = 0.0;    ///< of a memory-bound kernel
   double unknown_kernel_dram_share = 0.0;   ///< of a kernel of unknown class
   double compute_kernel_issue_share = 0.0;  ///< share of issue slots of its SMs
@@ -76,7 +77,8 @@ struct GpuSpec {
   std::uint32_t tpc_sms = 2;   ///< SMs that an SM cap takes or leaves together
   SmSpec sm;
   Bytes memory;
-  BytesPerSecond dram_bandwidth;
+  BytesPerSecond dram_bandwidth;    ///< peak of the interface
+  double dram_reach = 1;            ///< share of dram_bandwidth that kernels and copies reach
   BytesPerSecond host_bandwidth;    ///< of the link to host memory, one direction; 0: not known
   std::uint32_t copy_engines = 2;
   Duration launch_latency{};        ///< from the end of a launch call to an idle stream's start

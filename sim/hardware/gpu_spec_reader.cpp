@@ -163,6 +163,7 @@ DeviceFile read_constants(ObjectReader& root) {
   spec.memory = Bytes{bytes(root, "memory", 1)};
   spec.dram_bandwidth =
       constant(root, "dram_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
+  spec.dram_reach = number(root, "dram_reach", "share", {0.01, 1.0});
   spec.host_bandwidth =
       constant(root, "host_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
   spec.copy_engines = count(root, "copy_engines", "engines");

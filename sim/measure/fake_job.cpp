@@ -20,7 +20,7 @@ Duration own_duration(const JobPlan& plan, const program::Op& op, const hardware
   const capture::CopyForm copy = capture::copy_of(plan, op);
   const auto bytes = static_cast<double>(copy.bytes.value);
   const double seconds = copy.path == capture::CopyPath::kDeviceToDevice
-                             ? 2 * bytes / spec.dram_bandwidth.value
+                             ? 2 * bytes / (spec.dram_bandwidth.value * spec.dram_reach)
                              : bytes / spec.host_bandwidth.value;
   return Duration{std::llround(seconds * 1e9)};
 }

@@ -38,6 +38,11 @@ Shares class_shares(KernelClass kernel_class, const hardware::ContentionSpec& sp
 
 }  // namespace
 
+double dram_share(double bytes, Duration time, const hardware::GpuSpec& gpu) {
+  const double most = to_seconds(time) * gpu.dram_bandwidth.value * gpu.dram_reach;
+  return bytes < most ? bytes / most : bytes > 0 ? 1 : 0;
+}
+
 Residency residency_of(const LaunchNeeds& needs, const hardware::SmSpec& sm) {
   const std::uint64_t threads = std::max<std::uint32_t>(needs.threads_per_block, 1);
   const std::uint64_t warps = divide_up(threads, std::max<std::uint32_t>(sm.warp_size, 1));

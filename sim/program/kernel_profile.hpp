@@ -29,9 +29,13 @@ struct KernelProfile {
   std::uint64_t blocks = 1;
   Residency residency;
   KernelClass kernel_class = KernelClass::kUnknown;
-  double dram_share = 0;   ///< of the GPU's DRAM bandwidth, alone, at full residency; [0, 1]
+  /// Of the DRAM bandwidth that can be had (GpuSpec::dram_reach), alone, at full residency; [0, 1].
+  double dram_share = 0;
   double issue_share = 0;  ///< of the issue slots of the SMs it sits on; [0, 1]
 };
+
+/// KernelProfile::dram_share of a kernel that moves so many bytes in this time.
+[[nodiscard]] double dram_share(double bytes, Duration time, const hardware::GpuSpec& gpu);
 
 /// The CUDA occupancy rules: blocks an SM holds, limited by warps, registers, shared memory and
 /// block slots (CUDA C++ Programming Guide, "Occupancy"; rounding units by compute capability).

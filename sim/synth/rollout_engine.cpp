@@ -144,8 +144,7 @@ Result<TimedKernel> rollout_step(const JobRequest& request, const model::Iterati
   out.profile = program::profile_kernel(
       needs_of(out.launch),
       prompts ? program::KernelClass::kCompute : program::KernelClass::kMemory, request.gpu);
-  const double moved = to_seconds(out.duration) * request.gpu.dram_bandwidth.value;
-  out.profile.dram_share = std::clamp(bytes / moved, 0.0, 1.0);
+  out.profile.dram_share = program::dram_share(bytes, out.duration, request.gpu);
   return out;
 }
 

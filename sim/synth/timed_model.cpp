@@ -53,8 +53,7 @@ TimedKernel KernelTimer::time(const model::KernelWork& work) const {
   out.profile = program::profile_kernel(
       needs_of(timed.launch),
       timed.memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute, gpu_);
-  const double moved = to_seconds(out.duration) * gpu_.dram_bandwidth.value;
-  out.profile.dram_share = std::clamp(work.bytes / moved, 0.0, 1.0);
+  out.profile.dram_share = program::dram_share(work.bytes, out.duration, gpu_);
   return out;
 }
 

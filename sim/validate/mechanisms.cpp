@@ -57,6 +57,10 @@ void leave_out_l2(SharingStage& stage) {
   change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.contention.l2_slowdown = 0; });
 }
 
+void reach_the_peak(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.dram_reach = 1; });
+}
+
 void share_dram_by_sms(SharingStage& stage) {
   change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.part.dram_saturating_sms = 0; });
 }
@@ -108,7 +112,7 @@ bool has_requests(const SharingRow& row, const SharingStage&) {
                      [](const SharingClient& client) { return client.pace == Pace::kEven; });
 }
 
-constexpr std::array<Mechanism, 8> kMechanisms{{
+constexpr std::array<Mechanism, 9> kMechanisms{{
     {"arrival_order", "equal MPS clients have even parts of the room", &share_evenly,
      &run_together},
     {"client_switch", "a kernel that follows another client's comes at once", &arrive_at_once,
@@ -118,6 +122,7 @@ constexpr std::array<Mechanism, 8> kMechanisms{{
      &contend},
     {"l2", "no slowdown by the neighbours' traffic below saturation", &leave_out_l2,
      &run_together},
+    {"dram_reach", "kernels ask for parts of DRAM's peak bandwidth", &reach_the_peak, &contend},
     {"dram_saturation", "traffic in proportion to a client's SMs", &share_dram_by_sms,
      &has_a_part},
     {"dark_clock", "the clock stays while SMs are dark", &keep_the_clock, &has_a_part},

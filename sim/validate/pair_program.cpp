@@ -218,8 +218,7 @@ class ProgramBuilder {
         synth::needs_of(line.given->launch),
         line.given->memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute,
         machine_.gpu);
-    const double moved = to_seconds(draft.duration) * machine_.gpu.dram_bandwidth.value;
-    profile.dram_share = std::clamp(line.work.bytes / moved, 0.0, 1.0);
+    profile.dram_share = program::dram_share(line.work.bytes, draft.duration, machine_.gpu);
     draft.profile = writer_.add_profile(profile, line.given->launch);
     return draft;
   }

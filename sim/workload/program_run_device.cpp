@@ -68,7 +68,8 @@ inline double ProgramRun::remote_stretch(const program::Op& op) const {
   const double host = gpu_.spec().host_bandwidth.value;
   if (host <= 0 || op.profile == program::kNoIndex) return 1;
   const double traffic = program_.profiles[op.profile].dram_share *
-                         gpu_.spec().dram_bandwidth.value * remote_share_;
+                         gpu_.spec().dram_bandwidth.value * gpu_.spec().dram_reach *
+                         remote_share_;
   return std::max(1.0, traffic / host);
 }
 

@@ -42,7 +42,9 @@ constexpr std::array kFields{
     time_field<&GpuSpec::stream_gap>("stream_gap", "latencies"),
     time_field<&GpuSpec::sync_latency>("sync_latency", "latencies"),
     time_field<&GpuSpec::completion_notice>("completion_notice", "latencies"),
-    rate_field<&GpuSpec::dram_bandwidth>("dram_bandwidth", "copies"),
+    Field{"dram_reach", ConstantUnit::kPeakShare, "copies",
+          [](const GpuSpec& spec) { return spec.dram_reach; },
+          [](GpuSpec& spec, double value) { spec.dram_reach = value; }},
     rate_field<&GpuSpec::host_bandwidth>("host_bandwidth", "copies"),
     time_field<&GpuSpec::time_slice>("time_slice", "slices"),
     time_field<&GpuSpec::context_switch>("context_switch", "slices"),
@@ -97,6 +99,8 @@ Result<void> Calibrator::run(const Probe& probe) {
     keep_all(name, records.error().text());
   } else if (probe.find != nullptr) {
     take_findings(name, probe.find(*records));
+  } else if (name == "copies") {
+    take_findings(name, copy_findings(*records, base_));
   } else if (name == "sms") {
     out_.sm_shares = sm_shares(run, *records);
     take_findings(name, {tpc_finding(out_.sm_shares, base_)});
@@ -185,7 +189,8 @@ const std::vector<Probe>& probe_list() {
   static const std::vector<Probe> list{
       {"latencies", "launches, queued kernels, waits and notices, alone", latency_run,
        latency_findings},
-      {"copies", "bandwidth of DRAM and of the link to the host", copy_run, copy_findings},
+      {"copies", "what copies reach of DRAM's bandwidth, and the link to the host", copy_run,
+       nullptr},
       {"slices", "time slices and context switches of two processes without MPS", slice_run,
        slice_findings},
       {"clients", "how late a kernel of one MPS client comes after another's", client_run,

@@ -28,6 +28,7 @@ enum class ConstantUnit : std::uint8_t {
   kNanoseconds,
   kBytesPerSecond,
   kSms,
+  kPeakShare,  ///< measured
   kShare,  ///< or a ratio, fitted
   kOrder,  ///< hardware::ClientOrder: 1 arrival, 0 even
 };

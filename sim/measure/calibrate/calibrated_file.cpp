@@ -17,6 +17,7 @@ double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 Json json_value(const CalibratedConstant& constant) {
   switch (constant.unit) {
     case ConstantUnit::kSms: return static_cast<std::uint64_t>(constant.value);
+    case ConstantUnit::kPeakShare:
     case ConstantUnit::kShare: return Json::parse(value_text(constant.unit, constant.value));
     case ConstantUnit::kNanoseconds:
     case ConstantUnit::kBytesPerSecond:
@@ -61,6 +62,7 @@ std::string value_text(ConstantUnit unit, double value) {
     case ConstantUnit::kBytesPerSecond: return format_rate(BytesPerSecond{rounded(value)});
     case ConstantUnit::kSms: return fmt::format("{:.0f}", value);
     case ConstantUnit::kOrder: return value > 0.5 ? "arrival" : "even";
+    case ConstantUnit::kPeakShare:
     case ConstantUnit::kShare: break;
   }
   return fmt::format("{:.4g}", std::max(0.0, value));

@@ -38,7 +38,7 @@ ProbeRun copy_run(const hardware::GpuSpec&) {
   return probe_run(capture::Substrate::kAlone, {plan.take(kCopyPasses)});
 }
 
-std::vector<Finding> copy_findings(const Records& records) {
+std::vector<Finding> copy_findings(const Records& records, const hardware::GpuSpec& base) {
   std::map<std::pair<std::uint64_t, std::uint32_t>, double> length;  // by pass and operation
   for (const capture::OperationRecord& copy : records.front().operations) {
     length[{copy.pass, copy.op}] = length_of(copy);
@@ -52,12 +52,16 @@ std::vector<Finding> copy_findings(const Records& records) {
     const double rate =
         static_cast<double>(sizes.large - sizes.small) / ((large->second - small) * 1e-9);
     if (sizes.path == CopyPath::kDeviceToDevice) {
-      dram.push_back(2 * rate);
+      dram.push_back(2 * rate / base.dram_bandwidth.value);
     } else {
       host.push_back(rate);
     }
   }
-  return {finding_of("dram_bandwidth", std::move(dram), 0),
+  Finding reach = finding_of("dram_reach", std::move(dram), 0);
+  if (reach.missing.empty() && reach.spread.middle > 1) {
+    reach.missing = "copies move more than the base's dram_bandwidth: it is another card's";
+  }
+  return {std::move(reach),
           finding_of("host_bandwidth", std::move(host), 0)};
 }
 

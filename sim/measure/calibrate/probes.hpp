@@ -32,9 +32,10 @@ namespace bubblesim::measure {
 [[nodiscard]] ProbeRun copy_run(const hardware::GpuSpec& spec);
 
 /// host_bandwidth: of both directions together, pinned memory, one copy at a time.
-/// dram_bandwidth: twice the bytes of a copy within the device, which are read and written. What
-/// copies reach, some tenths below the interface's peak on real devices.
-[[nodiscard]] std::vector<Finding> copy_findings(const Records& records);
+/// dram_reach: twice the bytes of a copy within the device, which are read and written, over what
+/// the peak that `base` has would move in its time.
+[[nodiscard]] std::vector<Finding> copy_findings(const Records& records,
+                                                 const hardware::GpuSpec& base);
 
 // Time slices of contexts that share the GPU without MPS, by two processes that never let it idle.
 

@@ -26,6 +26,18 @@ TEST(EfficiencyFile, every_device_has_one_that_reads) {
   }
 }
 
+// What kernels reach of DRAM stands in two files: of those that run together, and of one.
+TEST(EfficiencyFile, streams_reach_of_dram_what_the_device_says_within_a_tenth) {
+  const auto devices = hardware::read_device_folder(kConfigs + "/devices");
+  ASSERT_TRUE(devices);
+  for (const auto& device : *devices) {
+    const auto found = find_efficiency(device.id, kConfigs + "/efficiency");
+    ASSERT_TRUE(found) << device.id;
+    const double share = found->streams[index_of(KernelKind::kElementwise)].dram_share;
+    EXPECT_NEAR(device.spec.dram_reach / share, 1, 0.1) << device.id;
+  }
+}
+
 TEST(EfficiencyFile, what_is_written_reads_back_the_same) {
   const auto file = read_efficiency_file(kConfigs + "/efficiency/a100-80gb.json");
   ASSERT_TRUE(file);

@@ -70,14 +70,16 @@ TEST(Mechanisms, TouchOnlyRowsWhoseClientsShareInTheirWay) {
   row.table = "t";
   row.system = "mps";
   row.clients.resize(2);
-  EXPECT_THAT(what_touches(row), ElementsAre("arrival_order", "client_switch", "contention", "l2"));
+  EXPECT_THAT(what_touches(row), ElementsAre("arrival_order", "client_switch", "contention", "l2",
+                                             "dram_reach"));
   row.clients.front().pace = Pace::kEven;
   row.system = "turns";
   EXPECT_THAT(what_touches(row), ElementsAre("long_slices", "bursts"));
   row.clients.resize(1);
   row.clients.front().pace = Pace::kLoop;
   row.sm_percentage = 50;
-  EXPECT_THAT(what_touches(row), ElementsAre("contention", "dram_saturation", "dark_clock"));
+  EXPECT_THAT(what_touches(row), ElementsAre("contention", "dram_reach", "dram_saturation",
+                                             "dark_clock"));
 }
 
 TEST(Mechanisms, AllMayTouchARowWhosePolicyIsNotKnown) {
@@ -86,7 +88,7 @@ TEST(Mechanisms, AllMayTouchARowWhosePolicyIsNotKnown) {
   row.system = "other";
   row.clients.resize(2);
   row.partition = 3;
-  EXPECT_EQ(what_touches(row).size(), 7u) << "but bursts: no requests";
+  EXPECT_EQ(what_touches(row).size(), 8u) << "but bursts: no requests";
 }
 
 TEST(Mechanisms, AnAblationTellsBothErrors) {

@@ -19,8 +19,8 @@ Calibration calibration() {
   out.constants = {
       {"launch_latency", ConstantUnit::kNanoseconds, 1260, 1411.4, {120, 1400, 1411.4, 1420}, ""},
       {"stream_gap", ConstantUnit::kNanoseconds, 1245, 1245, {3, 1, 2, 3}, "3 measurements"},
-      {"dram_bandwidth", ConstantUnit::kBytesPerSecond, 3.35e12, 2.87654321e12,
-       {16, 2.8e12, 2.87654321e12, 2.9e12}, ""},
+      {"dram_reach", ConstantUnit::kPeakShare, 0.8362, 0.8765432,
+       {16, 0.8712, 0.8765432, 0.8801}, ""},
       {"tpc_sms", ConstantUnit::kSms, 2, 4, {12, 4, 4, 4}, ""},
       {"contention/l2_slowdown", ConstantUnit::kShare, 0.2, 0.312345, {99, 0.3, 0.312345, 0.33},
        ""}};
@@ -44,7 +44,8 @@ TEST(CalibratedFile, ReadsBackWithTheMeasuredConstantsAndTheBasesOthers) {
   ASSERT_TRUE(device) << device.error().front().text();
   EXPECT_EQ(device->spec.launch_latency, Duration{1411});
   EXPECT_EQ(device->spec.stream_gap, Duration{1245});
-  EXPECT_EQ(device->spec.dram_bandwidth.value, 2.8765e12);
+  EXPECT_EQ(device->spec.dram_reach, 0.8765);
+  EXPECT_NE(text->find("n=16, quartiles 0.8712 to 0.8801"), std::string::npos);
   EXPECT_EQ(device->spec.tpc_sms, 4U);
   EXPECT_EQ(device->spec.contention.l2_slowdown, 0.3123);
   EXPECT_EQ(device->spec.contention.compute_kernel_dram_share, 0.2);

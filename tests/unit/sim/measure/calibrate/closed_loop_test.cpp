@@ -25,7 +25,7 @@ hardware::GpuSpec real_device() {
   spec.stream_gap = Duration{910};
   spec.sync_latency = Duration{8420};
   spec.completion_notice = Duration{2910};
-  spec.dram_bandwidth.value = 2.77e12;
+  spec.dram_reach = 0.71;
   spec.host_bandwidth.value = 51.3e9;
   spec.time_slice = Duration{1'870'000};
   spec.context_switch = Duration{83'000};
@@ -86,7 +86,7 @@ TEST_F(ClosedLoop, LatenciesAndBandwidthsAreFoundWithinOnePercent) {
   expect_near(found, "stream_gap", 910);
   expect_near(found, "sync_latency", 8420);
   expect_near(found, "completion_notice", 2910);
-  expect_near(found, "dram_bandwidth", 2.77e12);
+  expect_near(found, "dram_reach", 0.71);
   expect_near(found, "host_bandwidth", 51.3e9);
   EXPECT_EQ(found.spec.launch_latency, Duration{1730});
 }
