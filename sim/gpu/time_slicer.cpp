@@ -51,7 +51,11 @@ void TimeSlicer::gets_work(std::size_t context, SimTime now) {
     return;
   }
   if (take_back(context, now)) return;
-  if (idle_before) return begin_turn(context, now);
+  if (idle_before) {
+    pass_on(context, now);
+    yielded_.reset();  // the owner has had no work for long: nothing of this instant to undo
+    return;
+  }
   if (!switching_ && !dry()) renew_slices(now);
 }
 

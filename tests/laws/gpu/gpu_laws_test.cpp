@@ -127,20 +127,23 @@ TEST_P(GpuLaws, NoKernelIsFasterThanAlone) {
   }
 }
 
-TEST_P(GpuLaws, JobsThatNeverOverlapDoNotInteract) {
+TEST_P(GpuLaws, JobsThatNeverOverlapCostEachOtherASwitchAtMost) {
+  constexpr std::int64_t kSwitch = 10;
   std::vector<Job> given = jobs(true);
   std::int64_t now = 0;
   for (Job& job : given) {
     job.arrival = now;
-    now += job.solo + 1;
+    now += job.solo + kSwitch + 1;
   }
-  const SharingSetup sliced{.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
-                            .switch_cost = Duration{10}};
-  for (const SharingSetup& sharing : {SharingSetup{}, sliced}) {
-    const Outcome got = outcome(given, sharing);
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      EXPECT_EQ(got.ends[i], given[i].arrival + given[i].solo) << "kernel " << i;
-    }
+  const Outcome together = outcome(given);
+  const Outcome sliced = outcome(given, {.mode = program::SharingMode::kTimeSliced,
+                                         .slice = Duration{100},
+                                         .switch_cost = Duration{kSwitch}});
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::int64_t alone = given[i].arrival + given[i].solo;
+    const bool other = i > 0 && given[i - 1].client != given[i].client;
+    EXPECT_EQ(together.ends[i], alone) << "kernel " << i;
+    EXPECT_EQ(sliced.ends[i], alone + (other ? kSwitch : 0)) << "kernel " << i;
   }
 }
 

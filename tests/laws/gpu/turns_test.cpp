@@ -119,12 +119,12 @@ class TwoProcesses : public GpuTest {
   static constexpr std::uint64_t kLast = 99;  ///< of 100 kernels
 };
 
-TEST_F(TwoProcesses, HostsThatLeaveHalfOfTheGpuCostEachOtherNothing) {
+TEST_F(TwoProcesses, HostsThatLeaveHalfOfTheGpuCostEachOtherASwitch) {
   // 40 of kernel, 60 of host: alone, kernel n ends at 100 n + 40. The second process begins one
-  // kernel and one switch later, and finds the GPU idle from then on.
+  // kernel and one switch later. From then on each finds the GPU idle, with the state of the other.
   start(1000, 10, 40, 60);
-  EXPECT_EQ(end(kLast), 99 * 100 + 40);
-  EXPECT_EQ(end(1000 + kLast), 99 * 100 + 40 + 10 + 40);
+  EXPECT_EQ(end(kLast), 99 * (100 + 10) + 40);
+  EXPECT_EQ(end(1000 + kLast), 99 * (100 + 10) + 40 + 10 + 40);
 }
 
 TEST_F(TwoProcesses, HostsThatWantMoreThanTheGpuTakeTurnsKernelByKernel) {

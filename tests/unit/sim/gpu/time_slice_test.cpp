@@ -128,12 +128,12 @@ TEST_F(TimeSlices, WhereALoneContextRenewsItsSliceWhoeverComesWaitsForTheEndOfTh
 }
 
 TEST_F(TimeSlices, ARenewedSliceEndsForNobodyWhoIsOutOfWork) {
-  // A is done at 250: B comes to an idle GPU.
+  // A is done at 250: B pays the switch, and waits for no slice.
   slice(10, hardware::LoneSlice::kRenewed);
   kernel_at(0, 1, client(), 250, full_);
   kernel_at(260, 2, client(), 50, full_);
   run();
-  EXPECT_EQ(start(2), 260);
+  EXPECT_EQ(start(2), 270);
 }
 
 TEST_F(TimeSlices, WhoeverComesDuringTheSliceWaitsForItsEnd) {
@@ -198,12 +198,33 @@ TEST_F(TimeSlices, AnIdleContextIsSkippedAtOnce) {
   EXPECT_EQ(end(2), 90);
 }
 
-TEST_F(TimeSlices, AnIdleGpuIsTakenWithoutASwitch) {
+TEST_F(TimeSlices, AnIdleGpuKeepsTheStateOfWhoHadItLast) {
+  // B pays the switch 970 after the end of A, and A when it comes back; the next of B pays none.
   slice(10);
-  kernel_at(0, 1, client(), 30, full_);
-  kernel_at(35, 2, client(), 50, full_);
+  const ClientId a = client();
+  const ClientId b = client();
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(1000, 2, b, 50, full_);
+  kernel_at(1500, 3, b, 50, full_);
+  kernel_at(2000, 4, a, 30, full_);
   run();
-  EXPECT_EQ(end(2), 85);
+  EXPECT_EQ(start(1), 0);
+  EXPECT_EQ(start(2), 1010);
+  EXPECT_EQ(start(3), 1500);
+  EXPECT_EQ(start(4), 2010);
+}
+
+TEST_F(TimeSlices, OfTwoThatComeToAnIdleGpuTheFirstHasIt) {
+  // Both come at 1000, B before A, which had the GPU last, in a turn that is not over by then.
+  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{5000}, Duration{10}});
+  const ClientId a = client();
+  const ClientId b = client();
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(1000, 2, b, 50, full_);
+  kernel_at(1000, 3, a, 30, full_);
+  run();
+  EXPECT_EQ(start(2), 1010);
+  EXPECT_EQ(start(3), 1070);
 }
 
 TEST_F(TimeSlices, ContextsDoNotShareSms) {
