@@ -6,6 +6,7 @@
     infer:resnet50:4            a model of configs/models, batch 4
     infer:gpt2-large:4x128      batch 4, 128 tokens; a causal model decodes 8 more
     vision:inception_v3:32      torchvision's own model
+    tf32:inception_v3:4x224     the same in floats, products in TF32, images of 224 x 224
     train:bert-base:32x128      forward, backward, optimizer
     sleep:5                     no PyTorch: 5 ms, for tests
 
@@ -57,17 +58,20 @@ def serving_pass(model: str, batch: int, sequence: int) -> Pass:
     return infer.make_request(infer.parse(words), steps.device_of("auto"))
 
 
-def vision_pass(model: str, batch: int) -> Pass:
+def vision_pass(model: str, batch: int, size: int, floats: bool) -> Pass:
     import torch
     import torchvision
     from jobs import build, steps
 
     device = steps.device_of("auto")
+    if floats:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    dtype = torch.float32 if floats else build.dtype_of(device)
     more = {"init_weights": False} if model == "inception_v3" else {}
-    size = 299 if model == "inception_v3" else 224
+    size = size or (299 if model == "inception_v3" else 224)
     made = build.placed(lambda: getattr(torchvision.models, model)(weights=None, **more), device)
-    made = made.to(build.dtype_of(device)).eval()
-    images = torch.randn(batch, 3, size, size, device=device, dtype=build.dtype_of(device))
+    made = made.to(dtype).eval()
+    images = torch.randn(batch, 3, size, size, device=device, dtype=dtype)
 
     def forward(_number: int) -> None:
         with steps.marked("forward"):
@@ -101,7 +105,8 @@ def pass_of(job: str) -> Pass:
     import torch
 
     with torch.inference_mode():
-        made = vision_pass(name, batch) if kind == "vision" else serving_pass(name, batch, sequence)
+        made = (vision_pass(name, batch, sequence, kind == "tf32") if kind in ("vision", "tf32")
+                else serving_pass(name, batch, sequence))
     plain = finished(made, False)
 
     def served(number: int) -> None:

@@ -175,20 +175,21 @@ def wait_for_file(state: Callable[[], str], folder: Path, until: float) -> None:
         time.sleep(0.1)
 
 
-def record_all(context: Context, client: Client, deadline: float) -> List[str]:
-    """Each job's passes, recorded alone and without MPS; what went wrong."""
+def record_all(context: Context, client: Client, deadline: float, part: str = "k",
+               prefix: str = "client") -> List[str]:
+    """Each job's passes, recorded alone; what went wrong."""
     from campaign.runner import PartFailure, recorded_file, start_recording, tell
 
     tools = Tools(bubblesim=context.bubblesim, python=python_of(context),
-                  folder=context.folder("k"), rounds=1, deadline=deadline)
+                  folder=context.folder(part), rounds=1, deadline=deadline)
     kept = context.folder("captures") / "traces"
     kept.mkdir(exist_ok=True)
     wrong = []
     pid = int((client.folder / "ready").read_text())
     for job in client.jobs:
-        name = f"client-{job.replace(':', '-')}"
-        place, folder = kept / f"{name}.btr", context.folder("k") / "recording" / name
-        if place.exists() or read_json(context.folder("k") / f"{name}.json"):
+        name = f"{prefix}-{job.replace(':', '-')}"
+        place, folder = kept / f"{name}.btr", context.folder(part) / "recording" / name
+        if place.exists() or read_json(context.folder(part) / f"{name}.json"):
             continue
         passes = RECORDED_PASSES.get(job, 6)
         shutil.rmtree(folder, ignore_errors=True)
@@ -203,7 +204,7 @@ def record_all(context: Context, client: Client, deadline: float) -> List[str]:
             wait_for_file(lambda: tell(tools, "capture", "status", str(pid), "--json")[0]["state"],
                           folder, min(time.monotonic() + 15, deadline))
             shutil.move(str(recorded_file(folder)), str(place))
-            write_json(context.folder("k") / f"{name}.json", figures)
+            write_json(context.folder(part) / f"{name}.json", figures)
         except (PartFailure, ClientFault, OSError, ValueError, KeyError) as fault:
             wrong.append(f"{name}: {fault}")
     return wrong

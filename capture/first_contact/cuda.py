@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 LIBRARY = "libcuda.so.1"
 KERNELS = Path(__file__).resolve().parent / "probe_kernels.ptx"
@@ -115,6 +115,20 @@ class Driver:
         self.call("cuMemcpyDtoH_v2", made, pointer, ctypes.c_size_t(8 * count))
         return list(made)
 
+    def stream(self) -> ctypes.c_void_p:
+        """One that does not wait for the default stream."""
+        made = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(made), 1)
+        return made
+
+    def wait_for(self, waiting: ctypes.c_void_p, stream: ctypes.c_void_p) -> None:
+        """What is launched into `waiting` from now on comes after all that is in `stream`."""
+        event = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(event), 2)
+        self.call("cuEventRecord", event, stream)
+        self.call("cuStreamWaitEvent", waiting, event, 0)
+        self.call("cuEventDestroy_v2", event)
+
     def synchronize(self) -> None:
         self.call("cuCtxSynchronize")
 
@@ -124,8 +138,9 @@ class Module:
         self.driver, self.handle = driver, handle
         self.functions: Dict[str, ctypes.c_void_p] = {}
 
-    def launch(self, name: str, grid: int, block: int, *values: Any) -> None:
-        """On the context's default stream; values are ctypes numbers."""
+    def launch(self, name: str, grid: int, block: int, *values: Any,
+               stream: Optional[ctypes.c_void_p] = None) -> None:
+        """On the context's default stream if none is named; values are ctypes numbers."""
         if name not in self.functions:
             function = ctypes.c_void_p()
             self.driver.call("cuModuleGetFunction", ctypes.byref(function), self.handle,
@@ -134,7 +149,7 @@ class Module:
         places = (ctypes.c_void_p * len(values))(
             *(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values))
         self.driver.call("cuLaunchKernel", self.functions[name], grid, 1, 1, block, 1, 1, 0,
-                         None, places, None)
+                         stream, places, None)
 
 
 def probe_module(driver: Driver) -> Module:

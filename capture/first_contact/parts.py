@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Tuple
 
-from . import captures, clients, device, live, pairs, sharing, stand_ins
+from . import (captures, clients, device, few_sms, live, operations, pairs, sharing,
+               stand_ins)
 from .context import Context, Verdict
 
 
@@ -28,7 +29,7 @@ PARTS: Tuple[Part, ...] = (
     Part("d", "one pair under four ways to share", 80, 30, pairs.substrates),
     Part("e", "probes of sharing", 80, 15, sharing.run, program=False),
     Part("f", "constants of the card", 100, 60, stand_ins.constants),
-    Part("g", "pairs by policy", 570, 60, pairs.policies),
+    Part("g", "pairs by policy", 400, 60, pairs.policies),
     Part("h", "captures for traces/samples", 150, 30, captures.traces,
          keeps=("captures/parts/train-*", "captures/parts/infer-*", "captures/parts/fake-c*")),
     Part("i", "what capturing costs", 200, 60, captures.overhead,
@@ -36,4 +37,7 @@ PARTS: Tuple[Part, ...] = (
     Part("j", "fill before unchanged programs", 100, 40, live.run),
     Part("k", "unchanged jobs as clients of one GPU", 280, 60, clients.run,
          keeps=("captures/traces/client-*",)),
+    Part("l", "single operations of a few arms", 110, 30, operations.run),
+    Part("m", "kernels of small batches on few SMs", 60, 30, few_sms.run,
+         keeps=("captures/traces/few-sms-*",)),
 )

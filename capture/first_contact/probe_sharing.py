@@ -15,7 +15,7 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from first_contact.cuda import CudaFault, Driver, Module, probe_module
 
@@ -147,7 +147,35 @@ def solo(gpu: Gpu, options: Options, begin: Callable[[], None]) -> Dict[str, Any
             "memory_ns": [memory() for _ in range(options["rounds"])]}
 
 
-ROLES = {"load": load, "newcomer": newcomer, "watch": watch, "solo": solo}
+def waits(gpu: Gpu, options: Options, begin: Callable[[], None]) -> Dict[str, Any]:
+    """Gaps between small kernels of one stream, alone and while each other stream waits for it.
+    A long kernel runs until all of them are launched."""
+    count, kernels = options["streams"], options["kernels"]
+    streams = [gpu.driver.stream() for _ in range(count)]
+    loops = U32(gpu.loops_for(options["block_ns"], 32))
+    longest = U32(gpu.loops_for(options["plug_ns"], 32))
+    out = gpu.driver.allocate(ROW_BYTES * kernels)
+    plug = gpu.driver.allocate(ROW_BYTES)
+
+    def median_gap(of: int, waiting: Optional[int]) -> int:
+        gpu.module.launch("blocks", 1, 32, plug, longest, stream=streams[of])
+        for number in range(kernels):
+            gpu.module.launch("blocks", 1, 32, U64(out.value + ROW_BYTES * number), loops,
+                              stream=streams[of])
+        if waiting is not None:
+            gpu.driver.wait_for(streams[waiting], streams[of])
+            gpu.module.launch("blocks", 1, 32, plug, loops, stream=streams[waiting])
+        gpu.driver.synchronize()
+        rows = gpu.rows(out, kernels)
+        return sorted(start - end for end, start in zip(rows[1::ROW], rows[ROW::ROW]))[kernels // 2]
+
+    begin()
+    return {"alone_ns": [median_gap(of, None) for of in range(count)],
+            "beside_ns": [[median_gap(of, other) if other != of else None
+                           for other in range(count)] for of in range(count)]}
+
+
+ROLES = {"waits": waits, "load": load, "newcomer": newcomer, "watch": watch, "solo": solo}
 
 
 def wait_for_go(folder: Path) -> None:

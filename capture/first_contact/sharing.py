@@ -227,6 +227,19 @@ def probe_slices(probe: Probe, plain: Environment, processes: int, blocks: int =
     return slices_of(probe.results())
 
 
+def pairs_that_cost(gaps: Json) -> List[Tuple[int, int]]:
+    """A stream, and one beside whose wait its gaps are longer by half and more."""
+    return [(of, other) for of, row in enumerate(gaps["beside_ns"])
+            for other, gap in enumerate(row)
+            if gap is not None and gap > 1.5 * max(gaps["alone_ns"][of], 1)]
+
+
+def probe_waits(probe: Probe, plain: Environment) -> Json:
+    probe.start("waits", plain, streams=STREAMS, kernels=100, block_ns=5_000, plug_ns=3_000_000)
+    gaps = probe.results()[0]
+    return {**gaps, "cost": pairs_that_cost(gaps)}
+
+
 def median(values: Sequence[float]) -> float:
     return float(quantiles(values)["p50"])
 
@@ -250,7 +263,8 @@ PERCENTAGES = (80, 60, 50, 40, 30, 20)
 SECTIONS = (("slices-2", False), ("order-1", True), ("order-10", True), ("newcomer-4", False),
             ("caps", True), ("newcomer-1", False), ("newcomer-20", False), ("arrival", True),
             ("order-100", True), ("slices-3", False), ("covered-33", False), ("covered-66", False),
-            ("covered-132", False), ("covered-264", False))
+            ("covered-132", False), ("covered-264", False), ("waits", False))
+STREAMS = 12  # of which each waits for each
 
 
 def run_section(context: Context, name: str, environment: Environment,
@@ -260,6 +274,8 @@ def run_section(context: Context, name: str, environment: Environment,
         return caps(context, daemon, deadline)
     with Probe(context, name, deadline) as probe:
         kind, _, number = name.partition("-")
+        if kind == "waits":
+            return probe_waits(probe, environment)
         if kind == "slices":
             return probe_slices(probe, environment, int(number))
         if kind == "covered":  # blocks of half an SM each: what a switch costs by what it saves
@@ -296,6 +312,10 @@ def text_of(name: str, result: Json) -> str:
         half = next(share for share in result["shares"] if share["percentage"] == 50)
         return (f"caps: at 50 % compute x{half['compute_ratio']:.2f}, memory "
                 f"x{half['memory_ratio']:.2f}")
+    if name == "waits":
+        alone = quantiles(result["alone_ns"])
+        return (f"waits: gaps of {alone['p50'] / 1e3:.2f} us, longer by half beside a wait in "
+                f"{len(result['cost'])} of {STREAMS * (STREAMS - 1)} pairs of streams")
     return f"{name}: waits {result['wait_ns'].get('p50', 0) / 1e3:.0f} us"
 
 

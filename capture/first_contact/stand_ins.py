@@ -21,7 +21,7 @@ COLUMNS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "regis
 BOUNDS = ("unknown", "compute", "memory")
 TOLERANCE = 0.02  # kFitTolerance
 SECOND_PAIR = "vgg19-dp--resnet50-online"
-MEASURED = ("launch_latency", "stream_gap", "sync_latency", "completion_notice", "dram_bandwidth",
+MEASURED = ("launch_latency", "stream_gap", "sync_latency", "completion_notice", "dram_reach",
             "host_bandwidth", "time_slice", "context_switch", "client_switch")
 NEED_MPS = ("clients", "sms", "contention")
 Json = Dict[str, Any]

@@ -14,7 +14,7 @@ from pathlib import Path
 from setting import DRIVER, HERE, ROOT, SCRIPT, Machine
 
 NEEDS_DRIVER = unittest.skipUnless(DRIVER, "needs the fake driver (no sanitizers)")
-LETTERS = "abcdefghijk"
+LETTERS = "abcdefghijklm"
 
 
 class Records(Machine):

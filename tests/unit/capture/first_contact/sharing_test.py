@@ -33,6 +33,13 @@ class Order(unittest.TestCase):
         self.assertEqual(sharing.order([]), "not seen")
 
 
+class Streams(unittest.TestCase):
+    def test_pairs_that_cost_have_gaps_longer_by_half(self) -> None:
+        gaps = {"alone_ns": [1000, 1000, 1200],
+                "beside_ns": [[None, 2000, 1500], [1050, None, 1501], [1700, 1900, None]]}
+        self.assertEqual(sharing.pairs_that_cost(gaps), [(0, 1), (1, 2), (2, 1)])
+
+
 class Waits(unittest.TestCase):
     def test_waits_are_above_the_least_of_launches_alone(self) -> None:
         # The device's clock is 1000 ahead; a launch takes 5 at least.
