@@ -9,6 +9,7 @@ misses stand in README.md. Arguments: PROGRAM FOLDER.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import unittest
@@ -45,37 +46,64 @@ class MeasuredPairs(unittest.TestCase):
         cls.summary = cls.report["summary"]
 
     def test_jobs_alone_take_as_long_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "alone_iteration"), 2.5)
-        self.assertLess(errors(self.summary, "filler_alone"), 1.0)
+        self.assertLess(errors(self.summary, "alone_iteration"), 2.9)
+        self.assertLess(errors(self.summary, "filler_alone"), 1.9)
 
     def test_training_is_slowed_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "training_slowdown"), 2.5)
-        for policy, points in (("time_slicing", 4.2), ("mps", 3.2), ("tgs", 1.7), ("specinf", 1.8),
-                               ("pipefill", 1.4)):
+        self.assertLess(errors(self.summary, "training_slowdown"), 2.3)
+        for policy, points in (("time_slicing", 5.0), ("mps", 2.2), ("tgs", 1.1), ("specinf", 1.3),
+                               ("pipefill", 1.9)):
             self.assertLess(errors(self.summary, "training_slowdown", policy), points, policy)
-        self.assertLess(errors(self.summary, "training_iteration"), 1.8)
+        self.assertLess(errors(self.summary, "training_iteration"), 2.2)
 
     def test_latencies_are_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "latency_p95"), 6.0)
-        self.assertLess(errors(self.summary, "latency_p99"), 6.0)
+        for policy, percent in (("time_slicing", 2.5), ("mps", 6.1)):
+            self.assertLess(errors(self.summary, "latency_p95", policy), percent, policy)
+        self.assertLess(errors(self.summary, "latency_p99"), 3.6)
 
     def test_a_filler_that_nobody_holds_back_serves_what_arrives(self) -> None:
         for policy in ("time_slicing", "mps"):
             self.assertLess(errors(self.summary, "filler_throughput", policy), 2.0, policy)
 
-    def test_specinf_loses_on_the_gpu_what_its_budget_says(self) -> None:
-        """Of 2 %, against the job behind the same gate, as `exclusive` was when it was measured."""
-        measured = [lost_to_specinf(path)
-                    for path in sorted((HERE / "measured").glob("*/results-*.json"))]
-        simulated = [lost_to_specinf(path)
-                     for path in sorted((OUT / "simulated").glob("*/results.json"))]
-        self.assertEqual((len(measured), len(simulated)), (11, 8))
-        self.assertAlmostEqual(sum(measured) / len(measured), 2.5, delta=0.1)
-        self.assertAlmostEqual(sum(simulated) / len(simulated), 2.0, delta=0.2)
+    def test_specinf_costs_training_what_was_measured(self) -> None:
+        """Its budget of 2 %, and what telling it of launches takes, against a job without."""
+        paths = sorted((HERE / "measured").glob("*/results-*.json"))
+        measured = [lost_to_specinf(path) for path in paths]
+        simulated = [lost_to_specinf(OUT / "simulated" / path.parent.name / "results.json")
+                     for path in paths]
+        self.assertEqual(len(paths), 7)
+        self.assertAlmostEqual(sum(measured) / len(measured), 3.06, delta=0.01)
+        self.assertAlmostEqual(sum(simulated) / len(simulated), 2.9, delta=0.2)
 
     def test_policies_come_in_the_measured_order(self) -> None:
         wrong = sum(one["wrong"] for one in self.report["order"])
-        self.assertLessEqual(wrong, 6)
+        self.assertLessEqual(wrong, 5)
+
+
+class SingleOperations(unittest.TestCase):
+    """What scripts/stream-gaps says of the operations of three arms."""
+
+    def figures(self, name: str) -> dict:
+        """Number and median in ns, by latency."""
+        done = subprocess.run([str(ROOT / "scripts" / "stream-gaps"),
+                               str(HERE / "operations" / f"{name}.csv.gz")], check=True, text=True,
+                              stdout=subprocess.PIPE)
+        found = re.findall(r"([a-z_ ]+) n (\d+)(?:, \d+ (\d+) \d+ ns)?", done.stdout)
+        return {name.strip(): (int(count), int(median or 0)) for name, count, median in found}
+
+    def test_an_idle_gpu_that_another_process_had_last_costs_a_switch(self) -> None:
+        count, median = self.figures("vgg19-dp--resnet50-online.pipefill")["idle_switch"]
+        empty = json.loads((HERE / "device.json").read_text())["context_switch_empty"]["value"]
+        self.assertEqual(count, 54)
+        # Two roads: processes in turn, whose absences the device file's figure comes from.
+        self.assertAlmostEqual(median / 1e3, float(empty.removesuffix("us")), delta=20)
+
+    def test_gaps_double_beside_a_receive_that_waits(self) -> None:
+        in_turn = self.figures("gpt2-pp--llama-offline")
+        self.assertAlmostEqual(in_turn["stream_gap"][1], 2080, delta=50)
+        self.assertAlmostEqual(in_turn["beside a wait"][1], 4128, delta=50)
+        ahead = self.figures("gpt2-pp--encoder-online")
+        self.assertAlmostEqual(ahead["beside a wait"][1], 2080, delta=50)
 
 
 class EqualClients(unittest.TestCase):
@@ -87,9 +115,9 @@ class EqualClients(unittest.TestCase):
                         "--json", str(rows_file)], check=True, stdout=subprocess.PIPE)
         rows = json.loads(rows_file.read_text())["equal"]
         self.assertEqual(len(rows), 9)
-        self.assertTrue(all(row["busy"] > 0.5 for row in rows))
+        self.assertTrue(all(row["busy"] > 0.4 for row in rows))
         wrong = [abs(row["error_percent"]) for row in rows]
-        self.assertLess(sum(wrong) / len(wrong), 2.0)
+        self.assertLess(sum(wrong) / len(wrong), 2.3)
         self.assertLess(max(wrong), 7.0)
 
 
