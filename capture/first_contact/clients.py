@@ -263,15 +263,25 @@ def gpu_of(context: Context) -> str:
     return "fake" if context.fake else str((smi() or [{}])[0].get("uuid", ""))
 
 
+def common_environment(context: Context) -> Dict[str, str]:
+    """Without a recorder that this process may have."""
+    made = context.environment()
+    made.pop("CUDA_INJECTION64_PATH", None)
+    return made
+
+
+def recorder_of(context: Context) -> List[str]:
+    return [str(context.bubblesim), "capture", "--idle", "--"]
+
+
 def started(context: Context, folder: Path, daemon: Optional[MpsDaemon], clients: List[Client],
             everything: Sequence[str], paired: Sequence[str]) -> Dict[str, List[Client]]:
     """All groups warm up at once; the first client of a group can do everything."""
     python = python_of(context)
-    common = context.environment()
-    common.pop("CUDA_INJECTION64_PATH", None)
+    common = common_environment(context)
     plain = with_mps_of(without_mps(dict(os.environ)), common)
     services = [job for job in everything if not job.startswith("train")]
-    recorder = [str(context.bubblesim), "capture", "--idle", "--"]
+    recorder = recorder_of(context)
     plans: List[Tuple[str, List[str], Sequence[str], Dict[str, str]]] = []
     if daemon is not None or context.fake:
         shared = with_mps_of(daemon.clients() if daemon else {}, common)

@@ -9,7 +9,8 @@ import time
 from typing import Dict, List, Tuple
 
 from .captures import python_of
-from .clients import READY_S, Client, ClientFault, ended, record_all
+from .clients import (READY_S, Client, ClientFault, common_environment, ended, record_all,
+                      recorder_of)
 from .context import Context, Verdict, blocked, failed, ok, partial
 from .mps import with_mps_of, without_mps
 from .sharing import mps_of
@@ -22,8 +23,7 @@ SMS = 14  # of an instance 1g.5gb
 
 def groups_of(context: Context, mps: Dict[str, str]) -> List[Tuple[str, Dict[str, str]]]:
     """Names of the recordings, and the environment of their process."""
-    common = context.environment()
-    common.pop("CUDA_INJECTION64_PATH", None)
+    common = common_environment(context)
     made = [("few-sms-all", with_mps_of(without_mps(dict(os.environ)), common))]
     if mps:
         made.append((f"few-sms-{SMS}", with_mps_of(mps, common)))
@@ -36,14 +36,14 @@ def run(context: Context, limit_s: float) -> Verdict:
     deadline = time.monotonic() + limit_s - 3
     devices = context.facts.get("driver", {}).get("devices") or [{}]
     percentage = -(-100 * SMS // devices[0].get("sms", 132))  # so that SMS are whole
-    recorder = [str(context.bubblesim), "capture", "--idle", "--", python_of(context)]
+    command = [*recorder_of(context), python_of(context)]
     wrong: List[str] = []
     clients: List[Client] = []
     with mps_of(context) as (daemon, refused), ended(clients):
         wrong += [f"no MPS: {refused}"] if refused else []
         groups = groups_of(context, daemon.clients(percentage) if daemon else {})
         for name, environment in groups:
-            clients.append(Client(context.folder("m") / name, recorder, JOBS, environment))
+            clients.append(Client(context.folder("m") / name, command, JOBS, environment))
         for (name, _), client in zip(groups, clients):
             try:
                 client.wait_for("ready", min(deadline, time.monotonic() + READY_S))
