@@ -25,7 +25,8 @@ std::string undisturbed(const Workplace& place) {
   return exported(place, "whole.db");
 }
 
-// Each start gets further by what it stored, if it lived long enough to store something.
+// Each start gets further by what it stored, if it lived long enough to store something. A run that
+// was in flight at three of the kills counts as failed until it is asked for once more.
 TEST(InterruptedSweep, KilledAtRandomMomentsEndsWithTheSameExport) {
   const Workplace place;
   write_sweep(place, small_sweep(8));  // 16 runs
@@ -41,7 +42,8 @@ TEST(InterruptedSweep, KilledAtRandomMomentsEndsWithTheSameExport) {
     sweep.send(SIGKILL);
     (void)sweep.wait();
   }
-  const Outcome last = place.bubblesim("sweep sweep.json --threads 2 --store runs.db --json");
+  const Outcome last =
+      place.bubblesim("sweep sweep.json --threads 2 --store runs.db --json --retry-failed");
   ASSERT_EQ(last.code, 0) << last.err;
   const Json end = last_event(last.out);
   EXPECT_EQ(end["stored"].get<int>() + end["done"].get<int>(), 16) << last.out;
