@@ -7,6 +7,7 @@ name has changed; what was killed goes on where it stopped.
 """
 import argparse
 import dataclasses
+import datetime
 import hashlib
 import json
 import os
@@ -192,16 +193,27 @@ def claim_counts(path):
     return f"{len(claims)} claims: {count[True]} agree, {count[False]} do not, {count[None]} open"
 
 
-def write_readme(output):
-    """Puts the claim tables between their marks in notebooks/README.md."""
+def stamp(program):
+    """When claims were made, and by which version."""
+    version = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True, check=True)
+    number = version.stdout.split()[1]
+    return f"{datetime.date.today().isoformat()}, by version {number}.\n\n"
+
+
+def write_readme(output, names, made):
+    """Puts the claim tables of these notebooks, and when they were made, between their marks in
+    notebooks/README.md."""
     readme = NOTEBOOKS / "README.md"
     text = readme.read_text(encoding="utf-8")
     for path in sorted((output / "claims").glob("*.md")):
+        if path.stem not in names:  # of an earlier call: its stamp stays
+            continue
         begin, end = f"<!-- claims: {path.stem} -->\n", f"<!-- end: {path.stem} -->\n"
         if begin not in text or end not in text:
             stop(f"notebooks/README.md has no {begin.strip()} ... {end.strip()}")
         before, rest = text.split(begin, 1)
-        text = before + begin + path.read_text(encoding="utf-8") + end + rest.split(end, 1)[1]
+        table = made + path.read_text(encoding="utf-8")
+        text = before + begin + table + end + rest.split(end, 1)[1]
     readme.write_text(text, encoding="utf-8")
     say("notebooks/README.md has the claim tables")
 
@@ -246,7 +258,7 @@ def main(arguments):
     for path in sorted((options.output / "claims").glob("*.json")):
         say(f"{path.stem}: {claim_counts(path)}")
     if options.readme:
-        write_readme(options.output)
+        write_readme(options.output, books, stamp(options.program))
     figures = len(list(options.output.glob("*.pdf")))
     say(f"{figures} figures as PDF and PNG, notebooks as HTML, in {options.output}; "
         f"{time.monotonic() - begin:.0f} s")
