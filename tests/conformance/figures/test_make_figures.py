@@ -49,14 +49,24 @@ def test_a_reduced_run_has_its_settings_put_in(tmp_path):
     assert make_figures.reduced_config(small) == {"duration": "1s", "fillers": [{"batch": 1}]}
 
 
-def test_claim_tables_go_between_their_marks(tmp_path, monkeypatch):
+def test_claim_tables_go_between_their_marks_with_when_they_were_made(tmp_path, monkeypatch):
     monkeypatch.setattr(make_figures, "NOTEBOOKS", tmp_path)
     readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- claims: a -->\nold\n<!-- end: a -->\nafter\n")
+    marks = "before\n<!-- claims: {0} -->\n{1}\n<!-- end: {0} -->\nafter\n"
+    readme.write_text(marks.format("a", "old") + marks.format("b", "old"))
     (tmp_path / "claims").mkdir()
-    (tmp_path / "claims" / "a.md").write_text("new\n")
-    make_figures.write_readme(tmp_path)
-    assert readme.read_text() == "before\n<!-- claims: a -->\nnew\n<!-- end: a -->\nafter\n"
+    for name in ("a", "b"):
+        (tmp_path / "claims" / f"{name}.md").write_text("new\n")
+    make_figures.write_readme(tmp_path, ["a"], "made\n")
+    # b's table is of an earlier call, and so is what is said of it.
+    assert readme.read_text() == marks.format("a", "made\nnew") + marks.format("b", "old")
+
+
+def test_a_stamp_names_the_version_that_the_program_prints(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho bubblesim 0.2.0+abc\necho compiler: x\n")
+    program.chmod(0o755)
+    assert make_figures.stamp(program).endswith(", by version 0.2.0+abc.\n\n")
 
 
 def test_reduced_results_never_reach_the_readme(capsys):
