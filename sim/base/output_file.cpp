@@ -79,15 +79,15 @@ class OutputFile::Buffer final : public std::streambuf {
   int reason_ = 0;
 };
 
-OutputFile::OutputFile(std::string path, std::string target, std::string partial)
-    : path_(std::move(path)), target_(std::move(target)), partial_(std::move(partial)),
-      buffer_(std::make_unique<Buffer>(partial_.empty() ? target_ : partial_)),
+OutputFile::OutputFile(std::string path, OutputTarget target)
+    : path_(std::move(path)), target_(std::move(target)),
+      buffer_(std::make_unique<Buffer>(target_.partial.empty() ? target_.path : target_.partial)),
       stream_(std::make_unique<std::ostream>(buffer_.get())) {}
 
 OutputFile::OutputFile(OutputFile&&) noexcept = default;
 OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 
-Result<OutputFile> OutputFile::create(const std::string& path) {
+Result<OutputTarget> output_target(const std::string& path) {
   std::error_code fault;  // also where nothing of the name is there, which is no fault
   fs::path target = path;
   if (fs::is_symlink(target, fault)) {
@@ -97,19 +97,24 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   const fs::file_status status = fs::status(target, fault);
   if (fs::is_directory(status)) return unwritable(path, EISDIR);
   const bool beside = !fs::exists(status) || fs::is_regular_file(status);
-  OutputFile file(path, target.string(), beside ? target.string() + ".partial" : "");
+  return OutputTarget{target.string(), beside ? target.string() + ".partial" : ""};
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(OutputTarget target, output_target(path));
+  OutputFile file(path, std::move(target));
   if (const int reason = file.buffer_->reason(); reason != 0) {
-    file.partial_.clear();  // it may be another's
+    file.target_.partial.clear();  // it may be another's
     return unwritable(path, reason);
   }
   return file;
 }
 
 OutputFile::~OutputFile() {
-  if (!buffer_ || partial_.empty()) return;
+  if (!buffer_ || target_.partial.empty()) return;
   buffer_->close();
   std::error_code ignored;
-  fs::remove(partial_, ignored);
+  fs::remove(target_.partial, ignored);
 }
 
 Result<void> OutputFile::finish() {
@@ -117,7 +122,7 @@ Result<void> OutputFile::finish() {
   // The destructor removes what there is of a file that is not whole.
   if (buffer_->reason() != 0) return unwritable(path_, buffer_->reason());
   std::error_code fault;
-  if (!partial_.empty()) fs::rename(partial_, target_, fault);
+  if (!target_.partial.empty()) fs::rename(target_.partial, target_.path, fault);
   if (fault) return fail(path_, {}, "cannot be written: " + fault.message());
   stream_.reset();
   buffer_.reset();

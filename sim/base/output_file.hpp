@@ -9,6 +9,16 @@
 
 namespace bubblesim {
 
+/// Where the bytes of an output go.
+struct OutputTarget {
+  std::string path;     ///< what a link of that name points to
+  std::string partial;  ///< written first, then renamed to `path`; empty: `path` is no regular file
+                        ///< (a device, a pipe), and is written in place
+};
+
+/// The one rule for all that write files. Fault: a folder, or a link that leads nowhere.
+[[nodiscard]] Result<OutputTarget> output_target(const std::string& path);
+
 /// What is written goes to PATH.partial, which finish() renames to PATH; without finish(), or after
 /// a failed one, it is removed and PATH is as it was. What is not a regular file (a device, a pipe)
 /// is written in place. Not shared between threads.
@@ -28,11 +38,10 @@ class OutputFile {
 
  private:
   class Buffer;
-  OutputFile(std::string path, std::string target, std::string partial);
+  OutputFile(std::string path, OutputTarget target);
 
-  std::string path_;     ///< as it was given, for faults
-  std::string target_;   ///< what a link of that name points to
-  std::string partial_;  ///< empty: written in place
+  std::string path_;  ///< as it was given, for faults
+  OutputTarget target_;
   std::unique_ptr<Buffer> buffer_;  ///< null: finished or moved from
   std::unique_ptr<std::ostream> stream_;
 };

@@ -46,7 +46,11 @@ Result<std::vector<fs::path>> files_of(const fs::path& path) {
   if (!fs::exists(status)) {
     return fail(path.string(), {}, "found no such file or folder, expected a trace or a folder");
   }
-  if (!fs::is_directory(status)) return std::vector<fs::path>{path};
+  // What reads a file is found by its first bytes, and a pipe gives them only once.
+  if (fs::is_regular_file(status)) return std::vector<fs::path>{path};
+  if (!fs::is_directory(status)) {
+    return fail(path.string(), {}, "not a regular file; expected a trace or a folder");
+  }
   std::vector<fs::path> files;
   for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
        it.increment(fault)) {

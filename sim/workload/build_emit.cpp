@@ -139,39 +139,50 @@ class Emitter {
     program_.threads.push_back(std::move(thread));
   }
 
-  void emit_pause(program::ThreadProgram& thread, Duration length, Duration keep) {
-    while (length > keep) {
-      const Duration part = std::min(length - keep, program::kLongestShortSpan);
+  /// Pauses that make up what a step cannot hold of a span.
+  void emit_excess(program::ThreadProgram& thread, Duration length) {
+    while (length > program::kLongestShortSpan) {
+      length -= program::kLongestShortSpan;
       program::Step pause;
-      pause.think = program::short_span(part);
+      pause.think = program::short_span(length);
       thread.steps.push_back(pause);
-      length -= part;
     }
   }
 
+  /// Into Program::details.
+  std::uint32_t add_detail(const program::StepDetail& detail) {
+    program_.details.push_back(detail);
+    return static_cast<std::uint32_t>(program_.details.size() - 1);
+  }
+
+  // Think time begins with the first of the steps, what a call takes ends with the last.
   void emit_call(program::ThreadProgram& thread, std::uint32_t number, TraceTime previous) {
     const DraftCall& call = draft_.calls[number];
     const DraftWait& wait = std::as_const(draft_).wait_of(call);
-    const TraceTime base = wait.after == program::kNoIndex
-                               ? previous
-                               : std::max(previous, draft_.calls[wait.after].end);
-    Duration think = std::max(Duration{}, call.start - base);
-    if (wait.after == program::kNoIndex && think > program::kLongestShortSpan) {
-      emit_pause(thread, think, program::kLongestShortSpan);
-      think = program::kLongestShortSpan;
-    }
+    const bool handed_over = wait.after != program::kNoIndex;
+    const TraceTime base =
+        handed_over ? std::max(previous, draft_.calls[wait.after].end) : previous;
+    const Duration think = std::max(Duration{}, call.start - base);
+    const std::size_t first = thread.steps.size();
+    emit_excess(thread, think);
     program::Step step;
-    step.think = span(think);
-    step.cost = span(call.cost);
+    step.think = program::short_span(think);
+    step.cost = program::short_span(call.cost);
     step.kind = call.kind;
     step.target = call.target;
-    if (wait.returns || wait.after != program::kNoIndex) {
-      step.detail = static_cast<std::uint32_t>(program_.details.size());
-      program_.details.push_back({span(wait.return_lag), program::kNoIndex, 0, wait.passes_back});
-      if (wait.after != program::kNoIndex) hand_overs_.push_back({step.detail, wait.after});
+    if (wait.returns) {
+      step.detail = add_detail(
+          {program::short_span(wait.return_lag), program::kNoIndex, 0, wait.passes_back});
+    }
+    if (handed_over) {
+      program::Step& begins = thread.steps.size() > first ? thread.steps[first] : step;
+      if (begins.detail == program::kNoIndex) begins.detail = add_detail({});
+      hand_overs_.push_back({begins.detail, wait.after});
     }
     if (wait.queue_op != program::kNoIndex) emit_queue_wait(thread, wait, step);
     emit_parts(thread, step, call.op_count);
+    emit_excess(thread, call.cost);
+    emit_excess(thread, wait.return_lag);
     steps_[number] = static_cast<std::uint32_t>(thread.steps.size() - 1);
   }
 
@@ -183,12 +194,10 @@ class Emitter {
     step.kind = program::StepKind::kWaitOp;
     step.target = wait.queue_op;
     step.detail = std::exchange(launch.detail, program::kNoIndex);
-    if (step.detail == program::kNoIndex) {
-      step.detail = static_cast<std::uint32_t>(program_.details.size());
-      program_.details.push_back({});
-    }
-    program_.details[step.detail].return_lag = span(wait.queue_lag);
+    if (step.detail == program::kNoIndex) step.detail = add_detail({});
+    program_.details[step.detail].return_lag = program::short_span(wait.queue_lag);
     thread.steps.push_back(step);
+    emit_excess(thread, wait.queue_lag);
   }
 
   // A launch of more operations than a step can count becomes several steps.

@@ -1,30 +1,15 @@
 // Choosing the window of a trace: where it begins and ends, its iterations, its clock.
 #include <algorithm>
-#include <map>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
+#include "traces/iterations/marked_iterations.hpp"
 
 namespace bubblesim::workload {
 namespace {
 
 constexpr Duration kMostSkew = std::chrono::microseconds(200);
 constexpr std::size_t kPercentSkewed = 5;
-
-// Iteration markers of the thread that has most of them, by start.
-std::vector<const traces::Marker*> iteration_markers(const traces::RankTrace& trace) {
-  std::map<ThreadId, std::vector<const traces::Marker*>> by_thread;
-  for (const traces::Marker& marker : trace.markers) {
-    if (marker.kind == traces::MarkerKind::kIteration) by_thread[marker.thread].push_back(&marker);
-  }
-  std::vector<const traces::Marker*> best;
-  for (auto& [thread, markers] : by_thread) {
-    if (markers.size() > best.size()) best = markers;
-  }
-  std::stable_sort(best.begin(), best.end(),
-                   [](const auto* a, const auto* b) { return a->start < b->start; });
-  return best;
-}
 
 void set_whole_window(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
@@ -41,16 +26,20 @@ void set_whole_window(Draft& draft) {
   for (const TraceTime start : draft.iteration_starts) draft.begin = std::min(draft.begin, start);
 }
 
+// All that are recorded; markers left out are counted where the job's pass is found.
 void set_iterations(Draft& draft) {
-  const auto markers = iteration_markers(*draft.trace);
-  draft.marked = !markers.empty();
-  if (markers.empty()) {
+  traces::RankPass pass;
+  traces::find_recorded(*draft.trace, pass);
+  draft.marked = pass.marked;
+  if (!pass.marked) {
     draft.counters.add(kUnmarked);
     return;
   }
-  for (const auto* marker : markers) draft.iteration_starts.push_back(marker->start);
-  draft.marked_thread = markers.front()->thread.value;
-  draft.iterations_end = markers.back()->start + markers.back()->duration;
+  for (const traces::RecordedIteration& iteration : pass.recorded) {
+    draft.iteration_starts.push_back(iteration.host.begin);
+  }
+  draft.marked_thread = pass.thread;
+  draft.iterations_end = pass.recorded.back().host.end;
 }
 
 // One iteration, from the first record to the last host call, on the thread that calls most.

@@ -6,6 +6,7 @@
 
 #include "sim/base/output_file.hpp"
 #include "traces/export/json_text.hpp"
+#include "traces/timeline_mark.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -230,17 +231,19 @@ void write_counters(EventList& events, const ChromeTrace& trace, ChromeStats& st
   }
 }
 
+// Before the events: a file that was cut still says what it is.
 void write_notes(std::string& text, const ChromeTrace& trace) {
-  text += ",\n\"otherData\":{";
-  bool first = true;
+  text += "\n\"otherData\":{";
+  append_json_string(text, kTimelineMarkKey);
+  text += ':';
+  append_json_string(text, kTimelineMark);
   for (const auto& [name, value] : trace.notes) {
-    if (!first) text += ',';
-    first = false;
+    text += ',';
     append_json_string(text, name);
     text += ':';
     append_json_string(text, value);
   }
-  text += '}';
+  text += "},\n";
 }
 
 }  // namespace
@@ -254,14 +257,14 @@ ChromeStats write_chrome_trace(std::ostream& out, const ChromeTrace& trace) {
     if (slice.duration_ns < 0) ++stats.clamped_slices;
   }
   EventList events(out);
-  events.text() += "{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[";
+  events.text() += "{\"displayTimeUnit\":\"ns\",";
+  write_notes(events.text(), trace);
+  events.text() += "\"traceEvents\":[";
   write_names(events, trace, layout);
   write_slices(events, trace, layout);
   stats.arrows = write_flows(events, trace, layout);
   write_counters(events, trace, stats);
-  events.text() += "\n]";
-  write_notes(events.text(), trace);
-  events.text() += "}\n";
+  events.text() += "\n]}\n";
   events.flush();
   return stats;
 }

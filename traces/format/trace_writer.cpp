@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/base/output_file.hpp"
 #include "traces/format/payload.hpp"
 
 namespace bubblesim::traces::format {
@@ -366,13 +367,14 @@ Result<void> write_job(const std::string& path, const JobTrace& job,
                 fmt::format("found rank {} after rank {}, expected rising ranks",
                             job.ranks[i].rank, job.ranks[i - 1].rank));
   }
-  const std::string partial = path + ".partial";
-  const Result<void> written = write_ranks(partial, job, options);
-  if (!written || std::rename(partial.c_str(), path.c_str()) != 0) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const OutputTarget target, output_target(path));
+  if (target.partial.empty()) return write_ranks(target.path, job, options);
+  const Result<void> written = write_ranks(target.partial, job, options);
+  if (!written || std::rename(target.partial.c_str(), target.path.c_str()) != 0) {
     const std::string reason = std::strerror(errno);
-    std::remove(partial.c_str());
+    std::remove(target.partial.c_str());
     if (!written) return written;
-    return fail(path, {}, "cannot rename " + partial + " to it: " + reason);
+    return fail(path, {}, "cannot rename " + target.partial + " to it: " + reason);
   }
   return {};
 }

@@ -68,8 +68,9 @@ class TraceWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Writes `path`.partial and renames it when it is complete. Ranks must be in rising order. The
-/// same job gives the same bytes (with the same zstd library).
+/// Writes where output_target says: beside the file and renamed when it is complete, devices and
+/// pipes in place. Ranks must be in rising order. The same job gives the same bytes (with the same
+/// zstd library).
 [[nodiscard]] Result<void> write_job(const std::string& path, const JobTrace& job,
                                      const WriterOptions& options = {});
 

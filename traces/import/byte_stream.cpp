@@ -111,6 +111,9 @@ Result<ByteStream> ByteStream::open(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) {
     return fail(path.string(), "", "is a directory; expected one trace file");
   }
+  if (!std::filesystem::is_regular_file(status)) {
+    return fail(path.string(), "", "is not a regular file; expected one trace file");
+  }
   auto impl = std::make_unique<Impl>();
   impl->file.reset(std::fopen(path.c_str(), "rb"));
   if (!impl->file) {

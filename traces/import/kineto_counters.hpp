@@ -63,6 +63,9 @@ inline constexpr CounterSpec kOtherDevices{"kineto_ops_on_further_devices", Seve
 inline constexpr CounterSpec kDeviceGuessed{"kineto_device_guessed", Severity::kNotice,
     "the device's number is not in deviceProperties; the properties of its first entry are used"};
 
+inline constexpr CounterSpec kOtherPhase{"kineto_events_of_other_phase", Severity::kLoss,
+    "operations, calls and annotations written as a begin and an end, or as points (phase not X)"};
+
 // Joins.
 inline constexpr CounterSpec kOrphanOps{"kineto_device_ops_without_launch", Severity::kNotice,
     "device operations whose launch is not in the trace: before its window, or not recorded"};

@@ -45,13 +45,14 @@ Result<RankTrace> import_from(ByteStream& source, const std::string& file,
   if (reader.counts().count(kineto::kTruncated.name) > 0) {
     count_cut(kineto::kTruncated, file, window, reader, records.trace.counters);
   }
-  if (const std::string reason = refusal(reader.shape(), records); !reason.empty()) {
-    if (!cut) return fail(file, "", reason);
+  const KinetoMetadata metadata = reader.metadata().finish(records.trace.counters);
+  const std::string reason = refusal(reader.shape(), metadata, records);
+  if (!reason.empty()) {
+    if (!cut || !records.ops.empty()) return fail(file, "", reason);
     const std::string rest =
         reader.shape().events > 0 ? ", none of them a device operation" : ": " + reason;
     return fail(file, "", "truncated after " + read_so_far(window, reader) + rest);
   }
-  const KinetoMetadata metadata = reader.metadata().finish(records.trace.counters);
   RankTrace trace = join_records(std::move(records), metadata);
   set_rank(options, metadata, trace);
   trace.provenance.source = std::filesystem::path(file).filename().string();

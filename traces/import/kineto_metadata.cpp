@@ -7,14 +7,15 @@
 
 #include "traces/import/json_fields.hpp"
 #include "traces/import/kineto_counters.hpp"
+#include "traces/timeline_mark.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
-constexpr std::array<std::string_view, 10> kWanted{
+constexpr std::array<std::string_view, 11> kWanted{
     "schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds",
     "cupti_version", "cuda_runtime_version", "cuda_driver_version", "roctracer_version",
-    "hip_runtime_version", "traceName"};
+    "hip_runtime_version", "traceName", "otherData"};
 
 /// Ranks and sizes beyond this are damage, not a cluster.
 constexpr std::uint64_t kMostRanks = 1U << 24U;
@@ -109,6 +110,15 @@ bool read_base(std::string_view json, KinetoMetadata& out) {
   return true;
 }
 
+/// Notes of other tools say nothing here, whatever they look like.
+bool read_notes(std::string_view json, KinetoMetadata& out) {
+  simdjson::dom::parser parser;
+  object notes;
+  if (parser.parse(json.data(), json.size()).get(notes) != simdjson::SUCCESS) return true;
+  out.own_timeline = text_of(notes, kTimelineMarkKey) == kTimelineMark;
+  return true;
+}
+
 }  // namespace
 
 bool is_wanted_metadata(std::string_view key) {
@@ -133,6 +143,7 @@ KinetoMetadata KinetoMetadataReader::finish(CounterSet& counters) const {
   read("deviceProperties", read_devices);
   read("distributedInfo", read_distributed);
   read("baseTimeNanoseconds", read_base);
+  read("otherData", read_notes);
   out.tool = "kineto";
   for (const auto& [key, label] : {std::pair{"schemaVersion", " schema "},
                                    std::pair{"cupti_version", ", cupti "},

@@ -27,6 +27,7 @@ struct KinetoMetadata {
   std::optional<std::uint32_t> world_size;
   std::int64_t base_ns = 0;
   std::string tool;
+  bool own_timeline = false;  ///< the file says that bubblesim wrote it for viewers
 };
 
 /// Whether `add` wants this top-level key; other values need not be held.

@@ -97,7 +97,7 @@ void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
   if (status == EventStatus::kSkipped) return add_skipped(event);
   if (event.phase == 'M') return add_thread_name(event);
   if (event.phase == 'i' || event.phase == 'I') return add_memory(event);
-  if (event.phase != 'X') return;
+  if (event.phase != 'X') return add_other_phase(event);
   switch (event.category) {
     case KinetoCategory::kKernel:
     case KinetoCategory::kCopy:
@@ -106,6 +106,19 @@ void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
     case KinetoCategory::kSync: return add_sync(event);
     case KinetoCategory::kUserAnnotation:
     case KinetoCategory::kCpuOp: return add_marker(event);
+    default: return;
+  }
+}
+
+/// Kineto writes spans as one event; other programs write "B" and "E", or "b" and "e".
+void KinetoRecorder::add_other_phase(const RawEvent& event) {
+  switch (event.category) {
+    case KinetoCategory::kKernel:
+    case KinetoCategory::kCopy:
+    case KinetoCategory::kMemset:
+    case KinetoCategory::kHostCall:
+    case KinetoCategory::kSync:
+    case KinetoCategory::kUserAnnotation: return records_.trace.counters.add(kineto::kOtherPhase);
     default: return;
   }
 }
@@ -240,7 +253,7 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
 
 void KinetoRecorder::add_memory(const RawEvent& event) {
   CounterSet& counters = records_.trace.counters;
-  if (event.name != "[memory]") return;
+  if (event.name != "[memory]") return add_other_phase(event);
   std::optional<std::uint64_t> allocated;
   std::optional<std::uint64_t> reserved;
   std::int64_t device_type = 0;

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "traces/join/call_index.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -125,10 +130,53 @@ std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& re
   return "is a Chrome trace without Kineto's categories: no event is a kernel, copy or call";
 }
 
+/// By thread: the process id in its key, "pid\\ntid".
+std::vector<std::string_view> processes_of_threads(const KinetoRecords& records) {
+  std::vector<std::string_view> processes(records.trace.threads.size());
+  for (const auto& [key, thread] : records.thread_ids) {
+    processes[thread.index()] = std::string_view(key).substr(0, key.find('\n'));
+  }
+  return processes;
+}
+
+/// Correlations are those of one process: where two processes launch under the same ones, nothing
+/// says whose an operation is. A process that launches nothing (a data loader's) does no harm.
+std::string look_of_processes(const KinetoRecords& records) {
+  const std::vector<std::string_view> processes = processes_of_threads(records);
+  const auto each_launch = [&](const auto& visit) {
+    for (const PendingCall& entry : records.calls) {
+      if (!launches(entry.call.kind) || entry.call.correlation == 0) continue;
+      visit(entry.call.correlation, processes[entry.call.thread.index()]);
+    }
+  };
+  std::set<std::string_view> launching;
+  each_launch([&](std::uint64_t, std::string_view process) { launching.insert(process); });
+  if (launching.size() < 2) return {};
+  std::vector<std::pair<std::uint64_t, std::string_view>> launched;
+  each_launch([&](std::uint64_t correlation, std::string_view process) {
+    launched.emplace_back(correlation, process);
+  });
+  std::ranges::sort(launched);
+  const auto clash = std::ranges::adjacent_find(launched, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second != b.second;
+  });
+  if (clash == launched.end()) return {};
+  return "holds the launches of " + std::to_string(launching.size()) +
+         " processes, which share correlation ids (" + std::to_string(clash->first) +
+         " is of pid " + std::string(clash->second) + " and of pid " +
+         std::string(std::next(clash)->second) +
+         "); split it by pid, one file a process";
+}
+
 }  // namespace
 
-std::string refusal(const KinetoTextShape& shape, const KinetoRecords& records) {
-  if (!records.ops.empty()) return {};
+std::string refusal(const KinetoTextShape& shape, const KinetoMetadata& metadata,
+                    const KinetoRecords& records) {
+  if (metadata.own_timeline) {
+    return "is a timeline that bubblesim wrote for viewers (export --chrome, run --timeline): it "
+           "says not which call launched what; give the recording that it was made from";
+  }
+  if (!records.ops.empty()) return look_of_processes(records);
   if (shape.root == KinetoTextShape::Root::kOther)
     return look_of_text(shape) + std::string(kExpected);
   if (shape.root == KinetoTextShape::Root::kObject && !shape.has_events_array) {

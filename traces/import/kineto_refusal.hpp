@@ -1,4 +1,4 @@
-// Why a text is not a Kineto trace of a GPU: what it looks like instead.
+// Why a text is not a Kineto trace of one process on a GPU: what it looks like instead.
 #pragma once
 
 #include <string>
@@ -8,7 +8,9 @@
 
 namespace bubblesim::traces {
 
-/// A sentence for the user, or empty: the file is a Kineto trace with device operations.
-[[nodiscard]] std::string refusal(const KinetoTextShape& shape, const KinetoRecords& records);
+/// A sentence for the user, or empty: the file is a Kineto trace with device operations, whose
+/// launches can be told from one another.
+[[nodiscard]] std::string refusal(const KinetoTextShape& shape, const KinetoMetadata& metadata,
+                                  const KinetoRecords& records);
 
 }  // namespace bubblesim::traces

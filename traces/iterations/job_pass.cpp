@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include "sim/base/check.hpp"
 #include "traces/iterations/before_window.hpp"
 #include "traces/iterations/device_work.hpp"
 #include "traces/iterations/marked_iterations.hpp"
@@ -37,7 +41,7 @@ constexpr std::array<UseName, 9> kUseNames{{
 
 const UseName& names_of(IterationUse use) { return kUseNames[static_cast<std::size_t>(use)]; }
 
-/// An iteration of the job: one on each rank that recorded it.
+/// An iteration of the job: one on each rank that recorded it. Those of a job are in order of time.
 struct JobIteration {
   std::int64_t number = 0;
   std::vector<std::optional<std::size_t>> place;  ///< by rank, into its `recorded`
@@ -52,16 +56,64 @@ bool same_lengths(const std::vector<RankPass>& ranks) {
 
 enum class JoinBy : std::uint8_t { kNumber, kPlace };
 
+/// Says which iterations of different ranks are one: those of one epoch and number. Keys of a rank
+/// rise in time.
+struct IterationKey {
+  std::int64_t epoch = 0;  ///< how often the numbers have started again
+  std::int64_t number = 0;
+  friend auto operator<=>(const IterationKey&, const IterationKey&) = default;
+};
+
+std::vector<IterationKey> keys_of(const RankPass& rank, JoinBy join_by) {
+  std::vector<IterationKey> keys;
+  for (std::size_t i = 0; i < rank.recorded.size(); ++i) {
+    const std::int64_t number = rank.recorded[i].number;
+    if (join_by == JoinBy::kPlace) {
+      keys.push_back({0, static_cast<std::int64_t>(i)});
+      continue;
+    }
+    const std::int64_t epoch = keys.empty() ? 0 : keys.back().epoch;
+    const bool starts_again = !keys.empty() && number <= keys.back().number;
+    keys.push_back({epoch + (starts_again ? 1 : 0), number});
+  }
+  return keys;
+}
+
+std::vector<IterationKey> later(std::vector<IterationKey> keys, std::int64_t epochs) {
+  for (IterationKey& key : keys) key.epoch += epochs;
+  return keys;
+}
+
+// A window that opened an iteration later may lack an epoch that others have begun with: of the
+// numberings one epoch apart, the one by which the rank shares most iterations with the first; of
+// equals the one that counts from the window's begin.
+std::vector<IterationKey> fitted_to(const std::vector<IterationKey>& first,
+                                    const std::vector<IterationKey>& keys) {
+  const auto shared = [&](const std::vector<IterationKey>& fitted) {
+    std::vector<IterationKey> both;
+    std::ranges::set_intersection(first, fitted, std::back_inserter(both));
+    return both.size();
+  };
+  std::vector<IterationKey> best = keys;
+  for (const std::int64_t epochs : {1, -1}) {
+    std::vector<IterationKey> moved = later(keys, epochs);
+    if (shared(moved) > shared(best)) best = std::move(moved);
+  }
+  return best;
+}
+
 // A rank without any device operation takes no part.
-std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy key) {
-  std::map<std::int64_t, JobIteration> all;
+std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy join_by) {
+  std::map<IterationKey, JobIteration> all;
+  std::vector<IterationKey> first;
   std::ptrdiff_t taking_part = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const std::vector<IterationKey> keys = fitted_to(first, keys_of(ranks[r], join_by));
+    if (first.empty()) first = keys;
     if (!ranks[r].recorded.empty()) ++taking_part;
-    for (std::size_t i = 0; i < ranks[r].recorded.size(); ++i) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
       const RecordedIteration& recorded = ranks[r].recorded[i];
-      JobIteration& iteration = all[key == JoinBy::kPlace ? static_cast<std::int64_t>(i)
-                                                   : recorded.number];
+      JobIteration& iteration = all[keys[i]];
       iteration.number = recorded.number;
       iteration.place.resize(ranks.size());
       iteration.place[r] = i;
@@ -69,7 +121,7 @@ std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy key) {
     }
   }
   std::vector<JobIteration> sorted;
-  for (auto& [number, one] : all) {
+  for (auto& [key, one] : all) {
     const auto known = std::count_if(one.place.begin(), one.place.end(),
                                   [](const auto& place) { return place.has_value(); });
     if (known < taking_part) one.use = IterationUse::kNotOnAllRanks;
@@ -99,10 +151,12 @@ Result<void> choose(std::vector<JobIteration>& iterations, const IterationChoice
     any |= wanted;
   }
   if (any || iterations.empty()) return {};
+  const auto [lowest, highest] =
+      std::ranges::minmax_element(iterations, {}, &JobIteration::number);
   return fail({}, {},
               "found no iteration " + iteration_choice_text(choice) +
-                  " on all ranks; recorded are " + std::to_string(iterations.front().number) +
-                  " to " + std::to_string(iterations.back().number));
+                  " on all ranks; recorded are " + std::to_string(lowest->number) + " to " +
+                  std::to_string(highest->number));
 }
 
 // If nothing is settled, the last that all ranks have recorded whole, or else the last.
@@ -148,9 +202,11 @@ void give_back(const std::vector<JobIteration>& iterations, std::vector<RankPass
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       if (!iteration.place[r]) continue;
       RankPass& rank = ranks[r];
-      rank.recorded[*iteration.place[r]].use = iteration.use;
+      const std::size_t place = *iteration.place[r];
+      rank.recorded[place].use = iteration.use;
       if (iteration.use != IterationUse::kUsed) continue;
-      if (rank.count++ == 0) rank.first = *iteration.place[r];
+      if (rank.count++ == 0) rank.first = place;
+      BUBBLESIM_CHECK(place == rank.first + rank.count - 1, "a pass's iterations are neighbours");
     }
   }
 }

@@ -18,6 +18,11 @@
 //      when it started, if the rank's own work had begun.
 // What belongs to none is dropped and counted.
 //
+// Iterations of different ranks are one by their number. Where numbers start again (steps counted
+// anew in each epoch), by epoch and number: those of the first restart on all ranks are one epoch,
+// or, if a rank then shares more, an epoch apart. If no number is on all ranks and all recorded
+// equally many, by place. A number may so name several iterations; a choice of it means all.
+//
 // Used are the iterations that are settled (warm_up.hpp says which are not, and why), of those the
 // longest run of neighbours, of equals the last; the same on all ranks. They are the *pass*.
 //
@@ -66,7 +71,7 @@ enum class IterationUse : std::uint8_t {
 [[nodiscard]] std::string_view iteration_use_label(IterationUse use);
 
 struct RecordedIteration {
-  std::int64_t number = 0;  ///< of its marker; without one, its place from 0 on
+  std::int64_t number = 0;  ///< of its marker, not unique; without one, its place from 0 on
   Interval host;
   std::uint64_t operations = 0;
   IterationUse use = IterationUse::kUsed;

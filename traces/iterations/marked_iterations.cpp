@@ -12,6 +12,11 @@ constexpr CounterSpec kMarkersLeftOut{
     "iteration markers on other threads than the one whose markers were used, or that start "
     "together with one that was"};
 
+constexpr CounterSpec kNumbersAgain{
+    "iteration_numbers_start_again", Severity::kNotice,
+    "iteration markers whose number is not above that of the one before: steps counted anew in "
+    "each epoch; a number then names an iteration of each"};
+
 constexpr Duration kShortest{1};
 
 std::vector<const Marker*> iteration_markers(const RankTrace& rank, CounterSet& counters) {
@@ -52,8 +57,9 @@ void add_marked(const RankTrace& rank, const std::vector<const Marker*>& markers
     } else if (marker.duration <= Duration{}) {
       end = std::max(end, last_end(rank));
     }
-    pass.recorded.push_back(
-        {numbered ? marker.number : static_cast<std::int64_t>(i), {marker.start, end}});
+    const std::int64_t number = numbered ? marker.number : static_cast<std::int64_t>(i);
+    if (i > 0 && number <= pass.recorded.back().number) pass.counters.add(kNumbersAgain);
+    pass.recorded.push_back({number, {marker.start, end}});
   }
   pass.thread = markers.front()->thread.value;
 }

@@ -49,6 +49,12 @@ TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
   EXPECT_EQ(run.iterations, (Iterations{{0, 50}, {1, 150}, {2, 290}, {3, 410}}));
 }
 
+TEST(BuilderWindow, MarkersThatStartTogetherAreOneInAWholeRecordingToo) {
+  const program::Program program =
+      must_build(three_iterations().iteration(150, 290).trace(), Window::kWhole);
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{100, 140, 120}));
+}
+
 // Of iterations 1 and 2, from 150 to 410: all times 150 earlier.
 TEST(BuilderWindow, APassIsWhatTheIterationsUsedLaunched) {
   const program::Program program = must_build(three_iterations().trace(), Window::kIterations);

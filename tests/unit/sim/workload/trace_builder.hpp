@@ -98,13 +98,15 @@ class TraceBuilder {
     trace_.edges.push_back({DeviceOpId{before}, DeviceOpId{after}, false});
     return *this;
   }
-  TraceBuilder& iteration(std::int64_t start, std::int64_t end, std::uint32_t thread = 0) {
+  /// `number`: nothing: of the markers so far.
+  TraceBuilder& iteration(std::int64_t start, std::int64_t end, std::uint32_t thread = 0,
+                          std::optional<std::int64_t> number = {}) {
     traces::Marker marker;
     marker.start = instant(start);
     marker.duration = instant(end) - instant(start);
     marker.thread = ThreadId{thread};
     marker.kind = traces::MarkerKind::kIteration;
-    marker.number = static_cast<std::int64_t>(trace_.markers.size());
+    marker.number = number.value_or(static_cast<std::int64_t>(trace_.markers.size()));
     trace_.markers.push_back(marker);
     return *this;
   }

@@ -11,6 +11,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/random.hpp"
+#include "traces/import/kineto_import.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -128,6 +129,21 @@ TEST(ChromeTrace, NamesAreEscaped) {
   const Json json = written(trace);
   EXPECT_EQ(events_of(json, "X").at(0)["name"], "void f<\"x\\y\">(\n\x01\xEF\xBF\xBD)");
   EXPECT_EQ(json["otherData"]["ori\"gin"], "a\tb");
+}
+
+// Its kernels would be taken for a recording's; cut within the events, it still says what it is.
+TEST(ChromeTrace, ImportRefusesIt) {
+  ChromeTrace trace = two_tracks();
+  trace.slices = {{0, "a", "kernel", 0, 10, kNoFlow}, {0, "b", "kernel", 10, 10, kNoFlow}};
+  trace.notes = {{"origin_ns", "5"}};
+  std::ostringstream out;
+  write_chrome_trace(out, trace);
+  const std::string whole = out.str();
+  for (const std::string& text : {whole, whole.substr(0, whole.find("\"b\""))}) {
+    const auto imported = import_kineto_text(text, "timeline.json");
+    ASSERT_FALSE(imported);
+    EXPECT_EQ(imported.error().message.find("is a timeline that bubblesim wrote"), 0U);
+  }
 }
 
 /// Whole nanoseconds of a time as viewers read it.

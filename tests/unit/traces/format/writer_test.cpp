@@ -1,11 +1,14 @@
 // The streaming writer: what a capture relies on.
 #include "traces/format/trace_writer.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/file_summary.hpp"
@@ -170,6 +173,38 @@ TEST(BtrWriter, a_job_replaces_the_file_only_when_it_is_complete) {
   bad.ranks.resize(2);
   EXPECT_FALSE(write_job(path, bad));
   EXPECT_EQ(text_of(read_job(path)->job), text_of(sample_job()));
+}
+
+TEST(BtrWriter, a_job_is_written_through_a_link) {
+  const Bytes expected = file_of(sample_job());
+  const std::string target = temporary_path();
+  const std::string link = target + ".link";
+  std::remove(link.c_str());
+  write_file(target, {});
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  ASSERT_TRUE(write_job(link, sample_job()));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(bytes_of_file(target), expected);
+  std::remove(link.c_str());
+}
+
+// A pipe stands for all that is no regular file: making a device needs root.
+TEST(BtrWriter, a_pipe_gets_the_bytes_and_stays_a_pipe) {
+  const Bytes expected = file_of(sample_job());
+  const std::string pipe = temporary_path() + ".pipe";
+  std::remove(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // Open for both, it waits for nobody, and holds the bytes (64 KiB) until they are read.
+  const int held = ::open(pipe.c_str(), O_RDWR);
+  ASSERT_GE(held, 0);
+  ASSERT_LT(expected.size(), std::size_t{1} << 16U);
+  ASSERT_TRUE(write_job(pipe, sample_job()));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  Bytes found(expected.size());
+  EXPECT_EQ(::read(held, found.data(), found.size()), static_cast<ssize_t>(expected.size()));
+  EXPECT_EQ(found, expected);
+  ::close(held);
+  std::remove(pipe.c_str());
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include "traces/import/byte_stream.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdio>
 #include <string>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
@@ -110,6 +112,16 @@ TEST(ByteStream, damage_ends_the_input_though_a_member_follows) {
   const Input input = read_all(wrong + gzip("two"));
   EXPECT_EQ(input.text, "one");
   EXPECT_TRUE(input.damaged);
+}
+
+TEST(ByteStream, what_is_no_regular_file_is_refused_unopened) {
+  const std::string pipe = ::testing::TempDir() + "/bubblesim_byte_stream_pipe";
+  std::remove(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto opened = ByteStream::open(pipe);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().message, "is not a regular file; expected one trace file");
+  std::remove(pipe.c_str());
 }
 
 }  // namespace

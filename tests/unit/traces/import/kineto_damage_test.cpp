@@ -186,6 +186,43 @@ TEST(KinetoDamage, hostile_numbers_are_dropped_or_clamped) {
   EXPECT_EQ(trace.rank, 0U);
 }
 
+/// A call of another process.
+std::string foreign(std::string event) {
+  return event.replace(event.find("\"pid\": 100"), 10, "\"pid\": 200");
+}
+
+TEST(KinetoRefusal, processes_that_launch_under_the_same_correlation_are_to_be_split) {
+  const auto trace = import_kineto_text(
+      file({call("1", "11"), kernel("5", "11"), foreign(call("2", "11")), kernel("30", "11"),
+            foreign(call("3", "12"))}),
+      "merged.json");
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().message,
+            "holds the launches of 2 processes, which share correlation ids (11 is of pid 100 and "
+            "of pid 200); split it by pid, one file a process");
+}
+
+TEST(KinetoRefusal, processes_whose_launches_cannot_be_confused_are_no_reason) {
+  const RankTrace trace = imported(
+      file({call("1", "11"), kernel("5", "11"), foreign(call("2", "11", "cudaMalloc")),
+            foreign(call("3", "12")), kernel("30", "12")}));
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.host_calls[trace.device_ops[0].launch].start, TraceTime{Duration{1000}});
+  EXPECT_EQ(trace.host_calls[trace.device_ops[1].launch].start, TraceTime{Duration{3000}});
+}
+
+TEST(KinetoDamage, events_that_are_no_whole_spans_are_lost_and_counted) {
+  const auto as = [](std::string event, const char* phase) {
+    return event.replace(event.find("\"X\""), 3, "\"" + std::string(phase) + "\"");
+  };
+  const RankTrace trace =
+      imported(file({call("1", "11"), kernel("5", "11"), as(kernel("20", "12"), "B"),
+                     as(kernel("30", "12"), "E"), as(call("15", "12"), "i")}));
+  EXPECT_EQ(trace.device_ops.size(), 1U);
+  EXPECT_EQ(trace.host_calls.size(), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_events_of_other_phase"), 3U);
+}
+
 TEST(KinetoRefusal, other_files_are_refused_with_what_they_look_like) {
   for (const auto& [text, reason] : std::vector<std::pair<std::string, const char*>>{
            {"", "is empty"},

@@ -131,6 +131,78 @@ TEST(JobPass, AnIterationIsUsedIfEveryRankRecordedIt) {
             "all ranks)");
 }
 
+/// Iterations of 100 from `begin` on, a kernel each, with these numbers.
+TraceBuilder numbered(const std::vector<std::int64_t>& numbers, std::int64_t begin = 0) {
+  TraceBuilder job;
+  for (const std::int64_t number : numbers) {
+    job.iteration(begin, begin + 100, 0, number);
+    launch_at(job, begin);
+    begin += 100;
+  }
+  return job;
+}
+
+struct Renumbered {
+  std::vector<std::int64_t> numbers;
+  std::uint64_t started_again;
+};
+const std::vector<Renumbered> kRenumbered{
+    {{0, 1, 2, 3, 0, 1}, 1}, {{5, 4, 3, 2, 1, 0}, 5}, {{4, 4, 4, 4, 4, 4}, 5}};
+
+TEST(JobPass, NumbersThatStartAgainChangeNothingElse) {
+  for (const auto& [numbers, started_again] : kRenumbered) {
+    const RankPass pass = pass_of(numbered(numbers));
+    EXPECT_EQ(uses(pass), (Uses{kFirst, kUsed, kUsed, kUsed, kUsed, kUsed}));
+    EXPECT_EQ(pass.first, 1U);
+    EXPECT_EQ(pass.length, us(500));
+    EXPECT_EQ(pass.counters.count("iteration_numbers_start_again"), started_again);
+    const RankPass all = pass_of(numbered(numbers), "all");
+    EXPECT_EQ(all.count, 6U);
+    EXPECT_EQ(all.length, us(600));
+  }
+}
+
+TEST(JobPass, NumbersThatStartAgainOnAllRanksAreJoinedEpochByEpoch) {
+  for (const auto& [numbers, started_again] : kRenumbered) {
+    const RankTrace trace = numbered(numbers).trace();
+    const auto pass = find_job_pass(JobTrace{{trace, trace}});
+    ASSERT_TRUE(pass);
+    for (const RankPass& rank : pass->ranks) {
+      EXPECT_EQ(uses(rank), (Uses{kFirst, kUsed, kUsed, kUsed, kUsed, kUsed}));
+      EXPECT_EQ(rank.length, us(500));
+    }
+  }
+}
+
+// The other rank's window opens an iteration later, and so misses an epoch of one iteration.
+TEST(JobPass, ARankThatMissesAnEpochIsJoinedToTheOthersNext) {
+  for (const std::vector<std::int64_t>& numbers :
+       {std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}, {3, 0, 1, 2, 3, 0}, {5, 4, 3, 2, 1, 0}}) {
+    const RankTrace early = numbered(numbers).trace();
+    const RankTrace late = numbered({numbers.begin() + 1, numbers.end()}, 100).trace();
+    for (const bool late_first : {false, true}) {
+      JobTrace job{{early, late}};
+      if (late_first) std::swap(job.ranks[0], job.ranks[1]);
+      const auto pass = find_job_pass(job);
+      ASSERT_TRUE(pass);
+      EXPECT_EQ(uses(pass->ranks[late_first ? 1 : 0]),
+                (Uses{kNotOnAllRanks, kFirst, kUsed, kUsed, kUsed, kUsed}));
+      EXPECT_EQ(uses(pass->ranks[late_first ? 0 : 1]), (Uses{kFirst, kUsed, kUsed, kUsed, kUsed}));
+      EXPECT_EQ(pass->iteration_time(), us(100));
+    }
+  }
+}
+
+TEST(JobPass, ANumberOfSeveralIterationsChoosesAllAndTheLastOfEqualRunsIsUsed) {
+  const TraceBuilder job = numbered({0, 1, 2, 0, 1, 2});
+  EXPECT_EQ(uses(pass_of(job, "1")),
+            (Uses{kNotChosen, kApart, kNotChosen, kNotChosen, kUsed, kNotChosen}));
+  EXPECT_EQ(pass_of(job, "0-2").count, 6U);
+  const auto none = find_rank_pass(job.trace(), *parse_iteration_choice("7"));
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "found no iteration 7 on all ranks; recorded are 0 to 2");
+}
+
 /// The device is 150 behind the host: the kernels of [0, 100], [100, 200], [200, 300] run from 150,
 /// 250, 350, a hundred each; before them, one that was queued before the window.
 TraceBuilder behind() {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -214,6 +215,15 @@ TEST_F(LoadTrace, AFolderMayHoldBothKindsAndOtherFiles) {
 
 TEST_F(LoadTrace, AMissingPathIsNamed) {
   EXPECT_THAT(fault({"nowhere"}), HasSubstr("nowhere: found no such file or folder"));
+}
+
+// Opened to be looked at, a pipe would wait for a writer, and lose what was looked at.
+TEST_F(LoadTrace, APipeIsRefusedUnopened) {
+  for (const char* const name : {"trace.json", "trace.btr", "trace"}) {
+    const std::string pipe = folder_ / name;
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_EQ(fault({pipe}), pipe + ": not a regular file; expected a trace or a folder");
+  }
 }
 
 TEST_F(LoadTrace, AFolderWithoutTracesSaysWhatItLookedFor) {
