@@ -27,7 +27,6 @@ struct ModelFile {
   std::string source;  ///< of its sizes
   ModelSpec spec;
   std::optional<PublishedCount> published;
-  std::vector<std::string> published_as;  ///< names on Hugging Face: "meta-llama/Llama-3.1-8B"
 };
 
 [[nodiscard]] CheckedResult<ModelFile> read_model_file(const std::string& path);

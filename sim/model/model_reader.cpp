@@ -257,7 +257,7 @@ ModelFile read_model(ObjectReader& root) {
       break;
   }
   file.published = read_published(root);
-  file.published_as = root.texts("published_as", Presence::kOptional);
+  file.spec.published_as = root.texts("published_as", Presence::kOptional);
   root.finish();
   return file;
 }

@@ -112,6 +112,7 @@ struct GraphSpec {
 struct ModelSpec {
   std::string name;
   std::variant<TransformerSpec, ConvolutionalSpec, GraphSpec> network;
+  std::vector<std::string> published_as{};  ///< names on Hugging Face: "meta-llama/Llama-3.1-8B"
 };
 
 /// A GPT as in Megatron-LM's tables: learned positions, biases, tied embeddings, dropout, inner

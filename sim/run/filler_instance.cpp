@@ -40,25 +40,26 @@ void FillerInstance::count_tokens(const workload::ServedRequest& request) {
   if (limits && observe::keeps(tokens, *limits)) ++server.within_limits;
 }
 
-// The blocks that a step ends with are those that it had: few are freed in between.
-void FillerInstance::note_cache(SimTime now) {
-  const auto schedulers = service->schedulers();
-  if (schedulers.empty()) return;
-  double blocks = 0;
+void ServerTally::count_blocks(SimTime now) {
+  if (now <= counted_until) return;
+  block_seconds += static_cast<double>(blocks_held) * to_seconds(now - counted_until);
+  counted_until = now;
+}
+
+void FillerInstance::on_scheduled(SimTime now) {
+  server.count_blocks(now);
+  server.blocks_held = 0;
   double all = 0;
-  for (const serving::Scheduler* scheduler : schedulers) {
-    blocks += scheduler->blocks_used();
+  for (const serving::Scheduler* scheduler : service->schedulers()) {
+    server.blocks_held += scheduler->blocks_used();
     all += scheduler->spec().kv_blocks;
-  }
-  if (now > server.counted_until) {
-    server.block_seconds += blocks * to_seconds(now - server.counted_until);
-    server.counted_until = now;
   }
   if (timeline_ == nullptr) return;
   if (!cache_track_) {
     cache_track_ = timeline_->add_track(gpu, "KV cache %, client " + std::to_string(client.value));
   }
-  timeline_->add(observe::CounterSample{*cache_track_, now, 100 * blocks / all});
+  timeline_->add(observe::CounterSample{*cache_track_, now,
+                                        100 * static_cast<double>(server.blocks_held) / all});
 }
 
 void FillerInstance::on_token_gaps(std::span<const Duration> gaps, SimTime now) {
@@ -68,7 +69,6 @@ void FillerInstance::on_token_gaps(std::span<const Duration> gaps, SimTime now) 
 
 void FillerInstance::on_batch(std::uint64_t requests, SimTime now) {
   if (now >= warmup_) ++passes;
-  note_cache(now);
   if (keeps_course) {
     if (last_batch_ && *last_batch_ >= warmup_) {
       course.push_back({static_cast<double>(requests), now - *last_batch_});

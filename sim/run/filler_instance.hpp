@@ -39,8 +39,12 @@ struct ServerTally {
   observe::LatencyHistogram tbt;      ///< times between tokens that came in it
   std::uint64_t output_tokens = 0;    ///< of requests that ended in it
   std::uint64_t within_limits = 0;    ///< of those that arrived in it too
-  double block_seconds = 0;           ///< integral of the blocks in use, from step to step
+  std::uint64_t blocks_held = 0;      ///< from the last scheduling on, by all members' sequences
+  double block_seconds = 0;           ///< integral of the blocks held, up to counted_until
   SimTime counted_until{};
+
+  /// Until `now` sequences have held blocks_held.
+  void count_blocks(SimTime now);
 };
 
 /// Counts what a service does from the end of the warm-up on.
@@ -54,6 +58,7 @@ class FillerInstance final : public workload::ServiceListener {
   void on_served(const workload::ServedRequest& request) override;
   void on_batch(std::uint64_t requests, SimTime now) override;
   void on_token_gaps(std::span<const Duration> gaps, SimTime now) override;
+  void on_scheduled(SimTime now) override;
   /// Puts the number of waiting requests into the timeline, if there is one.
   void note_queue(SimTime now);
 
@@ -86,7 +91,6 @@ class FillerInstance final : public workload::ServiceListener {
 
  private:
   void count_tokens(const workload::ServedRequest& request);
-  void note_cache(SimTime now);
 
   SimTime warmup_;
   std::optional<SimTime> last_batch_;

@@ -8,8 +8,7 @@
 
 namespace bubblesim::run {
 
-/// Faults: the first one of the file, no table of so many GPUs as the server has, tables with
-/// experts for a model without, or without for one with.
+/// Faults: the first one of the file, and step_cost::tables_for.
 [[nodiscard]] Result<MeasuredKernels> load_layer_kernels(const std::string& path,
                                                          const synth::ServerPlan& plan);
 

@@ -1,5 +1,7 @@
 // "engine" and "requests" of a filler's program: a server with the scheduler of a language-model
 // engine, and what it is asked.
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 
@@ -159,6 +161,10 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
     reader.fault("preemption", "found \"swap\" with no room on the host to swap to; expected "
                                "\"host_cache\" of a size, as \"16GB\", or \"recompute\"");
   }
+  if (!swaps && settings.host_cache > Bytes{0}) {
+    reader.fault("host_cache", "found room for swapped sequences without preemption by swapping; "
+                               "expected preemption \"swap\", or no such key");
+  }
   settings.tensor = reader.integer<std::uint32_t>("tensor_parallel", {1, kMostTensor}, 1);
   settings.members = reader.integer<std::uint32_t>("data_parallel", {1, kMostMembers}, 1);
   if (reader.has("prefill")) settings.prefill = read_prefill(reader.child("prefill"));
@@ -168,8 +174,8 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
   }
 }
 
-/// A number of tokens, or a distribution.
-workload::LengthSpec read_length(ObjectReader& reader, const char* key, std::uint32_t window) {
+/// A number of tokens, or a distribution, whose `most` is 0 where the config does not say it.
+workload::LengthSpec read_length(ObjectReader& reader, const char* key) {
   if (reader.kind(key) != JsonKind::kObject) {
     return workload::FixedLength{reader.integer<std::uint32_t>(key, {1, kMostWindow})};
   }
@@ -179,12 +185,36 @@ workload::LengthSpec read_length(ObjectReader& reader, const char* key, std::uin
   length.mean = drawn.number("mean", {1, static_cast<double>(kMostWindow)});
   length.cv = drawn.number("cv", {0.01, 100});
   length.least = drawn.integer<std::uint32_t>("least", {1, kMostWindow}, 1);
-  length.most = drawn.integer<std::uint32_t>("most", {1, kMostWindow}, window);
-  if (length.least > length.most) {
-    drawn.fault("least", "found more than \"most\"; expected that or less");
-    length.most = length.least;
-  }
+  length.most = drawn.integer<std::uint32_t>("most", {1, kMostWindow}, 0);
   return length;
+}
+
+/// Prompt and output have room in the window together.
+void set_most(ObjectReader& reader, const char* key, workload::LengthSpec& length,
+              const workload::LengthSpec& other, std::uint32_t window) {
+  auto* drawn = std::get_if<workload::LognormalLength>(&length);
+  if (drawn == nullptr) return;
+  if (drawn->most == 0) {
+    const std::uint32_t beside = workload::longest(other);
+    if (beside == 0) {
+      reader.fault(key, "found no \"most\" in either length; expected it in one of them");
+      drawn->most = drawn->least;
+      return;
+    }
+    drawn->most = beside < window ? window - beside : 1;
+    if (drawn->mean > drawn->most) {
+      reader.fault(key, fmt::format("found \"mean\" {}; expected at most the {} that max_model_len "
+                                    "leaves beside the other length, or \"most\"",
+                                    drawn->mean, drawn->most));
+    }
+  }
+  if (drawn->least > drawn->most) {
+    reader.fault(key, "found \"least\" " + std::to_string(drawn->least) +
+                          "; expected at most the " + std::to_string(drawn->most) +
+                          " of \"most\", by default what max_model_len leaves beside the other "
+                          "length's");
+    drawn->most = drawn->least;
+  }
 }
 
 synth::RequestNames read_requests(const ReadContext& context, ObjectReader reader,
@@ -199,8 +229,10 @@ synth::RequestNames read_requests(const ReadContext& context, ObjectReader reade
     return requests;
   }
   workload::DrawnLengths drawn;
-  drawn.prompt = read_length(reader, "prompt_tokens", window - 1);
-  drawn.output = read_length(reader, "output_tokens", window - 1);
+  drawn.prompt = read_length(reader, "prompt_tokens");
+  drawn.output = read_length(reader, "output_tokens");
+  set_most(reader, "prompt_tokens", drawn.prompt, drawn.output, window);
+  set_most(reader, "output_tokens", drawn.output, drawn.prompt, window);
   if (reader.has("sessions")) {
     ObjectReader sessions = reader.child("sessions");
     drawn.sessions.emplace();

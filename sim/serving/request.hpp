@@ -20,6 +20,9 @@ struct SharedPrefix {
   /// before them (Mooncake's `hash_ids`, of 512 tokens). The last may cover fewer.
   std::vector<std::uint64_t> hashes;
   std::uint32_t tokens_per_hash = 0;  ///< 0: no hashes
+
+  /// Whether the request says what it shares.
+  [[nodiscard]] bool is_known() const { return conversation || !hashes.empty(); }
 };
 
 /// What comes with a request from another server, which computed its prompt and sampled its first

@@ -334,7 +334,8 @@ std::uint32_t Scheduler::find_prefix(const Sequence& sequence) {
     }
   }
   const auto cached = static_cast<std::uint32_t>(prefix_.size());
-  if (sequence.preemptions > 0) return cached * spec_.block_size;
+  const bool rate_holds = sequence.preemptions == 0 && !sequence.request.prefix.is_known();
+  if (!rate_holds) return cached * spec_.block_size;
   const auto given = static_cast<std::uint32_t>(spec_.prefix_hit_rate *
                                                 sequence.request.prompt_tokens / spec_.block_size);
   return std::max(cached, std::min(given, most)) * spec_.block_size;

@@ -84,6 +84,9 @@ Result<void> check(const SchedulerSpec& spec) {
   BUBBLESIM_RETURN_IF_ERROR(check_sizes(spec));
   BUBBLESIM_RETURN_IF_ERROR(check_speculation(spec));
   if (!is_share(spec.watermark)) return fail("watermark is outside of [0, 1)");
+  if (spec.watermark > 0 && spec.reserve == Reserve::kWholeRequest) {
+    return fail("watermark with whole requests reserved; expected 0: their blocks are kept");
+  }
   if (!is_share(spec.prefix_hit_rate)) return fail("prefix_hit_rate is outside of [0, 1)");
   const bool swaps_somehow = spec.swap_group > 0 || spec.swap_reuse ||
                              spec.swap_timing != SwapTiming::kBefore;

@@ -100,7 +100,8 @@ struct SchedulerSpec {
   bool swap_reuse = false;
   /// A running sequence's prompt takes at most so many tokens a step; 0: as many as the budget.
   std::uint32_t long_prefill_token_threshold = 0;
-  /// Share of the blocks, [0, 1), that admission leaves free while anything runs.
+  /// Share of the blocks, [0, 1), that admission leaves free while anything runs; 0 with
+  /// Reserve::kWholeRequest.
   double watermark = 0;
   bool enable_prefix_caching = false;
   /// Share of every prompt, [0, 1), whose keys and values are there already when it is admitted for

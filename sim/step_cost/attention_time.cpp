@@ -76,7 +76,7 @@ AttentionTime::Equal AttentionTime::equal_lengths(Lengths lengths, TimeAt time_a
   if (at.low == at.high) return {low, alone_us_};
   const double high = time_at(cached[at.high]);
   const double slope = (high - low) / (cached[at.high] - cached[at.low]) / lengths.count;
-  return {low + at.share * (high - low), std::max(slope, alone_us_ / kLongest)};
+  return {at.between(low, high), std::max(slope, alone_us_ / kLongest)};
 }
 
 double AttentionTime::uneven_us(const Batch& batch, Lengths lengths, double shared_us) const {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFormat = "bubblesim.layers/1";
 constexpr Range<double> kPoint{0, 1e9};
-constexpr Range<double> kMicroseconds{0, 1e9};
+constexpr Range<double> kMicroseconds{0, kMostCallUs};
 
 Json curve_json(const TimeCurve& curve) {
   return {{"at", curve.axis()}, {"us", curve.microseconds()}};

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <utility>
+#include <variant>
 
 namespace bubblesim::step_cost {
 namespace {
@@ -50,6 +51,7 @@ std::string unsound_part(const RankTables& rank) {
     if (!is_sound(*grid)) return "attention";
   }
   if (!rank.experts) return {};
+  if (!is_sound(rank.experts->tokens, {})) return "moe";
   for (const TimeCurve& curve : rank.experts->by_busy_experts) {
     if (!is_sound(curve.axis(), curve.microseconds())) return "moe";
   }
@@ -89,7 +91,7 @@ double ExpertTable::between(double tokens_here, double busy, Beyond& beyond) con
   };
   const Bracket at = bracket(tokens, tokens_here, beyond);
   const double low = of_row(at.low);
-  return at.share == 0 ? low : low + at.share * (of_row(at.high) - low);
+  return at.share == 0 ? low : at.between(low, of_row(at.high));
 }
 
 Result<const RankTables*> LayerTables::of_tensor(std::uint32_t tensor) const {
@@ -102,6 +104,30 @@ Result<const RankTables*> LayerTables::of_tensor(std::uint32_t tensor) const {
               " GPUs that share each layer; profiled: " + known);
 }
 
+Result<const RankTables*> tables_for(const LayerTables& tables, const model::ModelSpec& model,
+                                     std::uint32_t tensor) {
+  const auto& names = model.published_as;
+  if (!names.empty() && std::ranges::find(names, tables.model) == names.end()) {
+    std::string found;
+    for (const std::string& name : names) found += (found.empty() ? "'" : ", '") + name + "'";
+    return fail("found the model " + found + "; the layer times are of '" + tables.model + "'");
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const RankTables* const rank, tables.of_tensor(tensor));
+  const auto* network = std::get_if<model::TransformerSpec>(&model.network);
+  const bool has_experts = network != nullptr && network->mixture.has_value();
+  if (has_experts == rank->experts.has_value()) return rank;
+  return fail(has_experts ? "the layer times have none of experts, and the model has experts; "
+                            "expected the tables of that model"
+                          : "the layer times have some of experts, and the model has none; "
+                            "expected the tables of that model");
+}
+
+void count_tables(const LayerTables& tables, const model::ModelSpec& model,
+                  std::string_view gpu, CounterSet& counters) {
+  if (tables.gpu != gpu) counters.add(kLayersOfOtherGpu);
+  if (model.published_as.empty()) counters.add(kLayersOfUnknownModel);
+}
+
 Result<void> check(const LayerTables& tables, const std::string& file) {
   for (const RankTables& rank : tables.ranks) {
     const std::string place = "tp" + std::to_string(rank.tensor);
@@ -110,7 +136,7 @@ Result<void> check(const LayerTables& tables, const std::string& file) {
     }
     if (const std::string name = unsound_part(rank); !name.empty()) {
       return fail(file, place, "the times of '" + name +
-                                   "' are not all positive, or its points do not ascend");
+                                   "' are none or not all positive, or its points do not ascend");
     }
   }
   return {};

@@ -15,10 +15,15 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/step_cost/time_table.hpp"
 
 namespace bubblesim::step_cost {
+
+/// A layer's call that lasts longer than these 1,000 seconds is a slip of a unit.
+inline constexpr double kMostCallUs = 1e9;
 
 /// How often a layer is called: in each transformer block, or once a step.
 struct LayerCalls {
@@ -63,8 +68,26 @@ struct LayerTables {
   friend bool operator==(const LayerTables&, const LayerTables&) = default;
 };
 
+inline constexpr CounterSpec kLayersOfOtherGpu{
+    "layer_tables_of_other_gpu", Severity::kNotice,
+    "servers whose layer times were measured on another GPU than the one simulated; they are taken "
+    "as they are"};
+inline constexpr CounterSpec kLayersOfUnknownModel{
+    "layer_tables_of_unknown_model", Severity::kNotice,
+    "servers whose model file does not say as what the model is published (published_as): whether "
+    "the layer times are of that model is not known"};
+
+/// The tables of `model` on `tensor` GPUs that share each layer. Faults: tables of another model,
+/// no tables of so many GPUs, times of experts for a model without, or none for one with.
+[[nodiscard]] Result<const RankTables*> tables_for(const LayerTables& tables,
+                                                   const model::ModelSpec& model,
+                                                   std::uint32_t tensor);
+/// What is assumed where they are taken for `model` on a GPU of that name.
+void count_tables(const LayerTables& tables, const model::ModelSpec& model,
+                  std::string_view gpu, CounterSet& counters);
+
 /// Faults: layers without a table, and tables that cannot be (times that are not positive, axes
-/// that do not ascend).
+/// without a point or that do not ascend).
 [[nodiscard]] Result<void> check(const LayerTables& tables, const std::string& file);
 
 }  // namespace bubblesim::step_cost

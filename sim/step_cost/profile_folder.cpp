@@ -52,10 +52,19 @@ Result<CsvTable> read_table(const std::string& path, std::span<const std::string
   return table;
 }
 
-Result<double> positive(const CsvTable& table, std::size_t row, std::string_view column) {
-  const auto value = table.figure(row, column);
-  if (value && *value > 0) return *value;
-  return table.fault(row, column, "a number above 0");
+Result<double> time_of(const CsvTable& table, std::size_t row) {
+  const auto value = table.figure(row, "time_us");
+  if (value && *value > 0 && *value <= kMostCallUs) return *value;
+  return table.fault(row, "time_us", "a number above 0, at most 1e9");
+}
+
+/// Puts a time where its point is; a point that has another time already is counted.
+template <class Times>
+void set_time(Times& times, const typename Times::key_type& point, double time,
+              CounterSet& counters) {
+  const auto [at, is_new] = times.try_emplace(point, time);
+  if (!is_new && at->second != time) counters.add(kPointsTwice);
+  at->second = time;
 }
 
 Result<std::uint64_t> whole(const CsvTable& table, std::size_t row, std::string_view column) {
@@ -77,20 +86,22 @@ TimeCurve curve_of(const Points& points) {
 }
 
 /// Times by layer; the axis is the column `by`.
-Result<std::map<std::string, Points>> read_layers(const std::string& path, std::string_view by) {
+Result<std::map<std::string, Points>> read_layers(const std::string& path, std::string_view by,
+                                                  CounterSet& counters) {
   const std::array<std::string_view, 3> columns = {"layer", by, "time_us"};
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_table(path, columns));
   std::map<std::string, Points> layers;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t at, table.count(row, by));
-    BUBBLESIM_ASSIGN_OR_RETURN(const double time, positive(table, row, "time_us"));
-    layers[std::string(table.text(row, "layer"))][static_cast<double>(at)] = time;
+    BUBBLESIM_ASSIGN_OR_RETURN(const double time, time_of(table, row));
+    set_time(layers[std::string(table.text(row, "layer"))], static_cast<double>(at), time,
+             counters);
   }
   return layers;
 }
 
-Result<void> read_dense(const std::string& path, RankTables& rank) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, read_layers(path, "tokens"));
+Result<void> read_dense(const std::string& path, RankTables& rank, CounterSet& counters) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, read_layers(path, "tokens", counters));
   for (const auto& [name, points] : layers) {
     if (!dense_calls_of(name)) {
       const std::vector<std::string> known = dense_layer_names();
@@ -102,8 +113,8 @@ Result<void> read_dense(const std::string& path, RankTables& rank) {
   return {};
 }
 
-Result<void> read_per_sequence(const std::string& path, RankTables& rank) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, read_layers(path, "sequences"));
+Result<void> read_per_sequence(const std::string& path, RankTables& rank, CounterSet& counters) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, read_layers(path, "sequences", counters));
   for (const auto& [name, points] : layers) {
     if (name == "lm_head") {
       rank.lm_head = curve_of(points);
@@ -121,14 +132,15 @@ Result<void> read_per_sequence(const std::string& path, RankTables& rank) {
 constexpr std::array<std::string_view, 5> kAttentionColumns = {
     "prefill_chunk", "kv_prefill", "n_decode", "kv_decode", "time_us"};
 
-Result<AttentionTimes> read_attention_times(const CsvTable& table) {
+Result<AttentionTimes> read_attention_times(const CsvTable& table, CounterSet& counters) {
   AttentionTimes times;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     AttentionPoint point{};
     for (std::size_t i = 0; i < point.size(); ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(point[i], whole(table, row, kAttentionColumns[i]));
     }
-    BUBBLESIM_ASSIGN_OR_RETURN(times[point], positive(table, row, "time_us"));
+    BUBBLESIM_ASSIGN_OR_RETURN(const double time, time_of(table, row));
+    set_time(times, point, time, counters);
   }
   return times;
 }
@@ -191,7 +203,8 @@ Axis without(Axis axis, double limit_low, double limit_high) {
 Result<void> read_attention(const std::string& path, const ProfileMeta& meta, RankTables& rank,
                             CounterSet& counters) {
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_table(path, kAttentionColumns));
-  BUBBLESIM_ASSIGN_OR_RETURN(const AttentionTimes times, read_attention_times(table));
+  BUBBLESIM_ASSIGN_OR_RETURN(const AttentionTimes times,
+                             read_attention_times(table, counters));
   const Axis none{0};
   const double most = std::numeric_limits<double>::max();
   const Axis chunks = without(meta.chunks, 1, most);
@@ -208,15 +221,15 @@ Result<void> read_attention(const std::string& path, const ProfileMeta& meta, Ra
   return {};
 }
 
-Result<ExpertTable> read_experts(const std::string& path) {
+Result<ExpertTable> read_experts(const std::string& path, CounterSet& counters) {
   constexpr std::array<std::string_view, 3> columns = {"tokens", "activated_experts", "time_us"};
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_table(path, columns));
   std::map<double, Points> rows;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t tokens, table.count(row, columns[0]));
     BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t busy, table.count(row, columns[1]));
-    BUBBLESIM_ASSIGN_OR_RETURN(const double time, positive(table, row, columns[2]));
-    rows[static_cast<double>(tokens)][static_cast<double>(busy)] = time;
+    BUBBLESIM_ASSIGN_OR_RETURN(const double time, time_of(table, row));
+    set_time(rows[static_cast<double>(tokens)], static_cast<double>(busy), time, counters);
   }
   ExpertTable experts;
   for (const auto& [tokens, points] : rows) {
@@ -227,12 +240,13 @@ Result<ExpertTable> read_experts(const std::string& path) {
 }
 
 /// A mixture's experts are profiled on one GPU; sharing a layer does not change a rank's experts.
-Result<std::optional<ExpertTable>> experts_of(const std::string& folder) {
+Result<std::optional<ExpertTable>> experts_of(const std::string& folder,
+                                              CounterSet& counters) {
   const std::string path = folder + "/tp1/moe.csv";
   if (!std::filesystem::exists(path) && !std::filesystem::exists(path + ".gz")) {
     return std::optional<ExpertTable>{};
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(ExpertTable experts, read_experts(path));
+  BUBBLESIM_ASSIGN_OR_RETURN(ExpertTable experts, read_experts(path, counters));
   return std::optional(std::move(experts));
 }
 
@@ -242,8 +256,8 @@ Result<ImportedLayers> read_profile_folder(const std::string& folder) {
   const std::string meta_path = folder + "/meta.yaml";
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(meta_path));
   BUBBLESIM_ASSIGN_OR_RETURN(const ProfileMeta meta, parse_profile_meta(text, meta_path));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto experts, experts_of(folder));
   ImportedLayers out;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto experts, experts_of(folder, out.counters));
   out.tables.gpu = meta.gpu;
   out.tables.model = meta.model;
   out.tables.engine = "vLLM " + meta.engine_version;
@@ -255,8 +269,9 @@ Result<ImportedLayers> read_profile_folder(const std::string& folder) {
     RankTables& rank = out.tables.ranks.emplace_back();
     rank.tensor = tensor;
     rank.experts = experts;
-    BUBBLESIM_RETURN_IF_ERROR(read_dense(here + "/dense.csv", rank));
-    BUBBLESIM_RETURN_IF_ERROR(read_per_sequence(here + "/per_sequence.csv", rank));
+    BUBBLESIM_RETURN_IF_ERROR(read_dense(here + "/dense.csv", rank, out.counters));
+    BUBBLESIM_RETURN_IF_ERROR(
+        read_per_sequence(here + "/per_sequence.csv", rank, out.counters));
     BUBBLESIM_RETURN_IF_ERROR(
         read_attention(here + "/attention.csv", meta, rank, out.counters));
   }

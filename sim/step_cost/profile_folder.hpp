@@ -21,6 +21,10 @@ inline constexpr CounterSpec kPointsOffGrid{
     "attention_points_off_grid", Severity::kInfo,
     "points of attention.csv that meta.yaml does not declare; not used"};
 
+inline constexpr CounterSpec kPointsTwice{
+    "layer_points_measured_twice", Severity::kNotice,
+    "rows of a point for which an earlier row says another time; the last row's time is taken"};
+
 struct ImportedLayers {
   LayerTables tables;
   CounterSet counters;

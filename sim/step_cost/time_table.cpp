@@ -25,6 +25,11 @@ Bracket bracket(const Axis& axis, double value, Beyond& beyond) {
   return {low, high, (value - axis[low]) / (axis[high] - axis[low])};
 }
 
+double Bracket::between(double low_time, double high_time) const {
+  const double time = low_time + share * (high_time - low_time);
+  return share > 1 ? std::max(time, high_time) : time;
+}
+
 TimeCurve::TimeCurve(Axis axis, std::vector<double> microseconds)
     : axis_(std::move(axis)), microseconds_(std::move(microseconds)) {
   BUBBLESIM_CHECK(!axis_.empty() && axis_.size() == microseconds_.size(),
@@ -33,7 +38,7 @@ TimeCurve::TimeCurve(Axis axis, std::vector<double> microseconds)
 
 double TimeCurve::between(double value, Beyond& beyond) const {
   const Bracket at = bracket(axis_, value, beyond);
-  return microseconds_[at.low] + at.share * (microseconds_[at.high] - microseconds_[at.low]);
+  return at.between(microseconds_[at.low], microseconds_[at.high]);
 }
 
 double TimeCurve::at_least(double value, Beyond& beyond) const {
@@ -53,12 +58,24 @@ TimeGrid::TimeGrid(std::vector<Axis> axes, std::vector<double> microseconds)
 double TimeGrid::between(std::span<const double> point, Beyond& beyond) const {
   BUBBLESIM_CHECK(point.size() == axes_.size(), "a grid was asked with too few coordinates");
   std::array<Bracket, kMostAxes> at;
-  for (std::size_t i = 0; i < point.size(); ++i) at[i] = bracket(axes_[i], point[i], beyond);
+  bool is_beyond = false;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    at[i] = bracket(axes_[i], point[i], beyond);
+    is_beyond = is_beyond || at[i].share > 1;
+  }
+  const std::span brackets(at.data(), point.size());
+  const double time = sum_of_corners(brackets);
+  if (!is_beyond) return time;
+  for (Bracket& side : brackets) side.share = std::min(side.share, 1.0);
+  return std::max(time, sum_of_corners(brackets));
+}
+
+double TimeGrid::sum_of_corners(std::span<const Bracket> at) const {
   double sum = 0;
-  for (std::size_t corner = 0; corner < (std::size_t{1} << point.size()); ++corner) {
+  for (std::size_t corner = 0; corner < (std::size_t{1} << at.size()); ++corner) {
     double weight = 1;
     std::size_t index = 0;
-    for (std::size_t i = 0; i < point.size() && weight != 0; ++i) {
+    for (std::size_t i = 0; i < at.size() && weight != 0; ++i) {
       const bool high = (corner >> i & 1U) != 0;
       weight *= high ? at[i].share : 1 - at[i].share;
       index = index * axes_[i].size() + (high ? at[i].high : at[i].low);

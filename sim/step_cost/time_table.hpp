@@ -2,7 +2,8 @@
 //
 // Times are means of profilers, in microseconds with fractions; a step's sum is rounded to whole
 // nanoseconds once (step_cost.hpp). Below the first point of an axis the first point's time holds;
-// above the last one, the line through the last two goes on and `Beyond` counts the lookup.
+// above the last one, the line through the last two goes on, but not below the last point's time
+// (more work never takes less), and `Beyond` counts the lookup.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,9 @@ struct Bracket {
   std::size_t low = 0;
   std::size_t high = 0;
   double share = 0;
+
+  /// On the line between two neighbours' times, or beyond them.
+  [[nodiscard]] double between(double low_time, double high_time) const;
 };
 [[nodiscard]] Bracket bracket(const Axis& axis, double value, Beyond& beyond);
 
@@ -67,6 +71,8 @@ class TimeGrid {
   friend bool operator==(const TimeGrid&, const TimeGrid&) = default;
 
  private:
+  [[nodiscard]] double sum_of_corners(std::span<const Bracket> at) const;
+
   std::vector<Axis> axes_;
   std::vector<double> microseconds_;
 };

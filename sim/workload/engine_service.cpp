@@ -96,6 +96,7 @@ void EngineService::refill(SimTime now) {
     member->start = member->queue.refill(now);
     starts = starts || member->start;
   }
+  listener_.on_scheduled(now);
   if (!starts) return;
   count_tokens();
   start_step(now);

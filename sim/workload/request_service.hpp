@@ -32,6 +32,9 @@ class ServiceListener {
   virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
   /// Before that, of a language-model engine: times between tokens that the step has brought.
   virtual void on_token_gaps(std::span<const Duration> /*gaps*/, SimTime /*now*/) {}
+  /// A language-model engine has scheduled, or has found nothing to schedule: from now on its
+  /// sequences hold the blocks that its schedulers say, until the next call.
+  virtual void on_scheduled(SimTime /*now*/) {}
 };
 
 class RequestService {

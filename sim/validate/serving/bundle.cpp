@@ -1,8 +1,10 @@
 #include "sim/validate/serving/bundle.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +14,37 @@
 
 namespace bubblesim::validate {
 namespace {
+
+/// Thirty years. SimTime has room for nine times as much.
+constexpr double kLongestSpanSeconds = 1e9;
+
+/// A setting that the simulated server does not have, and the values that change nothing.
+struct IgnoredSetting {
+  CounterSpec counter;
+  std::array<std::string_view, 2> pointers;  ///< as the engine resolved it, and as given
+  std::array<std::string_view, 3> harmless;
+};
+constexpr std::array<IgnoredSetting, 4> kIgnored = {{
+    {{"scheduling_policy_ignored", Severity::kNotice,
+      "runs whose engine scheduled by another policy than first come, first served; which request "
+      "was urgent is not recorded, and all are taken as equal"},
+     {"/resolved_config/scheduler_config/policy", "/engine_kwargs/scheduling_policy"},
+     {"fcfs"}},
+    {{"quantization_ignored", Severity::kLoss,
+      "runs with quantized weights (quantization); kernel model and computed cache sizes are those "
+      "of bf16"},
+     {"/resolved_config/model_config/quantization", "/engine_kwargs/quantization"},
+     {}},
+    {{"kv_cache_dtype_ignored", Severity::kLoss,
+      "runs whose KV cache has elements of another size (kv_cache_dtype); kernel model and "
+      "computed cache sizes are those of bf16"},
+     {"/resolved_config/cache_config/cache_dtype", "/engine_kwargs/kv_cache_dtype"},
+     {"auto", "bfloat16", "float16"}},
+    {{"speculative_config_ignored", Severity::kLoss,
+      "runs whose engine drafted tokens (speculative_config); the simulated one drafts none"},
+     {"/resolved_config/speculative_config", "/engine_kwargs/speculative_config"},
+     {}},
+}};
 
 /// A foreign document: what is of no use to us may be of any form.
 class ForeignJson {
@@ -49,6 +82,12 @@ class ForeignJson {
     return value->get<bool>();
   }
 
+  /// The value at the first of two pointers that has one.
+  [[nodiscard]] const Json* find_either(const std::array<std::string_view, 2>& pointers) const {
+    const Json* value = find(pointers[0]);
+    return value != nullptr ? value : find(pointers[1]);
+  }
+
   [[nodiscard]] Result<std::uint32_t> needed_count(std::string_view pointer) const {
     if (const auto value = count(pointer)) return *value;
     return missing(pointer, "a whole number from 1 on");
@@ -79,6 +118,38 @@ Result<ForeignJson> read_foreign(const std::string& path) {
   return ForeignJson::parse(text, path, {});
 }
 
+void count_ignored(const ForeignJson& meta, CounterSet& counters) {
+  for (const IgnoredSetting& setting : kIgnored) {
+    const Json* value = meta.find_either(setting.pointers);
+    if (value == nullptr) continue;
+    const std::string text = value->is_string() ? value->get<std::string>() : value->dump();
+    const bool is_harmless = std::ranges::find(setting.harmless, text) != setting.harmless.end();
+    if (!is_harmless) counters.add(setting.counter);
+  }
+}
+
+/// Nothing: not recorded.
+Result<std::optional<step_cost::CaptureSizes>> read_capture_sizes(const ForeignJson& meta) {
+  constexpr std::string_view kSizes =
+      "/resolved_config/compilation_config/cudagraph_capture_sizes";
+  constexpr std::array<std::string_view, 2> kEager = {
+      "/resolved_config/model_config/enforce_eager", "/engine_kwargs/enforce_eager"};
+  step_cost::CaptureSizes out;
+  const Json* eager = meta.find_either(kEager);
+  if (eager != nullptr && *eager == Json(true)) return std::optional(std::move(out));
+  const Json* sizes = meta.find(kSizes);
+  if (sizes == nullptr) return std::optional<step_cost::CaptureSizes>{};
+  if (!sizes->is_array()) return meta.missing(kSizes, "a list of whole numbers");
+  for (const Json& size : *sizes) {
+    const bool fits = size.is_number_unsigned() &&
+                      size.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+    if (!fits) return meta.missing(kSizes, "a list of whole numbers");
+    out.push_back(size.get<std::uint32_t>());
+  }
+  std::sort(out.begin(), out.end());
+  return std::optional(std::move(out));
+}
+
 Result<void> read_engine_settings(const ForeignJson& meta, BundleSettings& out) {
   if (meta.find("/engine_kwargs") == nullptr) {
     return meta.missing("/engine_kwargs", "the engine's settings");
@@ -95,10 +166,15 @@ Result<void> read_engine_settings(const ForeignJson& meta, BundleSettings& out) 
   out.layout.data = meta.count("/engine_kwargs/data_parallel_size").value_or(1);
   out.layout.expert_parallel =
       meta.flag("/engine_kwargs/enable_expert_parallel").value_or(false);
+  constexpr std::string_view kPipeline = "/engine_kwargs/pipeline_parallel_size";
+  if (meta.count(kPipeline).value_or(1) > 1) {
+    return meta.missing(kPipeline, "1: no server is simulated whose layers are spread over GPUs");
+  }
+  count_ignored(meta, out.ignored);
   return {};
 }
 
-void read_resolved_settings(const ForeignJson& meta, BundleSettings& out) {
+Result<void> read_resolved_settings(const ForeignJson& meta, BundleSettings& out) {
   out.gpu_name = meta.text("/hardware/device_name");
   out.num_gpu_blocks = meta.count("/kv_cache/num_gpu_blocks");
   out.block_size = meta.count("/kv_cache/block_size");
@@ -107,12 +183,17 @@ void read_resolved_settings(const ForeignJson& meta, BundleSettings& out) {
   out.async_scheduling = meta.flag("/resolved_config/scheduler_config/async_scheduling");
   out.reserve_full_prompt =
       meta.flag("/resolved_config/scheduler_config/scheduler_reserve_full_isl");
-  const Json* sizes = meta.find("/resolved_config/compilation_config/cudagraph_capture_sizes");
-  if (sizes == nullptr || !sizes->is_array()) return;
-  for (const Json& size : *sizes) {
-    if (size.is_number_unsigned()) out.capture_sizes.push_back(size.get<std::uint32_t>());
+  out.long_prefill_token_threshold =
+      meta.count("/resolved_config/scheduler_config/long_prefill_token_threshold");
+  out.chunked_prefill = meta.flag("/resolved_config/scheduler_config/enable_chunked_prefill");
+  if (!out.long_prefill_token_threshold) {
+    out.long_prefill_token_threshold = meta.count("/engine_kwargs/long_prefill_token_threshold");
   }
-  std::sort(out.capture_sizes.begin(), out.capture_sizes.end());
+  if (!out.chunked_prefill) {
+    out.chunked_prefill = meta.flag("/engine_kwargs/enable_chunked_prefill");
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(out.capture_sizes, read_capture_sizes(meta));
+  return {};
 }
 
 /// LLMServingSim's page "Cluster config": link_bw in GB/s, link_latency in ns.
@@ -132,6 +213,12 @@ Result<MeasuredRequest> read_measured_request(const ForeignJson& line) {
   BUBBLESIM_ASSIGN_OR_RETURN(out.queued, line.needed_number("/queued_ts"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.first_token, line.needed_number("/first_token_ts"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.last_token, line.needed_number("/last_token_ts"));
+  if (out.first_token <= out.queued) {
+    return line.missing("/first_token_ts", "a time after queued_ts");
+  }
+  if (out.last_token < out.first_token) {
+    return line.missing("/last_token_ts", "first_token_ts or later");
+  }
   return out;
 }
 
@@ -152,6 +239,12 @@ Result<std::vector<MeasuredRequest>> read_measured_requests(const std::string& p
   std::stable_sort(out.begin(), out.end(), [](const MeasuredRequest& a, const MeasuredRequest& b) {
     return a.arrival < b.arrival;
   });
+  const double span = out.back().arrival - out.front().arrival;
+  if (span > kLongestSpanSeconds) {
+    return fail(path, {}, "'" + out.back().id + "' arrives " + std::to_string(span) +
+                              " s after the first request; expected arrival_time in seconds, at "
+                              "most 1e9 apart");
+  }
   return out;
 }
 
@@ -174,7 +267,7 @@ Result<ServingBundle> read_serving_bundle(const std::string& folder) {
   bundle.label = label_of(outer);
   BUBBLESIM_ASSIGN_OR_RETURN(const ForeignJson meta, read_foreign((inner / "meta.json").string()));
   BUBBLESIM_RETURN_IF_ERROR(read_engine_settings(meta, bundle.settings));
-  read_resolved_settings(meta, bundle.settings);
+  BUBBLESIM_RETURN_IF_ERROR(read_resolved_settings(meta, bundle.settings));
   if (const auto path = outer / "config.json"; std::filesystem::exists(path)) {
     BUBBLESIM_ASSIGN_OR_RETURN(const ForeignJson cluster, read_foreign(path.string()));
     read_cluster(cluster, bundle.settings);

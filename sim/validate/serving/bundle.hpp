@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/serving/request.hpp"
+#include "sim/step_cost/batch.hpp"
 #include "sim/step_cost/layout.hpp"
 
 namespace bubblesim::validate {
@@ -43,8 +45,11 @@ struct BundleSettings {
   std::optional<bool> async_scheduling;
   std::optional<bool> reserve_full_prompt;
   std::optional<double> memory_utilization;
-  std::vector<std::uint32_t> capture_sizes;  ///< empty: not recorded
+  std::optional<bool> chunked_prefill;
+  std::optional<std::uint32_t> long_prefill_token_threshold;
+  std::optional<step_cost::CaptureSizes> capture_sizes;  ///< empty: it captured no graphs
   step_cost::ServerLayout layout;
+  CounterSet ignored;  ///< recorded settings that the simulated server does not have
 };
 
 struct ServingBundle {
@@ -56,7 +61,8 @@ struct ServingBundle {
 };
 
 /// `folder` holds vllm/, or is it. Faults: files that are missing or not of this form, settings or
-/// times that are not there.
+/// times that are not there, times in an order that cannot be, layers spread over GPUs (pipeline
+/// parallel).
 [[nodiscard]] Result<ServingBundle> read_serving_bundle(const std::string& folder);
 
 }  // namespace bubblesim::validate

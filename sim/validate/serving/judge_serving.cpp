@@ -23,6 +23,11 @@ constexpr CounterSpec kSharedUnknown{
     "runs with a prefix cache whose prompts are not known (--prompts): none of their tokens is "
     "taken as cached"};
 
+constexpr CounterSpec kNoGraphs{
+    "steps_without_graphs", Severity::kNotice,
+    "runs whose engine captured no CUDA graphs: what it takes the host to launch each kernel is "
+    "not in the simulated times"};
+
 constexpr std::array<std::string_view, 3> kTimes = {"ttft", "tpot", "latency"};
 constexpr std::array<std::pair<std::string_view, double>, 4> kPercentiles = {
     {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}}};
@@ -185,9 +190,14 @@ CheckedResult<JudgedBundle> judge_bundle(const ServingBundle& bundle,
   out.errors = errors_of(out.figures);
   out.peer = peer_of(bundle.label);
   kernels->add_counters(out.counters);
+  if (setup.layers) {
+    step_cost::count_tables(*setup.layers, setup.model, setup.gpu.name, out.counters);
+  }
   if (setup.steps && !setup.steps->gpu.empty() && setup.steps->gpu != setup.gpu.name) {
     out.counters.add(step_cost::kRecordedOnOtherGpu);
   }
+  out.counters.merge(bundle.settings.ignored);
+  if (setup.capture_sizes.empty()) out.counters.add(kNoGraphs);
   if (setup.blocks_computed) out.counters.add(kCacheComputed);
   if (setup.scheduler.enable_prefix_caching && !bundle.prompts_known) {
     out.counters.add(kSharedUnknown);

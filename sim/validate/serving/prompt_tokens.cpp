@@ -1,5 +1,6 @@
 #include "sim/validate/serving/prompt_tokens.hpp"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,8 @@ namespace bubblesim::validate {
 namespace {
 
 using Tokens = std::vector<std::uint32_t>;
+
+constexpr std::uint64_t kMostTokenId = std::numeric_limits<std::uint32_t>::max();
 
 /// Numbers for blocks of tokens: the same one for the same tokens behind the same block.
 class BlockNumbers {
@@ -49,7 +52,7 @@ std::optional<Tokens> tokens_of(std::string_view line) {
   Tokens tokens;
   tokens.reserve(ids.size());
   for (const Json& id : ids) {
-    if (!id.is_number_unsigned()) return std::nullopt;
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > kMostTokenId) return std::nullopt;
     tokens.push_back(id.get<std::uint32_t>());
   }
   return tokens;
@@ -73,7 +76,10 @@ Result<void> add_prompt_tokens(ServingBundle& bundle, const std::string& path) {
   const auto add = [&](std::string_view line, std::size_t number) -> Result<void> {
     const auto tokens = tokens_of(line);
     const std::string place = "line " + std::to_string(number);
-    if (!tokens) return fail(path, place, "has no token ids; expected a list \"input_tok_ids\"");
+    if (!tokens) {
+      return fail(path, place,
+                  "has no token ids; expected a list \"input_tok_ids\" of numbers below 2^32");
+    }
     const auto found = requests.find("bench-" + std::to_string(lines++));
     if (found == requests.end()) {
       return fail(path, place, "found a request that was not measured; expected the " +

@@ -43,12 +43,12 @@ std::string id_of_gpu(const hardware::GpuSpec& gpu,
 CheckedResult<model::ModelSpec> model_of(const std::string& name, const std::string& folder) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto files, model::read_model_folder(folder));
   for (model::ModelFile& file : files) {
-    const auto& names = file.published_as;
+    const auto& names = file.spec.published_as;
     if (std::find(names.begin(), names.end(), name) != names.end()) return std::move(file.spec);
   }
   std::string known;
   for (const model::ModelFile& file : files) {
-    for (const std::string& public_name : file.published_as) {
+    for (const std::string& public_name : file.spec.published_as) {
       known += (known.empty() ? "" : ", ") + public_name;
     }
   }
@@ -106,6 +106,9 @@ Result<void> set_scheduler(const ServingBundle& bundle, ServerSetup& setup) {
     spec.reserve = *settings.reserve_full_prompt ? serving::Reserve::kPrompt
                                                  : serving::Reserve::kChunk;
   }
+  if (settings.chunked_prefill == false) spec.chunking = serving::Chunking::kWhole;
+  spec.long_prefill_token_threshold =
+      settings.long_prefill_token_threshold.value_or(spec.long_prefill_token_threshold);
   setup.blocks_computed = !settings.num_gpu_blocks;
   std::uint32_t blocks = 0;
   if (settings.num_gpu_blocks) {
@@ -118,6 +121,16 @@ Result<void> set_scheduler(const ServingBundle& bundle, ServerSetup& setup) {
     return fail(bundle.folder, "meta.json", sound.error().message);
   }
   return {};
+}
+
+/// Members of a server step together because they exchange what their experts compute.
+Result<void> check_members(const ServingBundle& bundle, const model::TransformerSpec& model) {
+  const std::uint32_t members = bundle.settings.layout.data;
+  if (members == 1 || model.mixture) return {};
+  return fail(bundle.folder, "meta.json",
+              "found data_parallel_size " + std::to_string(members) +
+                  " for a model without experts, whose members have nothing to exchange; expected "
+                  "1: each of them is a server of its own, to be recorded as a bundle of its own");
 }
 
 Result<void> check_requests(const ServingBundle& bundle, const serving::SchedulerSpec& spec) {
@@ -155,14 +168,10 @@ CheckedResult<model::Efficiency> efficiency_of(const hardware::GpuSpec& gpu,
 CheckedResult<void> set_costs(const ServingBundle& bundle, const SetupRequest& request,
                               ServerSetup& setup) {
   if (request.layers) {
-    if (request.layers->model != bundle.settings.model) {
-      return fail(bundle.folder, "meta.json",
-                  "found the model '" + bundle.settings.model + "'; the layer times are of '" +
-                      request.layers->model + "'");
-    }
     setup.layers = request.layers;
-    const auto rank = setup.layers->of_tensor(bundle.settings.layout.tensor);
-    if (!rank) return tl::make_unexpected(rank.error());
+    const auto rank =
+        step_cost::tables_for(*setup.layers, setup.model, bundle.settings.layout.tensor);
+    if (!rank) return fail(bundle.folder, "meta.json", rank.error().message);
     return {};
   }
   setup.steps = request.steps;
@@ -191,10 +200,9 @@ CheckedResult<ServerSetup> set_up_server(const ServingBundle& bundle,
   }
   BUBBLESIM_ASSIGN_OR_RETURN(
       setup.engine, step_cost::find_engine(request.engine, request.configs + "/engines"));
-  setup.capture_sizes = bundle.settings.capture_sizes;
-  if (setup.capture_sizes.empty()) {
-    setup.capture_sizes = step_cost::vllm_capture_sizes(bundle.settings.max_num_seqs);
-  }
+  BUBBLESIM_RETURN_IF_ERROR(check_members(bundle, setup.transformer()));
+  setup.capture_sizes = bundle.settings.capture_sizes.value_or(
+      step_cost::vllm_capture_sizes(bundle.settings.max_num_seqs));
   BUBBLESIM_RETURN_IF_ERROR(set_costs(bundle, request, setup));
   BUBBLESIM_RETURN_IF_ERROR(set_scheduler(bundle, setup));
   BUBBLESIM_RETURN_IF_ERROR(check_requests(bundle, setup.scheduler));

@@ -23,7 +23,7 @@ struct ServerSetup {
   model::ModelSpec model;  ///< a transformer
   step_cost::EngineSpec engine;
   serving::SchedulerSpec scheduler;
-  step_cost::CaptureSizes capture_sizes;
+  step_cost::CaptureSizes capture_sizes;  ///< empty: it captured no graphs
   std::optional<step_cost::LayerTables> layers;  ///< nothing: the kernel model
   std::optional<step_cost::RecordedSteps> steps;  ///< that the kernel model is corrected by
   std::optional<model::Efficiency> efficiency;   ///< of the kernel model
@@ -39,8 +39,8 @@ struct SetupRequest {
   std::optional<step_cost::RecordedSteps> steps;  ///< none where there are layers
 };
 
-/// Faults: unknown GPUs and models, layer times of another model, a request longer than the window,
-/// a cache that does not hold one request.
+/// Faults: unknown GPUs and models, layer times of another model, several members without experts,
+/// a request longer than the window, a cache that does not hold one request.
 [[nodiscard]] CheckedResult<ServerSetup> set_up_server(const ServingBundle& bundle,
                                                        const SetupRequest& request);
 

@@ -33,6 +33,7 @@ SchedulerSpec random_spec(std::uint64_t seed) {
   spec.mixing = static_cast<Mixing>(below(2));
   spec.chunking = static_cast<Chunking>(below(2));
   spec.reserve = static_cast<Reserve>(below(3));
+  if (spec.reserve == Reserve::kWholeRequest) spec.watermark = 0;
   spec.preemption = static_cast<Preemption>(below(2));
   spec.pacing = static_cast<Pacing>(below(2));
   spec.output_end = static_cast<OutputEnd>(below(2));

@@ -79,6 +79,16 @@ TEST(PrefixCache, AGivenRateCountsInWholeBlocksAndOnceARequest) {
   EXPECT_EQ(scheduler.counts().prefix_hit_tokens, 4u);
 }
 
+// A request that says what it shares has what the cache holds: nothing.
+TEST(PrefixCache, AGivenRateIsNotOfRequestsThatSayWhatTheyShare) {
+  SchedulerSpec spec = caching_spec();
+  spec.prefix_hit_rate = 0.6;
+  Scheduler scheduler(spec);
+  scheduler.arrive(hashed(1, {10, 11}));
+  EXPECT_EQ(do_step(scheduler), "1:p17@0*");
+  EXPECT_EQ(scheduler.counts().prefix_hit_tokens, 0u);
+}
+
 TEST(PrefixCache, KeysTellRequestsConversationsAndHashesApart) {
   Request own = make_request(1, 32, 1);
   Request turn = own;

@@ -51,6 +51,40 @@ TEST(LayerFile, RefusesPointsThatDoNotAscendAndTimesOfZero) {
   EXPECT_THAT(fault_of(document), HasSubstr("'attention'"));
 }
 
+TEST(LayerFile, RefusesExpertsWithoutRowsOrWithRowsThatDoNotAscend) {
+  Json document = layers_json(layer_tables());
+  document["ranks"][0]["experts"] = Json::array();
+  EXPECT_THAT(fault_of(document), HasSubstr("'moe'"));
+  document = layers_json(layer_tables());
+  document["ranks"][0]["experts"][0]["tokens"] = 2;  // as the second row
+  EXPECT_THAT(fault_of(document), HasSubstr("'moe'"));
+  document["ranks"][0]["experts"][0]["tokens"] = 3;
+  EXPECT_THAT(fault_of(document), HasSubstr("'moe'"));
+}
+
+TEST(LayerTables, AreOfOneModelAndItsExperts) {
+  model::ModelSpec model{"small", test::small_model(), {"org/other"}};
+  const auto other = tables_for(layer_tables(), model, 1);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message,
+            "found the model 'org/other'; the layer times are of 'org/model'");
+  model.published_as.push_back("org/model");
+  const auto dense = tables_for(layer_tables(), model, 1);
+  ASSERT_FALSE(dense);
+  EXPECT_THAT(dense.error().message, HasSubstr("some of experts, and the model has none"));
+  std::get<model::TransformerSpec>(model.network).mixture.emplace();
+  EXPECT_TRUE(tables_for(layer_tables(), model, 1));
+}
+
+TEST(LayerTables, OfAnotherGpuOrOfAModelWithoutAPublishedNameAreCounted) {
+  CounterSet counters;
+  count_tables(layer_tables(), {"small", test::small_model(), {"org/model"}}, "GPU", counters);
+  EXPECT_TRUE(counters.empty());
+  count_tables(layer_tables(), {"small", test::small_model(), {}}, "another", counters);
+  EXPECT_EQ(counters.count("layer_tables_of_other_gpu"), 1U);
+  EXPECT_EQ(counters.count("layer_tables_of_unknown_model"), 1U);
+}
+
 TEST(LayerTables, NamesTheProfiledDegreesOfSharing) {
   const auto two = layer_tables().of_tensor(2);
   ASSERT_FALSE(two);

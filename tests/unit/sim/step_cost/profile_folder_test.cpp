@@ -121,6 +121,17 @@ TEST_F(ProfileFolder, TakesTheExpertsOfOneGpuForAll) {
   EXPECT_THAT(experts->by_busy_experts[1].microseconds(), ElementsAre(60, 90));
 }
 
+// The second of two rows of a point counts; a third one with the same time says nothing new.
+TEST_F(ProfileFolder, CountsPointsWithTwoTimesAndRefusesTimesThatItsFileWould) {
+  put("tp1/dense.csv", dense_csv() + "o_proj,8,3\no_proj,8,3\n");
+  const auto read = read_profile_folder(path());
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_THAT(read->tables.ranks[0].dense.at("o_proj").microseconds(), ElementsAre(1.5, 3));
+  EXPECT_EQ(read->counters.count("layer_points_measured_twice"), 1U);
+  put("tp1/dense.csv", dense_csv() + "o_proj,9,2e9\n");
+  EXPECT_THAT(fault(), HasSubstr("a number above 0, at most 1e9"));
+}
+
 TEST(ProfilePoints, AreValuesAndRangesWithARatio) {
   EXPECT_EQ(parse_points("0, 16-128 x2"), (Axis{0, 16, 32, 64, 128}));
   EXPECT_EQ(parse_points("2-9 x2"), (Axis{2, 4, 8, 9}));

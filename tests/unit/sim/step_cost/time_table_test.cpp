@@ -36,6 +36,24 @@ TEST(TimeCurve, HoldsItsFirstTimeBelowAndCountsWhatIsBeyond) {
   EXPECT_EQ(beyond.lookups, 2U);
 }
 
+// The last two points say -10 us a unit: 100 us would be left at 15, and -50 at 30.
+TEST(TimeCurve, DoesNotFallBelowItsLastTimeBeyondIt) {
+  Beyond beyond;
+  const TimeCurve curve({5, 10}, {200, 150});
+  EXPECT_DOUBLE_EQ(curve.between(7.5, beyond), 175);
+  EXPECT_DOUBLE_EQ(curve.between(15, beyond), 150);
+  EXPECT_DOUBLE_EQ(curve.at_least(30, beyond), 150);
+  EXPECT_EQ(beyond.lookups, 2U);
+}
+
+// Falls by 90 us along the first axis, and rises by 10 us along the second.
+TEST(TimeGrid, DoesNotFallBelowItsEdgeBeyondIt) {
+  Beyond beyond;
+  const TimeGrid grid({{0, 1}, {0, 10}}, {100, 110, 10, 20});
+  EXPECT_DOUBLE_EQ(grid.between(std::array{3.0, 5.0}, beyond), 15);
+  EXPECT_DOUBLE_EQ(grid.between(std::array{1.0, 20.0}, beyond), 30);
+}
+
 TEST(TimeGrid, IsLinearAlongEachAxis) {
   Beyond beyond;
   // 1 + 2 x + 30 y + 4 x y at x = 0, 1 and y = 0, 10.

@@ -105,6 +105,27 @@ TEST(EngineProgram, SwapsNeedRoomOnTheHost) {
               HasSubstr("\"swap\" with no room on the host to swap to; expected \"host_cache\""));
 }
 
+TEST(EngineProgram, SettingsWithoutEffectAreRefused) {
+  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "host_cache": "1GB"})")),
+              HasSubstr("without preemption by swapping; expected preemption \"swap\""));
+  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "reserve": "request",
+                               "watermark": 0.5})")),
+              HasSubstr("watermark with whole requests reserved; expected 0"));
+}
+
+// A window of 4096: beside an output of up to 96 tokens there is room for 4000.
+TEST(EngineProgram, ALengthHasAtMostWhatTheWindowLeavesBesideTheOther) {
+  const std::string text = R"({"max_model_len": 4096, "kv_blocks": 100})";
+  const auto drawn = read(server(text, R"({"output_tokens": 96, "prompt_tokens":
+      {"distribution": "lognormal", "mean": 300, "cv": 0.5}})"));
+  const auto& lengths = std::get<workload::DrawnLengths>(*engine(drawn).requests.lengths);
+  EXPECT_EQ(workload::longest(lengths.prompt), 4000U);
+  const std::string open = R"({"distribution": "lognormal", "mean": 300, "cv": 0.5})";
+  EXPECT_THAT(fault(server(text, R"({"prompt_tokens": )" + open + R"(, "output_tokens": )" + open +
+                                     "}")),
+              HasSubstr("found no \"most\" in either length; expected it in one of them"));
+}
+
 TEST(EngineProgram, LinksAndWritesOfPrefillThatNoSystemHasAreRefused) {
   Json config = server(R"({"max_model_len": 4096, "kv_blocks": 100,
       "prefill": {"gpus": 1, "link": "1B/s", "write": "5us"}})");

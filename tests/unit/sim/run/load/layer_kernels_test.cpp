@@ -81,11 +81,17 @@ TEST_F(LayerFile, OfOtherGpusOrOtherLayersIsAFault) {
   const auto split = load_layer_kernels(write(kGpu), small_plan(2));
   ASSERT_FALSE(split);
   EXPECT_THAT(split.error().text(), HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
+  synth::ServerPlan other = small_plan();
+  other.request.model.published_as = {"large"};
+  const auto named = load_layer_kernels(write(kGpu), other);
+  ASSERT_FALSE(named);
+  EXPECT_THAT(named.error().text(),
+              HasSubstr("found the model 'large'; the layer times are of 'small'"));
   synth::ServerPlan experts = small_plan();
   std::get<model::TransformerSpec>(experts.request.model.network).mixture.emplace();
   const auto missing = load_layer_kernels(write(kGpu), experts);
   ASSERT_FALSE(missing);
-  EXPECT_THAT(missing.error().text(), HasSubstr("no times of experts"));
+  EXPECT_THAT(missing.error().text(), HasSubstr("have none of experts, and the model has"));
 }
 
 }  // namespace

@@ -82,6 +82,29 @@ TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
   }
 }
 
+// Ten requests a second for two seconds, each alone: a prompt of 100 tokens and 2 tokens of output
+// hold 7 of a GPU's 24 blocks from arrival to the last token, so the mean over both GPUs is
+// 7 / 24 x latencies / (2 x 2 s).
+TEST(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
+  const auto registry = policies::builtin_policies();
+  LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
+  loaded.config.fillers[0].arrivals = workload::GammaArrivals{10.3, 0.01};
+  auto& engine = *std::get<synth::InferenceNames>(loaded.config.fillers[0].program).engine;
+  engine.requests.lengths =
+      workload::DrawnLengths{workload::FixedLength{100}, workload::FixedLength{2}};
+  loaded.config.policies.pop_back();  // specinf lets requests wait, without blocks
+  const auto report = server_report(loaded, registry, 1);
+  for (const observe::PolicyResult& policy : report.policies) {
+    SCOPED_TRACE(policy.policy);
+    const observe::FillerResult& chat = policy.fillers[0];
+    ASSERT_EQ(chat.requests_unfinished, 0U);
+    ASSERT_EQ(chat.instances.size(), 2U);
+    const double held = to_seconds(chat.latency.summary()->mean.value) *
+                        static_cast<double>(chat.requests_completed);
+    EXPECT_NEAR(chat.server->mean_kv_fraction, 7.0 / 24 * held / (2 * 2), 1e-6);
+  }
+}
+
 /// The first of two GPUs computes prompts, which go over `link` to the second.
 LoadedRun apart_run(BytesPerSecond link, const policy::Registry& registry) {
   LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);

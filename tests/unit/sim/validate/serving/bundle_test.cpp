@@ -10,6 +10,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Optional;
 
 std::string fault_of(const test::SmallBundle& bundle) {
   const auto read = read_serving_bundle(bundle.path());
@@ -47,7 +49,52 @@ TEST(ServingBundle, TakesWhatTheEngineMadeOfItsSettings) {
   EXPECT_EQ(bundle->settings.prefix_caching, false);
   EXPECT_EQ(bundle->settings.async_scheduling, false);
   EXPECT_EQ(bundle->settings.gpu_name, "A GPU");
-  EXPECT_THAT(bundle->settings.capture_sizes, ElementsAre(1, 8));
+  EXPECT_THAT(bundle->settings.capture_sizes, Optional(ElementsAre(1, 8)));
+}
+
+TEST(ServingBundle, WithoutGraphsHasNoCaptureSizes) {
+  const test::SmallBundle files;
+  const auto sizes = [&files](const std::string& more) {
+    files.put("vllm/meta.json", test::SmallBundle::meta(more));
+    const auto bundle = read_serving_bundle(files.path());
+    EXPECT_TRUE(bundle) << bundle.error().text();
+    return bundle->settings.capture_sizes;
+  };
+  EXPECT_FALSE(sizes(""));
+  EXPECT_THAT(sizes(R"(, "resolved_config": {"compilation_config":
+                         {"cudagraph_capture_sizes": []}})"), Optional(IsEmpty()));
+  EXPECT_THAT(sizes(R"(, "resolved_config": {"model_config": {"enforce_eager": true}})"),
+              Optional(IsEmpty()));
+}
+
+TEST(ServingBundle, SettingsThatNoSimulatedServerHasAreCountedOrRefused) {
+  const test::SmallBundle files;
+  files.put("vllm/meta.json", test::SmallBundle::meta(
+      R"(, "resolved_config": {
+             "scheduler_config": {"policy": "priority", "long_prefill_token_threshold": 128,
+                                  "enable_chunked_prefill": false},
+             "model_config": {"quantization": "fp8"}, "cache_config": {"cache_dtype": "auto"}})"));
+  const auto bundle = read_serving_bundle(files.path());
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  EXPECT_EQ(bundle->settings.long_prefill_token_threshold, 128U);
+  EXPECT_EQ(bundle->settings.chunked_prefill, false);
+  EXPECT_EQ(bundle->settings.ignored.count("scheduling_policy_ignored"), 1U);
+  EXPECT_EQ(bundle->settings.ignored.count("quantization_ignored"), 1U);
+  EXPECT_EQ(bundle->settings.ignored.count("kv_cache_dtype_ignored"), 0U);
+  files.put("vllm/meta.json", R"({"model": "m", "engine_kwargs": {"max_num_seqs": 8,
+      "max_num_batched_tokens": 512, "pipeline_parallel_size": 4}})");
+  EXPECT_THAT(fault_of(files), HasSubstr("pipeline_parallel_size: found 4; expected 1"));
+}
+
+TEST(ServingBundle, TimesThatCannotBeAreRefused) {
+  const test::SmallBundle files;
+  files.put("vllm/requests.jsonl", test::request_line("a", 1, 1, 1, 0.5, 2));
+  EXPECT_THAT(fault_of(files), HasSubstr("line 1/first_token_ts: found 0.5; expected a time"));
+  files.put("vllm/requests.jsonl", test::request_line("a", 1, 1, 1, 2, 1.5));
+  EXPECT_THAT(fault_of(files), HasSubstr("line 1/last_token_ts: found 1.5; expected first_token"));
+  files.put("vllm/requests.jsonl", test::request_line("a", 1, 1, 1, 2, 2) +
+                                       test::request_line("b", 1, 1, 1e11, 2e11, 2e11));
+  EXPECT_THAT(fault_of(files), HasSubstr("'b' arrives 99999999999"));
 }
 
 TEST(ServingBundle, IsRefusedWithoutSettings) {

@@ -56,6 +56,34 @@ TEST(JudgedBundle, RefusesACacheThatHoldsNotOneRequest) {
   EXPECT_THAT(judging_fault(files), HasSubstr("but the whole KV cache holds 64"));
 }
 
+TEST(JudgedBundle, RefusesMembersThatHaveNothingToExchange) {
+  const test::SmallBundle files;
+  files.put("vllm/meta.json", R"({"model": "meta-llama/Llama-3.1-8B", "engine_kwargs":
+      {"max_num_seqs": 8, "max_num_batched_tokens": 512, "data_parallel_size": 2}})");
+  EXPECT_THAT(judging_fault(files),
+              HasSubstr("found data_parallel_size 2 for a model without experts, whose members "
+                        "have nothing to exchange; expected 1"));
+}
+
+// Without a threshold the prompts take a step each, and two further tokens two more; of at most 128
+// tokens a step, the prompt of 300 takes three.
+TEST(JudgedBundle, FollowsTheRecordedThresholdOfLongPrompts) {
+  const test::SmallBundle files;
+  const auto steps = [&files](const std::string& threshold) {
+    files.put("vllm/meta.json", test::SmallBundle::meta(
+        R"(, "resolved_config": {"scheduler_config": {"long_prefill_token_threshold": )" +
+        threshold + R"(}, "compilation_config": {"cudagraph_capture_sizes": []}})"));
+    const auto bundle = read_serving_bundle(files.path());
+    EXPECT_TRUE(bundle) << bundle.error().text();
+    const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}, {}});
+    EXPECT_TRUE(judged) << judged.error().front().text();
+    EXPECT_EQ(judged->counters.count("steps_without_graphs"), 1U);
+    return judged->load.steps;
+  };
+  EXPECT_EQ(steps("0"), 1 + 1 + 2U);
+  EXPECT_EQ(steps("128"), 1 + 3 + 2U);
+}
+
 TEST(JudgedBundle, NamesTheModelsThatAreKnown) {
   const test::SmallBundle files;
   files.put("vllm/meta.json", R"({"model": "org/unknown", "engine_kwargs":

@@ -88,6 +88,7 @@ TEST_F(PromptTokens, ThatAreNotKnownAreSaidToBe) {
 TEST_F(PromptTokens, OfAnotherWorkloadAreRefused) {
   EXPECT_THAT(fault("{}\n"), HasSubstr("line 1: has no token ids"));
   EXPECT_THAT(fault("{\"input_tok_ids\": [1, -2]}\n"), HasSubstr("line 1: has no token ids"));
+  EXPECT_THAT(fault("{\"input_tok_ids\": [4294967296]}\n"), HasSubstr("numbers below 2^32"));
   EXPECT_THAT(fault(prompt(99, 9)), HasSubstr("found 99 tokens; bench-0 was measured with 100"));
   EXPECT_THAT(fault(prompt(100, 9)), HasSubstr("found 1 requests; expected the 2"));
   EXPECT_THAT(fault(prompt(100, 9) + prompt(300, 9) + prompt(5, 5)),
