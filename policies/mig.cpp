@@ -60,7 +60,7 @@ class Mig final : public Policy {
     ClientSharing sharing;
     if (!obstacle_.empty()) return sharing;
     const Profile& own = client.id == ClientId{0} ? training_ : filler_;
-    sharing.sms = std::min(own.compute, geometry_.compute_slices) * geometry_.slice_sms;
+    sharing.sms = geometry_.sms_of(std::min(own.compute, geometry_.compute_slices));
     sharing.memory_share = std::min(1.0, share_of_memory(own));
     return sharing;
   }

@@ -18,7 +18,7 @@ install(EXPORT bubblesimTargets NAMESPACE bubblesim:: DESTINATION ${package_fold
 
 # Of sim/base what the contract includes, and what policies use besides; none of it needs more than
 # tl::expected.
-set(base_headers check counters ids nearest quantities result time units)
+set(base_headers check counters ids mig_geometry nearest quantities result time units)
 list(TRANSFORM base_headers REPLACE "(.+)" "sim/base/\\1.hpp")
 install(FILES ${base_headers} DESTINATION ${header_folder}/sim/base)
 install(DIRECTORY sim/policy/ DESTINATION ${header_folder}/sim/policy

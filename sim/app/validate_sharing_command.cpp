@@ -8,6 +8,7 @@
 
 #include "sim/app/validate_commands.hpp"
 #include "sim/base/units.hpp"
+#include "sim/validate/job_name.hpp"
 #include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/mechanisms.hpp"
 #include "sim/validate/sharing_text.hpp"
@@ -52,7 +53,9 @@ CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments&
   const auto& kept = arguments.systems;
   if (kept.empty()) return out;
   std::erase_if(out, [&](const validate::SharingRow& row) {
-    return std::find(kept.begin(), kept.end(), row.system) == kept.end();
+    return std::none_of(kept.begin(), kept.end(), [&](const std::string& system) {
+      return validate::letters_of(system) == validate::letters_of(row.system);
+    });
   });
   if (out.empty()) return fail(paths.front(), "--system", "no row of these systems");
   return out;
@@ -93,6 +96,7 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
   if (!judged) return report_faults(judged.error());
   const auto summaries = validate::summarise_sharing(*judged);
   const auto orders = validate::order_sharing(*judged);
+  fmt::print("{}", validate::sharing_tables_text(*judged, *stage));
   if (!arguments.outputs.summary) fmt::print("{}\n", validate::sharing_rows_text(*judged));
   fmt::print("{}\n{}{}", validate::sharing_summary_text(summaries),
              validate::unjudged_text(validate::unjudged_sharing(*judged)),

@@ -23,7 +23,7 @@ bool Context::before(WorkId a, WorkId b) const {
 void Context::add(WorkId id) {
   changed_ = true;
   WorkState& state = shared_.works[id];
-  state.sm_share = contention_.sm_share(state.waves.full_wave());
+  state.sm_share = contention_.sm_share(whole_wave(state));
   state.refills = state.behind_held = false;
   std::size_t at = waiting_.size();
   while (at > 0 && before(id, waiting_[at - 1].id)) --at;
@@ -83,8 +83,7 @@ void Context::reset(ClientId client, SimTime now) {
     const program::KernelProfile& profile = *state.work.profile;
     pool_.give_all(profile.residency, state.placed);
     const bool waits = state.waves.unplaced() > 0;
-    state.waves.start(state.work.solo, profile.blocks,
-                      std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
+    start_waves(state, shared_.spec.sm_count);
     shared_.usage.count_reset(client);
     thin_ = true;
     if (!waits) add(id);

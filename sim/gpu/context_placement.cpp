@@ -245,7 +245,7 @@ void Context::begin(WorkId id, SimTime now) {
     last_arrival_ = passes_front_end(client, now);
     last_client_ = client;
   }
-  state.sm_share = contention_.sm_share(state.waves.full_wave());
+  state.sm_share = contention_.sm_share(whole_wave(state));
   state.refills = true;
   state.behind_held = false;
   pool_.take(state.placed);
@@ -266,10 +266,7 @@ void Context::pass_alone(ClientId client, SimTime now) {
 }
 
 void Context::take_over(WorkId id, SimTime since) {
-  WorkState& state = shared_.works[id];
-  const program::KernelProfile& profile = *state.work.profile;
-  state.waves.start(state.work.solo, profile.blocks,
-                    std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
+  start_waves(shared_.works[id], shared_.spec.sm_count);
   add(id);
   place(since);
 }

@@ -31,6 +31,10 @@ void Context::note_lit() {
 // blocks all fit into its client's cap was recorded with the clock that it has.
 Confinement Context::confinement_of(const WorkState& state) const {
   if (!shared_.confined) return {};
+  if (state.sized_sms > 0) {
+    const double sms = static_cast<double>(state.sized_sms) / shared_.spec.sm_count;
+    return {sms, std::max(sms, lit_), 1};
+  }
   const program::KernelProfile& profile = *state.work.profile;
   const std::uint64_t cap = shared_.clients[state.work.client.index()].setup.sm_cap;
   const std::uint64_t full = state.waves.full_wave();
@@ -47,7 +51,7 @@ Confinement Context::confinement_of(const WorkState& state) const {
 inline Demand Context::demand_of(const WorkState& state) const {
   if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
   Demand demand = Contention::demand(*state.work.profile, state.waves.resident(),
-                                     state.waves.full_wave(), state.sm_share);
+                                     whole_wave(state), state.sm_share);
   if (shared_.confined) {
     const Confinement confined = confinement_of(state);
     demand.dram /= contention_.memory_time(confined.sms) * confined.waves;

@@ -85,7 +85,11 @@ ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener
   BUBBLESIM_CHECK(arrivals_ == 0, "clients come before the first work");
   BUBBLESIM_CHECK(setup.sm_cap >= 1, "an SM cap leaves at least one SM");
   const ClientId id{static_cast<std::uint32_t>(shared_.clients.size())};
-  shared_.clients.push_back({setup, &listener, std::nullopt, {}});
+  const bool told = mode_ == program::SharingMode::kMps ||
+                    mode_ == program::SharingMode::kPartitioned;
+  const std::uint32_t all = shared_.spec.sm_count;
+  shared_.clients.push_back(
+      {setup, &listener, std::nullopt, {}, told ? std::min(setup.sm_cap, all) : all});
   note_caps();
   shared_.usage.add_client();
   add_context(setup);
@@ -109,6 +113,19 @@ Duration Gpu::Model::at_clock(const Work& work) {
   return scale(work.solo, hardware::clock_stretch(memory, clock));
 }
 
+// A grid of exactly one full wave was sized by the SMs, and its blocks take tile after tile until
+// all is done. A process that is told of fewer launches fewer blocks, each of which lasts longer.
+void Gpu::Model::size_grid(WorkState& state) const {
+  state.sized_sms = 0;
+  const Work& work = state.work;
+  const std::uint32_t told = shared_.clients[work.client.index()].told_sms;
+  const std::uint32_t all = shared_.spec.sm_count;
+  if (told >= all || work.kind != program::WorkKind::kKernel || work.profile == nullptr) return;
+  if (work.profile->blocks != std::uint64_t{work.profile->residency.blocks_per_sm} * all) return;
+  state.sized_sms = told;
+  state.work.solo = scale(work.solo, static_cast<double>(all) / told);
+}
+
 WorkId Gpu::Model::submit(const Work& work) {
   BUBBLESIM_CHECK(work.client.index() < shared_.clients.size(), "work of an unknown client");
   BUBBLESIM_CHECK(work.solo >= Duration::zero(), "work does not take negative time");
@@ -117,6 +134,7 @@ WorkId Gpu::Model::submit(const Work& work) {
   WorkState& state = shared_.works[id];
   state.work = work;
   state.work.solo = at_clock(work);
+  size_grid(state);
   state.arrival = arrivals_++;
   state.end = SimTime::max();
   state.started = state.running = state.listed = false;
@@ -152,7 +170,7 @@ void Gpu::Model::queue(WorkId id, SimTime now) {
     const std::uint32_t cap = shared_.clients[work.client.index()].setup.sm_cap;
     state.waves.hold(std::min(profile.blocks, bps * std::min(cap, shared_.spec.sm_count)));
   } else {
-    state.waves.start(work.solo, profile.blocks, bps * shared_.spec.sm_count);
+    start_waves(state, shared_.spec.sm_count);
   }
   Context& context = context_of(work.client);
   context.catch_up(now);

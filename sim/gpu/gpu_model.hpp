@@ -48,6 +48,7 @@ class Gpu::Model {
  private:
   [[nodiscard]] Context& context_of(ClientId client);
   [[nodiscard]] Duration at_clock(const Work& work);
+  void size_grid(WorkState& state) const;
   void update(SimTime now);
   void queue(WorkId id, SimTime now);
   inline void step(SimTime now);

@@ -19,6 +19,7 @@ struct ClientState {
   WorkListener* listener = nullptr;
   std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
   SmRange sms;                             ///< that its blocks may go to
+  std::uint32_t told_sms = 0;              ///< that the device has, as it was told when it started
 };
 
 /// One submitted operation. Copies and memsets use only `work`.
@@ -27,6 +28,7 @@ struct WorkState {
   Waves waves;
   FootprintId placed;             ///< SMs of its resident blocks, as its context's pool has it
   std::uint64_t arrival = 0;      ///< order of submission
+  std::uint32_t sized_sms = 0;    ///< its grid is for so many SMs, not for all; 0: as recorded
   double sm_share = 1;            ///< part of the SMs that a full wave of it sits on
   SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
   bool started = false;           ///< the listener has been told
@@ -41,6 +43,20 @@ struct WorkState {
 [[nodiscard]] inline double covered_sms(const WorkState& state) {
   return static_cast<double>(state.waves.resident()) /
          state.work.profile->residency.blocks_per_sm;
+}
+
+/// Blocks of a full wave on the whole GPU, whatever the grid was sized for.
+[[nodiscard]] inline std::uint64_t whole_wave(const WorkState& state) {
+  return state.sized_sms > 0 ? state.work.profile->blocks : state.waves.full_wave();
+}
+
+/// Its first wave is to come. On a GPU of so many SMs.
+inline void start_waves(WorkState& state, std::uint32_t sms) {
+  const program::KernelProfile& profile = *state.work.profile;
+  const std::uint64_t capacity = std::uint64_t{profile.residency.blocks_per_sm} * sms;
+  const std::uint64_t sized =
+      std::uint64_t{profile.residency.blocks_per_sm} * state.sized_sms;
+  state.waves.start(state.work.solo, state.sized_sms > 0 ? sized : profile.blocks, capacity);
 }
 
 /// What a listener is to be told.

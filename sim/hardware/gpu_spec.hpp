@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/base/mig_geometry.hpp"
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/hardware/power_spec.hpp"
@@ -62,13 +63,6 @@ struct PartSpec {
   double dark_clock_gain = 1;      ///< most that the clock rises while other SMs are dark
 };
 
-/// How MIG cuts the GPU into instances; 0 slices: it does not.
-struct MigSpec {
-  std::uint32_t compute_slices = 0;
-  std::uint32_t memory_slices = 0;
-  std::uint32_t slice_sms = 0;  ///< SMs of a compute slice
-};
-
 struct GpuSpec {
   std::string name;            ///< as the driver reports it, e.g. "NVIDIA H100 80GB HBM3"
   std::uint32_t compute_major = 0;
@@ -95,7 +89,7 @@ struct GpuSpec {
   ClientOrder client_order = ClientOrder::kArrival;
   ContentionSpec contention;
   PartSpec part;
-  MigSpec mig;
+  MigGeometry mig;
   PowerSpec power;
   double clock = 1;  ///< at which kernels run, of the full one, (0, 1]; a device file says nothing
                      ///< of it: a run may lock it

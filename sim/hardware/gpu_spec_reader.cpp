@@ -1,5 +1,6 @@
 #include "sim/hardware/gpu_spec_reader.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -99,11 +100,29 @@ PartSpec read_part(ObjectReader& root) {
           number(reader, "dark_clock_gain", "ratio", {1.0, 3.0})};
 }
 
-MigSpec read_mig(ObjectReader& root) {
+// At least what its slices have, at most the whole GPU.
+void read_instance(ObjectReader& instances, std::uint32_t slices, std::uint32_t all,
+                   MigGeometry& out) {
+  const std::string profile = std::to_string(slices) + "g";
+  ObjectReader reader = constant(instances, profile, Presence::kOptional);
+  if (!reader.present()) return;
+  check_unit(reader, "SMs");
+  const std::uint32_t least = slices * out.slice_sms;
+  out.instance_sms[slices] =
+      reader.integer<std::uint32_t>("value", {least, std::max(least, all)});
+}
+
+MigGeometry read_mig(ObjectReader& root, std::uint32_t all) {
   ObjectReader reader = root.child("mig", Presence::kOptional);
   if (!reader.present()) return {};
-  return {count(reader, "compute_slices", "slices"), count(reader, "memory_slices", "slices"),
-          count(reader, "slice_sms", "SMs")};
+  MigGeometry out{count(reader, "compute_slices", "slices"),
+                  count(reader, "memory_slices", "slices"), count(reader, "slice_sms", "SMs"), {}};
+  ObjectReader instances = reader.child("instances", Presence::kOptional);
+  if (!instances.present()) return out;
+  for (std::uint32_t slices = 1; slices < out.instance_sms.size(); ++slices) {
+    read_instance(instances, slices, all, out);
+  }
+  return out;
 }
 
 PowerSpec read_power(ObjectReader& root) {
@@ -172,7 +191,7 @@ DeviceFile read_constants(ObjectReader& root) {
   spec.client_order = choice_or(root, "client_order", kOrders, ClientOrder::kArrival);
   spec.contention = read_contention(root);
   spec.part = read_part(root);
-  spec.mig = read_mig(root);
+  spec.mig = read_mig(root, spec.sm_count);
   spec.power = read_power(root);
   root.finish();
   return out;

@@ -19,6 +19,7 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/ids.hpp"
+#include "sim/base/mig_geometry.hpp"
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/program/kinds.hpp"
@@ -47,13 +48,6 @@ struct ClientInfo {
                         ///< kernel_durations; 0: not known
   bool queued = false;  ///< it works off fill jobs, and holds its memory only while one is placed
                         ///< here
-};
-
-/// How MIG cuts the GPU; 0 slices: it does not.
-struct MigGeometry {
-  std::uint32_t compute_slices = 0;
-  std::uint32_t memory_slices = 0;
-  std::uint32_t slice_sms = 0;  ///< SMs of a compute slice
 };
 
 /// The GPU as nvidia-smi and the CUDA device query show it.

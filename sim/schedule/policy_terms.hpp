@@ -16,7 +16,7 @@ namespace bubblesim::schedule {
           .context_switch = gpu.context_switch,
           .dram_bandwidth = gpu.dram_bandwidth,
           .host_bandwidth = gpu.host_bandwidth,
-          .mig = {gpu.mig.compute_slices, gpu.mig.memory_slices, gpu.mig.slice_sms}};
+          .mig = gpu.mig};
 }
 
 }  // namespace bubblesim::schedule

@@ -12,6 +12,7 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/parallel.hpp"
+#include "sim/validate/job_name.hpp"
 #include "sim/validate/pair_arrivals.hpp"
 #include "sim/validate/scene_run.hpp"
 
@@ -45,10 +46,11 @@ Result<LoneClient> alone(program::Program program, const hardware::GpuSpec& gpu)
 
 CheckedResult<LoneClient> make_lone(const SharingClient& client, const PairMachine& machine,
                                     const SharingStage& stage) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const PairWorkload* workload,
+  BUBBLESIM_ASSIGN_OR_RETURN(const FoundWorkload found,
                              find_workload(stage.workloads, client.role, client.workload));
+  const std::uint32_t batch = client.batch > 0 ? client.batch : found.batch;
   BUBBLESIM_ASSIGN_OR_RETURN(program::Program program,
-                             pair_program(*workload, machine, client.batch));
+                             pair_program(*found.workload, machine, batch));
   BUBBLESIM_ASSIGN_OR_RETURN(LoneClient out, alone(std::move(program), machine.gpu));
   for (int i = 0; client.solo_ms > 0 && i < kScalings; ++i) {
     BUBBLESIM_ASSIGN_OR_RETURN(
@@ -62,23 +64,33 @@ struct System {
   const policy::PolicySpec* spec = nullptr;
   policy::ParameterSet parameters;
   std::string policy;
+  std::string refused;  ///< why the policy does not take the row's own parameters
 };
 
+// Faults are the setting's.
 CheckedResult<System> find_system(const SystemSetting& setting, const SharingRow& row,
                                   const SharingStage& stage) {
   const auto spec = stage.policies->find(setting.policy);
-  if (!spec) return System{nullptr, {}, setting.policy};
+  if (!spec) return System{nullptr, {}, setting.policy, {}};
   std::vector<policy::GivenParameter> given;
   for (const auto& [name, text] : setting.parameters) given.push_back({name, text});
+  const auto check = [&] {
+    return policy::check_parameters(**spec, given, stage.settings.at(row.table).path,
+                                    "/systems/" + setting.name + "/parameters");
+  };
+  System out{*spec, {}, setting.policy, {}};
+  BUBBLESIM_ASSIGN_OR_RETURN(out.parameters, check());
   const std::string percentage = std::to_string(row.sm_percentage);
   const std::string profile = std::to_string(row.partition) + "g";
   if (row.sm_percentage > 0) given.push_back({"training_percentage", percentage});
   if (row.partition > 0) given.push_back({"training_profile", profile});
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      policy::ParameterSet parameters,
-      policy::check_parameters(**spec, given, stage.settings.at(row.table).path,
-                               "/systems/" + setting.name + "/parameters"));
-  return System{*spec, std::move(parameters), setting.policy};
+  auto parameters = check();
+  if (parameters) {
+    out.parameters = *std::move(parameters);
+  } else {
+    out.refused = setting.policy + ": " + parameters.error().front().message;
+  }
+  return out;
 }
 
 policy::Role role_of(const SharingClient& client) {
@@ -96,6 +108,10 @@ std::vector<SimTime> arrivals_of(const SharingClient& client, Duration length,
   std::vector<SimTime> out;
   for (Duration at{}; at < length; at += period) out.push_back(kSimStart + at);
   return out;
+}
+
+bool begins_so(const SharingRow& row, std::string_view case_name) {
+  return letters_of(row.subject).starts_with(letters_of(case_name));
 }
 
 using Lone = std::map<LoneKey, CheckedResult<LoneClient>>;
@@ -193,7 +209,7 @@ class Scene {
 
   [[nodiscard]] const MeasuredSpan* measured_span() const {
     for (const MeasuredSpan& span : setting_.spans) {
-      if (row_.subject.starts_with(span.case_name)) return &span;
+      if (begins_so(row_, span.case_name)) return &span;
     }
     return nullptr;
   }
@@ -343,7 +359,7 @@ std::optional<SharingOrder> order_of(const std::vector<const JudgedRow*>& subjec
   std::vector<std::pair<double, std::string>> measured, simulated;
   for (const JudgedRow* a : subject) {
     const SharingFigure* first = a->row.figure(metric);
-    if (first == nullptr) return std::nullopt;
+    if (first == nullptr) continue;
     measured.emplace_back(first->measured, a->row.system);
     simulated.emplace_back(first->simulated, a->row.system);
     for (const JudgedRow* b : subject) {
@@ -353,6 +369,7 @@ std::optional<SharingOrder> order_of(const std::vector<const JudgedRow*>& subjec
       if (first->simulated < second->simulated) ++out.right;
     }
   }
+  if (measured.size() < 2) return std::nullopt;
   out.measured = chain(std::move(measured));
   out.simulated = chain(std::move(simulated));
   return out;
@@ -403,7 +420,7 @@ class Judging {
     for (const SharingRow& row : rows_) {
       std::optional<System> system;
       for (const SystemSetting& setting : stage_.settings.at(row.table).systems) {
-        if (setting.name == row.system && row.subject.starts_with(setting.case_name)) {
+        if (setting.name == row.system && begins_so(row, setting.case_name)) {
           system = take(find_system(setting, row, stage_), errors);
         }
       }
@@ -427,7 +444,26 @@ class Judging {
         return "no workload of configs/workloads is called " + client.workload;
       }
     }
-    return {};
+    const std::uint32_t slices = std::max(row.instance, row.partition);
+    if (slices > 0) {
+      const auto instance = mig_instance(stage_.machines.at(stage_.device_of(row)), slices);
+      if (!instance) return instance.error().message;
+    }
+    return systems_[i]->refused;
+  }
+
+  // The first client that runs a workload at another batch size than its file's.
+  [[nodiscard]] std::string resized(const SharingRow& row) const {
+    std::string out;
+    for (const SharingClient& client : row.clients) {
+      const auto found = find_workload(stage_.workloads, client.role, client.workload);
+      if (!found || found->batch == 0 || !out.empty()) continue;
+      out = client.workload + ": " + found->workload->id + " at batch " +
+            std::to_string(found->batch) +
+            (client.solo_ms > 0 ? ", scaled to its time alone"
+                                : ", by our kernel times; no job of it was measured alone");
+    }
+    return out;
   }
 
   void find_scenes() {
@@ -493,6 +529,7 @@ class Judging {
       out.note = figures.error().text();
       return out;
     }
+    out.note = resized(out.row);
     const Scene scene(rows_[i], stage_, lone_);
     const std::size_t client = out.row.figures.front().client;
     out.over_time = rates_over_time(figures->shared[client].ends, stage_.window);
@@ -539,7 +576,9 @@ CheckedResult<std::vector<SharingRow>> add_sharing_table(SharingStage& stage,
   BUBBLESIM_ASSIGN_OR_RETURN(SharingSetting found, find_sharing_setting(name, configs));
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<SharingRow> rows, read_sharing_rows(table, found));
   std::vector<std::string> devices{found.device};
-  for (const auto& [called, device] : found.devices) devices.push_back(device);
+  for (const SharingRow& row : rows) {
+    if (!row.device.empty()) add_once(devices, row.device);
+  }
   for (const std::string& device : devices) {
     if (stage.machines.contains(device)) continue;
     BUBBLESIM_ASSIGN_OR_RETURN(PairMachine machine, find_machine(device, configs));
@@ -549,23 +588,43 @@ CheckedResult<std::vector<SharingRow>> add_sharing_table(SharingStage& stage,
   if (!stage.settings.emplace(called, std::move(found)).second) {
     return fail(path, "line 1", "a table called " + called + " is there already; names differ");
   }
+  stage.unread[called] = unread_columns(table);
   return rows;
 }
+
+namespace {
+
+// NVIDIA MIG user guide: 1, 2, 3, 4, 7 of 7 compute slices; 1, 2, 4 of 4 (A30).
+bool has_instance(std::uint32_t of, std::uint32_t slices) {
+  if (slices == 0 || slices > of) return false;
+  return slices <= 2 || slices == of || (of == 7 && slices <= 4);
+}
+
+std::string instances_text(std::uint32_t of) {
+  std::string out;
+  for (std::uint32_t slices = 1; slices <= of; ++slices) {
+    if (!has_instance(of, slices)) continue;
+    out += (out.empty() ? "it has those of " : ", ") + std::to_string(slices);
+  }
+  return out.empty() ? "it has none" : out;
+}
+
+}  // namespace
 
 // Memory slices of a profile by NVIDIA's table for GPUs of 7 compute and 8 memory slices.
 Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices) {
   const hardware::GpuSpec& gpu = whole.gpu;
-  const hardware::MigSpec& mig = gpu.mig;
-  if (slices == 0 || slices > mig.compute_slices) {
+  const MigGeometry& mig = gpu.mig;
+  if (!has_instance(mig.compute_slices, slices)) {
     return fail(gpu.name + " has no MIG instance of " + std::to_string(slices) +
-                " compute slices; it has " + std::to_string(mig.compute_slices));
+                " compute slices; " + instances_text(mig.compute_slices));
   }
   const std::uint32_t memory = slices == mig.compute_slices ? mig.memory_slices
                                : slices == 3                ? std::min(4U, mig.memory_slices)
                                                             : slices;
   const double of_memory = static_cast<double>(memory) / mig.memory_slices;
   PairMachine out = whole;
-  out.gpu.sm_count = slices * mig.slice_sms;
+  out.gpu.sm_count = mig.sms_of(slices);
   out.gpu.dram_bandwidth.value *= of_memory;
   out.gpu.memory.value = gpu.memory.value / mig.memory_slices * memory;
   if (slices < mig.compute_slices) out.gpu.mig = {};  // an instance is not cut again

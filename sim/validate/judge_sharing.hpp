@@ -23,7 +23,7 @@ namespace bubblesim::validate {
 struct JudgedRow {
   SharingRow row;
   Outcome outcome = Outcome::kPredicted;
-  std::string note;  ///< why it is not predicted
+  std::string note;  ///< why it is not predicted, or what a prediction stands on; may be empty
   /// Passes a second of its figures' client, in one SharingStage::window after another from the
   /// run's start on, whole ones only; empty without a window.
   std::vector<double> over_time;
@@ -67,6 +67,7 @@ struct SharingStage {
   std::map<std::string, SharingSetting> settings;  ///< by table
   std::map<std::string, PairMachine> machines;     ///< by device
   std::vector<PairWorkload> workloads;
+  std::map<std::string, std::vector<std::string>> unread;  ///< columns not read, by table
   const policy::Registry* policies = nullptr;
   Duration window{};  ///< of rates over time; 0: none are told
 
@@ -89,9 +90,10 @@ struct SharingStage {
 /// its share of the memory slices, of their bandwidth and L2. Fault: the GPU has no such instance.
 [[nodiscard]] Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices);
 
-/// In the order of the rows; the same on any number of threads. Faults: parameters that a policy
-/// does not have. A row whose system has no policy, or whose job has no workload, is stated; one
-/// that cannot run has failed, and the others are judged all the same.
+/// In the order of the rows; the same on any number of threads. Faults: parameters of the
+/// setting that a policy does not have. A row whose system has no policy, whose job has no workload
+/// or whose instance its GPU has not is stated; one that cannot run has failed, and the others are
+/// judged all the same.
 [[nodiscard]] CheckedResult<std::vector<JudgedRow>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <span>
 #include <utility>
@@ -12,6 +12,7 @@
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/model/work_items.hpp"
+#include "sim/validate/job_name.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -171,18 +172,20 @@ PairWorkload read(ObjectReader& root) {
   return out;
 }
 
-// "ResNet-50, batch 64" and "resnet50 batch 64" are one name.
-std::string letters_of(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) out += static_cast<char>(std::tolower(byte));
+// Long enough that it is found in a sentence only where it is meant.
+bool is_phrase(std::string_view name) { return std::count(name.begin(), name.end(), ' ') >= 1; }
+
+// How well a workload is meant by `name`: most if it is called so, else by the letters of its
+// longest name of several words that stands in it; 0: not at all.
+std::size_t fit_of(const PairWorkload& workload, std::string_view name) {
+  std::size_t out = 0;
+  for (const std::string& known : workload.names) {
+    const std::string letters = letters_of(known);
+    if (letters == letters_of(name)) return std::numeric_limits<std::size_t>::max();
+    if (is_phrase(known) && is_within(known, name)) out = std::max(out, letters.size());
   }
   return out;
 }
-
-// Long enough that it is found in a sentence only where it is meant.
-bool is_phrase(std::string_view name) { return std::count(name.begin(), name.end(), ' ') >= 1; }
 
 }  // namespace
 
@@ -216,25 +219,32 @@ CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folde
   return out;
 }
 
-Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all, WorkloadRole role,
-                                          std::string_view name) {
+// Larger batches are no job's; each sample of a convolution may be a kernel of its own.
+constexpr std::uint32_t kMostResized = 4096;
+
+Result<FoundWorkload> find_workload(const std::vector<PairWorkload>& all, WorkloadRole role,
+                                    std::string_view name) {
   std::vector<std::string> names;
-  const std::string wanted = letters_of(name);
-  const PairWorkload* within = nullptr;
-  std::size_t most = 0;
+  const auto batches = batches_in(name);
+  const bool sized = batches.size() == 1;
+  const std::string words = sized ? at_batch(name, batches.front()) : std::string(name);
+  FoundWorkload found, resized;
+  std::size_t most = 0, most_resized = 0;
   for (const PairWorkload& workload : all) {
     if (workload.role != role) continue;
-    for (const std::string& known : workload.names) {
-      const std::string letters = letters_of(known);
-      if (letters == wanted) return &workload;
-      if (letters.size() > most && is_phrase(known) && wanted.find(letters) != std::string::npos) {
-        most = letters.size();
-        within = &workload;
-      }
-    }
     names.insert(names.end(), workload.names.begin(), workload.names.end());
+    if (const auto fit = fit_of(workload, words); fit > most) {
+      most = fit;
+      found = {&workload, 0};
+    }
+    if (!sized || batches.front() > kMostResized || workload.batch == 0) continue;
+    if (const auto fit = fit_of(workload, at_batch(name, workload.batch)); fit > most_resized) {
+      most_resized = fit;
+      resized = {&workload, batches.front()};
+    }
   }
-  if (within != nullptr) return within;
+  if (most > 0) return found;
+  if (most_resized > 0) return resized;
   const std::string kind =
       std::string(role == WorkloadRole::kTraining ? "training" : "inference") + " workload";
   return fail(unknown_name_message(kind, name, std::span<const std::string>(names)));

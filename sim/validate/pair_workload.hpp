@@ -88,7 +88,7 @@ struct PairWorkload {
   std::string source;
   Duration launch_gap{};           ///< host time before each launch call
   Duration launch_call{};          ///< of the call itself
-  std::uint32_t batch = 0;         ///< where the table gives none; 0: it has to
+  std::uint32_t batch = 0;         ///< where the table gives no other; 0: it has to
   double kernel_factor = 1;        ///< on the computed times of its kernels
   std::vector<WorkloadStep> steps; ///< of an iteration or a request
 };
@@ -98,11 +98,16 @@ struct PairWorkload {
 /// All files of a folder, in the order of their names. Fault: two workloads of one name and role.
 [[nodiscard]] CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder);
 
+struct FoundWorkload {
+  const PairWorkload* workload = nullptr;
+  std::uint32_t batch = 0;  ///< that is asked for in place of the workload's own; 0: its own
+};
+
 /// The workload of a role that a table calls `name`; case, spaces and punctuation do not count.
-/// Where none has that name, the one with the longest name of several words that is part of it.
+/// Where none has that name, the one with the longest name of several words that stands in it
+/// (is_within); else one that has its steps at any batch and is called so but for the batch size.
 /// Fault: none; with all names and the nearest.
-[[nodiscard]] Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all,
-                                                        WorkloadRole role,
-                                                        std::string_view name);
+[[nodiscard]] Result<FoundWorkload> find_workload(const std::vector<PairWorkload>& all,
+                                                  WorkloadRole role, std::string_view name);
 
 }  // namespace bubblesim::validate

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -13,16 +12,18 @@
 
 #include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/validate/job_name.hpp"
+#include "sim/validate/sharing_case.hpp"
 
 namespace bubblesim::validate {
 namespace {
 
 using Row = SharingRow;
 
-Result<double> positive(const CsvTable& table, std::size_t row, std::string_view column) {
-  const auto value = table.figure(row, column);
-  if (value && *value > 0) return *value;
-  return table.fault(row, column, "a number above 0");
+// What a row lacks makes it a stated one; the first reason counts.
+void state(Row& out, std::string reason) {
+  if (out.note.empty()) out.note = std::move(reason);
 }
 
 // A cell of a table of which the row is made.
@@ -34,23 +35,67 @@ struct Cells {
   [[nodiscard]] std::string text(std::string_view column) const {
     return std::string(table.text(row, column));
   }
-  [[nodiscard]] Result<double> number(std::string_view column) const {
-    return positive(table, row, column);
+  // Nothing if the cell is blank or 0: then nothing was measured. Fault: text, a negative number.
+  [[nodiscard]] Result<std::optional<double>> figure(std::string_view column) const {
+    const auto value = table.figure(row, column);
+    if (value && *value > 0) return value;
+    if (table.text(row, column).empty() || value == 0.0) return std::optional<double>{};
+    return table.fault(row, column, "a number above 0");
   }
-  [[nodiscard]] Result<std::uint32_t> count(std::string_view column, std::uint32_t most) const {
-    const auto value = table.count(row, column);
-    if (value && *value <= most) return static_cast<std::uint32_t>(*value);
-    return table.fault(row, column, "a whole number from 1 to " + std::to_string(most));
+  // A figure without which the row is stated; then 1.
+  [[nodiscard]] Result<double> needed(Row& out, std::string_view column) const {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<double> value, figure(column));
+    if (!value) state(out, "nothing is measured in " + std::string(column) + " (blank or 0)");
+    return value.value_or(1);
+  }
+  // Of another number than a whole one from 1 to `most` the row is stated; then 1. Fault: text.
+  [[nodiscard]] Result<std::uint32_t> count(Row& out, std::string_view column,
+                                            std::uint32_t most) const {
+    const std::string expected = "a whole number from 1 to " + std::to_string(most);
+    const auto value = table.figure(row, column);
+    if (!value && !text(column).empty()) return table.fault(row, column, expected);
+    if (value && *value >= 1 && *value <= most && *value == std::floor(*value)) {
+      return static_cast<std::uint32_t>(*value);
+    }
+    state(out, std::string(column) + ": found \"" + text(column) + "\"; expected " + expected);
+    return 1;
+  }
+  // Whether another row has the same number in a column, or else the same name.
+  [[nodiscard]] bool same(std::size_t other, std::string_view column) const {
+    const auto own = table.figure(row, column);
+    if (own) return table.figure(other, column) == own;
+    return letters_of(table.text(other, column)) == letters_of(text(column));
   }
 };
 
+// Columns that tables may have or not, in any case.
+constexpr std::array<std::string_view, 2> kDeviceColumns{"gpu", "device"};
+constexpr std::array<std::string_view, 1> kLoadColumns{"load"};
+
+// The name of the first of these that the table has; empty: it has none.
+std::string optional_column(const CsvTable& table, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    for (const std::string& column : table.columns()) {
+      if (letters_of(column) == name) return column;
+    }
+  }
+  return {};
+}
+
 constexpr std::uint32_t kMostBatch = 1U << 16U;
 constexpr std::uint32_t kMostClients = 64;
+constexpr double kLeastLoad = 0.01;
+constexpr std::string_view kAlone = "alone";
 constexpr std::uint32_t kMostSlices = 7;
 
 Result<void> add_figure(Row& out, const Cells& cells, std::string_view column,
                         SharingFigure figure) {
-  BUBBLESIM_ASSIGN_OR_RETURN(figure.measured, cells.number(column));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<double> measured, cells.figure(column));
+  if (!measured) {
+    out.left_out.emplace_back(column);
+    return {};
+  }
+  figure.measured = *measured;
   figure.metric = column;
   out.figures.push_back(std::move(figure));
   return {};
@@ -58,7 +103,7 @@ Result<void> add_figure(Row& out, const Cells& cells, std::string_view column,
 
 // A client alone, as its workload says: not scaled to what it is judged by.
 Result<void> add_alone(Row& out, SharingClient client) {
-  out.system = "alone";
+  out.system = kAlone;
   SharingFigure figure{"mean_ms", Quantity::kMean};
   figure.measured = std::exchange(client.solo_ms, 0);
   client.pace = Pace::kLoop;
@@ -74,6 +119,18 @@ constexpr std::array<std::string_view, 10> kPairColumns = {
     "inference_throughput_rel", "training_throughput_rel", "avg_ms",   "p90_ms", "p95_ms",
     "p99_ms",                   "inference",               "training", "system", "solo_avg_ms"};
 
+// Of the row, else of the setting.
+Result<double> load_of(Row& out, const Cells& cells) {
+  const std::string column = optional_column(cells.table, kLoadColumns);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto load, cells.table.number(cells.row, column));
+  if (!load) return cells.setting.load;
+  out.subject += ", load " + cells.text(column);
+  if (*load < kLeastLoad || *load > 1) {
+    state(out, "load: found \"" + cells.text(column) + "\"; expected 0.01 to 1");
+  }
+  return *load;
+}
+
 Result<void> read_pair(Row& out, const Cells& cells) {
   const std::array<SharingFigure, 6> kinds = {{{{}, Quantity::kShare, 0},
                                                {{}, Quantity::kShare, 1},
@@ -82,10 +139,11 @@ Result<void> read_pair(Row& out, const Cells& cells) {
                                                {{}, Quantity::kPercentile, 0, 95},
                                                {{}, Quantity::kPercentile, 0, 99}}};
   SharingClient service{WorkloadRole::kInference, cells.text("inference")};
-  BUBBLESIM_ASSIGN_OR_RETURN(service.solo_ms, cells.number("solo_avg_ms"));
-  service.pace = Pace::kEven;
-  service.per_s = 1e3 * cells.setting.load / service.solo_ms;
+  BUBBLESIM_ASSIGN_OR_RETURN(service.solo_ms, cells.needed(out, "solo_avg_ms"));
   out.subject = service.workload + " beside " + cells.text("training");
+  BUBBLESIM_ASSIGN_OR_RETURN(const double load, load_of(out, cells));
+  service.pace = Pace::kEven;
+  service.per_s = 1e3 * load / service.solo_ms;
   out.clients = {service, {WorkloadRole::kTraining, cells.text("training")}};
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     BUBBLESIM_RETURN_IF_ERROR(add_figure(out, cells, kPairColumns[i], kinds[i]));
@@ -98,24 +156,29 @@ Result<void> read_pair(Row& out, const Cells& cells) {
 constexpr std::array<std::string_view, 9> kCotrainingColumns = {
     "case", "job", "system", "per_s", "relative_to_alone", "mean_ms", "p50_ms", "p95_ms", "p99_ms"};
 
-// The row of the same case and job alone.
+// The row of the same case, device and job alone.
 std::optional<std::size_t> alone_row(const Cells& cells, std::string_view job) {
+  const std::string device = optional_column(cells.table, kDeviceColumns);
   for (std::size_t i = 0; i < cells.table.rows(); ++i) {
-    if (cells.table.text(i, "case") == cells.table.text(cells.row, "case") &&
-        cells.table.text(i, "job") == job && cells.table.text(i, "system") == "alone") {
+    if (cells.same(i, "case") && cells.same(i, device) &&
+        letters_of(cells.table.text(i, "job")) == job &&
+        letters_of(cells.table.text(i, "system")) == kAlone) {
       return i;
     }
   }
   return std::nullopt;
 }
 
-Result<SharingClient> cotraining_client(const Cells& cells, std::string_view job) {
+Result<SharingClient> cotraining_client(Row& row, const Cells& cells, std::string_view job) {
   const auto alone = alone_row(cells, job);
-  if (!alone) return cells.table.fault(cells.row, "case", "a case with a row of each job alone");
-  const Cells solo{cells.table, *alone, cells.setting};
   SharingClient out{WorkloadRole::kTraining, cells.text("case") + " " + std::string(job)};
-  BUBBLESIM_ASSIGN_OR_RETURN(out.solo_ms, solo.number("mean_ms"));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.per_s, solo.number("per_s"));
+  if (!alone) {
+    state(row, "the table has no row of " + out.workload + " alone");
+    return out;
+  }
+  const Cells solo{cells.table, *alone, cells.setting};
+  BUBBLESIM_ASSIGN_OR_RETURN(out.solo_ms, solo.needed(row, "mean_ms"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.per_s, solo.needed(row, "per_s"));
   // Whoever leaves the GPU alone idle for most of the time is paced by a clock, not by its work.
   if (out.per_s * out.solo_ms < 1e3 / 2) out.pace = Pace::kPeriodic;
   if (out.pace == Pace::kLoop) {
@@ -132,17 +195,17 @@ Result<SharingClient> cotraining_client(const Cells& cells, std::string_view job
 
 Result<void> read_cotraining(Row& out, const Cells& cells) {
   const std::array<std::string_view, 2> jobs = {"production", "opportunistic"};
-  const std::string job = cells.text("job");
+  const std::string job = letters_of(cells.text("job"));
   const auto at = static_cast<std::size_t>(std::find(jobs.begin(), jobs.end(), job) - jobs.begin());
   if (at == jobs.size()) {
     return cells.table.fault(cells.row, "job", "production or opportunistic");
   }
   out.subject = cells.text("case") + ", " + job;
   for (const std::string_view name : jobs) {
-    BUBBLESIM_ASSIGN_OR_RETURN(SharingClient client, cotraining_client(cells, name));
+    BUBBLESIM_ASSIGN_OR_RETURN(SharingClient client, cotraining_client(out, cells, name));
     out.clients.push_back(std::move(client));
   }
-  if (out.system == "alone") return add_alone(out, out.clients[at]);
+  if (out.system == kAlone) return add_alone(out, out.clients[at]);
   const std::array<SharingFigure, 5> kinds = {{{{}, Quantity::kShare, at},
                                                {{}, Quantity::kMean, at},
                                                {{}, Quantity::kPercentile, at, 50},
@@ -163,45 +226,9 @@ constexpr std::array<std::string_view, 6> kSliceColumns = {"gpu",     "case",  "
 std::string case_of(const Cells& cells) {
   for (std::size_t i = cells.row + 1; i-- > 0;) {
     const std::string_view text = cells.table.text(i, "case");
-    if (text != "the same") return std::string(text);
+    if (letters_of(text) != "thesame") return std::string(text);
   }
   return {};
-}
-
-std::optional<double> rate_in(std::string_view text) {
-  const auto end = text.find("/s");
-  if (end == std::string_view::npos) return std::nullopt;
-  auto from = end;
-  while (from > 0 && (std::isdigit(static_cast<unsigned char>(text[from - 1])) != 0 ||
-                      text[from - 1] == '.')) {
-    --from;
-  }
-  if (from == end) return std::nullopt;
-  return std::stod(std::string(text.substr(from, end - from)));
-}
-
-// "samples_per_s", "mean_s", "p95_ms", "median_iteration_ms": what of the clients, in which unit.
-struct SliceMetric {
-  SharingFigure figure;
-  double ms = 1;      ///< of the table's unit
-  bool rate = false;  ///< a rate, whose inverse is a time
-};
-
-std::optional<SliceMetric> slice_metric(std::string_view metric) {
-  if (metric == "samples_per_s") return SliceMetric{{{}, Quantity::kSum}, 1e3, true};
-  if (metric == "mean_s") return SliceMetric{{{}, Quantity::kMean}, 1e3};
-  if (metric == "mean_ms") return SliceMetric{{{}, Quantity::kMean}};
-  if (metric == "median_iteration_ms") return SliceMetric{{{}, Quantity::kPercentile, 0, 50}};
-  if (metric.size() > 4 && metric.front() == 'p' && metric.ends_with("_ms")) {
-    const std::string digits(metric.substr(1, metric.size() - 4));
-    const bool number = std::all_of(digits.begin(), digits.end(), [](unsigned char c) {
-      return std::isdigit(c) != 0;
-    });
-    if (number && digits.size() < 3) {
-      return SliceMetric{{{}, Quantity::kPercentile, 0, std::stod(digits)}};
-    }
-  }
-  return std::nullopt;
 }
 
 // The job that a case's words name: they contain one of the job's words.
@@ -212,34 +239,39 @@ SharingClient slice_client(std::string_view words, double solo_ms) {
   return out;
 }
 
+constexpr std::string_view kSliceMetrics =
+    "samples_per_s, mean_ms, median_iteration_ms or pN_ms (_s: in seconds)";
+
 Result<void> read_slices(Row& out, const Cells& cells) {
   const std::string words = case_of(cells);
   const std::string name = cells.text("metric");
-  auto metric = slice_metric(name);
-  if (!metric) {
-    return cells.table.fault(cells.row, "metric",
-                             "samples_per_s, mean_s, mean_ms, median_iteration_ms or pN_ms");
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(const double alone, cells.number("alone"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const double shared, cells.number("shared"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients, cells.count("clients", kMostClients));
-  metric->figure.metric = name;
-  metric->figure.measured = metric->rate ? shared / alone : shared * metric->ms;
-  const double solo = metric->rate ? metric->ms / alone : alone * metric->ms;
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients,
+                             cells.count(out, "clients", kMostClients));
   out.subject = cells.text("gpu") + ", " + words + ", " + std::to_string(clients);
   out.system = "time_slicing";
-  const auto device = cells.setting.devices.find(cells.text("gpu"));
-  if (device != cells.setting.devices.end()) {
-    out.device = device->second;
-  } else {
-    out.note = "no device file stands for " + cells.text("gpu");
+  if (cells.text("gpu").empty()) state(out, "the row names no gpu");
+  auto metric = slice_metric(name);
+  if (!metric) {
+    state(out, "metric: found \"" + name + "\"; expected " + std::string(kSliceMetrics));
+    return {};
   }
-  out.clients.assign(clients, slice_client(words, solo));
-  if (const auto rate = rate_in(words)) {
-    out.clients.front().pace = Pace::kEven;
-    out.clients.front().per_s = *rate;
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const double alone, cells.needed(out, "alone"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double shared, cells.needed(out, "shared"));
+  metric->figure.metric = name;
+  metric->figure.measured = metric->rate ? shared / alone : shared * metric->ms;
   out.figures = {metric->figure};
+  const auto batches = batches_in(words);
+  if (batches.size() > 1) state(out, "its case names two batch sizes; expected one job");
+  const double samples = batches.empty() ? 1 : batches.front();  // of a pass
+  const double solo = metric->rate ? metric->ms * samples / alone : alone * metric->ms;
+  out.clients.assign(clients, slice_client(words, solo));
+  const auto rate = rate_in(words);
+  if (!rate) {
+    state(out, rate.error().message);
+  } else if (*rate) {
+    out.clients.front().pace = Pace::kEven;
+    out.clients.front().per_s = **rate;
+  }
   return {};
 }
 
@@ -250,33 +282,30 @@ constexpr std::array<std::string_view, 6> kEqualColumns = {
     "processes", "samples_per_s_per_process", "sum_relative_to_one"};
 
 // A pass of one process alone, in the same instance.
-Result<double> equal_solo_ms(const Cells& cells) {
+Result<double> equal_solo_ms(Row& out, const Cells& cells, double batch, double processes) {
+  const std::string device = optional_column(cells.table, kDeviceColumns);
   for (std::size_t i = 0; i < cells.table.rows(); ++i) {
-    const auto same = [&](std::string_view column) {
-      return cells.table.text(i, column) == cells.table.text(cells.row, column);
-    };
-    if (!same("model") || !same("mig_compute_slices") || !same("batch")) continue;
-    if (cells.table.text(i, "processes") != "1") continue;
+    if (cells.table.figure(i, "processes") != 1.0 || !cells.same(i, "batch")) continue;
+    if (!cells.same(i, "mig_compute_slices") || !cells.same(i, "model")) continue;
+    if (!cells.same(i, device)) continue;
     const Cells solo{cells.table, i, cells.setting};
-    BUBBLESIM_ASSIGN_OR_RETURN(const double rate, solo.number("samples_per_s_per_process"));
-    BUBBLESIM_ASSIGN_OR_RETURN(const double batch, solo.number("batch"));
-    return 1e3 * batch / rate;
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto rate, solo.figure("samples_per_s_per_process"));
+    if (rate) return 1e3 * batch / *rate;
   }
   // Not measured alone with this batch: what the sum says of it.
-  BUBBLESIM_ASSIGN_OR_RETURN(const double rate, cells.number("samples_per_s_per_process"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const double sum, cells.number("sum_relative_to_one"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const double batch, cells.number("batch"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const double processes, cells.number("processes"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double rate, cells.needed(out, "samples_per_s_per_process"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double sum, cells.needed(out, "sum_relative_to_one"));
   return 1e3 * batch * sum / (rate * processes);
 }
 
 Result<void> read_equal(Row& out, const Cells& cells) {
   SharingClient client{WorkloadRole::kInference, cells.text("model")};
-  BUBBLESIM_ASSIGN_OR_RETURN(client.batch, cells.count("batch", kMostBatch));
-  BUBBLESIM_ASSIGN_OR_RETURN(client.solo_ms, equal_solo_ms(cells));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.instance, cells.count("mig_compute_slices", kMostSlices));
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients, cells.count("processes", kMostClients));
-  out.subject = client.workload + " batch " + cells.text("batch") + ", " +
+  BUBBLESIM_ASSIGN_OR_RETURN(client.batch, cells.count(out, "batch", kMostBatch));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.instance, cells.count(out, "mig_compute_slices", kMostSlices));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients,
+                             cells.count(out, "processes", kMostClients));
+  BUBBLESIM_ASSIGN_OR_RETURN(client.solo_ms, equal_solo_ms(out, cells, client.batch, clients));
+  out.subject = client.workload + " batch " + std::to_string(client.batch) + ", " +
                 std::to_string(out.instance) + "g, " + std::to_string(clients);
   out.system = "mps";
   if (clients == 1) return add_alone(out, client);
@@ -291,12 +320,12 @@ constexpr std::array<std::string_view, 5> kMigColumns = {
 
 Result<void> read_mig(Row& out, const Cells& cells) {
   SharingClient client{WorkloadRole::kTraining, cells.text("job")};
-  BUBBLESIM_ASSIGN_OR_RETURN(client.batch, cells.count("batch", kMostBatch));
-  BUBBLESIM_ASSIGN_OR_RETURN(const double time, cells.number("median_iteration_ms"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const double relative, cells.number("relative_to_7"));
+  BUBBLESIM_ASSIGN_OR_RETURN(client.batch, cells.count(out, "batch", kMostBatch));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double time, cells.needed(out, "median_iteration_ms"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double relative, cells.needed(out, "relative_to_7"));
   client.solo_ms = time / relative;
-  BUBBLESIM_ASSIGN_OR_RETURN(out.partition, cells.count("mig_compute_slices", kMostSlices));
-  out.subject = client.workload + " batch " + cells.text("batch") + ", " +
+  BUBBLESIM_ASSIGN_OR_RETURN(out.partition, cells.count(out, "mig_compute_slices", kMostSlices));
+  out.subject = client.workload + " batch " + std::to_string(client.batch) + ", " +
                 std::to_string(out.partition) + "g";
   out.system = "mig";
   if (out.partition == kMostSlices) return add_alone(out, client);
@@ -310,7 +339,7 @@ constexpr std::array<std::string_view, 3> kCapColumns = {"work", "sm_percentage"
                                                          "time_relative_to_all_sms"};
 
 Result<void> read_cap(Row& out, const Cells& cells) {
-  BUBBLESIM_ASSIGN_OR_RETURN(out.sm_percentage, cells.count("sm_percentage", 100));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.sm_percentage, cells.count(out, "sm_percentage", 100));
   const std::string work = cells.text("work");
   out.subject = work + ", " + std::to_string(out.sm_percentage) + " %";
   out.system = "sm_cap";
@@ -359,12 +388,42 @@ tl::unexpected<Error> no_form(const CsvTable& table) {
   return fail(table.file(), "line 1", "columns of no table of sharing; expected those of " + names);
 }
 
+// As the setting calls it.
+std::string system_of(const Cells& cells) {
+  const std::string letters = letters_of(cells.text("system"));
+  if (letters == kAlone) return std::string(kAlone);
+  for (const SystemSetting& system : cells.setting.systems) {
+    if (letters_of(system.name) == letters) return system.name;
+  }
+  return cells.text("system");
+}
+
+// The device file that a name stands for; empty: none.
+std::string device_named(const SharingSetting& setting, std::string_view called) {
+  for (const auto& [name, device] : setting.devices) {
+    if (letters_of(name) == letters_of(called)) return device;
+  }
+  return {};
+}
+
+// Where the table says on which device a row was measured; blank cells are of the setting's.
+void read_device(Row& out, const Cells& cells) {
+  const std::string called = cells.text(optional_column(cells.table, kDeviceColumns));
+  if (called.empty()) return;
+  out.device = device_named(cells.setting, called);
+  if (out.device.empty()) state(out, "no device file stands for " + called);
+}
+
 Result<Row> read_row(const Form& form, const Cells& cells) {
   Row out;
   out.table = sharing_table_name(cells.table);
   BUBBLESIM_ASSIGN_OR_RETURN(out.role, role_of(cells.table, cells.row));
-  out.system = cells.text("system");
+  out.system = system_of(cells);
+  read_device(out, cells);
   BUBBLESIM_RETURN_IF_ERROR(form.read(out, cells));
+  const std::string device = cells.text(optional_column(cells.table, kDeviceColumns));
+  if (!device.empty() && form.read != &read_slices) out.subject += " on " + device;
+  if (out.figures.empty()) state(out, "nothing is measured in it");
   return out;
 }
 
@@ -405,7 +464,7 @@ SharingSetting read_setting(ObjectReader& root) {
   }
   ObjectReader arrivals = root.child("arrivals");
   (void)arrivals.text("source", "");
-  out.load = arrivals.number("load", {0.01, 1}, out.load);
+  out.load = arrivals.number("load", {kLeastLoad, 1}, out.load);
   out.burst = arrivals.duration("burst", {}, Duration{});
   out.seed = arrivals.integer<std::uint64_t>("seed", {0, 1ULL << 53U}, 1);
   out.least_length = arrivals.duration("least_length", {Duration{1000000}});
@@ -454,6 +513,21 @@ CheckedResult<std::vector<SharingRow>> read_sharing_rows(const CsvTable& table,
   return out;
 }
 
+std::vector<std::string> unread_columns(const CsvTable& table) {
+  std::vector<std::string> out;
+  const Form* form = form_of(table);
+  if (form == nullptr) return table.columns();
+  for (const std::string& column : table.columns()) {
+    const auto read = std::find(form->columns.begin(), form->columns.end(), column);
+    if (read != form->columns.end() || column == "role") continue;
+    if (column == optional_column(table, kDeviceColumns)) continue;
+    const bool has_load = form->read == &read_pair;
+    if (has_load && column == optional_column(table, kLoadColumns)) continue;
+    out.push_back(column);
+  }
+  return out;
+}
+
 std::vector<std::string> sharing_tables() {
   std::vector<std::string> out;
   for (const Form& form : kForms) out.emplace_back(form.table);
@@ -466,6 +540,14 @@ CheckedResult<SharingSetting> find_sharing_setting(const std::string& name,
                              find_data_file(name, configs + "/validation", "setting"));
   BUBBLESIM_ASSIGN_OR_RETURN(SharingSetting out, read_whole_file(path, read_setting));
   out.path = path;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, hardware::read_device_folder(configs + "/devices"));
+  for (const hardware::DeviceFile& file : files) {
+    std::vector<std::string> names = file.recorded_names;
+    names.push_back(file.id);
+    for (const std::string& called : names) {
+      if (device_named(out, called).empty()) out.devices[called] = file.id;
+    }
+  }
   return out;
 }
 

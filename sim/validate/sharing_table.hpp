@@ -73,6 +73,7 @@ struct SharingRow {
   std::uint32_t partition = 0;      ///< MIG compute slices of the first client; 0: no partition
   std::vector<SharingClient> clients;
   std::vector<SharingFigure> figures;
+  std::vector<std::string> left_out;  ///< metrics that are blank or 0 in the table
 
   [[nodiscard]] const SharingFigure* figure(std::string_view metric) const;
 };
@@ -94,7 +95,8 @@ struct MeasuredSpan {
 struct SharingSetting {
   std::string path;
   std::string device;       ///< a file of configs/devices and of configs/efficiency
-  std::map<std::string, std::string> devices;  ///< by what the table calls them
+  /// By what tables call them; besides those of the file, ids and recorded names of device files.
+  std::map<std::string, std::string> devices;
   double load = 0.5;        ///< of services beside a training job: solo time over all time
   Duration burst{};         ///< requests within such a span come together; 0: each by itself
   std::uint64_t seed = 1;
@@ -111,10 +113,14 @@ struct SharingSetting {
   std::vector<SystemSetting> systems;
 };
 
-/// Faults, all at once: a form that is not known, a missing column, a figure that is not a
-/// positive number, an unknown role.
+/// Faults, all at once: a form that is not known, a missing column, text where a number is
+/// expected, a negative figure, an unknown role. A row that cannot be predicted as it is has a
+/// note.
 [[nodiscard]] CheckedResult<std::vector<SharingRow>> read_sharing_rows(
     const CsvTable& table, const SharingSetting& setting);
+
+/// Columns of the table that its form does not read, in their order.
+[[nodiscard]] std::vector<std::string> unread_columns(const CsvTable& table);
 
 /// "colocation_a100" of "any/colocation_a100.csv": a table's name, and its setting's.
 [[nodiscard]] std::string sharing_table_name(const CsvTable& table);

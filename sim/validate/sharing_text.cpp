@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
+
+#include "sim/base/add_once.hpp"
 #include "sim/base/json.hpp"
 #include "sim/text/csv_text.hpp"
 
@@ -19,6 +22,7 @@ std::string row_line(const JudgedRow& row) {
                         figure.simulated, 100 * figure.error());
   }
   line += "\n";
+  if (!row.note.empty()) line += "      " + row.note + "\n";
   if (!row.over_time.empty()) {
     line += fmt::format("      passes/s over time: {:.3g}\n", fmt::join(row.over_time, " "));
   }
@@ -38,10 +42,35 @@ Json row_json(const JudgedRow& row) {
                                      {"simulated", figure.simulated},
                                      {"error", figure.error()}};
   }
+  if (!row.row.left_out.empty()) out["left_out"] = row.row.left_out;
   return out;
 }
 
 }  // namespace
+
+std::string sharing_tables_text(const std::vector<JudgedRow>& rows, const SharingStage& stage) {
+  std::string out = "tables\n";
+  for (const auto& [table, setting] : stage.settings) {
+    std::vector<std::string> devices;
+    std::map<std::string, std::size_t> left_out;
+    for (const JudgedRow& row : rows) {
+      if (row.row.table != table) continue;
+      if (row.outcome != Outcome::kStated) add_once(devices, stage.device_of(row.row));
+      for (const std::string& metric : row.row.left_out) ++left_out[metric];
+    }
+    if (devices.empty()) devices = {setting.device};
+    out += fmt::format("{}: setting {}, device {}\n", table, setting.path,
+                       fmt::join(devices, ", "));
+    const auto unread = stage.unread.find(table);
+    if (unread != stage.unread.end() && !unread->second.empty()) {
+      out += fmt::format("  columns that are not read: {}\n", fmt::join(unread->second, ", "));
+    }
+    for (const auto& [metric, count] : left_out) {
+      out += fmt::format("  blank or 0 and left out: {} in {} rows\n", metric, count);
+    }
+  }
+  return out + "\n";
+}
 
 std::string sharing_rows_text(const std::vector<JudgedRow>& rows) {
   std::string out;
@@ -118,6 +147,9 @@ std::string sharing_csv(const std::vector<JudgedRow>& rows) {
     for (const SharingFigure& figure : row.row.figures) {
       out += fmt::format("{},{},{},{},{},{}\n", head, figure.metric, figure.measured,
                          figure.simulated, figure.error(), csv_quoted(row.note));
+    }
+    for (const std::string& metric : row.row.left_out) {
+      out += fmt::format("{},{},,,,blank or 0 in the table\n", head, metric);
     }
   }
   return out;

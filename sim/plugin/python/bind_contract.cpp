@@ -79,7 +79,8 @@ void bind_machine(py::module_& module) {
   py::class_<MigGeometry>(module, "MigGeometry", "How MIG cuts the GPU; 0 slices: it does not.")
       .def_readonly("compute_slices", &MigGeometry::compute_slices, "Of the GPU; 0: no MIG.")
       .def_readonly("memory_slices", &MigGeometry::memory_slices, "Of the GPU; 0: no MIG.")
-      .def_readonly("slice_sms", &MigGeometry::slice_sms, "SMs of a compute slice.");
+      .def_readonly("slice_sms", &MigGeometry::slice_sms, "SMs of a compute slice.")
+      .def("sms_of", &MigGeometry::sms_of, "SMs of an instance of so many compute slices.");
   py::class_<GpuInfo>(module, "GpuInfo", "The GPU as nvidia-smi and the device query show it.")
       .def_readonly("name", &GpuInfo::name, "The product.")
       .def_readonly("sm_count", &GpuInfo::sm_count, "SMs.")

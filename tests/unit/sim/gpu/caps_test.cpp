@@ -22,6 +22,48 @@ TEST_F(Caps, ASmallKernelDoesNotFeelACap) {
   EXPECT_EQ(end(1), 100);
 }
 
+constexpr SharingSetup kProcesses{.mode = program::SharingMode::kMps};
+
+// 132 blocks on 132 SMs. Of 130 SMs or 66, each takes 132/130 of the tiles, or twice as many.
+TEST_F(Caps, AGridSizedByTheSmsFollowsThoseThatItsProcessHas) {
+  hardware::GpuSpec h100 = small_gpu();
+  h100.sm_count = 132;
+  make(h100, kProcesses);
+  const ClientId most = client(0, 130);
+  const ClientId half = client(0, 66);
+  kernel_at(0, 1, most, 6500, blocks_of_warps(132, 8));
+  kernel_at(20'000, 2, half, 6500, blocks_of_warps(132, 8));
+  kernel_at(40'000, 3, most, 6500, blocks_of_warps(131, 8));  // not sized: two waves
+  run();
+  EXPECT_EQ(end(1), 6600);
+  EXPECT_EQ(end(2), 20'000 + 13'000);
+  EXPECT_EQ(end(3), 40'000 + 13'000);
+}
+
+// Its blocks are there until it ends: on 2 of 4 SMs four blocks from 0 to 200, and who comes at 50
+// for these SMs waits for them.
+TEST_F(Caps, BlocksOfASizedGridStayUntilItEnds) {
+  make(small_gpu(), kProcesses);
+  const ClientId capped = client(0, 2);
+  const ClientId first = client(1);
+  kernel_at(0, 1, capped, 100, blocks_of_warps(8, 4));
+  kernel_at(50, 2, first, 100, blocks_of_warps(8, 4));  // two SMs at once, two from 200 on
+  run();
+  EXPECT_EQ(end(1), 200);
+  EXPECT_EQ(start(2), 50);
+  EXPECT_EQ(end(2), 250);
+}
+
+// Who is capped later had launched grids for the whole GPU.
+TEST_F(Caps, ACapThatComesLaterIsNotTold) {
+  make(small_gpu(), kProcesses);
+  const ClientId c = client();
+  script_.at(10, [&] { gpu_->set_sm_cap(c, 3); });
+  kernel_at(20, 1, c, 100, blocks_of_warps(8, 4));
+  run();
+  EXPECT_EQ(end(1), 220);
+}
+
 TEST_F(Caps, CountAllKernelsOfTheClient) {
   // Cap 2 SMs = 4 blocks of 4 warps. Kernel 1 has 3 of them; kernel 2 gets 1 at a time, then 4.
   const ClientId c = client(0, 2);

@@ -1,4 +1,4 @@
-// Errors, summaries and orders of judged rows, and the forms of tables, by hand.
+// Errors, summaries and orders of judged rows, and MIG instances, by hand.
 #include "sim/validate/judge_sharing.hpp"
 
 #include <gtest/gtest.h>
@@ -19,23 +19,6 @@ JudgedRow judged(const char* system, double measured, double simulated) {
   out.row.system = system;
   out.row.figures = {{"p95_ms", Quantity::kPercentile, 0, 95, measured, simulated}};
   return out;
-}
-
-SharingSetting sharing_setting() {
-  SharingSetting out;
-  out.load = 0.5;
-  out.epoch = 98;
-  out.epoch_pause = std::chrono::milliseconds(98);
-  out.step_pause = std::chrono::milliseconds(1);
-  out.devices = {{"GV100", "v100-32gb"}};
-  return out;
-}
-
-std::vector<SharingRow> rows_of(const char* text) {
-  const auto table = CsvTable::parse(text, "any/t.csv");
-  if (!table) return {};
-  const auto rows = read_sharing_rows(*table, sharing_setting());
-  return rows ? *rows : std::vector<SharingRow>{};
 }
 
 TEST(JudgeSharing, ASummaryHasMeanBiasWorstAndShareWithinTheAim) {
@@ -108,6 +91,24 @@ constexpr const char* kLoop = R"({
                           "threads": 1024, "bound": "compute"}]},
             {"sync": true}]})";
 
+TEST(JudgeSharing, AnInstanceThatTheGpuHasNotIsStated) {
+  const policy::Registry policies;
+  SharingStage stage;
+  stage.policies = &policies;
+  stage.settings["t"].device = "gpu";
+  stage.machines["gpu"].gpu.mig = {7, 8, 14};
+  stage.workloads = {*parse_workload(kLoop, "loop.json")};
+  SharingRow row;
+  row.table = "t";
+  row.system = "alone";
+  row.clients = {{WorkloadRole::kInference, "loop"}};
+  row.instance = 5;
+  const auto rows = judge_sharing({row}, stage, 1, nullptr);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->front().outcome, Outcome::kStated);
+  EXPECT_NE(rows->front().note.find("5 compute slices"), std::string::npos);
+}
+
 double sum_of_two_loops(std::uint32_t starts) {
   const policy::Registry policies;
   SharingStage stage;
@@ -136,74 +137,6 @@ TEST(JudgeSharing, LoopsAreMetWhereverTheyStandToEachOther) {
   EXPECT_NEAR(sum_of_two_loops(5), 1.75, 0.02);
 }
 
-TEST(SharingTable, FaultsAreToldAtOnce) {
-  const auto table = CsvTable::parse("role,inference,training,system\nfit,a,b,mps\n", "t.csv");
-  ASSERT_TRUE(table);
-  const auto rows = read_sharing_rows(*table, sharing_setting());
-  ASSERT_FALSE(rows);
-  EXPECT_EQ(rows.error().size(), 7u);  // solo_avg_ms and six figures
-}
-
-TEST(SharingTable, OneWithoutAKnownColumnIsOfNoForm) {
-  const auto table = CsvTable::parse("a,b\n1,2\n", "t.csv");
-  ASSERT_TRUE(table);
-  const auto rows = read_sharing_rows(*table, sharing_setting());
-  ASSERT_FALSE(rows);
-  EXPECT_NE(rows.error().front().message.find("colocation_a100.csv"), std::string::npos);
-  EXPECT_FALSE(setting_of_form(*table));
-}
-
-TEST(SharingTable, EqualClientsAreScaledToOneOfThem) {
-  // 8 samples at 100 a second alone: 80 ms a pass; two at 60 each: 1.2 of one.
-  const auto rows = rows_of(
-      "role,model,mig_compute_slices,batch,processes,samples_per_s_per_process,"
-      "sum_relative_to_one\n"
-      "fit,net,3,8,1,100,1\nfit,net,3,8,2,60,1.2\n");
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].system, "alone");
-  EXPECT_DOUBLE_EQ(rows[0].figures[0].measured, 80);
-  EXPECT_DOUBLE_EQ(rows[0].clients[0].solo_ms, 0) << "not scaled to what it is judged by";
-  ASSERT_EQ(rows[1].clients.size(), 2u);
-  EXPECT_DOUBLE_EQ(rows[1].clients[1].solo_ms, 80);
-  EXPECT_EQ(rows[1].instance, 3u);
-  EXPECT_DOUBLE_EQ(rows[1].figures[0].measured, 1.2);
-}
-
-TEST(SharingTable, TrainingsOfACaseAreFedAtTheirRateAlone) {
-  // 40 a second: 25 ms each, of which 1 ms is an epoch's pause of 98 ms by its 98 iterations.
-  const auto rows = rows_of(
-      "role,case,job,system,per_s,relative_to_alone,mean_ms,p50_ms,p95_ms,p99_ms\n"
-      "fit,c,production,alone,40,1,20,20,20,20\n"
-      "fit,c,opportunistic,alone,4,1,100,100,100,100\n"
-      "judge,c,production,tgs,30,0.75,30,30,30,30\n");
-  ASSERT_EQ(rows.size(), 3u);
-  const SharingRow& shared = rows[2];
-  ASSERT_EQ(shared.clients.size(), 2u);
-  EXPECT_NEAR(shared.clients[0].pause_ms, 98, 1e-9);
-  EXPECT_NEAR(shared.clients[0].between_ms, 1, 1e-9);
-  EXPECT_NEAR(shared.clients[0].feed_ms, 24, 1e-9);
-  EXPECT_EQ(shared.clients[1].pace, Pace::kPeriodic) << "busy for less than half of its time";
-  EXPECT_DOUBLE_EQ(shared.clients[1].per_s, 4);
-  EXPECT_DOUBLE_EQ(shared.figures[0].measured, 0.75);
-}
-
-TEST(SharingTable, ACaseInWordsHasItsRateAndItsGpu) {
-  const auto rows = rows_of(
-      "role,gpu,case,metric,clients,alone,shared\n"
-      "judge,GV100,net at 30.7/s +-50 % beside a closed loop of it,p50_ms,2,6.5,13\n"
-      "judge,GV100,the same,p99_ms,2,6.5,14\n"
-      "judge,T4,closed loops,mean_s,5,1.4,8.7\n");
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0].device, "v100-32gb");
-  EXPECT_EQ(rows[0].clients[0].pace, Pace::kEven);
-  EXPECT_DOUBLE_EQ(rows[0].clients[0].per_s, 30.7);
-  EXPECT_EQ(rows[0].clients[1].pace, Pace::kLoop);
-  EXPECT_EQ(rows[1].subject, rows[0].subject);
-  EXPECT_DOUBLE_EQ(rows[1].figures[0].percent, 99);
-  EXPECT_DOUBLE_EQ(rows[2].figures[0].measured, 8700);
-  EXPECT_NE(rows[2].note.find("T4"), std::string::npos);
-}
-
 TEST(MigInstance, HasItsSlicesOfSmsPeakAndBandwidth) {
   PairMachine whole;
   whole.gpu.sm_count = 108;
@@ -216,6 +149,10 @@ TEST(MigInstance, HasItsSlicesOfSmsPeakAndBandwidth) {
   EXPECT_DOUBLE_EQ(three->gpu.dram_bandwidth.value, 800);
   EXPECT_DOUBLE_EQ(three->efficiency.peak_flops[0], 42);
   EXPECT_FALSE(mig_instance(whole, 8));
+  EXPECT_FALSE(mig_instance(whole, 6)) << "NVIDIA has no profile of 5 or 6 slices";
+  const auto five = mig_instance(whole, 5);
+  ASSERT_FALSE(five);
+  EXPECT_NE(five.error().message.find("those of 1, 2, 3, 4, 7"), std::string::npos);
 }
 
 }  // namespace

@@ -98,9 +98,40 @@ TEST(PairWorkload, AnUnknownNameIsAFaultThatNamesTheKnown) {
   ASSERT_TRUE(all);
   EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "BERT, batch 32"));
   EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "resnet-50 (batch 64)"));
-  const auto unknown = find_workload(*all, WorkloadRole::kTraining, "BERT, batch 33");
+  const auto unknown = find_workload(*all, WorkloadRole::kTraining, "PointNet, batch 129");
   ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().message.find("did you mean \"BERT, batch 32\""), std::string::npos);
+  EXPECT_NE(unknown.error().message.find("did you mean \"PointNet, batch 128\""),
+            std::string::npos);
+}
+
+TEST(PairWorkload, ANameIsNoPrefixOfAnotherBatchSize) {
+  const auto all = read_workloads(kConfigFolder + "/workloads");
+  ASSERT_TRUE(all);
+  EXPECT_FALSE(find_workload(*all, WorkloadRole::kTraining, "PointNet, batch 1280"));
+  EXPECT_FALSE(find_workload(*all, WorkloadRole::kInference, "ResNet-152 batch 16 (TensorRT)"));
+  EXPECT_TRUE(find_workload(*all, WorkloadRole::kInference, "two loops, ResNet-152 batch 1 (RT)"));
+}
+
+// gpt2-large at batch 16 does 16 times the work of batch 1, in as many kernels.
+TEST(PairWorkload, AModelIsRunAtTheBatchSizeThatIsAskedFor) {
+  const auto all = read_workloads(kConfigFolder + "/workloads");
+  ASSERT_TRUE(all);
+  const auto one = find_workload(*all, WorkloadRole::kTraining, "GPT-2 large, batch size 1");
+  const auto more = find_workload(*all, WorkloadRole::kTraining, "GPT-2 large, batch 16");
+  ASSERT_TRUE(one && more);
+  EXPECT_EQ(one->batch, 0u) << "its own";
+  EXPECT_EQ(more->batch, 16u);
+  EXPECT_EQ(more->workload, one->workload);
+  const auto small = pair_program(*one->workload, pair_machine(), one->batch);
+  const auto large = pair_program(*more->workload, pair_machine(), more->batch);
+  ASSERT_TRUE(small && large);
+  EXPECT_EQ(large->ops.size(), small->ops.size());
+  const auto total = [](const program::Program& program) {
+    Duration sum{};
+    for (const auto& op : program.ops) sum += op.duration;
+    return sum;
+  };
+  EXPECT_GT(total(*large), total(*small) * 3);
 }
 
 }  // namespace

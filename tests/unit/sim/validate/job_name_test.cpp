@@ -1,0 +1,33 @@
+// Which names are one, which stand in a sentence, and batch sizes in words.
+#include "sim/validate/job_name.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bubblesim::validate {
+namespace {
+
+TEST(JobName, CaseAndPunctuationDoNotCountButNumbersStayApart) {
+  EXPECT_EQ(letters_of("ResNet-50, batch 64"), "resnet50batch64");
+  EXPECT_EQ(letters_of("Llama-2-7B"), "llama2-7b");
+  EXPECT_NE(letters_of("Llama-2-7B"), letters_of("Llama-27B"));
+}
+
+TEST(JobName, ANameStandsWhereNoWordAndNoNumberGoesOn) {
+  EXPECT_TRUE(is_within("net batch 1", "two loops, Net-batch 1 (TensorRT)"));
+  EXPECT_TRUE(is_within("net batch 1", "net batch 16 beside net batch 1"));
+  for (const char* words : {"net batch 16", "net batch 1.5", "net batch 1-16", "net batch 1,000",
+                            "resnet batch 1", "tiny-net batch 1"}) {
+    EXPECT_FALSE(is_within("net batch 1", words)) << words;
+  }
+}
+
+TEST(JobName, BatchSizesAreReadAndReplaced) {
+  EXPECT_EQ(batches_in("BERT, batch 32"), std::vector<std::uint32_t>{32});
+  EXPECT_EQ(batches_in("Batch size: 8 beside batch=8, batch 4"),
+            (std::vector<std::uint32_t>{8, 4}));
+  EXPECT_TRUE(batches_in("a batch of 3, batch 1.5, batch 16x").empty());
+  EXPECT_EQ(at_batch("net, batch size 16, fp32", 1), "net, batch 1, fp32");
+}
+
+}  // namespace
+}  // namespace bubblesim::validate
