@@ -183,6 +183,7 @@ class Answerer {
     }
     keep_alone(report, given);
     BUBBLESIM_RETURN_IF_ERROR(check_alone(report));
+    BUBBLESIM_RETURN_IF_ERROR(keep_bubbles(config, given));
     return check_loads();
   }
 
@@ -195,6 +196,24 @@ class Answerer {
     config.erase("precision");
     config["duration"] = part(*given.duration);
     config["warmup"] = part(given.warmup);
+  }
+
+  /// Bubbles of whole iterations: those of a window that ends inside one depend on where it does.
+  CheckedResult<void> keep_bubbles(Json config, const run::RunConfig& given) {
+    JobAlone& alone = advice_.alone;
+    if (!given.duration || alone.iteration <= Duration{}) return {};
+    const auto part = [&](Duration span) {
+      return Duration{std::llround(static_cast<double>(span.count()) * kAlonePart)};
+    };
+    const Duration warmup = part(given.warmup);
+    const std::int64_t whole = std::max<std::int64_t>(
+        kLeastIterations, (part(*given.duration) - warmup) / alone.iteration);
+    config["warmup"] = format_duration(warmup);
+    config["duration"] = format_duration(warmup + whole * alone.iteration);
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));
+    if (report.baseline.training_use) alone.bubble = report.baseline.training_use->bubble_fraction;
+    alone.causes = causes_of(report.policies.front());
+    return {};
   }
 
   static void make_offline(Json& filler) {

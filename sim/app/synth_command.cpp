@@ -51,16 +51,45 @@ CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
   return names;
 }
 
+// The first iteration begins with nothing under way. Where those of a pass differ, a whole pass
+// follows the one that it is in.
+std::uint32_t recorded_iterations(const SynthArguments& arguments,
+                                  const synth::SynthesisedJob& job) {
+  const std::uint32_t in_pass = job.program.ranks.front().iterations;
+  return arguments.iterations + (in_pass > 1 ? in_pass : 0);
+}
+
 Result<traces::JobTrace> record(const SynthArguments& arguments, const synth::ParallelPlan& plan,
                                 const synth::SynthesisedJob& job) {
   synth::RecordSetup setup;
-  setup.iterations = arguments.iterations;
+  setup.iterations = recorded_iterations(arguments, job);
   setup.world_size = job.world_size;
   setup.provenance.source = arguments.names.model + ", " + arguments.plan;
   setup.provenance.tool = "bubblesim synth";
   setup.provenance.note = fmt::format("cluster {}; each rank stands for {}",
                                       plan.request.cluster.name, job.fold);
   return synth::record_trace(job.program, plan.request.gpu, setup);
+}
+
+/// The settled iterations; where those of a program's pass differ, its last pass.
+Result<traces::IterationChoice> measured_iterations(const traces::JobTrace& trace,
+                                                    std::uint32_t in_pass) {
+  if (in_pass <= 1) return traces::IterationChoice{};
+  BUBBLESIM_ASSIGN_OR_RETURN(const traces::JobPass pass, traces::find_job_pass(trace));
+  const auto& recorded = pass.ranks.front().recorded;
+  return traces::IterationChoice{traces::IterationChoice::Kind::kRange,
+                                 recorded[recorded.size() - in_pass].number,
+                                 recorded.back().number};
+}
+
+Result<void> measure_bubbles(const traces::JobTrace& trace, SynthOutcome& outcome) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const traces::IterationChoice choice,
+      measured_iterations(trace, outcome.job.program.ranks.front().iterations));
+  BUBBLESIM_ASSIGN_OR_RETURN(const traces::JobPass pass, traces::find_job_pass(trace, choice));
+  outcome.bubbles = traces::inspect_job(trace, pass);
+  outcome.measured = choice;
+  return {};
 }
 
 Result<void> write_outputs(const SynthArguments& arguments, const SynthOutcome& outcome,
@@ -83,13 +112,14 @@ int run_job(const SynthArguments& arguments, const synth::ParallelPlan& plan) {
   const synth::SynthesisedJob job = synth::synthesise(plan);
   const auto alone = synth::time_alone(job.program, plan.request.gpu);
   if (!alone) return report_fault(alone.error());
-  SynthOutcome outcome{plan, job, *alone, std::nullopt};
+  SynthOutcome outcome{plan, job, *alone, std::nullopt, {}};
   std::optional<traces::JobTrace> trace;
-  if (!arguments.output.empty() || alone->kernels * arguments.iterations <= kMostRecorded) {
+  if (!arguments.output.empty() ||
+      alone->kernels * recorded_iterations(arguments, job) <= kMostRecorded) {
     auto recorded = record(arguments, plan, job);
     if (!recorded) return report_fault(recorded.error());
     trace = *std::move(recorded);
-    outcome.bubbles = traces::inspect_job(*trace);
+    if (auto done = measure_bubbles(*trace, outcome); !done) return report_fault(done.error());
   }
   if (auto written = write_outputs(arguments, outcome, trace); !written) {
     return report_fault(written.error());

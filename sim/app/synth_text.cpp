@@ -105,6 +105,11 @@ std::string bubble_text(const SynthOutcome& outcome) {
     }
     out += "\n";
   }
+  if (outcome.measured.kind == traces::IterationChoice::Kind::kRange) {
+    out += fmt::format("of a pass whose iterations differ; the same of the trace: "
+                       "\"use_iterations\": \"{}\"\n",
+                       traces::iteration_choice_text(outcome.measured));
+  }
   return out;
 }
 

@@ -15,6 +15,7 @@ struct SynthOutcome {
   const synth::SynthesisedJob& job;
   synth::LoneIteration alone;
   std::optional<traces::JobInspection> bubbles;  ///< nothing: too large a job to record
+  traces::IterationChoice measured;  ///< iterations of the trace whose bubbles these are
 };
 
 [[nodiscard]] std::string synth_text(const SynthOutcome& outcome);

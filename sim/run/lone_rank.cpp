@@ -9,6 +9,7 @@
 
 #include "sim/run/run_inputs.hpp"
 #include "sim/schedule/bubble_table.hpp"
+#include "sim/synth/synthesise.hpp"
 #include "sim/workload/lone_job.hpp"
 
 namespace bubblesim::run {
@@ -143,13 +144,22 @@ void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
   }
 }
 
+// Of a synthesised job, ranks that behave alike have one that stands for them.
 Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
+  const std::vector<program::Program>& ranks = run.training->ranks;
   std::string known;
-  for (const program::Program& known_rank : run.training->ranks) {
+  for (const program::Program& known_rank : ranks) {
     known += (known.empty() ? "" : ", ") + std::to_string(known_rank.rank);
   }
-  return {run.config.file, "rank " + std::to_string(rank),
-          "the job has no such rank; simulated are " + known};
+  const std::string place = "rank " + std::to_string(rank);
+  const std::uint64_t folded = run.training->counters.count(synth::kFoldedRanks.name);
+  if (folded == 0 || rank >= ranks.size() + folded) {
+    return {run.config.file, place, "the job has no such rank; simulated are " + known};
+  }
+  const std::string who = ranks.size() == 1 ? "rank " + known : "one of the ranks " + known;
+  return {run.config.file, place,
+          "the job has it, but " + who + " stands for it; expected that, or "
+          "\"folding\": \"nothing\", which simulates all"};
 }
 
 Result<void> check_one_gpu_servers(const RunConfig& config) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/synth/folded_transfer.hpp"
 
 namespace bubblesim::synth {
 
@@ -102,9 +103,10 @@ std::uint32_t CollectiveTable::transfer_of(const Demand& demand,
   const auto [place, fresh] =
       transfers_.try_emplace(demand, static_cast<std::uint32_t>(job_.transfers.size()));
   if (fresh) {
-    job_.transfers.push_back(
-        topology_.plan(demand.kind, Bytes{demand.bytes}, communicator.group,
-                       network::Algorithm::kAuto, demand.form));
+    FoldedTransfer folded = folded_transfer(topology_, demand.kind, Bytes{demand.bytes},
+                                            communicator, demand.form);
+    if (folded.twins == Twins::kApart) job_.counters.add(kFoldedApart);
+    job_.transfers.push_back(std::move(folded.transfer));
   }
   return place->second;
 }

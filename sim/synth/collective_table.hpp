@@ -9,12 +9,18 @@
 #include <string_view>
 #include <tuple>
 
+#include "sim/base/counters.hpp"
 #include "sim/network/group.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/synth/rank_grid.hpp"
 #include "sim/workload/job_program.hpp"
 
 namespace bubblesim::synth {
+
+inline constexpr CounterSpec kFoldedApart{
+    "synth_folded_ranks_lie_otherwise", Severity::kNotice,
+    "exchanges whose folded groups lie on nodes, leaves or regions in several ways: each takes as "
+    "long as the slowest of them (\"folding\": \"nothing\" simulates all)"};
 
 /// Communicators whose uses are counted apart.
 enum class Channel : std::uint8_t {

@@ -1,6 +1,7 @@
 #include "sim/synth/rank_grid.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace bubblesim::synth {
 namespace {
@@ -75,6 +76,14 @@ std::uint32_t RankGrid::tensor_siblings() const {
   return folding_ == Folding::kAll ? on_a_node(tensor_) : 1;
 }
 
+Shifts RankGrid::if_all(std::uint32_t count, std::uint32_t stride) const {
+  return folding_ == Folding::kAll ? Shifts{count, stride} : Shifts{};
+}
+
+Shifts RankGrid::if_folded(std::uint32_t count, std::uint32_t stride) const {
+  return folding_ == Folding::kNothing ? Shifts{} : Shifts{count, stride};
+}
+
 Communicator RankGrid::tensor(const RankPlace& place) const {
   RankPlace first = place;
   first.tensor = 0;
@@ -82,6 +91,7 @@ Communicator RankGrid::tensor(const RankPlace& place) const {
   out.first_rank = rank(first);
   out.group = network::strided_group(out.first_rank, tensor_);
   out.simulated = folding_ == Folding::kAll ? 1 : tensor_;
+  out.twins = {if_folded(data_, replica_ranks()), if_all(context_, tensor_)};
   return out;
 }
 
@@ -92,19 +102,25 @@ Communicator RankGrid::context(const RankPlace& place) const {
   out.first_rank = rank(first);
   out.group = network::strided_group(out.first_rank, context_, tensor_, tensor_siblings());
   out.simulated = folding_ == Folding::kAll ? 1 : context_;
+  out.twins = {if_folded(data_, replica_ranks()), if_all(tensor_, 1)};
   return out;
 }
 
+// A ring that is folded into this one may cross nodes where this one does not.
 Communicator RankGrid::context_hop(const RankPlace& place) const {
   Communicator out = context(place);
-  const std::vector<std::uint32_t> ranks = out.group.members();
-  std::size_t from = 0;
-  for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
-    if (ranks[i] / node_size_ == ranks[i + 1] / node_size_) continue;
-    from = i;
-    break;
+  if (context_ == 1) return out;
+  const auto [rings, apart] = out.twins[0];
+  for (std::uint32_t ring = 0; ring < std::min(rings, node_size_); ++ring) {
+    for (std::uint32_t i = 0; i + 1 < context_; ++i) {
+      const std::uint32_t from = out.first_rank + ring * apart + i * tensor_;
+      if (from / node_size_ == (from + tensor_) / node_size_) continue;
+      out.group.listed = {from, from + tensor_};
+      out.twins[0].count = rings - ring;
+      return out;
+    }
   }
-  if (ranks.size() > 1) out.group.listed = {ranks[from], ranks[from + 1]};
+  out.group.listed = {out.first_rank, out.first_rank + tensor_};
   return out;
 }
 
@@ -123,6 +139,9 @@ Communicator RankGrid::neighbours(const RankPlace& place, std::uint32_t count) c
     case Folding::kData: out.simulated = std::min(first + count, context_) - first; break;
     case Folding::kAll: out.simulated = 1; break;
   }
+  // Replicas lie a whole number of runs apart only where they end with one.
+  const std::uint32_t apart = folding_ == Folding::kData ? std::lcm(count, context_) : count;
+  out.twins = {if_folded(data_ * context_ / apart, apart * tensor_), if_all(tensor_, 1)};
   return out;
 }
 
@@ -139,6 +158,7 @@ Communicator RankGrid::data(const RankPlace& place) const {
     case Folding::kData: out.simulated = context_; break;
     case Folding::kAll: out.simulated = 1; break;
   }
+  out.twins[0] = if_all(tensor_, 1);
   return out;
 }
 
@@ -154,6 +174,7 @@ Communicator RankGrid::region(const RankPlace& place) const {
   out.simulated = folding_ == Folding::kAll       ? 1
                   : folding_ == Folding::kNothing ? replicas * context_
                                                   : context_;
+  out.twins = {if_folded(regions_, replicas * replica_ranks()), if_all(tensor_, 1)};
   return out;
 }
 
@@ -170,6 +191,7 @@ Communicator RankGrid::across_regions(const RankPlace& place) const {
                                                               : 1;
   out.group = network::strided_group(out.first_rank, regions_, region_ranks, siblings);
   out.simulated = folding_ == Folding::kNothing ? regions_ : 1;
+  out.twins = {if_folded(replicas, replica_ranks()), if_all(replica_ranks(), 1)};
   return out;
 }
 
@@ -192,6 +214,8 @@ Communicator RankGrid::likes(const RankPlace& place, std::uint32_t count) const 
     case Folding::kAll: siblings = all; break;
   }
   out.group = network::strided_group(out.first_rank, runs, tensor_ * count, siblings);
+  out.twins = {if_folded(std::max(count / context_, 1U), replica_ranks()),
+               if_all(std::min(count, context_) * tensor_, 1)};
   return out;
 }
 
@@ -219,6 +243,7 @@ Communicator RankGrid::pair(const RankPlace& place, std::uint32_t other_pipeline
     case Folding::kAll: out.group.siblings = all; break;
   }
   out.simulated = 2;
+  out.twins = {if_folded(data_, replica_ranks()), if_all(replica_ranks(), 1)};
   return out;
 }
 
@@ -233,6 +258,7 @@ Communicator RankGrid::model(const RankPlace& place) const {
   out.group.outer = pipeline_;
   out.group.outer_stride = data_ * context_ * tensor_;
   out.simulated = folding_ == Folding::kAll ? pipeline_ : pipeline_ * tensor_;
+  out.twins = {if_folded(data_, replica_ranks()), if_all(context_, tensor_)};
   return out;
 }
 

@@ -3,6 +3,7 @@
 // fastest, then context, data, pipeline; rank n runs on GPU n.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -20,11 +21,19 @@ struct RankPlace {
   friend bool operator==(const RankPlace&, const RankPlace&) = default;
 };
 
+/// `count` groups, each `stride` ranks after the one before.
+struct Shifts {
+  std::uint32_t count = 1;
+  std::uint32_t stride = 0;
+};
+
 /// Ranks that exchange, and how many of them are simulated.
 struct Communicator {
   network::Group group;
   std::uint32_t simulated = 1;   ///< members that are simulated; 1: the others are folded
   std::uint32_t first_rank = 0;  ///< tells communicators of one axis apart
+  /// The group and those that are folded into it: it is shifted by every sum of one of each.
+  std::array<Shifts, 2> twins{};
 };
 
 class RankGrid {
@@ -76,6 +85,11 @@ class RankGrid {
   /// How many of `ranks` neighbouring ranks are on one node.
   [[nodiscard]] std::uint32_t on_a_node(std::uint32_t ranks) const;
   [[nodiscard]] std::uint32_t tensor_siblings() const;
+  /// Groups of the same kind that are folded into one, `stride` apart: with `all`, with `data` or
+  /// all; none of what is simulated.
+  [[nodiscard]] Shifts if_all(std::uint32_t count, std::uint32_t stride) const;
+  [[nodiscard]] Shifts if_folded(std::uint32_t count, std::uint32_t stride) const;
+  [[nodiscard]] std::uint32_t replica_ranks() const { return context_ * tensor_; }
 
   std::uint32_t data_;
   std::uint32_t tensor_;

@@ -176,5 +176,16 @@ TEST(LoneRank, ARankThatTheJobDoesNotHaveIsAFault) {
   EXPECT_THAT(single.error().text(), HasSubstr("simulated are 0, 1"));
 }
 
+TEST(LoneRank, AFoldedRankIsRefusedWithTheOneThatStandsForIt) {
+  const LoadedRun run = loaded(synthesised("roberta-large", "ddp-4"));
+  const auto folded = lone_rank(run, 3);
+  ASSERT_FALSE(folded);
+  EXPECT_THAT(folded.error().text(), HasSubstr("rank 0 stands for it"));
+  EXPECT_THAT(folded.error().text(), HasSubstr("\"folding\": \"nothing\""));
+  const auto beyond = lone_rank(run, 4);
+  ASSERT_FALSE(beyond);
+  EXPECT_THAT(beyond.error().text(), HasSubstr("no such rank"));
+}
+
 }  // namespace
 }  // namespace bubblesim::run
