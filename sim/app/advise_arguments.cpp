@@ -1,6 +1,7 @@
 #include "sim/app/advise_arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -15,6 +16,13 @@ namespace {
 constexpr Duration kFleetLength = std::chrono::seconds(20);
 constexpr Duration kFleetWarmup = std::chrono::seconds(5);
 constexpr Duration kFleetBudget = std::chrono::seconds(30);  // of two cores: a minute of CPU
+// A question says these of its base.
+constexpr std::array kQuestionPlaces{
+    ConfigPlace{"--seed", "/base/seed"},
+    ConfigPlace{"--duration", "/base/duration"},
+    ConfigPlace{"--warmup", "/base/warmup"},
+    ConfigPlace{"--device", "/base/device"},
+    ConfigPlace{"--filler-memory", "/base/fillers/.../memory"}};
 constexpr Duration kLeastBudget = std::chrono::milliseconds(10);  // as in the file of a question
 
 bool has_latency_limit(const AdviseArguments& arguments) {
@@ -162,7 +170,8 @@ void add_output_options(CLI::App& command, AdviseArguments& arguments) {
 void add_time_options(CLI::App& command, RunArguments& job) {
   command.add_option("--filler", job.quick.filler, "The same as FILLER");
   command.add_option("--filler-memory", job.quick.filler_memory,
-                     "Device memory that the filler holds, such as 4GB (default: not known)");
+                     "Without QUESTION: device memory that the filler holds, such as 4GB (default: "
+                     "not known)");
   command.add_option("--device", job.quick.device,
                      "Device to simulate: a name or a file (default: the one recorded)");
   command.add_option("--duration", job.duration,
@@ -191,7 +200,12 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
                                                               const CLI::App& command,
                                                               const AppContext& context) {
   if (auto read = read_job(arguments.job); !read) return tl::make_unexpected(read.error());
-  if (auto read = read_times(arguments.job); !read) return tl::make_unexpected(read.error());
+  if (auto ok = refuse_beside_config(command, arguments.job, kQuestionPlaces); !ok) {
+    return tl::make_unexpected(ok.error());
+  }
+  if (auto read = read_times(arguments.job, command); !read) {
+    return tl::make_unexpected(read.error());
+  }
   if (auto ok = check_options(arguments); !ok) return tl::make_unexpected(ok.error());
   std::vector<advise::Question> questions;
   if (!arguments.job.config.empty()) {
@@ -225,7 +239,9 @@ CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
                                                     const CLI::App& command,
                                                     const AppContext& context) {
   if (auto read = check_fleet_options(arguments); !read) return tl::make_unexpected(read.error());
-  if (auto read = read_times(arguments.job); !read) return tl::make_unexpected(read.error());
+  if (auto read = read_times(arguments.job, command); !read) {
+    return tl::make_unexpected(read.error());
+  }
   advise::Question asked;
   asked.file = arguments.fleet;
   BUBBLESIM_RETURN_IF_ERROR(apply_options(arguments, command, context.policies, asked));

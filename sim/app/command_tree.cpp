@@ -1,6 +1,9 @@
 #include "sim/app/command_tree.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -51,6 +54,34 @@ void read_type(const std::string& type, OptionText& option) {
     const std::size_t to = std::min(type.find(',', from), close);
     option.choices.push_back(type.substr(from, to - from));
     from = to + 1;
+  }
+}
+
+// CLI11 takes "-1" and what is too large for 64 bits as some unsigned number, and NaN as within any
+// range.
+std::string fault_of_whole(const std::string& text, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const bool hex = text.starts_with("0x");
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
+  if (read.ec == std::errc{} && read.ptr == end && value <= most) return {};
+  return "found " + text + ", expected a whole number from 0 to " + std::to_string(most);
+}
+
+std::string fault_of_real(const std::string& text) {
+  double value = 0;
+  const bool read = CLI::detail::lexical_cast(text, value);
+  return !read || std::isfinite(value) ? std::string() : "found " + text + ", expected a number";
+}
+
+void check_number(CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const bool threads = option.check_name("--threads") || option.check_name("--jobs");
+  const std::uint64_t most = threads ? kMostThreads : std::numeric_limits<std::uint64_t>::max();
+  if (type.starts_with("UINT")) {
+    option.check([most](const std::string& text) { return fault_of_whole(text, most); });
+  } else if (type.starts_with("FLOAT")) {
+    option.check(fault_of_real);
   }
 }
 
@@ -118,6 +149,11 @@ std::vector<std::string> CommandText::command_names() const {
   std::vector<std::string> names;
   for (const CommandText& command : commands) names.push_back(command.own_name());
   return names;
+}
+
+void check_numbers(CLI::App& program) {
+  for (CLI::Option* option : program.get_options()) check_number(*option);
+  for (CLI::App* command : program.get_subcommands({})) check_numbers(*command);
 }
 
 CommandText describe_command(const CLI::App& command, const std::string& parents) {

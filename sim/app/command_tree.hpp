@@ -2,6 +2,7 @@
 // completions and messages about unknown words are made of.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,11 @@ struct CommandText {
 
 /// How help texts are written, of the program and of all commands that are added afterwards.
 void set_help_format(CLI::App& program);
+
+/// Numbers of all options are what they look like: whole ones neither negative nor too large,
+/// others finite; threads at most kMostThreads. To be called when all commands are added.
+inline constexpr std::uint64_t kMostThreads = 1024;
+void check_numbers(CLI::App& program);
 
 /// What is not hidden of the command; `parents`: "bubblesim capture", empty for the program.
 [[nodiscard]] CommandText describe_command(const CLI::App& command,

@@ -107,6 +107,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_capture_command(parser, context);
   bubblesim::app::add_fill_command(parser, context);
   bubblesim::app::add_document_commands(parser, context);
+  bubblesim::app::check_numbers(parser);
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {

@@ -210,7 +210,7 @@ void add_retarget_command(CLI::App& parser, AppContext& context) {
       ->required();
   command->add_option("--replicas", arguments->replicas,
                       "Ranks of the new job (default: as recorded)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1U, 1U << 24U));
   command->add_option("--cluster", arguments->cluster,
                       "Cluster to run on: id of configs/clusters or a file (default: the recorded "
                       "one)");

@@ -62,7 +62,7 @@ void add_timeline_options(CLI::App& command, RunArguments& arguments) {
       ->capture_default_str();
 }
 
-// Of runs without a config.
+// Of runs without a config; times and seed also override those of one.
 void add_quick_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("--mode", arguments.mode, "Without CONFIG: the filler's mode")
       ->check(CLI::IsMember({"offline", "online", "both"}))
@@ -75,16 +75,19 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--duration", arguments.duration,
-                  "Without CONFIG: simulated time, such as 60s; auto: until training's rate is "
-                  "known to 0.5 %, a filler's rate or p95 to 2 % (--warmup is 1s then, and more "
-                  "for policies that need it)")
+                  "Simulated time, such as 60s, with CONFIG in place of its duration or "
+                  "iterations; without CONFIG also auto: until training's rate is known to 0.5 %, "
+                  "a filler's rate or p95 to 2 % (--warmup is 1s then, and more for policies that "
+                  "need it)")
       ->capture_default_str();
   command
       .add_option("--warmup", arguments.warmup,
-                  "Without CONFIG: simulated time before anything is measured; TGS needs "
-                  "up to 50s to profile training")
+                  "Simulated time before anything is measured, with CONFIG in place of its "
+                  "warm-up; TGS needs 25s to profile training")
       ->capture_default_str();
-  command.add_option("--seed", arguments.quick.seed, "Without CONFIG: of arrivals and jitter")
+  command
+      .add_option("--seed", arguments.quick.seed,
+                  "Of arrivals and jitter, with CONFIG in place of its seed")
       ->capture_default_str();
 }
 
@@ -215,7 +218,20 @@ Result<void> read_job(RunArguments& arguments) {
   return {};
 }
 
-Result<void> read_times(RunArguments& arguments) {
+Result<void> refuse_beside_config(const CLI::App& command, const RunArguments& arguments,
+                                  std::span<const ConfigPlace> options) {
+  if (arguments.config.empty()) return {};
+  for (const auto& [option, place] : options) {
+    if (command.count(option) == 0) continue;
+    return fail(option, {}, "found beside " + arguments.config + "; the " +
+                                arguments.config_kind + " says it: " + place);
+  }
+  return {};
+}
+
+namespace {
+
+Result<void> read_quick_times(RunArguments& arguments) {
   QuickRun& quick = arguments.quick;
   const bool automatic = arguments.duration == "auto";
   if (automatic && arguments.warmup == RunArguments{}.warmup) {
@@ -234,6 +250,47 @@ Result<void> read_times(RunArguments& arguments) {
                 "found " + arguments.warmup + ", expected less than --duration (" +
                     arguments.duration + ")");
   }
+  return {};
+}
+
+Result<void> read_overrides(RunArguments& arguments, const CLI::App& command) {
+  ConfigOverrides& set = arguments.overrides;
+  if (command.count("--seed") > 0) set.seed = arguments.quick.seed;
+  if (command.count("--duration") > 0) {
+    if (arguments.duration == "auto") {
+      return fail("--duration", {}, "found auto beside a config, expected a span such as 60s; "
+                                    "the config may say it: \"duration\": \"auto\"");
+    }
+    Duration& duration = set.duration.emplace();
+    BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, duration));
+    if (duration == Duration{}) return fail("--duration", {}, "found 0s, expected more");
+  }
+  if (command.count("--warmup") == 0) return {};
+  return read_duration("--warmup", arguments.warmup, set.warmup.emplace());
+}
+
+}  // namespace
+
+Result<void> override_config(const RunArguments& arguments, run::RunConfig& config) {
+  const ConfigOverrides& set = arguments.overrides;
+  if (set.seed) config.seed = *set.seed;
+  if (set.warmup) config.warmup = *set.warmup;
+  if (set.duration) {
+    config.duration = set.duration;
+    config.precision.reset();
+    config.iterations.reset();
+  } else if (config.precision) {
+    config.duration = config.warmup + config.precision->most;
+  }
+  if (!config.duration || config.warmup < *config.duration) return {};
+  return fail(set.warmup ? "--warmup" : "--duration", {},
+              "a warm-up of " + format_duration(config.warmup) + " leaves nothing to measure of " +
+                  format_duration(*config.duration) + "; expected less");
+}
+
+Result<void> read_times(RunArguments& arguments, const CLI::App& command) {
+  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments)
+                                                     : read_overrides(arguments, command));
   BUBBLESIM_RETURN_IF_ERROR(
       read_duration("--timeline-window", arguments.timeline_window, arguments.timeline_length));
   return read_usage(arguments);

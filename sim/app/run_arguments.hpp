@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,13 @@ class App;
 }
 
 namespace bubblesim::app {
+
+/// What the command line says in place of a config.
+struct ConfigOverrides {
+  std::optional<std::uint64_t> seed;
+  std::optional<Duration> duration;
+  std::optional<Duration> warmup;
+};
 
 struct RunArguments {
   std::string command = "run";             ///< whose arguments, for faults
@@ -35,6 +43,7 @@ struct RunArguments {
   std::string timeline_policy;
   std::string duration = "120s";
   std::string warmup = "60s";
+  ConfigOverrides overrides;  ///< of a run with a config
   std::string timeline_window = "1s";
   Duration timeline_length{};  ///< what it says
   std::string slo;  ///< limits of servers' requests, in place of the config's; empty: not given
@@ -57,8 +66,19 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments);
 
 /// Which of the three forms was asked for: a config, traces, a synthesised job.
 [[nodiscard]] Result<void> read_job(RunArguments& arguments);
+/// An option that only runs without a config have, and where a config says the same.
+struct ConfigPlace {
+  const char* option;
+  const char* place;
+};
+/// Fault, with that place: one of them was given beside a config.
+[[nodiscard]] Result<void> refuse_beside_config(const CLI::App& command,
+                                                const RunArguments& arguments,
+                                                std::span<const ConfigPlace> options);
 /// The spans that options give, and where usage over time goes.
-[[nodiscard]] Result<void> read_times(RunArguments& arguments);
+[[nodiscard]] Result<void> read_times(RunArguments& arguments, const CLI::App& command);
+/// Sets what the command line says in place of the config.
+[[nodiscard]] Result<void> override_config(const RunArguments& arguments, run::RunConfig& config);
 
 /// Limits as --slo has them: "ttft=500ms,tpot=50ms,latency=10s", each of them at most once.
 [[nodiscard]] Result<observe::ServiceLimits> read_limits(const std::string& text);

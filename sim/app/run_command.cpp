@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -119,6 +120,9 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
     config->policies = std::move(*chosen);
   }
   if (!arguments.quick.device.empty()) config->device = arguments.quick.device;
+  if (auto set = override_config(arguments, *config); !set) {
+    return tl::make_unexpected(std::move(set).error());
+  }
   if (auto set = set_limits(arguments, *config); !set) {
     return tl::make_unexpected(std::move(set).error());
   }
@@ -234,13 +238,21 @@ Result<void> write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
   return write_whole_file(arguments.out + "/results.csv", csv_of(outputs));
 }
 
-int run_run(RunArguments arguments, AppContext& context) {
+// A config says of each of its fillers how it runs.
+constexpr std::array kConfigPlaces{
+    ConfigPlace{"--mode", "/fillers/.../mode"},
+    ConfigPlace{"--load", "/fillers/.../arrivals"}};
+
+int run_run(RunArguments arguments, const CLI::App& command, AppContext& context) {
   if (auto read = read_job(arguments); !read) return report_fault(read.error());
+  if (auto ok = refuse_beside_config(command, arguments, kConfigPlaces); !ok) {
+    return report_fault(ok.error());
+  }
   if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
     return report_faults(loaded.error());
   }
   const bool quick = arguments.config.empty();
-  if (auto read = read_times(arguments); !read) return report_fault(read.error());
+  if (auto read = read_times(arguments, command); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
     if (auto made = make_folder_of(arguments.out + "/table.txt"); !made) {
@@ -291,7 +303,9 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms\n"
       "  bubblesim run configs/runs/example.json --lone-rank 0");
   add_run_arguments(*command, *arguments);
-  command->callback([arguments, &context] { context.exit_code = run_run(*arguments, context); });
+  command->callback([arguments, command, &context] {
+    context.exit_code = run_run(*arguments, *command, context);
+  });
 }
 
 }  // namespace bubblesim::app

@@ -16,6 +16,8 @@
 namespace bubblesim::app {
 namespace {
 
+constexpr std::uint32_t kMostOfPlan = 65'536;
+
 struct ScheduleArguments {
   std::string name;
   pipeline::ScheduleRequest request;
@@ -145,10 +147,12 @@ void add_plan_options(CLI::App& command, ScheduleArguments& arguments, CLI::Opti
   planned(command.add_option("--micro-batches", arguments.request.micro_batches,
                              "Micro-batches an iteration, m (default 8)"));
   planned(command.add_option("--chunks", arguments.request.chunks,
-                             "interleaved: chunks of the model a rank, v (default 2)"));
+                             "interleaved: chunks of the model a rank, v (default 2)")
+              ->check(CLI::Range(1U, kMostOfPlan)));
   planned(command.add_option("--group", arguments.request.group,
                              "interleaved: contiguous micro-batches of a chunk, at least p "
-                             "(default p)"));
+                             "(default p)")
+              ->check(CLI::Range(1U, kMostOfPlan)));
 }
 
 }  // namespace

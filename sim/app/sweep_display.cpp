@@ -59,7 +59,8 @@ std::string short_time(Duration span) {
 
 std::string best_text(const sweep::BestSoFar& best) {
   const auto named = [](const sweep::BestRun& run) {
-    return fmt::format("{:.6g} ({}, {})", run.value, run.policy,
+    const std::string with = run.policy_parameters.empty() ? "" : " " + run.policy_parameters;
+    return fmt::format("{:.6g} ({}{}, {})", run.value, run.policy, with,
                        sweep::settings_text(run.settings));
   };
   if (best.best()) return named(*best.best());

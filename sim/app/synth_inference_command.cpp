@@ -100,7 +100,8 @@ void add_generation(CLI::App& command, ServiceArguments& arguments, CLI::Option*
       ->check(CLI::Range(1U, 1U << 24U));
   generating(command.add_option("--decode", arguments.names.decode,
                                 "eager: a launch a kernel; graph: one a pass (default eager)"))
-      ->transform(CLI::CheckedTransformer(kModes));
+      ->transform(CLI::CheckedTransformer(kModes).description(""))
+      ->transform(CLI::IsMember(kModes));
   CLI::Option* draft = generating(command.add_option(
       "--draft", arguments.draft, "Speculate: a file of configs/models, or a path"));
   command
@@ -141,10 +142,12 @@ void add_synth_inference_command(CLI::App& parser, AppContext& context) {
                                               "One pass: tokens (default: what the model holds)");
   one_pass->check(CLI::Range(1U, 1U << 24U));
   command->add_option("--attention", names.attention, "One pass: flash (default) or unfused")
-      ->transform(CLI::CheckedTransformer(kAttention));
+      ->transform(CLI::CheckedTransformer(kAttention).description(""))
+      ->transform(CLI::IsMember(kAttention));
   add_generation(*command, *arguments, one_pass);
   command->add_option("--precision", names.precision, "fp32, tf32, fp16 (default), bf16, fp8")
-      ->transform(CLI::CheckedTransformer(kPrecisions));
+      ->transform(CLI::CheckedTransformer(kPrecisions).description(""))
+      ->transform(CLI::IsMember(kPrecisions));
   command->add_option("--software", names.software,
                       "A file of configs/software (default pytorch)");
   command->add_option("--efficiency", names.efficiency,

@@ -73,6 +73,9 @@ Result<Subject> subject_of(const std::vector<std::string>& paths) {
 }
 
 CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments) {
+  if (!arguments.policies.empty()) {
+    return fail("--policy", {}, "found with a trace, which has no policies; expected a run");
+  }
   ProgressLine progress;
   const auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
@@ -150,6 +153,10 @@ int run_view(const ViewArguments& arguments, AppContext& context) {
   const auto subject = subject_of(arguments.paths);
   if (!subject) return report_fault(subject.error());
   if (*subject == Subject::kStore) {
+    if (!arguments.policies.empty()) {
+      return report_fault({"--policy", {}, "found with a results store; expected a run (bubblesim "
+                                           "report STORE --policy chooses among results)"});
+    }
     const int code = report_store(arguments.paths.front(), arguments.output, context);
     if (code == kExitOk && !arguments.no_open) open_page(arguments.output);
     return code;

@@ -7,6 +7,7 @@
 #include "sim/measure/operations_csv.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/run/simulation.hpp"
+#include "sim/run/simulation_results.hpp"
 #include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
@@ -146,6 +147,8 @@ class ArmRun {
     rank.per_pass = lone_.training->ranks.front().iterations;
     result.training =
         observe::summarise_training({std::move(rank)}, {lone_.samples_per_iteration, {}});
+    result.counters.add(run::kWindowWithinPass,
+                        observe::ranks_within_pass(result.training.ranks));
     if (lone_.config.iterations && record.iterations.size() < *lone_.config.iterations) {
       result.counters.add(run::kIterationsNotReached);
     }

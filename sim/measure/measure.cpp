@@ -49,6 +49,8 @@ class Measurements {
     alone_.length = result.simulated;
     report_.baseline.training_iterations_per_s = result.training.iterations_per_s;
     report_.baseline.training_mean_iteration = result.training.mean_iteration;
+    alone_pass_ = observe::pass_of(result.training.ranks);
+    alone_is_whole_ = observe::ranks_within_pass(result.training.ranks) == 0;
     report_.counters.merge(result.counters);
     return {};
   }
@@ -112,9 +114,11 @@ class Measurements {
   }
 
   void normalise(observe::PolicyResult& result) const {
-    result.training = observe::summarise_training(
-        std::move(result.training.ranks),
-        {lone_.samples_per_iteration, report_.baseline.training_iterations_per_s});
+    observe::TrainingScale scale{lone_.samples_per_iteration,
+                                 report_.baseline.training_iterations_per_s};
+    scale.alone_pass = alone_pass_;
+    scale.alone_is_whole = alone_is_whole_;
+    result.training = observe::summarise_training(std::move(result.training.ranks), scale);
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
                                 report_.baseline.fillers[i].requests_per_s);
@@ -151,6 +155,8 @@ class Measurements {
   const capture::RigPlace& place_;
   const MeasureOptions& options_;
   Alone alone_;
+  std::vector<Duration> alone_pass_;
+  bool alone_is_whole_ = true;
   std::optional<std::vector<schedule::BubbleTable>> bubbles_;
   observe::RunReport report_;
 };

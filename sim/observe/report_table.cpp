@@ -266,7 +266,7 @@ std::string alone_text(const Baseline& alone) {
                         repeats_as_recorded(alone) ? "" : " !");
   }
   text += '\n';
-  if (!repeats_as_recorded(alone)) {
+  if (!repeats_as_recorded(alone) && alone.alone_as_recorded) {
     text +=
         "! repeated, the recorded iterations take another time than once: operations that ran\n"
         "  into the next iteration delay it (program_pass_contradictions), or a rank waits less\n"

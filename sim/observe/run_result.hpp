@@ -249,6 +249,7 @@ struct Baseline {
   std::optional<PowerLimitCost> power_limit;  ///< nothing: power is not limited
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
+  bool alone_as_recorded = true;  ///< nothing made its iterations others
   /// A recorded job's iterations: those of its trace, those that are repeated, and in words which
   /// and why. 0 and empty: the job was not recorded.
   std::uint64_t iterations_recorded = 0;

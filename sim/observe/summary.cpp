@@ -26,6 +26,28 @@ std::size_t counted_for_mean(const RankIterations& rank, std::size_t finished) {
   return over == finished ? finished : finished - over;
 }
 
+std::size_t finished_in_window(const RankIterations& rank) {
+  return rank.times.size() - std::min(rank.first_counted, rank.times.size());
+}
+
+// Against the same iterations alone. Those that were not reached alone are left out.
+std::optional<double> kept_within_pass(const std::vector<RankIterations>& ranks,
+                                       const std::vector<Duration>& alone_pass) {
+  Duration alone{};
+  Duration here{};
+  for (const RankIterations& rank : ranks) {
+    const std::size_t counted = counted_for_mean(rank, finished_in_window(rank));
+    for (std::size_t i = rank.times.size() - counted; i < rank.times.size(); ++i) {
+      const std::size_t place = i % std::max<std::size_t>(1, rank.per_pass);
+      if (place >= alone_pass.size() || alone_pass[place] == Duration{}) continue;
+      alone += alone_pass[place];
+      here += rank.times[i];
+    }
+  }
+  if (here == Duration{}) return std::nullopt;
+  return to_seconds(alone) / to_seconds(here);
+}
+
 // Iterations of the counted ones [first, last) that are done again: at each fault those since the
 // last checkpoint. The iteration in which a fault strikes goes on where it stood.
 std::uint64_t done_again(const RankIterations& rank, std::size_t first, std::size_t last,
@@ -55,6 +77,29 @@ void summarise_faults(const TrainingScale& scale, TrainingResult& result) {
 }
 
 }  // namespace
+
+std::vector<Duration> pass_of(const std::vector<RankIterations>& ranks) {
+  std::vector<Duration> pass;
+  std::vector<std::int64_t> counts;
+  for (const RankIterations& rank : ranks) {
+    const std::size_t length = std::max<std::size_t>(1, rank.per_pass);
+    pass.resize(std::max(pass.size(), length));
+    counts.resize(pass.size());
+    for (std::size_t i = 0; i < rank.times.size(); ++i) {
+      pass[i % length] += rank.times[i];
+      ++counts[i % length];
+    }
+  }
+  for (std::size_t i = 0; i < pass.size(); ++i) pass[i] /= std::max<std::int64_t>(1, counts[i]);
+  return pass;
+}
+
+std::uint64_t ranks_within_pass(const std::vector<RankIterations>& ranks) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(ranks, [](const RankIterations& rank) {
+    const std::size_t finished = finished_in_window(rank);
+    return finished > 0 && finished < rank.per_pass;
+  }));
+}
 
 TrainingResult summarise_training(std::vector<RankIterations> ranks, const TrainingScale& scale) {
   TrainingResult result;
@@ -93,6 +138,10 @@ TrainingResult summarise_training(std::vector<RankIterations> ranks, const Train
   }
   if (scale.alone_iterations_per_s && *scale.alone_iterations_per_s > 0) {
     result.normalised_to_alone = result.iterations_per_s / *scale.alone_iterations_per_s;
+    const bool in_part = !scale.alone_is_whole || ranks_within_pass(result.ranks) > 0;
+    if (in_part && !scale.alone_pass.empty()) {
+      result.normalised_to_alone = kept_within_pass(result.ranks, scale.alone_pass);
+    }
   }
   summarise_faults(scale, result);
   return result;

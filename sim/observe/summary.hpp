@@ -15,11 +15,22 @@ struct TrainingScale {
   std::optional<double> alone_iterations_per_s;   ///< 0 counts as not known
   std::vector<Duration> faults{};       ///< that stop the job, since the start, in order
   std::uint64_t checkpoint_every = 1;   ///< iterations, >= 1
+  /// Alone, each iteration of a pass (pass_of()). Where a rank finished less than a pass, here or
+  /// alone, its iterations are compared with these, not with the rate.
+  std::vector<Duration> alone_pass{};
+  bool alone_is_whole = true;           ///< every rank finished a pass there
 };
 
 /// Index of the first iteration that ends after `warmup`, if they run back to back from the
 /// start of the run.
 [[nodiscard]] std::size_t first_after(const std::vector<Duration>& times, Duration warmup);
+
+/// Mean time of each iteration of a pass, over ranks and passes, those of the warm-up included; 0:
+/// it was not finished.
+[[nodiscard]] std::vector<Duration> pass_of(const std::vector<RankIterations>& ranks);
+
+/// Ranks that finished iterations in the measured window, but less than a pass of them.
+[[nodiscard]] std::uint64_t ranks_within_pass(const std::vector<RankIterations>& ranks);
 
 /// Everything of a TrainingResult from its iterations.
 [[nodiscard]] TrainingResult summarise_training(std::vector<RankIterations> ranks,

@@ -21,6 +21,8 @@ struct TrainingAlone {
   Duration simulated{};       ///< from the start to the end of the run
   Duration mean_iteration{};
   double iterations_per_s = 0;  ///< 0: no iteration finished in the measured window
+  std::vector<Duration> pass{};  ///< observe::pass_of()
+  bool whole_passes = true;      ///< every rank finished one in the measured window
   observe::UseAlone use{};
   std::optional<observe::PowerLimitCost> power_limit{};  ///< nothing: power is not limited
 };
@@ -45,7 +47,9 @@ inline constexpr std::size_t kBubbleBytesKept = std::size_t{32} << 20;
 
 /// Thread-safe.
 struct BaselineCache {
-  SharedResults<TrainingAlone> training{kBaselineBytesKept};
+  SharedResults<TrainingAlone> training{kBaselineBytesKept, [](const TrainingAlone& alone) {
+                                          return alone.pass.capacity() * sizeof(Duration);
+                                        }};
   SharedResults<FillerProfile> fillers{kBaselineBytesKept};
   SharedResults<BubbleTables> bubbles{kBubbleBytesKept, [](const BubbleTables& tables) {
                                         std::size_t bytes = 0;

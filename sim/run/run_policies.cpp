@@ -11,6 +11,7 @@
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_size.hpp"
 #include "sim/run/simulation.hpp"
+#include "sim/run/simulation_results.hpp"
 #include "sim/run/usage_check.hpp"
 
 namespace bubblesim::run {
@@ -131,7 +132,10 @@ class PolicyRuns {
   Result<TrainingAlone> run_training_alone() const {
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone, simulate_training(loaded_));
     TrainingAlone training{alone.simulated, alone.training.mean_iteration,
-                           alone.training.iterations_per_s, observe::use_alone(alone), {}};
+                           alone.training.iterations_per_s,
+                           observe::pass_of(alone.training.ranks),
+                           alone.counters.count(kWindowWithinPass.name) == 0,
+                           observe::use_alone(alone), {}};
     if (!limits_power(loaded_.config)) return training;
     tell("training alone without the power limit");
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult free,
@@ -261,8 +265,10 @@ class PolicyRuns {
     const std::optional<double> rate = training_->iterations_per_s > 0
                                            ? std::optional(training_->iterations_per_s)
                                            : std::nullopt;
-    result.training = observe::summarise_training(std::move(result.training.ranks),
-                                                  scale_of(loaded_, rate));
+    observe::TrainingScale scale = scale_of(loaded_, rate);
+    scale.alone_pass = training_->pass;
+    scale.alone_is_whole = training_->whole_passes;
+    result.training = observe::summarise_training(std::move(result.training.ranks), scale);
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
                                 own_rate(result.fillers[i], profiles_[i]));
@@ -278,6 +284,14 @@ class PolicyRuns {
     }
     const std::size_t gpus = std::max<std::size_t>(1, filler.instances.size());
     return *filler.offered_per_s / static_cast<double>(gpus);
+  }
+
+  /// Whether the config makes the job's iterations others than those recorded.
+  [[nodiscard]] bool is_perturbed() const {
+    const TrainingConfig& training = loaded_.config.training;
+    return training.jitter_cv > 0 || !training.stragglers.empty() ||
+           !training.slow_links.empty() || !training.faults.empty() ||
+           limits_power(loaded_.config);
   }
 
   observe::RunReport report() {
@@ -299,7 +313,12 @@ class PolicyRuns {
     report.baseline.iterations_recorded = loaded_.training->iterations_recorded;
     report.baseline.iterations_used = loaded_.training->iterations_used;
     report.baseline.iterations_text = loaded_.training->iterations_text;
-    if (loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0) {
+    report.baseline.alone_as_recorded = !is_perturbed();
+    if (!training_->whole_passes) report.counters.add(kWindowWithinPass);
+    const bool recorded =
+        loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0;
+    const bool repeated = training_->whole_passes && training_->mean_iteration > Duration{};
+    if (recorded && repeated) {
       report.baseline.replay_error =
           to_seconds(training_->mean_iteration) / to_seconds(*loaded_.recorded_mean_iteration) - 1;
     }

@@ -50,6 +50,7 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
     ranks.push_back(std::move(rank));
   }
   ended.counters.add(kTrainingStoodStill, still.size());
+  ended.counters.add(kWindowWithinPass, observe::ranks_within_pass(ranks));
   auto result =
       observe::summarise_training(std::move(ranks), scale_of(ended.loaded, std::nullopt));
   if (!still.empty()) result.stands_still = why_still(ended, still);
@@ -110,6 +111,7 @@ void add_server(EndedSimulation& ended, FillerInstance& instance,
     all_blocks += blocks;
     serving::add_counters(counts, ended.counters);
   }
+  tally.count_blocks(ended.end);
   result.mean_kv_fraction += tally.block_seconds / all_blocks;
   if (result.limits) *result.within_limits += tally.within_limits;
 }

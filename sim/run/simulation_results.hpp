@@ -22,6 +22,11 @@ inline constexpr CounterSpec kTrainingStoodStill{
     "run_training_without_iteration", Severity::kError,
     "ranks that ended no iteration in the measured window: the window is too short, or the policy "
     "starves training"};
+inline constexpr CounterSpec kWindowWithinPass{
+    "run_window_shorter_than_pass", Severity::kLoss,
+    "ranks that finished less than one pass of the repeated iterations in the measured window: the "
+    "mean iteration is of some of them, and what is kept is against the same ones alone, as far as "
+    "they ran there"};
 inline constexpr CounterSpec kUnfinishedRequests{
     "run_requests_unfinished", Severity::kNotice,
     "online requests that waited or ran when the run ended; percentiles count the age of those "

@@ -71,7 +71,8 @@ void BestSoFar::look_at(const store::RunRecord& record) {
 
 void BestSoFar::look_at(const store::PlannedRun& run, const observe::ResultRow& row) {
   const auto value = number_in(row, column_);
-  if (!value) return;
+  static const std::size_t oracle_column = index_of("oracle");
+  if (!value || number_in(row, oracle_column).value_or(0) != 0) return;
   static const std::size_t kept_column = index_of("training_normalised_fraction");
   const double kept = number_in(row, kept_column).value_or(0);
   if (kept < goal_.training_kept) {

@@ -22,6 +22,10 @@ namespace bubblesim::sweep {
 /// The value at the place; null if there is none. Faults are not told apart from absence.
 [[nodiscard]] const Json* find_value(const Json& config, std::string_view pointer);
 
+/// The pointer with elements of lists by number, however it names them; as it is from where the
+/// config has no such place on: pointers of one place have one such text.
+[[nodiscard]] std::string numbered(const Json& config, const std::string& pointer);
+
 /// Sets it; objects that are missing on the way are made. Fault, at `pointer`: an element that is
 /// not there, a name that two elements have, a value on the way that has no keys.
 [[nodiscard]] Result<void> set_value(Json& config, const std::string& pointer, const Json& value);

@@ -49,21 +49,23 @@ AxisGroup read_group(ObjectReader& reader) {
 }
 
 // Two axes of one place contradict each other, unless each has its own condition.
-void check_axes_differ(ObjectReader& root, const std::vector<AxisGroup>& groups) {
+// Their places are those of `base`, which may call elements by number or name. Empty: no fault.
+std::string fault_of_axes(const Json& base, const std::vector<AxisGroup>& groups) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (const SweepAxis& axis : groups[i].axes) {
+      const std::string place = numbered(base, axis.pointer);
       for (std::size_t j = 0; j <= i; ++j) {
         const auto same = std::count_if(
             groups[j].axes.begin(), groups[j].axes.end(),
-            [&axis](const SweepAxis& other) { return other.pointer == axis.pointer; });
+            [&](const SweepAxis& other) { return numbered(base, other.pointer) == place; });
         const bool conditions = !groups[i].when.empty() && !groups[j].when.empty();
         if (same <= (i == j ? 1 : 0) || (i != j && conditions)) continue;
-        root.fault("axes", "found two axes of " + quote_found(axis.pointer) +
-                               "; expected one, or each with a \"when\" of its own");
-        return;
+        return "found two axes of " + quote_found(axis.pointer) +
+               "; expected one, or each with a \"when\" of its own";
       }
     }
   }
+  return {};
 }
 
 SweepConfig read_root(ObjectReader& root, const std::string& file, BaseParts& base) {
@@ -76,7 +78,9 @@ SweepConfig read_root(ObjectReader& root, const std::string& file, BaseParts& ba
   for (ObjectReader& reader : root.children("axes", Presence::kOptional)) {
     sweep.groups.push_back(read_group(reader));
   }
-  check_axes_differ(root, sweep.groups);
+  if (const std::string fault = fault_of_axes({}, sweep.groups); !fault.empty()) {
+    root.fault("axes", fault);
+  }
   sweep.repetitions = root.integer<std::uint32_t>("repetitions", {1, kMostRepetitions}, 1);
   if (root.has("first_seed")) sweep.first_seed = root.integer<std::uint64_t>("first_seed", {});
   return sweep;
@@ -92,9 +96,12 @@ CheckedResult<SweepConfig> parse(const JsonDocument& document, BaseParts& base) 
 }
 
 // An override holds for all points: the axis of its place is no more.
-void fix_axis(std::vector<AxisGroup>& groups, const std::string& pointer) {
+void fix_axis(std::vector<AxisGroup>& groups, const Json& base, const std::string& pointer) {
+  const std::string place = numbered(base, pointer);
   for (AxisGroup& group : groups) {
-    std::erase_if(group.axes, [&](const SweepAxis& axis) { return axis.pointer == pointer; });
+    std::erase_if(group.axes, [&](const SweepAxis& axis) {
+      return numbered(base, axis.pointer) == place;
+    });
   }
   std::erase_if(groups, [](const AxisGroup& group) { return group.axes.empty(); });
 }
@@ -105,11 +112,12 @@ void apply(Json& base, const std::string& text, SweepConfig& sweep, Errors& erro
     errors.push_back(assignment.error());
     return;
   }
+  // Before the value is there: it may be another name.
+  fix_axis(sweep.groups, base, assignment->pointer);
   const Json value = Json::parse(assignment->value, nullptr, false);
   if (auto done = set_value(base, assignment->pointer, value); !done) {
     errors.push_back({"--set", done.error().place, done.error().message});
   }
-  fix_axis(sweep.groups, assignment->pointer);
 }
 
 }  // namespace
@@ -126,6 +134,9 @@ CheckedResult<SweepConfig> read_sweep_config(const std::string& path,
   BUBBLESIM_ASSIGN_OR_RETURN(SweepConfig sweep, parse(document, parts));
   BUBBLESIM_ASSIGN_OR_RETURN(Json base, load_base(parts, path));
   Errors errors;
+  if (std::string fault = fault_of_axes(base, sweep.groups); !fault.empty()) {
+    errors.push_back({path, "/axes", std::move(fault)});
+  }
   for (const std::string& text : overrides) apply(base, text, sweep, errors);
   if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
   sweep.base = compact_text(base);

@@ -81,6 +81,35 @@ TEST(Faults, OfAPolicysParametersNameTheParameter) {
   expect_fault(run + "specinf:budget=2", AllOf(HasSubstr("budget"), HasSubstr("0.9")));
 }
 
+// Nothing that is said on the command line is ignored.
+TEST(Faults, WhatAConfigSaysIsNotSaidBesideIt) {
+  const std::string run = "run configs/runs/example.json ";
+  expect_fault(run + "--mode online",
+               HasSubstr("--mode: found beside configs/runs/example.json; the run config says it"));
+  expect_fault(run + "--load 0.5", HasSubstr("--load: found beside"));
+  expect_fault(run + "--duration auto", HasSubstr("--duration: found auto beside a config"));
+  expect_fault(run + "--duration 1s --warmup 1s", HasSubstr("--warmup: a warm-up of 1s leaves"));
+  for (const char* option : {"--seed 1", "--duration 1s", "--warmup 1s", "--filler-memory 1GB"}) {
+    expect_fault(std::string("advise configs/advise/none.json ") + option,
+                 HasSubstr("the question says it: /base/"));
+  }
+}
+
+TEST(Faults, NumbersAreNeitherWrappedNorSaturatedNorNotNumbers) {
+  const std::string run = "run configs/runs/example.json ";
+  expect_fault(run + "--seed -1", HasSubstr("found -1, expected a whole number from 0"));
+  expect_fault(run + "--seed 99999999999999999999999", HasSubstr("18446744073709551615"));
+  expect_fault(run + "--threads -1", HasSubstr("expected a whole number from 0 to 1024"));
+  expect_fault(run + "--threads 1025", HasSubstr("found 1025"));
+  expect_fault("sweep none.json --limit -1", HasSubstr("found -1"));
+  expect_fault("advise a b --load nan", HasSubstr("found nan, expected a number"));
+  expect_fault("advise a b --keep nan", HasSubstr("found nan, expected a number"));
+  expect_fault("schedule interleaved --chunks 0", HasSubstr("1 to 65536"));
+  expect_fault("retarget a --replicas 0 -o b.btr", HasSubstr("1 to 16777216"));
+  expect_fault("synth-inference --model bert-base --device h100 --precision 0",
+               AllOf(HasSubstr("fp16"), testing::Not(HasSubstr("->"))));
+}
+
 TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
   expect_fault("run --training traces/samples/training "
                "--filler traces/samples/inference.json.gz --policy exclusive --device h10",

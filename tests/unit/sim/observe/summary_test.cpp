@@ -74,6 +74,23 @@ TEST(SummariseTraining, MeansAreOverWhatThereIsIfNoPassWasFinished) {
   EXPECT_EQ(summarise_training({rank}, {}).mean_iteration, milliseconds{200});
 }
 
+// Alone the pass is 100, 100 and 400 ms. Beside a filler the first two took 120 and 130 ms: 200 of
+// 250 ms are kept, whatever the mean of the whole pass is.
+TEST(SummariseTraining, LessThanAPassIsComparedWithTheSameIterationsAlone) {
+  RankIterations alone = rank_of_ms(0, {100, 100, 400, 100, 100, 400});
+  RankIterations rank = rank_of_ms(0, {120, 130});
+  alone.per_pass = rank.per_pass = 3;
+  EXPECT_EQ(pass_of({alone}), (std::vector<Duration>{milliseconds{100}, milliseconds{100},
+                                                     milliseconds{400}}));
+  TrainingScale scale{{}, 5.0};
+  scale.alone_pass = pass_of({alone});
+  EXPECT_DOUBLE_EQ(*summarise_training({rank}, scale).normalised_to_alone, 0.8);
+  EXPECT_EQ(ranks_within_pass({rank, alone}), 1U);
+  rank.times.push_back(milliseconds{350});  // a whole pass, 600 ms of three: 5 a second
+  EXPECT_DOUBLE_EQ(*summarise_training({rank}, scale).normalised_to_alone, 1);
+  EXPECT_EQ(ranks_within_pass({rank}), 0U);
+}
+
 TEST(SummariseTraining, NothingFinishedIsNothingOfWhatItDoesAlone) {
   const auto result = summarise_training({rank_of_ms(0, {})}, {8.0, 10.0});
   EXPECT_EQ(result.iterations, 0U);

@@ -32,6 +32,17 @@ TEST(BestSoFar, IsTheMostOfThoseThatKeepTrainingAndOfEqualsTheFirst) {
   EXPECT_EQ(best.best()->index, 1U);
 }
 
+TEST(BestSoFar, IsNoOracle) {
+  BestSoFar best({});
+  observe::ResultRow oracle = row_of(900, 1);
+  std::size_t column = 0;
+  while (observe::result_columns()[column].name != "oracle") ++column;
+  oracle.cells[column] = std::int64_t{1};
+  best.look_at(run_of(0), oracle);
+  best.look_at(run_of(1), row_of(100, 1));
+  EXPECT_EQ(best.best()->index, 1U);
+}
+
 TEST(BestSoFar, NamesTheClosestWhereNoneKeepsEnough) {
   BestSoFar best({});
   best.look_at(run_of(0), row_of(300, 0.92));

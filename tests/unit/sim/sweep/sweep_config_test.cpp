@@ -57,6 +57,22 @@ TEST(SweepConfig, SetFixesAnAxis) {
   EXPECT_EQ(sweep->groups[0].axes[0].pointer, "/name");
 }
 
+// The base's second policy is mps: number and name are one place.
+TEST(SweepConfig, APlaceIsTheSameByNumberAndByName) {
+  const Folder folder;
+  const std::string place = "/policies/1/parameters/priority";
+  const std::string named =
+      R"({"pointer": "/policies/mps/parameters/priority", "values": ["training"]})";
+  const auto sweep = read_sweep_config(write_sweep(folder, "[" + named + "]"), {place + "=none"});
+  ASSERT_TRUE(sweep) << texts(sweep.error());
+  EXPECT_TRUE(sweep->groups.empty());
+  const std::string numbered = R"({"pointer": ")" + place + R"(", "values": ["none"]})";
+  const auto twice =
+      read_sweep_config(write_sweep(folder, "[" + named + ", " + numbered + "]"), {});
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(texts(twice.error()), HasSubstr("two axes of"));
+}
+
 TEST(SweepConfig, SetThatFitsNowhereIsAFault) {
   const Folder folder;
   const std::string path = write_sweep(folder, "[]");
