@@ -112,7 +112,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--configs", type=Path, required=True)
     parser.add_argument("--bubblesim", type=Path, default=Path("bubblesim"))
     parser.add_argument("--device", default="")
-    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--rounds", type=int, help="by default 2, reduced 1")
     parser.add_argument("--arm-start", type=float, default=2.5)
     parser.add_argument("--budget", type=float, default=540.0, help="seconds for all")
     parser.add_argument("--only", default="", help="names of pairs, with commas")
@@ -120,9 +120,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--reduced", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
     arguments = parser.parse_args(argv)
-    if arguments.rounds < 0:
-        parser.error("--rounds: expected 1 or more")
-    arguments.rounds = arguments.rounds or (1 if arguments.reduced else 2)
+    if arguments.rounds is None:
+        arguments.rounds = 1 if arguments.reduced else 2
+    if arguments.rounds < 1:
+        parser.error(f"--rounds is {arguments.rounds}; expected 1 or more")
     return arguments
 
 

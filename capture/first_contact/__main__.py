@@ -47,8 +47,9 @@ def letters(text: str, option: str) -> List[str]:
     known = [part.name for part in PARTS]
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise SystemExit(f"first_contact: {option}: no part {unknown[0]!r}; there are: "
-                         f"{', '.join(known)}")
+        print(f"first_contact: {option}: no part {unknown[0]!r}; there are: {', '.join(known)}",
+              file=sys.stderr)
+        sys.exit(2)
     return names
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/setup, demo, figures and test say and how they exit. Usage: scripts_test.sh ROOT
+# What scripts say and how they exit. Usage: scripts_test.sh ROOT
 set -uo pipefail
 root=$1
 work=$(mktemp -d)
@@ -73,6 +73,23 @@ expect 'check-recorded-jobs has a help' 0 'check-recorded-jobs DATA_DIR' \
   "$root/scripts/check-recorded-jobs" --help
 expect 'check-recorded-jobs names a folder without an index' 2 'found no INDEX.tsv in /no/such' \
   "$root/scripts/check-recorded-jobs" /no/such
+expect 'check-measured has a help' 0 '2 it could not be done' "$root/scripts/check-measured" --help
+expect 'check-measured names a program that is not there' 2 'no program bubblesim' \
+  "$root/scripts/check-measured" --bubblesim /no/such
+expect 'check-clients names a program that is not there' 2 '/no/such cannot be run' \
+  "$root/scripts/check-clients" --bubblesim /no/such
+# Stands in for the program: simulates nothing, and prints aims as `validate` does.
+cat >"$work/bin/bubblesim" <<'STUB'
+#!/usr/bin/env bash
+[ "$1" = validate ] || exit 0
+printf 'latency_p95        <= 10 %%      %s   beside: MISSED: 3\norder\n' "$AIM"
+STUB
+chmod +x "$work/bin/bubblesim"
+expect 'check-measured ends with the aims that are missed' 1 \
+  $'aims missed\nlatency_p95        <= 10 %      MISSED: 16.57' env AIM='MISSED: 16.57' \
+  "$root/scripts/check-measured" --bubblesim "$work/bin/bubblesim" --out "$work/measured"
+expect 'check-measured says that aims are met' 0 'met: 9.00' env AIM='met: 9.00' \
+  "$root/scripts/check-measured" --bubblesim "$work/bin/bubblesim" --out "$work/measured"
 expect 'test-packages has a help' 0 'clean root of Debian 12' "$root/scripts/test-packages" --help
 expect 'test-packages names a build that is not there' 2 'no CPackConfig.cmake in /no/such' \
   "$root/scripts/test-packages" /no/such

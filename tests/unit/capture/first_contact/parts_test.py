@@ -41,7 +41,7 @@ class CommandLine(Records):
                                  (["--only", "z"], "no part 'z'")):
             done = subprocess.run(["bash", SCRIPT, *arguments], capture_output=True, text=True,
                                   timeout=30, check=False)
-            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(words, done.stderr)
 
     def test_without_python_there_is_what_the_shell_can_say(self) -> None:

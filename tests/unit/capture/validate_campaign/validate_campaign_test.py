@@ -65,7 +65,8 @@ class Campaigns(unittest.TestCase):
 
     def test_help_and_faults_of_the_command_line(self) -> None:
         self.assertIn("--budget S", self.run_script("--help").stdout)
-        for wrong in (["--wrong"], ["--budget", "soon"], ["--out"], ["--dry-run", "--only", "x"]):
+        for wrong in (["--wrong"], ["--budget", "soon"], ["--out"], ["--dry-run", "--only", "x"],
+                      ["--dry-run", "--rounds", "0"]):
             done = self.run_script(*wrong)
             self.assertEqual(done.returncode, 2, wrong)
             self.assertIn("validate_campaign: ", done.stderr)
