@@ -1,6 +1,5 @@
 #include "sim/hardware/gpu_spec_reader.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -107,9 +106,14 @@ void read_instance(ObjectReader& instances, std::uint32_t slices, std::uint32_t 
   ObjectReader reader = constant(instances, profile, Presence::kOptional);
   if (!reader.present()) return;
   check_unit(reader, "SMs");
+  const auto sms = reader.integer<std::uint32_t>("value", {1, kMaxCount});
   const std::uint32_t least = slices * out.slice_sms;
-  out.instance_sms[slices] =
-      reader.integer<std::uint32_t>("value", {least, std::max(least, all)});
+  if (sms < least || sms > all) {
+    reader.fault("value", "found " + std::to_string(sms) + "; expected " + std::to_string(least) +
+                              " to " + std::to_string(all) +
+                              ", what its slices have and what the GPU has");
+  }
+  out.instance_sms[slices] = sms;
 }
 
 MigGeometry read_mig(ObjectReader& root, std::uint32_t all) {

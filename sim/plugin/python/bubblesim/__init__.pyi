@@ -78,6 +78,7 @@ class MigGeometry:
     compute_slices: int
     memory_slices: int
     slice_sms: int
+    def sms_of(self, slices: int, /) -> int: ...
 
 class GpuInfo:
     name: str

@@ -55,13 +55,15 @@ TEST_F(PartOfSms, DramKnowsNoWaves) {
 }
 
 TEST_F(PartOfSms, ComputeTakesWholeWaves) {
-  // The clock is (4/3)^(1/3) of the full one; 12 blocks take two waves of two, 8 two of one.
+  // The clock is (4/3)^(1/3) of the full one; 12 blocks take two waves of two, 7 two of one. 8 fill
+  // the GPU once: such a grid is sized by the SMs.
   EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 12), 1 / std::cbrt(4.0 / 3), 1e-5);
-  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 8), 2 / std::cbrt(4.0 / 3), 1e-5);
+  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 7), 2 / std::cbrt(4.0 / 3), 1e-5);
+  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 8), 4.0 / 3 / std::cbrt(4.0 / 3), 1e-5);
 }
 
 TEST_F(PartOfSms, TheClockRisesWhileSmsAreDark) {
-  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute), 2 / std::cbrt(4.0 / 3), 1e-5);
+  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 7), 2 / std::cbrt(4.0 / 3), 1e-5);
   EXPECT_NEAR(time_on(2, program::KernelClass::kCompute), 2 / 1.2, 1e-5);  // its most
 }
 

@@ -120,6 +120,21 @@ TEST(DeviceFiles, ASpecIsFoundByIdByRecordedNameAndByPath) {
   EXPECT_FALSE(find_gpu_spec("no/such.json", kDeviceFolder));
 }
 
+// nvidia-smi mig -lgip: an A100's 7g has 98 of 108 SMs, an H100's all 132 and its 3g 60.
+TEST(DeviceFiles, InstancesHaveTheSmsThatTheDriverLists) {
+  const auto sms = [](const char* device, std::uint32_t slices) {
+    return find_gpu_spec(device, kDeviceFolder)->mig.sms_of(slices);
+  };
+  EXPECT_EQ(sms("a100-40gb", 3), 42u);
+  EXPECT_EQ(sms("a100-40gb", 7), 98u);
+  for (const char* device : {"h100", "h200"}) {
+    EXPECT_EQ(sms(device, 1), 16u);
+    EXPECT_EQ(sms(device, 3), 60u);
+    EXPECT_EQ(sms(device, 4), 64u);
+    EXPECT_EQ(sms(device, 7), 132u);
+  }
+}
+
 TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
   for (const DeviceFile& device : shipped_devices()) {
     // Measured on GV100, both A100s, H100 and H200; a workstation's card is nearer to what the

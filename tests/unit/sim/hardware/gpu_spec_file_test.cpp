@@ -83,12 +83,15 @@ TEST(GpuSpecFile, ValuesOutsideTheirRangeAreReported) {
                    R"("max_threads": {"value": 1024, "unit": "threads", "source": "x"})");
   text = with_line(text, "l2_slowdown",
                    R"("l2_slowdwn": {"value": 0.2, "unit": "slowdown per share", "source": "x"})");
+  text = with_line(text, "3g", R"("3g": {"value": 47, "unit": "SMs", "source": "x"})");
   EXPECT_THAT(
       faults_of(text),
       ElementsAre("/compute_capability/value: expected a compute capability such as \"9.0\"",
                   "/sm/max_threads: found 1024; expected 2048, max_warps times warp_size",
                   HasSubstr("/time_slice/value: found the text \"0ns\"; expected a duration from"),
                   "/contention: required key \"l2_slowdown\" is missing",
+                  "/mig/instances/3g/value: found 47; expected 48 to 132, what its slices have and "
+                  "what the GPU has",
                   HasSubstr("/contention/l2_slowdwn: unknown key \"l2_slowdwn\"; did you mean "
                             "\"l2_slowdown\"?")));
 }
