@@ -187,27 +187,24 @@ class Answerer {
     return check_loads();
   }
 
+  static Duration alone_part(Duration span) {
+    return Duration{std::llround(static_cast<double>(span.count()) * kAlonePart)};
+  }
+
   static void shorten(Json& config, const run::RunConfig& given) {
     if (!given.duration) return;
-    const auto part = [](Duration span) {
-      return format_duration(
-          Duration{std::llround(static_cast<double>(span.count()) * kAlonePart)});
-    };
     config.erase("precision");
-    config["duration"] = part(*given.duration);
-    config["warmup"] = part(given.warmup);
+    config["duration"] = format_duration(alone_part(*given.duration));
+    config["warmup"] = format_duration(alone_part(given.warmup));
   }
 
   /// Bubbles of whole iterations: those of a window that ends inside one depend on where it does.
   CheckedResult<void> keep_bubbles(Json config, const run::RunConfig& given) {
     JobAlone& alone = advice_.alone;
     if (!given.duration || alone.iteration <= Duration{}) return {};
-    const auto part = [&](Duration span) {
-      return Duration{std::llround(static_cast<double>(span.count()) * kAlonePart)};
-    };
-    const Duration warmup = part(given.warmup);
+    const Duration warmup = alone_part(given.warmup);
     const std::int64_t whole = std::max<std::int64_t>(
-        kLeastIterations, (part(*given.duration) - warmup) / alone.iteration);
+        kLeastIterations, (alone_part(*given.duration) - warmup) / alone.iteration);
     config["warmup"] = format_duration(warmup);
     config["duration"] = format_duration(warmup + whole * alone.iteration);
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));

@@ -85,18 +85,6 @@ void add_filler(const Question& question, const Json& filler, std::size_t number
   }
 }
 
-/// "/fillers/chat/gpus" and "/fillers/0/gpus" are one place.
-std::string numbered(const std::string& pointer, const Json& base) {
-  const Json* fillers = sweep::find_value(base, "/fillers");
-  for (std::size_t i = 0; fillers != nullptr && i < fillers->size(); ++i) {
-    const std::string named = "/fillers/" + (*fillers)[i].value("name", "") + "/";
-    if (pointer.starts_with(named)) {
-      return "/fillers/" + std::to_string(i) + "/" + pointer.substr(named.size());
-    }
-  }
-  return pointer;
-}
-
 }  // namespace
 
 std::vector<PlaceRange> searched_places(const Question& question, const Json& base,
@@ -107,7 +95,7 @@ std::vector<PlaceRange> searched_places(const Question& question, const Json& ba
     add_filler(question, (*fillers)[i], i, alone, places);
   }
   for (const sweep::SweepAxis& axis : question.axes) {
-    const std::string pointer = numbered(axis.pointer, base);
+    const std::string pointer = sweep::numbered(base, axis.pointer);
     std::erase_if(places, [&](const PlaceRange& own) { return own.pointer == pointer; });
     places.push_back({axis.pointer, axis.values});
   }

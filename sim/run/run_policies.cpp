@@ -134,7 +134,7 @@ class PolicyRuns {
     TrainingAlone training{alone.simulated, alone.training.mean_iteration,
                            alone.training.iterations_per_s,
                            observe::pass_of(alone.training.ranks),
-                           alone.counters.count(kWindowWithinPass.name) == 0,
+                           observe::ranks_within_pass(alone.training.ranks) == 0,
                            observe::use_alone(alone), {}};
     if (!limits_power(loaded_.config)) return training;
     tell("training alone without the power limit");

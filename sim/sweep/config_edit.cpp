@@ -24,14 +24,6 @@ std::string unescape(std::string_view key) {
   return out;
 }
 
-std::string escape(const std::string& key) {
-  std::string out;
-  for (const char letter : key) {
-    out += letter == '~' ? "~0" : letter == '/' ? "~1" : std::string(1, letter);
-  }
-  return out;
-}
-
 std::optional<std::size_t> number_of(const std::string& key) {
   std::size_t number = 0;
   const char* end = key.data() + key.size();
@@ -116,10 +108,10 @@ const Json* find_value(const Json& config, std::string_view pointer) {
 std::string numbered(const Json& config, const std::string& pointer) {
   const auto keys = pointer_keys(pointer);
   if (!keys) return pointer;
-  std::string out;
+  Json::json_pointer out;
   const Json* at = &config;
   for (const std::string& key : *keys) {
-    std::string name = escape(key);
+    std::string name = key;
     const Json* next = nullptr;
     if (at != nullptr && at->is_array()) {
       if (const auto element = element_of(*at, key, {})) {
@@ -129,10 +121,10 @@ std::string numbered(const Json& config, const std::string& pointer) {
     } else if (at != nullptr && at->is_object() && at->contains(key)) {
       next = &(*at)[key];
     }
-    out += '/' + name;
+    out /= name;
     at = next;
   }
-  return out;
+  return out.to_string();
 }
 
 Result<void> set_value(Json& config, const std::string& pointer, const Json& value) {
