@@ -198,9 +198,10 @@ Result<std::unique_ptr<HostClock>> make_turn_clock() {
 }
 
 Result<std::unique_ptr<HostClock>> open_clock(const std::string& address) {
-  if (address == "wall") return wall_clock();
+  if (auto wall = wall_clock_at(address)) return wall;
   if (!address.starts_with(kScheme)) {
-    return fail("\"" + address + "\" is no clock; expected \"wall\" or \"turns:NAME\"");
+    return fail("\"" + address +
+                "\" is no clock; expected \"wall\", \"wall:NANOSECONDS\" or \"turns:NAME\"");
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto segment,
                              SharedSegment::open(address.substr(kScheme.size()), sizeof(TurnTable),

@@ -3,12 +3,15 @@
 #include <time.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "capture/clock/futex.hpp"
 #include "capture/clock/open_clock.hpp"
 
 namespace bubblesim::capture {
 namespace {
+
+constexpr std::string_view kWall = "wall";
 
 /// Tells the core that this is a loop of looking.
 inline void relax() noexcept {
@@ -83,7 +86,9 @@ class WallClock final : public HostClock {
   std::uint32_t parts_begun() const override { return 0; }
   bool await_parts(std::uint32_t, Duration) override { return true; }
   TurnHolder holder() const override { return {}; }
-  std::string address() const override { return "wall"; }
+  std::string address() const override {
+    return std::string(kWall) + ":" + std::to_string(spin_.count());
+  }
 
  private:
   // Until shortly before the deadline; the rest is spent looking.
@@ -105,5 +110,16 @@ class WallClock final : public HostClock {
 }  // namespace
 
 std::unique_ptr<HostClock> wall_clock(Duration spin) { return std::make_unique<WallClock>(spin); }
+
+std::unique_ptr<HostClock> wall_clock_at(const std::string& address) {
+  if (address == kWall) return wall_clock();
+  const std::string start = std::string(kWall) + ":";
+  if (!address.starts_with(start)) return nullptr;
+  std::int64_t spin = 0;
+  const char* const end = address.data() + address.size();
+  const auto read = std::from_chars(address.data() + start.size(), end, spin);
+  if (read.ec != std::errc{} || read.ptr != end || spin < 0) return nullptr;
+  return wall_clock(Duration{spin});
+}
 
 }  // namespace bubblesim::capture

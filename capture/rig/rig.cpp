@@ -1,6 +1,5 @@
 #include "capture/rig/rig.hpp"
 
-#include "capture/clock/open_clock.hpp"
 #include "capture/rig/rig_run.hpp"
 
 namespace bubblesim::capture {
@@ -12,7 +11,7 @@ Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
   if (place.fake != nullptr) {
     BUBBLESIM_ASSIGN_OR_RETURN(clock, make_turn_clock());
   } else {
-    clock = wall_clock();
+    clock = wall_clock(place.spin);
   }
   const std::unique_ptr<ClockPart> part = clock->join(Turn::kControl);
   return RigRun(place, setup, *clock).run(sharing, shares);

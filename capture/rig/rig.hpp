@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/clock/host_clock.hpp"
+#include "capture/clock/open_clock.hpp"
 #include "capture/control/job_environment.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/job_plan.hpp"
@@ -80,6 +80,8 @@ struct RigPlace {
   /// File in which fits of stand-ins are kept from run to run; empty: none. A process with a part
   /// of the GPU cannot make its own, so whoever shares ran alone before.
   std::string fits;
+  /// How long whoever waits for another process looks before it sleeps; of the machine's clock.
+  Duration spin = kDefaultSpin;
   std::string gpu;                  ///< index or UUID; empty: as CUDA_VISIBLE_DEVICES says
   Variables environment;            ///< of the calling program
   std::function<void(const std::string&)> progress;  ///< may be empty

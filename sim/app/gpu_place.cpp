@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "sim/app/own_process.hpp"
+#include "sim/base/units.hpp"
 #include "sim/measure/fake_gpu.hpp"
 
 namespace bubblesim::app {
 namespace {
 
 constexpr const char* kWorker = "bubblesim_replay";
+constexpr Duration kLongestSpin = std::chrono::seconds(1);
 constexpr auto kLook = std::chrono::milliseconds(50);
 
 std::string now_utc() {
@@ -50,6 +52,11 @@ void add_place_options(CLI::App& command, PlaceArguments& arguments) {
   command.add_option("--fits", arguments.fits,
                      "File that keeps how stand-in kernels were fitted to this GPU, for later "
                      "commands (default: kept while this one runs)");
+  command.add_option("--spin", arguments.spin,
+                     "How long threads that wait for another process look before they sleep, as "
+                     "50us: those that sleep wake some 50 us late, in virtual machines later still; "
+                     "each thread that looks keeps a CPU busy")
+      ->capture_default_str();
 }
 
 Result<std::unique_ptr<GpuPlace>> GpuPlace::open(const PlaceArguments& arguments,
@@ -57,6 +64,12 @@ Result<std::unique_ptr<GpuPlace>> GpuPlace::open(const PlaceArguments& arguments
                                                  run::ProgressText progress) {
   std::unique_ptr<GpuPlace> place(new GpuPlace());
   place->date_ = now_utc();
+  const auto spin = parse_duration(arguments.spin);
+  if (!spin || *spin > kLongestSpin) {
+    return fail(fmt::format("--spin is \"{}\"; expected a time from 0us to {}, as 50us",
+                            arguments.spin, format_duration(kLongestSpin)));
+  }
+  place->rig_.spin = *spin;
   place->rig_.worker = arguments.worker;
   if (arguments.worker.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(place->rig_.worker, find_helper_program(kWorker));

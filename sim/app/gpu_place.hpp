@@ -28,6 +28,7 @@ struct PlaceArguments {
   std::string gpu;
   std::string worker;
   std::string fits;
+  std::string spin = "50us";
 };
 
 void add_place_options(CLI::App& command, PlaceArguments& arguments);

@@ -204,7 +204,10 @@ TEST(TurnClockFaults, AddressesThatNameNoClockAreRefused) {
   const auto wrong = open_clock("sun dial");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message,
-            "\"sun dial\" is no clock; expected \"wall\" or \"turns:NAME\"");
+            "\"sun dial\" is no clock; expected \"wall\", \"wall:NANOSECONDS\" or \"turns:NAME\"");
+  EXPECT_FALSE(open_clock("wall:"));
+  EXPECT_FALSE(open_clock("wall:-1"));
+  EXPECT_FALSE(open_clock("wall:50us"));
   EXPECT_FALSE(open_clock("turns:bubblesim.turns.no.such"));
 }
 

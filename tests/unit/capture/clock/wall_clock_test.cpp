@@ -88,10 +88,17 @@ TEST(WallClock, NoRingIsLostBetweenLookingAndSleeping) {
 
 TEST(WallClock, HasNoPartsToWaitFor) {
   const auto clock = *open_clock("wall");
-  EXPECT_EQ(clock->address(), "wall");
+  EXPECT_EQ(clock->address(), "wall:50000");
   EXPECT_TRUE(clock->await_parts(1000, 0ns));
   const auto part = clock->join(Turn::kDevice);
   EXPECT_EQ(clock->parts_begun(), 0u);
+}
+
+TEST(WallClock, ItsAddressOpensOneThatLooksAsLong) {
+  for (const Duration spin : {0us, 50us, 5'000us}) {
+    const auto clock = *open_clock(wall_clock(spin)->address());
+    EXPECT_EQ(clock->address(), wall_clock(spin)->address());
+  }
 }
 
 }  // namespace
