@@ -30,14 +30,16 @@ class Arm:
 def arms_of(context: Context) -> List[Arm]:
     if context.fake:
         return [Arm("alone", "", "", 3), Arm("tgs", "tgs", "infer", 5)]
-    arms = [Arm("alone", "", "", 25), Arm("tgs", "tgs", "infer", 35)]
-    if not context.mps_refused():
-        arms += [Arm("mps", "mps", "infer", 35), Arm("specinf", "specinf", "infer", 35)]
+    arms = [Arm("alone", "", "", 25)]
+    shares = not context.mps_refused()
+    if shares:
+        arms.append(Arm("specinf", "specinf", "infer", 35))
     packages = context.facts.get("torch", {}).get("packages", [])
-    for engine in ("vllm", "transformers"):
-        if engine in packages:
-            return arms + [Arm(f"tgs-{engine}", "tgs", engine, 60)]
-    return arms
+    engine = next((it for it in ("vllm", "transformers") if it in packages), None)
+    if engine:
+        arms.append(Arm(f"tgs-{engine}", "tgs", engine, 60))
+    arms.append(Arm("tgs", "tgs", "infer", 35))
+    return arms + ([Arm("mps", "mps", "infer", 35)] if shares else [])
 
 
 def job(context: Context, *words: str) -> List[str]:

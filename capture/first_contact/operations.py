@@ -1,48 +1,55 @@
 """Part l: what each operation of a few arms did, where measured and simulated times differ and
-figures of part g do not say why. A CSV file an arm (`bubblesim measure --operations`), packed."""
+figures of part g do not say why. A CSV file a policy (`bubblesim measure --operations`), packed."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from processes import last_lines, run_logged
 
 from .context import Context, Verdict, failed, ok, partial, write_json
-from .pairs import write_configs
+from .pairs import policy_name, write_configs
 
-# Pair and policy; seconds of a run, of which the first are its warm-up.
-ARMS: Tuple[Tuple[str, str, float, float], ...] = (
-    ("gpt2-pp--llama-offline", "exclusive", 0.9, 0.3),
-    ("gpt2-pp--encoder-online", "exclusive", 0.9, 0.3),
-    ("vgg19-dp--resnet50-online", "pipefill", 2.4, 0.8),
-    ("roberta-dp--bert-online", "pipefill", 2.4, 0.8),
-    ("gpt2-fsdp--gpt2-offline", "pipefill", 2.4, 0.8),
+# Pair, policies, how long whoever waits looks before it sleeps.
+ARMS: Tuple[Tuple[str, Tuple[str, ...], str], ...] = (
+    ("roberta-dp--encoder-offline", ("pipefill", "specinf"), "50us"),
+    ("gpt2-pp--encoder-online", ("specinf", "mps"), "50us"),
+    ("gpt2-pp--encoder-online", ("specinf", "pipefill"), "5ms"),
+    ("vgg19-dp--resnet50-online", ("pipefill", "tgs"), "50us"),
+    ("vgg19-dp--resnet50-online", ("pipefill", "tgs"), "5ms"),
+    ("roberta-dp--bert-online", ("specinf", "pipefill"), "50us"),
+    ("roberta-dp--bert-online", ("specinf", "pipefill"), "5ms"),
+    ("gpt2-pp--llama-offline", ("specinf",), "5ms"),
 )
-FAKE_ARMS = (("vgg19-dp--resnet50-online", "exclusive", 0.15, 0.05),)
+FAKE_ARMS = (("vgg19-dp--resnet50-online", ("exclusive",), "50us"),)
+# Of a run and of its warm-up, in ms.
+TIMES, FAKE_TIMES = (2400, 800), (150, 50)
+KEPT_NS = 800_000_000  # of each, from its end
 LEAST_S = 20.0
 Json = Dict[str, Any]
 
 
-def policies_named(policies: List[Any], name: str) -> List[Any]:
+def policy_named(policies: List[Any], name: str) -> Any:
     """As the config sets it."""
-    return [it for it in policies if (it if isinstance(it, str) else it["name"]) == name]
+    return next((it for it in policies if policy_name(it) == name), name)
 
 
-def shortened(path: Path, policy: str, run_s: float, warmup_s: float) -> Json:
+def shortened(path: Path, policies: Sequence[str], times: Tuple[int, int]) -> Json:
     config = json.loads(path.read_text())
-    return {**config, "policies": policies_named(config["policies"], policy) or [policy],
-            "duration": f"{round(run_s * 1e3)}ms", "warmup": f"{round(warmup_s * 1e3)}ms"}
+    return {**config, "policies": [policy_named(config["policies"], name) for name in policies],
+            "duration": f"{times[0]}ms", "warmup": f"{times[1]}ms"}
 
 
-def run_arm(context: Context, folder: Path, config: Path, limit_s: float) -> str:
+def run_arm(context: Context, folder: Path, config: Path, spin: str, limit_s: float) -> str:
     """Empty, or what went wrong."""
     arguments = ["measure", str(config), "--operations", str(folder / "operations"), "--device",
-                 context.device_name(), "--out", str(folder)]
+                 context.device_name(), "--out", str(folder), "--spin", spin]
     arguments += ["--fake"] if context.fake else ["--fits", str(context.fits)]
     log = folder / "log.txt"
     code = run_logged([str(context.bubblesim), *arguments], log, limit_s, context.environment(),
@@ -51,10 +58,21 @@ def run_arm(context: Context, folder: Path, config: Path, limit_s: float) -> str
         return "took too long" if code is None else last_lines(log, 2)
     tables = sorted((folder / "operations").glob("*.csv"))
     for path in tables:
-        with path.open("rb") as source, gzip.open(f"{path}.gz", "wb") as packed:
-            shutil.copyfileobj(source, packed)
+        if not path.stem.endswith("alone"):
+            pack(path)
         path.unlink()
     return "" if tables else "no operations were written"
+
+
+def pack(path: Path) -> None:
+    with path.open(newline="") as source:
+        rows = csv.DictReader(source)
+        late = list(rows)
+    last = max((int(row["called_ns"]) for row in late), default=0)
+    with gzip.open(f"{path}.gz", "wt", newline="") as packed:
+        out = csv.DictWriter(packed, rows.fieldnames or [], lineterminator="\n")
+        out.writeheader()
+        out.writerows(row for row in late if int(row["called_ns"]) > last - KEPT_NS)
 
 
 def run(context: Context, limit_s: float) -> Verdict:
@@ -62,8 +80,8 @@ def run(context: Context, limit_s: float) -> Verdict:
     place = context.folder("l")
     write_configs(context, place / "configs", None)
     done, wrong = [], []
-    for pair, policy, run_s, warmup_s in FAKE_ARMS if context.fake else ARMS:
-        name = f"{pair}.{policy}"
+    for pair, policies, spin in FAKE_ARMS if context.fake else ARMS:
+        name = ".".join((pair, *policies, spin))
         folder = place / name
         if list(folder.glob("operations/*.csv.gz")) and not list(folder.glob("operations/*.csv")):
             done.append(name)
@@ -73,9 +91,10 @@ def run(context: Context, limit_s: float) -> Verdict:
             wrong.append(f"{name}: no time left")
             continue
         shutil.rmtree(folder, ignore_errors=True)
-        write_json(folder / "config.json", shortened(place / "configs" / f"{pair}.json", policy,
-                                                     run_s, warmup_s))
-        fault = run_arm(context, folder, folder / "config.json", left_s)
+        write_json(folder / "config.json",
+                   shortened(place / "configs" / f"{pair}.json", policies,
+                             FAKE_TIMES if context.fake else TIMES))
+        fault = run_arm(context, folder, folder / "config.json", spin, left_s)
         if fault:
             wrong.append(f"{name}: {fault}")
         else:
