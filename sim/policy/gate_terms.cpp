@@ -37,8 +37,8 @@ GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clie
                      ClientId client, const GateCosts* gate) {
   const bool held = client != ClientId{0} || holds_training(given, clients);
   const bool asks = held || value_of(given, "barrier") == nullptr;
-  if (gate != nullptr) return {asks, held ? gate->ask : gate->tell, gate->tell};
-  return {asks, duration_of(given, "ask"), duration_of(given, "tell")};
+  if (gate != nullptr) return {asks, held ? gate->ask : gate->tell, gate->tell, gate->sleep};
+  return {asks, duration_of(given, "ask"), duration_of(given, "tell"), {}};
 }
 
 }  // namespace bubblesim::policy

@@ -20,10 +20,18 @@ namespace bubblesim::policy {
 /// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
 [[nodiscard]] bool hears_launches(const PolicySpec& spec);
 
+/// A thread whose launch is held looks for `spin` whether it may go on, and sleeps then: one that
+/// slept goes on `wake` after its launch was released. Both >= 0; `wake` 0: it need not be woken.
+struct GateSleep {
+  Duration spin{};
+  Duration wake{};
+};
+
 /// What a gate takes of a launch that may be held, and of one that is only told of; >= 0.
 struct GateCosts {
   Duration ask{};
   Duration tell{};
+  GateSleep sleep{};
   bool always = false;  ///< also under policies that do not hear of launches; never under oracles
 };
 
@@ -31,6 +39,7 @@ struct GateTerms {
   bool asks = true;  ///< at the start; a policy without `barrier` may hold whom it will
   Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
   Duration tell{};
+  GateSleep sleep{};
 };
 
 /// `gate`: of the run; null: what the policy's parameters say. Training's launches are told of,

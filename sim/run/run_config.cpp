@@ -247,8 +247,13 @@ std::optional<policy::GateCosts> read_gate(ObjectReader& root) {
   ObjectReader reader = root.child("gate", Presence::kOptional);
   if (!reader.present()) return std::nullopt;
   constexpr Range<Duration> kCost{Duration::zero(), std::chrono::milliseconds{1}};
+  constexpr Range<Duration> kSpin{Duration::zero(), std::chrono::seconds{1}};
+  const policy::GateSleep sleep{
+      .spin = reader.duration("spin", kSpin, std::chrono::microseconds{50}),
+      .wake = reader.duration("wake", kCost, Duration::zero())};
   return policy::GateCosts{.ask = reader.duration("ask", kCost),
                            .tell = reader.duration("tell", kCost),
+                           .sleep = sleep,
                            .always = reader.flag("always", false)};
 }
 

@@ -37,7 +37,27 @@ void GpuOutlet::admit(const policy::LaunchInfo& launch, policy::Waiter,
 
 void GpuOutlet::release(const policy::HeldLaunch& launch,
                         const std::optional<policy::LaunchForm>& form, policy::Instant now) {
-  const SimTime time = kSimStart + now;
+  const policy::GateSleep& sleep = terms(launch.info.client.index()).sleep;
+  if (sleep.wake == Duration{} || now - launch.since <= sleep.spin) {
+    return go_on(launch, form, kSimStart + now);
+  }
+  // All clients of a gate have its terms, so that who is let go first is awake first.
+  sleepers_.push_back({kSimStart + now + sleep.wake, launch, form});
+  if (sleepers_.size() == 1) engine_.schedule(wake_timer_.entity, sleepers_.front().due);
+}
+
+// A thread that goes on may ask, and others be let go, before this returns.
+void GpuOutlet::wake(SimTime now) {
+  while (!sleepers_.empty() && sleepers_.front().due <= now) {
+    const Sleeper awake = sleepers_.front();
+    sleepers_.pop_front();
+    go_on(awake.launch, awake.form, now);
+  }
+  if (!sleepers_.empty()) engine_.schedule(wake_timer_.entity, sleepers_.front().due);
+}
+
+void GpuOutlet::go_on(const policy::HeldLaunch& launch,
+                      const std::optional<policy::LaunchForm>& form, SimTime time) {
   if (holds_ != nullptr) {
     holds_->on_hold_ended(launch.info.client, kSimStart + launch.since, time);
   }

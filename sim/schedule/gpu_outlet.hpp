@@ -33,6 +33,7 @@ class GpuOutlet final : public policy::Outlet {
   /// may be null.
   GpuOutlet(engine::Engine& engine, gpu::Gpu& gpu, engine::EntityId ticks, HoldListener* holds)
       : engine_(engine), gpu_(gpu), ticks_(ticks), holds_(holds),
+        wake_timer_(engine, *this, &GpuOutlet::wake),
         moves_timer_(engine, *this, &GpuOutlet::end_moves) {}
 
   /// In order of policy clients; null: a client that was refused. 0 bytes: not known.
@@ -64,6 +65,12 @@ class GpuOutlet final : public policy::Outlet {
     Bytes memory;
     policy::GateTerms terms;
   };
+  /// A thread that was let go, and sleeps still.
+  struct Sleeper {
+    SimTime due{};
+    policy::HeldLaunch launch;
+    std::optional<policy::LaunchForm> form;
+  };
   struct Move {
     SimTime due{};
     std::size_t client = 0;
@@ -73,6 +80,9 @@ class GpuOutlet final : public policy::Outlet {
   [[nodiscard]] ClientId gpu_client_of(ClientId client) const {
     return clients_[client.index()].run->client();
   }
+  void go_on(const policy::HeldLaunch& launch, const std::optional<policy::LaunchForm>& form,
+             SimTime now);
+  void wake(SimTime now);
   void end_moves(SimTime now);
   static void place_memory(const Client& client, Bytes resident);
 
@@ -81,7 +91,9 @@ class GpuOutlet final : public policy::Outlet {
   engine::EntityId ticks_;
   HoldListener* holds_;
   std::vector<Client> clients_;
-  std::deque<Move> moves_;  ///< by due
+  std::deque<Sleeper> sleepers_;  ///< by due
+  std::deque<Move> moves_;        ///< by due
+  MethodTimer<GpuOutlet> wake_timer_;
   MethodTimer<GpuOutlet> moves_timer_;
 };
 

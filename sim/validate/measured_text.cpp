@@ -186,8 +186,12 @@ std::string measured_cells_text(const std::vector<MeasuredCell>& cells) {
       own.push_back(&cells[i]);
       repetitions = std::max(repetitions, cells[i].repetitions);
     }
-    out += fmt::format("{}{} (measured {} time{}; each: measured, simulated, error)\n",
-                       out.empty() ? "" : "\n", config, repetitions, repetitions == 1 ? "" : "s");
+    const bool uncertain = std::ranges::any_of(own, [](const MeasuredCell* cell) {
+      return cell->outcome == Outcome::kPredicted && is_uncertain(*cell);
+    });
+    out += fmt::format("{}{} (measured {} time{}; each: measured, simulated, error{})\n",
+                       out.empty() ? "" : "\n", config, repetitions, repetitions == 1 ? "" : "s",
+                       uncertain ? "; ~: measurements differ by more than the error" : "");
     out += alone_text(own);
     out += lines_text(lines_of(own, false), "training under", kTraining);
     out += lines_text(lines_of(own, true), "filler under", kFiller);

@@ -47,23 +47,28 @@ class MeasuredPairs(unittest.TestCase):
 
     def test_jobs_alone_take_as_long_as_measured(self) -> None:
         self.assertLess(errors(self.summary, "alone_iteration"), 2.9)
-        self.assertLess(errors(self.summary, "filler_alone"), 1.9)
+        self.assertLess(errors(self.summary, "filler_alone"), 3.1)
 
     def test_training_is_slowed_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "training_slowdown"), 2.3)
-        for policy, points in (("time_slicing", 5.0), ("mps", 2.2), ("tgs", 1.1), ("specinf", 1.3),
+        self.assertLess(errors(self.summary, "training_slowdown"), 2.4)
+        for policy, points in (("time_slicing", 5.2), ("mps", 2.4), ("tgs", 1.1), ("specinf", 1.5),
                                ("pipefill", 1.9)):
             self.assertLess(errors(self.summary, "training_slowdown", policy), points, policy)
         self.assertLess(errors(self.summary, "training_iteration"), 2.2)
 
     def test_latencies_are_as_measured(self) -> None:
-        for policy, percent in (("time_slicing", 2.5), ("mps", 6.1)):
+        for policy, percent in (("time_slicing", 2.8), ("mps", 6.1)):
             self.assertLess(errors(self.summary, "latency_p95", policy), percent, policy)
-        self.assertLess(errors(self.summary, "latency_p99"), 3.6)
+        self.assertLess(errors(self.summary, "latency_p99"), 3.9)
 
     def test_a_filler_that_nobody_holds_back_serves_what_arrives(self) -> None:
         for policy in ("time_slicing", "mps"):
             self.assertLess(errors(self.summary, "filler_throughput", policy), 2.0, policy)
+
+    def test_fillers_that_are_woken_for_each_bubble_do_what_was_measured(self) -> None:
+        """39 % where threads that sleep go on at once (`wake` of configs/measure)."""
+        self.assertLess(errors(self.summary, "filler_throughput", "pipefill"), 19)
+        self.assertLess(errors(self.summary, "filler_of_own_gpu", "pipefill"), 2.9)
 
     def test_specinf_costs_training_what_was_measured(self) -> None:
         """Its budget of 2 %, and what telling it of launches takes, against a job without."""
@@ -71,8 +76,8 @@ class MeasuredPairs(unittest.TestCase):
         measured = [lost_to_specinf(path) for path in paths]
         simulated = [lost_to_specinf(OUT / "simulated" / path.parent.name / "results.json")
                      for path in paths]
-        self.assertEqual(len(paths), 7)
-        self.assertAlmostEqual(sum(measured) / len(measured), 3.06, delta=0.01)
+        self.assertEqual(len(paths), 15)
+        self.assertAlmostEqual(sum(measured) / len(measured), 3.18, delta=0.01)
         self.assertAlmostEqual(sum(simulated) / len(simulated), 2.9, delta=0.2)
 
     def test_policies_come_in_the_measured_order(self) -> None:
@@ -81,13 +86,13 @@ class MeasuredPairs(unittest.TestCase):
 
 
 class SingleOperations(unittest.TestCase):
-    """What scripts/stream-gaps says of the operations of three arms."""
+    """What scripts/stream-gaps says of the operations of a few arms."""
 
-    def figures(self, name: str) -> dict:
+    def figures(self, name: str, ending: str = "csv.gz") -> dict:
         """Number and median in ns, by latency."""
-        done = subprocess.run([str(ROOT / "scripts" / "stream-gaps"),
-                               str(HERE / "operations" / f"{name}.csv.gz")], check=True, text=True,
-                              stdout=subprocess.PIPE)
+        done = subprocess.run([str(ROOT / "scripts" / "stream-gaps"), "--bubblesim", str(PROGRAM),
+                               str(HERE / "operations" / f"{name}.{ending}")], check=True,
+                              text=True, stdout=subprocess.PIPE)
         found = re.findall(r"([a-z_ ]+) n (\d+)(?:, \d+ (\d+) \d+ ns)?", done.stdout)
         return {name.strip(): (int(count), int(median or 0)) for name, count, median in found}
 
@@ -104,6 +109,30 @@ class SingleOperations(unittest.TestCase):
         self.assertAlmostEqual(in_turn["beside a wait"][1], 4128, delta=50)
         ahead = self.figures("gpt2-pp--encoder-online")
         self.assertAlmostEqual(ahead["beside a wait"][1], 2080, delta=50)
+
+
+    def test_a_stand_in_is_shorter_by_its_own_clock_than_by_the_profiler(self) -> None:
+        """One run, seen twice: gaps are longer by what durations are shorter."""
+        name = "vgg19-dp--resnet50-online.exclusive"
+        own, profiled = self.figures(name), self.figures(name, "btr")
+        self.assertAlmostEqual(own["stream_gap"][1] - profiled["stream_gap"][1], 1120, delta=80)
+        # Two roads: other jobs of other people, by PyTorch's profiler.
+        device = json.loads((ROOT / "configs" / "devices" / "h200.json").read_text())
+        gap = float(device["stream_gap"]["value"].removesuffix("us")) * 1e3
+        self.assertAlmostEqual(profiled["stream_gap"][1], gap, delta=20)
+
+    def test_threads_that_sleep_behind_the_gate_are_woken_as_the_configs_say(self) -> None:
+        """Of the pair for fits; of a judged one, which nothing was taken from, 134 us."""
+        count, median = self.figures("roberta-dp--encoder-offline.pipefill")["gate_wake"]
+        self.assertGreater(count, 20)
+        for path in (ROOT / "configs" / "measure").glob("*.json"):
+            wake = json.loads(path.read_text())["gate"]["wake"]
+            self.assertAlmostEqual(median / 1e3, float(wake.removesuffix("us")), delta=20)
+
+    def test_three_of_eleven_waiting_streams_make_gaps_longer(self) -> None:
+        probe = json.loads((HERE / "probes" / "waits-32.json").read_text())
+        costly = [sum(of == stream for of, _beside in probe["cost"]) for stream in range(12)]
+        self.assertEqual(costly, [3] * 12)
 
 
 class EqualClients(unittest.TestCase):

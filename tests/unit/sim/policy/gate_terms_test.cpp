@@ -50,7 +50,7 @@ TEST(gate_terms, asking_and_telling_take_what_is_said) {
 }
 
 TEST(gate_terms, a_run_with_a_gate_has_its_costs_whatever_the_parameters_say) {
-  const GateCosts costs{.ask = 5us, .tell = 1us};
+  const GateCosts costs{.ask = 5us, .tell = 1us, .sleep = {.spin = 50us, .wake = 9us}};
   const auto terms = [&](const ParameterSet& given, std::uint32_t client) {
     return gate_terms(given, clients(Role::kOnline), ClientId{client}, &costs);
   };
@@ -58,6 +58,8 @@ TEST(gate_terms, a_run_with_a_gate_has_its_costs_whatever_the_parameters_say) {
   EXPECT_EQ(terms(gate("requests"), 0).tell, 1us);
   EXPECT_EQ(terms({}, 0).ask, 1us) << "no barrier: training is only told of";
   EXPECT_EQ(terms({}, 1).ask, 5us);
+  EXPECT_EQ(terms({}, 1).sleep.wake, 9us);
+  EXPECT_EQ(gate_terms({}, clients(Role::kOnline), ClientId{1}).sleep.wake, 0us);
 }
 
 }  // namespace

@@ -80,6 +80,25 @@ TEST_F(PolicyDriverTest, WhoNeedNotAskTellsAndGoesOn) {
                      "threads do not wait for verdicts");
 }
 
+// Both are let go by the completions of the job, noticed at 24 and 74: the first, held from 15 on
+// for 9, looked; the second, held from 31 on for 43, slept and is woken, at 81. What the policy
+// knows is when it let them go.
+TEST_F(PolicyDriverTest, AHeldThreadThatSleepsGoesOnWhenItIsAwake) {
+  terms_.sleep = {.spin = us(10), .wake = us(7)};
+  spec_.needs.completions = true;
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
+  };
+  policy_.completion_rule = [](policy::Actions& actions) {
+    if (actions.held(kFiller) > 0) actions.release(kFiller);
+  };
+  run({ProgramMaker().kernel(10, 10).kernel(0, 50).end().program(),
+       ProgramMaker().kernel(15, 2).kernel(7, 2).end().program()});
+  EXPECT_EQ(spans(1), (Spans{{24, 26}, {81, 83}}));
+  EXPECT_EQ(driver_->session().counts().held_time, us(9 + 43));
+  EXPECT_EQ(held_, (std::vector<std::array<std::int64_t, 3>>{{1, 15, 24}, {1, 31, 81}}));
+}
+
 // The filler's launch at 15 is held until the job's completion is noticed, at 44; its second
 // comes 5 after the first went on.
 TEST_F(PolicyDriverTest, AHeldLaunchGoesOnWhenReleased) {
