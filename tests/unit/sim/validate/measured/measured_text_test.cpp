@@ -75,6 +75,7 @@ TEST(MeasuredText, RepetitionsThatDifferByMoreThanTheErrorAreMarked) {
   cell.repetitions = 3;
   cell.simulated = 10.5;
   EXPECT_THAT(measured_cells_text({cell}), HasSubstr("10~"));
+  EXPECT_THAT(measured_cells_text({cell}), HasSubstr("; ~: measurements differ by more than"));
   cell.simulated = 15;
   EXPECT_THAT(measured_cells_text({cell}), Not(HasSubstr("~")));
 }
