@@ -141,18 +141,17 @@ int report_results(ReportArguments& arguments, AppContext& context) {
   if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
     return report_faults(loaded.error());
   }
-  const auto filter = filter_of(arguments.results);
-  if (!filter) return report_fault(filter.error());
-  const auto store = store::open_store(arguments.results.store, store::StoreAccess::kRead);
-  if (!store) return report_fault(store.error());
+  const auto opened = open_filtered(arguments.results);
+  if (!opened) return report_fault(opened.error());
   ProgressLine progress;
   progress.show("reading " + arguments.results.store);
   auto data = report::collect_report(
-      **store, {*filter, arguments.results.baseline, arguments.results.confidence});
+      *opened->store,
+      {opened->filter, arguments.results.baseline, arguments.results.confidence});
   if (!data) return report_fault(data.error());
   if (!arguments.title.empty()) data->title = arguments.title;
   data->selection = selection_text(arguments);
-  const auto wanted = wanted_timelines(**store, *filter, arguments);
+  const auto wanted = wanted_timelines(*opened->store, opened->filter, arguments);
   if (!wanted) return report_fault(wanted.error());
   if (auto added = add_timelines(*wanted, context, progress, *data); !added) {
     progress.clear();

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
+#include "sim/app/results_text.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/store/merge_stores.hpp"
@@ -109,37 +110,39 @@ constexpr const char* kResultsHelp =
     "defines each.\n"
     "Exit codes: 0 done; 2 a fault of the command line or of the store.";
 
-Result<void> export_to(std::ostream& out, store::ResultsStore& store,
-                       const store::RowFilter& filter, store::ExportFormat format) {
+Result<std::size_t> export_to(std::ostream& out, store::ResultsStore& store,
+                              const store::RowFilter& filter, store::ExportFormat format) {
   return store::export_rows(store, filter, format, [&](std::string_view text) -> Result<void> {
     if (out << text) return {};
     return fail("the rows could not be written");  // why is said by who owns the stream
   });
 }
 
-Result<void> export_to_file(const std::string& path, store::ResultsStore& store,
-                            const store::RowFilter& filter, store::ExportFormat format) {
+Result<std::size_t> export_to_file(const std::string& path, store::ResultsStore& store,
+                                   const store::RowFilter& filter, store::ExportFormat format) {
   BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
-  const auto written = export_to(file.stream(), store, filter, format);
+  auto written = export_to(file.stream(), store, filter, format);
   if (!written && file.stream()) return written;
-  return file.finish();
+  BUBBLESIM_RETURN_IF_ERROR(file.finish());
+  return written;
 }
 
 }  // namespace
 
 int export_results(const ResultsArguments& arguments) {
-  const auto filter = filter_of(arguments);
-  if (!filter) return report_fault(filter.error());
-  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
-  if (!store) return report_fault(store.error());
+  const auto opened = open_filtered(arguments);
+  if (!opened) return report_fault(opened.error());
   const bool json = arguments.json || arguments.format == "json" ||
                     (arguments.format.empty() && arguments.output.ends_with(".json"));
   if (const auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
   const auto format = json ? store::ExportFormat::kJson : store::ExportFormat::kCsv;
   const auto written = arguments.output.empty()
-                           ? export_to(std::cout, **store, *filter, format)
-                           : export_to_file(arguments.output, **store, *filter, format);
-  return written ? kExitOk : report_fault(written.error());
+                           ? export_to(std::cout, *opened->store, opened->filter, format)
+                           : export_to_file(arguments.output, *opened->store, opened->filter,
+                                            format);
+  if (!written) return report_fault(written.error());
+  if (*written == 0) tell_of_no_rows(arguments);
+  return kExitOk;
 }
 
 int check_results(const ResultsArguments& arguments) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,14 @@ struct ResultsArguments {
   std::vector<std::string> inputs;
 };
 
-/// The filter that the options ask for.
-[[nodiscard]] Result<store::RowFilter> filter_of(const ResultsArguments& arguments);
+struct FilteredStore {
+  std::unique_ptr<store::ResultsStore> store;
+  store::RowFilter filter;
+};
+
+/// The store, to read, and the filter that the options ask for. Fault: a name in it that the store
+/// has not.
+[[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
 
 /// Each prints and returns an exit code.
 [[nodiscard]] int list_results(const ResultsArguments& arguments);

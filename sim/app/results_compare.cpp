@@ -38,17 +38,15 @@ Line comparison_line(const store::PolicyComparison& line, bool for_people) {
 }  // namespace
 
 int compare_results(const ResultsArguments& arguments) {
-  const auto filter = filter_of(arguments);
-  if (!filter) return report_fault(filter.error());
-  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
-  if (!store) return report_fault(store.error());
+  const auto opened = open_filtered(arguments);
+  if (!opened) return report_fault(opened.error());
   store::CompareOptions options;
   options.metrics = arguments.metrics;
   options.baseline = arguments.baseline;
   options.confidence = arguments.confidence;
-  options.filter = *filter;
+  options.filter = opened->filter;
   if (arguments.by_point) options.group = store::ComparisonGroup::kPoint;
-  const auto compared = store::compare_policies(**store, options);
+  const auto compared = store::compare_policies(*opened->store, options);
   if (!compared) return report_fault(compared.error());
   const bool for_people = !arguments.json && !arguments.csv;
   std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
+#include <utility>
 
 #include "sim/app/app.hpp"
 #include "sim/app/results_text.hpp"
 #include "sim/store/compare_policies.hpp"
+#include "sim/store/policy_labels.hpp"
 #include "sim/store/store_export.hpp"
 
 namespace bubblesim::app {
@@ -92,19 +95,49 @@ Line list_line(const store::StoredRow& row, const std::vector<std::string>& poin
   return line;
 }
 
+/// Policies that one run has twice under one name: their rows are told apart by parameters, which
+/// are known when all rows of the run have been read.
+class Namesakes {
+ public:
+  /// Once for each line, in their order.
+  void see(const store::StoredRow& row) {
+    seen_.push_back({row.key, store::cell_text(row.row.cells[policy_]),
+                     store::cell_text(row.row.cells[parameters_])});
+    labels_[row.key].see(seen_.back().policy, seen_.back().parameters);
+  }
+  /// Puts the labels into `column` of the lines after the first, which holds the names.
+  void show(std::vector<Line>& lines, std::size_t column) const {
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const Seen& row = seen_[i];
+      lines[i + 1][column] = labels_.at(row.key).label(row.policy, row.parameters);
+    }
+  }
+
+ private:
+  struct Seen {
+    std::string key;
+    std::string policy;
+    std::string parameters;
+  };
+
+  std::size_t policy_ = store::find_column("policy").value();
+  std::size_t parameters_ = store::find_column("policy_parameters").value();
+  std::vector<Seen> seen_;
+  std::map<std::string, store::PolicyLabels> labels_;  ///< by run
+};
+
 }  // namespace
 
 int list_results(const ResultsArguments& arguments) {
-  const auto filter = filter_of(arguments);
-  if (!filter) return report_fault(filter.error());
   auto columns = metric_columns(arguments);
   if (!columns) return report_fault(columns.error());
-  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
-  if (!store) return report_fault(store.error());
-  const auto found = failures(**store, *filter);
+  const auto opened = open_filtered(arguments);
+  if (!opened) return report_fault(opened.error());
+  const auto& [store, filter] = *opened;
+  const auto found = failures(*store, filter);
   if (!found) return report_fault(found.error());
   if (arguments.failed) return print_failed(arguments, *found);
-  const auto pointers = store::swept_pointers(**store, *filter);
+  const auto pointers = store::swept_pointers(*store, filter);
   if (!pointers) return report_fault(pointers.error());
   const bool for_people = !arguments.json && !arguments.csv;
   columns->insert(columns->begin(),
@@ -115,16 +148,20 @@ int list_results(const ResultsArguments& arguments) {
     lines[0].emplace_back(observe::result_columns()[column].name);
   }
   std::size_t left_out = 0;
-  const auto read = (*store)->each_row(*filter, [&](const store::StoredRow& row) {
+  Namesakes namesakes;
+  const auto read = store->each_row(filter, [&](const store::StoredRow& row) {
     if (for_people && arguments.limit != 0 && lines.size() > arguments.limit) {
       ++left_out;
       return;
     }
     lines.push_back(list_line(row, *pointers, *columns, for_people));
+    if (for_people) namesakes.see(row);
   });
   if (!read) return report_fault(read.error());
+  if (for_people) namesakes.show(lines, 4 + pointers->size());
   if (arguments.csv) {
     print(csv_table(lines));
+    if (lines.size() == 1) tell_of_no_rows(arguments);
   } else if (arguments.json) {
     fmt::print("{{\"done\": {}, \"failed\": {}, \"rows\": {}}}\n", found->done,
                found->failed.size(), json_table(lines));

@@ -27,5 +27,8 @@ inline constexpr std::size_t kShownDigits = 8;
 [[nodiscard]] std::string assignments_text(const std::vector<store::Setting>& settings);
 /// Prints to standard output.
 void print(const std::string& text);
+/// Says on standard error that nothing in the store passes the filter, where the output has no word
+/// of it.
+void tell_of_no_rows(const ResultsArguments& arguments);
 
 }  // namespace bubblesim::app

@@ -1,5 +1,8 @@
 #include "sim/store/results_store.hpp"
 
+#include <set>
+
+#include "sim/base/nearest.hpp"
 #include "sim/store/membership.hpp"
 #include "sim/store/record_digest.hpp"
 #include "sim/store/sql_store.hpp"
@@ -19,6 +22,22 @@ StoredRun stored_run(StoredRecord& stored) {
   return {std::move(record.run),     std::move(record.sweep),  record.status,
           std::move(record.reason),  std::move(record.host),   std::move(record.version),
           record.finished_unix_ns,   record.cpu,               std::move(first)};
+}
+
+/// Fault: the first of `names` that is not in the column which `sql` selects.
+Result<void> check_known(SqlDatabase& database, std::string_view kind,
+                         const std::vector<std::string>& names, const std::string& sql) {
+  if (names.empty()) return {};
+  std::set<std::string> known;
+  BUBBLESIM_RETURN_IF_ERROR(database.query(sql, [&](const SqlRow& row) {
+    if (!row.absent(0)) known.insert(row.text(0));
+  }));
+  for (const std::string& name : names) {
+    if (known.contains(name)) continue;
+    return fail(database.name(), {},
+                unknown_name_message(kind, name, std::vector(known.begin(), known.end())));
+  }
+  return {};
 }
 
 }  // namespace
@@ -132,6 +151,16 @@ Result<void> SqlStore::each_record(const RowFilter& filter,
   const RecordParts all{.settings = true, .rows = true, .latencies = true, .counters = true};
   const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
   return read_records(*database_, filter, all, runs_of, shape_, visit_record);
+}
+
+Result<void> SqlStore::check_names(const RowFilter& filter) {
+  const std::string others = shape_.memberships ? " UNION SELECT sweep FROM memberships" : "";
+  BUBBLESIM_RETURN_IF_ERROR(
+      check_known(*database_, "sweep", filter.sweeps, "SELECT sweep FROM runs" + others));
+  BUBBLESIM_RETURN_IF_ERROR(check_known(*database_, "policy", filter.policies,
+                                        "SELECT DISTINCT \"policy\" FROM rows"));
+  return check_known(*database_, "filler", filter.fillers,
+                     "SELECT DISTINCT \"filler\" FROM rows");
 }
 
 Result<void> SqlStore::check() {

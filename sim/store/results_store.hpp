@@ -92,6 +92,9 @@ class ResultsStore {
   /// or once, under the sweep that stored the run, where the filter names none.
   [[nodiscard]] virtual Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
+  /// Fault: the filter names a sweep, policy or filler that no run of the store has. It is no fault
+  /// where the store has each name but no row has all of them.
+  [[nodiscard]] virtual Result<void> check_names(const RowFilter& filter) = 0;
   /// Reads everything: the database's own check, then the check sum of every record. The fault
   /// names the first damage.
   [[nodiscard]] virtual Result<void> check() = 0;

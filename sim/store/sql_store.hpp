@@ -31,6 +31,7 @@ class SqlStore final : public ResultsStore {
   using ResultsStore::each_record;
   [[nodiscard]] Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override;
+  [[nodiscard]] Result<void> check_names(const RowFilter& filter) override;
   [[nodiscard]] Result<void> check() override;
 
  private:

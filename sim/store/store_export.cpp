@@ -99,23 +99,23 @@ Result<std::vector<std::string>> swept_pointers(ResultsStore& store, const RowFi
   return std::vector<std::string>(pointers.begin(), pointers.end());
 }
 
-Result<void> export_rows(ResultsStore& store, const RowFilter& filter, ExportFormat format,
-                         const TextSink& sink) {
+Result<std::size_t> export_rows(ResultsStore& store, const RowFilter& filter, ExportFormat format,
+                                const TextSink& sink) {
   const bool csv = format == ExportFormat::kCsv;
   std::vector<std::string> pointers;
   if (csv) {
     BUBBLESIM_ASSIGN_OR_RETURN(pointers, swept_pointers(store, filter));
   }
   Result<void> written = sink(csv ? csv_header(pointers) : "[");
-  bool first = true;
+  std::size_t rows = 0;
   BUBBLESIM_RETURN_IF_ERROR(store.each_row(filter, [&](const StoredRow& row) {
     if (!written) return;
-    const std::string_view before = first ? "\n" : ",\n";
+    const std::string_view before = rows++ == 0 ? "\n" : ",\n";
     written = sink(csv ? csv_line(row, pointers) : std::string(before) + json_line(row));
-    first = false;
   }));
   if (written && !csv) written = sink("\n]\n");
-  return written;
+  BUBBLESIM_RETURN_IF_ERROR(written);
+  return rows;
 }
 
 }  // namespace bubblesim::store

@@ -19,8 +19,9 @@ enum class ExportFormat : std::uint8_t { kCsv, kJson };
 /// Takes pieces of the text in order; a fault ends the export.
 using TextSink = std::function<Result<void>(std::string_view)>;
 
-[[nodiscard]] Result<void> export_rows(ResultsStore& store, const RowFilter& filter,
-                                       ExportFormat format, const TextSink& sink);
+/// How many rows there were.
+[[nodiscard]] Result<std::size_t> export_rows(ResultsStore& store, const RowFilter& filter,
+                                              ExportFormat format, const TextSink& sink);
 
 /// Every pointer that the runs set, sorted.
 [[nodiscard]] Result<std::vector<std::string>> swept_pointers(ResultsStore& store,

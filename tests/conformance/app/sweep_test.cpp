@@ -7,6 +7,7 @@
 namespace bubblesim::app_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 // The first runs of a sweep of 36: of the policy exclusive, one a seed.
@@ -44,6 +45,46 @@ TEST(Sweep, TheBestRunAndTheIntervalsAreThoseAskedFor) {
   succeed(place, "report runs.db -o page.html --best min:latency_p95_ms --timeline best:1 "
                  "--confidence 0.9");
   EXPECT_THAT(place.read("page.html"), HasSubstr("\"confidence\":0.9"));
+}
+
+// A run of 300 ms with specinf twice; the filler does a kernel of 1 ms.
+void sweep_namesakes(const Workplace& place) {
+  place.write("kernels.csv",
+              "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n");
+  place.write("sweep.json", R"({"name": "twice", "base": {"name": "twice", "duration": "300ms",
+      "training": {"trace": "traces/samples/training"},
+      "fillers": [{"name": "batch", "mode": "offline", "memory": "1GB",
+                   "program": {"kernel_table": "kernels.csv"}}],
+      "policies": ["exclusive", {"name": "specinf", "parameters": {"budget": 0.01}},
+                   {"name": "specinf", "parameters": {"budget": 0.05}}]}})");
+  succeed(place, "sweep sweep.json --store runs.db");
+}
+
+TEST(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
+  const Workplace place;
+  sweep_namesakes(place);
+  EXPECT_THAT(succeed(place, "results runs.db").out,
+              AllOf(HasSubstr("  exclusive  "), HasSubstr("  specinf(budget=0.01)  "),
+                    HasSubstr("  specinf(budget=0.05)  ")));
+  EXPECT_THAT(succeed(place, "results runs.db list --csv").out, HasSubstr(",specinf,batch,"));
+}
+
+TEST(Results, AFilterThatNamesNothingInTheStoreIsAFault) {
+  const Workplace place;
+  sweep_namesakes(place);
+  const std::string known = "exclusive, specinf\n";
+  for (const char* command : {"results runs.db", "results runs.db list", "results runs.db compare",
+                              "results runs.db export", "report runs.db"}) {
+    expect_fault(place, std::string(command) + " --policy exclusive,mps",
+                 HasSubstr("bubblesim: runs.db: unknown policy \"mps\"; known: " + known));
+  }
+  expect_fault(place, "report runs.db --policy specin",
+               HasSubstr("\"specin\"; did you mean \"specinf\"? Known: " + known));
+  expect_fault(place, "results runs.db --sweep twic", HasSubstr("did you mean \"twice\"?"));
+  expect_fault(place, "results runs.db export --filler bath", HasSubstr("did you mean \"batch\"?"));
+  const Outcome none = place.bubblesim("results runs.db export --set /seed=2");
+  EXPECT_EQ(none.code, 0);
+  EXPECT_EQ(none.err, "bubblesim: runs.db: found no such rows\n");
 }
 
 TEST(Sweep, AStoreThatIsNotThereIsAFaultOfResults) {

@@ -107,6 +107,28 @@ TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
   EXPECT_EQ(runs, 0U);
 }
 
+TEST_P(StoreCases, AFilterNamesWhatTheStoreHas) {
+  const auto store = open();
+  auto records = sample_records(0, 2);
+  records[1].sweep = "other";
+  records.push_back(failed_record(2, "bad"));
+  records[2].sweep = "broken";
+  ASSERT_TRUE(store->add(records));
+  ASSERT_TRUE(store->join("later", {&records[0].run, 1}));
+  const auto fault = [&](const RowFilter& filter) {
+    const auto checked = store->check_names(filter);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(fault({}), "");
+  EXPECT_EQ(fault({{"other", "broken", "later"}, {"mps"}, {"resnet"}, {}, {}}), "")
+      << "no row has all of them";
+  EXPECT_EQ(fault({{}, {"exclusive", "mpss"}, {}, {}, {}}),
+            "unknown policy \"mpss\"; did you mean \"mps\"? Known: exclusive, mps");
+  EXPECT_EQ(fault({{"laod"}, {}, {}, {}, {}}),
+            "unknown sweep \"laod\"; did you mean \"load\"? Known: broken, later, load, other");
+  EXPECT_EQ(fault({{}, {}, {"bert"}, {}, {}}), "unknown filler \"bert\"; known: resnet");
+}
+
 TEST_P(StoreCases, AHistogramIsFoundByKeyPolicyAndFiller) {
   const auto store = open();
   ASSERT_TRUE(store->add(sample_records(5, 6)));

@@ -60,6 +60,13 @@ TEST_F(StoreExport, JsonIsOneListWithSettingsAsValues) {
   EXPECT_EQ(Json::parse(text(ExportFormat::kJson, {{}, {"tgs"}, {}, {}, {}})).size(), 0U);
 }
 
+TEST_F(StoreExport, SaysHowManyRowsThereWere) {
+  const auto sink = [](std::string_view) -> Result<void> { return {}; };
+  EXPECT_EQ(export_rows(*store_, {}, ExportFormat::kCsv, sink).value_or(9), 4U);
+  EXPECT_EQ(export_rows(*store_, {{}, {"tgs"}, {}, {}, {}}, ExportFormat::kJson, sink).value_or(9),
+            0U);
+}
+
 TEST_F(StoreExport, AFaultOfTheSinkEndsTheExport) {
   std::size_t pieces = 0;
   const auto written = export_rows(*store_, {}, ExportFormat::kCsv,

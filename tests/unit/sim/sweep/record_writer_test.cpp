@@ -44,6 +44,7 @@ class ListStore final : public store::ResultsStore {
                            const std::function<void(const store::RunRecord&)>&) override {
     return {};
   }
+  Result<void> check_names(const store::RowFilter&) override { return {}; }
   Result<void> check() override { return {}; }
 
   std::atomic<std::size_t> stored{0};
