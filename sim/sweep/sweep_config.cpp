@@ -1,6 +1,5 @@
 #include "sim/sweep/sweep_config.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/base/json.hpp"
@@ -48,21 +47,37 @@ AxisGroup read_group(ObjectReader& reader) {
   return group;
 }
 
-// Two axes of one place contradict each other, unless each has its own condition.
-// Their places are those of `base`, which may call elements by number or name. Empty: no fault.
+struct PlacedAxis {
+  const AxisGroup& group;
+  const SweepAxis& axis;
+  std::string place;  // by number, however the pointer names it
+};
+
+// Of one place, axes contradict each other, and what a later axis contains it overwrites, unless
+// each has its own condition. Empty: no fault.
+std::string fault_of_pair(const PlacedAxis& earlier, const PlacedAxis& later) {
+  const bool conditions = !earlier.group.when.empty() && !later.group.when.empty();
+  if (&earlier.group != &later.group && conditions) return {};
+  const std::string found = quote_found(later.axis.pointer);
+  if (earlier.place == later.place) {
+    return "found two axes of " + found + "; expected one, or each with a \"when\" of its own";
+  }
+  if (!earlier.place.starts_with(later.place + '/')) return {};
+  return "found the axis of " + found + " after that of " + quote_found(earlier.axis.pointer) +
+         ", which it overwrites; expected it before, or each with a \"when\" of its own";
+}
+
+// Places are those of `base`, which may call elements by number or name. Empty: no fault.
 std::string fault_of_axes(const Json& base, const std::vector<AxisGroup>& groups) {
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (const SweepAxis& axis : groups[i].axes) {
-      const std::string place = numbered(base, axis.pointer);
-      for (std::size_t j = 0; j <= i; ++j) {
-        const auto same = std::count_if(
-            groups[j].axes.begin(), groups[j].axes.end(),
-            [&](const SweepAxis& other) { return numbered(base, other.pointer) == place; });
-        const bool conditions = !groups[i].when.empty() && !groups[j].when.empty();
-        if (same <= (i == j ? 1 : 0) || (i != j && conditions)) continue;
-        return "found two axes of " + quote_found(axis.pointer) +
-               "; expected one, or each with a \"when\" of its own";
+  std::vector<PlacedAxis> before;
+  for (const AxisGroup& group : groups) {
+    for (const SweepAxis& axis : group.axes) {
+      if (axis.pointer.empty()) continue;  // a fault of its own
+      const PlacedAxis placed{group, axis, numbered(base, axis.pointer)};
+      for (const PlacedAxis& earlier : before) {
+        if (std::string fault = fault_of_pair(earlier, placed); !fault.empty()) return fault;
       }
+      before.push_back(placed);
     }
   }
   return {};

@@ -73,6 +73,29 @@ TEST(SweepConfig, APlaceIsTheSameByNumberAndByName) {
   EXPECT_THAT(texts(twice.error()), HasSubstr("two axes of"));
 }
 
+// A whole filler would take the place of what was set in it.
+TEST(SweepConfig, AnAxisDoesNotOverwriteAnEarlierOneInsideItsPlace) {
+  const Folder folder;
+  const auto fault = [&folder](const std::string& axes) {
+    const auto sweep = read_sweep_config(write_sweep(folder, "[" + axes + "]"), {});
+    return sweep ? "" : texts(sweep.error());
+  };
+  const std::string whole = R"({"pointer": "/fillers/0", "values": [{}])";
+  const std::string named = R"({"pointer": "/fillers/batch/memory", "values": ["2GB"])";
+  const std::string when = R"(, "when": {"/seed": 1}})";
+  EXPECT_THAT(fault(named + "}, " + whole + "}"),
+              HasSubstr("/axes: found the axis of \"/fillers/0\" after that of "
+                        "\"/fillers/batch/memory\", which it overwrites; expected it before"));
+  EXPECT_THAT(fault(R"({"zip": [)" + named + "}, " + whole + "}]}"), HasSubstr("overwrites"));
+  EXPECT_THAT(fault(named + "}, " + whole + when), HasSubstr("overwrites"));
+  EXPECT_EQ(fault(named + when + ", " + whole + when), "");
+  EXPECT_EQ(fault(whole + "}, " + named + "}"), "") << "changes a part of what was set before";
+  EXPECT_EQ(fault(R"({"pointer": "/fillers/0/memory", "values": ["1GB"]}, )"
+                  R"({"pointer": "/fillers/0/mem", "values": [1]})"),
+            "")
+      << "begins alike and is another place";
+}
+
 TEST(SweepConfig, SetThatFitsNowhereIsAFault) {
   const Folder folder;
   const std::string path = write_sweep(folder, "[]");
