@@ -56,6 +56,56 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   EXPECT_GT(*report.policies[1].fillers.front().normalised_to_own_gpu, 0.0);
 }
 
+/// The small job with its iteration twice a pass, each time with an exchange of its own.
+workload::JobProgram job_of_two_iterations(const hardware::GpuSpec& gpu) {
+  workload::JobProgram job = golden::small_job(gpu);
+  job.collectives.push_back(job.collectives.front());
+  for (program::Program& rank : job.ranks) {
+    std::vector<program::Step>& steps = rank.threads.front().steps;
+    program::Step end = steps.back();
+    steps.pop_back();
+    const std::vector<program::Step> first = steps;
+    const std::vector<program::Op> ops = rank.ops;
+    for (program::Step step : first) {
+      if (step.kind == program::StepKind::kIteration) {
+        step.target = 1;
+        step.think = end.think;
+      } else if (step.kind == program::StepKind::kLaunch) {
+        step.target += static_cast<std::uint32_t>(ops.size());
+      }
+      steps.push_back(step);
+    }
+    end.target = rank.iterations = 2;
+    steps.push_back(end);
+    for (program::Op op : ops) {
+      if (op.collective != program::kNoIndex) op.collective = 1;
+      rank.ops.push_back(op);
+    }
+  }
+  return job;
+}
+
+// An iteration takes 7 ms, a pass 14: of 10 ms nothing is said about how well the pass repeats.
+TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({});
+  loaded.training = job_of_two_iterations(loaded.device);
+  loaded.recorded_mean_iteration = 7ms;
+  loaded.config.policies = {choice("exclusive", registry)};
+  loaded.config.duration = 15ms;
+  const observe::RunReport whole = report_of(loaded, registry, 1);
+  EXPECT_EQ(whole.baseline.replay_error, 0);
+  EXPECT_EQ(whole.counters.count("run_window_shorter_than_pass"), 0U);
+  EXPECT_EQ(whole.policies.front().counters.count("run_window_shorter_than_pass"), 0U);
+  loaded.config.duration = 10ms;
+  const observe::RunReport part = report_of(loaded, registry, 1);
+  EXPECT_EQ(part.baseline.training_mean_iteration, 7ms);
+  EXPECT_EQ(part.baseline.replay_error, std::nullopt);
+  EXPECT_EQ(part.counters.count("run_window_shorter_than_pass"), 1U);
+  EXPECT_EQ(part.policies.front().counters.count("run_window_shorter_than_pass"), 2U)
+      << "of both ranks";
+}
+
 // The host launches all of an iteration at once: only A's launch is waited for.
 TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
   const policy::Registry registry = policies::builtin_policies();
