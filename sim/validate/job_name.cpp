@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::string_view kBatch = "batch";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool counts(char c) { return is_digit(c) || is_letter(c); }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -80,8 +78,7 @@ std::optional<BatchWords> batch_at(std::string_view text, std::size_t from) {
 }
 
 std::vector<BatchWords> find_batches(std::string_view words) {
-  std::string text(words);
-  std::transform(text.begin(), text.end(), text.begin(), lower);
+  const std::string text = in_lower_case(words);
   std::vector<BatchWords> out;
   for (auto at = text.find(kBatch); at != std::string::npos; at = text.find(kBatch, at + 1)) {
     if (const auto found = batch_at(text, at)) out.push_back(*found);
@@ -90,6 +87,15 @@ std::vector<BatchWords> find_batches(std::string_view words) {
 }
 
 }  // namespace
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+std::string in_lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), lower);
+  return out;
+}
 
 std::string letters_of(std::string_view name) { return find_letters(name).text; }
 

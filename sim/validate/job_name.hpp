@@ -1,5 +1,5 @@
 // How tables call jobs, systems and devices: which characters of a name count, whether a name
-// stands in a sentence, and the batch sizes that a sentence gives.
+// stands in a sentence, and the batch sizes that a sentence gives. Letters and digits are ASCII's.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,10 @@
 #include <vector>
 
 namespace bubblesim::validate {
+
+[[nodiscard]] bool is_digit(char c);
+[[nodiscard]] bool is_letter(char c);
+[[nodiscard]] std::string in_lower_case(std::string_view text);
 
 /// What of a name counts: its letters in lower case and its digits, with a dash between two numbers
 /// that follow each other. "ResNet-50, batch 64" is "resnet50 batch 64"; "Llama-2-7B" is not

@@ -1,14 +1,13 @@
 #include "sim/validate/sharing_case.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "sim/base/nearest.hpp"
+#include "sim/validate/job_name.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -18,8 +17,6 @@ constexpr double kMostRate = 1e6;
 constexpr std::array<std::string_view, 7> kMarks{"/s",  "/sec", "/second", "per second",
                                                  "rps", "qps",  "hz"};
 constexpr std::array<std::string_view, 4> kUnits{"requests", "request", "reqs", "req"};
-
-bool is_alphabetic(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 std::optional<double> whole_number(std::string_view text) {
   double out = 0;
@@ -35,8 +32,7 @@ void trim_end(std::string_view& text) {
 // What ends in the number of a rate: letters, digits and signs of numbers up to a blank or so.
 std::string_view last_token(std::string_view text) {
   const auto is_part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == ',' || c == '+' ||
-           c == '-';
+    return is_letter(c) || is_digit(c) || c == '.' || c == ',' || c == '+' || c == '-';
   };
   auto from = text.size();
   while (from > 0 && is_part(text[from - 1])) --from;
@@ -49,8 +45,8 @@ std::vector<std::size_t> rate_marks(std::string_view words) {
   for (const std::string_view mark : kMarks) {
     for (auto at = words.find(mark); at != std::string_view::npos; at = words.find(mark, at + 1)) {
       const auto end = at + mark.size();
-      if (end < words.size() && is_alphabetic(words[end])) continue;
-      if (mark.front() != '/' && at > 0 && is_alphabetic(words[at - 1])) continue;
+      if (end < words.size() && is_letter(words[end])) continue;
+      if (mark.front() != '/' && at > 0 && is_letter(words[at - 1])) continue;
       out.push_back(at);
     }
   }
@@ -60,9 +56,7 @@ std::vector<std::size_t> rate_marks(std::string_view words) {
 }  // namespace
 
 Result<std::optional<double>> rate_in(std::string_view words) {
-  std::string text(words);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string text = in_lower_case(words);
   const auto marks = rate_marks(text);
   if (marks.empty()) return std::optional<double>{};
   if (marks.size() > 1) return fail("two rates in " + quote_found(words) + "; expected one");

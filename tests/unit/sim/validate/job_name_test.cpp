@@ -29,5 +29,13 @@ TEST(JobName, BatchSizesAreReadAndReplaced) {
   EXPECT_EQ(at_batch("net, batch size 16, fp32", 1), "net, batch 1, fp32");
 }
 
+TEST(JobName, LettersAndDigitsAreThoseOfAscii) {
+  EXPECT_TRUE(is_letter('a') && is_letter('Z') && is_digit('0') && is_digit('9'));
+  for (const char c : {'@', '[', '`', '{', '/', ':', '\xe9'}) {
+    EXPECT_FALSE(is_letter(c) || is_digit(c)) << c;
+  }
+  EXPECT_EQ(in_lower_case("RPS 30/S \xc9"), "rps 30/s \xc9");
+}
+
 }  // namespace
 }  // namespace bubblesim::validate
