@@ -60,6 +60,11 @@ struct Cells {
     state(out, std::string(column) + ": found \"" + text(column) + "\"; expected " + expected);
     return 1;
   }
+  // A count as its row is called by it: the number that was read, else the cell as it is.
+  [[nodiscard]] std::string shown(std::string_view column, std::uint32_t count) const {
+    const bool is_read = table.figure(row, column) == static_cast<double>(count);
+    return is_read ? std::to_string(count) : text(column);
+  }
   // Whether another row has the same number in a column, or else the same name.
   [[nodiscard]] bool same(std::size_t other, std::string_view column) const {
     const auto own = table.figure(row, column);
@@ -80,6 +85,11 @@ std::string optional_column(const CsvTable& table, std::span<const std::string_v
     }
   }
   return {};
+}
+
+// A part of a row's subject; empty if nothing is shown.
+std::string part(std::string_view before, const std::string& shown, std::string_view after = {}) {
+  return shown.empty() ? shown : std::string(before) + shown + std::string(after);
 }
 
 constexpr std::uint32_t kMostBatch = 1U << 16U;
@@ -247,7 +257,7 @@ Result<void> read_slices(Row& out, const Cells& cells) {
   const std::string name = cells.text("metric");
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients,
                              cells.count(out, "clients", kMostClients));
-  out.subject = cells.text("gpu") + ", " + words + ", " + std::to_string(clients);
+  out.subject = cells.text("gpu") + ", " + words + part(", ", cells.shown("clients", clients));
   out.system = "time_slicing";
   if (cells.text("gpu").empty()) state(out, "the row names no gpu");
   auto metric = slice_metric(name);
@@ -305,10 +315,11 @@ Result<void> read_equal(Row& out, const Cells& cells) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients,
                              cells.count(out, "processes", kMostClients));
   BUBBLESIM_ASSIGN_OR_RETURN(client.solo_ms, equal_solo_ms(out, cells, client.batch, clients));
-  out.subject = client.workload + " batch " + std::to_string(client.batch) + ", " +
-                std::to_string(out.instance) + "g, " + std::to_string(clients);
+  out.subject = client.workload + part(" batch ", cells.shown("batch", client.batch)) +
+                part(", ", cells.shown("mig_compute_slices", out.instance), "g") +
+                part(", ", cells.shown("processes", clients));
   out.system = "mps";
-  if (clients == 1) return add_alone(out, client);
+  if (cells.table.figure(cells.row, "processes") == 1.0) return add_alone(out, client);
   out.clients.assign(clients, client);
   return add_figure(out, cells, "sum_relative_to_one", {{}, Quantity::kSum});
 }
@@ -325,8 +336,8 @@ Result<void> read_mig(Row& out, const Cells& cells) {
   BUBBLESIM_ASSIGN_OR_RETURN(const double relative, cells.needed(out, "relative_to_7"));
   client.solo_ms = time / relative;
   BUBBLESIM_ASSIGN_OR_RETURN(out.partition, cells.count(out, "mig_compute_slices", kMostSlices));
-  out.subject = client.workload + " batch " + std::to_string(client.batch) + ", " +
-                std::to_string(out.partition) + "g";
+  out.subject = client.workload + part(" batch ", cells.shown("batch", client.batch)) +
+                part(", ", cells.shown("mig_compute_slices", out.partition), "g");
   out.system = "mig";
   if (out.partition == kMostSlices) return add_alone(out, client);
   out.clients = {client};
@@ -341,7 +352,7 @@ constexpr std::array<std::string_view, 3> kCapColumns = {"work", "sm_percentage"
 Result<void> read_cap(Row& out, const Cells& cells) {
   BUBBLESIM_ASSIGN_OR_RETURN(out.sm_percentage, cells.count(out, "sm_percentage", 100));
   const std::string work = cells.text("work");
-  out.subject = work + ", " + std::to_string(out.sm_percentage) + " %";
+  out.subject = work + part(", ", cells.shown("sm_percentage", out.sm_percentage), " %");
   out.system = "sm_cap";
   out.clients = {{WorkloadRole::kInference, work}};
   return add_figure(out, cells, "time_relative_to_all_sms", {{}, Quantity::kTime});

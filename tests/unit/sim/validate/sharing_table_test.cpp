@@ -144,6 +144,22 @@ TEST(SharingTable, OneProcessIsFoundByNumberAndName) {
   EXPECT_NE(rows[2].note.find("found \"9\""), std::string::npos);
 }
 
+TEST(SharingTable, CountsThatAreNotReadAreShownAsTheyAre) {
+  const auto slices = rows_of(
+      "gpu,case,metric,clients,alone,shared\n"
+      "GV100,net,p95_ms,99,6,13\nGV100,net,p95_ms,,6,13\nGV100,net,p95_ms,2.0,6,13\n");
+  ASSERT_EQ(slices.size(), 3u);
+  EXPECT_EQ(slices[0].subject, "GV100, net, 99");
+  EXPECT_EQ(slices[1].subject, "GV100, net");
+  EXPECT_EQ(slices[2].subject, "GV100, net, 2");
+  const auto equal = rows_of(
+      "model,mig_compute_slices,batch,processes,samples_per_s_per_process,sum_relative_to_one\n"
+      "net,9,,0.5,100,1\n");
+  ASSERT_EQ(equal.size(), 1u);
+  EXPECT_EQ(equal[0].subject, "net, 9g, 0.5");
+  EXPECT_EQ(equal[0].system, "mps") << "not one process alone";
+}
+
 TEST(SharingTable, ABatchOfSamplesIsOnePass) {
   // 16 samples a pass at 800 samples a second: 20 ms.
   const auto rows = rows_of(
