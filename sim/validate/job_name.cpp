@@ -1,8 +1,10 @@
 #include "sim/validate/job_name.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <optional>
 
 #include "sim/base/add_once.hpp"
@@ -58,14 +60,31 @@ struct BatchWords {
   std::uint32_t batch = 0;
 };
 
-// That whose word "batch" begins at `from`.
-std::optional<BatchWords> batch_at(std::string_view text, std::size_t from) {
+// Where a word for the batch size ends that begins at `from`; nothing if none begins there. A lone
+// "b" is one before "=" only.
+std::optional<std::size_t> behind_batch_word(std::string_view text, std::size_t from) {
+  constexpr std::array<std::string_view, 2> kShort{"bsz", "bs"};  // "bs" begins both
   constexpr std::string_view kSize = "size";
-  std::size_t at = text.find_first_not_of(" _-", from + kBatch.size());
-  if (at != std::string_view::npos && letters_of(text.substr(at, kSize.size())) == kSize) {
-    at += kSize.size();
+  const std::string_view rest = text.substr(from);
+  if (rest.starts_with(kBatch)) {
+    const std::size_t at = text.find_first_not_of(" _-", from + kBatch.size());
+    const bool has_size = at != std::string_view::npos && text.substr(at).starts_with(kSize);
+    return has_size ? at + kSize.size() : from + kBatch.size();
   }
-  at = std::min(text.find_first_not_of(" =:_-", at), text.size());
+  if (from > 0 && counts(text[from - 1])) return std::nullopt;
+  for (const std::string_view word : kShort) {
+    if (rest.starts_with(word)) return from + word.size();
+  }
+  const std::size_t sign = text.find_first_not_of(' ', from + 1);
+  const bool is_given = sign != std::string_view::npos && text[sign] == '=';
+  return rest.starts_with('b') && is_given ? std::optional(sign) : std::nullopt;
+}
+
+// The batch size whose word begins at `from`.
+std::optional<BatchWords> batch_at(std::string_view text, std::size_t from) {
+  const auto behind = behind_batch_word(text, from);
+  if (!behind) return std::nullopt;
+  const std::size_t at = std::min(text.find_first_not_of(" =:_-", *behind), text.size());
   BatchWords out{from, 0, 0};
   const auto [end, error] =
       std::from_chars(text.data() + at, text.data() + text.size(), out.batch);
@@ -80,10 +99,27 @@ std::optional<BatchWords> batch_at(std::string_view text, std::size_t from) {
 std::vector<BatchWords> find_batches(std::string_view words) {
   const std::string text = in_lower_case(words);
   std::vector<BatchWords> out;
-  for (auto at = text.find(kBatch); at != std::string::npos; at = text.find(kBatch, at + 1)) {
+  for (auto at = text.find('b'); at != std::string::npos; at = text.find('b', at + 1)) {
     if (const auto found = batch_at(text, at)) out.push_back(*found);
   }
   return out;
+}
+
+// `words` with what `written` says of each batch size in its place.
+std::string replaced(std::string_view words,
+                     const std::function<std::string(std::uint32_t)>& written) {
+  std::string out;
+  std::size_t at = 0;
+  for (const BatchWords& found : find_batches(words)) {
+    out += words.substr(at, found.from - at);
+    out += written(found.batch);
+    at = found.until;
+  }
+  return out.append(words.substr(at));
+}
+
+std::string batch_words(std::uint32_t batch) {
+  return std::string(kBatch) + " " + std::to_string(batch);
 }
 
 }  // namespace
@@ -116,15 +152,25 @@ std::vector<std::uint32_t> batches_in(std::string_view words) {
   return out;
 }
 
+std::string job_words(std::string_view words) { return replaced(words, batch_words); }
+
+std::string job_letters(std::string_view name) { return letters_of(job_words(name)); }
+
 std::string at_batch(std::string_view words, std::uint32_t batch) {
-  std::string out;
-  std::size_t at = 0;
-  for (const BatchWords& found : find_batches(words)) {
-    out += words.substr(at, found.from - at);
-    out += std::string(kBatch) + " " + std::to_string(batch);
-    at = found.until;
+  return replaced(words, [batch](std::uint32_t) { return batch_words(batch); });
+}
+
+std::string without_batch(std::string_view words) {
+  return replaced(words, [](std::uint32_t) { return std::string(); });
+}
+
+bool has_unread_batch(std::string_view words) {
+  const std::string text = in_lower_case(without_batch(words));
+  for (auto at = text.find(kBatch); at != std::string::npos; at = text.find(kBatch, at + 1)) {
+    const std::size_t behind = at + kBatch.size();
+    if (behind == text.size() || !is_letter(text[behind])) return true;
   }
-  return out.append(words.substr(at));
+  return false;
 }
 
 }  // namespace bubblesim::validate

@@ -23,10 +23,24 @@ namespace bubblesim::validate {
 /// "DistilBERT" nor in "Tiny-BERT".
 [[nodiscard]] bool is_within(std::string_view name, std::string_view words);
 
-/// The different batch sizes in `words` ("batch 16", "batch=16", "batch size 16"), in their order.
+/// The different batch sizes in `words`, in their order: "batch 16", "batch=16", "batch-size 16",
+/// "bs16", "b=16". "b16" is none: models are called so (EfficientNet-B7).
 [[nodiscard]] std::vector<std::uint32_t> batches_in(std::string_view words);
+
+/// `words` with "batch N" in place of each batch size N, however it is written.
+[[nodiscard]] std::string job_words(std::string_view words);
+
+/// letters_of(job_words): the same for all ways to write a job's name.
+[[nodiscard]] std::string job_letters(std::string_view name);
 
 /// `words` with "batch `batch`" in place of each batch size.
 [[nodiscard]] std::string at_batch(std::string_view words, std::uint32_t batch);
+
+/// `words` without their batch sizes.
+[[nodiscard]] std::string without_batch(std::string_view words);
+
+/// Whether "batch" is in `words` with nothing behind it that batches_in reads: "batch of 3", "batch
+/// 1.5"; not "batched".
+[[nodiscard]] bool has_unread_batch(std::string_view words);
 
 }  // namespace bubblesim::validate

@@ -44,10 +44,22 @@ Result<LoneClient> alone(program::Program program, const hardware::GpuSpec& gpu)
   return out;
 }
 
+// What a client runs; refused, too, at another batch size in its table's column than it can.
+Result<FoundWorkload> workload_of(const SharingClient& client, const SharingStage& stage) {
+  BUBBLESIM_ASSIGN_OR_RETURN(FoundWorkload out,
+                             find_workload(stage.workloads, client.role, client.workload));
+  if (client.batch == 0 || !out.refused.empty()) return out;
+  const auto named = batches_in(client.workload);
+  out.refused = named.empty() || named == std::vector{client.batch}
+                    ? refuse_batch(*out.workload, client.batch)
+                    : "batch: found " + std::to_string(client.batch) + " beside the name " +
+                          client.workload + "; expected one batch size";
+  return out;
+}
+
 CheckedResult<LoneClient> make_lone(const SharingClient& client, const PairMachine& machine,
                                     const SharingStage& stage) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const FoundWorkload found,
-                             find_workload(stage.workloads, client.role, client.workload));
+  BUBBLESIM_ASSIGN_OR_RETURN(const FoundWorkload found, workload_of(client, stage));
   const std::uint32_t batch = client.batch > 0 ? client.batch : found.batch;
   BUBBLESIM_ASSIGN_OR_RETURN(program::Program program,
                              pair_program(*found.workload, machine, batch));
@@ -111,7 +123,7 @@ std::vector<SimTime> arrivals_of(const SharingClient& client, Duration length,
 }
 
 bool begins_so(const SharingRow& row, std::string_view case_name) {
-  return letters_of(row.subject).starts_with(letters_of(case_name));
+  return job_letters(row.subject).starts_with(job_letters(case_name));
 }
 
 using Lone = std::map<LoneKey, CheckedResult<LoneClient>>;
@@ -440,9 +452,9 @@ class Judging {
       return "no policy " + systems_[i]->policy;
     }
     for (const SharingClient& client : row.clients) {
-      if (!find_workload(stage_.workloads, client.role, client.workload)) {
-        return "no workload of configs/workloads is called " + client.workload;
-      }
+      const auto found = workload_of(client, stage_);
+      if (!found) return "no workload of configs/workloads is called " + client.workload;
+      if (!found->refused.empty()) return found->refused;
     }
     const std::uint32_t slices = std::max(row.instance, row.partition);
     if (slices > 0) {
@@ -456,7 +468,7 @@ class Judging {
   [[nodiscard]] std::string resized(const SharingRow& row) const {
     std::string out;
     for (const SharingClient& client : row.clients) {
-      const auto found = find_workload(stage_.workloads, client.role, client.workload);
+      const auto found = workload_of(client, stage_);
       if (!found || found->batch == 0 || !out.empty()) continue;
       out = client.workload + ": " + found->workload->id + " at batch " +
             std::to_string(found->batch) +

@@ -69,7 +69,7 @@ struct Cells {
   [[nodiscard]] bool same(std::size_t other, std::string_view column) const {
     const auto own = table.figure(row, column);
     if (own) return table.figure(other, column) == own;
-    return letters_of(table.text(other, column)) == letters_of(text(column));
+    return job_letters(table.text(other, column)) == job_letters(text(column));
   }
 };
 

@@ -29,6 +29,30 @@ TEST(JobName, BatchSizesAreReadAndReplaced) {
   EXPECT_EQ(at_batch("net, batch size 16, fp32", 1), "net, batch 1, fp32");
 }
 
+TEST(JobName, ABatchSizeIsOneHoweverItIsWritten) {
+  for (const char* words : {"net, batch size 16", "net (batch 16)", "net batch-size 16",
+                            "net batchsize=16", "net bs16", "net-bs16", "net BS = 16", "net bsz:16",
+                            "net b=16", "net (b = 16)"}) {
+    EXPECT_EQ(batches_in(words), std::vector<std::uint32_t>{16}) << words;
+    EXPECT_EQ(job_letters(words), "netbatch16") << words;
+    EXPECT_EQ(letters_of(without_batch(words)), "net") << words;
+  }
+}
+
+TEST(JobName, NamesOfModelsAndOtherWordsAreNoBatchSizes) {
+  for (const char* words : {"EfficientNet-B7", "ViT b16", "jobs=4", "jobs 4", "GB=8", "Llama-7B=8",
+                            "b=1.5", "bs16x", "obs 3"}) {
+    EXPECT_TRUE(batches_in(words).empty()) << words;
+  }
+}
+
+TEST(JobName, ABatchSizeThatIsNotReadIsTold) {
+  EXPECT_TRUE(has_unread_batch("a batch of 3"));
+  EXPECT_TRUE(has_unread_batch("net, Batch 1.5"));
+  EXPECT_FALSE(has_unread_batch("net, batch 16"));
+  EXPECT_FALSE(has_unread_batch("a batched net"));
+}
+
 TEST(JobName, LettersAndDigitsAreThoseOfAscii) {
   EXPECT_TRUE(is_letter('a') && is_letter('Z') && is_digit('0') && is_digit('9'));
   for (const char c : {'@', '[', '`', '{', '/', ':', '\xe9'}) {

@@ -109,6 +109,29 @@ TEST(JudgeSharing, AnInstanceThatTheGpuHasNotIsStated) {
   EXPECT_NE(rows->front().note.find("5 compute slices"), std::string::npos);
 }
 
+std::string note_of(const char* name, std::uint32_t batch) {
+  const policy::Registry policies;
+  SharingStage stage;
+  stage.policies = &policies;
+  stage.settings["t"].device = "gpu";
+  std::string text = kLoop;
+  text.replace(text.find("\"loop\""), 6, "\"the loop\"");
+  stage.workloads = {*parse_workload(text, "loop.json")};
+  SharingRow row;
+  row.table = "t";
+  row.system = "alone";
+  row.clients = {{WorkloadRole::kInference, name, batch}};
+  const auto rows = judge_sharing({row}, stage, 1, nullptr);
+  EXPECT_TRUE(rows && rows->front().outcome == Outcome::kStated) << name;
+  return rows ? rows->front().note : "";
+}
+
+TEST(JudgeSharing, ABatchSizeThatAWorkloadCannotHaveIsStated) {
+  const std::string cannot = "loop.json does not run at batch 8";
+  EXPECT_TRUE(note_of("the loop, batch size 8", 0).starts_with(cannot));
+  EXPECT_TRUE(note_of("the loop", 8).starts_with(cannot));
+}
+
 double sum_of_two_loops(std::uint32_t starts) {
   const policy::Registry policies;
   SharingStage stage;

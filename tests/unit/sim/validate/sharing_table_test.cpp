@@ -144,6 +144,14 @@ TEST(SharingTable, OneProcessIsFoundByNumberAndName) {
   EXPECT_NE(rows[2].note.find("found \"9\""), std::string::npos);
 }
 
+TEST(SharingTable, WaysToWriteABatchSizeAreOneName) {
+  const auto rows = rows_of(
+      "model,mig_compute_slices,batch,processes,samples_per_s_per_process,sum_relative_to_one\n"
+      "net bs8,3,8,1,100,1\n\"net, batch size 8\",3,8,2,60,1.5\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(rows[1].clients[0].solo_ms, 80);
+}
+
 TEST(SharingTable, CountsThatAreNotReadAreShownAsTheyAre) {
   const auto slices = rows_of(
       "gpu,case,metric,clients,alone,shared\n"
