@@ -18,10 +18,21 @@ namespace {
 /// Thirty years. SimTime has room for nine times as much.
 constexpr double kLongestSpanSeconds = 1e9;
 
+/// Of a setting, as the engine resolved it, and as given.
+using EitherPointer = std::array<std::string_view, 2>;
+constexpr EitherPointer kMaxModelLen = {"/resolved_config/model_config/max_model_len",
+                                        "/engine_kwargs/max_model_len"};
+constexpr EitherPointer kLongPrefill = {
+    "/resolved_config/scheduler_config/long_prefill_token_threshold",
+    "/engine_kwargs/long_prefill_token_threshold"};
+constexpr EitherPointer kChunkedPrefill = {
+    "/resolved_config/scheduler_config/enable_chunked_prefill",
+    "/engine_kwargs/enable_chunked_prefill"};
+
 /// A setting that the simulated server does not have, and the values that change nothing.
 struct IgnoredSetting {
   CounterSpec counter;
-  std::array<std::string_view, 2> pointers;  ///< as the engine resolved it, and as given
+  EitherPointer pointers;
   std::array<std::string_view, 3> harmless;
 };
 constexpr std::array<IgnoredSetting, 4> kIgnored = {{
@@ -46,6 +57,24 @@ constexpr std::array<IgnoredSetting, 4> kIgnored = {{
      {}},
 }};
 
+std::optional<double> as_number(const Json* value) {
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+std::optional<std::uint32_t> as_count(const Json* value) {
+  const auto number = as_number(value);
+  if (!number || *number < 1 || *number > 4e9 || std::floor(*number) != *number) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint32_t>(*number);
+}
+
+std::optional<bool> as_flag(const Json* value) {
+  if (value == nullptr || !value->is_boolean()) return std::nullopt;
+  return value->get<bool>();
+}
+
 /// A foreign document: what is of no use to us may be of any form.
 class ForeignJson {
  public:
@@ -67,23 +96,17 @@ class ForeignJson {
     return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
   }
   [[nodiscard]] std::optional<double> number(std::string_view pointer) const {
-    const Json* value = find(pointer);
-    if (value == nullptr || !value->is_number()) return std::nullopt;
-    return value->get<double>();
+    return as_number(find(pointer));
   }
   [[nodiscard]] std::optional<std::uint32_t> count(std::string_view pointer) const {
-    const auto value = number(pointer);
-    if (!value || *value < 1 || *value > 4e9 || std::floor(*value) != *value) return std::nullopt;
-    return static_cast<std::uint32_t>(*value);
+    return as_count(find(pointer));
   }
   [[nodiscard]] std::optional<bool> flag(std::string_view pointer) const {
-    const Json* value = find(pointer);
-    if (value == nullptr || !value->is_boolean()) return std::nullopt;
-    return value->get<bool>();
+    return as_flag(find(pointer));
   }
 
   /// The value at the first of two pointers that has one.
-  [[nodiscard]] const Json* find_either(const std::array<std::string_view, 2>& pointers) const {
+  [[nodiscard]] const Json* find_either(const EitherPointer& pointers) const {
     const Json* value = find(pointers[0]);
     return value != nullptr ? value : find(pointers[1]);
   }
@@ -132,8 +155,8 @@ void count_ignored(const ForeignJson& meta, CounterSet& counters) {
 Result<std::optional<step_cost::CaptureSizes>> read_capture_sizes(const ForeignJson& meta) {
   constexpr std::string_view kSizes =
       "/resolved_config/compilation_config/cudagraph_capture_sizes";
-  constexpr std::array<std::string_view, 2> kEager = {
-      "/resolved_config/model_config/enforce_eager", "/engine_kwargs/enforce_eager"};
+  constexpr EitherPointer kEager = {"/resolved_config/model_config/enforce_eager",
+                                    "/engine_kwargs/enforce_eager"};
   step_cost::CaptureSizes out;
   const Json* eager = meta.find_either(kEager);
   if (eager != nullptr && *eager == Json(true)) return std::optional(std::move(out));
@@ -160,8 +183,7 @@ Result<void> read_engine_settings(const ForeignJson& meta, BundleSettings& out) 
   BUBBLESIM_ASSIGN_OR_RETURN(out.max_num_seqs, meta.needed_count("/engine_kwargs/max_num_seqs"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.max_num_batched_tokens,
                              meta.needed_count("/engine_kwargs/max_num_batched_tokens"));
-  out.max_model_len = meta.count("/resolved_config/model_config/max_model_len");
-  if (!out.max_model_len) out.max_model_len = meta.count("/engine_kwargs/max_model_len");
+  out.max_model_len = as_count(meta.find_either(kMaxModelLen));
   out.layout.tensor = meta.count("/engine_kwargs/tensor_parallel_size").value_or(1);
   out.layout.data = meta.count("/engine_kwargs/data_parallel_size").value_or(1);
   out.layout.expert_parallel =
@@ -183,15 +205,8 @@ Result<void> read_resolved_settings(const ForeignJson& meta, BundleSettings& out
   out.async_scheduling = meta.flag("/resolved_config/scheduler_config/async_scheduling");
   out.reserve_full_prompt =
       meta.flag("/resolved_config/scheduler_config/scheduler_reserve_full_isl");
-  out.long_prefill_token_threshold =
-      meta.count("/resolved_config/scheduler_config/long_prefill_token_threshold");
-  out.chunked_prefill = meta.flag("/resolved_config/scheduler_config/enable_chunked_prefill");
-  if (!out.long_prefill_token_threshold) {
-    out.long_prefill_token_threshold = meta.count("/engine_kwargs/long_prefill_token_threshold");
-  }
-  if (!out.chunked_prefill) {
-    out.chunked_prefill = meta.flag("/engine_kwargs/enable_chunked_prefill");
-  }
+  out.long_prefill_token_threshold = as_count(meta.find_either(kLongPrefill));
+  out.chunked_prefill = as_flag(meta.find_either(kChunkedPrefill));
   BUBBLESIM_ASSIGN_OR_RETURN(out.capture_sizes, read_capture_sizes(meta));
   return {};
 }

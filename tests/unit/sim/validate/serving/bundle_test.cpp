@@ -52,6 +52,27 @@ TEST(ServingBundle, TakesWhatTheEngineMadeOfItsSettings) {
   EXPECT_THAT(bundle->settings.capture_sizes, Optional(ElementsAre(1, 8)));
 }
 
+// A threshold of 0 is none: it stands before the one that was given.
+TEST(ServingBundle, WhatTheEngineResolvedStandsBeforeWhatWasGiven) {
+  const test::SmallBundle files;
+  const std::string given = R"({"model": "m", "engine_kwargs": {"max_num_seqs": 8,
+      "max_num_batched_tokens": 512, "max_model_len": 4096, "long_prefill_token_threshold": 128,
+      "enable_chunked_prefill": true})";
+  files.put("vllm/meta.json", given + "}");
+  auto bundle = read_serving_bundle(files.path());
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  EXPECT_EQ(bundle->settings.long_prefill_token_threshold, 128U);
+  EXPECT_EQ(bundle->settings.chunked_prefill, true);
+  files.put("vllm/meta.json", given + R"(, "resolved_config": {
+      "model_config": {"max_model_len": 2048},
+      "scheduler_config": {"long_prefill_token_threshold": 0, "enable_chunked_prefill": false}}})");
+  bundle = read_serving_bundle(files.path());
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  EXPECT_EQ(bundle->settings.max_model_len, 2048U);
+  EXPECT_FALSE(bundle->settings.long_prefill_token_threshold);
+  EXPECT_EQ(bundle->settings.chunked_prefill, false);
+}
+
 TEST(ServingBundle, WithoutGraphsHasNoCaptureSizes) {
   const test::SmallBundle files;
   const auto sizes = [&files](const std::string& more) {
