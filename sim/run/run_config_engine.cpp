@@ -217,8 +217,23 @@ void set_most(ObjectReader& reader, const char* key, workload::LengthSpec& lengt
   }
 }
 
+// Turns of a conversation are known to share what was said before.
+workload::Sessions read_sessions(ObjectReader& requests, const SchedulerSpec& scheduler) {
+  if (scheduler.prefix_hit_rate > 0) {
+    requests.fault("sessions", fmt::format("found beside \"prefix_hit_rate\" {} of \"engine\", "
+                                           "which has no effect on turns; expected one of them",
+                                           scheduler.prefix_hit_rate));
+  }
+  ObjectReader reader = requests.child("sessions");
+  workload::Sessions sessions;
+  sessions.users = reader.integer<std::uint32_t>("users", {1, kMostUsers});
+  sessions.turns = reader.integer<std::uint32_t>("turns", {1, kMostTurns});
+  sessions.window = scheduler.max_model_len;
+  return sessions;
+}
+
 synth::RequestNames read_requests(const ReadContext& context, ObjectReader reader,
-                                  std::uint32_t window) {
+                                  const SchedulerSpec& scheduler) {
   synth::RequestNames requests;
   if (reader.has("path")) {
     synth::RequestNames::File file;
@@ -231,15 +246,9 @@ synth::RequestNames read_requests(const ReadContext& context, ObjectReader reade
   workload::DrawnLengths drawn;
   drawn.prompt = read_length(reader, "prompt_tokens");
   drawn.output = read_length(reader, "output_tokens");
-  set_most(reader, "prompt_tokens", drawn.prompt, drawn.output, window);
-  set_most(reader, "output_tokens", drawn.output, drawn.prompt, window);
-  if (reader.has("sessions")) {
-    ObjectReader sessions = reader.child("sessions");
-    drawn.sessions.emplace();
-    drawn.sessions->users = sessions.integer<std::uint32_t>("users", {1, kMostUsers});
-    drawn.sessions->turns = sessions.integer<std::uint32_t>("turns", {1, kMostTurns});
-    drawn.sessions->window = window;
-  }
+  set_most(reader, "prompt_tokens", drawn.prompt, drawn.output, scheduler.max_model_len);
+  set_most(reader, "output_tokens", drawn.output, drawn.prompt, scheduler.max_model_len);
+  if (reader.has("sessions")) drawn.sessions = read_sessions(reader, scheduler);
   requests.lengths = drawn;
   return requests;
 }
@@ -251,8 +260,8 @@ void read_engine_program(const ReadContext& context, ObjectReader& program,
   synth::EngineNames& engine = names.engine.emplace();
   read_engine(context, program.child("engine"), names);
   if (program.has("requests")) {
-    engine.requests = read_requests(context, program.child("requests"),
-                                    engine.settings.scheduler.max_model_len);
+    engine.requests =
+        read_requests(context, program.child("requests"), engine.settings.scheduler);
   }
 }
 

@@ -207,6 +207,17 @@ TEST(EngineProgram, SessionsAreTurnsWithinTheWindow) {
   EXPECT_EQ(lengths.sessions->window, 4096U);
 }
 
+TEST(EngineProgram, APrefixHitRateHasNoEffectOnSessionsAndIsRefused) {
+  const char* requests = R"({"prompt_tokens": 64, "output_tokens": 16,
+                             "sessions": {"users": 8, "turns": 5}})";
+  const std::string begin = R"({"max_model_len": 4096, "kv_blocks": 100, "prefix_hit_rate": )";
+  EXPECT_THAT(fault(server(begin + "0.5}", requests)),
+              HasSubstr("sessions: found beside \"prefix_hit_rate\" 0.5 of \"engine\", which "
+                        "has no effect on turns; expected one of them"));
+  EXPECT_TRUE(parse(server(begin + "0}", requests))) << "the default";
+  EXPECT_TRUE(parse(server(begin + "0.5}"))) << "without sessions";
+}
+
 TEST(EngineProgram, ServiceLimitsAreTheFillers) {
   Json config = server(R"({"max_model_len": 4096, "kv_blocks": 100})");
   config["fillers"][1]["slo"] = {{"ttft", "500ms"}, {"tpot", "50ms"}};
