@@ -132,8 +132,12 @@ double AttentionTime::with_prompts_us(const Batch& batch, Beyond& beyond) const 
   if (batch.decodes.empty()) return us + alone(whole.tokens, before);
   const Lengths lengths{mean_of(batch.decodes), static_cast<std::uint32_t>(batch.decodes.size())};
   const Equal equal = equal_lengths(lengths, [&](double cached) {
-    return tables_.mixed.between(
-        std::array{whole.tokens, before, static_cast<double>(lengths.count), cached}, beyond);
+    const auto count = static_cast<double>(lengths.count);
+    if (!tables_.mixed.empty()) {
+      return tables_.mixed.between(std::array{whole.tokens, before, count, cached}, beyond);
+    }
+    ++beyond.lookups;
+    return alone(whole.tokens, before) + tables_.decode.between(std::array{count, cached}, beyond);
   });
   return us + equal.us + uneven_us(batch, lengths, equal.shared_us);
 }

@@ -14,7 +14,8 @@
 //    A captured graph decides by the sequences that it was captured for.
 //  * Prompts beside decoding sequences: the profiled time of one chunk that has as many tokens and
 //    as many pairs of query and key, and the mean length; and the same addition. Kernels of mixed
-//    batches never split.
+//    batches never split. Of a profile of one sequence, which has no such batch, the sum of both,
+//    counted as beyond the tables.
 //  * Several short prompts have fewer pairs than one chunk of as many tokens without a prefix; the
 //    difference of their profiled times is taken off.
 #pragma once

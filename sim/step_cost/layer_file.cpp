@@ -44,8 +44,10 @@ Json rank_json(const RankTables& rank) {
               {"lm_head", curve_json(rank.lm_head)},
               {"sampler", curve_json(rank.sampler)},
               {"decode", grid_json(rank.decode, {"sequences", "cached"})},
-              {"prefill", grid_json(rank.prefill, {"chunk", "before"})},
-              {"mixed", grid_json(rank.mixed, {"chunk", "before", "sequences", "cached"})}};
+              {"prefill", grid_json(rank.prefill, {"chunk", "before"})}};
+  if (!rank.mixed.empty()) {
+    out["mixed"] = grid_json(rank.mixed, {"chunk", "before", "sequences", "cached"});
+  }
   if (rank.experts) out["experts"] = experts_json(*rank.experts);
   return out;
 }
@@ -79,7 +81,7 @@ class LayerReader {
 
   RankTables rank(ObjectReader object) {
     RankTables out;
-    out.tensor = object.integer<std::uint32_t>("tensor", {1, 1024});
+    out.tensor = object.integer<std::uint32_t>("tensor", {1, kMostTensor});
     ObjectReader dense = object.child("dense");
     for (const std::string& name : dense_layer_names()) {
       if (dense.has(name)) out.dense.emplace(name, curve(dense.child(name)));
@@ -88,7 +90,9 @@ class LayerReader {
     out.sampler = curve(object.child("sampler"));
     out.decode = grid(object.child("decode"), {"sequences", "cached"});
     out.prefill = grid(object.child("prefill"), {"chunk", "before"});
-    out.mixed = grid(object.child("mixed"), {"chunk", "before", "sequences", "cached"});
+    if (object.has("mixed")) {
+      out.mixed = grid(object.child("mixed"), {"chunk", "before", "sequences", "cached"});
+    }
     if (object.has("experts")) out.experts = experts(object);
     return out;
   }

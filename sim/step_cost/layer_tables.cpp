@@ -47,9 +47,11 @@ std::string unsound_part(const RankTables& rank) {
   }
   if (!is_sound(rank.lm_head.axis(), rank.lm_head.microseconds())) return "lm_head";
   if (!is_sound(rank.sampler.axis(), rank.sampler.microseconds())) return "sampler";
-  for (const TimeGrid* grid : {&rank.decode, &rank.prefill, &rank.mixed}) {
+  for (const TimeGrid* grid : {&rank.decode, &rank.prefill}) {
     if (!is_sound(*grid)) return "attention";
   }
+  const bool has_one_sequence = rank.decode.axes()[0].back() <= 1;
+  if (!is_sound(rank.mixed) && !(rank.mixed.empty() && has_one_sequence)) return "attention";
   if (!rank.experts) return {};
   if (!is_sound(rank.experts->tokens, {})) return "moe";
   for (const TimeCurve& curve : rank.experts->by_busy_experts) {

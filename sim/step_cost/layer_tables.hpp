@@ -24,6 +24,8 @@ namespace bubblesim::step_cost {
 
 /// A layer's call that lasts longer than these 1,000 seconds is a slip of a unit.
 inline constexpr double kMostCallUs = 1e9;
+/// GPUs that share a layer.
+inline constexpr std::uint32_t kMostTensor = 1024;
 
 /// How often a layer is called: in each transformer block, or once a step.
 struct LayerCalls {
@@ -51,7 +53,8 @@ struct RankTables {
   TimeCurve sampler;                                    ///< by sequences
   TimeGrid decode;   ///< sequences, tokens cached of each
   TimeGrid prefill;  ///< tokens of one chunk, tokens cached before it
-  TimeGrid mixed;    ///< chunk, cached before it, decoding sequences, cached of each
+  TimeGrid mixed;    ///< chunk, cached before it, decoding sequences, cached of each;
+                     ///< empty: of one sequence at most, which is never beside another
   std::optional<ExpertTable> experts;  ///< in place of gate_up_proj, act_fn and down_proj
   friend bool operator==(const RankTables&, const RankTables&) = default;
 };
@@ -87,7 +90,7 @@ void count_tables(const LayerTables& tables, const model::ModelSpec& model,
                   std::string_view gpu, CounterSet& counters);
 
 /// Faults: layers without a table, and tables that cannot be (times that are not positive, axes
-/// without a point or that do not ascend).
+/// without a point or that do not ascend). Only a profile of one sequence may lack mixed batches.
 [[nodiscard]] Result<void> check(const LayerTables& tables, const std::string& file);
 
 }  // namespace bubblesim::step_cost

@@ -211,12 +211,14 @@ Result<void> read_attention(const std::string& path, const ProfileMeta& meta, Ra
   const Axis cached = without(meta.cached, 1, most);
   GridTaker grids(times, table.file());
   BUBBLESIM_ASSIGN_OR_RETURN(
-      rank.decode, grids.take({none, none, without(meta.sequences, 1, most), cached}));
+      rank.decode,
+      grids.take({none, none, without(meta.sequences, 1, meta.max_sequences), cached}));
   BUBBLESIM_ASSIGN_OR_RETURN(rank.prefill, grids.take({chunks, meta.cached, none, none}));
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      rank.mixed,
-      grids.take({chunks, meta.cached, without(meta.sequences, 1, meta.max_sequences - 1.0),
-                  cached}));
+  if (meta.most_beside_prompt() > 0) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        rank.mixed, grids.take({chunks, meta.cached,
+                                without(meta.sequences, 1, meta.most_beside_prompt()), cached}));
+  }
   counters.add(kPointsOffGrid, times.size() - grids.taken());
   return {};
 }

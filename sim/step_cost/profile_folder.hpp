@@ -5,7 +5,8 @@
 //
 // Of attention.csv the points are taken that meta.yaml declares (attention_grid); one that is
 // missing is a fault. A batch of n decoding sequences beside a prompt needs n + 1 places, so points
-// with n = max_num_seqs are declared for decoding alone only. Other points are counted.
+// with n = max_num_seqs are declared for decoding alone only; none is taken above that, and of an
+// engine of one sequence nothing beside a prompt. Other points are counted.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace bubblesim::step_cost {
 
 inline constexpr CounterSpec kPointsOffGrid{
     "attention_points_off_grid", Severity::kInfo,
-    "points of attention.csv that meta.yaml does not declare; not used"};
+    "points of attention.csv that meta.yaml does not declare, or of more sequences than its "
+    "max_num_seqs; not used"};
 
 inline constexpr CounterSpec kPointsTwice{
     "layer_points_measured_twice", Severity::kNotice,

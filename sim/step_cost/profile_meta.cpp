@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
+
+#include "sim/step_cost/layer_tables.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
 
 constexpr std::size_t kMostPoints = 1000;
+constexpr std::uint32_t kMostSequences = 1'000'000'000;
 
 std::string trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\'')) text.remove_prefix(1);
-  while (!text.empty() && std::string_view(" '\r").find(text.back()) != std::string_view::npos) {
+  while (!text.empty() && std::string_view(" '\"").find(text.front()) != std::string_view::npos) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::string_view(" '\"\r").find(text.back()) != std::string_view::npos) {
     text.remove_suffix(1);
   }
   return std::string(text);
@@ -36,6 +43,17 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
+std::optional<double> whole_of(const std::string& text) {
+  const auto value = number_of(text);
+  return value && std::floor(*value) == *value ? value : std::nullopt;
+}
+
+std::optional<std::uint32_t> count_of(const std::string& text, std::uint32_t most) {
+  const auto value = whole_of(text);
+  if (!value || *value < 1 || *value > most) return std::nullopt;
+  return static_cast<std::uint32_t>(*value);
+}
+
 /// The value beside the first line whose key this is, at any depth.
 std::optional<std::string> value_of(const std::string& text, std::string_view key) {
   for (const std::string& line : parts_of(text, '\n')) {
@@ -51,8 +69,8 @@ bool add_range(const std::string& text, Axis& points) {
   const std::size_t dash = text.find('-');
   const std::size_t times = text.find(" x");
   if (dash == std::string::npos || times == std::string::npos || times < dash) return false;
-  const auto low = number_of(text.substr(0, dash));
-  const auto high = number_of(text.substr(dash + 1, times - dash - 1));
+  const auto low = whole_of(text.substr(0, dash));
+  const auto high = whole_of(text.substr(dash + 1, times - dash - 1));
   const auto factor = number_of(text.substr(times + 2));
   if (!low || !high || !factor || *low < 1 || *factor <= 1 || *high < *low) return false;
   for (double at = *low; at < *high && points.size() < kMostPoints; at *= *factor) {
@@ -74,26 +92,41 @@ class MetaReader {
                 "is missing; expected as LLMServingSim's profiler writes it");
   }
 
-  Result<Axis> points(std::string_view key) const {
+  /// With a point from 1 to `most`, `use` being what those are taken for.
+  Result<Axis> points(std::string_view key, double most, const std::string& use) const {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::string value, text(key));
     Axis points = parse_points(value);
-    if (!points.empty()) return points;
-    return fail(file_, std::string(key),
-                "found '" + value + "'; expected points such as '0, 16-2048 x2'");
+    if (points.empty()) {
+      return fail(file_, std::string(key),
+                  "found '" + value + "'; expected points such as '0, 16-2048 x2'");
+    }
+    const auto is_used = [most](double at) { return at >= 1 && at <= most; };
+    if (std::any_of(points.begin(), points.end(), is_used)) return points;
+    return fail(file_, std::string(key), "found '" + value + "'; expected a point " + use);
   }
 
-  Result<std::vector<std::uint32_t>> counts(std::string_view key) const {
+  Result<std::uint32_t> count(std::string_view key, std::uint32_t most) const {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string value, text(key));
+    if (const auto number = count_of(value, most)) return *number;
+    return fail(file_, std::string(key),
+                "found '" + value + "'; expected a whole number from 1 to " +
+                    std::to_string(most));
+  }
+
+  /// Ascending.
+  Result<std::vector<std::uint32_t>> counts(std::string_view key, std::uint32_t most) const {
     BUBBLESIM_ASSIGN_OR_RETURN(std::string value, text(key));
     std::erase_if(value, [](char letter) { return letter == '[' || letter == ']'; });
-    std::vector<std::uint32_t> out;
+    std::set<std::uint32_t> out;
     for (const std::string& part : parts_of(value, ',')) {
-      const auto number = number_of(part);
-      if (!number || *number < 1) {
-        return fail(file_, std::string(key), "found '" + value + "'; expected counts from 1 on");
+      const auto number = count_of(part, most);
+      if (!number || !out.insert(*number).second) {
+        return fail(file_, std::string(key),
+                    "found '" + value + "'; expected whole numbers from 1 to " +
+                        std::to_string(most) + ", each once");
       }
-      out.push_back(static_cast<std::uint32_t>(*number));
     }
-    return out;
+    return std::vector(out.begin(), out.end());
   }
 
  private:
@@ -106,7 +139,7 @@ class MetaReader {
 Axis parse_points(const std::string& text) {
   Axis points;
   for (const std::string& part : parts_of(text, ',')) {
-    if (const auto number = number_of(part)) {
+    if (const auto number = whole_of(part)) {
       points.push_back(*number);
     } else if (!add_range(part, points)) {
       return {};
@@ -124,13 +157,17 @@ Result<ProfileMeta> parse_profile_meta(const std::string& text, const std::strin
   BUBBLESIM_ASSIGN_OR_RETURN(out.model, meta.text("model"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.engine_version, meta.text("vllm_version"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.profiled_at, meta.text("profiled_at"));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.tensor_degrees, meta.counts("tp_degrees"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto sequences, meta.counts("max_num_seqs"));
-  out.max_sequences = sequences.front();
-  BUBBLESIM_ASSIGN_OR_RETURN(out.chunks, meta.points("chunks"));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.sequences, meta.points("n_decode"));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.cached, meta.points("kv"));
-  std::sort(out.tensor_degrees.begin(), out.tensor_degrees.end());
+  BUBBLESIM_ASSIGN_OR_RETURN(out.tensor_degrees, meta.counts("tp_degrees", kMostTensor));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.max_sequences, meta.count("max_num_seqs", kMostSequences));
+  const double most = std::numeric_limits<double>::max();
+  BUBBLESIM_ASSIGN_OR_RETURN(out.chunks, meta.points("chunks", most, "above 0, for prompts"));
+  const std::uint32_t used = std::max(1U, out.most_beside_prompt());
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      out.sequences, meta.points("n_decode", used,
+                                 "from 1 to " + std::to_string(used) + ", max_num_seqs being " +
+                                     std::to_string(out.max_sequences)));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.cached,
+                             meta.points("kv", most, "above 0, for sequences that decode"));
   return out;
 }
 

@@ -71,5 +71,15 @@ TEST(AttentionTime, AddsUnequalLengthsBesideAPromptThoughTheBatchIsSmall) {
               22 + 800 * 0.09 + 100 * 0.02 - 200 * 0.02, 1e-9);
 }
 
+TEST(AttentionTime, BesideAPromptIsTheSumOfBothWhereOneSequenceWasProfiled) {
+  RankTables tables = test::small_tables();
+  tables.decode = TimeGrid({{1}, {0, 1000}}, {4, 14});
+  tables.mixed = {};
+  Beyond beyond;
+  // A chunk of 16, 3 us, and 500 tokens, 9 us: at both of the points around them.
+  EXPECT_NEAR(AttentionTime(tables, 4, kFull).of(batch_of({{16, 0}}, {500}), beyond), 12, 1e-9);
+  EXPECT_EQ(beyond.lookups, 2U);
+}
+
 }  // namespace
 }  // namespace bubblesim::step_cost

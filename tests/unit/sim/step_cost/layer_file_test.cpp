@@ -36,6 +36,16 @@ TEST(LayerFile, RefusesAGridWithHoles) {
               HasSubstr("layers.json: /ranks/0/decode: a hole: 3 times for 4 points"));
 }
 
+TEST(LayerFile, MayLackMixedBatchesOfOneSequenceOnly) {
+  LayerTables tables = layer_tables();
+  tables.ranks[0].mixed = {};
+  EXPECT_THAT(fault_of(layers_json(tables)), HasSubstr("'attention'"));
+  tables.ranks[0].decode = TimeGrid({{1}, {0, 1000}}, {4, 14});
+  const auto read = parse_layers(layers_json(tables).dump(), "layers.json");
+  ASSERT_TRUE(read) << read.error().front().text();
+  EXPECT_EQ(*read, tables);
+}
+
 TEST(LayerFile, RefusesTablesWithoutALayer) {
   Json document = layers_json(layer_tables());
   document["ranks"][0]["dense"].erase("o_proj");

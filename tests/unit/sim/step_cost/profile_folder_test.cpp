@@ -132,12 +132,60 @@ TEST_F(ProfileFolder, CountsPointsWithTwoTimesAndRefusesTimesThatItsFileWould) {
   EXPECT_THAT(fault(), HasSubstr("a number above 0, at most 1e9"));
 }
 
+/// kMeta with one of its values changed.
+std::string meta_with(const std::string& from, const std::string& to) {
+  std::string text = kMeta;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+// It never decodes beside a prompt, and never two.
+TEST_F(ProfileFolder, OfOneSequenceHasNoMixedBatches) {
+  put("meta.yaml", meta_with("max_num_seqs: 2", "max_num_seqs: 1"));
+  const auto read = read_profile_folder(path());
+  ASSERT_TRUE(read) << read.error().text();
+  const RankTables& rank = read->tables.ranks[0];
+  EXPECT_THAT(rank.decode.axes(), ElementsAre(Axis{1}, Axis{16, 64}));
+  EXPECT_TRUE(rank.mixed.empty());
+  // Off the grid: 1 as above, 2 of two sequences, 2 x 3 x 2 beside prompts.
+  EXPECT_EQ(read->counters.count("attention_points_off_grid"), 15U);
+}
+
+TEST_F(ProfileFolder, RefusesAxesWithoutAPointThatIsUsed) {
+  put("meta.yaml", meta_with("chunks: 0, 16-32 x2", "chunks: 0"));
+  EXPECT_THAT(fault(), HasSubstr("meta.yaml: chunks: found '0'; expected a point above 0"));
+  put("meta.yaml", meta_with("kv: 0, 16-64 x4", "kv: 0"));
+  EXPECT_THAT(fault(), HasSubstr("meta.yaml: kv: found '0'; expected a point above 0"));
+  for (const char* sequences : {"0", "2"}) {
+    put("meta.yaml", meta_with("n_decode: 0, 1-2 x2", std::string("n_decode: ") + sequences));
+    EXPECT_THAT(fault(), HasSubstr(std::string("meta.yaml: n_decode: found '") + sequences +
+                                   "'; expected a point from 1 to 1, max_num_seqs being 2"));
+  }
+}
+
+TEST_F(ProfileFolder, RefusesCountsThatCannotBe) {
+  for (const char* degrees : {"[1.5]", "[1, 1]", "[1025]", "[0]"}) {
+    put("meta.yaml", meta_with("[1, 2]", degrees));
+    EXPECT_THAT(fault(), HasSubstr("expected whole numbers from 1 to 1024, each once")) << degrees;
+  }
+  put("meta.yaml", meta_with("max_num_seqs: 2", "max_num_seqs: 2.7"));
+  EXPECT_THAT(fault(), HasSubstr("max_num_seqs: found '2.7'; expected a whole number from 1"));
+}
+
+TEST_F(ProfileFolder, TakesQuotesOffTexts) {
+  put("meta.yaml", meta_with("gpu: Some GPU", "gpu: \"Some GPU\""));
+  const auto read = read_profile_folder(path());
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->tables.gpu, "Some GPU");
+}
+
 TEST(ProfilePoints, AreValuesAndRangesWithARatio) {
   EXPECT_EQ(parse_points("0, 16-128 x2"), (Axis{0, 16, 32, 64, 128}));
   EXPECT_EQ(parse_points("2-9 x2"), (Axis{2, 4, 8, 9}));
   EXPECT_EQ(parse_points("16-54 x1.5"), (Axis{16, 24, 36, 54}));
   EXPECT_TRUE(parse_points("raw").empty());
   EXPECT_TRUE(parse_points("8, 4").empty());
+  EXPECT_TRUE(parse_points("0, 1.5").empty());
+  EXPECT_TRUE(parse_points("1.5-8 x2").empty());
 }
 
 }  // namespace
