@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <regex>
+#include <string>
 
 namespace bubblesim::step_cost {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 // Of a step: beyond what any engine computes at once.
 constexpr double kMostTokens = 1e8;
 constexpr double kMostKeys = 1e12;
+constexpr double kRounding = 1e-9;  // relative
 constexpr std::ptrdiff_t kMostWithin = 8;  // ranges that may end before the one that a call is in
 
 constexpr CounterSpec kWithoutKernels{"steps_without_kernels", Severity::kLoss,
@@ -37,15 +39,14 @@ bool match(std::string_view name, Match& found) {
       R"((?:(\d{1,18})|sq(\d{1,18})sk(\d{1,18})sqsq(\d{1,18})sqsk(\d{1,18}))\))"
       R"(_generation_(\d{1,18})\()"
       R"((?:(\d{1,18})|sq(\d{1,18})sk(\d{1,18})sqsq(\d{1,18})sqsk(\d{1,18}))\))");
-  return std::regex_search(name.begin(), name.end(), found, pattern,
-                           std::regex_constants::match_continuous);
+  return std::regex_match(name.begin(), name.end(), found, pattern);
 }
 
 double number(const Match& found, std::size_t group) { return std::stod(found[group].str()); }
 
-// Equally long, each with so much of the cache.
+// Equally long, each with so much of the cache. Tokens of no sequence stay, for can_be to refuse.
 StepSums equal_sums(double sequences, double tokens, double cached) {
-  if (sequences <= 0) return {};
+  if (sequences <= 0) return {0, tokens, 0, 0, 0};
   const double squares = tokens * (tokens / sequences);
   return {sequences, tokens, sequences * cached + tokens, squares, tokens * cached + squares};
 }
@@ -67,6 +68,11 @@ struct Span {
 /// By thread, in order of their start.
 using Spans = std::map<std::uint32_t, std::vector<Span>>;
 
+struct NamedSpans {
+  Spans spans;
+  std::string_view impossible;  ///< a name that was counted as kImpossible
+};
+
 Span* span_at(Spans& spans, const traces::HostCall& call) {
   const auto thread = spans.find(call.thread.value);
   if (thread == spans.end()) return nullptr;
@@ -80,9 +86,9 @@ Span* span_at(Spans& spans, const traces::HostCall& call) {
 }
 
 // Of steps that compute something; counts what it leaves out.
-Result<Spans> named_spans(const traces::RankTrace& trace, std::optional<double> context,
-                          RecordedSteps& out) {
-  Spans spans;
+Result<NamedSpans> named_spans(const traces::RankTrace& trace, std::optional<double> context,
+                               RecordedSteps& out) {
+  NamedSpans named;
   for (const traces::Marker& marker : trace.markers) {
     const std::string_view name = trace.names[marker.name];
     const auto step = step_of_name(name, context.value_or(1));
@@ -93,6 +99,7 @@ Result<Spans> named_spans(const traces::RankTrace& trace, std::optional<double> 
     }
     if (!can_be(step->prompts) || !can_be(step->singles)) {
       out.counters.add(kImpossible);
+      named.impossible = name;
       continue;
     }
     if (!tells_contexts(name) && step->singles.tokens > 0) {
@@ -103,11 +110,11 @@ Result<Spans> named_spans(const traces::RankTrace& trace, std::optional<double> 
       }
       out.counters.add(kAssumed);
     }
-    spans[marker.thread.value].push_back(
+    named.spans[marker.thread.value].push_back(
         {marker.start, marker.start + marker.duration, *step, {}});
   }
-  for (auto& [thread, list] : spans) std::ranges::stable_sort(list, {}, &Span::start);
-  return spans;
+  for (auto& [thread, list] : named.spans) std::ranges::stable_sort(list, {}, &Span::start);
+  return named;
 }
 
 /// Each span gets what its thread launched in it.
@@ -152,6 +159,26 @@ double kernels_us(const std::vector<const traces::DeviceOp*>& ops, const traces:
   return 1e6 * to_seconds(busy);
 }
 
+std::string why_none(const NamedSpans& named, const CounterSet& counters) {
+  if (!named.spans.empty()) return "has no kernel of any step that it names";
+  if (const std::uint64_t impossible = counters.count(kImpossible.name); impossible > 0) {
+    return "has no step but " + std::to_string(impossible) +
+           " with sums that no sequences have, as \"" + std::string(named.impossible) +
+           "\"; expected sequences <= tokens <= 1e8, and squares from tokens^2 / sequences to "
+           "(tokens - sequences + 1)^2 + sequences - 1";
+  }
+  return "names no step of an engine that computes something; expected ranges as "
+         "\"execute_context_1(512)_generation_8(8)\", which vLLM and SGLang write under a profiler";
+}
+
+// Least of equal sequences, up to their rounding; most if all but one have a single token.
+bool squares_can_be(const StepSums& sums) {
+  const double rest = sums.sequences - 1;
+  const double longest = sums.tokens - rest;
+  return sums.squares * sums.sequences >= sums.tokens * sums.tokens * (1 - kRounding) &&
+         sums.squares <= longest * longest + rest;
+}
+
 }  // namespace
 
 bool can_be(const StepSums& sums) {
@@ -159,8 +186,8 @@ bool can_be(const StepSums& sums) {
   if (sums.tokens <= 0) return sums == StepSums{};
   return whole(sums.sequences) && whole(sums.tokens) && sums.sequences >= 1 &&
          sums.sequences <= sums.tokens && sums.tokens <= sums.keys &&
-         sums.tokens <= sums.squares && sums.squares <= sums.products &&
-         sums.squares <= sums.tokens * sums.tokens && sums.products <= sums.tokens * sums.keys &&
+         squares_can_be(sums) && sums.squares <= sums.products &&
+         sums.products <= sums.tokens * sums.keys &&
          sums.tokens <= kMostTokens && sums.keys <= kMostKeys;
 }
 
@@ -181,20 +208,16 @@ Result<RecordedSteps> recorded_steps(const traces::RankTrace& trace,
   RecordedSteps out;
   out.gpu = trace.device.name;
   out.source = trace.provenance.source;
-  BUBBLESIM_ASSIGN_OR_RETURN(Spans spans, named_spans(trace, context, out));
-  give_ops(trace, spans, out.counters);
-  for (const Span* span : in_order(spans)) {
+  BUBBLESIM_ASSIGN_OR_RETURN(NamedSpans named, named_spans(trace, context, out));
+  give_ops(trace, named.spans, out.counters);
+  for (const Span* span : in_order(named.spans)) {
     RecordedStep step = span->step;
     step.kernels_us = kernels_us(span->ops, trace);
     if (step.kernels_us <= 0) out.counters.add(kWithoutKernels);
     else out.steps.push_back(step);
   }
   if (!out.steps.empty()) return out;
-  return fail(out.source, {},
-              spans.empty() ? "names no step of an engine that computes something; expected ranges "
-                              "as \"execute_context_1(512)_generation_8(8)\", which vLLM and "
-                              "SGLang write under a profiler"
-                            : "has no kernel of any step that it names");
+  return fail(out.source, {}, why_none(named, out.counters));
 }
 
 }  // namespace bubblesim::step_cost

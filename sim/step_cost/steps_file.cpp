@@ -26,7 +26,7 @@ StepSums read_sums(ObjectReader reader) {
   out.products = reader.number("products", kStepSum);
   if (reader.present() && !can_be(out)) {
     reader.fault("", "found sums that no sequences have; expected sequences <= tokens <= keys and "
-                     "tokens <= squares <= products");
+                     "tokens^2 / sequences <= squares <= products");
   }
   return out;
 }

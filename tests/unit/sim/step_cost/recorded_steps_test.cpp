@@ -82,9 +82,20 @@ TEST(StepNames, OfAnyNumbersOfPromptsCanBe) {
 TEST(StepNames, OfOthersAreNone) {
   for (const char* name : {"", "step[EXTEND bs=15 toks=15360]", "execute_context_1(2)",
                            "execute_context_1(2)_generation_", "aten::mm",
+                           "execute_context_1(2)_generation_0(0)xyz",
                            "execute_context_1(99999999999999999999)_generation_0(0)"}) {
     EXPECT_FALSE(step_of_name(name, 1)) << name;
   }
+}
+
+TEST(StepNames, WithSumsThatNoSequencesHaveCannotBe) {
+  EXPECT_FALSE(can_be(step_of_name("execute_context_0(512)_generation_8(8)", 9)->prompts));
+  EXPECT_FALSE(can_be(step_of_name("execute_context_1(512)_generation_0(8)", 9)->singles));
+  EXPECT_FALSE(can_be({1, 512, 512, 512, 512})) << "one prompt of 512 has 512^2";
+  EXPECT_FALSE(can_be({2, 8, 8, 31, 31})) << "two of 4 have 32";
+  EXPECT_TRUE(can_be({2, 8, 8, 32, 32}));
+  EXPECT_TRUE(can_be({2, 8, 8, 50, 50})) << "7 and 1";
+  EXPECT_FALSE(can_be({2, 8, 8, 51, 51}));
 }
 
 TEST(RecordedSteps, TakeTheKernelsThatTheirThreadLaunchedWhereverTheyRun) {
@@ -155,6 +166,12 @@ TEST(RecordedSteps, RefuseTracesThatSayTooLittle) {
   recording.step(kMixed, 0, 100);
   EXPECT_THAT(recording.read().error().text(), HasSubstr("--context TOKENS"));
   EXPECT_THAT(recording.read(5).error().text(), HasSubstr("has no kernel of any step"));
+  Recording impossible;
+  impossible.step("execute_context_0(0)_generation_8(3)", 0, 100);
+  impossible.step("execute_context_0(512)_generation_8(8)", 100, 200);
+  EXPECT_THAT(impossible.read().error().text(),
+              HasSubstr("has no step but 2 with sums that no sequences have, as "
+                        "\"execute_context_0(512)_generation_8(8)\""));
 }
 
 TEST(StepsFile, ReadsBackWhatWasWritten) {
