@@ -70,6 +70,11 @@ int report_fault(const Error& fault);
 /// Makes the folder that `path` lies in, if it is not there.
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
 
+/// Fault: `output` exists, and is one of the traces that `inputs` name or hold: it would be written
+/// over what was read.
+[[nodiscard]] Result<void> check_output(const std::string& output,
+                                        const std::vector<std::string>& inputs);
+
 /// That, and the file, whole or not at all: an output that was asked for by an option. No path: it
 /// was not, nothing is written.
 [[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);

@@ -56,6 +56,7 @@ Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
 
 int run_export(const ExportArguments& arguments) {
   const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
+  if (auto kept = check_output(output, arguments.paths); !kept) return report_fault(kept.error());
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();

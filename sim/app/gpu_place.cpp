@@ -54,8 +54,8 @@ void add_place_options(CLI::App& command, PlaceArguments& arguments) {
                      "commands (default: kept while this one runs)");
   command.add_option("--spin", arguments.spin,
                      "How long threads that wait for another process look before they sleep, as "
-                     "50us: those that sleep wake some 50 us late, in virtual machines later still; "
-                     "each thread that looks keeps a CPU busy")
+                     "50us: those that sleep wake some 50 us late, in virtual machines later "
+                     "still; each thread that looks keeps a CPU busy")
       ->capture_default_str();
 }
 

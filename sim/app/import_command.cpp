@@ -108,6 +108,9 @@ int run_import(const ImportArguments& arguments) {
     return report_fault({{}, "PATHS", "expected traces, or a subcommand: layers, steps"});
   }
   if (arguments.output.empty()) return report_fault({{}, "--output", "expected the file to write"});
+  if (auto kept = check_output(arguments.output, arguments.paths); !kept) {
+    return report_fault(kept.error());
+  }
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();

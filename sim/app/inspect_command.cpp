@@ -71,7 +71,7 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
   BUBBLESIM_ASSIGN_OR_RETURN(comparison.whole, replay_recording(trace.job, device));
   for (const std::string& text : what_ifs) {
     BUBBLESIM_ASSIGN_OR_RETURN(const workload::WhatIf change, workload::parse_what_if(text));
-    BUBBLESIM_RETURN_IF_ERROR(workload::check_rank(change, text, job));
+    BUBBLESIM_RETURN_IF_ERROR(workload::check_concerns(change, text, job));
     workload::JobProgram changed = job;
     workload::apply(change, changed);
     BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::repeat_alone(changed, device));
@@ -120,6 +120,9 @@ std::string sensitivities_only(const traces::JobInspection& inspection, bool jso
 int run_inspect(const InspectArguments& arguments, const AppContext& context) {
   const auto iterations = traces::parse_iteration_choice(arguments.iterations);
   if (!iterations) return report_fault(iterations.error());
+  if (auto kept = check_output(arguments.plot, arguments.paths); !kept) {
+    return report_fault(kept.error());
+  }
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();

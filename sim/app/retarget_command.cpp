@@ -141,6 +141,19 @@ std::string outcome_json(const RetargetOutcome& outcome) {
   return document.dump(1) + "\n";
 }
 
+std::string figures_beside(const std::string& output) {
+  return std::filesystem::path(output).replace_extension(".json").string();
+}
+
+Result<void> check_outputs(const RetargetArguments& arguments) {
+  const std::string figures = figures_beside(arguments.output);
+  if (figures == arguments.output) {
+    return fail(arguments.output, {}, "found the name of the figures' file; expected NAME.btr");
+  }
+  BUBBLESIM_RETURN_IF_ERROR(check_output(arguments.output, arguments.paths));
+  return check_output(figures, arguments.paths);
+}
+
 // Replays the job as it was and as it would be, and writes the latter as a trace.
 Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
                                            const run::LoadedTrace& trace,
@@ -172,12 +185,13 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
   BUBBLESIM_ASSIGN_OR_RETURN(const auto written, synth::record_trace(now, device, setup));
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
   BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, written));
-  const auto json = std::filesystem::path(arguments.output).replace_extension(".json");
-  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(json.string(), outcome_json(outcome)));
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_whole_file(figures_beside(arguments.output), outcome_json(outcome)));
   return outcome;
 }
 
 int run_retarget(const RetargetArguments& arguments, const AppContext& context) {
+  if (auto kept = check_outputs(arguments); !kept) return report_fault(kept.error());
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();

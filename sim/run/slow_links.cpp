@@ -52,7 +52,7 @@ std::string add_links(const LinkFault& fault, const network::Topology& topology,
   bool loaded = false;
   for (const Direction direction : {Direction::kOut, Direction::kIn}) {
     const std::optional<LinkId> link = link_of(fault, topology, direction);
-    if (!link) return "the cluster has no link of this kind; expected \"port\" or \"nic\"";
+    if (!link) return "the cluster has no link of this kind; expected one that its file describes";
     const network::SlowLink slow{*link, fault.slowdown, kSimStart + fault.from,
                                  fault.until ? kSimStart + *fault.until : SimTime::max()};
     const auto same = [&](const network::SlowLink& other) { return overlap(slow, other); };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "sim/text/escape_controls.hpp"
 #include "sim/text/utf8.hpp"
 
 namespace bubblesim {
@@ -25,6 +26,7 @@ TextTable::TextTable(std::vector<std::string> headings, std::vector<Align> align
 
 void TextTable::row(std::vector<std::string> cells) {
   cells.resize(aligns_.size());
+  for (std::string& cell : cells) cell = escape_controls(cell);
   rows_.push_back(std::move(cells));
 }
 

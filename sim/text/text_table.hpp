@@ -10,7 +10,7 @@ namespace bubblesim {
 enum class Align { kLeft, kRight, kNumbersRight };
 
 /// Rows of cells; columns are as wide as their widest cell and two spaces apart; lines do not end
-/// in spaces. Widths count characters of UTF-8, not bytes.
+/// in spaces. Widths count characters of UTF-8, not bytes. Control characters are shown as \xNN.
 class TextTable {
  public:
   /// Columns without an alignment stand to the right.

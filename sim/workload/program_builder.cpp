@@ -1,17 +1,22 @@
 #include "sim/workload/program_builder.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "sim/base/units.hpp"
 #include "sim/engine/thread_pool.hpp"
 #include "sim/workload/join_collectives.hpp"
 #include "sim/workload/program_draft.hpp"
 
 namespace bubblesim::workload {
 namespace {
+
+/// A step holds 4.29 s (program::kLongestShortSpan): half a million steps a thread.
+constexpr Duration kLongestWindow = std::chrono::hours(24 * 30);
 
 /// "; of the recording is lost: ..." where something is.
 std::string losses_of(const CounterSet& counters) {
@@ -31,6 +36,12 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass
     return fail(trace.provenance.source, {},
                 "found no device operation in the window, expected at least one" +
                     losses_of(trace.counters));
+  }
+  if (draft.end - draft.begin > kLongestWindow) {
+    return fail(trace.provenance.source, {},
+                "found a window of " + format_duration(draft.end - draft.begin) +
+                    ", expected at most " + format_duration(kLongestWindow) +
+                    ", which a program's steps can hold");
   }
   trim_overlaps(draft);
   find_edges(draft);

@@ -1,5 +1,6 @@
 #include "sim/workload/what_if.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -95,7 +96,16 @@ Result<WhatIf> parse_what_if(std::string_view text) {
   return change;
 }
 
-Result<void> check_rank(const WhatIf& change, std::string_view text, const JobProgram& job) {
+Result<void> check_concerns(const WhatIf& change, std::string_view text, const JobProgram& job) {
+  const auto has_some = [&](const program::Program& program) {
+    return std::ranges::any_of(
+        program.ops, [&](const program::Op& op) { return concerns(change, program, op); });
+  };
+  if (change.target == WhatIfTarget::kNamedKernels && std::ranges::none_of(job.ranks, has_some)) {
+    return fail("--what-if", {},
+                "found \"" + std::string(text) + "\": no kernel's name contains \"" + change.name +
+                    "\"; bubblesim inspect lists names");
+  }
   if (!change.rank) return {};
   std::string allowed;
   for (const program::Program& program : job.ranks) {

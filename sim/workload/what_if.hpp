@@ -33,9 +33,10 @@ struct WhatIf {
 /// "compute=2", "link=0.5", "host@3=0.8" (rank 3 only), "kernel:gemm=1.5", "kernels@0=0.5".
 [[nodiscard]] Result<WhatIf> parse_what_if(std::string_view text);
 
-/// Fault: a rank that the job does not have; names those that it has. `text` as parse_what_if's.
-[[nodiscard]] Result<void> check_rank(const WhatIf& change, std::string_view text,
-                                      const JobProgram& job);
+/// Fault: a rank that the job does not have; names those that it has. Or no kernel of that name.
+/// `text` as parse_what_if's.
+[[nodiscard]] Result<void> check_concerns(const WhatIf& change, std::string_view text,
+                                          const JobProgram& job);
 
 /// Changes durations; the causal structure stays. Host spans that grow beyond 4.29 s are clamped
 /// and counted (program_spans_clamped).

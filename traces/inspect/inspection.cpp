@@ -33,12 +33,20 @@ void count_faults(const RankTrace& rank, CounterSet& counters) {
   if (negative > 0) counters.add(kNegativeDuration, negative);
 }
 
+constexpr CounterSpec kWithoutWork{
+    "inspect_iterations_without_work", Severity::kLoss,
+    "ranks without any device operation in the iterations used; their figures are of the whole "
+    "recording"};
+
 /// The device over one pass, as passes repeat.
 void set_steady(const RankTrace& rank, const RankPass& pass, const InspectOptions& options,
                 RankInspection& result) {
   if (pass.count == 0 || pass.length <= Duration{}) return;
   const RepeatedTrace repeated = repeated_trace(rank, pass);
-  if (repeated.trace.device_ops.empty()) return;
+  if (repeated.trace.device_ops.empty()) {
+    if (!rank.device_ops.empty()) result.counters.add(kWithoutWork);
+    return;
+  }
   const DeviceUse use = device_use(repeated.trace);
   CounterSet counted_already;
   const std::vector<BubbleSegment> segments =

@@ -73,6 +73,15 @@ TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
   expect_fault("run configs/runs/example.json --policy mps,tgss", message);
 }
 
+TEST(Faults, APolicyIsAskedForOnce) {
+  const std::string run = "run configs/runs/example.json --policy ";
+  const auto message = HasSubstr("--policy: found \"mps\" again with the same parameters");
+  expect_fault(run + "mps,mps", message);
+  expect_fault(run + "mps,mps:filler_percentage=100", message);
+  expect_fault(run + "all,mps", message);
+  expect_fault("view configs/runs/example.json --policy mps,mps", message);
+}
+
 TEST(Faults, OfAPolicysParametersNameTheParameter) {
   const std::string run = "run configs/runs/example.json --policy ";
   expect_fault(run + "mps:", HasSubstr("found \"mps:\", expected NAME:PARAMETER=VALUE"));
@@ -127,6 +136,23 @@ TEST(Faults, MissingFilesAreNamed) {
 TEST(Faults, a_what_if_on_a_rank_that_the_job_lacks_names_those_it_has) {
   expect_fault("inspect traces/samples/training --what-if host@99=2",
                HasSubstr("the job has no rank 99; expected one of 0, 1, 2, 3"));
+}
+
+TEST(Faults, AWhatIfOnAKernelThatTheJobLacksIsRefused) {
+  expect_fault("inspect traces/samples/training --what-if kernel:nosuch=2",
+               HasSubstr("no kernel's name contains \"nosuch\""));
+}
+
+TEST(Faults, OutputsDoNotOverwriteWhatIsRead) {
+  const Workplace place;
+  ASSERT_EQ(place.shell("mkdir job && gzip -dc traces/samples/training/rank0.json.gz > job/r.json")
+                .code, 0);
+  const auto refused = HasSubstr("found a file that this command reads");
+  expect_fault(place, "import job/r.json -o job/r.json", refused);
+  expect_fault(place, "export job --format csv -o job/r.json", refused);
+  expect_fault(place, "inspect job/r.json --plot job/../job/r.json", refused);
+  expect_fault(place, "retarget job/r.json -o job/r.btr", refused);
+  expect_fault(place, "retarget job/r.json -o job/other.json", HasSubstr("expected NAME.btr"));
 }
 
 TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {

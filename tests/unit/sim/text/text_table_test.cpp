@@ -29,5 +29,12 @@ TEST(TextTable, WidthsCountCharacters) {
   EXPECT_EQ(table.text(), "\xC3\xA9t\xC3\xA9\n  1\n");
 }
 
+// A name from a trace may hold anything: it must not end the line, or the text.
+TEST(TextTable, ControlCharactersAreShown) {
+  TextTable table({"name"}, {Align::kLeft}, "");
+  table.row({std::string("a\n\0b\x1b", 5)});
+  EXPECT_EQ(table.text(), "name\na\\x0a\\x00b\\x1b\n");
+}
+
 }  // namespace
 }  // namespace bubblesim

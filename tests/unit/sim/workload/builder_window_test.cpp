@@ -104,6 +104,17 @@ TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
   EXPECT_FALSE(build_program(TraceBuilder().trace(), plain_gpu(), {Window::kWhole}));
 }
 
+// A kernel of 31 days; the host's wait for it alone would be 620,000 steps.
+TEST(BuilderWindow, AWindowLongerThanAMonthIsAFault) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 31LL * 24 * 3'600'000'000});
+  const auto program = build_program(job.trace(), plain_gpu(), {Window::kWhole});
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().text(),
+            "made by hand: found a window of 2678400s, expected at most 2592000s, which a "
+            "program's steps can hold");
+}
+
 // One pass is 260 long: the host goes on at 260, 520; its kernels lie 5 after their calls.
 TEST(BuilderWindow, LoopedIterationsRunIntoEachOther) {
   const program::Program program = must_build(three_iterations().trace(), Window::kIterations);

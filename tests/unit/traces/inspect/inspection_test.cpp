@@ -76,6 +76,18 @@ TEST(Inspection, TheSteadyWindowIsOnePassOfTheIterationsUsed) {
   expect_sums_agree(*rank.steady);
 }
 
+// All of the device's work lies in the first iteration, which is no part of what repeats.
+TEST(Inspection, IterationsWithoutDeviceWorkAreALoss) {
+  SmallTrace trace;
+  trace.iteration(7, 0, 100);
+  trace.iteration(8, 110, 200);
+  trace.iteration(9, 210, 290);
+  trace.kernel(10, 60);
+  const RankInspection rank = inspect_rank(trace.rank());
+  EXPECT_FALSE(rank.steady);
+  EXPECT_EQ(rank.counters.count("inspect_iterations_without_work"), 1u);
+}
+
 TEST(Inspection, IterationsRunFromMarkerToMarkerAndTheLastToItsOwnEnd) {
   SmallTrace trace;
   trace.iteration(7, 0, 100);

@@ -1,0 +1,12 @@
+// Text from outside, made fit for a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace bubblesim {
+
+/// `text` with control characters as \xNN: they would end lines, move the cursor or end the output.
+[[nodiscard]] std::string escape_controls(std::string_view text);
+
+}  // namespace bubblesim
