@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "sim/base/input_file.hpp"
@@ -14,6 +15,22 @@ namespace {
 void trim(std::string& cell) {
   cell.erase(cell.find_last_not_of(" \t\r") + 1);
   cell.erase(0, cell.find_first_not_of(" \t"));
+}
+
+/// A name of two columns would say of one of them that nobody reads it. Columns without a name, as
+/// spreadsheets leave them at the end of a line, are read by nobody anyway.
+Result<void> check_names(const std::vector<std::string>& columns, const std::string& file,
+                         std::size_t line) {
+  std::map<std::string_view, std::size_t> known;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto [first, fresh] = known.try_emplace(columns[i], i + 1);
+    if (fresh || columns[i].empty()) continue;
+    return fail(file, "line " + std::to_string(line),
+                "columns " + std::to_string(first->second) + " and " + std::to_string(i + 1) +
+                    " are both named " + quote_found(columns[i]) +
+                    "; expected each name once");
+  }
+  return {};
 }
 
 }  // namespace
@@ -66,6 +83,7 @@ Result<CsvTable> CsvTable::parse(std::string_view text, std::string file) {
     if (cells.size() == 1 && cells[0].empty()) continue;
     if (table.columns_.empty()) {
       table.columns_ = std::move(cells);
+      BUBBLESIM_RETURN_IF_ERROR(check_names(table.columns_, table.file_, line));
     } else if (cells.size() == table.columns_.size()) {
       table.rows_.push_back({line, std::move(cells)});
     } else {

@@ -16,8 +16,8 @@ namespace bubblesim {
 
 class CsvTable {
  public:
-  /// Faults: the file cannot be read, has no row, or a row has another number of cells than the
-  /// header. Empty lines are no rows.
+  /// Faults: the file cannot be read, has no row, names a column twice, or a row has another number
+  /// of cells than the header. Empty lines are no rows.
   [[nodiscard]] static Result<CsvTable> read(const std::string& path);
   [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file);
 
@@ -28,7 +28,7 @@ class CsvTable {
   [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
   /// Faults: columns that are not there.
   [[nodiscard]] CheckedResult<void> expect(std::span<const std::string_view> columns) const;
-  /// Empty if the column or the cell is. Of columns of one name, the first counts.
+  /// Empty if the column or the cell is.
   [[nodiscard]] std::string_view text(std::size_t row, std::string_view column) const;
   /// Nothing if the cell is no finite number.
   [[nodiscard]] std::optional<double> figure(std::size_t row, std::string_view column) const;

@@ -41,6 +41,12 @@ TEST(CsvTable, FaultsNameTheLine) {
   EXPECT_FALSE(CsvTable::read("no/such/file.csv"));
 }
 
+TEST(CsvTable, NamesEachColumnOnce) {
+  EXPECT_EQ(CsvTable::parse("\njob, hours,x,hours\na,1,2,3\n", "t.csv").error().text(),
+            "t.csv: line 2: columns 2 and 4 are both named \"hours\"; expected each name once");
+  EXPECT_EQ(table_from("a,b,,\n1,2,,\n").text(0, "b"), "2");  // a spreadsheet's empty columns
+}
+
 TEST(CsvTable, WhatIsNoNumberIsAFault) {
   const CsvTable table = table_from("a,b\n1x,nan\n-1,0\n2.5,\n");
   EXPECT_THAT(table.number(0, "a").error().text(), HasSubstr("1x"));
