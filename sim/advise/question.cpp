@@ -13,6 +13,7 @@
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
+#include "sim/run/repeated_policies.hpp"
 #include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/named_files.hpp"
@@ -183,7 +184,9 @@ Errors check_question(const Question& question, const policy::Registry& registry
                       "found \"" + std::string(policy::feature_word(feature)) +
                           "\", which \"can\" has too; expected it in one of them"});
   }
+  std::vector<run::PolicyChoice> tried;  // parameters are searched
   for (const std::string& name : system.policies) {
+    tried.push_back({name, {}});
     const auto spec = registry.find(name);
     if (!spec) {
       faults.push_back({question.file, "/policies", spec.error().message});
@@ -198,6 +201,7 @@ Errors check_question(const Question& question, const policy::Registry& registry
                             "(and not among \"cannot\"), or no such policy"});
     }
   }
+  faults.add(run::repeated_policies(tried, question.file, "/policies"));
   return faults;
 }
 

@@ -12,6 +12,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
+#include "sim/run/repeated_policies.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -118,6 +119,9 @@ CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string&
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   if (choices.empty()) {
     return tl::unexpected<Errors>(Errors{{"--policy", {}, "found no name, expected a,b,c or all"}});
+  }
+  if (Errors repeated = run::repeated_policies(choices, "--policy", {}); !repeated.empty()) {
+    return tl::unexpected<Errors>(std::move(repeated));
   }
   return choices;
 }

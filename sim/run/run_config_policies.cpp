@@ -1,9 +1,9 @@
 // "policies": names, and objects with parameters. A name alone is short for {"name": it}.
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "sim/policy/parameter_check.hpp"
+#include "sim/run/repeated_policies.hpp"
 #include "sim/run/run_config_parts.hpp"
 
 namespace bubblesim::run::config_detail {
@@ -54,11 +54,10 @@ std::vector<PolicyChoice> read_policies(ObjectReader& root, const std::string& f
   for (ObjectReader& reader : readers) {
     auto choice = read_policy(reader, file, registry, errors);
     if (!choice) continue;
-    const auto first = std::ranges::find(choices, *choice) - choices.begin();
-    if (static_cast<std::size_t>(first) < choices.size()) {
-      reader.fault("", "the same policy and parameters as " + places[first]);
-    }
     choices.push_back(*std::move(choice));
+    if (const auto first = same_before(choices, choices.size() - 1)) {
+      reader.fault("", "the same policy and parameters as " + places[*first]);
+    }
     places.push_back(reader.pointer());
   }
   for (ObjectReader& reader : readers) reader.finish();

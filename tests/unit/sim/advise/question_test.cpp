@@ -51,6 +51,7 @@ TEST(question, faults_say_what_would_do) {
   EXPECT_THAT(fault_of(R"("can": ["mps"], "cannot": ["mps"])"), HasSubstr("in one of them"));
   EXPECT_THAT(fault_of(R"("policies": ["tsg"])"), HasSubstr("did you mean \"tgs\"?"));
   EXPECT_THAT(fault_of(R"("policies": ["ideal"])"), HasSubstr("an oracle"));
+  EXPECT_THAT(fault_of(R"("policies": ["mps", "tgs", "mps"])"), HasSubstr("\"mps\" again"));
   EXPECT_THAT(fault_of(R"("policies": ["gpreempt"], "can": ["mps"])"),
               HasSubstr("\"gpreempt\", which demands time_slicing, driver_patch"));
   EXPECT_THAT(fault_of(R"("load": "fixed")"), HasSubstr("as_given"));
