@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace {
 class Notes {
  public:
   Notes(const LoadedRun& run, Duration simulated, observe::PolicyResult& result)
-      : training_(run.config.training), power_(run.config.power), device_(run.device),
-        simulated_(simulated), result_(result) {}
+      : training_(run.config.training), fillers_(run.config.fillers), power_(run.config.power),
+        device_(run.device), simulated_(simulated), result_(result) {}
 
   void add() {
     too_late("faults", "strikes", training_.faults, &JobFault::at);
@@ -24,6 +25,7 @@ class Notes {
     if (training_.checkpoint_every && training_.faults.empty()) {
       without_effect("/training/checkpoint_every: there are no \"faults\" to restart from");
     }
+    for (std::size_t i = 0; i < fillers_.size(); ++i) add_late_jobs(i);
     if (power_ && power_->cap_w) add_cap();
     if (power_ && power_->node_cap_w) check_period("node_cap_w");
   }
@@ -44,6 +46,23 @@ class Notes {
       without_effect(fmt::format("/training/{}/{}: {} at {}, the run ended at {}", key, i, what,
                                  format_duration(at), format_duration(simulated_)));
     }
+  }
+
+  /// One note a filler: a job that is submitted again and again may have millions after the end.
+  void add_late_jobs(std::size_t filler) {
+    const std::vector<FillJobConfig>& jobs = fillers_[filler].jobs;
+    std::size_t late = 0;
+    Duration first = Duration::max();
+    for (const FillJobConfig& job : jobs) {
+      if (job.submitted < simulated_) continue;
+      ++late;
+      first = std::min(first, job.submitted);
+    }
+    if (late == 0) return;
+    without_effect(fmt::format("/fillers/{}/jobs: {} of {} submitted at {} or later, the run ended "
+                               "at {}",
+                               filler, late, jobs.size(), format_duration(first),
+                               format_duration(simulated_)));
   }
 
   void check_period(const char* key) {
@@ -70,6 +89,7 @@ class Notes {
   }
 
   const TrainingConfig& training_;
+  const std::vector<FillerConfig>& fillers_;
   const std::optional<PowerConfig>& power_;
   const hardware::GpuSpec& device_;
   Duration simulated_;

@@ -8,6 +8,7 @@
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/simulation.hpp"
+#include "sim/run/unmet_config.hpp"
 #include "tests/bytes.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
@@ -64,6 +65,16 @@ TEST(FillJobs, AreCountedWhereverTheyAreWhenTheRunEnds) {
   EXPECT_EQ(jobs.mean_completion, std::nullopt);
   EXPECT_EQ(result.counters.count("run_fill_jobs_unfinished"), 3U);
   EXPECT_GT(jobs.list[0].requests_completed, 0U);
+}
+
+TEST(FillJobs, AreToldWhereTheyComeAfterTheEnd) {
+  const LoadedRun loaded = small_run({queue("in_time", {{5}, {5, 69ms}}),
+                                      queue("late", {{5}, {1, 80ms}, {1, 70ms}})});
+  const observe::PolicyResult result = simulate(loaded);
+  EXPECT_EQ(result.counters.count(kKeysWithoutEffect.name), 1U);
+  EXPECT_THAT(result.notices,
+              testing::ElementsAre("/fillers/1/jobs: 2 of 3 submitted at 70ms or later, the run "
+                                   "ended at 70ms"));
 }
 
 TEST(FillJobs, KnowTheirDeadlines) {
