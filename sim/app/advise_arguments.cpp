@@ -23,6 +23,10 @@ constexpr std::array kQuestionPlaces{
     ConfigPlace{"--warmup", "/base/warmup"},
     ConfigPlace{"--device", "/base/device"},
     ConfigPlace{"--filler-memory", "/base/fillers/.../memory"}};
+// The tables say these of each job or work, or nobody does.
+constexpr std::array kFleetPlaces{
+    ConfigPlace{"--device", "a row of JOBS.csv says it: column \"device\""},
+    ConfigPlace{"--config", "each answer has its own run config: --json prints them"}};
 constexpr Duration kLeastBudget = std::chrono::milliseconds(10);  // as in the file of a question
 
 bool has_latency_limit(const AdviseArguments& arguments) {
@@ -31,7 +35,8 @@ bool has_latency_limit(const AdviseArguments& arguments) {
 
 std::vector<observe::FillerMode> modes_of(const AdviseArguments& arguments) {
   std::string want = arguments.want;
-  if (want.empty()) want = has_latency_limit(arguments) ? "online" : "offline";
+  const bool of_service = has_latency_limit(arguments) || arguments.load;
+  if (want.empty()) want = of_service ? "online" : "offline";
   std::vector<observe::FillerMode> modes;
   if (want != "online") modes.push_back(observe::FillerMode::kOffline);
   if (want != "offline") modes.push_back(observe::FillerMode::kOnline);
@@ -100,7 +105,18 @@ Result<void> check_options(const AdviseArguments& arguments) {
   return {};
 }
 
-Result<void> check_fleet_options(const AdviseArguments& arguments) {
+/// Options that a fleet would ignore.
+Result<void> refuse_beside_fleet(const AdviseArguments& arguments, const CLI::App& command) {
+  for (const auto& [option, place] : kFleetPlaces) {
+    if (command.count(option) == 0) continue;
+    return fail(option, {}, "found with --fleet; " + std::string(place));
+  }
+  if (arguments.queue.empty() || command.count("--filler-memory") == 0) return {};
+  return fail("--filler-memory", {},
+              "found with --queue; a row of WORK.csv says it: column \"memory\"");
+}
+
+Result<void> check_fleet_options(const AdviseArguments& arguments, const CLI::App& command) {
   const RunArguments& job = arguments.job;
   if (!job.config.empty() || !job.synth_model.empty() || !job.quick.training.empty()) {
     return fail("--fleet", {}, "found with a job; expected the jobs in its table alone");
@@ -113,7 +129,7 @@ Result<void> check_fleet_options(const AdviseArguments& arguments) {
     return fail("--fleet", {}, "found with limits or loads of a service; the work of a queue is "
                                "offline");
   }
-  return {};
+  return refuse_beside_fleet(arguments, command);
 }
 
 void add_question_options(CLI::App& command, AdviseArguments& arguments) {
@@ -127,7 +143,7 @@ void add_question_options(CLI::App& command, AdviseArguments& arguments) {
                      "per further token: ttft=500ms,tpot=50ms, or one of them");
   command.add_option("--want", arguments.want,
                      "How the filler runs: offline, online or both, an answer each (default: "
-                     "online with --p95 or --slo, else offline)")
+                     "online with --p95, --slo or --load, else offline)")
       ->check(CLI::IsMember({"offline", "online", "both"}));
   command.add_option("--load", arguments.load,
                      "Online: the load, 1 is all that the service could serve with its GPUs to "
@@ -238,7 +254,9 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
 CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
                                                     const CLI::App& command,
                                                     const AppContext& context) {
-  if (auto read = check_fleet_options(arguments); !read) return tl::make_unexpected(read.error());
+  if (auto read = check_fleet_options(arguments, command); !read) {
+    return tl::make_unexpected(read.error());
+  }
   if (auto read = read_times(arguments.job, command); !read) {
     return tl::make_unexpected(read.error());
   }
@@ -260,6 +278,7 @@ CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
   fleet.budget = command.count("--budget") > 0 ? asked.budget : kFleetBudget;
   BUBBLESIM_ASSIGN_OR_RETURN(fleet.jobs, advise::read_fleet_jobs(arguments.fleet));
   if (arguments.queue.empty()) {
+    fleet.work_file = "--filler";
     fleet.work.push_back(advise::endless_work(arguments.job.quick.filler,
                                               arguments.job.quick.filler_memory));
   } else {

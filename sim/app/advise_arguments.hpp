@@ -18,7 +18,7 @@ struct AdviseArguments {
   double keep = advise::Limits{}.keep;
   std::string p95;
   std::string slo;
-  std::string want;  ///< empty: online with --p95 or --slo, else offline
+  std::string want;  ///< empty: online with --p95, --slo or --load, else offline
   std::optional<double> load;
   std::string can;
   std::string cannot;

@@ -10,6 +10,7 @@
 #include "sim/base/csv_table.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/units.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -56,6 +57,27 @@ class FleetTable {
     return count.value_or(1);
   }
 
+  /// Faults: cells that only a model reads, in a row with a trace.
+  void none_with_trace(std::size_t row, std::span<const char* const> columns) {
+    for (const char* column : columns) {
+      if (!text(row, column).empty()) fault(row, column, "nothing, as there is a trace");
+    }
+  }
+
+  /// A size such as 24GB, as written; empty if the cell is.
+  std::string size(std::size_t row, std::string_view column) {
+    std::string text(table_.text(row, column));
+    if (text.empty()) return text;
+    const auto bytes = parse_bytes(text);
+    if (!bytes) {
+      const std::string message = std::string(column) + ": " + bytes.error().message;
+      faults_.push_back({table_.file(), table_.place(row), message});
+    } else if (*bytes == Bytes{}) {
+      fault(row, column, "more than that");
+    }
+    return text;
+  }
+
   void fault(std::size_t row, std::string_view column, std::string_view expected) {
     faults_.push_back(table_.fault(row, column, expected).value());
   }
@@ -81,6 +103,9 @@ class FleetTable {
   std::set<std::string> names_;
 };
 
+constexpr std::array kJobOfModel{"plan", "cluster"};
+constexpr std::array kWorkOfModel{"batch", "prompt_tokens", "output_tokens"};
+
 std::string training_of(FleetTable& table, std::size_t row) {
   Json training = Json::object();
   const bool synth = !table.text(row, "model").empty();
@@ -94,9 +119,10 @@ std::string training_of(FleetTable& table, std::size_t row) {
       training["synth"][key] = table.text(row, key);
     }
   } else {
+    table.none_with_trace(row, kJobOfModel);
     training["trace"] = Json::array({table.path(row, "trace")});
   }
-  if (const std::string memory = table.text(row, "memory"); !memory.empty()) {
+  if (const std::string memory = table.size(row, "memory"); !memory.empty()) {
     training["memory"] = memory;
   }
   return training.dump();
@@ -121,9 +147,12 @@ Json program_of(FleetTable& table, std::size_t row) {
     table.fault(row, model.empty() ? "trace" : "model", "either a trace or a model");
     return Json::object();
   }
-  if (model.empty()) return {{"trace", table.path(row, "trace")}};
+  if (model.empty()) {
+    table.none_with_trace(row, kWorkOfModel);
+    return {{"trace", table.path(row, "trace")}};
+  }
   Json program{{"model", model}};
-  for (const char* key : {"batch", "prompt_tokens", "output_tokens"}) {
+  for (const char* key : kWorkOfModel) {
     if (const auto number = table.whole(row, key)) program[key] = *number;
   }
   return program;
@@ -139,7 +168,7 @@ FillWork work_of(FleetTable& table, std::size_t row) {
   FillWork work;
   work.name = table.name(row, "work");
   work.place = table.place(row);
-  work.filler = filler_of(work.name, program_of(table, row), table.text(row, "memory")).dump();
+  work.filler = filler_of(work.name, program_of(table, row), table.size(row, "memory")).dump();
   work.requests = table.above_zero(row, "requests");
   work.weight = table.above_zero(row, "weight").value_or(1);
   return work;

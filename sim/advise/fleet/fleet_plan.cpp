@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "sim/advise/answer_parts.hpp"
 #include "sim/advise/fleet/split.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/run/loaded_run.hpp"
+#include "sim/run/run_config.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 
@@ -19,6 +22,17 @@ namespace {
 constexpr Duration kLeastBudget = std::chrono::milliseconds(100);
 constexpr double kSecondsOfHour = 3600;
 constexpr double kNoHours = 1e-9;  // rounding
+constexpr std::string_view kFillers = "/fillers";
+
+/// The column of a queue that a key of a filler stands in; `place`: the key's pointer, or none.
+std::string column_of(const Json& filler, std::string_view place) {
+  const std::string key(place.substr(place.rfind('/') + 1));
+  if (key == "name") return "work";
+  for (const char* column : {"memory", "batch", "prompt_tokens", "output_tokens"}) {
+    if (key == column) return key;
+  }
+  return filler["program"].contains("model") ? "model" : "trace";
+}
 
 double hours_of(const FleetJob& job) { return std::min(job.hours, kHoursOfDay); }
 
@@ -32,6 +46,10 @@ class Planner {
   CheckedResult<FleetPlan> run() {
     BUBBLESIM_RETURN_IF_ERROR(sort_into_kinds());
     Errors faults;
+    for (const FillWork& work : plan_.question.work) {
+      faults.add(faults_of_work(plan_.kinds.front(), work));  // before hours of searches
+    }
+    if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
     for (FleetKind& kind : plan_.kinds) {
       for (const FillWork& work : plan_.question.work) {
         kind.answers.push_back(ask(kind, work, faults));
@@ -84,6 +102,35 @@ class Planner {
     return {plan_.question.file, job.place, "job " + job.name + ": " + fault.message};
   }
 
+  [[nodiscard]] Error at_work(const FillWork& work, const Error& fault) const {
+    const Json filler = Json::parse(work.filler, nullptr, false);
+    const bool key = fault.place.starts_with(kFillers);
+    const std::string column = column_of(filler, key ? fault.place : "");
+    return {plan_.question.work_file, work.place,
+            column + ": " + (key ? fault.message : fault.text())};
+  }
+
+  CheckedResult<run::LoadedRun> load(const Json& config) {
+    const std::string text = sweep::compact_text(config);
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const run::RunConfig parsed,
+        run::parse_run_config(text, plan_.question.file, registry_));
+    return shared_.inputs.load(parsed, text);
+  }
+
+  /// What is wrong with a work's row: why its filler does not load beside a job that does. What is
+  /// wrong with the job is told when it is asked about.
+  Errors faults_of_work(const FleetKind& kind, const FillWork& work) {
+    Json base = base_of(plan_.question.jobs[kind.first]);
+    if (!load(base)) return {};
+    base["fillers"].push_back(Json::parse(work.filler, nullptr, false));
+    Errors faults;
+    if (const auto loaded = load(base); !loaded) {
+      for (const Error& fault : loaded.error()) faults.push_back(at_work(work, fault));
+    }
+    return faults;
+  }
+
   [[nodiscard]] Question question_of(const FleetKind& kind, const FillWork& work) const {
     const FleetQuestion& asked = plan_.question;
     const FleetJob& job = asked.jobs[kind.first];
@@ -106,6 +153,8 @@ class Planner {
     if (plan_.stopped) return {.reason = "stopped"};
     const FleetJob& job = plan_.question.jobs[kind.first];
     if (options_.begins) options_.begins(job.name + " with " + work.name);
+    faults.add(faults_of_work(kind, work));
+    if (!faults.empty()) return {};
     AnswerOptions options = options_;
     options.shared = &shared_;
     options.begins = nullptr;
@@ -116,7 +165,7 @@ class Planner {
     }
     // What the filler asks for in vain is this pair's; all else is wrong with the job.
     const Error& fault = advice.error().front();
-    if (fault.place.starts_with("/fillers")) return {.reason = fault.message};
+    if (fault.place.starts_with(kFillers)) return {.reason = fault.message};
     for (const Error& error : advice.error()) faults.push_back(at_job(job, error));
     return {};
   }

@@ -18,7 +18,7 @@ struct FleetQuestion {
   std::string file;                ///< of the jobs, for faults
   std::vector<FleetJob> jobs;
   std::vector<FillWork> work;
-  std::string work_file;
+  std::string work_file;           ///< likewise; or "--filler"
   Limits limits;                   ///< `keep` counts; works are offline
   SystemChoice system;
   Duration length{};               ///< simulated, of a full trial
@@ -90,8 +90,9 @@ struct WorkSum {
 };
 [[nodiscard]] WorkSum sum_of_work(const FleetPlan& plan, std::size_t work);
 
-/// Faults, by the tables' lines: jobs that cannot be loaded or do not fit their GPUs. A work that
-/// does not fit beside a job is no fault: that kind takes none of it, and says why.
+/// Faults, by the tables' lines: jobs that cannot be loaded or do not fit their GPUs, works that
+/// cannot be loaded beside a job that can. A work that does not fit beside a job is no fault: that
+/// kind takes none of it, and says why.
 /// `options.begins` is told of each kind and work.
 [[nodiscard]] CheckedResult<FleetPlan> plan_fleet(FleetQuestion question,
                                                   const policy::Registry& registry,

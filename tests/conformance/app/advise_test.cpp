@@ -111,6 +111,14 @@ TEST(AdviseFleet, FaultsSayWhatWouldDo) {
                HasSubstr("the work of a queue is offline"));
   expect_fault("advise traces/samples/training traces/samples/inference.json.gz --csv x.csv",
                HasSubstr("found without --fleet"));
+  const std::string tables = fleet + "--queue configs/advise/fleet/work.csv ";
+  expect_fault(tables + "--device a100-40gb",
+               HasSubstr("--device: found with --fleet; a row of JOBS.csv says it: column "));
+  expect_fault(tables + "--config c.json", HasSubstr("--config: found with --fleet"));
+  expect_fault(tables + "--filler-memory 4GB",
+               HasSubstr("--filler-memory: found with --queue; a row of WORK.csv says it: column"));
+  expect_fault(fleet + "--filler traces/samples/inference.json.gz --filler-memory x",
+               HasSubstr("--filler: memory: found \"x\""));
 }
 
 TEST(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
@@ -149,6 +157,9 @@ TEST(Advise, FaultsSayWhatWouldDo) {
   expect_fault("advise configs/advise/example.json --want online", HasSubstr("expected no --want"));
   expect_fault("advise configs/runs/example.json", HasSubstr("found a run config, not a question"));
   expect_fault(advise + "--p95 1s --load 5", HasSubstr("expected at most 1"));
+  expect_fault(advise + "--load 5", HasSubstr("expected at most 1"));  // alone, it means online
+  expect_fault("advise traces/samples/training traces/samples/inference.json.gz --policy mps,mps",
+               HasSubstr("found \"mps\" again"));
   expect_fault(advise + "--cannot mps", HasSubstr("found \"mps\", which demands mps"));
 }
 

@@ -93,5 +93,27 @@ TEST_F(FleetFiles, all_faults_are_told_by_their_lines) {
   EXPECT_THAT(faults_of(read_fill_work(write(""))), HasSubstr("is empty"));
 }
 
+TEST_F(FleetFiles, what_only_a_model_has_is_a_fault_beside_a_trace) {
+  const std::string jobs = faults_of(read_fleet_jobs(write(
+      "job,hours,trace,model,plan,cluster\n"
+      "a,24,traces,,pp-4-1f1b,nonsense\n")));
+  EXPECT_THAT(jobs, HasSubstr("table.csv: line 2: plan: found \"pp-4-1f1b\"; expected nothing, as "
+                              "there is a trace"));
+  EXPECT_THAT(jobs, HasSubstr("line 2: cluster: found \"nonsense\""));
+  const std::string work = faults_of(read_fill_work(write(
+      "work,trace,model,batch,prompt_tokens,output_tokens\n"
+      "e,traces,,8,128,64\n")));
+  for (const char* column : {"batch: ", "prompt_tokens: ", "output_tokens: "}) {
+    EXPECT_THAT(work, HasSubstr(std::string("line 2: ") + column));
+  }
+}
+
+TEST_F(FleetFiles, memory_is_a_size) {
+  EXPECT_THAT(faults_of(read_fleet_jobs(write("job,hours,trace,memory\na,24,traces,24\n"))),
+              HasSubstr("table.csv: line 2: memory: found \"24\": it has no unit"));
+  EXPECT_THAT(faults_of(read_fill_work(write("work,trace,memory\ne,traces,0GB\n"))),
+              HasSubstr("memory: found \"0GB\"; expected more than that"));
+}
+
 }  // namespace
 }  // namespace bubblesim::advise

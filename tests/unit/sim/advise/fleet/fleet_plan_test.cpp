@@ -111,6 +111,7 @@ class Fleet : public ::testing::Test {
                                    std::size_t threads) const {
     FleetQuestion question;
     question.file = "jobs.csv";
+    question.work_file = "work.csv";
     question.jobs = std::move(jobs);
     question.work = std::move(work);
     question.length = 1s;
@@ -169,6 +170,33 @@ TEST(fleet_text, has_no_negative_nothing) {
   plan.kinds[0].answers = {gaining(0.5, -0.00004, 1)};
   place_work(plan);
   EXPECT_THAT(fleet_text(plan), ::testing::Not(HasSubstr("-0.00")));
+}
+
+// Before anything is simulated, and of all works at once.
+TEST_F(Fleet, works_that_cannot_be_loaded_are_told_by_their_lines_and_columns) {
+  FillWork unknown = filling("unknown", "2GB");
+  unknown.place = "line 3";
+  unknown.filler =
+      R"({"name": "unknown", "mode": "offline", "program": {"model": "bert-basee"}})";
+  FillWork no_trace = filling("no_trace", "2GB");
+  no_trace.place = "line 4";
+  std::ofstream(folder_ / "text.json") << "no trace";
+  no_trace.filler = Json{{"name", "no_trace"}, {"mode", "offline"},
+                         {"program", {{"trace", (folder_ / "text.json").string()}}}}.dump();
+  FillWork one_pass = filling("one_pass", "2GB");
+  one_pass.place = "line 5";
+  one_pass.filler = R"({"name": "one_pass", "mode": "offline",
+                        "program": {"model": "gpt2-large", "output_tokens": 5}})";
+  const auto plan =
+      plan_of({recorded("one", 8)}, {filling("small", "2GB"), unknown, no_trace, one_pass}, 1);
+  ASSERT_FALSE(plan);
+  ASSERT_EQ(plan.error().size(), 3U) << plan.error().front().text();
+  EXPECT_THAT(plan.error()[0].text(),
+              ::testing::AllOf(HasSubstr("work.csv: line 3: model: "),
+                             HasSubstr("unknown model \"bert-basee\"; did you mean")));
+  EXPECT_THAT(plan.error()[1].text(), HasSubstr("work.csv: line 4: trace: "));
+  EXPECT_THAT(plan.error()[1].text(), HasSubstr("text.json: is not JSON"));
+  EXPECT_THAT(plan.error()[2].text(), HasSubstr("work.csv: line 5: output_tokens: "));
 }
 
 TEST_F(Fleet, a_job_that_cannot_be_loaded_is_told_by_its_line) {
