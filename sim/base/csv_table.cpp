@@ -35,9 +35,9 @@ Result<void> check_names(const std::vector<std::string>& columns, const std::str
 
 }  // namespace
 
-Result<CsvTable> CsvTable::read(const std::string& path) {
+Result<CsvTable> CsvTable::read(const std::string& path, RepeatedColumn repeated) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
-  return parse(text, path);
+  return parse(text, path, repeated);
 }
 
 // Takes a row off the text; quotes may hold commas and line ends, and "" stands for a quote.
@@ -71,7 +71,8 @@ std::vector<std::string> CsvTable::next_cells(std::string_view& text, std::size_
   return cells;
 }
 
-Result<CsvTable> CsvTable::parse(std::string_view text, std::string file) {
+Result<CsvTable> CsvTable::parse(std::string_view text, std::string file,
+                                 RepeatedColumn repeated) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as spreadsheets write it
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   CsvTable table;
@@ -83,6 +84,7 @@ Result<CsvTable> CsvTable::parse(std::string_view text, std::string file) {
     if (cells.size() == 1 && cells[0].empty()) continue;
     if (table.columns_.empty()) {
       table.columns_ = std::move(cells);
+      if (repeated == RepeatedColumn::kFirstCounts) continue;
       BUBBLESIM_RETURN_IF_ERROR(check_names(table.columns_, table.file_, line));
     } else if (cells.size() == table.columns_.size()) {
       table.rows_.push_back({line, std::move(cells)});

@@ -14,12 +14,17 @@
 
 namespace bubblesim {
 
+/// Of a name that several columns have. Some tools write one: nccl-tests has two times.
+enum class RepeatedColumn : std::uint8_t { kFault, kFirstCounts };
+
 class CsvTable {
  public:
-  /// Faults: the file cannot be read, has no row, names a column twice, or a row has another number
-  /// of cells than the header. Empty lines are no rows.
-  [[nodiscard]] static Result<CsvTable> read(const std::string& path);
-  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file);
+  /// Faults: the file cannot be read, has no row, names a column twice (unless the first counts),
+  /// or a row has another number of cells than the header. Empty lines are no rows.
+  [[nodiscard]] static Result<CsvTable> read(const std::string& path,
+                                             RepeatedColumn repeated = RepeatedColumn::kFault);
+  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file,
+                                              RepeatedColumn repeated = RepeatedColumn::kFault);
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }

@@ -54,7 +54,8 @@ std::optional<AllReduceRow> row_of(const CsvTable& csv, std::size_t row, const T
 }  // namespace
 
 Result<AllReduceTable> read_all_reduce_table(const std::string& path, std::uint32_t gpus) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable csv, CsvTable::read(path));
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable csv,
+                             CsvTable::read(path, RepeatedColumn::kFirstCounts));
   const auto time = std::find_if(kTimeColumns.begin(), kTimeColumns.end(),
                                  [&](const TimeColumn& column) { return csv.has(column.name); });
   if (!csv.has(kSizeColumn) || time == kTimeColumns.end()) {

@@ -44,6 +44,8 @@ TEST(CsvTable, FaultsNameTheLine) {
 TEST(CsvTable, NamesEachColumnOnce) {
   EXPECT_EQ(CsvTable::parse("\njob, hours,x,hours\na,1,2,3\n", "t.csv").error().text(),
             "t.csv: line 2: columns 2 and 4 are both named \"hours\"; expected each name once");
+  const auto first = CsvTable::parse("a,t,t\n1,2,3\n", "t.csv", RepeatedColumn::kFirstCounts);
+  EXPECT_EQ(first->text(0, "t"), "2");
   EXPECT_EQ(table_from("a,b,,\n1,2,,\n").text(0, "b"), "2");  // a spreadsheet's empty columns
 }
 
