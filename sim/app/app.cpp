@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <thread>
 #include <string_view>
@@ -68,18 +67,16 @@ Result<void> make_folder_of(const std::string& path) {
 }
 
 Result<void> check_output(const std::string& output, const std::vector<std::string>& inputs) {
-  namespace fs = std::filesystem;
-  constexpr std::array<std::string_view, 5> kTraces{".btr", ".json", ".et", ".sqlite", ".gz"};
   std::error_code ignored;
-  if (!fs::is_regular_file(output, ignored)) return {};
-  const bool read_from_folder =
-      std::ranges::find(kTraces, fs::path(output).extension().string()) != kTraces.end();
-  const fs::path folder = fs::absolute(output, ignored).parent_path();
+  if (!std::filesystem::is_regular_file(output, ignored)) return {};
   for (const std::string& input : inputs) {
-    const bool held = read_from_folder && fs::equivalent(folder, input, ignored);
-    if (!held && !fs::equivalent(output, input, ignored)) continue;
-    return fail(output, {}, "found a file that this command reads, which it would overwrite; "
-                            "expected another name");
+    const auto files = run::trace_files(input);
+    if (!files) return {};  // that is said when it is read
+    for (const std::filesystem::path& file : *files) {
+      if (!std::filesystem::equivalent(output, file, ignored)) continue;
+      return fail(output, {}, "found a file that this command reads, which it would overwrite; "
+                              "expected another name");
+    }
   }
   return {};
 }

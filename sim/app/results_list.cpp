@@ -99,11 +99,12 @@ Line list_line(const store::StoredRow& row, const std::vector<std::string>& poin
 /// are known when all rows of the run have been read.
 class Namesakes {
  public:
-  /// Once for each line, in their order.
-  void see(const store::StoredRow& row) {
-    seen_.push_back({row.key, store::cell_text(row.row.cells[policy_]),
-                     store::cell_text(row.row.cells[parameters_])});
-    labels_[row.key].see(seen_.back().policy, seen_.back().parameters);
+  /// Once for each row, in their order; those that are shown have a line each.
+  void see(const store::StoredRow& row, bool shown) {
+    Seen seen{row.key, store::cell_text(row.row.cells[policy_]),
+              store::cell_text(row.row.cells[parameters_])};
+    labels_[row.key].see(seen.policy, seen.parameters);
+    if (shown) seen_.push_back(std::move(seen));
   }
   /// Puts the labels into `column` of the lines after the first, which holds the names.
   void show(std::vector<Line>& lines, std::size_t column) const {
@@ -150,12 +151,13 @@ int list_results(const ResultsArguments& arguments) {
   std::size_t left_out = 0;
   Namesakes namesakes;
   const auto read = store->each_row(filter, [&](const store::StoredRow& row) {
-    if (for_people && arguments.limit != 0 && lines.size() > arguments.limit) {
+    const bool shown = !for_people || arguments.limit == 0 || lines.size() <= arguments.limit;
+    if (for_people) namesakes.see(row, shown);
+    if (shown) {
+      lines.push_back(list_line(row, *pointers, *columns, for_people));
+    } else {
       ++left_out;
-      return;
     }
-    lines.push_back(list_line(row, *pointers, *columns, for_people));
-    if (for_people) namesakes.see(row);
   });
   if (!read) return report_fault(read.error());
   if (for_people) namesakes.show(lines, 4 + pointers->size());

@@ -39,34 +39,6 @@ bool is_named_as_trace(const fs::path& path) {
          name.ends_with(".et.gz");
 }
 
-// The files that a path stands for, in name order: itself, or a folder's traces.
-Result<std::vector<fs::path>> files_of(const fs::path& path) {
-  std::error_code fault;
-  const fs::file_status status = fs::status(path, fault);
-  if (!fs::exists(status)) {
-    return fail(path.string(), {}, "found no such file or folder, expected a trace or a folder");
-  }
-  // What reads a file is found by its first bytes, and a pipe gives them only once.
-  if (fs::is_regular_file(status)) return std::vector<fs::path>{path};
-  if (!fs::is_directory(status)) {
-    return fail(path.string(), {}, "not a regular file; expected a trace or a folder");
-  }
-  std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
-       it.increment(fault)) {
-    if (it->is_regular_file(fault) && is_named_as_trace(it->path())) {
-      files.push_back(it->path());
-    }
-  }
-  if (fault) return fail(path.string(), {}, "cannot be listed: " + fault.message());
-  if (files.empty()) {
-    return fail(path.string(), {},
-                "found no .btr, .json, .et or .sqlite file (plain or .gz) in this folder");
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 std::string file_of(const traces::RankTrace& rank, const LoadedTrace& loaded) {
   const auto found = loaded.files.find(rank.provenance.source);
   return found == loaded.files.end() ? rank.provenance.source : found->second;
@@ -154,6 +126,33 @@ Result<void> add_files(const Sorted& files, const ProgressText& progress, std::s
 
 }  // namespace
 
+Result<std::vector<fs::path>> trace_files(const fs::path& path) {
+  std::error_code fault;
+  const fs::file_status status = fs::status(path, fault);
+  if (!fs::exists(status)) {
+    return fail(path.string(), {}, "found no such file or folder, expected a trace or a folder");
+  }
+  // What reads a file is found by its first bytes, and a pipe gives them only once.
+  if (fs::is_regular_file(status)) return std::vector<fs::path>{path};
+  if (!fs::is_directory(status)) {
+    return fail(path.string(), {}, "not a regular file; expected a trace or a folder");
+  }
+  std::vector<fs::path> files;
+  for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
+       it.increment(fault)) {
+    if (it->is_regular_file(fault) && is_named_as_trace(it->path())) {
+      files.push_back(it->path());
+    }
+  }
+  if (fault) return fail(path.string(), {}, "cannot be listed: " + fault.message());
+  if (files.empty()) {
+    return fail(path.string(), {},
+                "found no .btr, .json, .et or .sqlite file (plain or .gz) in this folder");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 bool looks_like_trace(const std::string& path) {
   std::error_code fault;
   if (fs::is_directory(path, fault)) return true;
@@ -170,7 +169,7 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   LoadedTrace loaded;
   Sorted sorted;
   for (const std::string& path : paths) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, files_of(path));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, trace_files(path));
     for (const fs::path& file : files) {
       sorted.add(file);
       if (!is_btr(file)) loaded.files.try_emplace(file.filename().string(), file.string());

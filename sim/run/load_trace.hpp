@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -35,6 +36,11 @@ struct LoadedTrace {
   [[nodiscard]] Error located(Error fault) const;
   [[nodiscard]] Errors located(Errors faults) const;
 };
+
+/// The files that a path stands for, in name order: itself, or the traces of a folder, by name.
+/// Fault: neither; a folder without any.
+[[nodiscard]] Result<std::vector<std::filesystem::path>> trace_files(
+    const std::filesystem::path& path);
 
 /// `paths`: files, or folders that hold the files of one job. At least one. The result is the same
 /// on any number of threads.

@@ -164,8 +164,7 @@ std::string why_none(const NamedSpans& named, const CounterSet& counters) {
   if (const std::uint64_t impossible = counters.count(kImpossible.name); impossible > 0) {
     return "has no step but " + std::to_string(impossible) +
            " with sums that no sequences have, as \"" + std::string(named.impossible) +
-           "\"; expected sequences <= tokens <= 1e8, and squares from tokens^2 / sequences to "
-           "(tokens - sequences + 1)^2 + sequences - 1";
+           "\"; expected " + std::string(kSumsThatCanBe);
   }
   return "names no step of an engine that computes something; expected ranges as "
          "\"execute_context_1(512)_generation_8(8)\", which vLLM and SGLang write under a profiler";

@@ -53,6 +53,10 @@ struct RecordedSteps {
 
 /// Whether some sequences have these sums: each has a new token at least, which attends to itself.
 [[nodiscard]] bool can_be(const StepSums& sums);
+/// What that is, for messages.
+inline constexpr std::string_view kSumsThatCanBe =
+    "sequences <= tokens <= keys, squares <= products, and squares from tokens^2 / sequences to "
+    "(tokens - sequences + 1)^2 + sequences - 1";
 
 /// What the name of a step says, `kernels_us` being 0; nothing: it names no step. By the first form
 /// each generating sequence attends to `context` tokens, its new one included (at least 1), and

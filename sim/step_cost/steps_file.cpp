@@ -25,8 +25,7 @@ StepSums read_sums(ObjectReader reader) {
   out.squares = reader.number("squares", kStepSum);
   out.products = reader.number("products", kStepSum);
   if (reader.present() && !can_be(out)) {
-    reader.fault("", "found sums that no sequences have; expected sequences <= tokens <= keys and "
-                     "tokens^2 / sequences <= squares <= products");
+    reader.fault("", "found sums that no sequences have; expected " + std::string(kSumsThatCanBe));
   }
   return out;
 }

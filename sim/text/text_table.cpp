@@ -21,7 +21,7 @@ TextTable::TextTable(std::vector<std::string> headings, std::vector<Align> align
                      std::string indent)
     : aligns_(std::move(aligns)), indent_(std::move(indent)) {
   aligns_.resize(headings.size(), Align::kRight);
-  rows_.push_back(std::move(headings));
+  row(std::move(headings));
 }
 
 void TextTable::row(std::vector<std::string> cells) {

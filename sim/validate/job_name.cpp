@@ -167,8 +167,14 @@ std::string without_batch(std::string_view words) {
 bool has_unread_batch(std::string_view words) {
   const std::string text = in_lower_case(without_batch(words));
   for (auto at = text.find(kBatch); at != std::string::npos; at = text.find(kBatch, at + 1)) {
-    const std::size_t behind = at + kBatch.size();
-    if (behind == text.size() || !is_letter(text[behind])) return true;
+    std::string_view behind = std::string_view(text).substr(at + kBatch.size());
+    for (const std::string_view word : {"", "size", "of"}) {
+      if (behind.starts_with(word)) behind.remove_prefix(word.size());
+      while (!behind.empty() && !is_letter(behind[0]) && !is_digit(behind[0])) {
+        behind.remove_prefix(1);
+      }
+    }
+    if (!behind.empty() && is_digit(behind[0])) return true;
   }
   return false;
 }

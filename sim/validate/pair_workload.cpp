@@ -255,9 +255,10 @@ FoundWorkload found_without_batch(const PairWorkload& workload, const Asked& ask
   }
   const std::uint32_t batch = asked.batches.front();
   std::string refused = batch > kMostResized
-                            ? asked.name + ": expected a batch size from 1 to 4096"
+                            ? asked.name + ": expected a batch size from 1 to " +
+                                  std::to_string(kMostResized)
                             : refuse_batch(workload, batch);
-  return {&workload, batch == workload.batch ? 0 : batch, std::move(refused)};
+  return {&workload, batch == own_batch(workload) ? 0 : batch, std::move(refused)};
 }
 
 Meaning meaning_of(const PairWorkload& workload, const std::string& name, const Asked& asked) {

@@ -97,24 +97,25 @@ Result<WhatIf> parse_what_if(std::string_view text) {
 }
 
 Result<void> check_concerns(const WhatIf& change, std::string_view text, const JobProgram& job) {
-  const auto has_some = [&](const program::Program& program) {
-    return std::ranges::any_of(
-        program.ops, [&](const program::Op& op) { return concerns(change, program, op); });
-  };
-  if (change.target == WhatIfTarget::kNamedKernels && std::ranges::none_of(job.ranks, has_some)) {
-    return fail("--what-if", {},
-                "found \"" + std::string(text) + "\": no kernel's name contains \"" + change.name +
-                    "\"; bubblesim inspect lists names");
-  }
-  if (!change.rank) return {};
-  std::string allowed;
+  std::string ranks;
+  bool has_rank = false;
+  bool has_kernel = change.target != WhatIfTarget::kNamedKernels;
   for (const program::Program& program : job.ranks) {
-    if (program.rank == *change.rank) return {};
-    allowed += (allowed.empty() ? "" : ", ") + std::to_string(program.rank);
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(program.rank);
+    if (change.rank && program.rank != *change.rank) continue;
+    has_rank = true;
+    has_kernel = has_kernel || std::ranges::any_of(program.ops, [&](const program::Op& op) {
+                   return concerns(change, program, op);
+                 });
   }
-  return fail("--what-if", {},
-              "found \"" + std::string(text) + "\": the job has no rank " +
-                  std::to_string(*change.rank) + "; expected one of " + allowed);
+  const std::string found = "found \"" + std::string(text) + "\": ";
+  if (!has_rank) {
+    return fail("--what-if", {}, found + "the job has no rank " + std::to_string(*change.rank) +
+                                     "; expected one of " + ranks);
+  }
+  if (has_kernel) return {};
+  return fail("--what-if", {}, found + "no kernel's name contains \"" + change.name +
+                                   "\"; bubblesim inspect lists names");
 }
 
 CounterSet speed_up_host(double speed, program::Program& program) {

@@ -51,6 +51,8 @@ TEST(JobName, ABatchSizeThatIsNotReadIsTold) {
   EXPECT_TRUE(has_unread_batch("net, Batch 1.5"));
   EXPECT_FALSE(has_unread_batch("net, batch 16"));
   EXPECT_FALSE(has_unread_batch("a batched net"));
+  EXPECT_FALSE(has_unread_batch("net, batch inference of 3 kinds"));
+  EXPECT_FALSE(has_unread_batch("continuous batch"));
 }
 
 TEST(JobName, LettersAndDigitsAreThoseOfAscii) {
