@@ -6,7 +6,8 @@
 
 namespace bubblesim {
 
-/// `text` with ASCII control characters as \xNN: they would end lines, move the cursor or end the output.
+/// `text` with ASCII control characters as \xNN: they would end lines, move the cursor or end the
+/// output.
 [[nodiscard]] std::string escape_controls(std::string_view text);
 
 }  // namespace bubblesim
