@@ -170,9 +170,7 @@ bool has_unread_batch(std::string_view words) {
     std::string_view behind = std::string_view(text).substr(at + kBatch.size());
     for (const std::string_view word : {"", "size", "of"}) {
       if (behind.starts_with(word)) behind.remove_prefix(word.size());
-      while (!behind.empty() && !is_letter(behind[0]) && !is_digit(behind[0])) {
-        behind.remove_prefix(1);
-      }
+      while (!behind.empty() && !counts(behind[0])) behind.remove_prefix(1);
     }
     if (!behind.empty() && is_digit(behind[0])) return true;
   }
