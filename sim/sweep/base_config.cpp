@@ -1,12 +1,14 @@
 #include "sim/sweep/base_config.hpp"
 
 #include <filesystem>
+#include <utility>
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/set_places.hpp"
 
 namespace bubblesim::sweep {
 namespace {
@@ -76,7 +78,11 @@ CheckedResult<Json> load_base(const BaseParts& parts, const std::string& file) {
   }
   base.erase("$schema");
   Errors errors;
+  SetPlaces places;
   for (const store::Setting& setting : parts.set) {
+    if (std::string fault = places.add(base, "", setting.pointer); !fault.empty()) {
+      errors.push_back({file, "/set", std::move(fault)});
+    }
     const Json value = Json::parse(setting.value, nullptr, false);
     if (auto done = set_value(base, setting.pointer, value); !done) {
       errors.push_back({file, "/set", done.error().text()});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/named_files.hpp"
@@ -84,6 +85,46 @@ class PointFaults {
   std::vector<Kept> faults_;
 };
 
+/// A condition of axes, and what was found at its place.
+class Condition {
+ public:
+  explicit Condition(const store::Setting& setting)
+      : pointer_(setting.pointer), value_(Json::parse(setting.value, nullptr, false)) {}
+
+  [[nodiscard]] bool holds(const Json& config) {
+    const Json* found = find_value(config, pointer_);
+    const bool equal = found != nullptr && *found == value_;
+    held_ = held_ || equal;
+    if (!held_ && found != nullptr && found_.size() < kMostFound) {
+      found_.insert(canonical_text(*found));
+    }
+    return equal;
+  }
+
+  /// Why it holds nowhere; empty: it does somewhere.
+  [[nodiscard]] std::string fault() const {
+    if (held_) return {};
+    if (found_.empty()) return "no point has " + quote_found(pointer_);
+    const std::vector<std::string_view> values(found_.begin(), found_.end());
+    return "no point has " + canonical_text(value_) + " at " + quote_found(pointer_) +
+           "; found there: " + list_names(values);
+  }
+
+ private:
+  static constexpr std::size_t kMostFound = 25;
+
+  std::string pointer_;
+  Json value_;
+  bool held_ = false;
+  std::set<std::string> found_;
+};
+
+/// Those of a group, all of which must hold.
+struct Conditions {
+  std::vector<Condition> when;
+  bool held = false;  // in some point
+};
+
 class Planner {
  public:
   Planner(const SweepConfig& sweep, const policy::Registry& registry, const PlanOptions& options)
@@ -98,10 +139,7 @@ class Planner {
           parsed.push_back(Json::parse(text, nullptr, false));
         }
       }
-      auto& when = conditions_.emplace_back();
-      for (const store::Setting& setting : group.when) {
-        when.push_back(Json::parse(setting.value, nullptr, false));
-      }
+      conditions_.push_back({{group.when.begin(), group.when.end()}});
     }
   }
 
@@ -117,6 +155,7 @@ class Planner {
                "with an axis fixed by --set: one store may hold them all"}});
     }
     if (faults_.any()) return tl::unexpected<Errors>(faults_.texts(points_));
+    if (Errors idle = idle_axes(); !idle.empty()) return tl::unexpected<Errors>(std::move(idle));
     plan_.points = points_;
     return std::move(plan_);
   }
@@ -133,13 +172,30 @@ class Planner {
 
   [[nodiscard]] bool full() const { return points_ * sweep_.repetitions > kMostRuns; }
 
-  [[nodiscard]] bool holds(std::size_t group, const Json& config) const {
-    const auto& when = sweep_.groups[group].when;
-    for (std::size_t i = 0; i < when.size(); ++i) {
-      const Json* found = find_value(config, when[i].pointer);
-      if (found == nullptr || *found != conditions_[group][i]) return false;
+  // All conditions are asked, for what they find.
+  [[nodiscard]] bool holds(std::size_t group, const Json& config) {
+    bool all = true;
+    for (Condition& condition : conditions_[group].when) all = condition.holds(config) && all;
+    conditions_[group].held = conditions_[group].held || all;
+    return all;
+  }
+
+  [[nodiscard]] Errors idle_axes() const {
+    Errors faults;
+    for (std::size_t group = 0; group < conditions_.size(); ++group) {
+      if (conditions_[group].held || sweep_.groups[group].when_overridden) continue;
+      std::string why;
+      for (const Condition& condition : conditions_[group].when) {
+        if (const std::string fault = condition.fault(); !fault.empty()) {
+          why += (why.empty() ? "" : "; ") + fault;
+        }
+      }
+      faults.push_back({sweep_.file, "/axes",
+                        "the axis of " + quote_found(sweep_.groups[group].axes.front().pointer) +
+                            " applies nowhere: " +
+                            (why.empty() ? "no point meets its whole \"when\"" : why)});
     }
-    return true;
+    return faults;
   }
 
   void expand(std::size_t level, Point point) {
@@ -223,7 +279,7 @@ class Planner {
   std::string base_folder_;
   FileHashes files_;
   std::vector<std::vector<std::vector<Json>>> values_;  // by group, axis, number
-  std::vector<std::vector<Json>> conditions_;           // by group
+  std::vector<Conditions> conditions_;                  // by group
   SweepPlan plan_;
   std::size_t points_ = 0;
   std::set<std::string> keys_;

@@ -7,6 +7,7 @@
 #include "sim/base/nearest.hpp"
 #include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/set_places.hpp"
 #include "sim/sweep/sweep_axes.hpp"
 
 namespace bubblesim::sweep {
@@ -47,37 +48,13 @@ AxisGroup read_group(ObjectReader& reader) {
   return group;
 }
 
-struct PlacedAxis {
-  const AxisGroup& group;
-  const SweepAxis& axis;
-  std::string place;  // by number, however the pointer names it
-};
-
-// Of one place, axes contradict each other, and what a later axis contains it overwrites, unless
-// each has its own condition. Empty: no fault.
-std::string fault_of_pair(const PlacedAxis& earlier, const PlacedAxis& later) {
-  const bool conditions = !earlier.group.when.empty() && !later.group.when.empty();
-  if (&earlier.group != &later.group && conditions) return {};
-  const std::string found = quote_found(later.axis.pointer);
-  if (earlier.place == later.place) {
-    return "found two axes of " + found + "; expected one, or each with a \"when\" of its own";
-  }
-  if (!earlier.place.starts_with(later.place + '/')) return {};
-  return "found the axis of " + found + " after that of " + quote_found(earlier.axis.pointer) +
-         ", which it overwrites; expected it before, or each with a \"when\" of its own";
-}
-
-// Places are those of `base`, which may call elements by number or name. Empty: no fault.
-std::string fault_of_axes(const Json& base, const std::vector<AxisGroup>& groups) {
-  std::vector<PlacedAxis> before;
+// Adds the axes to what is set; empty: they overwrite nothing.
+std::string fault_of_axes(SetPlaces& places, const Json& base,
+                          const std::vector<AxisGroup>& groups) {
   for (const AxisGroup& group : groups) {
     for (const SweepAxis& axis : group.axes) {
-      if (axis.pointer.empty()) continue;  // a fault of its own
-      const PlacedAxis placed{group, axis, numbered(base, axis.pointer)};
-      for (const PlacedAxis& earlier : before) {
-        if (std::string fault = fault_of_pair(earlier, placed); !fault.empty()) return fault;
-      }
-      before.push_back(placed);
+      std::string fault = places.add(base, "the axis of ", axis.pointer, &group);
+      if (!fault.empty()) return fault;
     }
   }
   return {};
@@ -93,7 +70,8 @@ SweepConfig read_root(ObjectReader& root, const std::string& file, BaseParts& ba
   for (ObjectReader& reader : root.children("axes", Presence::kOptional)) {
     sweep.groups.push_back(read_group(reader));
   }
-  if (const std::string fault = fault_of_axes({}, sweep.groups); !fault.empty()) {
+  SetPlaces places;
+  if (const std::string fault = fault_of_axes(places, {}, sweep.groups); !fault.empty()) {
     root.fault("axes", fault);
   }
   sweep.repetitions = root.integer<std::uint32_t>("repetitions", {1, kMostRepetitions}, 1);
@@ -110,10 +88,19 @@ CheckedResult<SweepConfig> parse(const JsonDocument& document, BaseParts& base) 
   return sweep;
 }
 
-// An override holds for all points: the axis of its place is no more.
+bool one_contains_other(const std::string& one, const std::string& other) {
+  return (one + '/').starts_with(other + '/') || (other + '/').starts_with(one + '/');
+}
+
+// An override holds for all points: the axis of its place is no more, and conditions on the place
+// hold everywhere or nowhere.
 void fix_axis(std::vector<AxisGroup>& groups, const Json& base, const std::string& pointer) {
   const std::string place = numbered(base, pointer);
   for (AxisGroup& group : groups) {
+    for (const store::Setting& condition : group.when) {
+      group.when_overridden = group.when_overridden ||
+                              one_contains_other(numbered(base, condition.pointer), place);
+    }
     std::erase_if(group.axes, [&](const SweepAxis& axis) {
       return numbered(base, axis.pointer) == place;
     });
@@ -121,13 +108,18 @@ void fix_axis(std::vector<AxisGroup>& groups, const Json& base, const std::strin
   std::erase_if(groups, [](const AxisGroup& group) { return group.axes.empty(); });
 }
 
-void apply(Json& base, const std::string& text, SweepConfig& sweep, Errors& errors) {
+void apply(Json& base, const std::string& text, SweepConfig& sweep, SetPlaces& places,
+           Errors& errors) {
   const auto assignment = parse_assignment(text, "--set");
   if (!assignment) {
     errors.push_back(assignment.error());
     return;
   }
   // Before the value is there: it may be another name.
+  if (std::string fault = places.add(base, "--set of ", assignment->pointer);
+      !fault.empty()) {
+    errors.push_back({"--set", {}, std::move(fault)});
+  }
   fix_axis(sweep.groups, base, assignment->pointer);
   const Json value = Json::parse(assignment->value, nullptr, false);
   if (auto done = set_value(base, assignment->pointer, value); !done) {
@@ -149,10 +141,11 @@ CheckedResult<SweepConfig> read_sweep_config(const std::string& path,
   BUBBLESIM_ASSIGN_OR_RETURN(SweepConfig sweep, parse(document, parts));
   BUBBLESIM_ASSIGN_OR_RETURN(Json base, load_base(parts, path));
   Errors errors;
-  if (std::string fault = fault_of_axes(base, sweep.groups); !fault.empty()) {
+  SetPlaces places;
+  for (const std::string& text : overrides) apply(base, text, sweep, places, errors);
+  if (std::string fault = fault_of_axes(places, base, sweep.groups); !fault.empty()) {
     errors.push_back({path, "/axes", std::move(fault)});
   }
-  for (const std::string& text : overrides) apply(base, text, sweep, errors);
   if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
   sweep.base = compact_text(base);
   return sweep;

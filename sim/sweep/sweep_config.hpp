@@ -27,6 +27,7 @@ struct AxisGroup {
   std::vector<SweepAxis> axes;         ///< at least one, all of one length
   std::vector<store::Setting>
       when;  ///< applies where the config holds all of these, else once, unset
+  bool when_overridden = false;  ///< an override says something of `when`: it may hold nowhere
 };
 
 struct SweepConfig {

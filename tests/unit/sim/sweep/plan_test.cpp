@@ -65,6 +65,31 @@ TEST(SweepPlan, AnAxisWithAConditionAppliesWhereItHolds) {
                           "/policies/1 = \"time_slicing\""));
 }
 
+TEST(SweepPlan, AConditionThatHoldsNowhereIsAFault) {
+  const auto axes = [](const std::string& when) {
+    return R"([{"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
+               {"pointer": "/seed", "values": [3, 4], "when": )" + when + "}]";
+  };
+  EXPECT_THAT(faults(axes(R"({"/policies/1/nam": "mps"})")),
+              HasSubstr("/axes: the axis of \"/seed\" applies nowhere: no point has "
+                        "\"/policies/1/nam\""));
+  EXPECT_THAT(faults(axes(R"({"/policies/1/name": "msp"})")),
+              HasSubstr("no point has \"msp\" at \"/policies/1/name\"; found there: \"mps\", "
+                        "\"time_slicing\""));
+  EXPECT_THAT(faults(axes(R"({"/policies/1": "mps", "/policies/1/name": "time_slicing"})")),
+              HasSubstr("no point meets its whole \"when\""));
+}
+
+TEST(SweepPlan, AConditionMayHoldNowhereWhereAnOverrideFixesIt) {
+  const Folder folder;
+  const auto plan = plan_of(folder, R"([
+      {"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
+      {"pointer": "/seed", "values": [3, 4], "when": {"/policies/1/name": "mps"}}])",
+                            "", {"/policies/1=time_slicing"});
+  ASSERT_TRUE(plan) << texts(plan.error());
+  EXPECT_THAT(plan->runs, SizeIs(1));
+}
+
 TEST(SweepPlan, ElementsOfListsHaveNames) {
   const Folder folder;
   const auto plan = plan_of(folder, R"([{"pointer": "/fillers/batch/memory", "values": ["2GB"]}])");

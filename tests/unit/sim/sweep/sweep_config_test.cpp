@@ -24,7 +24,9 @@ TEST(SweepConfig, NamesAllFaultsAtOnce) {
               AllOf(HasSubstr("nmae"), HasSubstr("/base: found"),
                     HasSubstr("/axes/0/pointer: found \"a\"; expected a JSON pointer"),
                     HasSubstr("found 1 values of \"/c\" and 2 of \"/b\""), HasSubstr("/axes/2"),
-                    HasSubstr("two axes of \"/b\""), HasSubstr("/repetitions")));
+                    HasSubstr("found the axis of \"/b\" after the axis of \"/b\", which is the "
+                              "same place; expected one of them, or each with a \"when\""),
+                    HasSubstr("/repetitions")));
 }
 
 TEST(SweepConfig, ABaseThatIsNotThereIsNamed) {
@@ -70,7 +72,7 @@ TEST(SweepConfig, APlaceIsTheSameByNumberAndByName) {
   const auto twice =
       read_sweep_config(write_sweep(folder, "[" + named + ", " + numbered + "]"), {});
   ASSERT_FALSE(twice);
-  EXPECT_THAT(texts(twice.error()), HasSubstr("two axes of"));
+  EXPECT_THAT(texts(twice.error()), HasSubstr("which is the same place"));
 }
 
 // A whole filler would take the place of what was set in it.
@@ -84,8 +86,9 @@ TEST(SweepConfig, AnAxisDoesNotOverwriteAnEarlierOneInsideItsPlace) {
   const std::string named = R"({"pointer": "/fillers/batch/memory", "values": ["2GB"])";
   const std::string when = R"(, "when": {"/seed": 1}})";
   EXPECT_THAT(fault(named + "}, " + whole + "}"),
-              HasSubstr("/axes: found the axis of \"/fillers/0\" after that of "
-                        "\"/fillers/batch/memory\", which it overwrites; expected it before"));
+              HasSubstr("/axes: found the axis of \"/fillers/0\" after the axis of "
+                        "\"/fillers/batch/memory\", which it overwrites; expected one of them, "
+                        "or the larger place first"));
   EXPECT_THAT(fault(R"({"zip": [)" + named + "}, " + whole + "}]}"), HasSubstr("overwrites"));
   EXPECT_THAT(fault(named + "}, " + whole + when), HasSubstr("overwrites"));
   EXPECT_EQ(fault(named + when + ", " + whole + when), "");
@@ -94,6 +97,29 @@ TEST(SweepConfig, AnAxisDoesNotOverwriteAnEarlierOneInsideItsPlace) {
                   R"({"pointer": "/fillers/0/mem", "values": [1]})"),
             "")
       << "begins alike and is another place";
+}
+
+TEST(SweepConfig, NothingThatIsSetIsOverwritten) {
+  const auto fault = [](const std::string& axes, const std::vector<std::string>& set,
+                        const std::string& more = "") {
+    const Folder folder;
+    const auto sweep = read_sweep_config(write_sweep(folder, axes, more), set);
+    return sweep ? "" : texts(sweep.error());
+  };
+  EXPECT_THAT(fault("[]", {"/seed=3", "seed=4"}),
+              HasSubstr("--set: found --set of \"/seed\" after --set of \"/seed\", which is the "
+                        "same place; expected one of them"));
+  EXPECT_THAT(fault("[]", {"/fillers/batch/memory=2GB", "/fillers/0={}"}),
+              HasSubstr("--set: found --set of \"/fillers/0\" after --set of "
+                        "\"/fillers/batch/memory\", which it overwrites"));
+  EXPECT_EQ(fault("[]", {"/training/jitter_cv=0.5", "/training/jitter=1"}), "");
+  EXPECT_THAT(fault(R"([{"pointer": "/policies/1", "values": ["tgs"]}])",
+                    {"/policies/mps/parameters/priority=none"}),
+              HasSubstr("/axes: found the axis of \"/policies/1\" after --set of "
+                        "\"/policies/mps/parameters/priority\", which it overwrites"));
+  EXPECT_THAT(fault("[]", {},
+                    R"(, "set": {"/fillers/0/memory": "2GB", "/fillers/batch/memory": "1GB"})"),
+              HasSubstr("/set: found \"/fillers/batch/memory\" after \"/fillers/0/memory\""));
 }
 
 TEST(SweepConfig, SetThatFitsNowhereIsAFault) {
