@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "sim/base/escape_controls.hpp"
+
 namespace bubblesim {
 namespace {
 
@@ -96,23 +98,12 @@ std::string list_names(std::span<const std::string_view> names) {
 }
 
 std::string quote_found(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::size_t end = std::min(text.size(), kMaxQuoted);
   // Never cut inside a UTF-8 sequence: its later bytes are 10xxxxxx.
   while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
     --end;
   }
-  std::string out = "\"";
-  for (const char letter : text.substr(0, end)) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7F) {
-      out += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
-    } else {
-      out += letter;
-    }
-  }
-  if (end < text.size()) out += "...";
-  return out + "\"";
+  return '"' + escape_controls(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
 }
 
 }  // namespace bubblesim

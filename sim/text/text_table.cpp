@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "sim/text/escape_controls.hpp"
+#include "sim/base/escape_controls.hpp"
 #include "sim/text/utf8.hpp"
 
 namespace bubblesim {

@@ -1,4 +1,4 @@
-#include "sim/text/escape_controls.hpp"
+#include "sim/base/escape_controls.hpp"
 
 namespace bubblesim {
 
