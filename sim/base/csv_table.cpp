@@ -73,8 +73,7 @@ std::vector<std::string> CsvTable::next_cells(std::string_view& text, std::size_
 
 Result<CsvTable> CsvTable::parse(std::string_view text, std::string file,
                                  RepeatedColumn repeated) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as spreadsheets write it
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_byte_order_mark(text);
   CsvTable table;
   table.file_ = std::move(file);
   std::size_t next_line = 1;

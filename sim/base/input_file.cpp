@@ -42,6 +42,12 @@ tl::unexpected<Error> unreadable(const std::string& path, int reason) {
 
 }  // namespace
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
 Result<std::string> read_text_file(const std::string& path) {
   const Descriptor file(path);
   if (!file.is_open()) return unreadable(path, errno);
@@ -50,9 +56,11 @@ Result<std::string> read_text_file(const std::string& path) {
   for (;;) {
     const ssize_t count = file.read(block);
     if (count < 0) return unreadable(path, errno);
-    if (count == 0) return bytes;
+    if (count == 0) break;
     bytes.append(block.data(), static_cast<std::size_t>(count));
   }
+  bytes.erase(0, bytes.size() - without_byte_order_mark(bytes).size());
+  return bytes;
 }
 
 }  // namespace bubblesim

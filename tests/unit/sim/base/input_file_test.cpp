@@ -24,6 +24,14 @@ TEST(input_file, is_read_to_its_last_byte) {
   EXPECT_EQ(read_text_file(path).value(), text);
 }
 
+TEST(input_file, is_read_without_its_byte_order_mark) {
+  const auto folder = ScratchFolder::make(::testing::TempDir(), "input-file");
+  ASSERT_TRUE(folder);
+  const std::string path = (*folder)->path() + "/text";
+  ASSERT_TRUE(write_whole_file(path, "\xEF\xBB\xBFName,\xEF\xBB\xBF\n"));
+  EXPECT_EQ(read_text_file(path).value(), "Name,\xEF\xBB\xBF\n");  // only the first is one
+}
+
 TEST(input_file, of_the_kernel_has_no_size_and_is_read) {
   EXPECT_THAT(read_text_file("/proc/self/status").value(), StartsWith("Name:"));
 }
