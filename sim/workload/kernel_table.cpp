@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -51,9 +52,9 @@ std::optional<Row> parse_row(std::string_view line) {
   const auto duration = number<double>(fields[3]);
   if (!profile || *profile < -1 || *profile > 1) return std::nullopt;
   if (!footprint || !(*footprint >= 0) || !(*footprint < 1e18)) return std::nullopt;
-  if (!sms || !(*sms >= 0) || !(*sms < 1e9)) return std::nullopt;
+  if (!sms || !(*sms >= 1) || !(*sms < 1e9) || *sms != std::floor(*sms)) return std::nullopt;
   if (!duration || !(*duration >= 0) || !(*duration <= kLongestKernelNs)) return std::nullopt;
-  return Row{line, *profile, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*sms)),
+  return Row{line, *profile, static_cast<std::uint64_t>(*sms),
              Duration{static_cast<std::int64_t>(*duration)}};
 }
 
@@ -103,7 +104,8 @@ tl::unexpected<Error> refuse_line(const std::string& file, std::size_t line,
                                   std::string_view text) {
   return fail(file, "line " + std::to_string(line),
               "found \"" + std::string(text.substr(0, 80)) + "\", expected " +
-                  std::string(kHeader) + " with Profile -1, 0 or 1 and Duration in ns");
+                  std::string(kHeader) +
+                  " with Profile -1, 0 or 1, SM_usage a whole number from 1 on and Duration in ns");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/unit/sim/workload/program_maker.hpp"
@@ -50,7 +51,7 @@ TEST(KernelTable, TheDevicesLatenciesHold) {
 }
 
 TEST(KernelTable, ProfilesAreTheClassAndTheSms) {
-  const auto program = parse("a,1,0,3,10\nb,0,0,9,10\nc,-1,0,0,10\n");
+  const auto program = parse("a,1,0,3,10\nb,0,0,9,10\nc,-1,0,1.0,10\n");
   ASSERT_TRUE(program);
   const auto& profiles = program->profiles;
   EXPECT_EQ(profiles[0].kernel_class, program::KernelClass::kCompute);
@@ -58,7 +59,7 @@ TEST(KernelTable, ProfilesAreTheClassAndTheSms) {
   EXPECT_EQ(profiles[2].kernel_class, program::KernelClass::kUnknown);
   EXPECT_EQ(profiles[0].blocks, 3U);
   EXPECT_EQ(profiles[1].blocks, 9U);
-  EXPECT_EQ(profiles[2].blocks, 1U);  // no SM at all is taken as one
+  EXPECT_EQ(profiles[2].blocks, 1U);
   EXPECT_EQ(profiles[0].residency.blocks_per_sm, 1U);
 }
 
@@ -97,6 +98,7 @@ TEST(KernelTable, AMalformedRowIsAFaultWithItsLine) {
   for (const std::string row :
        {"a", "a,1,0,3", "1,0,3,10", "a,2,0,3,10", "a,-2,0,3,10", "a,x,0,3,10", "a,,0,3,10",
         "a,1.5,0,3,10", "a,1,x,3,10", "a,1,,3,10", "a,1,-5,3,10", "a,1,0,x,10", "a,1,0,-1,10",
+        "a,1,0,0,10", "a,1,0,4.5,10",
         "a,1,0,nan,10", "a,1,0,1e9,10", "a,1,0,3,x", "a,1,0,3,", "a,1,0,3,-1", "a,1,0,3,nan",
         "a,1,0,3,inf", "a,1,0,3,1e13", "a,1,0,3,10 ", "a,1,0,3,10,", "a;1;0;3;10"}) {
     EXPECT_THAT(fault(kHeader + "ok,1,0,3,10\n" + row + "\n"),
@@ -132,6 +134,15 @@ TEST(KernelTable, ATableCutAtAnyByteIsAFaultOrCounted) {
               text[length - 1] == '\n' ? 0U : 1U)
         << length;
   }
+}
+
+TEST(KernelTableFile, AByteOrderMarkIsNotPartOfTheHeader) {
+  const std::string path = testing::TempDir() + "/bubblesim_marked_table.csv";
+  std::ofstream(path) << "\xEF\xBB\xBF" << kHeader << "a,1,0,3,10\n";
+  const auto program = read_kernel_table(path, plain_gpu(), us(2));
+  std::filesystem::remove(path);
+  ASSERT_TRUE(program) << program.error().text();
+  EXPECT_EQ(program->ops.size(), 1U);
 }
 
 TEST(KernelTableFile, AFileThatCannotBeReadIsAFault) {
