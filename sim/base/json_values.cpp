@@ -1,5 +1,6 @@
 #include "sim/base/json_values.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -16,6 +17,17 @@ std::string shown(double value) { return describe(Node{value}).substr(11); }
 std::string shown(Duration value) { return format_duration(value); }
 std::string shown(Bytes value) { return format_bytes(value); }
 std::string shown(BytesPerSecond value) { return format_rate(value); }
+
+// 1e6 and 10.0 are integers too, as JSON Schema has it. From 2^53 on, a double may stand for
+// another integer than was written.
+template <class Integer>
+std::optional<Integer> whole(double value) {
+  constexpr double kExact = 9007199254740992.0;
+  const bool exact = value == std::floor(value) && std::abs(value) < kExact;
+  const auto integer = exact ? static_cast<std::int64_t>(value) : -1;
+  if (!exact || !std::in_range<Integer>(integer)) return std::nullopt;
+  return static_cast<Integer>(integer);
+}
 
 // "an integer from 1 to 1024", "a duration of at least 1ns". Counts have 0 as their floor, which a
 // negative number asks for.
@@ -71,6 +83,7 @@ Parsed<bool> to_flag(const Node& node) {
 Parsed<std::int64_t> to_signed(const Node& node, Range<std::int64_t> range) {
   std::optional<std::int64_t> value;
   if (const auto* number = std::get_if<std::int64_t>(&node.value)) value = *number;
+  if (const auto* number = std::get_if<double>(&node.value)) value = whole<std::int64_t>(*number);
   if (const auto* number = std::get_if<std::uint64_t>(&node.value)) {
     if (std::in_range<std::int64_t>(*number)) value = static_cast<std::int64_t>(*number);
   }
@@ -81,6 +94,7 @@ Parsed<std::int64_t> to_signed(const Node& node, Range<std::int64_t> range) {
 Parsed<std::uint64_t> to_unsigned(const Node& node, Range<std::uint64_t> range) {
   std::optional<std::uint64_t> value;
   if (const auto* number = std::get_if<std::uint64_t>(&node.value)) value = *number;
+  if (const auto* number = std::get_if<double>(&node.value)) value = whole<std::uint64_t>(*number);
   if (const auto* number = std::get_if<std::int64_t>(&node.value)) {
     if (std::in_range<std::uint64_t>(*number)) value = static_cast<std::uint64_t>(*number);
   }

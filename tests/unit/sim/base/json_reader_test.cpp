@@ -45,6 +45,22 @@ TEST(JsonReader, ReadsEveryTypeOfValue) {
   EXPECT_THAT(errors, IsEmpty());
 }
 
+TEST(JsonReader, IntegersMayBeWrittenAsExactFloats) {
+  const JsonDocument document =
+      parsed(R"({"a": 1e1, "b": -20.0, "c": 9007199254740991.0, "d": 9007199254740992.0,
+                 "e": -1.0, "f": 1e300})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EXPECT_EQ(root.integer<std::uint32_t>("a"), 10U);
+  EXPECT_EQ(root.integer<int>("b"), -20);
+  EXPECT_EQ(root.integer<std::uint64_t>("c"), std::uint64_t{9007199254740991});
+  EXPECT_THAT(errors, IsEmpty());
+  (void)root.integer<std::uint64_t>("d");  // 2^53: 9007199254740993.0 reads as the same double
+  (void)root.integer<std::uint32_t>("e");
+  (void)root.integer<std::int64_t>("f");
+  EXPECT_EQ(errors.size(), 3U);
+}
+
 TEST(JsonReader, AFallbackMakesAKeyOptional) {
   const JsonDocument document = parsed("{}");
   Errors errors;
