@@ -86,7 +86,7 @@ std::vector<IterationKey> later(std::vector<IterationKey> keys, std::int64_t epo
 
 // A window that opened an iteration later may lack an epoch that others have begun with: of the
 // numberings one epoch apart, the one by which the rank shares most iterations with the first; of
-// equals the one that counts from the window's begin.
+// equals the one that counts from the window's begin, then the later one.
 std::vector<IterationKey> fitted_to(const std::vector<IterationKey>& first,
                                     const std::vector<IterationKey>& keys) {
   const auto shared = [&](const std::vector<IterationKey>& fitted) {

@@ -20,7 +20,8 @@
 //
 // Iterations of different ranks are one by their number. Where numbers start again (steps counted
 // anew in each epoch), by epoch and number: those of the first restart on all ranks are one epoch,
-// or, if a rank then shares more, an epoch apart. If no number is on all ranks and all recorded
+// or, if a rank then shares more with the first rank, an epoch apart (of equals, the rank's window
+// opened later). If no number is on all ranks and all recorded
 // equally many, by place. A number may so name several iterations; a choice of it means all.
 //
 // Used are the iterations that are settled (warm_up.hpp says which are not, and why), of those the

@@ -193,6 +193,16 @@ TEST(JobPass, ARankThatMissesAnEpochIsJoinedToTheOthersNext) {
   }
 }
 
+// The other rank shares its first iteration with the early one's second epoch, or its last with the
+// early one's first: one each, so that its window is taken to have opened later.
+TEST(JobPass, OfEpochsThatFitEquallyTheLaterOneIsTaken) {
+  JobTrace job{{numbered({3, 2}).trace(), numbered({2, 5, 3}, 100).trace()}};
+  const auto pass = find_job_pass(job, *parse_iteration_choice("all"));
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(uses(pass->ranks[0]), (Uses{kNotOnAllRanks, kUsed}));
+  EXPECT_EQ(uses(pass->ranks[1]), (Uses{kUsed, kNotOnAllRanks, kNotOnAllRanks}));
+}
+
 TEST(JobPass, ANumberOfSeveralIterationsChoosesAllAndTheLastOfEqualRunsIsUsed) {
   const TraceBuilder job = numbered({0, 1, 2, 0, 1, 2});
   EXPECT_EQ(uses(pass_of(job, "1")),
