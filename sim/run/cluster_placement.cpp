@@ -42,7 +42,9 @@ void ClusterPlacement::update(GpuId gpu) {
     state.used = state.used + booked.job.memory;
     state.request += booked.job.request;
     state.limit += booked.job.limit;
-    if (worker) workers = workers + booked.job.memory;
+    if (!worker) continue;
+    const auto resident = worker_resident_.find({gpu, booked.job.kind});
+    workers = workers + (resident == worker_resident_.end() ? booked.job.memory : resident->second);
   }
   workers_now_[gpu.index()] = workers;
   workers_most_[gpu.index()] = std::max(workers_most_[gpu.index()], workers);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/counters.hpp"
@@ -30,6 +32,11 @@ class ClusterPlacement {
   /// Jobs of this kind are worked off one after another by a worker on each GPU: more of them on
   /// one GPU need no more memory.
   void add_worker_kind(std::uint32_t kind) { worker_kinds_.insert(kind); }
+  /// What the policy leaves on the device of its worker's memory there; all of it where nothing is
+  /// said.
+  void set_worker_resident(GpuId gpu, std::uint32_t kind, Bytes resident) {
+    worker_resident_[{gpu, kind}] = resident;
+  }
 
   /// Something that is there whoever decides. Not one of GpuState's jobs.
   void add_fixed(const policy::JobInfo& job, GpuId gpu);
@@ -44,7 +51,7 @@ class ClusterPlacement {
   /// Whether what is booked fits every device. Fault: the placer's.
   [[nodiscard]] Result<void> check_memory(policy::Instant now) const;
 
-  /// Memory that workers of fill jobs hold now, and the most that they held at once.
+  /// Device memory that workers of fill jobs hold now, and the most that they held at once.
   [[nodiscard]] Bytes workers_now(GpuId gpu) const { return workers_now_[gpu.index()]; }
   [[nodiscard]] Bytes workers_most(GpuId gpu) const { return workers_most_[gpu.index()]; }
   void add_counts(CounterSet& counters) const;
@@ -74,6 +81,7 @@ class ClusterPlacement {
   std::vector<std::vector<Booked>> booked_;   ///< by GPU, in order
   bool unified_ = false;
   std::set<std::uint32_t> worker_kinds_;
+  std::map<std::pair<GpuId, std::uint32_t>, Bytes> worker_resident_;
   std::vector<Bytes> workers_now_;            ///< by GPU
   std::vector<Bytes> workers_most_;
 };

@@ -244,7 +244,10 @@ Result<void> Simulation::build_queue() {
   for (const auto& node : nodes_) {
     for (const auto& instance : node->instances()) {
       const bool worker = instance->mode == observe::FillerMode::kJobs;
-      if (worker && instance->admitted) queue_->add_worker(*instance);
+      if (!worker || !instance->admitted) continue;
+      queue_->add_worker(*instance);
+      places_.cluster().set_worker_resident(
+          node->id(), instance->filler, node->gpu().decided().resident[instance->client.index()]);
     }
   }
   return {};

@@ -97,6 +97,21 @@ TEST(FillJobs, WaitForMemory) {
   EXPECT_EQ(result.gpus.front().memory_high_water, gb(16));  // one worker's memory at a time
 }
 
+// The rest of the 8 GB is behind the host link: policies/README.md.
+TEST(FillJobs, HoldOnTheDeviceWhatTrainingAndTheReserveLeave) {
+  const policy::Registry registry = policies::builtin_policies();
+  for (const std::string name : {"tgs", "antman"}) {
+    LoadedRun loaded = small_run({queue("jobs", {{5}})});
+    loaded.config.fillers.front().memory = gb(8);
+    loaded.config.policies = {choice(name, registry)};
+    const auto report = run_policies(loaded, registry, {});
+    ASSERT_TRUE(report) << report.error().text();
+    EXPECT_EQ(report->policies.front().gpus.front().memory_high_water,
+              Bytes{loaded.device.memory.value - (std::uint64_t{1} << 30U)})
+        << name;
+  }
+}
+
 TEST(FillJobs, AWorkersLastBatchMayBeSmall) {
   LoadedRun loaded = small_run({queue("jobs", {{10}})});
   loaded.config.fillers.front().batching.max_batch = 4;
