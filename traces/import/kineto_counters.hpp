@@ -24,6 +24,9 @@ inline constexpr CounterSpec kMemorySkipped{"kineto_memory_events_skipped", Seve
 // Damage.
 inline constexpr CounterSpec kTruncated{"kineto_truncated", Severity::kLoss,
     "the file ends before its last bracket: what follows was never written or was cut off"};
+inline constexpr CounterSpec kAfterEnd{"kineto_text_after_end_dropped", Severity::kLoss,
+    "1: the file goes on after its last bracket (a second document, or what is none); that is not "
+    "read"};
 inline constexpr CounterSpec kArrayOpen{"kineto_array_unterminated", Severity::kInfo,
     "a bare array without its closing bracket, which the trace format allows"};
 inline constexpr CounterSpec kGzipDamaged{"kineto_gzip_damaged", Severity::kLoss,

@@ -42,12 +42,21 @@ void KinetoReader::run() {
     shape_.root = KinetoTextShape::Root::kArray;
     window_.advance(1);
     read_events();
+    end_of_document();
   }
+}
+
+// Where the document ends, the file does.
+void KinetoReader::end_of_document() {
+  if (skip_space(window_)) count(kineto::kAfterEnd);
 }
 
 void KinetoReader::read_object() {
   while (skip_space(window_)) {
-    if (front(window_) == '}') return;
+    if (front(window_) == '}') {
+      window_.advance(1);
+      return end_of_document();
+    }
     if (front(window_) == ',') {
       window_.advance(1);
       continue;

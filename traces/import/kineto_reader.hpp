@@ -46,6 +46,7 @@ class KinetoReader {
   [[nodiscard]] Step recover_event();
   [[nodiscard]] bool repair_event(std::size_t limit);
   void end_of_text();
+  void end_of_document();
   void mark_truncated();
   void count(const CounterSpec& spec) { counts_.add(spec); }
 

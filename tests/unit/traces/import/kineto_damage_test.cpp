@@ -71,6 +71,20 @@ TEST(KinetoDamage, every_cut_keeps_the_events_before_it) {
   }
 }
 
+TEST(KinetoDamage, text_after_the_end_is_counted) {
+  const std::string array = "[" + kernel("1.5") + "]";
+  for (const std::string& text : {twenty_kernels(), array}) {
+    const std::size_t ops = imported(text).device_ops.size();
+    EXPECT_EQ(imported(text + " \n\t").counters.count("kineto_text_after_end_dropped"), 0U);
+    for (const std::string& more : {std::string("x"), std::string("}"), text}) {
+      const RankTrace trace = imported(text + "\n" + more);
+      EXPECT_EQ(trace.device_ops.size(), ops);
+      EXPECT_EQ(trace.counters.count("kineto_text_after_end_dropped"), 1U) << more;
+      EXPECT_EQ(trace.counters.count("kineto_truncated"), 0U);
+    }
+  }
+}
+
 TEST(KinetoDamage, a_bare_array_may_lack_its_end) {
   const RankTrace trace = imported("[" + kernel("1.5") + ",\n" + kernel("20.5", "2") + ",");
   EXPECT_EQ(trace.device_ops.size(), 2U);
