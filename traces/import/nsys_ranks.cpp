@@ -92,6 +92,7 @@ Result<RankSet> RankSet::survey(NsysSession& session) {
   }
   const bool kernels = std::any_of(found.begin(), found.end(),
                                    [](const auto& entry) { return entry.second.kernels > 0; });
+  if (!kernels && !found.empty()) session.count(kNoKernels);
   RankSet set;
   std::uint64_t most = 0;
   for (const auto& [key, counts] : found) {

@@ -45,6 +45,20 @@ TEST(NsysDamage, an_export_without_cuda_is_refused) {
   expect_mentions(fault_of(file.bytes()), "without device activity");
 }
 
+TEST(NsysDamage, an_export_of_copies_alone_says_that_it_has_no_kernels) {
+  const std::string copy =
+      kStringTable + kCopyTable +
+      "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1200, 1300, 0, 1, 7, 6, " +
+      std::to_string(global_pid(100)) + ", 4096, 2, 2, 0);";
+  for (const std::string& kernels : {std::string(), kKernelTable}) {  // absent, and without a row
+    const Export file(copy + kernels);
+    const auto job = import_nsys_file(file.path());
+    ASSERT_TRUE(job.has_value()) << job.error().text();
+    EXPECT_EQ(job->ranks[0].device_ops.size(), 1U);
+    EXPECT_EQ(job->ranks[0].counters.count("nsys_kernels_not_in_export"), 1U);
+  }
+}
+
 TEST(NsysDamage, a_file_that_was_cut_is_refused) {
   const Export file(small_export());
   const std::string bytes = file.bytes();
