@@ -13,6 +13,7 @@
 #include "traces/import/kineto_import.hpp"
 #include "traces/import/nsys_import.hpp"
 #include "traces/join/join_recording.hpp"
+#include "traces/join/missing_ranks.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -166,6 +167,7 @@ bool looks_like_trace(const std::string& path) {
 
 Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
                                const ProgressText& progress, std::size_t threads) {
+  if (paths.empty()) return fail("found no path, expected those of one trace or more");
   LoadedTrace loaded;
   Sorted sorted;
   for (const std::string& path : paths) {
@@ -184,6 +186,10 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   std::stable_sort(loaded.job.ranks.begin(), loaded.job.ranks.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });
   BUBBLESIM_RETURN_IF_ERROR(check_ranks_differ(loaded));
+  const auto lacks_ranks = [](const traces::RankTrace& rank) {
+    return rank.counters.count(traces::kRanksMissing.name) > 0;
+  };
+  if (std::ranges::any_of(loaded.job.ranks, lacks_ranks)) traces::count_missing_ranks(loaded.job);
   loaded.residual = traces::align_ranks(loaded.job).residual_median;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
   return loaded;

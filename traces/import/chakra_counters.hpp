@@ -80,7 +80,5 @@ inline constexpr CounterSpec kRankFromName{"chakra_rank_from_file_name", Severit
     "1: the file's name gave the rank, as Chakra has it"};
 inline constexpr CounterSpec kRankFromOrder{"chakra_rank_from_file_order", Severity::kNotice,
     "1: neither the file nor its name gives a rank; its place among the files did"};
-inline constexpr CounterSpec kRanksMissing{"job_ranks_missing", Severity::kNotice,
-    "ranks of the job for which there is no file"};
 
 }  // namespace bubblesim::traces::chakra

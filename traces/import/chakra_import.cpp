@@ -13,6 +13,7 @@
 #include "traces/import/chakra_records.hpp"
 #include "traces/import/read_files.hpp"
 #include "traces/import/text_window.hpp"
+#include "traces/join/missing_ranks.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -243,8 +244,7 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
     finish_collectives(file, world, file.trace);
     job.ranks.push_back(std::move(file.trace));
   }
-  const auto missing = world - static_cast<std::uint32_t>(job.ranks.size());
-  if (missing > 0) job.ranks.front().counters.add(chakra::kRanksMissing, missing);
+  count_missing_ranks(job);
   return job;
 }
 

@@ -9,14 +9,12 @@
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_import.hpp"
 #include "traces/import/read_files.hpp"
+#include "traces/join/missing_ranks.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr CounterSpec kRanksMissing{"job_ranks_missing", Severity::kNotice,
-    "ranks of the job for which there is no file"};
 
 struct JobFile {
   fs::path path;
@@ -64,26 +62,6 @@ Result<std::uint32_t> agree_on_world(const std::vector<JobFile>& files) {
   return std::max(first == nullptr ? 1 : first->trace.world_size, seen);
 }
 
-void count_missing(const std::vector<JobFile>& files, std::uint32_t world, CounterSet& counters) {
-  std::string list;
-  std::uint64_t missing = 0;
-  std::size_t next = 0;
-  for (std::uint32_t rank = 0; rank < world; ++rank) {
-    if (next < files.size() && files[next].trace.rank == rank) {
-      ++next;
-      continue;
-    }
-    if (missing < 16) list += (missing == 0 ? "" : ", ") + std::to_string(rank);
-    ++missing;
-  }
-  if (missing == 0) return;
-  if (missing > 16) list += ", ...";
-  counters.add(kRanksMissing.name,
-               {kRanksMissing.severity,
-                std::string(kRanksMissing.help) + ": " + list + " of " + std::to_string(world),
-                missing});
-}
-
 Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
                           const ProgressCallback& progress) {
   ImportOptions own = options;
@@ -115,13 +93,13 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   });
   BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t world, agree_on_world(files));
-  count_missing(files, world, files.front().trace.counters);
   JobTrace job;
   job.ranks.reserve(files.size());
   for (JobFile& file : files) {
     file.trace.world_size = world;
     job.ranks.push_back(std::move(file.trace));
   }
+  count_missing_ranks(job);
   return job;
 }
 

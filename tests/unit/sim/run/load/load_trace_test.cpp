@@ -213,6 +213,24 @@ TEST_F(LoadTrace, AFolderMayHoldBothKindsAndOtherFiles) {
   EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
 }
 
+// Each file by itself lacks the other three ranks.
+TEST_F(LoadTrace, MissingRanksAreThoseThatNoFileOfAnyKindHas) {
+  const auto missing = [](const std::vector<std::string>& paths) {
+    const auto trace = load_trace(paths);
+    EXPECT_TRUE(trace) << trace.error().text();
+    return trace->counters.count("job_ranks_missing");
+  };
+  EXPECT_EQ(missing({btr(3)}), 3U);
+  EXPECT_EQ(missing({btr(3), sample(1)}), 2U);
+  EXPECT_EQ(missing({btr(3), btr(0), sample(1)}), 1U);
+  EXPECT_EQ(missing({btr(3), sample(1), btr(0), btr(2)}), 0U);
+}
+
+// A pattern that meets no file gives such a list.
+TEST_F(LoadTrace, NoPathAtAllIsAFault) {
+  EXPECT_EQ(fault({}), "found no path, expected those of one trace or more");
+}
+
 TEST_F(LoadTrace, AMissingPathIsNamed) {
   EXPECT_THAT(fault({"nowhere"}), HasSubstr("nowhere: found no such file or folder"));
 }

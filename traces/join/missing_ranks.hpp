@@ -1,0 +1,17 @@
+// Which ranks of a job nobody has a trace of.
+#pragma once
+
+#include "sim/base/counters.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+inline constexpr CounterSpec kRanksMissing{"job_ranks_missing", Severity::kNotice,
+    "ranks of the job for which there is no file"};
+
+/// Counts them in the first rank's counters, and lists them there. What ranks that were read apart
+/// counted before goes: a rank that one file lacked may be in another. Precondition: the job has
+/// ranks, ordered by rank.
+void count_missing_ranks(JobTrace& job);
+
+}  // namespace bubblesim::traces
