@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -30,11 +31,22 @@ std::size_t finished_in_window(const RankIterations& rank) {
   return rank.times.size() - std::min(rank.first_counted, rank.times.size());
 }
 
-// Against the same iterations alone. Those that were not reached alone are left out.
+// Time after a rank's last finished iteration, if a fault strikes in it: it is lost, though the
+// iteration that was struck did not end.
+Duration lost_at_end(const RankIterations& rank, const TrainingScale& scale) {
+  const Duration last = std::accumulate(rank.times.begin(), rank.times.end(), Duration{});
+  const bool struck = std::ranges::any_of(scale.faults, [&](Duration fault) {
+    return fault >= last && fault < scale.simulated;
+  });
+  return struck ? scale.simulated - last : Duration{};
+}
+
+// Against the same iterations alone. Those that were not reached alone are left out. `lost` is
+// the time of all ranks that no iteration has.
 std::optional<double> kept_within_pass(const std::vector<RankIterations>& ranks,
-                                       const std::vector<Duration>& alone_pass) {
+                                       const std::vector<Duration>& alone_pass, Duration lost) {
   Duration alone{};
-  Duration here{};
+  Duration here = lost;
   for (const RankIterations& rank : ranks) {
     const std::size_t counted = counted_for_mean(rank, finished_in_window(rank));
     for (std::size_t i = rank.times.size() - counted; i < rank.times.size(); ++i) {
@@ -48,9 +60,10 @@ std::optional<double> kept_within_pass(const std::vector<RankIterations>& ranks,
   return to_seconds(alone) / to_seconds(here);
 }
 
-// Iterations of the counted ones [first, last) that are done again: at each fault those since the
-// last checkpoint. The iteration in which a fault strikes goes on where it stood.
-std::uint64_t done_again(const RankIterations& rank, std::size_t first, std::size_t last,
+// Iterations that are done again because of faults that strike the counted ones, from `first` on,
+// or the one that is open at the end: at each fault those since the last checkpoint. The iteration
+// in which a fault strikes goes on where it stood.
+std::uint64_t done_again(const RankIterations& rank, std::size_t first,
                          const TrainingScale& scale) {
   std::uint64_t all = 0;  // done again so far, which are no progress
   std::uint64_t counted = 0;
@@ -58,7 +71,8 @@ std::uint64_t done_again(const RankIterations& rank, std::size_t first, std::siz
     const std::size_t struck = first_after(rank.times, fault);
     const std::uint64_t again = (struck - all) % scale.checkpoint_every;
     all += again;
-    if (struck >= first && struck < last) counted += again;
+    const bool in_run = struck < rank.times.size() || fault < scale.simulated;
+    if (struck >= first && in_run) counted += again;
   }
   return counted;
 }
@@ -69,7 +83,7 @@ void summarise_faults(const TrainingScale& scale, TrainingResult& result) {
   const RankIterations& rank = result.ranks.front();
   const std::size_t first = std::min(rank.first_counted, rank.times.size());
   const std::size_t counted = counted_for_mean(rank, rank.times.size() - first);
-  result.redone = done_again(rank, rank.times.size() - counted, rank.times.size(), scale);
+  result.redone = done_again(rank, rank.times.size() - counted, scale);
   const double kept = counted == 0 ? 0
                                    : 1 - std::min(1.0, static_cast<double>(*result.redone) /
                                                            static_cast<double>(counted));
@@ -104,6 +118,7 @@ std::uint64_t ranks_within_pass(const std::vector<RankIterations>& ranks) {
 TrainingResult summarise_training(std::vector<RankIterations> ranks, const TrainingScale& scale) {
   TrainingResult result;
   Duration sum{};
+  Duration lost{};
   std::int64_t count = 0;
   bool any = false;
   std::optional<std::uint64_t> fewest;
@@ -121,17 +136,19 @@ TrainingResult summarise_training(std::vector<RankIterations> ranks, const Train
       sum += rank.times[i];
       ++count;
     }
+    lost += lost_at_end(rank, scale);
     fewest = fewest ? std::min(*fewest, finished) : finished;
   }
   result.ranks = std::move(ranks);
   result.iterations = fewest.value_or(0);
   if (count == 0) {  // it stood still: no part of what it does alone
     if (!result.ranks.empty() && scale.alone_iterations_per_s) result.normalised_to_alone = 0;
+    summarise_faults(scale, result);
     return result;
   }
   result.mean_iteration = Duration{(sum.count() + count / 2) / count};
   if (sum > Duration::zero()) {
-    result.iterations_per_s = static_cast<double>(count) / to_seconds(sum);
+    result.iterations_per_s = static_cast<double>(count) / to_seconds(sum + lost);
   }
   if (scale.samples_per_iteration) {
     result.samples_per_s = *scale.samples_per_iteration * result.iterations_per_s;
@@ -140,7 +157,7 @@ TrainingResult summarise_training(std::vector<RankIterations> ranks, const Train
     result.normalised_to_alone = result.iterations_per_s / *scale.alone_iterations_per_s;
     const bool in_part = !scale.alone_is_whole || ranks_within_pass(result.ranks) > 0;
     if (in_part && !scale.alone_pass.empty()) {
-      result.normalised_to_alone = kept_within_pass(result.ranks, scale.alone_pass);
+      result.normalised_to_alone = kept_within_pass(result.ranks, scale.alone_pass, lost);
     }
   }
   summarise_faults(scale, result);

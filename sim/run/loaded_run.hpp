@@ -73,12 +73,13 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   return out;
 }
 
-/// What turns the iterations of the config's job into its results.
-[[nodiscard]] inline observe::TrainingScale scale_of(const LoadedRun& run,
+/// What turns the iterations of the config's job into its results, after a run of this length.
+[[nodiscard]] inline observe::TrainingScale scale_of(const LoadedRun& run, Duration simulated,
                                                      std::optional<double> alone_iterations_per_s) {
   observe::TrainingScale scale{run.samples_per_iteration, alone_iterations_per_s};
   for (const JobFault& fault : run.config.training.faults) scale.faults.push_back(fault.at);
   scale.checkpoint_every = run.config.training.checkpoint_every.value_or(run.checkpoint_every);
+  scale.simulated = simulated;
   return scale;
 }
 

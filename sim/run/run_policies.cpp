@@ -265,7 +265,7 @@ class PolicyRuns {
     const std::optional<double> rate = training_->iterations_per_s > 0
                                            ? std::optional(training_->iterations_per_s)
                                            : std::nullopt;
-    observe::TrainingScale scale = scale_of(loaded_, rate);
+    observe::TrainingScale scale = scale_of(loaded_, result.simulated, rate);
     scale.alone_pass = training_->pass;
     scale.alone_is_whole = training_->whole_passes;
     result.training = observe::summarise_training(std::move(result.training.ranks), scale);

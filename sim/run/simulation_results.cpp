@@ -51,8 +51,8 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
   }
   ended.counters.add(kTrainingStoodStill, still.size());
   ended.counters.add(kWindowWithinPass, observe::ranks_within_pass(ranks));
-  auto result =
-      observe::summarise_training(std::move(ranks), scale_of(ended.loaded, std::nullopt));
+  auto result = observe::summarise_training(
+      std::move(ranks), scale_of(ended.loaded, ended.end - kSimStart, std::nullopt));
   if (!still.empty()) result.stands_still = why_still(ended, still);
   return result;
 }

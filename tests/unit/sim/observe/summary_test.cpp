@@ -67,6 +67,47 @@ TEST(SummariseTraining, WhatIsDoneAgainAfterFaultsIsNoGoodput) {
   EXPECT_FALSE(summarise_training({rank_of_ms(0, ten)}, {}).goodput_per_s.has_value());
 }
 
+// Ten iterations of 100 ms, then a fault at 1.03 s whose restart outlasts the run of 2 s: its time
+// is lost, and with it the one of the ten that no checkpoint has.
+TEST(SummariseTraining, AnOutageThatOutlastsTheRunCostsItsTime) {
+  TrainingScale scale;
+  scale.faults = {milliseconds{1030}};
+  scale.checkpoint_every = 3;
+  scale.simulated = seconds{2};
+  scale.samples_per_iteration = 8;
+  const RankIterations ten = rank_of_ms(0, std::vector<int>(10, 100));
+  const auto result = summarise_training({ten, ten}, scale);
+  EXPECT_EQ(result.mean_iteration, milliseconds{100});
+  EXPECT_DOUBLE_EQ(result.iterations_per_s, 5);
+  EXPECT_DOUBLE_EQ(*result.samples_per_s, 40);
+  EXPECT_EQ(result.redone, 1U);
+  EXPECT_DOUBLE_EQ(*result.goodput_per_s, 4.5);
+  scale.faults = {milliseconds{970}};  // in an iteration that ended
+  EXPECT_DOUBLE_EQ(summarise_training({ten}, scale).iterations_per_s, 10);
+  EXPECT_EQ(summarise_training({rank_of_ms(0, {})}, scale).goodput_per_s, 0.0);
+}
+
+// A fault strikes at 350 ms. Where the iteration that is struck still ends, and others after it,
+// they are fewer the longer the restart lasts.
+TEST(SummariseTraining, GoodputNeverRisesWithALongerRestart) {
+  TrainingScale scale;
+  scale.faults = {milliseconds{350}};
+  scale.checkpoint_every = 2;
+  scale.simulated = seconds{1};
+  double before = 100;
+  for (int restart = 0; restart < 1000; ++restart) {
+    RankIterations rank = rank_of_ms(0, {100, 100, 100});
+    for (int end = 400 + restart, last = 300; end <= 1000; end += 100) {
+      rank.times.push_back(milliseconds{end - last});
+      last = end;
+    }
+    const double goodput = *summarise_training({rank}, scale).goodput_per_s;
+    EXPECT_LE(goodput, before + 1e-9) << restart;
+    before = goodput;
+  }
+  EXPECT_DOUBLE_EQ(before, 2);
+}
+
 // Less than a pass is all there is.
 TEST(SummariseTraining, MeansAreOverWhatThereIsIfNoPassWasFinished) {
   RankIterations rank = rank_of_ms(0, {300, 100});

@@ -188,7 +188,7 @@ TEST(LoadRun, ARestartGoesBackToTheCheckpointsThatThePlanWrites) {
   RunConfig made = checkpointed();
   const auto loaded = load(made);
   ASSERT_TRUE(loaded) << loaded.error().front().text();
-  EXPECT_EQ(scale_of(*loaded, {}).checkpoint_every, 10U);
+  EXPECT_EQ(scale_of(*loaded, {}, {}).checkpoint_every, 10U);
   made.training.checkpoint_every = 10;
   EXPECT_TRUE(load(made));
   made.training.checkpoint_every = 1;
