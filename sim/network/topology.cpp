@@ -14,11 +14,6 @@ LinkId directed(std::uint32_t first, std::uint32_t index, Direction direction) {
   return LinkId{first + 2 * index + static_cast<std::uint32_t>(direction)};
 }
 
-/// Links that stand for a leaf's up-links.
-std::uint32_t uplinks_of(const hardware::FatTreeSpec& tree) {
-  return tree.placement == hardware::FlowPlacement::kSpread ? 1 : tree.uplinks;
-}
-
 }  // namespace
 
 Duration solo_time(const Transfer& transfer, const LinkTable& links) {
@@ -62,8 +57,7 @@ Topology::Topology(hardware::ClusterSpec spec) : spec_(std::move(spec)) {
   first_pair_ = add(spec_.node.kind == hardware::NodeLink::kPairs ? spec_.gpus() : 0,
                     spec_.node.pair_bandwidth);
   first_nic_ = add(spec_.nodes * spec_.nics.count, spec_.nics.bandwidth);
-  const std::uint32_t uplinks = uplinks_of(spec_.tree);
-  first_leaf_ = add(leaves > 1 ? leaves * uplinks : 0, {leaf_rate / uplinks});
+  first_leaf_ = add(leaves > 1 ? leaves * uplinks() : 0, {leaf_rate / uplinks()});
   if (spec_.regions) {
     first_region_ = add(divide_up(spec_.nodes, spec_.regions->nodes_per_region),
                         spec_.regions->bandwidth);
@@ -86,7 +80,11 @@ LinkId Topology::nic(std::uint32_t gpu, Direction direction) const {
 
 LinkId Topology::leaf(std::uint32_t node, Direction direction, std::uint32_t uplink) const {
   const std::uint32_t leaf = node / spec_.tree.nodes_per_leaf;
-  return directed(first_leaf_, leaf * uplinks_of(spec_.tree) + uplink, direction);
+  return directed(first_leaf_, leaf * uplinks() + uplink, direction);
+}
+
+std::uint32_t Topology::uplinks() const {
+  return spec_.tree.placement == hardware::FlowPlacement::kSpread ? 1 : spec_.tree.uplinks;
 }
 
 LinkId Topology::region(std::uint32_t node, Direction direction) const {

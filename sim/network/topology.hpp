@@ -65,6 +65,8 @@ class Topology {
   /// The up-links of a node's leaf: all of them as one where flows are spread, else the one named.
   [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction,
                             std::uint32_t uplink = 0) const;
+  /// Links that stand for a leaf's up-links.
+  [[nodiscard]] std::uint32_t uplinks() const;
   /// Precondition: the cluster has regions.
   [[nodiscard]] LinkId region(std::uint32_t node, Direction direction) const;
 

@@ -1,8 +1,8 @@
 #include "sim/run/slow_links.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace bubblesim::run {
 namespace {
@@ -10,24 +10,34 @@ namespace {
 using network::Direction;
 using network::LinkId;
 
-/// The link out of, or into, a GPU; nothing: the cluster has none of this kind.
-std::optional<LinkId> link_of(const LinkFault& fault, const network::Topology& topology,
-                              Direction direction) {
+/// The links out of, or into, a GPU, its node, leaf or region; none: the cluster has none of this
+/// kind.
+std::vector<LinkId> links_of(const LinkFault& fault, const network::Topology& topology,
+                             Direction direction) {
   const hardware::ClusterSpec& cluster = topology.spec();
   const std::uint32_t node = topology.node_of(fault.gpu);
+  std::vector<LinkId> out;
   switch (fault.kind) {
-    case LinkFault::Kind::kPort: return topology.port(fault.gpu, direction);
+    case LinkFault::Kind::kPort:
+      out.push_back(topology.port(fault.gpu, direction));
+      if (cluster.node.kind == hardware::NodeLink::kPairs) {
+        out.push_back(topology.pair_port(fault.gpu, direction));
+      }
+      break;
     case LinkFault::Kind::kNic:
-      if (cluster.nics.count == 0) return std::nullopt;
-      return topology.nic(fault.gpu, direction);
+      if (cluster.nics.count > 0) out.push_back(topology.nic(fault.gpu, direction));
+      break;
     case LinkFault::Kind::kLeaf:
-      if (cluster.nodes <= cluster.tree.nodes_per_leaf) return std::nullopt;
-      return topology.leaf(node, direction);
+      if (cluster.nodes <= cluster.tree.nodes_per_leaf) break;
+      for (std::uint32_t i = 0; i < topology.uplinks(); ++i) {
+        out.push_back(topology.leaf(node, direction, i));
+      }
+      break;
     case LinkFault::Kind::kRegion:
-      if (!cluster.regions) return std::nullopt;
-      return topology.region(node, direction);
+      if (cluster.regions) out.push_back(topology.region(node, direction));
+      break;
   }
-  return std::nullopt;
+  return out;
 }
 
 bool is_loaded(const workload::JobProgram& job, LinkId link) {
@@ -51,16 +61,20 @@ std::string add_links(const LinkFault& fault, const network::Topology& topology,
   }
   bool loaded = false;
   for (const Direction direction : {Direction::kOut, Direction::kIn}) {
-    const std::optional<LinkId> link = link_of(fault, topology, direction);
-    if (!link) return "the cluster has no link of this kind; expected one that its file describes";
-    const network::SlowLink slow{*link, fault.slowdown, kSimStart + fault.from,
-                                 fault.until ? kSimStart + *fault.until : SimTime::max()};
-    const auto same = [&](const network::SlowLink& other) { return overlap(slow, other); };
-    if (std::ranges::any_of(out, same)) {
-      return "the same link is slow already at that time; expected a span of its own";
+    const std::vector<LinkId> links = links_of(fault, topology, direction);
+    if (links.empty()) {
+      return "the cluster has no link of this kind; expected one that its file describes";
     }
-    loaded = loaded || is_loaded(job, *link);
-    out.push_back(slow);
+    for (const LinkId link : links) {
+      const network::SlowLink slow{link, fault.slowdown, kSimStart + fault.from,
+                                   fault.until ? kSimStart + *fault.until : SimTime::max()};
+      const auto same = [&](const network::SlowLink& other) { return overlap(slow, other); };
+      if (std::ranges::any_of(out, same)) {
+        return "the same link is slow already at that time; expected a span of its own";
+      }
+      loaded = loaded || is_loaded(job, link);
+      out.push_back(slow);
+    }
   }
   return loaded ? "" : "no collective of the job passes over this link; expected one that it uses";
 }

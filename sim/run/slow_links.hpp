@@ -10,9 +10,10 @@
 
 namespace bubblesim::run {
 
-/// Both directions of each link in `config.training.slow_links`. Faults name the entry: a GPU that
-/// the cluster lacks, a kind of link that it lacks, a link that no collective of `job` loads, two
-/// faults of a link at one time.
+/// Both directions of each link in `config.training.slow_links`: all up-links of a leaf, and of a
+/// port where GPUs are paired that to its pair, too. Faults name the entry: a GPU that the cluster
+/// lacks, a kind of link that it lacks, links that no collective of `job` loads, two faults of a
+/// link at one time.
 [[nodiscard]] CheckedResult<std::vector<network::SlowLink>> slow_links(
     const RunConfig& config, const network::Topology& topology, const workload::JobProgram& job);
 
