@@ -7,7 +7,8 @@
 //
 // The governor: at the end of each period the clock becomes the highest at which the mean work of
 // that period keeps the cap. So power exceeds a cap for a period when work grows. Where the
-// lowest clock is still too fast, the cap is not kept: such periods are counted. Periods end
+// lowest clock is still too fast, the cap is not kept: such periods are counted. Work that changes
+// with the periods may exceed the cap even on average (unmet_config.hpp says so). Periods end
 // between events: the meter goes through those that have ended when it is next told or asked
 // something, at the latest when a kernel is submitted.
 //

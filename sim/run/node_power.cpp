@@ -19,6 +19,12 @@ void NodePower::advance(SimTime now) {
   }
 }
 
+double NodePower::mean_w() const {
+  double sum = 0;
+  for (const GpuPower* gpu : gpus_) sum += gpu->use().mean_w;
+  return sum;
+}
+
 // The idle power of all GPUs but one is taken off the budget: clock_under() counts that of one.
 void NodePower::end_period() {
   PeriodWork work;

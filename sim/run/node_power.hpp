@@ -34,6 +34,8 @@ class NodePower {
   /// The highest mean of such a period; 0: there is none.
   [[nodiscard]] double over_cap_w() const { return over_cap_w_; }
   [[nodiscard]] std::size_t gpus() const { return gpus_.size(); }
+  /// Over the measured window, summed over the GPUs; up to the last call.
+  [[nodiscard]] double mean_w() const;
 
  private:
   void end_period();

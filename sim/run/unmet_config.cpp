@@ -12,6 +12,21 @@
 namespace bubblesim::run {
 namespace {
 
+/// Work that grows a few times in a run lifts the mean above a cap by less than this share of it.
+constexpr double kGrowth = 0.01;
+
+/// Whether a mean exceeds a cap that a governor looked after, and not by what growth explains.
+bool is_over(double mean_w, double cap_w, const PowerConfig& power, Duration simulated) {
+  return mean_w > cap_w * (1 + kGrowth) && power.period < simulated;
+}
+
+/// Why it does.
+std::string beat(const PowerConfig& power) {
+  return fmt::format("the clock of each \"period\" of {} follows the work of the one before, and the "
+                     "work changes as fast",
+                     format_duration(power.period));
+}
+
 class Notes {
  public:
   Notes(const LoadedRun& run, Duration simulated, observe::PolicyResult& result)
@@ -80,12 +95,28 @@ class Notes {
       result_.counters.add(kPowerCapNotKept, gpu.power->periods_over_cap);
       if (worst == nullptr || gpu.power->over_cap_w > worst->power->over_cap_w) worst = &gpu;
     }
-    if (worst == nullptr) return;
+    if (worst == nullptr) {
+      add_mean();
+      return;
+    }
     result_.notices.push_back(fmt::format(
         "/power/cap_w: the cap of {:g} W was not kept: GPU {} drew up to {:.1f} W at its lowest "
         "clock, {:g} MHz",
         *power_->cap_w, worst->gpu.value, worst->power->over_cap_w,
         hardware::lowest_clock(device_.power)));
+  }
+
+  void add_mean() {
+    const observe::GpuUse* worst = nullptr;
+    for (const observe::GpuUse& gpu : result_.gpus) {
+      if (!gpu.power || !is_over(gpu.power->mean_w, *power_->cap_w, *power_, simulated_)) continue;
+      result_.counters.add(kMeanOverCap);
+      if (worst == nullptr || gpu.power->mean_w > worst->power->mean_w) worst = &gpu;
+    }
+    if (worst == nullptr) return;
+    result_.notices.push_back(fmt::format(
+        "/power/cap_w: the cap of {:g} W was not kept on average: GPU {} drew {:.1f} W; {}",
+        *power_->cap_w, worst->gpu.value, worst->power->mean_w, beat(*power_)));
   }
 
   const TrainingConfig& training_;
@@ -104,12 +135,21 @@ void note_unmet_config(const LoadedRun& run, Duration simulated, observe::Policy
 
 void note_unmet_budget(const LoadedRun& run, std::uint32_t node, const NodePower& power,
                        observe::PolicyResult& result) {
-  if (power.periods_over_cap() == 0) return;
+  const PowerConfig& config = *run.config.power;
+  if (power.periods_over_cap() == 0) {
+    if (!is_over(power.mean_w(), *config.node_cap_w, config, result.simulated)) return;
+    result.counters.add(kMeanOverCap);
+    result.notices.push_back(fmt::format(
+        "/power/node_cap_w: the budget of {:g} W was not kept on average: the {} GPUs of node {} "
+        "drew {:.1f} W; {}",
+        *config.node_cap_w, power.gpus(), node, power.mean_w(), beat(config)));
+    return;
+  }
   result.counters.add(kPowerCapNotKept, power.periods_over_cap());
   result.notices.push_back(fmt::format(
       "/power/node_cap_w: the budget of {:g} W was not kept: the {} GPUs of node {} drew up to "
       "{:.1f} W at their lowest clock, {:g} MHz",
-      *run.config.power->node_cap_w, power.gpus(), node, power.over_cap_w(),
+      *config.node_cap_w, power.gpus(), node, power.over_cap_w(),
       hardware::lowest_clock(run.device.power)));
 }
 

@@ -15,6 +15,10 @@ inline constexpr CounterSpec kPowerCapNotKept{
     "power_cap_not_kept", Severity::kLoss,
     "periods of the governor in which a GPU or a node drew more than the cap at its lowest clock: "
     "no clock keeps it"};
+inline constexpr CounterSpec kMeanOverCap{
+    "power_mean_over_cap", Severity::kNotice,
+    "GPUs and nodes that drew over 1 % more than their cap on average, though not at their lowest "
+    "clock: the work changes as fast as the governor looks"};
 inline constexpr CounterSpec kKeysWithoutEffect{
     "config_keys_without_effect", Severity::kNotice,
     "keys of the config that changed nothing: the run ended before they could, or lacks what they "

@@ -132,6 +132,15 @@ program::Program waiting_rank(std::uint32_t number) {
   return rank;
 }
 
+/// 10 ms of the host, then a kernel of 10 ms.
+program::Program alternating_rank(std::uint32_t number) {
+  program::Program rank = computing_rank(number);
+  std::vector<program::Step>& steps = rank.threads.front().steps;
+  steps.insert(steps.begin() + 1, waiting_rank(number).threads.front().steps[1]);
+  rank.recorded_iterations = {20ms};
+  return rank;
+}
+
 /// Two ranks on a node of two GPUs.
 LoadedRun two_gpus(const program::Program& first, const program::Program& second,
                    const PowerConfig& power, const std::vector<FillerConfig>& fillers = {}) {
@@ -202,6 +211,28 @@ TEST(NodePower, ABudgetThatNoClockKeepsIsALossAndSaidInWatts) {
               testing::ElementsAre(testing::HasSubstr(
                   "/power/node_cap_w: the budget of 110 W was not kept: the 2 GPUs of node 0 drew "
                   "up to 120.0 W at their lowest clock, 100 MHz")));
+}
+
+// The governor looks every 10 ms: it finds an idle GPU before each kernel, and lowers the clock after
+// it. A kernel at the full clock draws 150 W for half of the time: 100 W of each GPU on average.
+TEST(NodePower, ALimitThatTheMeanExceedsIsSaidInWatts) {
+  PowerConfig cap = budget(0, 10ms);
+  cap.node_cap_w.reset();
+  cap.cap_w = 80;
+  const auto notices = [](const PowerConfig& power) {
+    const observe::PolicyResult result =
+        under_mps(two_gpus(alternating_rank(0), alternating_rank(1), power));
+    EXPECT_EQ(result.counters.count(kPowerCapNotKept.name), 0U);
+    EXPECT_EQ(result.counters.count(kMeanOverCap.name), power.cap_w ? 2U : 1U);
+    return result.notices;
+  };
+  EXPECT_THAT(notices(cap), testing::ElementsAre(testing::HasSubstr(
+                                "the cap of 80 W was not kept on average: GPU 0 drew 100.0 W; the "
+                                "clock of each \"period\" of 10ms follows")));
+  EXPECT_THAT(notices(budget(160, 10ms)),
+              testing::ElementsAre(testing::HasSubstr(
+                  "/power/node_cap_w: the budget of 160 W was not kept on average: the 2 GPUs of "
+                  "node 0 drew 200.0 W; ")));
 }
 
 }  // namespace
