@@ -3,6 +3,7 @@
 #include "capture/live/live_plan.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/measure.hpp"
+#include "sim/policy/session/start.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/schedule/policy_terms.hpp"
@@ -35,7 +36,8 @@ Result<void> check_filled(const advise::Proposal& proposal, policy::Role filler,
   clients[1].id = ClientId{1};
   clients[1].name = "filler";
   clients[1].role = filler;
-  const auto policy = proposal.policy->make(parameters);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::unique_ptr<policy::Policy> policy,
+                             policy::make_policy(*proposal.policy, parameters));
   BUBBLESIM_RETURN_IF_ERROR(capture::plan_live(*proposal.policy, parameters, *policy,
                                                schedule::gpu_info(*gpu), clients,
                                                capture::Substitute::kRefuse));

@@ -16,6 +16,7 @@
 #include "sim/app/policy_libraries.hpp"
 #include "sim/base/units.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/policy/session/start.hpp"
 #include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::app {
@@ -62,7 +63,9 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   const auto library = gate_library(arguments.library);
   if (!library) return tl::make_unexpected(library.error());
   PreparedFill prepared;
-  prepared.policy = (*spec)->make(*parameters);
+  auto policy = policy::make_policy(**spec, *parameters);
+  if (!policy) return tl::make_unexpected(policy.error());
+  prepared.policy = *std::move(policy);
   capture::FillSetup& setup = prepared.setup;
   setup.clients = clients_of(arguments);
   setup.environment = inherited_environment();

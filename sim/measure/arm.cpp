@@ -6,6 +6,7 @@
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/operations_csv.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/policy/session/start.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/run/simulation_results.hpp"
 #include "sim/schedule/gpu_plan.hpp"
@@ -69,7 +70,7 @@ class ArmRun {
       if (!arm_.training || infos_.size() == 1) setup_.substrate = capture::Substrate::kAlone;
       return {};
     }
-    policy_ = arm_.policy->make(*arm_.parameters);
+    BUBBLESIM_ASSIGN_OR_RETURN(policy_, policy::make_policy(*arm_.policy, *arm_.parameters));
     BUBBLESIM_ASSIGN_OR_RETURN(
         plan_, schedule::plan_gpu(*arm_.policy, *policy_, lone_.device, infos_));
     shares_ = plan_.decided.shares;

@@ -1,9 +1,11 @@
 // Whether a GPU can do what a config asks for: everything that is known before anything starts.
+#include <memory>
 #include <utility>
 
 #include "sim/measure/arm.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/measure.hpp"
+#include "sim/policy/session/start.hpp"
 #include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
@@ -15,7 +17,8 @@ Result<void> check_policy(const run::LoadedRun& lone, const run::PolicyChoice& c
   Arm arm;
   arm.policy = spec;
   for (std::uint32_t i = 0; i < lone.config.fillers.size(); ++i) arm.fillers.push_back(i);
-  const auto policy = spec->make(choice.parameters);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::unique_ptr<policy::Policy> policy,
+                             policy::make_policy(*spec, choice.parameters));
   const std::vector<policy::ClientInfo> clients = client_infos(lone, arm, {});
   BUBBLESIM_ASSIGN_OR_RETURN(const schedule::GpuPlan plan,
                              schedule::plan_gpu(*spec, *policy, lone.device, clients));

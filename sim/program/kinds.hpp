@@ -55,7 +55,7 @@ enum class Preemption : std::uint8_t {
 struct LaunchForm {
   std::uint64_t most_blocks = 0;  ///< resident at once (persistent workers, a slice of the grid);
                                   ///< 0: as many as fit
-  double slowdown = 1;            ///< of their durations, >= 1
+  double slowdown = 1;            ///< of their durations, 1 to 1000
 };
 
 }  // namespace bubblesim::program

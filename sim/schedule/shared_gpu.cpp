@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/policy/gate_terms.hpp"
+#include "sim/policy/session/start.hpp"
 
 namespace bubblesim::schedule {
 namespace {
@@ -23,7 +24,8 @@ Result<std::unique_ptr<SharedGpu>> SharedGpu::make(workload::Machine& machine,
   std::unique_ptr<policy::Policy> policy;
   GpuPlan plan;
   if (decider.policy != nullptr) {
-    policy = decider.policy->make(*decider.parameters);
+    BUBBLESIM_ASSIGN_OR_RETURN(policy,
+                               policy::make_policy(*decider.policy, *decider.parameters));
     BUBBLESIM_ASSIGN_OR_RETURN(plan, plan_gpu(*decider.policy, *policy, machine.spec(), clients));
   } else {
     plan = plan_without_policy(clients);

@@ -7,6 +7,12 @@
 #include "sim/base/units.hpp"
 
 namespace bubblesim::policy {
+namespace {
+
+/// Of a launch's form. As far as a run config may slow a rank down, too.
+constexpr double kMostSlowdown = 1000;
+
+}  // namespace
 
 void CheckedActions::refuse(const std::string& reason) {
   if (fault_) return;
@@ -90,6 +96,10 @@ void CheckedActions::set_time_slice(ClientId client, Duration slice) {
 
 void CheckedActions::preempt(ClientId client, Preemption how) {
   constexpr std::string_view kWhat = "drove off kernels";
+  if (how > Preemption::kContextSwitch) {
+    refuse("drove off kernels in the unknown way " + std::to_string(static_cast<unsigned>(how)));
+    return;
+  }
   if (how == Preemption::kContextSwitch && !turns_) {
     refuse("switched a context away, but contexts do not take turns under its sharing");
     return;
@@ -105,8 +115,10 @@ void CheckedActions::proceed(ClientId client) {
 
 void CheckedActions::reshape(ClientId client, const LaunchForm& form) {
   constexpr std::string_view kWhat = "reshaped a launch";
-  if (form.slowdown < 1) {
-    refuse("made a kernel faster than it is, by a slowdown below 1");
+  const bool allowed = form.slowdown >= 1 && form.slowdown <= kMostSlowdown;
+  if (!allowed) {  // NaN is not
+    refuse("reshaped a launch to a slowdown of " + value_text(form.slowdown) +
+           ", allowed are 1 to " + value_text(kMostSlowdown));
     return;
   }
   if (!affects(client, kWhat)) return;

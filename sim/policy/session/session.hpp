@@ -116,7 +116,9 @@ Verdict Session<OutletType>::on_launch(LaunchInfo&& launch, Waiter waiter, Insta
     final_outlet_.admit(launch, waiter, form);
     return verdict;
   }
-  if (!launch.waits) {
+  if (verdict != Verdict::kHold) {
+    refuse("gave the unknown verdict " + std::to_string(static_cast<unsigned>(verdict)));
+  } else if (!launch.waits) {
     refuse("held a launch of client " + std::to_string(launch.client.value) +
            ", whose threads do not wait for verdicts");
   } else {

@@ -16,6 +16,10 @@ tl::unexpected<Error> illegal(const PolicySpec& spec, const std::string& reason)
 }
 
 Result<void> check_sharing(const PolicySpec& spec, const Sharing& sharing) {
+  if (sharing.mode > SharingMode::kLeftover) {
+    return illegal(spec, "the unknown sharing mode " +
+                             std::to_string(static_cast<unsigned>(sharing.mode)));
+  }
   const bool bound =
       sharing.mode == SharingMode::kIdleOnly || sharing.mode == SharingMode::kLeftover;
   if (bound && !spec.oracle) {
@@ -41,6 +45,18 @@ Bytes free_memory(Bytes used, const GpuInfo& gpu) {
   return {gpu.memory.value - std::min(used, gpu.memory).value};
 }
 
+// Rounding of shares of a whole must not refuse the last part of it.
+constexpr double kSlack = 1e-9;
+
+Result<void> check_memory_share(const PolicySpec& spec, const ClientInfo& client,
+                                const ClientSharing& share, const Sharing& sharing) {
+  if (sharing.mode != SharingMode::kPartitioned) return {};
+  const bool allowed = share.memory_share >= 0 && share.memory_share <= 1 + kSlack;
+  if (allowed) return {};  // NaN is not
+  return illegal(spec, value_text(share.memory_share) + " of the memory for " + client.name +
+                           ", allowed are 0 to 1");
+}
+
 /// What clients may still have of a partitioned GPU.
 struct Unshared {
   std::uint32_t sms = 0;
@@ -57,8 +73,6 @@ Result<void> check_share(const PolicySpec& spec, const ClientInfo& client,
     return illegal(spec, "a time slice of 0, allowed is above 0");
   }
   if (sharing.mode != SharingMode::kPartitioned) return {};
-  // Rounding of shares of a whole must not refuse the last part of it.
-  constexpr double kSlack = 1e-9;
   if (share.sms == 0 || share.sms > left.sms || share.memory_share <= 0 ||
       share.memory_share > left.memory_share + kSlack) {
     return illegal(spec, std::to_string(share.sms) + " SMs and " +
@@ -112,12 +126,22 @@ Admission admission_of(Policy& policy, const ClientInfo& filler, const ClientSha
 
 }  // namespace
 
+Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
+                                            const ParameterSet& parameters) {
+  auto policy = spec.make(parameters);
+  if (policy == nullptr) return fail({}, "policy " + spec.name, "its library made no policy");
+  return policy;
+}
+
 Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy, const GpuInfo& gpu,
                                     const std::vector<ClientInfo>& clients) {
   StartDecisions out;
   out.sharing = policy.start(gpu, clients);
   BUBBLESIM_RETURN_IF_ERROR(check_sharing(spec, out.sharing));
-  for (const ClientInfo& client : clients) out.shares.push_back(policy.share(client));
+  for (const ClientInfo& client : clients) {
+    out.shares.push_back(policy.share(client));
+    BUBBLESIM_RETURN_IF_ERROR(check_memory_share(spec, client, out.shares.back(), out.sharing));
+  }
   Bytes used;
   for (std::size_t i = 0; i < clients.size(); ++i) {
     const ClientSharing& share = out.shares[i];

@@ -2,6 +2,7 @@
 // them has of it, and who is admitted.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "sim/base/quantities.hpp"
@@ -18,6 +19,10 @@ struct StartDecisions {
   std::vector<Admission> admissions;  ///< client 0's: admitted
   std::vector<Bytes> resident;        ///< of each client's memory, on the device
 };
+
+/// The policy that the spec's function makes; fault: it makes none.
+[[nodiscard]] Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
+                                                          const ParameterSet& parameters);
 
 /// Calls start(), share() and admit(). A filler whose memory does not fit is refused, whatever the
 /// policy says. An illegal decision is a fault with the policy's name.

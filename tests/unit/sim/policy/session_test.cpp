@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -66,7 +67,7 @@ class WrittenPolicy final : public Policy {
     last = launch;
     log_.push_back("launch " + number(launch));
     if (decide) decide(actions);
-    return launch.client.value > 0 && holds ? Verdict::kHold : Verdict::kAdmit;
+    return launch.client.value > 0 ? of_fillers : Verdict::kAdmit;
   }
   void on_completion(const CompletionInfo& completion, Instant, Actions&) override {
     log_.push_back("completion of " + std::to_string(completion.launch));
@@ -89,7 +90,7 @@ class WrittenPolicy final : public Policy {
   }
 
   std::function<void(Actions&)> decide;
-  bool holds = true;
+  Verdict of_fillers = Verdict::kHold;
   std::optional<Instant> next;
   LaunchInfo last;
 
@@ -160,7 +161,7 @@ TEST_F(SessionTest, WhatACallReleasesGoesOnBeforeTheLaunchThatItAdmits) {
   launch(kFiller, 1, 10);
   log_.clear();
   policy_.decide = [](Actions& actions) { actions.release(kFiller); };
-  policy_.holds = false;
+  policy_.of_fillers = Verdict::kAdmit;
   launch(kFiller, 2, 20);
   EXPECT_THAT(log_, ElementsAre("launch 1.2", "release 1.1", "admit 1.2"));
 }
@@ -172,7 +173,7 @@ TEST_F(SessionTest, AFormIsOfTheNextLaunchThatGoesOnAndOfNoOther) {
   policy_.decide = [](Actions& actions) { actions.release(kFiller); };
   session_->on_tick(at(20));
   policy_.decide = nullptr;
-  policy_.holds = false;
+  policy_.of_fillers = Verdict::kAdmit;
   launch(kFiller, 2, 30);
   EXPECT_THAT(log_, ElementsAre("launch 1.1", "reshape", "hold 1.1", "tick", "tick done",
                                 "release 1.1 reshaped", "launch 1.2", "admit 1.2"));
@@ -181,7 +182,7 @@ TEST_F(SessionTest, AFormIsOfTheNextLaunchThatGoesOnAndOfNoOther) {
 
 TEST_F(SessionTest, APolicyHearsOnlyOfWhatItDeclared) {
   begin();
-  policy_.holds = false;
+  policy_.of_fillers = Verdict::kAdmit;
   launch(kFiller, 1, 10);
   EXPECT_EQ(policy_.last.profiled, Duration{0});
   EXPECT_EQ(policy_.last.bound, KernelClass::kUnknown);
@@ -195,7 +196,7 @@ TEST_F(SessionTest, APolicyHearsOnlyOfWhatItDeclared) {
 TEST_F(SessionTest, APolicyHearsOfAllThatItDeclared) {
   spec_.needs = {true, true, true, true, true};
   begin();
-  policy_.holds = false;
+  policy_.of_fillers = Verdict::kAdmit;
   launch(kFiller, 1, 10);
   EXPECT_EQ(policy_.last.profiled, Duration{5});
   EXPECT_EQ(policy_.last.bound, KernelClass::kMemory);
@@ -299,6 +300,13 @@ TEST_F(SessionTest, AThreadThatDoesNotWaitCannotBeHeld) {
   EXPECT_EQ(session_->still_held(), 0u);
 }
 
+TEST_F(SessionTest, AnUnknownVerdictEndsTheSession) {
+  begin();
+  policy_.of_fillers = static_cast<Verdict>(9);
+  launch(kFiller, 1, 10);
+  EXPECT_EQ(fault(), "policy written: illegal decision at 10ns: gave the unknown verdict 9");
+}
+
 TEST_F(SessionTest, TicksWithoutEndAtOneInstantEndTheSession) {
   begin();
   for (int i = 0; i < 10'000; ++i) session_->on_tick(at(10));
@@ -371,8 +379,21 @@ INSTANTIATE_TEST_SUITE_P(
                 "let kernels proceed of client 7 of 3"},
         Illegal{"ask_of_nobody", [](Actions& actions) { actions.set_asking(kNobody, true); },
                 "set the asking of client 7 of 3"},
+        Illegal{"unknown_preemption",
+                [](Actions& actions) { actions.preempt(kFiller, static_cast<Preemption>(33)); },
+                "drove off kernels in the unknown way 33"},
         Illegal{"faster", [](Actions& actions) { actions.reshape(kFiller, {0, 0.5}); },
-                "made a kernel faster than it is, by a slowdown below 1"},
+                "reshaped a launch to a slowdown of 0.5, allowed are 1 to 1000"},
+        Illegal{"endless",
+                [](Actions& actions) {
+                  actions.reshape(kFiller, {0, std::numeric_limits<double>::infinity()});
+                },
+                "reshaped a launch to a slowdown of inf, allowed are 1 to 1000"},
+        Illegal{"no_number",
+                [](Actions& actions) {
+                  actions.reshape(kFiller, {0, std::numeric_limits<double>::quiet_NaN()});
+                },
+                "reshaped a launch to a slowdown of nan, allowed are 1 to 1000"},
         Illegal{"memory",
                 [](Actions& actions) { actions.set_resident_memory(kFiller, Bytes{201}); },
                 "put 201B of 200B on the device"}),

@@ -94,7 +94,7 @@ TEST_F(PolicyActions, a_form_that_is_faster_ends_the_run) {
   policy_.ticks = {us(5)};
   policy_.tick_rule = [](policy::Actions& actions) { actions.reshape(kFiller, {0, 0.5}); };
   run({one_kernel(500, 1), two_kernels()});
-  EXPECT_THAT(fault(), HasSubstr("slowdown below 1"));
+  EXPECT_THAT(fault(), HasSubstr("to a slowdown of 0.5, allowed are 1 to 1000"));
 }
 
 // Half of 1,000 bytes moves out over 1e6 B/s: 500 us. A kernel that asks for a tenth of 2e7 B/s of

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "sim/schedule/gpu_plan.hpp"
@@ -192,6 +193,11 @@ TEST_F(GpuPlanTest, IllegalDecisionsAreFaultsWithThePolicysName) {
   EXPECT_EQ(fault(), "policy fake: illegal decision at the start: a negative switch cost");
 }
 
+TEST_F(GpuPlanTest, AnUnknownSharingModeIsIllegal) {
+  policy_.sharing.mode = static_cast<program::SharingMode>(77);
+  EXPECT_EQ(fault(), "policy fake: illegal decision at the start: the unknown sharing mode 77");
+}
+
 TEST_F(GpuPlanTest, BoundsAreForOraclesOnly) {
   policy_.sharing.mode = program::SharingMode::kIdleOnly;
   EXPECT_THAT(fault(), testing::HasSubstr("only an oracle"));
@@ -211,6 +217,14 @@ TEST_F(GpuPlanTest, PartitionsMayNotExceedTheGpu) {
   ASSERT_TRUE(accepted) << accepted.error().text();
   EXPECT_EQ(accepted->clients[1].sm_cap, 28u);
   EXPECT_EQ(accepted->clients[1].bandwidth, 0.375);
+}
+
+TEST_F(GpuPlanTest, APartOfTheMemoryIsANumberFrom0To1) {
+  policy_.sharing.mode = program::SharingMode::kPartitioned;
+  for (const double part : {std::nan(""), -1.0, 1e300}) {
+    policy_.shares = {{.sms = 42, .memory_share = 0.5}, {.sms = 28, .memory_share = part}};
+    EXPECT_THAT(fault({100}), testing::HasSubstr("of the memory for filler 1, allowed are 0 to 1"));
+  }
 }
 
 TEST_F(GpuPlanTest, AFillerLargerThanItsPartitionIsRefused) {

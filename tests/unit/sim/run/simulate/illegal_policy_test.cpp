@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -39,10 +43,12 @@ class Rogue final : public policy::Policy {
   bool done_ = false;
 };
 
-std::string fault_of(Misdeed misdeed) {
+using Maker = std::function<std::unique_ptr<policy::Policy>(const policy::ParameterSet&)>;
+
+std::string fault_of(Maker make) {
   policy::PolicySpec spec;
   spec.name = "rogue";
-  spec.make = [misdeed](const policy::ParameterSet&) { return std::make_unique<Rogue>(misdeed); };
+  spec.make = std::move(make);
   policy::Registry registry;
   registry.add(spec);
   LoadedRun loaded = small_run({offline("filler")});
@@ -50,6 +56,17 @@ std::string fault_of(Misdeed misdeed) {
   const auto report = run_policies(loaded, registry, {});
   EXPECT_FALSE(report);
   return report ? "" : report.error().text();
+}
+
+std::string fault_of(Misdeed misdeed) {
+  return fault_of([misdeed](const policy::ParameterSet&) {
+    return std::make_unique<Rogue>(misdeed);
+  });
+}
+
+TEST(IllegalDecision, AFunctionThatMakesNoPolicy) {
+  EXPECT_THAT(fault_of([](const policy::ParameterSet&) { return nullptr; }),
+              HasSubstr("policy rogue: its library made no policy"));
 }
 
 TEST(IllegalDecision, ReleasingAClientThatHoldsNothing) {
