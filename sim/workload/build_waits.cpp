@@ -178,42 +178,36 @@ void resolve_close(Draft& draft, DraftCall& call) {
   draft.wait_of(call).passes_back = static_cast<std::uint32_t>(passes_back);
 }
 
-/// By thread, its calls in order of their ends. What starts a pause ends in another thread.
+/// The calls of all recorded threads in order of their ends.
 class CallsByEnd {
  public:
-  explicit CallsByEnd(const Draft& draft) : draft_(draft), by_thread_(draft.thread_calls) {
-    by_thread_.pop_back();  // calls of no recorded thread hand nothing over
-    const auto ends_earlier = [&](std::uint32_t a, std::uint32_t b) { return earlier(a, b); };
-    for (auto& calls : by_thread_) {
-      if (!std::ranges::is_sorted(calls, ends_earlier)) std::ranges::sort(calls, ends_earlier);
+  explicit CallsByEnd(const Draft& draft) : draft_(draft) {
+    for (std::size_t thread = 0; thread + 1 < draft.thread_calls.size(); ++thread) {
+      const auto& calls = draft.thread_calls[thread];  // those of no recorded thread come last
+      calls_.insert(calls_.end(), calls.begin(), calls.end());
     }
+    std::ranges::sort(calls_, [&](std::uint32_t a, std::uint32_t b) {
+      return draft.calls[a].end != draft.calls[b].end ? draft.calls[a].end < draft.calls[b].end
+                                                      : a < b;
+    });
   }
 
   /// The call of another thread that ended last in (after, until]; of equals the last.
   [[nodiscard]] std::uint32_t last_of_others(std::size_t thread, TraceTime after,
                                              TraceTime until) const {
-    std::uint32_t best = program::kNoIndex;
-    for (std::size_t other = 0; other < by_thread_.size(); ++other) {
-      if (other == thread) continue;
-      const auto& calls = by_thread_[other];
-      const auto past = std::upper_bound(
-          calls.begin(), calls.end(), until,
-          [&](TraceTime at, std::uint32_t i) { return at < draft_.calls[i].end; });
-      if (past == calls.begin() || draft_.calls[*std::prev(past)].end <= after) continue;
-      if (best == program::kNoIndex || earlier(best, *std::prev(past))) best = *std::prev(past);
+    auto past = std::ranges::upper_bound(calls_, until, {}, [&](std::uint32_t i) {
+      return draft_.calls[i].end;
+    });
+    while (past != calls_.begin() && draft_.calls[*std::prev(past)].end > after) {
+      --past;
+      if (draft_.calls[*past].thread != thread) return *past;
     }
-    return best;
+    return program::kNoIndex;
   }
 
  private:
-  [[nodiscard]] bool earlier(std::uint32_t a, std::uint32_t b) const {
-    const TraceTime end_a = draft_.calls[a].end;
-    const TraceTime end_b = draft_.calls[b].end;
-    return end_a != end_b ? end_a < end_b : a < b;
-  }
-
   const Draft& draft_;
-  std::vector<std::vector<std::uint32_t>> by_thread_;
+  std::vector<std::uint32_t> calls_;
 };
 
 }  // namespace
@@ -247,6 +241,7 @@ void find_waits(Draft& draft) {
 }
 
 void find_hand_overs(Draft& draft) {
+  if (draft.trace->threads.size() < 2) return;
   const CallsByEnd ends(draft);
   for (std::size_t thread = 0; thread < draft.trace->threads.size(); ++thread) {
     TraceTime previous_end = draft.begin;

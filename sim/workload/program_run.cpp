@@ -73,6 +73,7 @@ inline void ProgramRun::begin_step(Thread& thread) {
     const std::uint64_t needed = program::steps_needed(program_, *after, thread.pass);
     if (other.steps_done < needed) {
       thread.state = Thread::State::kAwaiting;
+      threads_[after->after_thread]->followers.add(needed, thread.index);
       return;
     }
     // A step that the other thread did longer ago ended before this thread's last one.
@@ -240,13 +241,8 @@ void ProgramRun::end_step(Thread& thread, SimTime end) {
     setup_.observer->on_host_call({this, thread.index, static_cast<std::uint32_t>(ended),
                                    thread.call_start, end});
   }
-  if (threads_.size() > 1) {  // mostly not
-    for (const auto& other : threads_) {
-      if (other->state != Thread::State::kAwaiting) continue;
-      const program::StepDetail& detail = program_.details[other->step().detail];
-      if (detail.after_thread != thread.index || detail.after_step > ended) continue;
-      begin_step(*other);
-    }
+  while (const auto follower = thread.followers.take(thread.steps_done)) {
+    begin_step(*threads_[*follower]);
   }
   if (thread.next < thread.program.steps.size()) {
     begin_step(thread);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/program/rules.hpp"
+#include "sim/workload/followers.hpp"
 #include "sim/workload/program_run.hpp"
 
 namespace bubblesim::workload {
@@ -39,6 +40,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
   SimTime last_end{};            ///< of the step before
   Duration host_done{};          ///< think times and costs of the steps done, over all passes
   SimTime pass_begin{};
+  Followers followers;
 
   // kWaiting: until result `wait_slot` has ended `wait_count` times, or `wait_stream` has ended
   // `wait_count` operations, or (neither) each stream has ended `device_counts` of its own.

@@ -219,12 +219,9 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
 // The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
 void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
   thread.last_end = end;
-  const std::size_t ended = thread.next++;
-  for (Thread& other : threads_) {
-    if (other.state != Thread::State::kAwaits) continue;
-    const program::StepDetail& detail = program_.details[other.step().detail];
-    if (&threads_[detail.after_thread] != &thread || detail.after_step > ended) continue;
-    begin_step(other, now);
+  ++thread.next;
+  while (const auto follower = thread.followers.take(thread.next)) {
+    begin_step(threads_[*follower], now);
   }
   if (thread.next < thread.steps->size()) return begin_step(thread, now);
   thread.state = Thread::State::kDone;
@@ -235,10 +232,11 @@ void RankRecurrence::begin_step(Thread& thread, SimTime now) {
   const program::Step& step = thread.step();
   SimTime base = thread.last_end;
   if (const program::StepDetail* after = program::hand_over(program_, step)) {
-    const Thread& other = threads_[after->after_thread];
+    Thread& other = threads_[after->after_thread];
     const std::uint64_t needed = program::steps_needed(program_, *after, 0);
     if (other.next < needed) {
       thread.state = Thread::State::kAwaits;
+      other.followers.add(needed, static_cast<std::uint32_t>(&thread - threads_.data()));
       return;
     }
     if (other.next == needed) base = std::max(base, other.last_end);

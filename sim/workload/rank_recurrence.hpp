@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
+#include "sim/workload/followers.hpp"
 #include "sim/workload/job_program.hpp"
 #include "sim/workload/program_run.hpp"
 #include "sim/workload/recurrence.hpp"
@@ -71,6 +72,7 @@ class RankRecurrence {
     std::uint64_t ticket = 0;  ///< order of calls at one time
     SimTime last_end{};
     SimTime call_end{};
+    Followers followers;
     std::vector<std::uint32_t> waits_for;  ///< operations
     [[nodiscard]] const program::Step& step() const { return (*steps)[next]; }
   };

@@ -1,0 +1,41 @@
+// The threads of a program that wait for one thread's hand-over. In a job of thousands of threads
+// each step asks for those that go on; asking all threads would take the square of their number.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace bubblesim::workload {
+
+class Followers {
+ public:
+  /// Thread `thread` goes on once `needed` steps are done.
+  void add(std::uint64_t needed, std::uint32_t thread) {
+    const Follower follower{needed, thread};
+    waiting_.insert(std::ranges::upper_bound(waiting_, follower, std::ranges::greater{}),
+                    follower);
+  }
+
+  /// Takes one that goes on with so many steps done: who needs the fewest, of equals the lowest
+  /// thread.
+  [[nodiscard]] std::optional<std::uint32_t> take(std::uint64_t done) {
+    if (waiting_.empty() || waiting_.back().needed > done) return std::nullopt;
+    const std::uint32_t thread = waiting_.back().thread;
+    waiting_.pop_back();
+    return thread;
+  }
+
+ private:
+  struct Follower {
+    std::uint64_t needed = 0;
+    std::uint32_t thread = 0;
+    friend auto operator<=>(const Follower&, const Follower&) = default;
+  };
+  std::vector<Follower> waiting_;  ///< the next one to go on comes last
+};
+
+}  // namespace bubblesim::workload
