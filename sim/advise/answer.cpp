@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "sim/advise/answer_parts.hpp"
@@ -12,9 +13,12 @@
 #include "sim/advise/searched_places.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/observe/summary.hpp"
 #include "sim/run/run_policies.hpp"
+#include "sim/run/simulation.hpp"
 #include "sim/sweep/baseline_keys.hpp"
 #include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/set_places.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -81,9 +85,17 @@ class Answerer {
     if (options_.begins) options_.begins(step);
   }
 
-  /// Axes are places that the base has room for, with values that it may have.
+  /// Axes are places that the base has room for, with values that it may have; trials set them in
+  /// the order of their pointers' texts.
   [[nodiscard]] Errors check_axes() const {
     Errors faults;
+    std::multiset<std::string> pointers;
+    for (const sweep::SweepAxis& axis : question_.axes) pointers.insert(axis.pointer);
+    sweep::SetPlaces set_places;
+    for (const std::string& pointer : pointers) {
+      std::string fault = set_places.add(base_, "the axis of ", pointer);
+      if (!fault.empty()) faults.push_back({question_.file, "/axes", std::move(fault)});
+    }
     for (const sweep::SweepAxis& axis : question_.axes) {
       for (const std::string& value : axis.values) {
         Json config = base_;
@@ -183,7 +195,7 @@ class Answerer {
     }
     keep_alone(report, given);
     BUBBLESIM_RETURN_IF_ERROR(check_alone(report));
-    BUBBLESIM_RETURN_IF_ERROR(keep_bubbles(config, given));
+    BUBBLESIM_RETURN_IF_ERROR(keep_bubbles(loaded));
     return check_loads();
   }
 
@@ -199,17 +211,21 @@ class Answerer {
   }
 
   /// Bubbles of whole iterations: those of a window that ends inside one depend on where it does.
-  CheckedResult<void> keep_bubbles(Json config, const run::RunConfig& given) {
+  CheckedResult<void> keep_bubbles(run::LoadedRun loaded) {
     JobAlone& alone = advice_.alone;
-    if (!given.duration || alone.iteration <= Duration{}) return {};
-    const Duration warmup = alone_part(given.warmup);
+    run::RunConfig& config = loaded.config;
+    if (!config.duration || alone.iteration <= Duration{}) return {};
+    config.precision.reset();
+    config.warmup = alone_part(config.warmup);
     const std::int64_t whole = std::max<std::int64_t>(
-        kLeastIterations, (alone_part(*given.duration) - warmup) / alone.iteration);
-    config["warmup"] = format_duration(warmup);
-    config["duration"] = format_duration(warmup + whole * alone.iteration);
-    BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));
-    if (report.baseline.training_use) alone.bubble = report.baseline.training_use->bubble_fraction;
-    alone.causes = causes_of(report.policies.front());
+        kLeastIterations, (alone_part(*config.duration) - config.warmup) / alone.iteration);
+    config.duration = config.warmup + whole * alone.iteration;
+    run::RunScenario job;
+    job.gpus.threads = options_.threads;
+    const auto result = run::Simulation(loaded, job).run();
+    if (!result) return tl::make_unexpected(result.error());
+    alone.bubble = observe::use_alone(*result).bubble_fraction;
+    alone.causes = causes_of(*result);
     return {};
   }
 

@@ -96,7 +96,9 @@ std::vector<PlaceRange> searched_places(const Question& question, const Json& ba
   }
   for (const sweep::SweepAxis& axis : question.axes) {
     const std::string pointer = sweep::numbered(base, axis.pointer);
-    std::erase_if(places, [&](const PlaceRange& own) { return own.pointer == pointer; });
+    std::erase_if(places, [&](const PlaceRange& own) {
+      return own.pointer == pointer || own.pointer.starts_with(pointer + '/');
+    });
     places.push_back({axis.pointer, axis.values});
   }
   return places;

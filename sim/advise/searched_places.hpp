@@ -21,7 +21,7 @@ struct PartsAlone {
 /// A load is searched between 0.2 % and 120 % of what the service's own GPUs could serve; a batch
 /// size is a quarter, the base's, four times as many; the GPUs are the base's, then the half of
 /// them with the most idle time, and half of that, where GPUs differ. A question's axis of a place
-/// stands in for these.
+/// stands in for these, and for those inside it.
 [[nodiscard]] std::vector<PlaceRange> searched_places(const Question& question, const Json& base,
                                                       const PartsAlone& alone);
 

@@ -95,6 +95,9 @@ TEST_F(AnswerTest, idle_time_of_a_job_is_the_bound_and_a_system_comes_near_it) {
   ASSERT_TRUE(advice) << text_of(advice.error());
   const Duration iteration = bubblesim::testing::steady_iteration(testing_job_);
   EXPECT_NEAR(to_seconds(advice->alone.iteration), to_seconds(iteration), 1e-6);
+  double causes = 0;
+  for (const CauseShare& cause : advice->alone.causes) causes += cause.share;
+  EXPECT_NEAR(causes, advice->alone.bubble, 1e-6);
   const auto ideal = std::ranges::find_if(advice->found.bounds, [](const Tried& bound) {
     return bound.proposal.policy->name == "ideal";
   });
@@ -207,6 +210,19 @@ TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
 }
 
 // A load that keeps the limit, under seeds that the search has not seen.
+// Trials set "/fillers/0/memory" first, and "/fillers/fill/memory" is the same place.
+TEST_F(AnswerTest, axes_that_overwrite_each_other_are_faults) {
+  write_job(12ms, 100us);
+  write_filler("short.csv", 20, 20us);
+  Question one = question("short.csv");
+  one.axes = {{"/fillers/fill/memory", {"\"1GB\""}}, {"/fillers/0/memory", {"\"3GB\""}}};
+  const auto advice = ask(one);
+  ASSERT_FALSE(advice);
+  EXPECT_THAT(text_of(advice.error()),
+              HasSubstr("/axes: found the axis of \"/fillers/fill/memory\" after the axis of "
+                        "\"/fillers/0/memory\", which is the same place"));
+}
+
 TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_stated) {
   write_job(12ms, 100us);
   write_filler("service.csv", 10, 50us);

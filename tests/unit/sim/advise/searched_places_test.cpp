@@ -52,6 +52,8 @@ TEST(searched_places, are_those_of_an_axis_where_there_is_one) {
   EXPECT_EQ(place_at(places, "/fillers/0/program/batch"), nullptr);
   EXPECT_EQ(place_at(places, "/fillers/chat/program/batch")->values,
             (std::vector<std::string>{"1", "2"}));
+  question.axes = {{"/fillers/chat/program", {"{}"}}};  // says the batch size, too
+  EXPECT_EQ(place_at(places_of(question, {}), "/fillers/0/program/batch"), nullptr);
   question.load = Load::kAsGiven;
   EXPECT_EQ(places_of(question, {}).size(), 1U);
   question.load_share = 0.5;
