@@ -40,6 +40,9 @@ Result<MeasuredKernels> load_layer_kernels(const std::string& path,
   };
   MeasuredKernels made = measured_kernels(times, plan, {largest_step(plan.scheduler)});
   step_cost::count_tables(source->tables, model, plan.request.gpu.name, made.counters);
+  if (source->rank->mixed.empty() && plan.scheduler.max_num_seqs > 1) {
+    made.counters.add(kLayersOfOneSequence);
+  }
   return made;
 }
 

@@ -77,6 +77,21 @@ TEST_F(LayerFile, TablesOfAnotherGpuAndStepsBeyondThemAreCounted) {
   EXPECT_GT(loaded->counters.count("beyond_layer_tables"), 0U);
 }
 
+TEST_F(LayerFile, TablesOfOneSequenceSpeakAgainstAServerOfSeveral) {
+  const std::string path = write(kGpu);
+  step_cost::RankTables& rank = tables_.ranks.front();
+  rank.decode = step_cost::TimeGrid({{1}, {0, 1000}}, {4, 14});
+  rank.mixed = {};
+  ASSERT_TRUE(write_whole_file(path, step_cost::layers_json(tables_).dump()));
+  for (const std::uint32_t sequences : {1U, 8U}) {
+    synth::ServerPlan plan = small_plan();
+    plan.scheduler.max_num_seqs = sequences;
+    const auto loaded = load_layer_kernels(path, plan);
+    ASSERT_TRUE(loaded) << loaded.error().text();
+    EXPECT_EQ(loaded->counters.count(kLayersOfOneSequence.name), sequences > 1 ? 1U : 0U);
+  }
+}
+
 TEST_F(LayerFile, OfOtherGpusOrOtherLayersIsAFault) {
   const auto split = load_layer_kernels(write(kGpu), small_plan(2));
   ASSERT_FALSE(split);
