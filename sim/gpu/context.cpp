@@ -58,10 +58,14 @@ void Context::limit_collectives(ClientId client) {
   drop_placed();
 }
 
-double Context::free_sms() const {
+double Context::all_covered() const {
   double covered = 0;
   for (const WorkId id : resident_) covered += covered_sms(shared_.works[id]);
-  return std::max(0.0, shared_.spec.sm_count - covered);
+  return covered;
+}
+
+double Context::free_sms() const {
+  return std::max(0.0, shared_.spec.sm_count - all_covered());
 }
 
 bool Context::has_kernels() const {
@@ -74,6 +78,7 @@ void Context::set_leftover(double sms) {
   if (sms == leftover_) return;
   leftover_ = sms;
   rates_due_ = true;
+  note_cover();
 }
 
 void Context::reset(ClientId client, SimTime now) {
@@ -139,14 +144,42 @@ void Context::settle(SimTime now) {
   settled_ = now;
 }
 
+inline double Context::sm_ns(const WorkState& state, double block_ns) const {
+  const double covered = block_ns / state.work.profile->residency.blocks_per_sm;
+  if (counted_ == 1 || (doubled_ && *doubled_ != state.work.client)) return covered;
+  return covered * counted_;
+}
+
+// Nobody uses more SMs than there are: kernels of one client that lie over each other, as recorded,
+// use what the others leave, and whoever has only the SMs that are left uses no more than those.
+void Context::note_cover() {
+  counted_ = 1;
+  doubled_.reset();
+  const double most = leftover_ > 0 ? leftover_ : shared_.spec.sm_count;
+  const double all = all_covered();
+  if (all <= most) return;
+  if (leftover_ <= 0) doubled_ = who_overlaps();
+  const double own = doubled_ ? covered(*doubled_) : all;
+  counted_ = std::max(0.0, most - (all - own)) / own;
+}
+
+// The first client of which several kernels are resident, placed as they were recorded.
+std::optional<ClientId> Context::who_overlaps() const {
+  for (auto work = resident_.begin(); work != resident_.end(); ++work) {
+    const ClientId client = shared_.works[*work].work.client;
+    const auto is_its = [&](WorkId id) { return shared_.works[id].work.client == client; };
+    if (as_recorded(client) && std::any_of(work + 1, resident_.end(), is_its)) return client;
+  }
+  return std::nullopt;
+}
+
 // Whether the work is a kernel of which no block ends in this time; lets the time pass then.
 inline bool Context::goes_on(WorkState& state, Duration span) {
   if (state.behind_held || state.work.kind == program::WorkKind::kCollective) return false;
   if (!state.waves.goes_on(span)) return false;
   const double block_ns = state.waves.go_on(span);
   if (block_ns > 0) {
-    shared_.usage.add_sm_ns(state.work.client,
-                            block_ns / state.work.profile->residency.blocks_per_sm);
+    shared_.usage.add_sm_ns(state.work.client, sm_ns(state, block_ns));
   } else {
     thin_ = true;
   }
@@ -169,18 +202,17 @@ inline Waves::Passed Context::pass_placed(WorkState& state, Duration span) {
 }
 
 double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
-  double sm_ns = 0;
+  double sum = 0;
   // In the instant of a change rates may not be set yet, and no time has passed.
-  if (frozen_ || now == settled_) return sm_ns;
+  if (frozen_ || now == settled_) return sum;
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
     if (state.work.client != client) continue;
     Waves waves = state.waves;
     const Refill refill = state.refills ? Refill::kSelf : Refill::kNone;
-    sm_ns += waves.pass(now - settled_, refill).block_ns /
-             state.work.profile->residency.blocks_per_sm;
+    sum += sm_ns(state, waves.pass(now - settled_, refill).block_ns);
   }
-  return sm_ns;
+  return sum;
 }
 
 // False once the work is finished.
@@ -198,7 +230,7 @@ inline bool Context::settle_one(WorkId id, SimTime now) {
     changed_ = true;
   }
   if (passed.block_ns > 0) {
-    shared_.usage.add_sm_ns(state.work.client, passed.block_ns / needs.blocks_per_sm);
+    shared_.usage.add_sm_ns(state.work.client, sm_ns(state, passed.block_ns));
   }
   if (state.work.kind == program::WorkKind::kCollective ? state.end > now
                                                         : !state.waves.finished()) {
@@ -238,6 +270,7 @@ void Context::tidy(SimTime now) {
     });
   }
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
+  if (resident_.size() > 1 || counted_ < 1 || leftover_ > 0) note_cover();
 }
 
 void Context::drop_thin(SimTime now) {

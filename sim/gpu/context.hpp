@@ -115,7 +115,7 @@ class Context {
   };
   /// What those who stood in line so far mean for those behind them.
   struct Line {
-    std::optional<ClientId> ahead;  ///< waits for room on the GPU
+    std::optional<ClientId> ahead;  ///< waits for room on the GPU, anywhere
     bool behind_held = false;       ///< somebody is held by a cap
   };
   /// A client with waiting kernels of a priority that several share.
@@ -143,6 +143,7 @@ class Context {
   [[nodiscard]] bool kept_off(const WorkState& state) const;
   [[nodiscard]] std::uint64_t allowed(WorkId id) const;
   void place_waiting(SimTime now);
+  [[nodiscard]] bool waits_behind(const Line& line, ClientId client) const;
   void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
                       SimTime now);
   Held place_one(WorkId id, std::uint64_t most, SimTime now);
@@ -162,6 +163,10 @@ class Context {
   [[nodiscard]] double covered(ClientId client) const;
   void set_running(WorkState& work, bool running, SimTime now);
   void tidy(SimTime now);
+  [[nodiscard]] double all_covered() const;
+  void note_cover();
+  [[nodiscard]] std::optional<ClientId> who_overlaps() const;
+  [[nodiscard]] inline double sm_ns(const WorkState& state, double block_ns) const;
   void drop_thin(SimTime now);
   [[nodiscard]] bool all_at_full_rate() const;
   void note_lit();
@@ -186,12 +191,15 @@ class Context {
   std::optional<ClientId> last_client_;  ///< whose kernel came last to the front end
   SimTime last_arrival_{};               ///< when that one is through it
   std::vector<Contender> contenders_;    ///< kept for its memory
+  std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
   bool mixed_ = false;            ///< kernels of several clients are resident
   bool thin_ = false;             ///< somebody in resident_ may have no blocks left
   bool rates_due_ = false;        ///< rates are those of who was resident before
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
   double lit_ = 1;                ///< share of the SMs that are not dark
+  double counted_ = 1;            ///< part of the SMs covered that counts as used, and whose that is:
+  std::optional<ClientId> doubled_;  ///< of whom kernels overlap as recorded; nobody: everybody's
 };
 
 }  // namespace bubblesim::gpu

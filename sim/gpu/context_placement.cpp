@@ -105,10 +105,11 @@ void Context::place_waiting(SimTime now) {
     return tidy(now);
   }
   Line line;
+  awaited_.clear();
   const std::size_t marked = std::exchange(marked_, 0);
   for (std::size_t from = 0; from < waiting_.size();) {
     const std::size_t to = shared_.even ? level_end(from) : waiting_.size();
-    if (!line.ahead && several_clients(from, to)) {
+    if (!line.ahead && awaited_.empty() && several_clients(from, to)) {
       share_room(from, to, line, now);
     } else {
       place_in_order(from, to, marked, line, now);
@@ -120,13 +121,21 @@ void Context::place_waiting(SimTime now) {
   tidy(now);
 }
 
-// Who waits for room keeps all behind it waiting, but not kernels of its client that shared space
-// with it when they were recorded.
+// Who waits for room keeps all behind it waiting that may use the same SMs, but not kernels of its
+// client that shared space with it when they were recorded.
+bool Context::waits_behind(const Line& line, ClientId client) const {
+  if (line.ahead && (*line.ahead != client || !as_recorded(client))) return true;
+  const SmRange own = shared_.clients[client.index()].sms;
+  return std::any_of(awaited_.begin(), awaited_.end(), [own](SmRange sms) {
+    return sms.begin < own.end && own.begin < sms.end;
+  });
+}
+
 void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
                              SimTime now) {
   for (std::size_t i = from; i < to; ++i) {
     const auto [id, client] = waiting_[i];
-    const bool blocked = line.ahead && (*line.ahead != client || !as_recorded(client));
+    const bool blocked = waits_behind(line, client);
     if (blocked && i >= marked) continue;  // it does not refill itself
     WorkState& state = shared_.works[id];
     const bool off = kept_off(state);
@@ -135,7 +144,11 @@ void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marke
     if (state.refills) marked_ = i + 1;
     if (off || blocked) continue;
     const Held held = place_one(id, kAllBlocks, now);
-    if (held == Held::kByGpu) line.ahead = client;
+    if (held == Held::kByGpu && capped(client)) {
+      awaited_.push_back(shared_.clients[client.index()].sms);
+    } else if (held == Held::kByGpu) {
+      line.ahead = client;
+    }
     line.behind_held = line.behind_held || held == Held::kByCap;
     all_placed_ = all_placed_ || held == Held::kNot;
   }
@@ -256,6 +269,7 @@ void Context::begin(WorkId id, SimTime now) {
   set_running(state, true, now);
   const bool was_mixed = mixed_;
   mixed_ = mixed_ || shared_.works[resident_.front()].work.client != client;
+  if (resident_.size() > 1) note_cover();
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
 }
 

@@ -58,7 +58,8 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
 }
 
 // Clients with a cap have SMs of their own as far as there are enough: from the last one downwards,
-// since others begin with the first. SMs that no client may use stay dark.
+// since others begin with the first. The first that finds too few left has those and some above them;
+// after it they begin with the last again. SMs that no client may use stay dark.
 void Gpu::Model::note_caps() {
   const std::uint32_t all = shared_.spec.sm_count;
   double lit = 0;
@@ -72,9 +73,9 @@ void Gpu::Model::note_caps() {
       continue;
     }
     capped = true;
-    if (sms > end) end = all;
-    client.sms = {end - sms, end};
-    end -= sms;
+    if (end == 0) end = all;
+    end -= std::min(sms, end);
+    client.sms = {end, end + sms};
   }
   const hardware::PartSpec& part = shared_.spec.part;
   shared_.confined = capped && (part.dram_saturating_sms > 0 || part.dark_clock_gain > 1);

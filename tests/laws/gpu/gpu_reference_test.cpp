@@ -58,18 +58,17 @@ struct Case {
   std::optional<std::int64_t> client_switch;  ///< clients are processes of an MPS server
   bool even = false;                          ///< those of one priority have even parts
 
-  /// SMs [begin, end) of a client: those with caps have them from the last one downwards, and again
-  /// from the last when there are not enough left.
+  /// SMs [begin, end) of a client: those with caps have them from the last one downwards, who finds
+  /// too few left has the first ones, and the next begins with the last again.
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> sms_of(std::uint32_t client) const {
     if (caps[client] >= kSms) return {0, kSms};
-    std::uint32_t end = kSms;
-    for (std::uint32_t other = 0; other < client; ++other) {
+    std::uint32_t begin = 0;
+    for (std::uint32_t other = 0; other <= client; ++other) {
       if (caps[other] >= kSms) continue;
-      if (caps[other] > end) end = kSms;
-      end -= caps[other];
+      const std::uint32_t free = begin > 0 ? begin : kSms;
+      begin = caps[other] < free ? free - caps[other] : 0;
     }
-    if (caps[client] > end) end = kSms;
-    return {end - caps[client], end};
+    return {begin, begin + caps[client]};
   }
 
   /// When each job is through the front end.
@@ -224,8 +223,15 @@ class PlainGpu {
       std::erase_if(waiting_, [this](std::size_t i) { return states_[i].unplaced == 0; });
     }
   }
+  /// Both may use one of the SMs.
+  bool meet(std::size_t a, std::size_t b) const {
+    const auto [begin_a, end_a] = given_.sms_of(given_.jobs[a].client);
+    const auto [begin_b, end_b] = given_.sms_of(given_.jobs[b].client);
+    return begin_a < end_b && begin_b < end_a;
+  }
   /// The job that places a block now.
   std::optional<std::size_t> next_block() const {
+    std::vector<std::size_t> ahead;  // those wait for room
     for (std::size_t from = 0; from < waiting_.size();) {
       std::size_t to = from;
       std::vector<std::size_t> level;  // who may place, each client's first
@@ -248,8 +254,10 @@ class PlainGpu {
         }
         if (waits) return std::nullopt;
       }
-      if (!level.empty()) {
-        return fits(level.front()) ? std::optional(level.front()) : std::nullopt;
+      for (const std::size_t i : level) {
+        if (std::ranges::any_of(ahead, [&](std::size_t other) { return meet(i, other); })) continue;
+        if (fits(i)) return i;
+        ahead.push_back(i);
       }
       from = to;
     }

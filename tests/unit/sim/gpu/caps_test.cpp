@@ -139,5 +139,32 @@ TEST_F(Caps, OfTwoClientsAreApartAsLongAsThereAreSms) {
   EXPECT_EQ(end(3), 50);
 }
 
+TEST_F(Caps, BeyondAllSmsShareOnlyWhatThereIsTooLittleOf) {
+  // 3 SMs, 1 to 3, and 2, 0 and 1: SM 1 is both's. 1 takes its three; of 2 one block is at once on
+  // SM 0; SM 1 is taken for both waves of 1, and has one of the other two then.
+  kernel_at(0, 1, client(0, 3), 100, blocks_of_warps(6, 8));
+  kernel_at(0, 2, client(0, 2), 100, blocks_of_warps(3, 8));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(2), 200);
+}
+
+TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
+  // Halves: 1 has SMs 2 and 3, 2 has 0 and 1, 3 again 2 and 3. 3 waits for 1 until 100, and 4,
+  // behind it, goes at once; 5, which may use all, waits behind 3, and has SM 0 and 1 when 3 begins.
+  const ClientId first = client(0, 2);
+  const ClientId second = client(0, 2);
+  const ClientId third = client(0, 2);
+  kernel_at(0, 1, first, 100, blocks_of_warps(2, 8));
+  kernel_at(10, 3, third, 100, blocks_of_warps(2, 8));
+  kernel_at(20, 4, second, 50, blocks_of_warps(2, 8));
+  kernel_at(30, 5, client(), 50, blocks_of_warps(2, 8));
+  run();
+  EXPECT_EQ(start(4), 20);
+  EXPECT_EQ(end(4), 70);
+  EXPECT_EQ(start(3), 100);
+  EXPECT_EQ(start(5), 100);
+}
+
 }  // namespace
 }  // namespace bubblesim::gpu

@@ -88,5 +88,23 @@ TEST_F(Books, FrozenContextsAreNotBusy) {
   EXPECT_NEAR(gpu_->usage(a).sm_seconds, 4 * 200e-9, 1e-15);
 }
 
+// Two kernels of a recorded job that fill the GPU at the same time, from 50 to 100: 4 SMs for 150 ns.
+// The filler's block covers one of them from 20 to 60, and leaves three from 50 to 60.
+TEST_F(Books, KernelsThatOverlapAsRecordedUseNoMoreSmsThanThereAre) {
+  make(small_gpu());
+  const ClientId job =
+      gpu_->add_client({.name = "job", .own_kernels = program::OwnKernels::kAsRecorded}, *this);
+  const ClientId filler = client();
+  kernel_at(0, 1, job, 100, blocks_of_warps(3, 8));
+  kernel_at(20, 2, filler, 40, blocks_of_warps(1, 8));
+  kernel_at(50, 3, job, 100, blocks_of_warps(3, 8));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(3), 150);
+  EXPECT_DOUBLE_EQ(gpu_->usage(filler).sm_seconds, 40e-9);
+  // 3 until 50, 3 until 60 (of 6 covered), 4 until 100, 3 until 150.
+  EXPECT_DOUBLE_EQ(gpu_->usage(job).sm_seconds, (3 * 50 + 3 * 10 + 4 * 40 + 3 * 50) * 1e-9);
+}
+
 }  // namespace
 }  // namespace bubblesim::gpu
