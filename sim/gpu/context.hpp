@@ -198,8 +198,8 @@ class Context {
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
   double lit_ = 1;                ///< share of the SMs that are not dark
-  double counted_ = 1;            ///< part of the SMs covered that counts as used, and whose that is:
-  std::optional<ClientId> doubled_;  ///< of whom kernels overlap as recorded; nobody: everybody's
+  double counted_ = 1;            ///< part of the SMs that `doubled_` covers which counts as used
+  std::optional<ClientId> doubled_;  ///< its kernels overlap as recorded; nobody: all clients
 };
 
 }  // namespace bubblesim::gpu

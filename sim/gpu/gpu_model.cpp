@@ -58,8 +58,8 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
 }
 
 // Clients with a cap have SMs of their own as far as there are enough: from the last one downwards,
-// since others begin with the first. The first that finds too few left has those and some above them;
-// after it they begin with the last again. SMs that no client may use stay dark.
+// since others begin with the first. Who finds too few left has those and some above them; after it
+// they begin with the last again. SMs that no client may use stay dark.
 void Gpu::Model::note_caps() {
   const std::uint32_t all = shared_.spec.sm_count;
   double lit = 0;

@@ -150,8 +150,8 @@ TEST_F(Caps, BeyondAllSmsShareOnlyWhatThereIsTooLittleOf) {
 }
 
 TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
-  // Halves: 1 has SMs 2 and 3, 2 has 0 and 1, 3 again 2 and 3. 3 waits for 1 until 100, and 4,
-  // behind it, goes at once; 5, which may use all, waits behind 3, and has SM 0 and 1 when 3 begins.
+  // Halves: the first has SMs 2 and 3, the second 0 and 1, the third again 2 and 3. Kernel 3 waits
+  // for 1 until 100, and 4, behind it, goes at once; 5, which may use all, waits behind 3.
   const ClientId first = client(0, 2);
   const ClientId second = client(0, 2);
   const ClientId third = client(0, 2);

@@ -88,8 +88,8 @@ TEST_F(Books, FrozenContextsAreNotBusy) {
   EXPECT_NEAR(gpu_->usage(a).sm_seconds, 4 * 200e-9, 1e-15);
 }
 
-// Two kernels of a recorded job that fill the GPU at the same time, from 50 to 100: 4 SMs for 150 ns.
-// The filler's block covers one of them from 20 to 60, and leaves three from 50 to 60.
+// Two kernels of a recorded job, on three of four SMs each, from 50 to 100 at the same time. The
+// filler's block covers one SM from 20 to 60, and so leaves three from 50 to 60.
 TEST_F(Books, KernelsThatOverlapAsRecordedUseNoMoreSmsThanThereAre) {
   make(small_gpu());
   const ClientId job =
