@@ -175,7 +175,8 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
   BUBBLESIM_ASSIGN_OR_RETURN(const auto after, workload::repeat_alone(now, device));
   outcome.after = mean(after, &workload::RankReplay::simulated);
   synth::RecordSetup setup;
-  setup.iterations = now.ranks.front().iterations;
+  // Readers leave out the first iteration, which begins with nothing under way.
+  setup.iterations = now.ranks.front().iterations + 1;
   setup.world_size = outcome.retargeted.replicas;
   setup.provenance.source = std::filesystem::path(arguments.paths.front()).filename().string();
   setup.provenance.tool = "bubblesim retarget";

@@ -51,12 +51,13 @@ CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
   return names;
 }
 
-// The first iteration begins with nothing under way. Where those of a pass differ, a whole pass
-// follows the one that it is in.
+// The first iteration begins with nothing under way. Where those of a pass differ, passes are whole,
+// and one follows those that hold what is asked for.
 std::uint32_t recorded_iterations(const SynthArguments& arguments,
                                   const synth::SynthesisedJob& job) {
   const std::uint32_t in_pass = job.program.ranks.front().iterations;
-  return arguments.iterations + (in_pass > 1 ? in_pass : 0);
+  if (in_pass <= 1) return arguments.iterations;
+  return ((arguments.iterations + in_pass - 1) / in_pass + 1) * in_pass;
 }
 
 Result<traces::JobTrace> record(const SynthArguments& arguments, const synth::ParallelPlan& plan,

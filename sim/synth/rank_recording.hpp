@@ -40,10 +40,6 @@ class RankRecording final : public workload::RunObserver {
   }
 
   [[nodiscard]] std::uint64_t passes() const { return passes_; }
-  /// Whether the operation ran in that pass: one that no step launches never does.
-  [[nodiscard]] bool has_run(std::uint64_t pass, std::uint32_t op) const {
-    return pass < ended_[op];
-  }
   [[nodiscard]] const RecordedSpan& op(std::uint64_t pass, std::uint32_t index) const {
     return ops_[pass * ended_.size() + index];
   }

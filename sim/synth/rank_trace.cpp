@@ -70,8 +70,11 @@ traces::LaunchShape shape_like(const program::KernelProfile& profile) {
 class RankWriter {
  public:
   RankWriter(const workload::JobProgram& job, const Program& program,
-             const std::vector<CollectiveLabel>& labels, const RankRecording& recording)
-      : job_(job), program_(program), labels_(labels), recording_(recording) {}
+             const std::vector<CollectiveLabel>& labels, const RankRecording& recording,
+             std::uint64_t iterations)
+      : job_(job), program_(program), labels_(labels), recording_(recording) {
+    find_end(iterations);
+  }
 
   traces::RankTrace run() {
     trace_.rank = program_.rank;
@@ -91,6 +94,26 @@ class RankWriter {
   }
 
  private:
+  // Nothing is left out of the last pass if it ends with the last iteration that is asked for.
+  void find_end(std::uint64_t iterations) {
+    if (program_.threads.empty()) return;
+    const std::vector<Step>& steps = program_.threads[program_.marked_thread].steps;
+    const std::vector<RecordedSpan>& spans = recording_.calls(program_.marked_thread);
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (steps[i % steps.size()].kind != StepKind::kIteration || iterations-- > 0) continue;
+      end_step_ = i;
+      end_ = spans[i].start;
+      return;
+    }
+  }
+
+  // In the instant in which the next iteration begins, the steps of its own thread tell what came
+  // before; other threads have only times.
+  [[nodiscard]] bool is_left_out(std::uint32_t thread, std::size_t step) const {
+    return thread == program_.marked_thread ? step >= end_step_
+                                            : recording_.calls(thread)[step].start >= end_;
+  }
+
   void add_threads_and_streams() {
     for (std::size_t i = 0; i < program_.threads.size(); ++i) {
       const std::string& name = program_.threads[i].name;
@@ -105,6 +128,7 @@ class RankWriter {
     const std::vector<RecordedSpan>& spans = recording_.calls(thread);
     launches_.resize(program_.ops.size() * recording_.passes(), kNoCall);
     for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (is_left_out(thread, i)) break;
       const Step& step = steps[i % steps.size()];
       switch (step.kind) {
         case StepKind::kPause:
@@ -171,10 +195,14 @@ class RankWriter {
   void add_ops(std::uint64_t pass) {
     for (std::uint32_t i = 0; i < program_.ops.size(); ++i) {
       places_.push_back(kNoIndex);
-      if (!recording_.has_run(pass, i)) continue;
+      if (!is_written(pass, i)) continue;
       places_.back() = static_cast<std::uint32_t>(trace_.device_ops.size());
       add_op(pass, i);
     }
+  }
+
+  [[nodiscard]] bool is_written(std::uint64_t pass, std::uint32_t op) const {
+    return launches_[pass * program_.ops.size() + op] != kNoCall;
   }
 
   void add_op(std::uint64_t pass, std::uint32_t index) {
@@ -268,6 +296,7 @@ class RankWriter {
     std::int64_t number = 0;
     for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
       if (marks[i].index >= program_.iterations) continue;
+      if (marks[i].at >= end_) break;
       traces::Marker marker;
       marker.start = recorded(marks[i].at);
       marker.duration = marks[i + 1].at - marks[i].at;
@@ -282,7 +311,7 @@ class RankWriter {
   void add_memory() {
     for (std::uint64_t pass = 0; pass < recording_.passes(); ++pass) {
       for (const program::MemoryMark& mark : program_.memory) {
-        if (!recording_.has_run(pass, mark.op)) continue;
+        if (!is_written(pass, mark.op)) continue;
         const TraceTime at = recorded(recording_.op(pass, mark.op).start);
         trace_.memory.push_back({at, mark.bytes, mark.bytes});
       }
@@ -295,6 +324,8 @@ class RankWriter {
   const Program& program_;
   const std::vector<CollectiveLabel>& labels_;
   const RankRecording& recording_;
+  std::size_t end_step_ = kNoCall;      ///< of the marked thread: the first that is not written
+  SimTime end_ = SimTime::max();        ///< when that begins
   traces::RankTrace trace_;
   std::vector<std::size_t> launches_;   ///< of each operation of each pass, into host calls
   std::vector<std::uint32_t> places_;   ///< of each operation of each pass, into device ops
@@ -306,8 +337,8 @@ class RankWriter {
 
 traces::RankTrace make_rank_trace(const workload::JobProgram& job, const Program& program,
                                   const std::vector<CollectiveLabel>& labels,
-                                  const RankRecording& recording) {
-  return RankWriter(job, program, labels, recording).run();
+                                  const RankRecording& recording, std::uint64_t iterations) {
+  return RankWriter(job, program, labels, recording, iterations).run();
 }
 
 }  // namespace bubblesim::synth

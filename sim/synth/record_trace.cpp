@@ -5,11 +5,10 @@
 #include "sim/synth/device_info.hpp"
 #include "sim/synth/rank_trace.hpp"
 #include "sim/workload/lone_job.hpp"
+#include "traces/made_trace.hpp"
 
 namespace bubblesim::synth {
 namespace {
-
-constexpr const char* kFormat = "bubblesim-synth";
 
 std::uint32_t world_size(const workload::JobProgram& job, const RecordSetup& setup) {
   std::uint32_t size = std::max(setup.world_size, static_cast<std::uint32_t>(job.ranks.size()));
@@ -35,11 +34,12 @@ Result<traces::JobTrace> record_trace(const workload::JobProgram& job,
   const std::vector<CollectiveLabel> labels = label_collectives(job);
   traces::JobTrace trace;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    traces::RankTrace rank = make_rank_trace(job, job.ranks[i], labels, recordings[i]);
+    traces::RankTrace rank =
+        make_rank_trace(job, job.ranks[i], labels, recordings[i], setup.iterations);
     rank.world_size = world_size(job, setup);
     rank.device = device_info(spec);
     rank.provenance = setup.provenance;
-    rank.provenance.format = kFormat;
+    rank.provenance.format = traces::kMadeFormat;
     trace.ranks.push_back(std::move(rank));
   }
   return trace;

@@ -1,8 +1,8 @@
 // A program as the trace that a profiler would have written of it.
 //
 // The job runs alone, from its start; what is written is every host call, device operation, edge,
-// collective, iteration and memory mark of its first passes, in simulated time from zero. The trace
-// goes the way of any recording: written as .btr, inspected, replayed, filled.
+// collective, iteration and memory mark of its first iterations, in simulated time from zero. The
+// trace goes the way of any recording: written as .btr, inspected, replayed, filled.
 //
 // What a program does not hold is not invented: copies have no bytes and no direction (counted).
 #pragma once
@@ -28,10 +28,10 @@ inline constexpr CounterSpec kCopiesWithoutSize{
     "copies and memsets written without bytes and direction: a program holds only their duration"};
 
 struct RecordSetup {
-  std::uint32_t iterations = 1;  ///< at least so many of the first rank's; whole passes are written
+  std::uint32_t iterations = 1;  ///< of each rank; work launched after the last is left out
   std::uint32_t world_size = 0;  ///< of the real job; 0: as many as the ranks' numbers tell
   std::vector<workload::Perturbation> perturbations{};  ///< by position of the rank
-  traces::Provenance provenance{};  ///< `format` is always "bubblesim-synth"
+  traces::Provenance provenance{};  ///< `format` is always kMadeFormat
 };
 
 /// One trace a rank, in the job's order. The collectives of one process group have sequence numbers

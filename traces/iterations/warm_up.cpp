@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "traces/made_trace.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -116,6 +118,7 @@ void leave_out_start(const RankTrace& rank, RankPass& pass) {
 void find_warm_up(const RankTrace& rank, RankPass& pass) {
   if (pass.recorded.size() < 2) return;
   pass.recorded.front().use = IterationUse::kFirst;
+  if (rank.provenance.format == kMadeFormat) return;
   leave_out_cut(pass);
   leave_out_storms(rank, pass);
   leave_out_start(rank, pass);

@@ -12,6 +12,8 @@
 //   slow start       of those before anything settled: over 50 % more host time than the median of
 //                    the iterations after it: caches, compilation, lazy initialisation
 //
+// A simulation has nothing to warm up: of a trace that one wrote, only the first is left out.
+//
 // Sources of the bounds: TorchRec's traces of 4 x V100 (settled iterations spend 12 % of their time
 // in 3 to 5 allocations, storms 25 to 65 % in 30 or more); a settled iteration of the same training
 // launches the same kernels, so that 5 % is room for data-dependent shapes;

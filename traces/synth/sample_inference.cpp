@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "traces/made_trace.hpp"
 #include "traces/synth/samples.hpp"
 #include "traces/synth/timeline.hpp"
 
@@ -73,7 +74,7 @@ JobTrace make_sample_inference(const SampleServiceOptions& options) {
   std::vector<RankScript> scripts;
   scripts.push_back(Service(options).take());
   JobTrace job = play(std::move(scripts), kOrigin);
-  job.ranks.front().provenance = {"sample inference", "bubblesim-synth", "bubblesim",
+  job.ranks.front().provenance = {"sample inference", std::string(kMadeFormat), "bubblesim",
                                   "generated; not a measurement"};
   return job;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "traces/made_trace.hpp"
 #include "traces/synth/samples.hpp"
 #include "traces/synth/timeline.hpp"
 
@@ -270,8 +271,8 @@ JobTrace make_sample_training(const SampleOptions& options) {
     scripts.push_back(TrainingRank(options, rank).take());
   JobTrace job = play(std::move(scripts), kOrigin);
   for (RankTrace& trace : job.ranks)
-    trace.provenance = {"sample training, rank " + std::to_string(trace.rank), "bubblesim-synth",
-                        "bubblesim", "generated; not a measurement"};
+    trace.provenance = {"sample training, rank " + std::to_string(trace.rank),
+                        std::string(kMadeFormat), "bubblesim", "generated; not a measurement"};
   return job;
 }
 

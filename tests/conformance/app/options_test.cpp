@@ -96,6 +96,14 @@ TEST(RetargetOptions, ARecordingOfTheSameDeviceKeepsItsTime) {
   EXPECT_THAT(printed(place, to_h100, "re-targeted "), Not(HasSubstr("(+0.0 %)")));
 }
 
+TEST(RetargetOptions, TheTraceThatIsWrittenTakesTheTimeThatIsPrinted) {
+  const Workplace place;
+  succeed(place, "retarget traces/samples/training --device h100 -o job.btr");
+  const auto printed = parse_json(place.read("job.json"))["retargeted_iteration_ns"].get<double>();
+  const Json inspected = parse_json(succeed(place, "inspect job.btr --json").out);
+  EXPECT_NEAR(inspected["job"]["iteration_mean_ns"].get<double>(), printed, 0.0001 * printed);
+}
+
 TEST(RunOptions, LoadIsTheShareOfWhatAServiceAloneCanServe) {
   const Workplace place;
   const auto kept = [&](const std::string& load) {

@@ -9,6 +9,7 @@
 #include "tests/unit/sim/synth/recorded_job.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/format/trace_writer.hpp"
+#include "traces/iterations/job_pass.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -142,7 +143,7 @@ TEST(RecordTrace, WhatWasRecordedReactsAsTheProgramItself) {
 
 TEST(RecordTrace, RecordingARecordingChangesNothing) {
   const traces::JobTrace once = must_record(recorded_job(), {.iterations = 2});
-  const traces::JobTrace twice = must_record(rebuilt(once, workload::Window::kWhole));
+  const traces::JobTrace twice = must_record(rebuilt(once, workload::Window::kWhole), {.iterations = 2});
   for (std::size_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(spans_of(twice.ranks[rank].device_ops), spans_of(once.ranks[rank].device_ops));
     EXPECT_EQ(spans_of(twice.ranks[rank].host_calls), spans_of(once.ranks[rank].host_calls));
@@ -154,19 +155,38 @@ TEST(RecordTrace, RecordingARecordingChangesNothing) {
   }
 }
 
-TEST(RecordTrace, WholePassesAreWritten) {
+/// Passes of two iterations, of 1 + 1 us and of 6 + 1 + 1 us of the host.
+workload::JobProgram two_iterations() {
   workload::JobProgram job;
   job.ranks.push_back(workload::ProgramMaker()
                           .iterations(2)
                           .iteration(0)
                           .kernel(1, 2)
+                          .cost(1)
                           .iteration(1)
-                          .kernel(1, 2)
+                          .kernel(6, 2)
+                          .cost(1)
                           .end(1)
                           .program());
-  const traces::RankTrace rank = must_record(job, {.iterations = 3}).ranks[0];
-  EXPECT_EQ(rank.markers.size(), 4U);
-  EXPECT_EQ(rank.device_ops.size(), 4U);
+  return job;
+}
+
+TEST(RecordTrace, WhatFollowsTheLastIterationIsNotWritten) {
+  const traces::RankTrace rank = must_record(two_iterations(), {.iterations = 3}).ranks[0];
+  EXPECT_EQ(rank.markers.size(), 3U);
+  EXPECT_EQ(rank.host_calls.size(), 3U);
+  EXPECT_EQ(rank.device_ops.size(), 3U);
+}
+
+// Readers leave out the first iteration; those after it are a whole pass.
+TEST(RecordTrace, AnIterationMoreThanAPassIsReadAsThePass) {
+  const traces::JobTrace trace = must_record(two_iterations(), {.iterations = 3});
+  const auto pass = traces::find_job_pass(trace);
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->iterations_used(), 2U);
+  const auto repeated = workload::repeat_alone(two_iterations(), workload::plain_gpu());
+  ASSERT_TRUE(repeated);
+  EXPECT_EQ(pass->iteration_time(), repeated->ranks[0].simulated.front());
 }
 
 TEST(RecordTrace, ADependencyThatIsNeverMetIsAFault) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/trace_builder.hpp"
+#include "traces/made_trace.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -110,6 +111,19 @@ TEST(JobPass, AStartFarSlowerThanWhatFollowsIsLeftOut) {
     begin += length;
   }
   EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kSlowStart, kUsed, kUsed, kUsed}));
+}
+
+// Of a trace that a simulation wrote, iterations differ because the job's do.
+TEST(JobPass, AMadeTraceHasNoWarmUpButItsFirstIteration) {
+  TraceBuilder job;
+  for (const std::int64_t begin : {0, 1000, 2000}) {
+    job.iteration(begin, begin + (begin < 2000 ? 1000 : 100));
+    launch_at(job, begin);
+  }
+  RankTrace trace = job.trace();
+  EXPECT_EQ(uses(*find_rank_pass(trace)), (Uses{kFirst, kSlowStart, kUsed}));
+  trace.provenance.format = kMadeFormat;
+  EXPECT_EQ(uses(*find_rank_pass(trace)), (Uses{kFirst, kUsed, kUsed}));
 }
 
 // Three kernels in each but the last, which has one: the window closed before the others ran.
