@@ -5,6 +5,7 @@
 // simulated once a session for all runs that have it in common.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "sim/base/input_file.hpp"
+#include "sim/base/json.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
@@ -21,6 +23,7 @@
 #include "sim/plugin/python/run_output.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/run/run_policies.hpp"
+#include "sim/sweep/base_config.hpp"
 #include "sim/sweep/baseline_keys.hpp"
 
 namespace bubblesim::plugin::python {
@@ -55,13 +58,17 @@ class PythonRun {
     if (arguments_.force) options.size = run::Size::kAny;
     const std::string devices = config_folder(module_, arguments_.configs) + "/devices";
     CheckedResult<void> done;
+    std::atomic<bool> stop{false};
+    options.stop = &stop;
     if (uses_registered(config, module_)) {
       options.threads = 1;
-      const py::gil_scoped_release unlocked;
-      done = simulate(config, devices, options, *output);
+      const StopOnInterrupt on_interrupt(stop);
+      {
+        const py::gil_scoped_release unlocked;
+        done = simulate(config, devices, options, *output);
+      }
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     } else {
-      std::atomic<bool> stop{false};
-      options.stop = &stop;
       run_interruptibly([&] { done = simulate(config, devices, options, *output); }, stop);
     }
     good(std::move(done), &fault_);
@@ -70,33 +77,51 @@ class PythonRun {
 
  private:
   run::RunConfig read_config() {
-    const py::module_ json = py::module_::import("json");
-    std::string& path = path_;
-    path = arguments_.base.value_or(".") + "/config";
-    py::object config = arguments_.config;
-    if (!py::isinstance<py::dict>(config)) {
-      path = py::module_::import("os").attr("fspath")(config).cast<std::string>();
-      if (arguments_.policies.is_none()) {
-        text_ = read_text_file(path).value_or(std::string());
-        run::RunConfig read = good(run::read_run_config(path, registry_), &fault_);
-        if (read_text_file(path).value_or(std::string()) != *text_) text_.reset();
-        return read;
-      }
-      const py::object text = py::module_::import("pathlib").attr("Path")(path).attr("read_text")();
-      config = json.attr("loads")(text);
-    } else if (!arguments_.base) {
-      path = "config";
+    if (py::isinstance<py::dict>(arguments_.config)) {
+      read_dict();
+    } else {
+      path_ = py::module_::import("os").attr("fspath")(arguments_.config).cast<std::string>();
+      if (arguments_.policies.is_none()) return config_of_file();
+      read_base();
     }
+    return good(run::parse_run_config(*text_, path_, registry_), &fault_);
+  }
+
+  run::RunConfig config_of_file() {
+    text_ = read_text_file(path_).value_or(std::string());
+    run::RunConfig read = good(run::read_run_config(path_, registry_), &fault_);
+    if (read_text_file(path_).value_or(std::string()) != *text_) text_.reset();
+    return read;
+  }
+
+  // The file with other policies.
+  void read_base() {
+    const sweep::BaseParts parts{path_, {}, {{"/policies", json_of(arguments_.policies)}}};
+    const Json base = good(sweep::load_base(parts, path_), &fault_);
+    text_ = base.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  void read_dict() {
+    path_ = arguments_.base ? *arguments_.base + "/config" : "config";
+    py::object config = arguments_.config;
     if (!arguments_.policies.is_none()) {
       config = py::module_::import("copy").attr("copy")(config);
       config["policies"] = arguments_.policies;
     }
-    text_ = json.attr("dumps")(config).cast<std::string>();
-    return good(run::parse_run_config(*text_, path, registry_), &fault_);
+    text_ = json_of(config);
+  }
+
+  static std::string json_of(const py::object& value) {
+    return py::module_::import("json").attr("dumps")(value).cast<std::string>();
   }
 
   void ask_for_timeline(const run::RunConfig& config, run::RunOptions& options,
                         RunOutput& output) const {
+    const Duration window{arguments_.window_ns};
+    if (window <= Duration{}) {
+      raise_faults({{"timeline_window_ns", {}, "found " + std::to_string(arguments_.window_ns) +
+                                                   ", expected a window above 0"}});
+    }
     if (!arguments_.timeline) return;
     for (std::size_t i = 0; i < config.policies.size() && !options.timeline_of; ++i) {
       if (config.policies[i].name == *arguments_.timeline) options.timeline_of = i;
@@ -107,7 +132,7 @@ class PythonRun {
     }
     output.timeline = std::make_unique<observe::TimelineRecorder>();
     const SimTime begin = kSimStart + config.warmup;
-    output.timeline->set_window(begin, begin + Duration{arguments_.window_ns});
+    output.timeline->set_window(begin, begin + std::min(window, SimTime::max() - begin));
     options.timeline = output.timeline.get();
   }
 

@@ -1,6 +1,7 @@
 #include "sim/plugin/python/interruptible.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -34,7 +35,41 @@ class Watch {
   bool ended_ = false;
 };
 
+// A handler is handed nothing: what it sets and calls must be reachable without an object.
+std::atomic<std::atomic<bool>*> stopped_by_interrupt{nullptr};
+struct sigaction handler_of_python{};
+
+void stop_and_tell_python(int signal) noexcept {
+  if (std::atomic<bool>* stop = stopped_by_interrupt) *stop = true;
+  handler_of_python.sa_handler(signal);
+}
+
+bool raises_on_this_thread() {
+  const py::module_ threading = py::module_::import("threading");
+  const py::module_ signal = py::module_::import("signal");
+  return threading.attr("current_thread")().is(threading.attr("main_thread")()) &&
+         signal.attr("getsignal")(SIGINT).is(signal.attr("default_int_handler"));
+}
+
 }  // namespace
+
+StopOnInterrupt::StopOnInterrupt(std::atomic<bool>& stop) {
+  if (stopped_by_interrupt != nullptr || !raises_on_this_thread()) return;  // a run within a run
+  sigaction(SIGINT, nullptr, &handler_of_python);
+  struct sigaction action = handler_of_python;
+  action.sa_handler = stop_and_tell_python;
+  stopped_by_interrupt = &stop;
+  installed_ = sigaction(SIGINT, &action, nullptr) == 0;
+}
+
+StopOnInterrupt::~StopOnInterrupt() {
+  if (!installed_) return;
+  struct sigaction now{};
+  sigaction(SIGINT, nullptr, &now);
+  // A policy may have set another one.
+  if (now.sa_handler == stop_and_tell_python) sigaction(SIGINT, &handler_of_python, nullptr);
+  stopped_by_interrupt = nullptr;
+}
 
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick) {

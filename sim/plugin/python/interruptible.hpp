@@ -14,4 +14,18 @@ namespace bubblesim::plugin::python {
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick = {});
 
+/// While it lives, Ctrl-C also sets `stop`, for work on the calling thread; Python raises it when
+/// asked next. Only on the main thread and before Python's own handler, which raises: elsewhere
+/// and before another one, it does nothing. Made and destroyed with Python's lock.
+class StopOnInterrupt {
+ public:
+  explicit StopOnInterrupt(std::atomic<bool>& stop);
+  ~StopOnInterrupt();
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+ private:
+  bool installed_ = false;
+};
+
 }  // namespace bubblesim::plugin::python

@@ -40,6 +40,21 @@ def test_paths_of_a_dict_are_relative_to_the_base():
     assert "elsewhere/samples/training" in str(caught.value)
 
 
+def test_a_file_is_read_alike_with_policies_of_ones_own(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(["exclusive"])))
+    assert bubblesim.run(path, ["mps"]).json == bubblesim.run(config(["mps"])).json
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(config(["exclusive"])).encode())
+    assert bubblesim.run(path, ["mps"]).json == bubblesim.run(config(["mps"])).json
+    for text, words in (('{"seed": 1, "seed": 2}', "seed"), ("[1", "config.json"), (None, "")):
+        path.write_text(text) if text else path.unlink()
+        with pytest.raises(bubblesim.Error, match=words) as alone:
+            bubblesim.run(path)
+        with pytest.raises(bubblesim.Error) as with_policies:
+            bubblesim.run(path, ["mps"])
+        assert with_policies.value.faults[0].message == alone.value.faults[0].message
+
+
 def test_the_frame_has_the_figures_of_the_report(result):
     frame = result.frame()
     assert list(frame["policy"]) == ["exclusive", "mps"]
@@ -122,6 +137,11 @@ def test_a_timeline_is_recorded_on_request(result, tmp_path):
     assert list(counters.columns) == ["gpu", "counter", "at_ns", "value"]
     result.write_timeline(tmp_path / "timeline.json")
     assert json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
+    whole = bubblesim.run(config(["mps"]), timeline="mps", timeline_window_ns=2**63 - 1)
+    assert len(whole.timeline()) > len(timeline)
+    for window in (0, -1):
+        with pytest.raises(bubblesim.Error, match="timeline_window_ns: found .*above 0"):
+            bubblesim.run(config(["mps"]), timeline="mps", timeline_window_ns=window)
     with pytest.raises(bubblesim.Error, match='timeline: found "tgs"'):
         bubblesim.run(config(["mps"]), timeline="tgs")
     with pytest.raises(ValueError, match="no timeline was recorded"):
@@ -156,13 +176,23 @@ def test_other_threads_go_on_while_a_run_simulates():
     assert sum(began < at < done for at in ticks) >= 3
 
 
-def test_ctrl_c_ends_a_run():
+class NeverCalled(bubblesim.Policy):
+    def __init__(self, parameters):
+        super().__init__()
+
+
+# Days of work: what the job does alone has not ended when the signal comes.
+@pytest.mark.parametrize("policy", ["mps", "never_called"])
+def test_ctrl_c_ends_a_run(policy):
+    bubblesim.register("never_called", NeverCalled)
+    handler = signal.getsignal(signal.SIGINT)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        bubblesim.run(config(["mps"], "1000000s"), force=True)  # days of work
+        bubblesim.run(config([policy], "1000000s"), force=True)
     timer.join()
-    assert bubblesim.run(config(["mps"]))["policies"][0]["policy"] == "mps"
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert bubblesim.run(config([policy]))["policies"][0]["policy"] == policy
 
 
 def test_a_run_that_would_take_all_memory_is_refused_before_it_starts():

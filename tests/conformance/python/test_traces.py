@@ -115,6 +115,8 @@ def test_frames_of_all_ranks_have_documented_columns():
 
 
 def test_what_is_no_trace_is_an_error_with_file_and_words(tmp_path):
+    with pytest.raises(bubblesim.Error, match="found no path"):
+        bubblesim.open_trace([])
     with pytest.raises(bubblesim.Error, match="no-such-file"):
         bubblesim.open_trace("no-such-file.json")
     bad = tmp_path / "bad.json"
