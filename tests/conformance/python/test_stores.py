@@ -74,6 +74,18 @@ def test_runs_have_their_settings(store):
     assert store.runs(sweep="another").empty
 
 
+def test_filters_are_texts(store):
+    for reading in (lambda: store.results(policy=[1]), lambda: store.runs(key=3)):
+        with pytest.raises(TypeError, match="found [13], expected a text"):
+            reading()
+
+
+def test_a_policy_alone_is_compared_with_none(store):
+    for by_point in (False, True):
+        alone = store.compare(policy="mps", by_point=by_point)
+        assert alone.empty and {"metric", "pairs", "low"} <= set(alone.columns)
+
+
 def test_results_are_filtered_and_are_those_of_a_run(store):
     results = store.results(policy="mps", settings={RATE: 200})
     assert len(results) == 2 and set(results["policy"]) == {"mps"}

@@ -1,4 +1,5 @@
 """Stores of results, for reading."""
+import collections
 import json
 import os
 
@@ -6,16 +7,25 @@ from . import _core
 from ._frames import _setting, frame_of, pandas
 
 
+def _text(value):
+    if not isinstance(value, str):
+        raise TypeError(f"found {value!r}, expected a text")
+    return value
+
+
 def _list(texts):
     if texts is None:
         return []
-    return [texts] if isinstance(texts, str) else list(texts)
+    return [texts] if isinstance(texts, str) else [_text(text) for text in texts]
 
 
 def _filter(sweep=None, policy=None, filler=None, settings=None, key=""):
     return {"sweeps": _list(sweep), "policies": _list(policy), "fillers": _list(filler),
             "settings": {pointer: json.dumps(value) for pointer, value in (settings or {}).items()},
-            "key": key}
+            "key": _text(key)}
+
+
+_NO_LINE = collections.defaultdict(int, point={})
 
 
 def _comparison(line, by_point):
@@ -103,7 +113,9 @@ class Store:
         filler_normalised_fraction, latency_p95_ms; without baseline: the first run's first."""
         compared = self._data.compare(_filter(sweep, policy, filler, settings), _list(metrics),
                                       baseline, by_point, confidence)
-        frame = pandas().DataFrame([_comparison(line, by_point) for line in compared["lines"]])
+        lines = [_comparison(line, by_point) for line in compared["lines"]]
+        columns = None if lines else list(_comparison(_NO_LINE, by_point))
+        frame = pandas().DataFrame(lines, columns=columns)
         frame.attrs.update(baseline=compared["baseline"], confidence=compared["confidence"])
         return frame
 
