@@ -44,7 +44,7 @@ void add_kind(const FleetPlan& plan, std::size_t place, TextTable& table) {
   }
   if (any) return;
   std::string why = kind.answers.empty() ? "" : kind.answers.front().reason;
-  if (why.empty()) why = "no work pays, or none is left";
+  if (why.empty()) why = "no work pays under the setting that gains most, or none is left";
   table.row({kind_name(plan, place), jobs, hours, "-", "", "", "", "", why});
 }
 

@@ -64,7 +64,8 @@ TEST(fleet_plan, places_work_job_by_job) {
   EXPECT_NEAR(sum.lost, 38 * 0.01, 1e-9);
   EXPECT_NEAR(sum_of_work(plan, 0).requests, 3600 * 50, 1e-3);
   EXPECT_THAT(fleet_csv(plan), HasSubstr("\nb,b,10,,0,,,0,0,0\n"));
-  EXPECT_THAT(fleet_text(plan), HasSubstr("no work pays, or none is left"));
+  EXPECT_THAT(fleet_text(plan),
+              HasSubstr("no work pays under the setting that gains most, or none is left"));
 }
 
 class Fleet : public ::testing::Test {
