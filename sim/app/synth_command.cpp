@@ -51,8 +51,8 @@ CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
   return names;
 }
 
-// The first iteration begins with nothing under way. Where those of a pass differ, passes are whole,
-// and one follows those that hold what is asked for.
+// The first iteration begins with nothing under way. Where those of a pass differ, passes are
+// whole, and one follows those that hold what is asked for.
 std::uint32_t recorded_iterations(const SynthArguments& arguments,
                                   const synth::SynthesisedJob& job) {
   const std::uint32_t in_pass = job.program.ranks.front().iterations;

@@ -16,8 +16,8 @@ class Followers {
   /// Thread `thread` goes on once `needed` steps are done.
   void add(std::uint64_t needed, std::uint32_t thread) {
     const Follower follower{needed, thread};
-    waiting_.insert(std::ranges::upper_bound(waiting_, follower, std::ranges::greater{}),
-                    follower);
+    waiting_.insert(
+        std::upper_bound(waiting_.begin(), waiting_.end(), follower, std::greater<>{}), follower);
   }
 
   /// Takes one that goes on with so many steps done: who needs the fewest, of equals the lowest

@@ -30,8 +30,8 @@ inline constexpr CounterSpec kInvalidUtf8{"nsys_names_not_utf8", Severity::kNoti
 // Device operations.
 inline constexpr CounterSpec kNoKernels{"nsys_kernels_not_in_export", Severity::kLoss,
     "1: neither CUPTI_ACTIVITY_KIND_KERNEL nor _GRAPH_TRACE has a row: all of the device's work is "
-    "copies and memsets. If the job launched kernels, profile it with nsys profile --trace=cuda and "
-    "export all tables with nsys export --type sqlite"};
+    "copies and memsets. If the job launched kernels, profile it with nsys profile --trace=cuda "
+    "and export all tables with nsys export --type sqlite"};
 inline constexpr CounterSpec kBadShape{"nsys_launch_shapes_missing", Severity::kNotice,
     "kernels without grid and block: what they take of the GPU is not known"};
 inline constexpr CounterSpec kGraphOps{"nsys_graphs_as_one_operation", Severity::kNotice,

@@ -143,7 +143,8 @@ TEST(RecordTrace, WhatWasRecordedReactsAsTheProgramItself) {
 
 TEST(RecordTrace, RecordingARecordingChangesNothing) {
   const traces::JobTrace once = must_record(recorded_job(), {.iterations = 2});
-  const traces::JobTrace twice = must_record(rebuilt(once, workload::Window::kWhole), {.iterations = 2});
+  const traces::JobTrace twice =
+      must_record(rebuilt(once, workload::Window::kWhole), {.iterations = 2});
   for (std::size_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(spans_of(twice.ranks[rank].device_ops), spans_of(once.ranks[rank].device_ops));
     EXPECT_EQ(spans_of(twice.ranks[rank].host_calls), spans_of(once.ranks[rank].host_calls));
