@@ -30,7 +30,8 @@ std::unique_ptr<Store> open(const std::string& where) {
   return std::make_unique<Store>(Store{std::move(opened), where});
 }
 
-store::RowFilter filter_of(const py::dict& given) {
+/// The filter, whose names are those of the store.
+store::RowFilter filter_of(const Store& self, const py::dict& given) {
   store::RowFilter filter;
   filter.sweeps = given["sweeps"].cast<std::vector<std::string>>();
   filter.policies = given["policies"].cast<std::vector<std::string>>();
@@ -39,6 +40,7 @@ store::RowFilter filter_of(const py::dict& given) {
   for (const auto& [pointer, value] : given["settings"].cast<py::dict>()) {
     filter.settings.push_back({pointer.cast<std::string>(), value.cast<std::string>()});
   }
+  good(self.get().check_names(filter));
   return filter;
 }
 
@@ -78,7 +80,7 @@ py::tuple integers(const char* name, const Rows& rows, Cell cell) {
 
 py::list results(const Store& self, const py::dict& given) {
   std::vector<store::StoredRow> rows;
-  good(self.get().each_row(filter_of(given), [&](const auto& row) { rows.push_back(row); }));
+  good(self.get().each_row(filter_of(self, given), [&](const auto& row) { rows.push_back(row); }));
   std::vector<const observe::ResultRow*> cells;
   std::vector<const std::vector<store::Setting>*> settings;
   for (const store::StoredRow& row : rows) {
@@ -97,7 +99,7 @@ py::list results(const Store& self, const py::dict& given) {
 
 py::list runs(const Store& self, const py::dict& given) {
   std::vector<store::StoredRun> rows;
-  good(self.get().each_run(filter_of(given), [&](const auto& row) { rows.push_back(row); }));
+  good(self.get().each_run(filter_of(self, given), [&](const auto& row) { rows.push_back(row); }));
   std::vector<const std::vector<store::Setting>*> settings;
   for (const store::StoredRun& row : rows) settings.push_back(&row.run.settings);
   py::list columns;
@@ -126,7 +128,7 @@ py::list places(const Store& self, const py::dict& given) {
   py::list list;
   const std::size_t policy = good(store::find_column("policy"));
   const std::size_t filler = good(store::find_column("filler"));
-  good(self.get().each_row(filter_of(given), [&](const store::StoredRow& row) {
+  good(self.get().each_row(filter_of(self, given), [&](const store::StoredRow& row) {
     const auto* name = std::get_if<std::string>(&row.row.cells[filler]);
     if (name == nullptr) return;
     const auto* policy_name = std::get_if<std::string>(&row.row.cells[policy]);
@@ -153,7 +155,7 @@ py::dict compare(const Store& self, const py::dict& given, std::vector<std::stri
   options.metrics = std::move(metrics);
   options.baseline = baseline;
   options.confidence = confidence;
-  options.filter = filter_of(given);
+  options.filter = filter_of(self, given);
   if (by_point) options.group = store::ComparisonGroup::kPoint;
   const store::Comparison compared = good(store::compare_policies(self.get(), options));
   py::list lines;

@@ -71,7 +71,11 @@ def test_runs_have_their_settings(store):
     assert set(runs[RATE]) == {100, 200} and set(runs["/policies/0"]) == {"exclusive", "mps"}
     assert sorted(runs["seed"].unique()) == [1, 2]
     assert len(store.runs(settings={RATE: 100})) == 4
-    assert store.runs(sweep="another").empty
+    with pytest.raises(bubblesim.Error, match='unknown sweep "another"; known: small'):
+        store.runs(sweep="another")
+    for read in store.results, store.compare:
+        with pytest.raises(bubblesim.Error, match='did you mean "mps"'):
+            read(policy="mp")
 
 
 def test_filters_are_texts(store):

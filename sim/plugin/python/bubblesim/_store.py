@@ -49,10 +49,10 @@ def _comparison(line, by_point):
 class Store:
     """A store of results, open for reading only.
 
-    Filters of its methods: sweep, policy, filler take a name or a list of names; settings a dict
-    from JSON pointers to what the sweep set there; key how the runs' keys begin. Nothing given
-    restricts nothing. A column whose name begins with "/" has what a sweep set there: numbers and
-    texts as they are, lists and objects as JSON.
+    Filters of its methods: sweep, policy, filler take a name or a list of names, and a name that
+    no run of the store has is an Error; settings a dict from JSON pointers to what the sweep set
+    there; key how the runs' keys begin. Nothing given restricts nothing. A column whose name begins
+    with "/" has what a sweep set there: numbers and texts as they are, lists and objects as JSON.
     """
 
     def __init__(self, data):
