@@ -33,7 +33,7 @@ struct PlaceArguments {
 
 void add_place_options(CLI::App& command, PlaceArguments& arguments);
 
-/// Ctrl-C and SIGTERM stop what runs in it.
+/// What StopSignals counts stops what runs in it.
 class GpuPlace {
  public:
   /// `device`: what a fake GPU is like. Faults: no worker program; no GPU, or no NVML.

@@ -18,13 +18,15 @@ StopSignals::StopSignals() {
   struct sigaction action{};
   action.sa_handler = count_signal;
   action.sa_flags = SA_RESTART;  // stores are written meanwhile
-  sigaction(SIGINT, &action, &interrupt_);
-  sigaction(SIGTERM, &action, &terminate_);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    const bool nohup = kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN;
+    if (!nohup) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignals::~StopSignals() {
-  sigaction(SIGINT, &interrupt_, nullptr);
-  sigaction(SIGTERM, &terminate_, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 int StopSignals::count() const { return signal_count; }

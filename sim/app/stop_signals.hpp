@@ -1,6 +1,8 @@
-// Ctrl-C and SIGTERM as requests: while it lives, they are counted and end nothing by themselves.
+// Ctrl-C, SIGQUIT, SIGTERM and SIGHUP as requests: while it lives, they are counted and end nothing
+// by themselves. A SIGHUP that nohup has the process ignore stays ignored.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace bubblesim::app {
@@ -17,8 +19,9 @@ class StopSignals {
   [[nodiscard]] int count() const;
 
  private:
-  struct sigaction interrupt_{};  // what was before
-  struct sigaction terminate_{};
+  static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+
+  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 }  // namespace bubblesim::app

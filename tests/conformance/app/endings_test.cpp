@@ -79,6 +79,24 @@ TEST(Interrupt, EndsARunWithItsOwnExitCode) {
   EXPECT_THAT(outcome.err, HasSubstr("interrupted: keeps what is done"));
 }
 
+// Nothing of it stays: no process, no shared memory, no folder.
+TEST(Interrupt, OfAMeasurementLeavesNothingWhateverTheSignal) {
+  const Workplace place;
+  place.write("run.json", R"({
+    "name": "long", "seed": 1, "duration": "600s",
+    "training": {"trace": "traces/samples/training", "memory": "24GB"},
+    "fillers": [], "policies": ["mps"]})");
+  for (const std::string signal : {"INT", "TERM", "HUP", "QUIT"}) {
+    const Outcome outcome = place.shell(
+        "mkdir " + signal + "; TMPDIR=$PWD/" + signal + " bubblesim measure run.json --fake & "
+        "while kill -0 $! && [ ! -e " + signal + "/bubblesim-* ]; do sleep 0.1; done; sleep 0.5; "
+        "kill -" + signal + " $!; wait $!");
+    EXPECT_EQ(outcome.code, 2) << signal;
+    EXPECT_THAT(outcome.err, HasSubstr("stopped before its end")) << signal;
+    EXPECT_EQ(place.shell("rmdir " + signal).code, 0) << signal << " leaves a folder";
+  }
+}
+
 TEST(Size, ARunThatWouldTakeAllMemoryIsRefusedBeforeItStarts) {
   const Workplace place;
   std::string text = place.read("configs/runs/example.json");
