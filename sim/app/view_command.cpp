@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -50,17 +50,13 @@ bool is_run_config(const fs::path& path) {
   return ignored.empty() && root.has("training") && root.has("policies");
 }
 
-// Exports of Nsight Systems are SQLite files too.
-bool is_store(const std::string& path) {
-  if (path.starts_with("postgresql://") || path.starts_with("postgres://")) return true;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(15, '\0');
-  if (!file.read(head.data(), static_cast<std::streamsize>(head.size()))) return false;
-  return head == "SQLite format 3" && store::open_store(path, store::StoreAccess::kRead);
-}
-
 Result<Subject> subject_of(const std::vector<std::string>& paths) {
   const fs::path path(paths.front());
+  const auto store = std::ranges::find_if(paths, store::is_store);
+  if (store != paths.end()) {
+    if (paths.size() == 1) return Subject::kStore;
+    return fail(*store, {}, "is a results store, found beside other paths; expected it alone");
+  }
   if (paths.size() > 1) return Subject::kTrace;
   std::error_code code;
   if (fs::exists(path / report::kViewFileName, code)) return Subject::kRunFolder;
@@ -68,7 +64,6 @@ Result<Subject> subject_of(const std::vector<std::string>& paths) {
     return fail(path.string(), {}, std::string("found results.json, but no ") +
                                        report::kViewFileName + ": run it again with --out");
   }
-  if (is_store(paths.front())) return Subject::kStore;
   return is_run_config(path) ? Subject::kRunConfig : Subject::kTrace;
 }
 

@@ -13,7 +13,9 @@
 namespace bubblesim::store {
 namespace {
 
-constexpr std::string_view kPostgres[] = {"postgresql://", "postgres://"};
+bool is_postgres(const std::string& where) {
+  return where.starts_with("postgresql://") || where.starts_with("postgres://");
+}
 
 StoredRun stored_run(StoredRecord& stored) {
   std::string first = stored.record.sweep;
@@ -169,10 +171,13 @@ Result<void> SqlStore::check() {
   return each_run({}, [](const StoredRun&) {});  // memberships have check sums of their own
 }
 
+bool is_store(const std::string& where) {
+  return is_postgres(where) || is_marked_sqlite(where);
+}
+
 Result<std::unique_ptr<ResultsStore>> open_store(const std::string& where, StoreAccess access) {
   if (where.empty()) return fail("found no name of a store, expected a file or postgresql://...");
-  bool postgres = false;
-  for (const std::string_view scheme : kPostgres) postgres |= where.starts_with(scheme);
+  const bool postgres = is_postgres(where);
   if (!postgres && where.find("://") != std::string::npos) {
     return fail(where, {}, "is no kind of store; expected a file or postgresql://...");
   }

@@ -100,6 +100,10 @@ class ResultsStore {
   [[nodiscard]] virtual Result<void> check() = 0;
 };
 
+/// Whether it names a store, as open_store() takes it: whatever is wrong with that, open_store()
+/// says.
+[[nodiscard]] bool is_store(const std::string& where);
+
 /// `where`: a path (SQLite), or "postgresql://..." . kWrite creates what is missing. Faults: no
 /// store there, not a store, written by a newer version (found and supported), damaged, no right.
 [[nodiscard]] Result<std::unique_ptr<ResultsStore>> open_store(const std::string& where,

@@ -92,6 +92,9 @@ class SqlDatabase {
 [[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_sqlite(const std::string& path,
                                                                StoreAccess access);
 
+/// Whether the file is one of ours, whatever state it is in.
+[[nodiscard]] bool is_marked_sqlite(const std::string& path);
+
 /// A PostgreSQL database. A build without libpq refuses, and says so.
 [[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_postgres(const std::string& connection,
                                                                  StoreAccess access);

@@ -21,6 +21,9 @@ namespace fs = std::filesystem;
 constexpr int kBusyMilliseconds = 60'000;
 /// Marks the file as ours: "BSIM".
 constexpr std::int64_t kApplicationId = 0x4253494D;
+/// How a file begins, and where its mark stands (sqlite.org/fileformat.html, 1.3).
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+constexpr std::size_t kMarkAt = 68;
 
 constexpr SqlDialect kSqliteDialect{
     .row_id = "INTEGER PRIMARY KEY",
@@ -322,6 +325,20 @@ bool no_log_beside(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_marked_sqlite(const std::string& path) {
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) return false;
+  std::array<char, kMarkAt + 4> header{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(header.data(), header.size())) return false;
+  if (!std::string_view(header.data(), header.size()).starts_with(kMagic)) return false;
+  std::int64_t mark = 0;  // the most significant byte comes first
+  for (std::size_t i = kMarkAt; i < header.size(); ++i) {
+    mark = mark << 8 | static_cast<unsigned char>(header[i]);
+  }
+  return mark == kApplicationId;
+}
 
 Result<std::unique_ptr<SqlDatabase>> open_sqlite(const std::string& path, StoreAccess access) {
   std::error_code code;

@@ -74,6 +74,19 @@ TEST(View, OfAConfigRunsItAndOfAStoreIsItsReport) {
   EXPECT_THAT(place.read("store.html"), HasSubstr("bubblesim report"));
 }
 
+// The store's own reader says what is wrong with it.
+TEST(View, AStoreIsToldByWhatItIsNotByWhetherItCanBeRead) {
+  const ShortWorkplace place;
+  const Outcome sweep = place.bubblesim(
+      "sweep configs/sweeps/policies.json --set /duration=300ms --set /warmup=100ms --limit 1 "
+      "--store out.db");
+  ASSERT_EQ(sweep.code, 0) << sweep.err;
+  place.write("cut.db", place.read("out.db").substr(0, 4096));
+  expect_fault(place, "view cut.db --no-open", HasSubstr("cut.db: is damaged"));
+  expect_fault(place, "view cut.db out.db --no-open",
+               HasSubstr("cut.db: is a results store, found beside other paths"));
+}
+
 TEST(View, OpensThePageOnADesktopOnly) {
   const Workplace place;
   ASSERT_EQ(place.shell("mkdir bin").code, 0);
