@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/advise/answer_parts.hpp"
+#include "sim/base/escape_controls.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::advise {
@@ -40,9 +41,9 @@ std::string effort_text(const Advice& advice) {
 std::string advice_text(const Advice& advice, const std::string& config) {
   std::string text;
   for (const AnswerPart& part : answer_parts(advice, config)) {
-    text += part.title + "\n";
+    text += escape_controls(part.title) + "\n";
     for (const AnswerLine& line : part.lines) {
-      text += fmt::format("  {:<10} {}\n", line.word, line.text);
+      text += fmt::format("  {:<10} {}\n", line.word, escape_controls(line.text));
     }
   }
   return text + effort_text(advice);

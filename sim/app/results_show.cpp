@@ -5,6 +5,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/results_text.hpp"
+#include "sim/base/escape_controls.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/store/compare_policies.hpp"
@@ -83,18 +84,22 @@ std::vector<Line> turned_rows(const store::RunRecord& record) {
   return lines;
 }
 
+void print_line(const std::string& text) { print(escape_controls(text) + '\n'); }
+
 void print_record(const store::RunRecord& record) {
-  fmt::print("key         {}\nsweep       {}, index {}, repetition {}, seed {}\n", record.run.key,
-             record.sweep, record.run.index, record.run.repetition, record.run.seed);
+  print_line("key         " + record.run.key);
+  print_line(fmt::format("sweep       {}, index {}, repetition {}, seed {}", record.sweep,
+                         record.run.index, record.run.repetition, record.run.seed));
   for (const store::Setting& setting : record.run.settings) {
-    fmt::print("set         {} = {}\n", setting.pointer, setting.value);
+    print_line(fmt::format("set         {} = {}", setting.pointer, setting.value));
   }
-  fmt::print("program     {} on {}, {:.3g} s of CPU\n", record.version, record.host,
-             to_seconds(record.cpu));
-  if (record.status == store::RunStatus::kFailed) fmt::print("failed      {}\n", record.reason);
+  print_line(fmt::format("program     {} on {}, {:.3g} s of CPU", record.version, record.host,
+                         to_seconds(record.cpu)));
+  if (record.status == store::RunStatus::kFailed) print_line("failed      " + record.reason);
   print("\n" + aligned(turned_rows(record)));
   for (const auto& [name, entry] : record.counters) {
-    fmt::print("{}: {} = {}: {}\n", severity_name(entry.severity), name, entry.count, entry.help);
+    print_line(fmt::format("{}: {} = {}: {}", severity_name(entry.severity), name, entry.count,
+                           entry.help));
   }
   const Json config = Json::parse(record.run.config, nullptr, false);
   print("\nconfig\n" + (config.is_discarded() ? record.run.config + "\n" : dump(config)));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/escape_controls.hpp"
 #include "sim/observe/report.hpp"
 
 namespace bubblesim::observe {
@@ -240,7 +241,7 @@ std::string report_notes(std::span<const RunReport> reports, Notes notes) {
     shown = std::min(shown, kFewNotes - 1);
   }
   std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += lines[i] + '\n';
+  for (std::size_t i = 0; i < shown; ++i) text += escape_controls(lines[i]) + '\n';
   const std::size_t hidden = lines.size() - shown;
   if (hidden > 0) text += fmt::format("{} more with --notices\n", hidden);
   return text;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/escape_controls.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
@@ -279,8 +280,10 @@ std::string alone_text(const Baseline& alone) {
 std::string heading(const RunReport& report, Columns columns) {
   const Baseline& alone = report.baseline;
   const bool whole = columns == Columns::kAll;
-  std::string text = fmt::format("{}: {}, {} ranks, seed {}{}\n", report.config, report.device,
-                                 report.ranks, report.seed, measured_text(report.measured));
+  std::string text =
+      escape_controls(fmt::format("{}: {}, {} ranks, seed {}{}", report.config, report.device,
+                                  report.ranks, report.seed, measured_text(report.measured)));
+  text += '\n';
   if (whole || !repeats_as_recorded(alone)) text += alone_text(alone);
   if (!alone.iterations_text.empty()) text += "iterations: " + alone.iterations_text + '\n';
   if (report.ranks_per_gpu > 1) {

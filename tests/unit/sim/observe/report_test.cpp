@@ -282,6 +282,18 @@ TEST(ReportNotes, PoliciesThatAnInterruptLeftOutComeFirst) {
               testing::StartsWith("interrupted: not run to the end: tgs, ideal\n! loss: "));
 }
 
+TEST(Report, ControlCharactersOfNamesReachNoTerminal) {
+  RunReport report = sample_report();
+  report.config = "night\x1B[31m";
+  report.policies[0].fillers[0].name = "a\nb";
+  report.policies[0].counters.add("of a policy's\r", {Severity::kLoss, "\x1B[2J", 1});
+  const std::string text = wide_table(report) + notes_of({report});
+  const auto ends_no_line = [](unsigned char c) { return c < 32 && c != '\n'; };
+  EXPECT_TRUE(std::ranges::none_of(text, ends_no_line)) << text;
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("night\\x1b[31m: "), HasSubstr("a\\x0ab on 1 of 2"),
+                                   HasSubstr("of a policy's\\x0d: mps 1: \\x1b[2J\n")));
+}
+
 TEST(ReportNotes, NoticesAreLeftOutOfFewAndCounted) {
   EXPECT_EQ(notes_of({sample_report()}, Notes::kFew),
             "! loss: sample_records_dropped: all policies 2, mps 7: dropped\n"
