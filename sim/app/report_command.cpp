@@ -163,6 +163,7 @@ int report_results(ReportArguments& arguments, AppContext& context) {
   if (!written) return report_fault(written.error());
   std::size_t failed = 0;
   for (const report::ReportSweep& sweep : data->sweeps) failed += sweep.failed;
+  if (data->runs.empty() && failed == 0) tell_of_no_rows(arguments.results);
   fmt::print("{}: {} runs, {} failed, {} points, {} timelines; {} KB\n", arguments.results.output,
              data->runs.size(), failed, data->points.size(), data->timelines.size(),
              (page.size() + 1023) / 1024);

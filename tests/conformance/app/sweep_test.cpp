@@ -85,6 +85,9 @@ TEST(Results, AFilterThatNamesNothingInTheStoreIsAFault) {
   const Outcome none = place.bubblesim("results runs.db export --set /seed=2");
   EXPECT_EQ(none.code, 0);
   EXPECT_EQ(none.err, "bubblesim: runs.db: found no such rows\n");
+  const Outcome page = place.bubblesim("report runs.db --set /seed=2 -o page.html");
+  EXPECT_EQ(page.code, 0);
+  EXPECT_EQ(page.err, none.err);
 }
 
 TEST(Sweep, AStoreThatIsNotThereIsAFaultOfResults) {
