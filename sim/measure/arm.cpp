@@ -148,8 +148,7 @@ class ArmRun {
     rank.per_pass = lone_.training->ranks.front().iterations;
     result.training =
         observe::summarise_training({std::move(rank)}, {lone_.samples_per_iteration, {}});
-    result.counters.add(run::kWindowWithinPass,
-                        observe::ranks_within_pass(result.training.ranks));
+    run::count_training(result.training.ranks, result.counters);
     if (lone_.config.iterations && record.iterations.size() < *lone_.config.iterations) {
       result.counters.add(run::kIterationsNotReached);
     }

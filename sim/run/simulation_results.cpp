@@ -35,6 +35,10 @@ std::string why_still(const EndedSimulation& ended, const std::vector<const GpuN
   return text;
 }
 
+bool stood_still(const observe::RankIterations& rank) {
+  return rank.first_counted == rank.times.size();
+}
+
 observe::TrainingResult collect_training(EndedSimulation& ended) {
   std::vector<observe::RankIterations> ranks;
   std::vector<const GpuNode*> still;
@@ -46,11 +50,10 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
     rank.times = node->training()->iterations;
     rank.per_pass = program.iterations;
     rank.first_counted = observe::first_after(rank.times, ended.warmup - kSimStart);
-    if (rank.first_counted == rank.times.size()) still.push_back(node.get());
+    if (stood_still(rank)) still.push_back(node.get());
     ranks.push_back(std::move(rank));
   }
-  ended.counters.add(kTrainingStoodStill, still.size());
-  ended.counters.add(kWindowWithinPass, observe::ranks_within_pass(ranks));
+  count_training(ranks, ended.counters);
   auto result = observe::summarise_training(
       std::move(ranks), scale_of(ended.loaded, ended.end - kSimStart, std::nullopt));
   if (!still.empty()) result.stands_still = why_still(ended, still);
@@ -194,6 +197,11 @@ observe::PolicyActivity collect_policies(EndedSimulation& ended) {
 }
 
 }  // namespace
+
+void count_training(const std::vector<observe::RankIterations>& ranks, CounterSet& counters) {
+  counters.add(kTrainingStoodStill, std::ranges::count_if(ranks, stood_still));
+  counters.add(kWindowWithinPass, observe::ranks_within_pass(ranks));
+}
 
 observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
                                 observe::FillerResult& result) {

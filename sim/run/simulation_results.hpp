@@ -48,6 +48,9 @@ inline constexpr CounterSpec kUnplacedInstances{
     "run_instances_unplaced", Severity::kNotice,
     "instances of fillers that the policy found no GPU for at the start"};
 
+/// Counts the ranks whose iterations do not say how fast training is.
+void count_training(const std::vector<observe::RankIterations>& ranks, CounterSet& counters);
+
 /// The policy in its result, and what its sessions did.
 void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
                 observe::PolicyResult& result);

@@ -111,6 +111,19 @@ TEST(MeasuredOperations, OfAFakeGpuAreThoseOfASimulatedTimeline) {
   }
 }
 
+// Its figures must not be trusted, as those of a simulation.
+TEST(Measured, TrainingThatEndsNoIterationIsAnError) {
+  const Workplace place;
+  std::string text = config_of("green_context");
+  text.replace(text.find("600ms"), 5, "240ms");
+  place.write("pair.json", text);
+  for (const char* command : {"run pair.json --lone-rank 0", "measure pair.json --fake"}) {
+    const Outcome outcome = place.bubblesim(command);
+    EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("! error: run_training_without_iteration: "));
+  }
+}
+
 class NearlyMeasured : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Policies, Measured,
