@@ -71,6 +71,12 @@ void print_constants(const fit::TrainingFit& fit) {
   }
 }
 
+std::vector<validate::TableNote> notes_of(const std::vector<TrainingTable>& tables) {
+  std::vector<validate::TableNote> out;
+  for (const TrainingTable& table : tables) out.push_back(table.note);
+  return out;
+}
+
 void print_errors(std::vector<TrainingTable> tables, const fit::TrainingFit& fit,
                   std::size_t threads) {
   std::vector<validate::ReportRow> rows;
@@ -104,6 +110,7 @@ int fit_training(TrainingArguments arguments, const AppContext& context) {
       arguments.threads);
   line.clear();
   if (!fit) return report_fault(fit.error());
+  fmt::print("{}", validate::tables_text(notes_of(*tables)));
   print_constants(*fit);
   print_errors(*tables, *fit, arguments.threads);
   std::string command = "bubblesim fit training --software " + arguments.software;

@@ -34,14 +34,16 @@ int validate_all(ValidateArguments arguments, const AppContext& context) {
   request.configs = context.config_folder;
   ProgressLine line;
   request.progress = line.callback();
-  const auto rows = validate::validate_parallel(request);
+  const auto report = validate::validate_parallel(request);
   line.clear();
-  if (!rows) return report_faults(rows.error());
-  const auto summaries = validate::summarise(*rows);
-  if (!arguments.outputs.summary) fmt::print("{}\n", validate::rows_text(*rows));
+  if (!report) return report_faults(report.error());
+  const auto& rows = report->rows;
+  const auto summaries = validate::summarise(rows);
+  fmt::print("{}", validate::tables_text(report->tables));
+  if (!arguments.outputs.summary) fmt::print("{}\n", validate::rows_text(rows));
   fmt::print("{}", validate::summary_text(summaries));
-  return finish_judging(arguments.outputs, *rows, validate::rows_csv(*rows),
-                        validate::report_json(*rows, summaries));
+  return finish_judging(arguments.outputs, rows, validate::rows_csv(rows),
+                        validate::report_json(rows, summaries));
 }
 
 }  // namespace

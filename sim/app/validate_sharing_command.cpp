@@ -11,6 +11,7 @@
 #include "sim/validate/job_name.hpp"
 #include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/mechanisms.hpp"
+#include "sim/validate/report_text.hpp"
 #include "sim/validate/sharing_text.hpp"
 
 namespace bubblesim::app {
@@ -96,7 +97,7 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
   if (!judged) return report_faults(judged.error());
   const auto summaries = validate::summarise_sharing(*judged);
   const auto orders = validate::order_sharing(*judged);
-  fmt::print("{}", validate::sharing_tables_text(*judged, *stage));
+  fmt::print("{}", validate::tables_text(validate::sharing_table_notes(*judged, *stage)));
   if (!arguments.outputs.summary) fmt::print("{}\n", validate::sharing_rows_text(*judged));
   fmt::print("{}\n{}{}", validate::sharing_summary_text(summaries),
              validate::unjudged_text(validate::unjudged_sharing(*judged)),

@@ -115,13 +115,13 @@ void start_convolution(Efficiency& efficiency) {
   efficiency.convolution.roof_exponent = 1.1;
 }
 
-void fit_stage(const Stage& stage, const Rows& all, const MeasuredDevices& devices,
+Result<void> fit_stage(const Stage& stage, const Rows& all, const MeasuredDevices& devices,
                KernelFit& fit) {
   Rows rows;
   for (const KernelMeasurement* row : all) {
     if (row->role == validate::Role::kFit && stage.takes(*row)) rows.push_back(row);
   }
-  if (rows.size() < kLeastRows) return;
+  if (rows.size() < kLeastRows) return {};
   if (stage.paths[0].starts_with("convolution")) start_convolution(fit.efficiency);
   const Rows few = thinned(rows);
   Efficiency defaults;
@@ -153,7 +153,9 @@ void fit_stage(const Stage& stage, const Rows& all, const MeasuredDevices& devic
     out.tail(count) = (values - start) * (kPriorError / kPriorSpread);
     return out;
   };
-  put(fit_least_squares(residuals, start, low, high)->parameters);
+  BUBBLESIM_ASSIGN_OR_RETURN(const FitResult found,
+                             fit_least_squares(residuals, start, low, high));
+  put(found.parameters);
   const Efficiency before = fit.efficiency;
   fit.efficiency = tried;
   const std::string source = sentence(rows, mean_absolute_error(rows, devices, tried));
@@ -163,6 +165,7 @@ void fit_stage(const Stage& stage, const Rows& all, const MeasuredDevices& devic
         {std::string(field->path), std::string(field->unit), field->value(old),
          field->value(tried), source});
   }
+  return {};
 }
 
 std::string group_name(const KernelWork& work) {
@@ -220,7 +223,9 @@ Result<KernelFit> fit_kernels(const MeasuredKernels& measured, const MeasuredDev
   fit.efficiency = start;
   Rows rows;
   for (const KernelMeasurement& row : measured.rows) rows.push_back(&row);
-  for (const Stage& stage : stages()) fit_stage(stage, rows, devices, fit);
+  for (const Stage& stage : stages()) {
+    BUBBLESIM_RETURN_IF_ERROR(fit_stage(stage, rows, devices, fit));
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(fit.errors, kernel_errors(measured, devices, fit.efficiency));
   return fit;
 }

@@ -112,9 +112,9 @@ std::string found_path(const std::string& folder, std::string_view path) {
 
 void MeasuredKernels::add(const TableFile& file, const std::optional<KernelWork>& work,
                           std::optional<double> time, double nanoseconds) {
-  if (!work || !time || *time <= 0) return counters.add(kKernelRowsUnread);
-  rows.push_back({*work, Duration{std::llround(*time * nanoseconds)}, file.device, file.source,
-                  file.role});
+  const Duration measured{time ? std::llround(*time * nanoseconds) : 0};
+  if (!work || measured <= Duration{}) return counters.add(kKernelRowsUnread);
+  rows.push_back({*work, measured, file.device, file.source, file.role});
 }
 
 KernelWork gemm_work(std::string name, Precision precision, double m, double n, double k,

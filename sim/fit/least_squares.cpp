@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace bubblesim::fit {
 namespace {
@@ -32,6 +33,16 @@ VectorXd weights_of(const VectorXd& r, const FitOptions& options) {
   return VectorXd::Ones(r.size());
 }
 
+Result<VectorXd> finite(const Residuals& residuals, const VectorXd& at) {
+  BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r, residuals(at));
+  for (Eigen::Index i = 0; i < r.size(); ++i) {
+    if (std::isfinite(r[i])) continue;
+    return fail("a fit's residual " + std::to_string(i + 1) + " of " + std::to_string(r.size()) +
+                " is " + std::to_string(r[i]) + "; expected measurements and predictions above 0");
+  }
+  return r;
+}
+
 Result<MatrixXd> derivatives(const Residuals& residuals, const VectorXd& at, const VectorXd& r,
                              const VectorXd& low, const VectorXd& high, double given_step) {
   MatrixXd out(r.size(), at.size());
@@ -41,7 +52,7 @@ Result<MatrixXd> derivatives(const Residuals& residuals, const VectorXd& at, con
     if (at[i] + step > high[i]) step = -step;
     VectorXd moved = at;
     moved[i] += step;
-    BUBBLESIM_ASSIGN_OR_RETURN(const VectorXd there, residuals(moved));
+    BUBBLESIM_ASSIGN_OR_RETURN(const VectorXd there, finite(residuals, moved));
     out.col(i) = (there - r) / step;
   }
   return out;
@@ -55,7 +66,7 @@ Result<FitResult> fit_least_squares(const Residuals& residuals, const VectorXd& 
   constexpr double kMostDamping = 1e8;
   FitResult out{start.cwiseMax(low).cwiseMin(high), 0, 0};
   VectorXd& at = out.parameters;
-  BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r, residuals(at));
+  BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r, finite(residuals, at));
   out.loss = loss_of(r, options);
   if (options.progress) options.progress(0, r);
   double damping = 1e-2;
@@ -74,7 +85,7 @@ Result<FitResult> fit_least_squares(const Residuals& residuals, const VectorXd& 
       const VectorXd tried = (at - damped.ldlt().solve(gradient)).cwiseMax(low).cwiseMin(high);
       BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r_tried, residuals(tried));
       const double loss = loss_of(r_tried, options);
-      if (loss >= out.loss) continue;
+      if (!(loss < out.loss)) continue;
       at = tried;
       r = std::move(r_tried);
       out.loss = loss;

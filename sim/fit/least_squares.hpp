@@ -33,7 +33,8 @@ struct FitResult {
 };
 
 /// Parameters stay within [low, high]; `start` is put into them. Derivatives are forward
-/// differences. Deterministic.
+/// differences. Deterministic. Fault: a residual at the start, or beside a point that was reached,
+/// is not finite; steps to such points are not taken.
 [[nodiscard]] Result<FitResult> fit_least_squares(const Residuals& residuals,
                                                   const Eigen::VectorXd& start,
                                                   const Eigen::VectorXd& low,

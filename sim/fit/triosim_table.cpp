@@ -1,4 +1,6 @@
 #include <array>
+#include <string>
+#include <vector>
 
 #include "sim/fit/table_readers.hpp"
 #include "sim/fit/table_text.hpp"
@@ -32,11 +34,17 @@ CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& o
   constexpr std::string_view kName = "OperatorName", kTime = "Operator_cudatime";
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_packed_table(file.path));
   BUBBLESIM_RETURN_IF_ERROR(table.expect(std::array{kName, kTime}));
+  std::vector<std::size_t> convolutions;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, kName) == "aten::conv2d") convolutions.push_back(row);
+  }
+  if (convolutions.size() != kVgg13.size()) {
+    return fail(table.file(), "OperatorName",
+                "found " + std::to_string(convolutions.size()) +
+                    " rows of aten::conv2d; expected VGG13's " + std::to_string(kVgg13.size()));
+  }
   constexpr double kBatch = 128;
-  std::size_t layer = 0;
-  for (std::size_t row = 0; row < table.rows() && layer < kVgg13.size(); ++row) {
-    const auto us = table.figure(row, kTime);
-    if (table.text(row, kName) != "aten::conv2d" || !us || *us <= 0) continue;
+  for (std::size_t layer = 0; layer < kVgg13.size(); ++layer) {
     const Layer& shape = kVgg13[layer];
     const double pixels = kBatch * shape.side * shape.side;
     KernelWork work =
@@ -45,8 +53,7 @@ CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& o
     work.bytes = 4 * (pixels * (shape.in + shape.out) + shape.in * shape.out * 9);
     TableFile own = file;
     own.role = layer % 2 == 0 ? validate::Role::kFit : validate::Role::kJudge;
-    out.add(own, work, us, 1e3);
-    ++layer;
+    out.add(own, work, table.figure(convolutions[layer], kTime), 1e3);
   }
   return {};
 }

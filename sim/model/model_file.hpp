@@ -3,6 +3,7 @@
 // faults, and so are sizes that do not fit each other.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,11 @@
 #include "sim/model/model_spec.hpp"
 
 namespace bubblesim::model {
+
+/// Of a width, a sequence or a vocabulary; of layers or heads. Beyond any network: they catch slips
+/// of the pen and keep sums of products within 64 bits.
+inline constexpr std::uint32_t kMaxWidth = 1U << 22U;
+inline constexpr std::uint32_t kMaxCount = 1U << 14U;
 
 /// The parameter count that the model's authors print, e.g. 1.7e9 with last digit 1e8.
 struct PublishedCount {

@@ -11,10 +11,8 @@ namespace {
 
 using std::string_view;
 
-// Beyond any network; they catch slips of the pen and keep sums of products within 64 bits.
-constexpr std::uint64_t kMaxWidth = 1U << 22U;
+// Beyond any network, as kMaxWidth is.
 constexpr std::uint64_t kMaxRows = std::uint64_t{1} << 40U;
-constexpr std::uint32_t kMaxCount = 1U << 14U;
 constexpr std::uint32_t kMaxImage = 1U << 14U;
 constexpr std::uint32_t kMaxKernel = 64;
 

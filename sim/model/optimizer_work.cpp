@@ -15,7 +15,6 @@ namespace {
 constexpr double kElementsOfLaunch = 65536.0 * 320.0;
 constexpr std::array<double, 5> kTensorsOfLaunch{110, 64, 48, 36, 30};
 constexpr std::uint32_t kMaxTensors = 10000000;
-constexpr double kMaxElements = 1e13;  // bounds the list: half a million launches
 
 bool has_copies(const OptimizerSpec& spec) { return bytes_of(spec.weights) < kFp32Bytes; }
 

@@ -16,6 +16,9 @@
 
 namespace bubblesim::model {
 
+/// Of a step; bounds the list, to half a million launches.
+inline constexpr double kMaxElements = 1e13;
+
 enum class Optimizer : std::uint8_t { kAdam, kSgdMomentum };
 enum class GradientClipping : std::uint8_t { kNone, kByNorm };
 

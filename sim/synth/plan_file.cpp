@@ -9,9 +9,6 @@
 namespace bubblesim::synth {
 namespace {
 
-constexpr std::uint32_t kMostRanks = 65'536;
-constexpr std::uint64_t kMostSamples = 1ULL << 24U;
-
 constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{
     {"bf16", model::Precision::kBf16}, {"fp16", model::Precision::kFp16},
     {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32},
@@ -109,7 +106,7 @@ void read_split(ObjectReader& object, const std::string& folder, PlanSpec& plan)
 void read_schedule(ObjectReader& object, const std::string& folder, PlanSpec& plan) {
   plan.schedule = object.text("schedule", "1f1b");
   plan.receives = object.choice("receives", kReceives, Receives::kInTurn);
-  plan.chunks = object.integer<std::uint32_t>("chunks", {0, 1024}, 0);
+  plan.chunks = object.integer<std::uint32_t>("chunks", {0, kMostChunks}, 0);
   if (object.has("schedule_csv")) {
     plan.schedule_csv = (std::filesystem::path(folder) / object.text("schedule_csv")).string();
   }
@@ -131,7 +128,7 @@ GraphStageSpec read_stage(ObjectReader object) {
     stage.last = layers[1];
   }
   stage.after = object.integers<std::uint32_t>("after", kNumbers, Presence::kOptional);
-  stage.micro_batch = object.integer<std::uint32_t>("micro_batch", {1, 1U << 16U}, 1);
+  stage.micro_batch = object.integer<std::uint32_t>("micro_batch", {1, kMostMicroBatch}, 1);
   return stage;
 }
 

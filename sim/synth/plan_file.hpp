@@ -2,6 +2,7 @@
 // configs/plans/README.md documents every key. All faults at once.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,13 @@
 #include "sim/synth/plan_spec.hpp"
 
 namespace bubblesim::synth {
+
+/// Most that a plan may ask for: ranks of a split and of all splits, samples of an iteration and of
+/// a micro-batch, stages a rank.
+inline constexpr std::uint32_t kMostRanks = 65'536;
+inline constexpr std::uint32_t kMostSamples = 1U << 24U;
+inline constexpr std::uint32_t kMostMicroBatch = 1U << 16U;
+inline constexpr std::uint32_t kMostChunks = 1024;
 
 /// Faults go to the reader's error list; `folder` is what paths in the plan are relative to.
 [[nodiscard]] PlanSpec read_plan(ObjectReader& object, const std::string& folder);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "sim/base/add_once.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/validate/table_setting.hpp"
 
@@ -55,12 +56,17 @@ CheckedResult<TrainingTable> load_training_table(const std::string& path,
   TrainingTable out;
   out.name = std::filesystem::path(path).stem().string();
   BUBBLESIM_ASSIGN_OR_RETURN(out.rows, training_rows(csv, shared));
+  out.note = {out.name, shared.path, {}, unread_training_columns(csv), {}};
   for (const TrainingRow& row : out.rows) {
     const std::pair key{row.cluster, row.plan.software};
     if (out.machines.contains(key)) continue;
     BUBBLESIM_ASSIGN_OR_RETURN(Machine machine, find_machine(configs, key.first, key.second));
     out.machines.emplace(key, std::move(machine));
   }
+  for (const TrainingRow& row : out.rows) {
+    if (row.unpredictable.empty()) add_once(out.note.devices, out.machine_of(row).cluster.device);
+  }
+  if (out.note.devices.empty()) out.note.devices = {shared.device};
   return out;
 }
 

@@ -19,6 +19,7 @@ namespace bubblesim::validate {
 /// A table with its rows' machines.
 struct TrainingTable {
   std::string name;
+  TableNote note;
   std::vector<TrainingRow> rows;
   /// By cluster and software.
   std::map<std::pair<std::string, std::string>, Machine> machines;

@@ -36,9 +36,7 @@ std::vector<std::uint32_t> short_ends(std::uint32_t layers, std::uint32_t stages
 
 synth::JobRequest request_of(const TrainingRow& row, const Machine& machine, Sizes sizes) {
   synth::JobRequest out = request_on(machine);
-  out.model = row.model ? row.model->spec
-                        : model::gpt(row.hidden, row.layers, row.heads, row.vocabulary,
-                                     row.sequence);
+  out.model = network_of(row);
   out.plan = row.plan;
   out.plan.micro_batch = sizes.micro_batch;
   if (sizes.chunks > 0) {

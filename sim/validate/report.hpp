@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,15 @@ struct ReportRow {
 
   /// Relative. Precondition: predicted.
   [[nodiscard]] double error() const { return simulated / measured - 1; }
+};
+
+/// What a table was read with, and what of it nobody reads.
+struct TableNote {
+  std::string table;
+  std::string setting;               ///< a path
+  std::vector<std::string> devices;  ///< of predicted rows; of the setting, if there are none
+  std::vector<std::string> unread;   ///< columns
+  std::map<std::string, std::size_t> left_out;  ///< rows by metric that is blank or 0 in them
 };
 
 /// What an aim bounds.

@@ -1,6 +1,7 @@
 #include "sim/validate/report_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/base/json.hpp"
 #include "sim/text/csv_text.hpp"
@@ -61,6 +62,22 @@ Json summary_json(const Summary& summary) {
 }
 
 }  // namespace
+
+std::string tables_text(const std::vector<TableNote>& tables) {
+  if (tables.empty()) return {};
+  std::string out = "tables\n";
+  for (const TableNote& note : tables) {
+    out += fmt::format("{}: setting {}, device {}\n", note.table, note.setting,
+                       fmt::join(note.devices, ", "));
+    if (!note.unread.empty()) {
+      out += fmt::format("  columns that are not read: {}\n", fmt::join(note.unread, ", "));
+    }
+    for (const auto& [metric, count] : note.left_out) {
+      out += fmt::format("  blank or 0 and left out: {} in {} rows\n", metric, count);
+    }
+  }
+  return out + "\n";
+}
 
 std::string rows_text(const std::vector<ReportRow>& rows) {
   std::string out;

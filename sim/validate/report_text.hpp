@@ -8,6 +8,10 @@
 
 namespace bubblesim::validate {
 
+/// Of each table its setting and devices, columns that are not read, and figures left out. Empty
+/// without a table.
+[[nodiscard]] std::string tables_text(const std::vector<TableNote>& tables);
+
 /// A line a row: measured, simulated, error; what was not judged with its reason.
 [[nodiscard]] std::string rows_text(const std::vector<ReportRow>& rows);
 [[nodiscard]] std::string summary_text(const std::vector<Summary>& summaries);

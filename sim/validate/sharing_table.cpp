@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -12,19 +11,16 @@
 
 #include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
-#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/validate/job_name.hpp"
 #include "sim/validate/sharing_case.hpp"
+#include "sim/validate/table_cells.hpp"
 
 namespace bubblesim::validate {
 namespace {
 
 using Row = SharingRow;
 
-// What a row lacks makes it a stated one; the first reason counts.
-void state(Row& out, std::string reason) {
-  if (out.note.empty()) out.note = std::move(reason);
-}
+void state(Row& out, std::string because) { keep_reason(out.note, std::move(because)); }
 
 // A cell of a table of which the row is made.
 struct Cells {
@@ -35,12 +31,9 @@ struct Cells {
   [[nodiscard]] std::string text(std::string_view column) const {
     return std::string(table.text(row, column));
   }
-  // Nothing if the cell is blank or 0: then nothing was measured. Fault: text, a negative number.
+  // As measured_figure() says.
   [[nodiscard]] Result<std::optional<double>> figure(std::string_view column) const {
-    const auto value = table.figure(row, column);
-    if (value && *value > 0) return value;
-    if (table.text(row, column).empty() || value == 0.0) return std::optional<double>{};
-    return table.fault(row, column, "a number above 0");
+    return measured_figure(table, row, column);
   }
   // A figure without which the row is stated; then 1.
   [[nodiscard]] Result<double> needed(Row& out, std::string_view column) const {
@@ -48,17 +41,10 @@ struct Cells {
     if (!value) state(out, "nothing is measured in " + std::string(column) + " (blank or 0)");
     return value.value_or(1);
   }
-  // Of another number than a whole one from 1 to `most` the row is stated; then 1. Fault: text.
+  // As stated_count() says.
   [[nodiscard]] Result<std::uint32_t> count(Row& out, std::string_view column,
                                             std::uint32_t most) const {
-    const std::string expected = "a whole number from 1 to " + std::to_string(most);
-    const auto value = table.figure(row, column);
-    if (!value && !text(column).empty()) return table.fault(row, column, expected);
-    if (value && *value >= 1 && *value <= most && *value == std::floor(*value)) {
-      return static_cast<std::uint32_t>(*value);
-    }
-    state(out, std::string(column) + ": found \"" + text(column) + "\"; expected " + expected);
-    return 1;
+    return stated_count(table, row, column, most, out.note);
   }
   // A count as its row is called by it: the number that was read, else the cell as it is.
   [[nodiscard]] std::string shown(std::string_view column, std::uint32_t count) const {
@@ -73,19 +59,7 @@ struct Cells {
   }
 };
 
-// Columns that tables may have or not, in any case.
-constexpr std::array<std::string_view, 2> kDeviceColumns{"gpu", "device"};
 constexpr std::array<std::string_view, 1> kLoadColumns{"load"};
-
-// The name of the first of these that the table has; empty: it has none.
-std::string optional_column(const CsvTable& table, std::span<const std::string_view> names) {
-  for (const std::string_view name : names) {
-    for (const std::string& column : table.columns()) {
-      if (letters_of(column) == name) return column;
-    }
-  }
-  return {};
-}
 
 // A part of a row's subject; empty if nothing is shown.
 std::string part(std::string_view before, const std::string& shown, std::string_view after = {}) {
@@ -409,28 +383,12 @@ std::string system_of(const Cells& cells) {
   return cells.text("system");
 }
 
-// The device file that a name stands for; empty: none.
-std::string device_named(const SharingSetting& setting, std::string_view called) {
-  for (const auto& [name, device] : setting.devices) {
-    if (letters_of(name) == letters_of(called)) return device;
-  }
-  return {};
-}
-
-// Where the table says on which device a row was measured; blank cells are of the setting's.
-void read_device(Row& out, const Cells& cells) {
-  const std::string called = cells.text(optional_column(cells.table, kDeviceColumns));
-  if (called.empty()) return;
-  out.device = device_named(cells.setting, called);
-  if (out.device.empty()) state(out, "no device file stands for " + called);
-}
-
 Result<Row> read_row(const Form& form, const Cells& cells) {
   Row out;
   out.table = sharing_table_name(cells.table);
   BUBBLESIM_ASSIGN_OR_RETURN(out.role, role_of(cells.table, cells.row));
   out.system = system_of(cells);
-  read_device(out, cells);
+  out.device = measured_device(cells.table, cells.row, cells.setting.devices, out.note);
   BUBBLESIM_RETURN_IF_ERROR(form.read(out, cells));
   const std::string device = cells.text(optional_column(cells.table, kDeviceColumns));
   if (!device.empty() && form.read != &read_slices) out.subject += " on " + device;
@@ -525,18 +483,14 @@ CheckedResult<std::vector<SharingRow>> read_sharing_rows(const CsvTable& table,
 }
 
 std::vector<std::string> unread_columns(const CsvTable& table) {
-  std::vector<std::string> out;
   const Form* form = form_of(table);
   if (form == nullptr) return table.columns();
-  for (const std::string& column : table.columns()) {
-    const auto read = std::find(form->columns.begin(), form->columns.end(), column);
-    if (read != form->columns.end() || column == "role") continue;
-    if (column == optional_column(table, kDeviceColumns)) continue;
-    const bool has_load = form->read == &read_pair;
-    if (has_load && column == optional_column(table, kLoadColumns)) continue;
-    out.push_back(column);
-  }
-  return out;
+  std::vector<std::string_view> read(form->columns.begin(), form->columns.end());
+  const std::string device = optional_column(table, kDeviceColumns);
+  const std::string load = optional_column(table, kLoadColumns);
+  read.insert(read.end(), {"role", device});
+  if (form->read == &read_pair) read.push_back(load);
+  return columns_besides(table, read);
 }
 
 std::vector<std::string> sharing_tables() {
@@ -551,14 +505,7 @@ CheckedResult<SharingSetting> find_sharing_setting(const std::string& name,
                              find_data_file(name, configs + "/validation", "setting"));
   BUBBLESIM_ASSIGN_OR_RETURN(SharingSetting out, read_whole_file(path, read_setting));
   out.path = path;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, hardware::read_device_folder(configs + "/devices"));
-  for (const hardware::DeviceFile& file : files) {
-    std::vector<std::string> names = file.recorded_names;
-    names.push_back(file.id);
-    for (const std::string& called : names) {
-      if (device_named(out, called).empty()) out.devices[called] = file.id;
-    }
-  }
+  BUBBLESIM_RETURN_IF_ERROR(add_device_files(out.devices, configs));
   return out;
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "sim/base/time.hpp"
 #include "sim/validate/pair_workload.hpp"
 #include "sim/validate/role.hpp"
+#include "sim/validate/table_cells.hpp"
 
 namespace bubblesim::validate {
 
@@ -95,8 +95,7 @@ struct MeasuredSpan {
 struct SharingSetting {
   std::string path;
   std::string device;       ///< a file of configs/devices and of configs/efficiency
-  /// By what tables call them; besides those of the file, ids and recorded names of device files.
-  std::map<std::string, std::string> devices;
+  DeviceNames devices;      ///< those of the file, and ids and recorded names of device files
   double load = 0.5;        ///< of services beside a training job: solo time over all time
   Duration burst{};         ///< requests within such a span come together; 0: each by itself
   std::uint64_t seed = 1;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
+#include <utility>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/json.hpp"
@@ -48,28 +48,20 @@ Json row_json(const JudgedRow& row) {
 
 }  // namespace
 
-std::string sharing_tables_text(const std::vector<JudgedRow>& rows, const SharingStage& stage) {
-  std::string out = "tables\n";
+std::vector<TableNote> sharing_table_notes(const std::vector<JudgedRow>& rows,
+                                            const SharingStage& stage) {
+  std::vector<TableNote> out;
   for (const auto& [table, setting] : stage.settings) {
-    std::vector<std::string> devices;
-    std::map<std::string, std::size_t> left_out;
+    TableNote note{table, setting.path, {}, stage.unread.at(table), {}};
     for (const JudgedRow& row : rows) {
       if (row.row.table != table) continue;
-      if (row.outcome != Outcome::kStated) add_once(devices, stage.device_of(row.row));
-      for (const std::string& metric : row.row.left_out) ++left_out[metric];
+      if (row.outcome != Outcome::kStated) add_once(note.devices, stage.device_of(row.row));
+      for (const std::string& metric : row.row.left_out) ++note.left_out[metric];
     }
-    if (devices.empty()) devices = {setting.device};
-    out += fmt::format("{}: setting {}, device {}\n", table, setting.path,
-                       fmt::join(devices, ", "));
-    const auto unread = stage.unread.find(table);
-    if (unread != stage.unread.end() && !unread->second.empty()) {
-      out += fmt::format("  columns that are not read: {}\n", fmt::join(unread->second, ", "));
-    }
-    for (const auto& [metric, count] : left_out) {
-      out += fmt::format("  blank or 0 and left out: {} in {} rows\n", metric, count);
-    }
+    if (note.devices.empty()) note.devices = {setting.device};
+    out.push_back(std::move(note));
   }
-  return out + "\n";
+  return out;
 }
 
 std::string sharing_rows_text(const std::vector<JudgedRow>& rows) {

@@ -8,9 +8,9 @@
 
 namespace bubblesim::validate {
 
-/// Of each table its setting and devices, columns that are not read, and figures left out.
-[[nodiscard]] std::string sharing_tables_text(const std::vector<JudgedRow>& rows,
-                                              const SharingStage& stage);
+/// For tables_text().
+[[nodiscard]] std::vector<TableNote> sharing_table_notes(const std::vector<JudgedRow>& rows,
+                                                         const SharingStage& stage);
 [[nodiscard]] std::string sharing_rows_text(const std::vector<JudgedRow>& rows);
 [[nodiscard]] std::string sharing_summary_text(const std::vector<SharingSummary>& summaries);
 /// Empty if every row is judged.

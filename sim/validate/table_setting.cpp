@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "sim/base/data_file.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/synth/plan_file.hpp"
 
 namespace bubblesim::validate {
@@ -13,13 +14,31 @@ namespace fs = std::filesystem;
 
 // A table of another name, by its columns: vTrain's form, on one node or several, or published.
 std::string like(const CsvTable& table) {
-  if (table.has("tflops_per_gpu")) return "published_training_runs";
+  if (table.has("tflops_per_gpu") && !table.has("iteration_time_ms")) {
+    return "published_training_runs";
+  }
   std::uint64_t most = 0;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     most = std::max(most, table.count(i, "num_gpus").value_or(0));
   }
   return most > kNodeGpus ? "megatron_deepspeed_a100_multi_node"
                           : "megatron_deepspeed_a100_single_node";
+}
+
+CheckedResult<std::string> device_of(const std::string& cluster, const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(hardware::ClusterSpec spec,
+                             hardware::find_cluster_spec(cluster, configs + "/clusters"));
+  return std::move(spec.device);
+}
+
+// The machines' devices and names: those of the setting, then those of device files.
+CheckedResult<void> add_devices(TableSetting& setting, const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(setting.device, device_of(setting.cluster, configs));
+  for (MachineSetting& machine : setting.machines) {
+    BUBBLESIM_ASSIGN_OR_RETURN(machine.device, device_of(machine.cluster, configs));
+    setting.devices[machine.gpu] = machine.device;
+  }
+  return add_device_files(setting.devices, configs);
 }
 
 MachineSetting read_machine(ObjectReader& object, const std::string& folder) {
@@ -54,6 +73,8 @@ CheckedResult<TableSetting> find_setting(const std::string& name, const std::str
   };
   BUBBLESIM_ASSIGN_OR_RETURN(TableSetting out, read_whole_file(path, read));
   out.name = data_file_id(path);
+  out.path = path;
+  BUBBLESIM_RETURN_IF_ERROR(add_devices(out, configs));
   for (const std::string& model : models) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::string file,
                                find_data_file(model, configs + "/models", "model"));

@@ -18,6 +18,7 @@
 #include "sim/model/model_file.hpp"
 #include "sim/synth/plan_spec.hpp"
 #include "sim/validate/role.hpp"
+#include "sim/validate/table_cells.hpp"
 
 namespace bubblesim::validate {
 
@@ -26,18 +27,22 @@ inline constexpr std::uint32_t kNodeGpus = 8;
 
 /// What rows on one kind of GPU share, where a table names several.
 struct MachineSetting {
-  std::string gpu;               ///< as the table's column "gpu" says it
+  std::string gpu;               ///< as tables call it, besides names of its device
   std::string cluster;           ///< a file of configs/clusters
+  std::string device;            ///< the cluster's: a file of configs/devices
   synth::PlanSpec plan;          ///< instead of the table's
 };
 
 /// What every row of a table shares; configs/validation/*.json.
 struct TableSetting {
   std::string name;
+  std::string path;
   std::string cluster;           ///< a file of configs/clusters
+  std::string device;            ///< the cluster's
   synth::PlanSpec plan;          ///< what rows do not override
   std::uint64_t vocabulary = 51200;
-  std::vector<MachineSetting> machines;  ///< rows whose GPU is none of these: the table's own
+  std::vector<MachineSetting> machines;  ///< of rows on other devices than the table's own
+  DeviceNames devices;
   std::vector<model::ModelFile> models;  ///< rows of their sizes are they; others are GPTs
 };
 
@@ -51,7 +56,6 @@ struct TrainingRow {
   std::uint64_t vocabulary = 0;
   std::uint64_t sequence = 0;
   std::uint32_t gpus = 0;
-  std::string gpu;               ///< as the table says it; may be empty
   std::string cluster;           ///< a file of configs/clusters
   std::optional<model::ModelFile> model;  ///< nothing: a GPT of the sizes above
   synth::PlanSpec plan;          ///< micro_batch 0: not known
@@ -61,14 +65,23 @@ struct TrainingRow {
   std::optional<double> tflops_per_gpu;  ///< measured
 };
 
-/// Rows of either form. Fault: neither form's columns are there, or a cell cannot be read.
-[[nodiscard]] Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
-                                                             const TableSetting& setting);
+/// Rows of either form. Fault: neither form's columns are there, or a cell cannot be read. Stated
+/// are rows without a measurement, on a device that the setting has no machine of, of sizes
+/// beyond the ranges of model files and plans, and of fewer or more GPUs than their parallel sizes make.
+[[nodiscard]] CheckedResult<std::vector<TrainingRow>> training_rows(const CsvTable& table,
+                                                                    const TableSetting& setting);
+
+/// Columns of the table that its form does not read, in their order.
+[[nodiscard]] std::vector<std::string> unread_training_columns(const CsvTable& table);
+
+/// The row's network: its model, or a GPT of its sizes.
+[[nodiscard]] model::ModelSpec network_of(const TrainingRow& row);
 
 /// FLOPs of an iteration as the tables count them. A GPT: 96 B s l h^2 (1 + s/6h + V/16lh) with
 /// full recomputation, 72 without (Narayanan et al., SC 2021, section 5.1). Another model: 6 N B s
 /// with its published parameters N, as scaling laws count; attention's own products, 4 % of
-/// Llama 3 405B's at 8192 tokens, are not in it.
+/// Llama 3 405B's at 8192 tokens, are not in it. Where they are more than a tenth, rows of which
+/// TFLOP/s are all that was measured are stated: whether the source counts them is not known.
 [[nodiscard]] double counted_flops(const TrainingRow& row);
 
 }  // namespace bubblesim::validate

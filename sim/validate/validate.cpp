@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "sim/base/nearest.hpp"
 #include "sim/validate/judges.hpp"
@@ -18,12 +17,16 @@ void say(const ValidateRequest& request, const std::string& text) {
   if (request.progress) request.progress(text);
 }
 
-Rows judge_file(const ValidateRequest& request, const std::string& path) {
+CheckedResult<void> judge_file(const ValidateRequest& request, const std::string& path,
+                               ParallelReport& out) {
   BUBBLESIM_ASSIGN_OR_RETURN(const TrainingTable table,
                              load_training_table(path, request.setting, request.configs));
-  return judge_training(table, request.threads, [&](std::size_t done, std::size_t of) {
+  const auto rows = judge_training(table, request.threads, [&](std::size_t done, std::size_t of) {
     say(request, fmt::format("{}: {} of {} rows", table.name, done, of));
   });
+  out.tables.push_back(table.note);
+  out.rows.insert(out.rows.end(), rows.begin(), rows.end());
+  return {};
 }
 
 struct Check {
@@ -50,10 +53,15 @@ const std::array<Check, 7>& checks() {
   return kChecks;
 }
 
-Rows run_check(const Check& check, const ValidateRequest& request) {
+CheckedResult<void> run_check(const Check& check, const ValidateRequest& request,
+                              ParallelReport& out) {
   say(request, check.name);
-  if (check.judge != nullptr) return check.judge(request);
-  return judge_file(request, request.tables + "/" + check.name + ".csv");
+  if (check.judge == nullptr) {
+    return judge_file(request, request.tables + "/" + check.name + ".csv", out);
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<ReportRow> rows, check.judge(request));
+  out.rows.insert(out.rows.end(), rows.begin(), rows.end());
+  return {};
 }
 
 }  // namespace
@@ -64,18 +72,20 @@ std::vector<std::string> validate_names() {
   return out;
 }
 
-CheckedResult<std::vector<ReportRow>> validate_parallel(const ValidateRequest& request) {
-  if (!request.table.empty()) return judge_file(request, request.table);
+CheckedResult<ParallelReport> validate_parallel(const ValidateRequest& request) {
+  ParallelReport out;
+  if (!request.table.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(judge_file(request, request.table, out));
+    return out;
+  }
   const std::vector<std::string> names = validate_names();
   if (!request.only.empty() &&
       std::find(names.begin(), names.end(), request.only) == names.end()) {
     return fail("", "--only", unknown_name_message("table", request.only, names));
   }
-  std::vector<ReportRow> out;
   for (const Check& check : checks()) {
     if (!request.only.empty() && request.only != check.name) continue;
-    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<ReportRow> rows, run_check(check, request));
-    out.insert(out.end(), rows.begin(), rows.end());
+    BUBBLESIM_RETURN_IF_ERROR(run_check(check, request, out));
   }
   return out;
 }

@@ -26,8 +26,12 @@ struct ValidateRequest {
 /// Names of all tables and checks, in the order of the report.
 [[nodiscard]] std::vector<std::string> validate_names();
 
+struct ParallelReport {
+  std::vector<TableNote> tables;  ///< of training jobs
+  std::vector<ReportRow> rows;
+};
+
 /// Faults: an unknown name, a file that is not there or cannot be read.
-[[nodiscard]] CheckedResult<std::vector<ReportRow>> validate_parallel(
-    const ValidateRequest& request);
+[[nodiscard]] CheckedResult<ParallelReport> validate_parallel(const ValidateRequest& request);
 
 }  // namespace bubblesim::validate

@@ -126,8 +126,8 @@ bool Fitter::refine(const VectorXd& start) {
   const hardware::ContentionSpec kept = spec_.contention;
   const auto found = fit::fit_least_squares(
       [this](const VectorXd& at) { return residuals(at); }, start, low, high);
-  set(found->parameters);
-  if (rms() < before) return true;
+  if (found) set(found->parameters);
+  if (found && rms() < before) return true;
   spec_.contention = kept;
   return false;
 }

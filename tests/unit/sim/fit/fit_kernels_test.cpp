@@ -1,8 +1,11 @@
 #include "sim/fit/fit_kernels.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <string>
 
 #include "sim/fit/least_squares.hpp"
 #include "sim/fit/table_readers.hpp"
@@ -37,6 +40,42 @@ TEST(LeastSquares, stays_within_bounds) {
   const FitResult fit = *fit_least_squares(residuals, Eigen::VectorXd::Zero(1),
                                           Eigen::VectorXd::Zero(1), Eigen::VectorXd::Ones(1));
   EXPECT_NEAR(fit.parameters[0], 1, 1e-9);
+}
+
+TEST(LeastSquares, residuals_that_are_not_finite_are_a_fault_at_the_start_and_no_step_later) {
+  const Eigen::VectorXd one = Eigen::VectorXd::Ones(1);
+  const auto log_of = [](const Eigen::VectorXd& p) -> Result<Eigen::VectorXd> {
+    return Eigen::VectorXd{p.array().log() + 3};
+  };
+  const auto fault = fit_least_squares(log_of, 0 * one, 0 * one, one);
+  ASSERT_FALSE(fault);
+  EXPECT_THAT(fault.error().message, testing::HasSubstr("residual 1 of 1 is -inf"));
+  const auto found = fit_least_squares(log_of, one, -9 * one, 9 * one);  // 1 - 3 has no logarithm
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->parameters[0], std::exp(-3.0), 1e-3);
+}
+
+TEST(TrioSim, a_time_that_is_missing_is_counted_and_moves_no_other_layer) {
+  const auto read = [](int convolutions) -> CheckedResult<MeasuredKernels> {
+    std::string text = "OperatorName,Operator_cudatime\naten::relu_,7\n";
+    for (int i = 0; i < convolutions; ++i) text += i == 1 ? "aten::conv2d,\n" : "aten::conv2d,5\n";
+    const std::string path = testing::TempDir() + "vgg13.csv";
+    std::ofstream(path) << text;
+    MeasuredKernels out;
+    BUBBLESIM_RETURN_IF_ERROR(read_triosim_vgg13({path, "h100", "triosim vgg13"}, out));
+    return out;
+  };
+  const auto all = read(10);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->rows.size(), 9U);
+  EXPECT_EQ(all->rows[1].work.gemm.n, 128U);  // the third layer's channels
+  EXPECT_EQ(all->rows[1].role, validate::Role::kFit);
+  EXPECT_EQ(all->counters.count(kKernelRowsUnread.name), 1U);
+  for (const int convolutions : {9, 11}) {
+    const auto wrong = read(convolutions);
+    ASSERT_FALSE(wrong);
+    EXPECT_THAT(wrong.error().front().message, testing::HasSubstr("expected VGG13's 10"));
+  }
 }
 
 TEST(TableText, shapes_are_lists_of_numbers_in_brackets) {

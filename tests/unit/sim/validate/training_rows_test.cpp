@@ -19,20 +19,28 @@ constexpr const char* kPublished =
 
 TableSetting setting() {
   TableSetting out;
+  out.name = "sets";
   out.cluster = "own";
+  out.device = "a100-80gb";
+  out.devices = {{"A100", "a100-80gb"}, {"h200", "h200"}};
   out.plan.software = "megatron-lm";
   return out;
 }
 
-Result<std::vector<TrainingRow>> rows_of(const std::string& text, const TableSetting& with) {
-  auto table = CsvTable::parse(text, "t.csv");
-  if (!table) return tl::make_unexpected(table.error());
-  return training_rows(*table, with);
+CheckedResult<std::vector<TrainingRow>> rows_of(const std::string& text,
+                                                const TableSetting& with = setting()) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::parse(text, "t.csv"));
+  return training_rows(table, with);
+}
+
+std::string fault_of(const std::string& text) {
+  const auto out = rows_of(text);
+  return out ? "" : out.error().front().text();
 }
 
 std::vector<TrainingRow> rows(const std::string& text, const TableSetting& with = setting()) {
   auto out = rows_of(text, with);
-  EXPECT_TRUE(out) << out.error().text();
+  EXPECT_TRUE(out) << out.error().front().text();
   return out ? *out : std::vector<TrainingRow>(8);
 }
 
@@ -69,19 +77,106 @@ TEST(TrainingRows, WhatCannotBePredictedSaysWhy) {
   EXPECT_THAT(all[1].unpredictable, HasSubstr("no measurement"));
 }
 
+TEST(TrainingRows, GpusThatAreNotTheRanksAreStated) {
+  const auto timed = rows(std::string(kTimed) + "fit,16,64,2,1024,16,24,2048,2,2,2,1500\n");
+  EXPECT_THAT(timed[0].unpredictable, HasSubstr("16 GPUs are not the 8 ranks of tensor 2"));
+  const auto published = rows(
+      "hidden_size,layers,attention_heads,sequence_length,vocabulary,num_gpus,data_parallelism,"
+      "global_batch,tflops_per_gpu\n1024,24,16,2048,51200,8,2,16,140\n");
+  EXPECT_THAT(published[0].unpredictable, HasSubstr("8 GPUs are not the 16 ranks of tensor 8"));
+}
+
+TEST(TrainingRows, ATimeOfZeroIsNoMeasurementAndANegativeOneAFault) {
+  const std::string row = "fit,8,64,2,1024,16,24,2048,2,2,2,";
+  EXPECT_THAT(rows(kTimed + row + "0\n")[0].unpredictable, HasSubstr("no measurement"));
+  for (const char* time : {"-5", "nan", "soon"}) {
+    EXPECT_THAT(fault_of(kTimed + row + time + "\n"),
+                testing::AllOf(HasSubstr("iteration_time_ms"), HasSubstr("a number above 0")));
+  }
+  const std::string run = "fit,S,G,1024,24,16,2048,51200,A100,64,8,4,,,512,full,";
+  EXPECT_THAT(rows(kPublished + run + "0,\n")[0].unpredictable, HasSubstr("no measurement"));
+  EXPECT_THAT(fault_of(kPublished + run + "140,-1\n"), HasSubstr("seconds_per_iteration"));
+}
+
+TEST(TrainingRows, SizesThatNoModelOrPlanHasAreStated) {
+  const auto all = rows(std::string(kTimed) + "fit,8,64,2,536870912,16,24,2048,2,2,2,1500\n" +
+                        "fit,200000000,64,2,1024,16,24,2048,2,2,2,1500\n" +
+                        "fit,8,64,2,1024,16,24,2048,4294967298,2,2,1500\n" +
+                        "fit,8,64,2,1048576,16,24,2048,2,2,2,1500\n");
+  EXPECT_THAT(all[0].unpredictable, HasSubstr("hidden_size: found \"536870912\""));
+  EXPECT_THAT(all[1].unpredictable, HasSubstr("num_gpus: found \"200000000\"; expected a whole "
+                                              "number from 1 to 65536"));
+  EXPECT_THAT(all[2].unpredictable, HasSubstr("tensor_parallelism: found"));
+  EXPECT_THAT(all[3].unpredictable, HasSubstr("3.17e+14 parameters"));
+}
+
+TEST(TrainingRows, WhatARowSaysOfRecomputationAndVocabularyCounts) {
+  std::string header = kTimed;
+  header.insert(header.size() - 1, ",recompute,vocabulary");
+  const std::string row = "fit,8,64,2,1024,16,24,2048,2,2,2,1500,";
+  TableSetting with = setting();
+  with.plan.recompute = model::Recompute::kFull;
+  with.vocabulary = 7;
+  const auto all = rows(header + row + "none,9\n" + row + ",\n" + row + "selective+sequence,\n",
+                        with);
+  EXPECT_EQ(all[0].plan.recompute, model::Recompute::kNone);
+  EXPECT_EQ(all[0].vocabulary, 9U);
+  EXPECT_EQ(all[1].plan.recompute, model::Recompute::kFull);
+  EXPECT_EQ(all[1].vocabulary, 7U);
+  EXPECT_EQ(all[2].plan.recompute, model::Recompute::kSelective);
+  EXPECT_TRUE(all[2].plan.sequence_parallel);
+  for (const char* word : {"selectivex", "full+sequence", "Full"}) {
+    EXPECT_THAT(fault_of(header + row + word + ",\n"), HasSubstr("recompute"));
+  }
+}
+
+TEST(TrainingRows, ColumnsThatAFormDoesNotReadAreListed) {
+  std::string text = kTimed;
+  text.insert(text.size() - 1, ",Device,expert_parallelism,virtual_stages");
+  const std::vector<std::string> unread{"expert_parallelism", "virtual_stages"};
+  EXPECT_EQ(unread_training_columns(*CsvTable::parse(text + ",,,,,,,,,,,,,,\n", "t.csv")), unread);
+  text = kPublished;
+  text.insert(text.size() - 1, ",recomputation");
+  EXPECT_EQ(unread_training_columns(*CsvTable::parse(text + ",,,,,,,,,,,,,,,,,,\n", "t.csv")),
+            std::vector<std::string>{"recomputation"});
+}
+
+// 24 layers x 1024 x 8192 tokens over 1e9 parameters: 20 %.
+TEST(TrainingRows, AttentionThatTheCountLeavesOutIsStatedWhereItIsLarge) {
+  TableSetting with = setting();
+  with.models.emplace_back();
+  with.models[0].spec = model::gpt(1024, 24, 16, 51200, 2048);
+  with.models[0].published = model::PublishedCount{1e9, 1, ""};
+  const std::string head = std::string(kPublished) + "judge,S,G,1024,24,16,";
+  const std::string tail = ",51200,A100,64,8,4,,,512,none,";
+  EXPECT_EQ(rows(head + "2048" + tail + "140,\n", with)[0].unpredictable, "");
+  EXPECT_THAT(rows(head + "8192" + tail + "140,\n", with)[0].unpredictable,
+              HasSubstr("not sure: attention's products are 20 %"));
+  EXPECT_EQ(rows(head + "8192" + tail + ",2\n", with)[0].unpredictable, "");
+}
+
 TEST(TrainingRows, AMachineOfTheSettingTakesItsGpusRows) {
   TableSetting with = setting();
-  with.machines.push_back({"H100", "fast", {}});
+  with.machines.push_back({"H100", "fast", "h100", {}});
+  with.devices["H100"] = "h100";
   with.machines[0].plan.software = "other";
   with.machines[0].plan.sequence_parallel = true;
   const auto all = rows(std::string(kPublished) +
                             "judge,S,G,1024,24,16,2048,51200,H100,64,8,4,,,512,none,400,\n"
-                            "judge,S,G,1024,24,16,2048,51200,A100,64,8,4,,,512,none,140,\n", with);
+                            "judge,S,G,1024,24,16,2048,51200,A100,64,8,4,,,512,none,140,\n"
+                            "judge,S,G,1024,24,16,2048,51200,,64,8,4,,,512,none,140,\n"
+                            "judge,S,G,1024,24,16,2048,51200,B200,64,8,4,,,512,none,140,\n"
+                            "judge,S,G,1024,24,16,2048,51200,H200,64,8,4,,,512,none,140,\n", with);
   EXPECT_EQ(all[0].cluster, "fast");
   EXPECT_EQ(all[0].plan.software, "other");
   EXPECT_TRUE(all[0].plan.sequence_parallel);
   EXPECT_EQ(all[1].cluster, "own");
   EXPECT_FALSE(all[1].plan.sequence_parallel);
+  EXPECT_EQ(all[2].cluster, "own");
+  EXPECT_EQ(all[2].unpredictable, "");
+  EXPECT_EQ(all[3].unpredictable, "no device file stands for B200");
+  EXPECT_EQ(all[4].unpredictable,
+            "the setting sets has no machine of h200; it has a100-80gb, h100");
 }
 
 // 96 * 2 * 4 * 3 * 10^2 * (1 + 4/60 + 50/(16*3*10)), and 72 with 12 for 16.
@@ -102,9 +197,9 @@ TEST(TrainingRows, CountedFlopsAreNarayanansFormula) {
 }
 
 TEST(TrainingRows, FaultsNameTheLine) {
-  EXPECT_THAT(rows_of("a,b\n1,2\n", setting()).error().text(), HasSubstr("iteration_time_ms"));
-  EXPECT_THAT(rows_of(std::string(kTimed) + "often,8,64,2,1024,16,24,2048,2,2,2,1500\n",
-                      setting()).error().text(),
+  EXPECT_THAT(fault_of("a,b\n1,2\n"), HasSubstr("iteration_time_ms"));
+  EXPECT_THAT(fault_of("iteration_time_ms\n2\n"), HasSubstr("hidden_size"));
+  EXPECT_THAT(fault_of(std::string(kTimed) + "often,8,64,2,1024,16,24,2048,2,2,2,1500\n"),
               testing::AllOf(HasSubstr("line 2"), HasSubstr("often")));
 }
 
