@@ -268,7 +268,9 @@ class PolicyRuns {
     observe::TrainingScale scale = scale_of(loaded_, result.simulated, rate);
     scale.alone_pass = training_->pass;
     scale.alone_is_whole = training_->whole_passes;
+    std::string stands_still = std::move(result.training.stands_still);
     result.training = observe::summarise_training(std::move(result.training.ranks), scale);
+    result.training.stands_still = std::move(stands_still);
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
                                 own_rate(result.fillers[i], profiles_[i]));

@@ -83,6 +83,11 @@ Result<observe::PolicyResult> Simulation::run() {
   BUBBLESIM_RETURN_IF_ERROR(build_arrivals());
   machine_.engine().schedule(end_of_warmup_.entity, warmup_);
   BUBBLESIM_RETURN_IF_ERROR(advance());
+  if (end_ <= warmup_) {  // of a duration its reader checks that
+    return fail("\"warmup\" leaves nothing to measure: found " +
+                format_duration(warmup_ - kSimStart) + ", and \"iterations\" end after " +
+                format_duration(end_ - kSimStart));
+  }
   for (const auto& router : routers_) counters_.merge(router->counters());
   std::optional<observe::Precision> precision;
   if (watch_) {

@@ -22,8 +22,8 @@ bool is_over(double mean_w, double cap_w, const PowerConfig& power, Duration sim
 
 /// Why it does.
 std::string beat(const PowerConfig& power) {
-  return fmt::format("the clock of each \"period\" of {} follows the work of the one before, and the "
-                     "work changes as fast",
+  return fmt::format("the clock of each \"period\" of {} follows the work of the one before, and "
+                     "the work changes as fast",
                      format_duration(power.period));
 }
 

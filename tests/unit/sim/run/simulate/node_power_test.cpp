@@ -213,8 +213,9 @@ TEST(NodePower, ABudgetThatNoClockKeepsIsALossAndSaidInWatts) {
                   "up to 120.0 W at their lowest clock, 100 MHz")));
 }
 
-// The governor looks every 10 ms: it finds an idle GPU before each kernel, and lowers the clock after
-// it. A kernel at the full clock draws 150 W for half of the time: 100 W of each GPU on average.
+// The governor looks every 10 ms: it finds an idle GPU before each kernel, and lowers the clock
+// after it. A kernel at the full clock draws 150 W for half of the time: 100 W of each GPU on
+// average.
 TEST(NodePower, ALimitThatTheMeanExceedsIsSaidInWatts) {
   PowerConfig cap = budget(0, 10ms);
   cap.node_cap_w.reset();

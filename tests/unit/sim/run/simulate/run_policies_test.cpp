@@ -168,6 +168,7 @@ TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
   const observe::PolicyResult& result = report.policies.front();
   EXPECT_EQ(result.simulated, 100 * 14ms);
   EXPECT_EQ(result.counters.count("run_iterations_not_reached"), 1U);
+  EXPECT_TRUE(result.training.stands_still.starts_with("no iteration in 1.4"));
   EXPECT_TRUE(result.counters.has_error());
 }
 

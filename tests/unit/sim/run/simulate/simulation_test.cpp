@@ -48,6 +48,17 @@ TEST(Simulation, ARunForIterationsEndsWithTheLastRanksLast) {
   EXPECT_EQ(result.training.iterations, 3U);
 }
 
+// Beside the filler three iterations end before 30 ms.
+TEST(Simulation, ARunForIterationsThatAWarmUpOutlastsIsAFault) {
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.duration.reset();
+  loaded.config.iterations = 3;
+  loaded.config.warmup = 30ms;
+  const auto result = Simulation(loaded, with_fillers(loaded)).run();
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message, HasSubstr("found 30ms, and \"iterations\" end after 2"));
+}
+
 TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
   LoadedRun loaded = small_run({});
   loaded.config.warmup = 20ms;  // ends of iterations: 7 and 14 before, 21 to 70 after: 8
