@@ -146,31 +146,37 @@ void Context::settle(SimTime now) {
 
 inline double Context::sm_ns(const WorkState& state, double block_ns) const {
   const double covered = block_ns / state.work.profile->residency.blocks_per_sm;
-  if (counted_ == 1 || (doubled_ && *doubled_ != state.work.client)) return covered;
-  return covered * counted_;
+  if (counted_ == 1) return covered;
+  const bool counts = leftover_ > 0 || shared_.clients[state.work.client.index()].overlaps;
+  return counts ? covered * counted_ : covered;
 }
 
 // Nobody uses more SMs than there are: kernels of one client that lie over each other, as recorded,
 // use what the others leave, and whoever has only the SMs that are left uses no more than those.
 void Context::note_cover() {
   counted_ = 1;
-  doubled_.reset();
   const double most = leftover_ > 0 ? leftover_ : shared_.spec.sm_count;
   const double all = all_covered();
-  if (all <= most) return;
-  if (leftover_ <= 0) doubled_ = who_overlaps();
-  const double own = doubled_ ? covered(*doubled_) : all;
-  counted_ = std::max(0.0, most - (all - own)) / own;
+  if (all <= most + kCoverSlack) return;
+  const double own = leftover_ > 0 ? all : note_overlaps();
+  if (own > 0) counted_ = std::max(0.0, most - (all - own)) / own;
 }
 
-// The first client of which several kernels are resident, placed as they were recorded.
-std::optional<ClientId> Context::who_overlaps() const {
-  for (auto work = resident_.begin(); work != resident_.end(); ++work) {
-    const ClientId client = shared_.works[*work].work.client;
-    const auto is_its = [&](WorkId id) { return shared_.works[id].work.client == client; };
-    if (as_recorded(client) && std::any_of(work + 1, resident_.end(), is_its)) return client;
+// Marks the clients of which several kernels are resident, placed as they were recorded, and says
+// how many SMs these cover.
+double Context::note_overlaps() {
+  double sms = 0;
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    const ClientId client = state.work.client;
+    const bool overlaps =
+        as_recorded(client) && std::any_of(resident_.begin(), resident_.end(), [&](WorkId other) {
+          return other != id && shared_.works[other].work.client == client;
+        });
+    shared_.clients[client.index()].overlaps = overlaps;
+    if (overlaps) sms += covered_sms(state);
   }
-  return std::nullopt;
+  return sms;
 }
 
 // Whether the work is a kernel of which no block ends in this time; lets the time pass then.

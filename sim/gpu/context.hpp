@@ -143,6 +143,7 @@ class Context {
   [[nodiscard]] bool kept_off(const WorkState& state) const;
   [[nodiscard]] std::uint64_t allowed(WorkId id) const;
   void place_waiting(SimTime now);
+  void hold_up(Line& line, ClientId client);
   [[nodiscard]] bool waits_behind(const Line& line, ClientId client) const;
   void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
                       SimTime now);
@@ -165,7 +166,7 @@ class Context {
   void tidy(SimTime now);
   [[nodiscard]] double all_covered() const;
   void note_cover();
-  [[nodiscard]] std::optional<ClientId> who_overlaps() const;
+  [[nodiscard]] double note_overlaps();
   [[nodiscard]] inline double sm_ns(const WorkState& state, double block_ns) const;
   void drop_thin(SimTime now);
   [[nodiscard]] bool all_at_full_rate() const;
@@ -198,8 +199,7 @@ class Context {
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
   double lit_ = 1;                ///< share of the SMs that are not dark
-  double counted_ = 1;            ///< part of the SMs that `doubled_` covers which counts as used
-  std::optional<ClientId> doubled_;  ///< its kernels overlap as recorded; nobody: all clients
+  double counted_ = 1;            ///< part of what those cover who overlap that counts as used
 };
 
 }  // namespace bubblesim::gpu

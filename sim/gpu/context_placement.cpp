@@ -7,12 +7,6 @@
 #include "sim/gpu/context.hpp"
 
 namespace bubblesim::gpu {
-namespace {
-
-// SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
-constexpr double kCoverSlack = 1e-9;
-
-}  // namespace
 
 bool Context::as_recorded(ClientId client) const {
   return shared_.clients[client.index()].setup.own_kernels == program::OwnKernels::kAsRecorded &&
@@ -123,6 +117,14 @@ void Context::place_waiting(SimTime now) {
 
 // Who waits for room keeps all behind it waiting that may use the same SMs, but not kernels of its
 // client that shared space with it when they were recorded.
+void Context::hold_up(Line& line, ClientId client) {
+  if (capped(client)) {
+    awaited_.push_back(shared_.clients[client.index()].sms);
+  } else {
+    line.ahead = client;
+  }
+}
+
 bool Context::waits_behind(const Line& line, ClientId client) const {
   if (line.ahead && (*line.ahead != client || !as_recorded(client))) return true;
   const SmRange own = shared_.clients[client.index()].sms;
@@ -136,19 +138,16 @@ void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marke
   for (std::size_t i = from; i < to; ++i) {
     const auto [id, client] = waiting_[i];
     const bool blocked = waits_behind(line, client);
-    if (blocked && i >= marked) continue;  // it does not refill itself
     WorkState& state = shared_.works[id];
+    if (blocked && !line.ahead && !kept_off(state) && allowed(id) > 0) hold_up(line, client);
+    if (blocked && i >= marked) continue;  // it does not refill itself
     const bool off = kept_off(state);
     state.refills = !off && !blocked && refills_itself(i);
     state.behind_held = !off && line.behind_held;
     if (state.refills) marked_ = i + 1;
     if (off || blocked) continue;
     const Held held = place_one(id, kAllBlocks, now);
-    if (held == Held::kByGpu && capped(client)) {
-      awaited_.push_back(shared_.clients[client.index()].sms);
-    } else if (held == Held::kByGpu) {
-      line.ahead = client;
-    }
+    if (held == Held::kByGpu) hold_up(line, client);
     line.behind_held = line.behind_held || held == Held::kByCap;
     all_placed_ = all_placed_ || held == Held::kNot;
   }

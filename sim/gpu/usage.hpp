@@ -46,7 +46,7 @@ class Usage {
   void count(ClientId client, program::WorkKind kind);
   /// A kernel of the client begins anew.
   void count_reset(ClientId client) { ++clients_[client.index()].resets; }
-  /// SMs covered, times nanoseconds.
+  /// SMs covered, those where kernels overlap once, times nanoseconds.
   void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
 
   [[nodiscard]] ClientUsage of(ClientId client, SimTime now) const;

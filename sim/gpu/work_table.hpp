@@ -20,6 +20,7 @@ struct ClientState {
   std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
   SmRange sms;                             ///< that its blocks may go to
   std::uint32_t told_sms = 0;              ///< that the device has, as it was told when it started
+  bool overlaps = false;  ///< several of its kernels are resident, placed as they were recorded
 };
 
 /// One submitted operation. Copies and memsets use only `work`.
@@ -38,6 +39,9 @@ struct WorkState {
   bool behind_held = false;       ///< waits behind work that is held by an SM cap
   bool stalled = false;           ///< driven off the GPU: the listener has been told
 };
+
+/// SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
+inline constexpr double kCoverSlack = 1e-9;
 
 /// SMs that its resident blocks cover: a block covers one part of as many as an SM holds.
 [[nodiscard]] inline double covered_sms(const WorkState& state) {

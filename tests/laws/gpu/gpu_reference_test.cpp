@@ -255,8 +255,8 @@ class PlainGpu {
         if (waits) return std::nullopt;
       }
       for (const std::size_t i : level) {
-        if (std::ranges::any_of(ahead, [&](std::size_t other) { return meet(i, other); })) continue;
-        if (fits(i)) return i;
+        const auto blocks = [&](std::size_t other) { return meet(i, other); };
+        if (std::ranges::none_of(ahead, blocks) && fits(i)) return i;
         ahead.push_back(i);
       }
       from = to;

@@ -151,7 +151,8 @@ TEST_F(Caps, BeyondAllSmsShareOnlyWhatThereIsTooLittleOf) {
 
 TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
   // Halves: the first has SMs 2 and 3, the second 0 and 1, the third again 2 and 3. Kernel 3 waits
-  // for 1 until 100, and 4, behind it, goes at once; 5, which may use all, waits behind 3.
+  // for 1 until 100, and 4, behind it, goes at once; 5, which may use all, waits behind 3, and 6,
+  // behind 5, with it, though SMs 0 and 1 are free from 70 on.
   const ClientId first = client(0, 2);
   const ClientId second = client(0, 2);
   const ClientId third = client(0, 2);
@@ -159,11 +160,13 @@ TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
   kernel_at(10, 3, third, 100, blocks_of_warps(2, 8));
   kernel_at(20, 4, second, 50, blocks_of_warps(2, 8));
   kernel_at(30, 5, client(), 50, blocks_of_warps(2, 8));
+  kernel_at(40, 6, second, 50, blocks_of_warps(2, 8));
   run();
   EXPECT_EQ(start(4), 20);
   EXPECT_EQ(end(4), 70);
   EXPECT_EQ(start(3), 100);
   EXPECT_EQ(start(5), 100);
+  EXPECT_EQ(start(6), 150);
 }
 
 }  // namespace

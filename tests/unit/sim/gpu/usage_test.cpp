@@ -106,5 +106,22 @@ TEST_F(Books, KernelsThatOverlapAsRecordedUseNoMoreSmsThanThereAre) {
   EXPECT_DOUBLE_EQ(gpu_->usage(job).sm_seconds, (3 * 50 + 3 * 10 + 4 * 40 + 3 * 50) * 1e-9);
 }
 
+// Two recorded jobs with two kernels each at a time, of 2 and 2 SMs and of 1 and 1: 6 are covered,
+// 4 there are.
+TEST_F(Books, SeveralThatOverlapAsRecordedShareTheSmsInProportion) {
+  make(small_gpu());
+  const ClientSetup recorded{.name = "job", .own_kernels = program::OwnKernels::kAsRecorded};
+  const ClientId large = gpu_->add_client(recorded, *this);
+  const ClientId small = gpu_->add_client(recorded, *this);
+  kernel_at(0, 1, small, 100, blocks_of_warps(1, 8));
+  kernel_at(0, 2, small, 100, blocks_of_warps(1, 8));
+  kernel_at(0, 3, large, 100, blocks_of_warps(2, 8));
+  kernel_at(0, 4, large, 100, blocks_of_warps(2, 8));
+  run();
+  const double all = gpu_->usage(large).sm_seconds + gpu_->usage(small).sm_seconds;
+  EXPECT_NEAR(all, 4 * 100e-9, 1e-15);
+  EXPECT_NEAR(gpu_->usage(large).sm_seconds, 2 * gpu_->usage(small).sm_seconds, 1e-15);
+}
+
 }  // namespace
 }  // namespace bubblesim::gpu
