@@ -105,13 +105,15 @@ int code_of(const std::vector<Attached>& attached) {
   return failed ? kExitUntrusted : kExitOk;
 }
 
-/// While it lives, SIGINT and SIGTERM are not delivered but waited for.
+/// While it lives, signals that stop a program are not delivered but waited for.
 class InterruptWait {
  public:
   InterruptWait() {
     sigemptyset(&set_);
     sigaddset(&set_, SIGINT);
     sigaddset(&set_, SIGTERM);
+    sigaddset(&set_, SIGHUP);
+    sigaddset(&set_, SIGQUIT);
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
   }
   ~InterruptWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

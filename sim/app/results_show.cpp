@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <sstream>
 
 #include "sim/app/app.hpp"
 #include "sim/app/results_text.hpp"
@@ -95,7 +96,10 @@ void print_record(const store::RunRecord& record) {
   }
   print_line(fmt::format("program     {} on {}, {:.3g} s of CPU", record.version, record.host,
                          to_seconds(record.cpu)));
-  if (record.status == store::RunStatus::kFailed) print_line("failed      " + record.reason);
+  if (record.status == store::RunStatus::kFailed) {
+    std::istringstream reasons(record.reason);  // a fault a line
+    for (std::string reason; std::getline(reasons, reason);) print_line("failed      " + reason);
+  }
   print("\n" + aligned(turned_rows(record)));
   for (const auto& [name, entry] : record.counters) {
     print_line(fmt::format("{}: {} = {}: {}", severity_name(entry.severity), name, entry.count,

@@ -19,7 +19,7 @@ struct TrainingScale {
   /// alone, its iterations are compared with these, not with the rate.
   std::vector<Duration> alone_pass{};
   bool alone_is_whole = true;           ///< every rank finished a pass there
-  Duration simulated{};  ///< of the run; where faults stop the job, its end counts
+  Duration simulated{};  ///< length of the run; time that a fault leaves idle at its end is lost
 };
 
 /// Index of the first iteration that ends after `warmup`, if they run back to back from the

@@ -1,7 +1,7 @@
 // simulate(): what the command `bubblesim run CONFIG` does, with policies of Python's too.
 //
 // A run that uses a policy of Python's simulates on the calling thread, and takes the lock for
-// every call of it; others on `threads`, and Ctrl-C ends them. What parts of a run do alone is
+// every call of it; others on `threads`. Ctrl-C ends both. What parts of a run do alone is
 // simulated once a session for all runs that have it in common.
 #include <pybind11/stl.h>
 

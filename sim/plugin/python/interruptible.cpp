@@ -56,6 +56,9 @@ bool raises_on_this_thread() {
 StopOnInterrupt::StopOnInterrupt(std::atomic<bool>& stop) {
   if (stopped_by_interrupt != nullptr || !raises_on_this_thread()) return;  // a run within a run
   sigaction(SIGINT, nullptr, &handler_of_python);
+  const auto handler = handler_of_python.sa_handler;  // a library may have put another there
+  const bool takes_one = (handler_of_python.sa_flags & SA_SIGINFO) == 0;
+  if (!takes_one || handler == SIG_DFL || handler == SIG_IGN) return;
   struct sigaction action = handler_of_python;
   action.sa_handler = stop_and_tell_python;
   stopped_by_interrupt = &stop;

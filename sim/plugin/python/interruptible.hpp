@@ -15,8 +15,8 @@ void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& sto
                        const std::function<void()>& tick = {});
 
 /// While it lives, Ctrl-C also sets `stop`, for work on the calling thread; Python raises it when
-/// asked next. Only on the main thread and before Python's own handler, which raises: elsewhere
-/// and before another one, it does nothing. Made and destroyed with Python's lock.
+/// asked next. It does nothing off the main thread, where SIGINT's handler is not Python's default
+/// one, and inside another run. Made and destroyed with Python's lock.
 class StopOnInterrupt {
  public:
   explicit StopOnInterrupt(std::atomic<bool>& stop);

@@ -79,8 +79,7 @@ TEST(Interrupt, EndsARunWithItsOwnExitCode) {
   EXPECT_THAT(outcome.err, HasSubstr("interrupted: keeps what is done"));
 }
 
-// Nothing of it stays: no process, no shared memory, no folder.
-TEST(Interrupt, OfAMeasurementLeavesNothingWhateverTheSignal) {
+TEST(Interrupt, OfAMeasurementLeavesNoFolderWhateverTheSignal) {
   const Workplace place;
   place.write("run.json", R"({
     "name": "long", "seed": 1, "duration": "600s",

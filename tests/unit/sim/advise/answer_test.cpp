@@ -209,7 +209,6 @@ TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
   EXPECT_EQ(advice.error().size(), 2U) << text_of(advice.error());
 }
 
-// A load that keeps the limit, under seeds that the search has not seen.
 // Trials set "/fillers/0/memory" first, and "/fillers/fill/memory" is the same place.
 TEST_F(AnswerTest, axes_that_overwrite_each_other_are_faults) {
   write_job(12ms, 100us);
@@ -223,6 +222,7 @@ TEST_F(AnswerTest, axes_that_overwrite_each_other_are_faults) {
                         "\"/fillers/0/memory\", which is the same place"));
 }
 
+// A load that keeps the limit, under seeds that the search has not seen.
 TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_stated) {
   write_job(12ms, 100us);
   write_filler("service.csv", 10, 50us);
