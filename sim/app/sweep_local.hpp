@@ -23,9 +23,9 @@ enum class SweepEnd : std::uint8_t {
 };
 
 /// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those
-/// to be done alone are done last. A first Ctrl-C or other such signal lets the runs in flight end; a second
-/// ends the process with 130 as soon as what is finished is stored. Fault: the store's; no further
-/// run is begun then. What is in flight is in `journal`, unless it is null.
+/// to be done alone are done last. A first Ctrl-C or other such signal lets the runs in flight end;
+/// a second ends the process with 130 as soon as what is finished is stored. Fault: the store's; no
+/// further run is begun then. What is in flight is in `journal`, unless it is null.
 [[nodiscard]] Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs,
                                               const sweep::DeadJournals& dead,
                                               const policy::Registry& registry,

@@ -66,8 +66,8 @@ struct TrainingRow {
 };
 
 /// Rows of either form. Fault: neither form's columns are there, or a cell cannot be read. Stated
-/// are rows without a measurement, on a device that the setting has no machine of, of sizes
-/// beyond the ranges of model files and plans, and of fewer or more GPUs than their parallel sizes make.
+/// are rows without a measurement, on a device that the setting has no machine of, of sizes beyond
+/// the ranges of model files and plans, and of other GPUs than their parallel sizes make.
 [[nodiscard]] CheckedResult<std::vector<TrainingRow>> training_rows(const CsvTable& table,
                                                                     const TableSetting& setting);
 

@@ -116,7 +116,7 @@ TEST(Message, ACommandThatCannotBeReadIsNamed) {
       {R"({"command":"start","output":7})", "the number 7"},
       {R"({"command":"start","output":"o","duration_ns":0})", "/duration_ns"},
       {R"({"command":"start","output":"o","duration_ns":"10s"})", "/duration_ns"},
-      {R"({"command":"start","output":"o","duration_ns":1e9})", "/duration_ns"},
+      {R"({"command":"start","output":"o","duration_ns":1.5})", "/duration_ns"},
       {R"({"command":"start","output":"o","duration_ns":null})", "/duration_ns"},
       {R"({"command":"start","output":"o","max_bytes":1048575})", "1048576"},
       {R"({"command":"start","output":"o","iterations":-1})", "/iterations"},
