@@ -23,9 +23,9 @@ std::string shown(BytesPerSecond value) { return format_rate(value); }
 template <class Integer>
 std::optional<Integer> whole(double value) {
   constexpr double kExact = 9007199254740992.0;
-  const bool exact = value == std::floor(value) && std::abs(value) < kExact;
-  const auto integer = exact ? static_cast<std::int64_t>(value) : -1;
-  if (!exact || !std::in_range<Integer>(integer)) return std::nullopt;
+  if (value != std::floor(value) || !(std::abs(value) < kExact)) return std::nullopt;
+  const auto integer = static_cast<std::int64_t>(value);
+  if (!std::in_range<Integer>(integer)) return std::nullopt;
   return static_cast<Integer>(integer);
 }
 

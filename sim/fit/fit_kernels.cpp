@@ -116,7 +116,7 @@ void start_convolution(Efficiency& efficiency) {
 }
 
 Result<void> fit_stage(const Stage& stage, const Rows& all, const MeasuredDevices& devices,
-               KernelFit& fit) {
+                       KernelFit& fit) {
   Rows rows;
   for (const KernelMeasurement* row : all) {
     if (row->role == validate::Role::kFit && stage.takes(*row)) rows.push_back(row);

@@ -155,6 +155,7 @@ inline double Context::sm_ns(const WorkState& state, double block_ns) const {
 // use what the others leave, and whoever has only the SMs that are left uses no more than those.
 void Context::note_cover() {
   counted_ = 1;
+  if (leftover_ <= 0 && resident_.size() < (mixed_ ? 3U : 2U)) return;  // each has one at most
   const double most = leftover_ > 0 ? leftover_ : shared_.spec.sm_count;
   const double all = all_covered();
   if (all <= most + kCoverSlack) return;
@@ -276,7 +277,7 @@ void Context::tidy(SimTime now) {
     });
   }
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
-  if (resident_.size() > 1 || counted_ < 1 || leftover_ > 0) note_cover();
+  note_cover();
 }
 
 void Context::drop_thin(SimTime now) {

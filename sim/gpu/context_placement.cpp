@@ -268,7 +268,7 @@ void Context::begin(WorkId id, SimTime now) {
   set_running(state, true, now);
   const bool was_mixed = mixed_;
   mixed_ = mixed_ || shared_.works[resident_.front()].work.client != client;
-  if (resident_.size() > 1) note_cover();
+  note_cover();
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
 }
 

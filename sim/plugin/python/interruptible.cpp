@@ -1,8 +1,8 @@
 #include "sim/plugin/python/interruptible.hpp"
 
 #include <chrono>
-#include <csignal>
 #include <condition_variable>
+#include <csignal>
 #include <exception>
 #include <mutex>
 #include <thread>
