@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace bubblesim::workload {
@@ -124,8 +125,7 @@ Result<std::size_t> ArrivalLines::find_column(const std::vector<std::string_view
 }
 
 Result<void> ArrivalLines::add_header(std::string_view line) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  line = without_byte_order_mark(line);
   const std::vector<std::string_view> columns = split(line);
   BUBBLESIM_ASSIGN_OR_RETURN(time_column_, find_column(columns, names_.time, line));
   if (lengths_ == Lengths::kRead) {
