@@ -18,11 +18,13 @@ from .pairs import policy_name, write_configs
 
 # Pair, policies, how long whoever waits looks before it sleeps.
 ARMS: Tuple[Tuple[str, Tuple[str, ...], str], ...] = (
+    ("vgg19-dp--resnet50-online", ("pipefill",), "50ms"),
+    ("roberta-dp--encoder-offline", ("pipefill",), "50ms"),
     ("roberta-dp--encoder-offline", ("pipefill", "specinf"), "50us"),
     ("gpt2-pp--encoder-online", ("specinf", "mps"), "50us"),
     ("gpt2-pp--encoder-online", ("specinf", "pipefill"), "5ms"),
-    ("vgg19-dp--resnet50-online", ("pipefill", "tgs"), "50us"),
-    ("vgg19-dp--resnet50-online", ("pipefill", "tgs"), "5ms"),
+    ("vgg19-dp--resnet50-online", ("pipefill",), "50us"),
+    ("vgg19-dp--resnet50-online", ("pipefill",), "5ms"),
     ("roberta-dp--bert-online", ("specinf", "pipefill"), "50us"),
     ("roberta-dp--bert-online", ("specinf", "pipefill"), "5ms"),
     ("gpt2-pp--llama-offline", ("specinf",), "5ms"),

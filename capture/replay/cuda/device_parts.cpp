@@ -75,8 +75,7 @@ Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clo
   BUBBLESIM_RETURN_IF_ERROR(parts.events->make());
   parts.copies = std::make_unique<CopyEvents>(driver, parts.streams->context());
   BUBBLESIM_RETURN_IF_ERROR(parts.copies->make(plan, *parts.graphs));
-  parts.flights = std::make_unique<Flights>(*parts.ring, *parts.copies, operations,
-                                            plan.program.stream_count);
+  parts.flights = std::make_unique<Flights>(*parts.ring, *parts.copies, plan.program);
   return {};
 }
 

@@ -45,7 +45,7 @@ bool read_fit(const std::string& line, FitKey& key, CachedFit& fit) {
 
 FitCache::FitCache(std::string path, const DeviceFacts& facts)
     : path_(std::move(path)),
-      head_(fmt::format("bubblesim stand-in fits 5, {}, driver {}", facts.uuid,
+      head_(fmt::format("bubblesim stand-in fits 6, {}, driver {}", facts.uuid,
                         facts.driver_version)) {
   if (!path_.empty()) read();
 }

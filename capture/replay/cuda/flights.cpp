@@ -4,9 +4,13 @@
 
 namespace bubblesim::capture::cuda {
 
-Flights::Flights(const RecordRing& ring, const CopyEvents& copies, std::uint32_t operations,
-                 std::uint32_t streams)
-    : ring_(ring), copies_(copies), counts_(operations), lanes_(streams) {}
+Flights::Flights(const RecordRing& ring, const CopyEvents& copies,
+                 const program::Program& program)
+    : ring_(ring),
+      copies_(copies),
+      program_(program),
+      counts_(program.ops.size()),
+      lanes_(program.stream_count) {}
 
 std::uint64_t Flights::launched_count(std::uint32_t op) const { return counts_[op].launched; }
 std::uint64_t Flights::ended_count(std::uint32_t op) const { return counts_[op].ended; }
@@ -56,7 +60,8 @@ bool Flights::look_at(Lane& lane, const ClockTrack& clock, HostTime now,
       if (!ended) return true;
       const std::uint64_t end_ns = ring_.end_ns(op, flight.n);
       latest_end_ns_ = std::max(latest_end_ns_, end_ns);
-      end(lane, {start, clock.host(end_ns)}, listener);
+      const bool kernel = program::is_kernel(program_.ops[op].kind);
+      end(lane, {start, clock.host(end_ns) + (kernel ? kBesideBlocks : Duration{})}, listener);
     }
     any = true;
   }

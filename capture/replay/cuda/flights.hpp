@@ -18,8 +18,8 @@ namespace bubblesim::capture::cuda {
 /// Not thread-safe, but for the counts, which any thread may read.
 class Flights {
  public:
-  Flights(const RecordRing& ring, const CopyEvents& copies, std::uint32_t operations,
-          std::uint32_t streams);
+  /// All outlive it.
+  Flights(const RecordRing& ring, const CopyEvents& copies, const program::Program& program);
 
   /// The next execution of `op` was put on `stream`.
   void launched(const OpInstance& op, std::uint32_t stream, HostTime now);
@@ -65,6 +65,7 @@ class Flights {
 
   const RecordRing& ring_;
   const CopyEvents& copies_;
+  const program::Program& program_;
   std::vector<Counts> counts_;
   std::vector<Lane> lanes_;
   std::atomic<std::uint64_t> in_flight_{0};

@@ -13,6 +13,8 @@ constexpr double kLeastLoops = 1.0 / 64;
 constexpr double kLineResolutions = 50;
 constexpr double kStepResolutions = 8;  ///< that a step between two points of a line lasts
 constexpr double kFloorAim = 1.5;       ///< floors that a line lasts where no loop is too long
+constexpr double kNearFloor = 1.25;     ///< at least so many lasts what the loops' time is taken from
+constexpr double kFlattest = 1.0 / 16;  ///< a line rises by so much of that time at least
 
 double possible(double loops) { return std::clamp(loops, 0.0, kMostLoops); }
 
@@ -84,7 +86,7 @@ class Fitter {
 
   /// The guess may be off by far: grows or shrinks it until it lasts about as long.
   [[nodiscard]] Result<Near> near(double guess, double floor_ns) const {
-    const double wanted = std::max(aim_ - floor_ns, 1.0);
+    const double wanted = std::max(aim_, kNearFloor * floor_ns) - floor_ns;
     Near found{std::max(kLeastLoops, guess), 0};
     for (int i = 0; i < 10; ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(possible(found.loops)));
@@ -137,7 +139,9 @@ Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess, const
   double reach = 0.5;
   Fit best;
   for (std::uint32_t round = 1;; ++round) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const Line line, fitter.line_about(loops, reach, found.loop_ns));
+    BUBBLESIM_ASSIGN_OR_RETURN(Line line, fitter.line_about(loops, reach, found.loop_ns));
+    // Just above the floor loops hide behind the start of the blocks, and what is left is noise.
+    if (line.loop_ns < kFlattest * found.loop_ns) line = {floor_ns, found.loop_ns};
     BUBBLESIM_ASSIGN_OR_RETURN(const bool held, fitter.holds(line, fit));
     if (round == 1 || held || fit.error < best.error) best = fit;
     best.rounds = round;

@@ -122,6 +122,7 @@ Result<StandIn> StandIns::make(const program::Op& op) {
   BUBBLESIM_ASSIGN_OR_RETURN(StandIn stand_in, shaped(op, form));
   if (op.kind == program::WorkKind::kCollective) {
     stand_in.slope = static_cast<double>(to_ns(op.duration));
+    stand_in.base = -static_cast<double>(to_ns(kBesideBlocks));
   } else {
     BUBBLESIM_RETURN_IF_ERROR(fit(form, op.duration, stand_in));
   }
@@ -318,8 +319,8 @@ Result<double> StandIns::run(const StandIn& stand_in, double loops) {
     if (now > begun + std::chrono::milliseconds(1))
       needs_.clock.sleep_until(now + std::chrono::microseconds(50));
   }
-  return static_cast<double>(needs_.ring.end_ns(op, n)) -
-         static_cast<double>(needs_.ring.start_ns(op, n));
+  return static_cast<double>(needs_.ring.end_ns(op, n) - needs_.ring.start_ns(op, n)) +
+         static_cast<double>(to_ns(kBesideBlocks));
 }
 
 /// Clocks rise within some 100 ms of work; what is measured before that would be too long.

@@ -52,6 +52,7 @@ double loops_of(const StandInArguments& a) {
 
 Work stand_in(const StandInArguments& a, bool collective) {
   Work work;
+  work.gap = kGapNs;
   work.duration = [a, collective] {
     const double loops = loops_of(a);
     if (collective) return std::max(std::int64_t{std::lround(loops)}, std::int64_t{1});

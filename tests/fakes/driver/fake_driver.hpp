@@ -22,6 +22,7 @@ namespace abi = bubblesim::capture::cuda;
 inline constexpr std::int64_t kFloorNs = 2'000;
 inline constexpr std::int64_t kLoopNs = 40;
 inline constexpr std::int64_t kMemoryStepNs = 20;
+inline constexpr std::int64_t kGapNs = 2'000;     ///< from a stand-in's end to what waits for it
 inline constexpr std::int64_t kLaunchNs = 3'000;      ///< from a call to an idle stream's start
 inline constexpr std::int64_t kBytesPerNs = 1'000;    ///< copies and memsets
 inline constexpr std::uint64_t kMemory = 80ULL << 30;

@@ -37,7 +37,7 @@ std::int64_t run_at(State& all, const Work& work, std::int64_t start) {
     const bool stuck = all.hung || all.broken != abi::Status::kSuccess;
     if (work.at_end && !stuck) work.at_end(static_cast<std::uint64_t>(end + all.offset));
   });
-  return end;
+  return end + work.gap;
 }
 
 void put(State& all, FakeStream& stream, Work work) {

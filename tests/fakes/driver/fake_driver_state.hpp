@@ -20,6 +20,7 @@ struct Work {
   std::function<std::int64_t()> duration;
   std::function<void(std::uint64_t device_ns)> at_start;
   std::function<void(std::uint64_t device_ns)> at_end;
+  std::int64_t gap = 0;  ///< from its end to the start of what comes after it
 };
 
 struct FakeStream {
@@ -85,7 +86,7 @@ State& state();
 [[nodiscard]] FakeStream& stream_of(State& all, abi::StreamHandle handle);
 /// On the stream's timeline, or into the graph that it is captured into.
 void put(State& all, FakeStream& stream, Work work);
-/// At `start` or later; returns the end.
+/// At `start` or later; returns when what comes after it may start.
 std::int64_t run_at(State& all, const Work& work, std::int64_t start);
 
 }  // namespace fake_driver

@@ -84,7 +84,7 @@ class Results(unittest.TestCase):
 
 
 class Fits(unittest.TestCase):
-    HEAD = "bubblesim stand-in fits 5, GPU-1, driver 13000\n"
+    HEAD = "bubblesim stand-in fits 6, GPU-1, driver 13000\n"
     # grid, block, registers, shared, bound, tensor, dram, issue, solo, floor, loop, mix, error, floor
     TENSOR = "132 1 1 256 1 1 64 0 1 1 0.1 0.8 50000 1500 10 0 1 2 3 4 0.01 0\n"
     SHORT = "1 1 1 64 1 1 32 0 2 0 0.5 0.2 1200 1500 10 0 1 2 0 4 0.3 1\n"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace bubblesim::capture::cuda {
@@ -58,6 +59,25 @@ TEST(Fit, AKnownLineThatNoLongerHoldsIsMeasuredAgain) {
   ASSERT_TRUE(fit);
   EXPECT_NEAR(fit->line.loop_ns, 60, 1e-6);
   EXPECT_GE(fit->rounds, 1U);
+}
+
+/// On an H200 a kernel 5 % above its floor was tried with 1e9 loops, which lasted over 30 s.
+TEST(Fit, JustAboveTheFloorNoiseIsNotTakenForAFlatLine) {
+  // The first 400 loops hide behind the start of the blocks; 5 ns of noise rise by chance.
+  double most = 0;
+  const Measure measure = [&](double loops) -> Result<double> {
+    most = std::max(most, loops);
+    const double noise = 5 * std::sin(loops);
+    return 2'000 + std::max(0.0, 2 * (loops - 400)) + noise;
+  };
+  for (const auto solo : {2'001ns, 2'004ns, 2'040ns, 2'100ns}) {
+    for (const double guess : {1.0, 10.0, 100.0, 350.0}) {
+      const auto fit = fit_loops(measure, solo, guess);
+      ASSERT_TRUE(fit);
+      EXPECT_TRUE(fit->held) << to_ns(solo) << " ns from " << guess << " loops";
+    }
+  }
+  EXPECT_LT(most, 16 * 16 * 650.0);  // 650 loops last 1.25 floors
 }
 
 TEST(Fit, WhatIsShorterThanTheFloorIsSaid) {
