@@ -78,13 +78,16 @@ class SpecInf final : public Policy {
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
         work_(0, given.duration("first")),
-        budget_({given.number("budget"), given.duration("horizon")}),
+        terms_{given.number("budget"), given.duration("horizon")},
+        budget_(terms_),
         pace_(given.duration("reference")) {}
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
     may_hold_training_ &= has_online();
     work_ = FillerWork(clients.size(), first_);
+    terms_.ranks = clients.front().ranks;
+    budget_ = TrainingBudget(terms_);
     return {SharingMode::kMps};
   }
 
@@ -340,6 +343,7 @@ class SpecInf final : public Policy {
   Bytes reserve_;
   TrainingWatch watch_;
   FillerWork work_;
+  BudgetConstants terms_;
   TrainingBudget budget_;
   TrainingPace pace_;
   std::vector<Role> roles_;

@@ -3,15 +3,18 @@
 // that is longer.
 //
 // Two ways to know a cost. At once: the time that training stood still for fillers, and the time
-// that their work stood on the GPU while it computed (exposure), times a price; the price begins at
-// 1, for training cannot lose more on this GPU than all of that time. And by measurement: when an
-// iteration ends, what it took longer than the reference takes the place of what was charged for
-// it, and moves the price: host-bound training loses next to nothing by exposure, a job of many
-// ranks more than its own. Iterations differ by themselves, so that one seems to gain what the next
-// one loses: by as much the bucket may hold more than its most, and owe more.
+// that their work stood on the GPU while it computed (exposure), times a price. Training cannot
+// lose more on a GPU than all of that time; ranks that wait for each other may add up what they
+// lose, each GPU has a bucket of its own, and all are taken to spend alike: the price begins at the
+// number of the job's ranks, so that its GPUs spend one budget between them. And by measurement:
+// when an iteration ends, what it took longer than the reference takes the place of what was
+// charged for it, and moves the price: host-bound training loses next to nothing by exposure, a
+// job of many ranks more than its own. Iterations differ by themselves, so that one seems to gain
+// what the next one loses: by as much the bucket may hold more than its most, and owe more.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "sim/base/time.hpp"
@@ -22,12 +25,16 @@ namespace bubblesim::policies {
 struct BudgetConstants {
   double share;      ///< of training's throughput
   Duration horizon;  ///< of time whose share may be spent at once
+  std::uint32_t ranks = 1;  ///< of training's job, folded ones too; 1 where not known
 };
 
 class TrainingBudget {
  public:
   explicit TrainingBudget(const BudgetConstants& constants)
-      : share_(constants.share), horizon_(constants.horizon) {
+      : share_(constants.share),
+        horizon_(constants.horizon),
+        price_(std::clamp(static_cast<double>(constants.ranks), 1.0, kMostPrice)),
+        lost_(kBelieved * price_) {
     see_iteration({});
   }
 
@@ -98,7 +105,7 @@ class TrainingBudget {
   /// One part in so many is below what a single iteration's length tells.
   static constexpr double kLeastPrice = 1.0 / 64;
   static constexpr double kMostPrice = 16;
-  /// So much exposure, in seconds, at price 1 is believed before anything is measured.
+  /// So much exposure, in seconds, at the first price is believed before anything is measured.
   static constexpr double kBelieved = 0.1;
   /// A half-full bucket buys only what gains so many times its cost.
   static constexpr double kShadow = 4;
@@ -111,9 +118,9 @@ class TrainingBudget {
   Duration exposed_{};  ///< in this iteration
   Duration still_{};    ///< likewise
   Duration charged_{};  ///< for it
-  double lost_ = kBelieved;  ///< seconds, recent iterations
+  double price_;
+  double lost_;  ///< seconds, recent iterations
   double exposure_ = kBelieved;
-  double price_ = 1;
 };
 
 }  // namespace bubblesim::policies

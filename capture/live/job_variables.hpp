@@ -26,6 +26,9 @@ struct GatedJob {
 [[nodiscard]] Variables gated_environment(const Variables& inherited, const GatedJob& job,
                                           const LivePlan& plan);
 
+/// Ranks of the job that this process is started as one of, by torchrun, MPI or Slurm; 1: by none.
+[[nodiscard]] std::uint32_t ranks_of_job(const Variables& inherited);
+
 /// Fault: the loader would not find it, for it divides LD_PRELOAD at spaces and colons.
 [[nodiscard]] Result<void> can_be_preloaded(const std::string& library);
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "capture/live/gpu_facts.hpp"
+#include "capture/live/job_variables.hpp"
 #include "sim/app/fill_command.hpp"
 #include "sim/app/fill_text.hpp"
 #include "sim/app/own_process.hpp"
@@ -67,8 +68,9 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   if (!policy) return tl::make_unexpected(policy.error());
   prepared.policy = *std::move(policy);
   capture::FillSetup& setup = prepared.setup;
-  setup.clients = clients_of(arguments);
   setup.environment = inherited_environment();
+  setup.clients = clients_of(arguments);
+  setup.clients[0].ranks = capture::ranks_of_job(setup.environment);
   setup.device = arguments.gpu;
   const capture::GpuFacts facts =
       capture::facts_of_gpu(schedule::gpu_info(*gpu), setup.device, setup.environment);

@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 7;
+inline constexpr std::uint32_t kContractVersion = 8;
 
 }  // namespace bubblesim::policy

@@ -48,6 +48,8 @@ struct ClientInfo {
                         ///< kernel_durations; 0: not known
   bool queued = false;  ///< it works off fill jobs, and holds its memory only while one is placed
                         ///< here
+  std::uint32_t ranks = 1;  ///< training's: GPUs of its job, each with a rank and a policy of its
+                            ///< own; 1 where not known
 };
 
 /// The GPU as nvidia-smi and the CUDA device query show it.

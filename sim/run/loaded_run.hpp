@@ -1,6 +1,7 @@
 // A run config with everything that it names loaded: programs, device, recorded times.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct LoadedRun {
   std::optional<Shared<network::Topology>> topology;
   std::uint32_t world_size = 1;  ///< ranks of the whole job
   std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
+  bool lone = false;             ///< one rank by itself (lone_rank.hpp): no other GPU has fillers
   std::optional<double> samples_per_iteration;  ///< of the whole job
   std::uint64_t checkpoint_every = 1;  ///< iterations, of the plan; the config's own comes first
   /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
@@ -90,6 +92,9 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   info.name = "training rank " + std::to_string(run.training->ranks[rank].rank);
   info.memory = run.memory_of(rank).value_or(Bytes{});
   info.memory_known = run.memory_of(rank).has_value();
+  // Those that are folded count: they have GPUs, and fillers there.
+  const auto simulated = static_cast<std::uint32_t>(run.training->ranks.size());
+  info.ranks = run.lone ? 1 : std::max(run.world_size, simulated);
   return info;
 }
 

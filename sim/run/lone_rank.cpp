@@ -184,6 +184,7 @@ Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank) {
                              measure_collectives(run, position));
   LoadedRun lone = run;
   lone.training = alone(*run.training, position, durations);
+  lone.lone = true;
   std::erase_if(lone.config.training.stragglers,
                 [rank](const Straggler& straggler) { return straggler.rank != rank; });
   if (!run.rank_memory.empty()) lone.rank_memory = {run.rank_memory[position]};

@@ -75,7 +75,9 @@ void bind_machine(py::module_& module) {
       .def_property_readonly("pass_ns", nanoseconds(&ClientInfo::pass),
                              "A filler's pass alone; 0: not known.")
       .def_readonly("queued", &ClientInfo::queued,
-                    "It works off fill jobs, and holds memory only while one is placed here.");
+                    "It works off fill jobs, and holds memory only while one is placed here.")
+      .def_readonly("ranks", &ClientInfo::ranks,
+                    "Training's: GPUs of its job, a rank each; 1 where not known.");
   py::class_<MigGeometry>(module, "MigGeometry", "How MIG cuts the GPU; 0 slices: it does not.")
       .def_readonly("compute_slices", &MigGeometry::compute_slices, "Of the GPU; 0: no MIG.")
       .def_readonly("memory_slices", &MigGeometry::memory_slices, "Of the GPU; 0: no MIG.")

@@ -218,6 +218,7 @@ class Driver {
     std::vector<ClientInfo> infos{{ClientId{0}, scenario_.training_role, "training",
                                    scenario_.training_memory,
                                    scenario_.training_memory != Bytes{}}};
+    infos.front().ranks = scenario_.training_ranks;
     for (const Filler& filler : scenario_.fillers) {
       const auto id = static_cast<std::uint32_t>(infos.size());
       infos.push_back({ClientId{id}, filler.role, "filler", filler.memory, filler.memory_known});

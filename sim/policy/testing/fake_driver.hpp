@@ -59,6 +59,7 @@ struct Scenario {
   Duration notice{};            ///< from an operation's end to its completion
   Duration horizon{};           ///< nothing at or after it happens
   policy::Role training_role = policy::Role::kTraining;  ///< of the protected client
+  std::uint32_t training_ranks = 1;                      ///< of its job
 };
 
 struct Passed {

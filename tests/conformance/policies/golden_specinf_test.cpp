@@ -79,6 +79,17 @@ TEST(specinf, spends_no_more_than_its_budget_beside_training) {
               ElementsAre(1000us, 1310us, 1710us, 2110us, 2510us));
 }
 
+/// The same on one of a job's two GPUs: 40 us cost 80. Of 100 us 20 are left at 1040 us. What gains
+/// half of its cost goes from 88.9 on: looks every 90 us find 92 at 1760 us, and 97, after 16 were
+/// left at 1800 us, at 2610 us: a twentieth of the time.
+TEST(specinf, spends_its_part_of_the_budget_on_each_gpu_of_a_job) {
+  Scenario full = marked(2700us, 40us, {training_kernel(0us, 5ms)});
+  full.training_ranks = 2;
+  std::vector<std::string> given = kTenth;
+  given.push_back("first=40us");
+  EXPECT_THAT(drive("specinf", given, full).times(1), ElementsAre(1000us, 1760us, 2610us));
+}
+
 Scenario request_of(std::uint64_t kernels) {
   Scenario request =
       marked(1500us, 40us, {training_kernel(0us, 900us), training_kernel(1020us, 50us)});

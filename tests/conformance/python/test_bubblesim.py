@@ -107,6 +107,7 @@ def test_a_policy_hears_what_the_contract_says():
     assert seen["gpu"].sm_count > 0
     assert [client.id for client in seen["clients"]] == [0, 1]
     assert seen["clients"][1].role == bubblesim.Role.ONLINE
+    assert [client.ranks for client in seen["clients"]] == [4, 1]
     assert seen["used"] == 24_000_000_000
     times = [now for now, _ in seen["launches"]]
     assert max(times) < 200_000_000

@@ -87,6 +87,37 @@ TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
   EXPECT_EQ(budget.exposed(), 0ms);
 }
 
+/// 5 ms of exposure on one GPU of four cost 20 ms, for the other three may lose as much: the bucket
+/// is empty. The iteration lost 4 ms: 16 come back. Of the 100 ms that were believed to cost 400,
+/// nine tenths count: (360 + 4) of (90 + 5).
+TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
+  TrainingBudget budget({0.02, 1s, 4});
+  EXPECT_DOUBLE_EQ(budget.price(), 4);
+  budget.pass(1s, {0ms});
+  EXPECT_TRUE(budget.is_worth(1us, 5ms));
+  EXPECT_FALSE(budget.is_worth(1s, 5001us));
+  budget.pass(0ms, {5ms});
+  EXPECT_EQ(budget.credit(), 0ms);
+  EXPECT_EQ(budget.charged(), 20ms);
+  budget.end_iteration(4ms);
+  EXPECT_EQ(budget.credit(), 16ms);
+  EXPECT_DOUBLE_EQ(budget.price(), (0.9 * 0.4 + 0.004) / (0.9 * 0.1 + 0.005));
+}
+
+/// Time that training stood still for fillers is the whole job's: 5 ms, whatever its ranks.
+TEST(training_budget, charges_no_rank_twice_for_time_that_training_stood_still) {
+  TrainingBudget budget({0.02, 1s, 4});
+  budget.pass(1s, {0ms});
+  budget.pass(0ms, {0ms, {}, 5ms});
+  EXPECT_EQ(budget.credit(), 15ms);
+}
+
+TEST(training_budget, begins_with_a_price_from_1_to_16) {
+  EXPECT_DOUBLE_EQ(TrainingBudget({0.02, 1s, 8192}).price(), 16);
+  EXPECT_DOUBLE_EQ(TrainingBudget({0.02, 1s, 0}).price(), 1);
+  EXPECT_DOUBLE_EQ(TrainingBudget({0.02, 1s}).price(), 1);
+}
+
 /// Standing still costs all of its time, and says nothing of the price: 20 ms less 5.
 TEST(training_budget, charges_all_of_the_time_that_training_stood_still) {
   TrainingBudget budget({0.02, 1s});

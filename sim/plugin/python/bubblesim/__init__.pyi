@@ -73,6 +73,7 @@ class ClientInfo:
     memory_known: bool
     pass_ns: int
     queued: bool
+    ranks: int
 
 class MigGeometry:
     compute_slices: int

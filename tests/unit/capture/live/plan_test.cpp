@@ -108,6 +108,14 @@ TEST(JobVariables, AGatedJobHasTheGateFirstAndNoForeignDaemon) {
   EXPECT_EQ(made.at("A"), "b");
 }
 
+TEST(JobVariables, TheLauncherSaysHowManyRanksTheJobHas) {
+  EXPECT_EQ(ranks_of_job({}), 1U);
+  EXPECT_EQ(ranks_of_job({{"WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}}), 8U);
+  EXPECT_EQ(ranks_of_job({{"WORLD_SIZE", "many"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), 4U);
+  EXPECT_EQ(ranks_of_job({{"WORLD_SIZE", "0"}, {"PMI_SIZE", "-3"}}), 1U);
+  EXPECT_EQ(ranks_of_job({{"SLURM_STEP_NUM_TASKS", "16"}}), 16U);
+}
+
 TEST(JobVariables, SharesOfMpsAreItsEnvironment) {
   LivePlan two;
   two.sharing = LiveSharing::kMps;

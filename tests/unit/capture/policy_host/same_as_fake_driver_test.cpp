@@ -110,6 +110,7 @@ class GatedRun {
     std::vector<capture::HostedClient> clients(1 + scenario_.fillers.size());
     clients[0].info = {ClientId{0}, scenario_.training_role, "training", scenario_.training_memory,
                        scenario_.training_memory != Bytes{}};
+    clients[0].info.ranks = scenario_.training_ranks;
     clients[0].mode = capture::GateMode::kTell;
     for (std::uint32_t id = 1; id < clients.size(); ++id) {
       const Filler& filler = scenario_.fillers[id - 1];

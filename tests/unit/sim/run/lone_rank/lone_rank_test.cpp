@@ -170,6 +170,20 @@ TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
   EXPECT_EQ(report->baseline.training_mean_iteration, 7ms);
 }
 
+TEST(LoneRank, ItsPolicyIsToldOfAJobOfOneGpu) {
+  const LoadedRun run = small_run({});
+  EXPECT_EQ(rank_info(run, 1).ranks, 2U);
+  const auto single = lone_rank(run, 1);
+  ASSERT_TRUE(single);
+  EXPECT_EQ(rank_info(*single, 0).ranks, 1U);
+}
+
+TEST(LoneRank, APolicyIsToldOfFoldedRanksToo) {
+  const LoadedRun run = loaded(synthesised("roberta-large", "ddp-4"));
+  ASSERT_EQ(run.training->ranks.size(), 1U);
+  EXPECT_EQ(rank_info(run, 0).ranks, 4U);
+}
+
 TEST(LoneRank, ARankThatTheJobDoesNotHaveIsAFault) {
   const auto single = lone_rank(small_run({}), 2);
   ASSERT_FALSE(single);
