@@ -53,11 +53,12 @@ def device_of(context: Context) -> str:
 
 
 def share_fits(context: Context, out: Path) -> None:
-    """Fits of stand-ins are measured once for all parts: the larger file has more."""
+    """Fits of stand-ins are measured once for all parts: who writes a file keeps what it found
+    there, unless it is of another card. So the newer one counts, however small."""
     places = [context.fits, out / "fits"]
-    sizes = [path.stat().st_size if path.is_file() else 0 for path in places]
-    if max(sizes) > 0:
-        newer = places[sizes.index(max(sizes))]
+    found = [path for path in places if path.is_file()]
+    if found:
+        newer = max(found, key=lambda path: path.stat().st_mtime_ns)
         for path in places:
             if path != newer:
                 shutil.copyfile(newer, path)
