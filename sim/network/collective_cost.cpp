@@ -19,8 +19,8 @@ double log2_of(std::uint32_t count) { return count > 1 ? std::log2(count) : 0.0;
 /// Loads of one node's members and of what lies above it.
 class NodeLoads {
  public:
-  NodeLoads(const Topology& topology, const Footprint& place, std::vector<LinkLoad>& loads)
-      : topology_(topology), place_(place), loads_(loads) {}
+  NodeLoads(const Topology& topology, std::vector<LinkLoad>& loads)
+      : topology_(topology), loads_(loads) {}
 
   void port(std::uint32_t gpu, double bytes, bool in_pair) {
     if (bytes <= 0) return;
@@ -34,7 +34,7 @@ class NodeLoads {
   void nics(std::span<const std::uint32_t> members, double bytes) {
     if (bytes <= 0) return;
     const auto own = distinct_nics(members);
-    const double share = bytes / static_cast<double>(own.size()) * sharing(members, own.size());
+    const double share = bytes / static_cast<double>(own.size());
     for (const std::uint32_t gpu : own) {
       loads_.push_back({topology_.nic(gpu, Direction::kOut), share});
       loads_.push_back({topology_.nic(gpu, Direction::kIn), share});
@@ -54,24 +54,7 @@ class NodeLoads {
     return out;
   }
 
-  // How many groups, siblings included, share each of the group's NICs. Siblings fill the aligned
-  // block of the node's GPUs that has room for them all.
-  double sharing(std::span<const std::uint32_t> members, std::size_t own_nics) const {
-    if (place_.siblings == 1) return 1.0;
-    const std::uint32_t per_node = topology_.spec().gpus_per_node;
-    const auto wanted = static_cast<std::uint32_t>(members.size()) * place_.siblings;
-    const std::uint32_t block = std::min(wanted, per_node);
-    const std::uint32_t local = members.front() % per_node / block * block;
-    const std::uint32_t begin = topology_.node_of(members.front()) * per_node + local;
-    std::vector<std::uint32_t> gpus;
-    for (std::uint32_t i = 0; i < block && local + i < per_node; ++i) gpus.push_back(begin + i);
-    const auto all_nics = std::max(distinct_nics(gpus).size(), own_nics);
-    return static_cast<double>(place_.siblings) * static_cast<double>(own_nics) /
-           static_cast<double>(all_nics);
-  }
-
   const Topology& topology_;
-  const Footprint& place_;
   std::vector<LinkLoad>& loads_;
 };
 
@@ -91,8 +74,8 @@ void add_domains(const Topology& topology, CollectiveKind kind, double bytes,
     const double n = place.ranks();
     const double m = place.node_begin[i] - begin;
     const double out = kind == CollectiveKind::kAllToAll ? bytes / n * (n - m) * m : crossing;
-    loads.push_back({link(node, Direction::kOut), out * place.siblings});
-    loads.push_back({link(node, Direction::kIn), out * place.siblings});
+    loads.push_back({link(node, Direction::kOut), out});
+    loads.push_back({link(node, Direction::kIn), out});
   }
 }
 
@@ -130,7 +113,6 @@ Volume volume_of(CollectiveKind kind, Algorithm algorithm, double bytes, std::ui
 Footprint footprint(const Topology& topology, const Group& group) {
   Footprint out;
   out.gpus = group.members();
-  out.siblings = group.siblings;
   BUBBLESIM_CHECK(!out.gpus.empty() && out.gpus.back() < topology.spec().gpus(),
                   "a group's members lie on the cluster");
   BUBBLESIM_CHECK(std::adjacent_find(out.gpus.begin(), out.gpus.end()) == out.gpus.end(),
@@ -166,31 +148,27 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
                           : topology.port(to, Direction::kIn), bytes});
     return;
   }
-  // Siblings send from the node's other GPUs: each NIC carries those that it serves.
-  const double total = bytes * place.siblings;
-  const double per_nic =
-      std::max(bytes, total / std::min<double>(spec.nics.count, place.siblings));
-  loads.push_back({topology.nic(from, Direction::kOut), per_nic});
-  loads.push_back({topology.nic(to, Direction::kIn), per_nic});
+  loads.push_back({topology.nic(from, Direction::kOut), bytes});
+  loads.push_back({topology.nic(to, Direction::kIn), bytes});
   if (place.leaves > 1 && spec.tree.placement != FlowPlacement::kSpread) {
     FlowLoads flows(topology);
     const std::uint32_t rail = from % spec.gpus_per_node * spec.nics.count / spec.gpus_per_node;
     const std::uint32_t nic = a * spec.nics.count + rail;
-    flows.add(std::span(&nic, 1), b, total);
+    flows.add(std::span(&nic, 1), b, bytes);
     flows.append_to(loads);
   } else if (place.leaves > 1) {
-    loads.push_back({topology.leaf(a, Direction::kOut), total});
-    loads.push_back({topology.leaf(b, Direction::kIn), total});
+    loads.push_back({topology.leaf(a, Direction::kOut), bytes});
+    loads.push_back({topology.leaf(b, Direction::kIn), bytes});
   }
   if (place.regions > 1) {
-    loads.push_back({topology.region(a, Direction::kOut), total});
-    loads.push_back({topology.region(b, Direction::kIn), total});
+    loads.push_back({topology.region(a, Direction::kOut), bytes});
+    loads.push_back({topology.region(b, Direction::kIn), bytes});
   }
 }
 
 void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorithm, double bytes,
                const Footprint& place, std::vector<LinkLoad>& loads) {
-  NodeLoads node_loads(topology, place, loads);
+  NodeLoads node_loads(topology, loads);
   double crossing = 0;
   for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
     const std::span<const std::uint32_t> members(place.gpus.data() + place.node_begin[i],

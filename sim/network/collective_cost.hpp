@@ -32,7 +32,6 @@ namespace bubblesim::network {
 struct Footprint {
   std::vector<std::uint32_t> gpus;        ///< ascending
   std::vector<std::uint32_t> node_begin;  ///< into gpus: the first of each node; then the end
-  std::uint32_t siblings = 1;
   std::uint32_t leaves = 1;
   std::uint32_t regions = 1;
 

@@ -49,6 +49,7 @@ void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64
     BUBBLESIM_DCHECK(load.link.index() < links_.size(), "a transfer loads a link of the table");
     flow.heaviest = std::max(flow.heaviest, load.bytes);
   }
+  flow.heaviest /= transfer.shares;
   flow.left = flow.heaviest;
   flow.limit = transfer.least > Duration{0} ? flow.heaviest / to_seconds(transfer.least)
                                             : std::numeric_limits<double>::infinity();

@@ -3,7 +3,8 @@
 // After its latency a transfer's bytes move. Its speed is that of its heaviest load in bytes a
 // second; its other loads move in proportion. Transfers on a link share it max-min fairly
 // (progressive filling: all speeds rise together; a transfer whose link is full, or that has
-// reached the speed of its own channels, keeps its speed, the others go on rising). Speeds change
+// reached the speed of its own channels, keeps its speed, the others go on rising). A transfer that
+// stands for several groups has the shares of all: its speed is that of one of them. Speeds change
 // only when a transfer begins or ends or a fault slows a link, and only among transfers that share
 // links with it.
 //
@@ -50,7 +51,7 @@ class Fabric final : public engine::EventHandler {
     SimTime due;                 ///< waiting: its bytes begin to move; moving: they end
     SimTime since;               ///< `left` is true of this instant
     double left;                 ///< of its heaviest load, bytes
-    double heaviest;             ///< its largest load, bytes; 0: it loads no link
+    double heaviest;             ///< the largest load of one group, bytes; 0: it loads no link
     double limit;                ///< bytes a second that its own channels reach
     double speed = 0;            ///< bytes a second
     double new_speed = 0;

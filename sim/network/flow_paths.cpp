@@ -30,20 +30,10 @@ std::vector<NodePart> parts_of(const Topology& topology, const Footprint& place)
   return parts;
 }
 
-// NICs of the members and of the siblings that fill the aligned block of GPUs around them.
-std::vector<std::uint32_t> nics_of(const Topology& topology, const NodePart& part,
-                                   std::uint32_t siblings) {
+std::vector<std::uint32_t> nics_of(const Topology& topology, const NodePart& part) {
   const hardware::ClusterSpec& spec = topology.spec();
-  std::vector<std::uint32_t> gpus(part.members.begin(), part.members.end());
-  if (siblings > 1) {
-    const auto wanted = static_cast<std::uint32_t>(part.members.size()) * siblings;
-    const std::uint32_t block = std::min(wanted, spec.gpus_per_node);
-    const std::uint32_t first = part.members.front() / block * block;
-    gpus.clear();
-    for (std::uint32_t i = 0; i < block; ++i) gpus.push_back(first + i);
-  }
   std::vector<std::uint32_t> nics;
-  for (const std::uint32_t gpu : gpus) {
+  for (const std::uint32_t gpu : part.members) {
     const std::uint32_t rail = gpu % spec.gpus_per_node * spec.nics.count / spec.gpus_per_node;
     const std::uint32_t nic = part.node * spec.nics.count + rail;
     if (nics.empty() || nics.back() != nic) nics.push_back(nic);
@@ -87,14 +77,14 @@ void add_flows(const Topology& topology, CollectiveKind kind, double bytes, cons
   FlowLoads flows(topology);
   const std::vector<NodePart> parts = parts_of(topology, place);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::vector<std::uint32_t> nics = nics_of(topology, parts[i], place.siblings);
+    const std::vector<std::uint32_t> nics = nics_of(topology, parts[i]);
     if (kind != CollectiveKind::kAllToAll) {
-      flows.add(nics, parts[(i + 1) % parts.size()].node, crossing * place.siblings);
+      flows.add(nics, parts[(i + 1) % parts.size()].node, crossing);
       continue;
     }
     for (std::size_t j = 0; j < parts.size(); ++j) {
       const double pairs = static_cast<double>(parts[i].members.size() * parts[j].members.size());
-      if (j != i) flows.add(nics, parts[j].node, bytes / place.ranks() * pairs * place.siblings);
+      if (j != i) flows.add(nics, parts[j].node, bytes / place.ranks() * pairs);
     }
   }
   flows.append_to(loads);

@@ -22,13 +22,11 @@ std::vector<std::uint32_t> Group::members() const {
   return out;
 }
 
-Group strided_group(std::uint32_t first, std::uint32_t count, std::uint32_t stride,
-                    std::uint32_t siblings) {
+Group strided_group(std::uint32_t first, std::uint32_t count, std::uint32_t stride) {
   Group group;
   group.first = first;
   group.inner = count;
   group.inner_stride = stride;
-  group.siblings = siblings;
   return group;
 }
 

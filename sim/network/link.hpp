@@ -8,6 +8,9 @@
 //
 // where `least` is what the collective's own channels and protocol take for the bytes, however
 // fast the links are.
+//
+// A Transfer may stand for those of several groups that run the same collective at once: its loads
+// are then what all of them put on the links of one.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,7 @@ using LinkTable = std::vector<BytesPerSecond>;
 
 struct LinkLoad {
   LinkId link;
-  double bytes = 0;  ///< that pass through the link, siblings included; > 0
+  double bytes = 0;  ///< that pass through the link; > 0
 };
 
 /// A fault of a link: for a while it is slower than its capacity.
@@ -52,6 +55,8 @@ struct Transfer {
   Duration latency{};           ///< before bytes move
   Duration least{};             ///< that the bytes move, with all links free
   std::vector<LinkLoad> loads;  ///< each link once
+  /// Groups that it stands for on its most loaded link: its largest load over that of one group.
+  double shares = 1;
   Algorithm algorithm = Algorithm::kRing;
   hardware::Protocol protocol = hardware::Protocol::kSimple;
   std::uint32_t channels = 1;   ///< blocks (one a channel) of the kernel on each rank

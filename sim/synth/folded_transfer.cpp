@@ -1,12 +1,9 @@
 #include "sim/synth/folded_transfer.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <utility>
+#include <ranges>
 #include <vector>
-
-#include "sim/network/collective_cost.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -21,8 +18,10 @@ Group shifted(Group group, std::uint32_t by) {
   return group;
 }
 
-// Places on nodes, and on leaves and regions where there are several, repeat after so many GPUs.
+// Places on nodes, and on leaves and regions where there are several, repeat after so many GPUs; on
+// up-links of their own they need not.
 std::uint32_t period(const hardware::ClusterSpec& cluster) {
+  if (cluster.tree.placement != hardware::FlowPlacement::kSpread) return cluster.gpus();
   std::uint32_t nodes = 1;
   if (cluster.nodes > cluster.tree.nodes_per_leaf) nodes = cluster.tree.nodes_per_leaf;
   if (cluster.regions) nodes = std::lcm(nodes, cluster.regions->nodes_per_region);
@@ -47,27 +46,24 @@ std::vector<Group> twins_of(const Communicator& communicator,
   return twins;
 }
 
-bool lie_alike(const Topology& topology, const std::vector<Group>& groups) {
-  const network::Footprint first = network::footprint(topology, groups.front());
-  return std::ranges::all_of(groups, [&](const Group& group) {
-    const network::Footprint other = network::footprint(topology, group);
-    return other.node_begin == first.node_begin && other.leaves == first.leaves &&
-           other.regions == first.regions;
-  });
+double largest(const Transfer& transfer) {
+  double bytes = 0;
+  for (const network::LinkLoad& load : transfer.loads) bytes = std::max(bytes, load.bytes);
+  return bytes;
 }
 
-// The slowest of transfers that run at once, with what all of them load its links with.
-Transfer slowest(const Topology& topology, std::vector<Transfer> transfers) {
-  std::map<network::LinkId, double> bytes;
+// Each of transfers that run at once gets what all of them load its links with.
+void share_links(const Topology& topology, std::vector<Transfer>& transfers) {
+  std::vector<double> bytes(topology.links().size());
   for (const Transfer& transfer : transfers) {
-    for (const network::LinkLoad& load : transfer.loads) bytes[load.link] += load.bytes;
+    for (const network::LinkLoad& load : transfer.loads) bytes[load.link.index()] += load.bytes;
   }
   for (Transfer& transfer : transfers) {
-    for (network::LinkLoad& load : transfer.loads) load.bytes = bytes[load.link];
+    if (transfer.loads.empty()) continue;
+    const double alone = largest(transfer);
+    for (network::LinkLoad& load : transfer.loads) load.bytes = bytes[load.link.index()];
+    transfer.shares = largest(transfer) / alone;
   }
-  return *std::ranges::max_element(transfers, {}, [&](const Transfer& transfer) {
-    return topology.solo_time(transfer);
-  });
 }
 
 }  // namespace
@@ -75,17 +71,15 @@ Transfer slowest(const Topology& topology, std::vector<Transfer> transfers) {
 FoldedTransfer folded_transfer(const Topology& topology, network::CollectiveKind kind, Bytes bytes,
                                const Communicator& communicator,
                                const network::KernelForm& form) {
-  const auto plan = [&](const Group& group) {
-    return topology.plan(kind, bytes, group, network::Algorithm::kAuto, form);
-  };
-  const std::vector<Group> twins = twins_of(communicator, topology.spec());
-  if (lie_alike(topology, twins)) return {plan(communicator.group), Twins::kAlike};
   std::vector<Transfer> transfers;
-  for (Group twin : twins) {
-    twin.siblings = 1;
-    transfers.push_back(plan(twin));
+  for (const Group& twin : twins_of(communicator, topology.spec())) {
+    transfers.push_back(topology.plan(kind, bytes, twin, network::Algorithm::kAuto, form));
   }
-  return {slowest(topology, std::move(transfers)), Twins::kApart};
+  const auto time = [&](const Transfer& transfer) { return topology.solo_time(transfer); };
+  const auto [fastest, slowest] = std::ranges::minmax(transfers | std::views::transform(time));
+  if (transfers.size() > 1) share_links(topology, transfers);
+  return {*std::ranges::max_element(transfers, {}, time),
+          fastest == slowest ? Twins::kAlike : Twins::kApart};
 }
 
 }  // namespace bubblesim::synth

@@ -1,7 +1,8 @@
 #include "sim/synth/rank_grid.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "sim/base/divide.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -10,6 +11,13 @@ std::uint32_t regions_of(const PlanSpec& plan, const hardware::ClusterSpec& clus
   if (!cluster.regions) return 1;
   const std::uint32_t region = cluster.regions->nodes_per_region * cluster.gpus_per_node;
   return (plan.world_size() + region - 1) / region;
+}
+
+// Of `groups` the first `simulated` are simulated, and the others are folded into them in turn:
+// group `number` and those folded into it.
+Shifts every(std::uint32_t simulated, std::uint32_t number, std::uint32_t groups,
+             std::uint32_t stride) {
+  return {divide_up(groups - number, simulated), simulated * stride};
 }
 
 }  // namespace
@@ -67,15 +75,6 @@ bool RankGrid::experts_apart() const {
          (folding_ == Folding::kData && context_ % expert_ == 0);
 }
 
-std::uint32_t RankGrid::on_a_node(std::uint32_t ranks) const {
-  return std::min(ranks, node_size_);
-}
-
-// Tensor ranks each have their own group of any other axis; folded, they share its NICs.
-std::uint32_t RankGrid::tensor_siblings() const {
-  return folding_ == Folding::kAll ? on_a_node(tensor_) : 1;
-}
-
 Shifts RankGrid::if_all(std::uint32_t count, std::uint32_t stride) const {
   return folding_ == Folding::kAll ? Shifts{count, stride} : Shifts{};
 }
@@ -100,7 +99,7 @@ Communicator RankGrid::context(const RankPlace& place) const {
   first.context = 0;
   Communicator out;
   out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, context_, tensor_, tensor_siblings());
+  out.group = network::strided_group(out.first_rank, context_, tensor_);
   out.simulated = folding_ == Folding::kAll ? 1 : context_;
   out.twins = {if_folded(data_, replica_ranks()), if_all(tensor_, 1)};
   return out;
@@ -129,19 +128,25 @@ Communicator RankGrid::context_hop(const RankPlace& place) const {
 Communicator RankGrid::expert(const RankPlace& place) const { return neighbours(place, expert_); }
 
 Communicator RankGrid::neighbours(const RankPlace& place, std::uint32_t count) const {
-  const std::uint32_t replica = place.data * context_ + place.context;
-  const std::uint32_t first = replica / count * count;
+  const std::uint32_t run = (place.data * context_ + place.context) / count;
+  const std::uint32_t runs = data_ * context_ / count;
+  const std::uint32_t first = run * count;
   Communicator out;
   out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
-  out.group = network::strided_group(out.first_rank, count, tensor_, tensor_siblings());
+  out.group = network::strided_group(out.first_rank, count, tensor_);
+  std::uint32_t groups = 1;  // that are simulated
   switch (folding_) {
-    case Folding::kNothing: out.simulated = count; break;
-    case Folding::kData: out.simulated = std::min(first + count, context_) - first; break;
-    case Folding::kAll: out.simulated = 1; break;
+    case Folding::kNothing:
+      out.simulated = count;
+      groups = runs;
+      break;
+    case Folding::kData:
+      out.simulated = std::min(first + count, context_) - first;
+      groups = divide_up(context_, count);
+      break;
+    case Folding::kAll: break;
   }
-  // Replicas lie a whole number of runs apart only where they end with one.
-  const std::uint32_t apart = folding_ == Folding::kData ? std::lcm(count, context_) : count;
-  out.twins = {if_folded(data_ * context_ / apart, apart * tensor_), if_all(tensor_, 1)};
+  out.twins = {every(groups, run, runs, count * tensor_), if_all(tensor_, 1)};
   return out;
 }
 
@@ -151,8 +156,7 @@ Communicator RankGrid::data(const RankPlace& place) const {
   first.context = 0;
   Communicator out;
   out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, data_ * context_, tensor_,
-                                     tensor_siblings());
+  out.group = network::strided_group(out.first_rank, data_ * context_, tensor_);
   switch (folding_) {
     case Folding::kNothing: out.simulated = data_ * context_; break;
     case Folding::kData: out.simulated = context_; break;
@@ -169,8 +173,7 @@ Communicator RankGrid::region(const RankPlace& place) const {
   first.context = 0;
   Communicator out;
   out.first_rank = rank(first);
-  out.group = network::strided_group(out.first_rank, replicas * context_, tensor_,
-                                     tensor_siblings());
+  out.group = network::strided_group(out.first_rank, replicas * context_, tensor_);
   out.simulated = folding_ == Folding::kAll       ? 1
                   : folding_ == Folding::kNothing ? replicas * context_
                                                   : context_;
@@ -186,10 +189,7 @@ Communicator RankGrid::across_regions(const RankPlace& place) const {
   Communicator out;
   out.first_rank = rank(first);
   const std::uint32_t region_ranks = replicas * context_ * tensor_;
-  const std::uint32_t siblings = folding_ == Folding::kAll    ? region_ranks
-                                 : folding_ == Folding::kData ? replicas
-                                                              : 1;
-  out.group = network::strided_group(out.first_rank, regions_, region_ranks, siblings);
+  out.group = network::strided_group(out.first_rank, regions_, region_ranks);
   out.simulated = folding_ == Folding::kNothing ? regions_ : 1;
   out.twins = {if_folded(replicas, replica_ranks()), if_all(replica_ranks(), 1)};
   return out;
@@ -198,24 +198,24 @@ Communicator RankGrid::across_regions(const RankPlace& place) const {
 Communicator RankGrid::expert_data(const RankPlace& place) const { return likes(place, expert_); }
 
 Communicator RankGrid::likes(const RankPlace& place, std::uint32_t count) const {
-  const std::uint32_t replica = place.data * context_ + place.context;
-  const std::uint32_t first = replica % count;
+  const std::uint32_t first = (place.data * context_ + place.context) % count;
   const std::uint32_t runs = data_ * context_ / count;
   Communicator out;
   out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
-  const std::uint32_t all = on_a_node(tensor_ * count);
-  std::uint32_t siblings = 1;
+  out.group = network::strided_group(out.first_rank, runs, tensor_ * count);
+  std::uint32_t groups = 1;  // that are simulated
   switch (folding_) {
-    case Folding::kNothing: out.simulated = runs; break;
-    case Folding::kData:
-      out.simulated = (context_ - first + count - 1) / count;
-      siblings = std::max(all / on_a_node(tensor_ * std::min(count, context_)), 1U);
+    case Folding::kNothing:
+      out.simulated = runs;
+      groups = count;
       break;
-    case Folding::kAll: siblings = all; break;
+    case Folding::kData:
+      out.simulated = divide_up(context_ - first, count);
+      groups = std::min(context_, count);
+      break;
+    case Folding::kAll: break;
   }
-  out.group = network::strided_group(out.first_rank, runs, tensor_ * count, siblings);
-  out.twins = {if_folded(std::max(count / context_, 1U), replica_ranks()),
-               if_all(std::min(count, context_) * tensor_, 1)};
+  out.twins = {every(groups, first, count, tensor_), if_all(tensor_, 1)};
   return out;
 }
 
@@ -234,14 +234,6 @@ Communicator RankGrid::pair(const RankPlace& place, std::uint32_t other_pipeline
   Communicator out;
   out.first_rank = std::min(rank(place), rank(other));
   out.group.listed = {rank(place), rank(other)};
-  const std::uint32_t all = on_a_node(tensor_ * context_ * data_);
-  switch (folding_) {
-    case Folding::kNothing: break;
-    case Folding::kData:
-      out.group.siblings = std::max(all / on_a_node(tensor_ * context_), 1U);
-      break;
-    case Folding::kAll: out.group.siblings = all; break;
-  }
   out.simulated = 2;
   out.twins = {if_folded(data_, replica_ranks()), if_all(replica_ranks(), 1)};
   return out;

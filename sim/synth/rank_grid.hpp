@@ -82,9 +82,6 @@ class RankGrid {
   [[nodiscard]] Communicator world() const;
 
  private:
-  /// How many of `ranks` neighbouring ranks are on one node.
-  [[nodiscard]] std::uint32_t on_a_node(std::uint32_t ranks) const;
-  [[nodiscard]] std::uint32_t tensor_siblings() const;
   /// Groups of the same kind that are folded into one, `stride` apart: with `all`, with `data` or
   /// all; none of what is simulated.
   [[nodiscard]] Shifts if_all(std::uint32_t count, std::uint32_t stride) const;

@@ -120,6 +120,17 @@ TEST(Fabric, WhoIsLeftAloneSpeedsUp) {
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 2500}}));
 }
 
+// Two groups of 1000 bytes and one of 500, a third of the link each: 500 by 1500, then the two have
+// 1000 bytes left and the link to themselves.
+TEST(Fabric, ATransferOfTwoGroupsHasTwoShares) {
+  Traffic run({kByteANanosecond});
+  Transfer two = over({{LinkId{0}, 2000}});
+  two.shares = 2;
+  run.add(0, two);
+  run.add(0, over({{LinkId{0}, 500}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 1500}, {0, 2500}}));
+}
+
 // The first has moved 400 bytes when the second comes; both then share until it ends.
 TEST(Fabric, ANewcomerSlowsWhoIsThere) {
   Traffic run({kByteANanosecond});

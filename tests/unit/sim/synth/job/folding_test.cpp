@@ -1,7 +1,10 @@
-// Jobs whose groups straddle nodes: the folded ones take as long as those with every rank.
+// Folded jobs take as long as those with every rank: to the nanosecond where groups lie on nodes,
+// leaves and NICs alike, nearly where they do not.
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
+#include <tuple>
 
 #include "sim/network/topology.hpp"
 #include "sim/synth/collective_table.hpp"
@@ -10,6 +13,124 @@
 
 namespace bubblesim::synth {
 namespace {
+
+using network::CollectiveKind;
+
+/// What nodes of 8 GPUs share.
+struct Wiring {
+  const char* name;
+  std::uint32_t nics = 8;            ///< a node
+  std::uint32_t nodes_per_leaf = 8;  ///< of 4 nodes
+};
+
+struct FoldCase {
+  const char* name;
+  std::uint32_t data, tensor, pipeline;
+  std::uint32_t context = 1, expert = 1;
+  Sharding sharding = Sharding::kNone;
+};
+
+class Folded : public testing::TestWithParam<std::tuple<Wiring, FoldCase>> {};
+
+TEST_P(Folded, TakesAsLongAsUnfoldedToTheNanosecond) {
+  const auto& [wiring, fold] = GetParam();
+  JobRequest request = tiny_job();
+  request.model.network = std::get<model::TransformerSpec>(
+      model::gpt(1024, 4, 16, 1024, 256).network);
+  request.plan.data = fold.data;
+  request.plan.tensor = fold.tensor;
+  request.plan.pipeline = fold.pipeline;
+  request.plan.context = fold.context;
+  request.plan.expert = fold.expert;
+  request.plan.sharding = fold.sharding;
+  request.plan.sequence_parallel = fold.context > 1;
+  if (fold.expert > 1) {
+    std::get<model::TransformerSpec>(request.model.network).mixture =
+        model::MixtureSpec{8, 2, 1024, 0, 0, 1};
+  }
+  request.plan.micro_batch = 8;
+  request.cluster = plain_cluster(1e11);
+  request.cluster.gpus_per_node = 8;
+  request.cluster.nics = {wiring.nics, BytesPerSecond{2e10}, {}};
+  request.cluster.tree.nodes_per_leaf = wiring.nodes_per_leaf;
+  request.cluster.tree.oversubscription = 4;
+  request.software.gradient_norm = GradientNorm::kGlobal;
+  set_micro_batches(request, 4);
+  request.plan.folding = Folding::kNothing;
+  const double whole = seconds(request);
+  request.plan.folding = Folding::kAll;
+  EXPECT_EQ(seconds(request), whole);
+  request.plan.folding = Folding::kData;
+  EXPECT_EQ(seconds(request), whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Folded,
+    testing::Combine(
+        testing::Values(Wiring{"own_nics"}, Wiring{"four_nics", 4}, Wiring{"one_nic", 1},
+                        Wiring{"leaves", 8, 1}, Wiring{"leaves_of_two", 8, 2},
+                        Wiring{"four_nics_and_leaves", 4, 1}),
+        testing::Values(FoldCase{"data", 4, 1, 1}, FoldCase{"data_over_nodes", 32, 1, 1},
+                        FoldCase{"tensor", 1, 8, 1}, FoldCase{"tensor_over_nodes", 1, 16, 1},
+                        FoldCase{"pipeline", 1, 1, 4},
+                        FoldCase{"data_pipeline", 8, 1, 4},
+                        FoldCase{"tensor_data", 4, 8, 1}, FoldCase{"tensor_data_half", 8, 4, 1},
+                        FoldCase{"all", 4, 2, 2}, FoldCase{"all_deep", 2, 4, 4},
+                        FoldCase{"context", 1, 1, 1, 4},
+                        FoldCase{"context_over_nodes", 1, 2, 1, 8},
+                        FoldCase{"context_and_all", 2, 2, 2, 4},
+                        FoldCase{"experts", 4, 1, 1, 1, 4},
+                        FoldCase{"experts_over_nodes", 8, 4, 1, 1, 8},
+                        FoldCase{"experts_of_two_groups", 8, 2, 1, 1, 4},
+                        FoldCase{"fewer_experts_than_replicas", 8, 2, 2, 1, 4},
+                        FoldCase{"experts_and_context", 4, 1, 1, 4, 8},
+                        FoldCase{"zero_1", 4, 4, 2, 1, 1, Sharding::kOptimizer},
+                        FoldCase{"zero_2", 4, 4, 2, 1, 1, Sharding::kGradients},
+                        FoldCase{"zero_3", 4, 4, 2, 1, 1, Sharding::kParameters})),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
+    });
+
+/// What an all-reduce of 0.8 GB among the replicas of a folded job with 8 tensor ranks and 2
+/// replicas, one on each of 2 nodes, asks of its cluster.
+network::Transfer folded_all_reduce(const hardware::ClusterSpec& cluster) {
+  PlanSpec plan;
+  plan.data = 2;
+  plan.tensor = 8;
+  plan.folding = Folding::kAll;
+  return folded_transfer(network::Topology(cluster), CollectiveKind::kAllReduce,
+                         Bytes{800'000'000}, RankGrid(plan, cluster).data({}), {})
+      .transfer;
+}
+
+// Of each of 8 rings of 2 ranks 2 x 1/2 x 0.8 GB leave a node. On 8 NICs of 10 GB/s that takes 80
+// ms, and twice that where two rings share a NIC; of one NIC's 64 GB 640 ms.
+TEST(Folding, TwinsLoadTheNicsThatTheyShare) {
+  for (const std::uint32_t nics : {8U, 4U, 2U, 1U}) {
+    hardware::ClusterSpec cluster = plain_cluster(1e11);
+    cluster.gpus_per_node = 8;
+    cluster.nics = {nics, BytesPerSecond{1e10}, {}};
+    const network::Topology topology(cluster);
+    const network::Transfer transfer = folded_all_reduce(cluster);
+    EXPECT_EQ(topology.solo_time(transfer), std::chrono::milliseconds(640 / nics));
+    EXPECT_EQ(transfer.shares, 8 / nics);
+    // Both nodes' NICs, out and in, and nobody's port.
+    EXPECT_EQ(transfer.loads.size(), 4U);
+  }
+}
+
+// A NIC each, and both nodes' up-links with a quarter of their NICs' 80 GB/s: 8 x 0.8 GB take 320
+// ms.
+TEST(Folding, TwinsLoadTheUplinksThatTheyShare) {
+  hardware::ClusterSpec cluster = plain_cluster(1e11);
+  cluster.gpus_per_node = 8;
+  cluster.nics = {8, BytesPerSecond{1e10}, {}};
+  cluster.tree.nodes_per_leaf = 1;
+  cluster.tree.oversubscription = 4;
+  const network::Transfer transfer = folded_all_reduce(cluster);
+  EXPECT_EQ(network::Topology(cluster).solo_time(transfer), std::chrono::milliseconds(320));
+  EXPECT_EQ(transfer.shares, 8);
+}
 
 // Sizes that mostly do not divide the nodes' 4 GPUs, on at most 24 of them.
 JobRequest odd_job(std::mt19937& random) {
@@ -69,7 +190,7 @@ TEST(Folding, TheGroupThatStraddlesANodeStandsForTheOneThatDoesNot) {
   const network::Topology topology(request.cluster);
   const RankGrid grid(request.plan, request.cluster);
   const FoldedTransfer folded =
-      folded_transfer(topology, network::CollectiveKind::kAllGather, Bytes{3'000'000},
+      folded_transfer(topology, CollectiveKind::kAllGather, Bytes{3'000'000},
                       grid.tensor({}), {});
   EXPECT_EQ(folded.twins, Twins::kApart);
   // A ring passes on two thirds of 3 MB over the NIC of the one GPU at 1 GB/s: 2 ms.
@@ -83,7 +204,7 @@ TEST(Folding, GroupsThatLieAlikeKeepTheTransferOfTheFirst) {
   request.cluster = plain_cluster(1e11);
   const network::Topology topology(request.cluster);
   const Communicator tensor = RankGrid(request.plan, request.cluster).tensor({});
-  const auto kind = network::CollectiveKind::kAllReduce;
+  const auto kind = CollectiveKind::kAllReduce;
   const FoldedTransfer folded = folded_transfer(topology, kind, Bytes{1'000'000}, tensor, {});
   EXPECT_EQ(folded.twins, Twins::kAlike);
   EXPECT_EQ(topology.solo_time(folded.transfer),

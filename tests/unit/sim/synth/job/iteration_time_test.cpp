@@ -130,58 +130,6 @@ TEST(IterationTime, MoreThan255BucketsAreAllWaitedFor) {
   EXPECT_GT(seconds(request), bytes * 1.5 / 1e9);
 }
 
-struct FoldCase {
-  const char* name;
-  std::uint32_t data, tensor, pipeline;
-  std::uint32_t context = 1, expert = 1;
-  Sharding sharding = Sharding::kNone;
-};
-
-class Folded : public testing::TestWithParam<FoldCase> {};
-
-TEST_P(Folded, TakesAsLongAsUnfolded) {
-  JobRequest request = tiny_job();
-  request.model.network = std::get<model::TransformerSpec>(
-      model::gpt(1024, 4, 16, 1024, 256).network);
-  request.plan.data = GetParam().data;
-  request.plan.tensor = GetParam().tensor;
-  request.plan.pipeline = GetParam().pipeline;
-  request.plan.context = GetParam().context;
-  request.plan.expert = GetParam().expert;
-  request.plan.sharding = GetParam().sharding;
-  request.plan.sequence_parallel = GetParam().context > 1;
-  if (GetParam().expert > 1) {
-    std::get<model::TransformerSpec>(request.model.network).mixture =
-        model::MixtureSpec{8, 2, 1024, 0, 0, 1};
-  }
-  request.plan.micro_batch = 8;
-  request.cluster = plain_cluster(1e11);
-  request.software.gradient_norm = GradientNorm::kGlobal;
-  set_micro_batches(request, 4);
-  request.plan.folding = Folding::kNothing;
-  const double whole = seconds(request);
-  for (const Folding folding : {Folding::kAll, Folding::kData}) {
-    request.plan.folding = folding;
-    EXPECT_NEAR(seconds(request) / whole, 1, 0.001) << GetParam().name;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Plans, Folded,
-    testing::Values(FoldCase{"data", 4, 1, 1}, FoldCase{"data over nodes", 16, 1, 1},
-                    FoldCase{"tensor", 1, 4, 1}, FoldCase{"pipeline", 1, 1, 4},
-                    FoldCase{"tensor data", 4, 4, 1}, FoldCase{"all", 4, 2, 2},
-                    FoldCase{"all deep", 2, 2, 4}, FoldCase{"context", 1, 1, 1, 4},
-                    FoldCase{"context over nodes", 1, 2, 1, 8},
-                    FoldCase{"context and all", 2, 2, 2, 2},
-                    FoldCase{"experts", 4, 1, 1, 1, 4},
-                    FoldCase{"experts over nodes", 8, 2, 1, 1, 8},
-                    FoldCase{"fewer experts than replicas", 8, 1, 2, 1, 4},
-                    FoldCase{"experts and context", 4, 1, 1, 4, 8},
-                    FoldCase{"zero 1", 4, 2, 2, 1, 1, Sharding::kOptimizer},
-                    FoldCase{"zero 2", 4, 2, 2, 1, 1, Sharding::kGradients},
-                    FoldCase{"zero 3", 4, 2, 2, 1, 1, Sharding::kParameters}));
-
 TEST(WideArea, AsynchronousTakesLocalWorkAndAveragingWaits) {
   JobRequest request = tiny_job(4);
   request.plan.data = 8;
