@@ -14,8 +14,6 @@
 namespace bubblesim::synth {
 namespace {
 
-using network::CollectiveKind;
-
 /// What nodes of 8 GPUs share.
 struct Wiring {
   const char* name;
@@ -87,8 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
                         FoldCase{"zero_1", 4, 4, 2, 1, 1, Sharding::kOptimizer},
                         FoldCase{"zero_2", 4, 4, 2, 1, 1, Sharding::kGradients},
                         FoldCase{"zero_3", 4, 4, 2, 1, 1, Sharding::kParameters})),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
+    [](const auto& test) {
+      return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
     });
 
 /// What an all-reduce of 0.8 GB among the replicas of a folded job with 8 tensor ranks and 2
@@ -98,7 +96,7 @@ network::Transfer folded_all_reduce(const hardware::ClusterSpec& cluster) {
   plan.data = 2;
   plan.tensor = 8;
   plan.folding = Folding::kAll;
-  return folded_transfer(network::Topology(cluster), CollectiveKind::kAllReduce,
+  return folded_transfer(network::Topology(cluster), network::CollectiveKind::kAllReduce,
                          Bytes{800'000'000}, RankGrid(plan, cluster).data({}), {})
       .transfer;
 }
@@ -190,7 +188,7 @@ TEST(Folding, TheGroupThatStraddlesANodeStandsForTheOneThatDoesNot) {
   const network::Topology topology(request.cluster);
   const RankGrid grid(request.plan, request.cluster);
   const FoldedTransfer folded =
-      folded_transfer(topology, CollectiveKind::kAllGather, Bytes{3'000'000},
+      folded_transfer(topology, network::CollectiveKind::kAllGather, Bytes{3'000'000},
                       grid.tensor({}), {});
   EXPECT_EQ(folded.twins, Twins::kApart);
   // A ring passes on two thirds of 3 MB over the NIC of the one GPU at 1 GB/s: 2 ms.
@@ -204,7 +202,7 @@ TEST(Folding, GroupsThatLieAlikeKeepTheTransferOfTheFirst) {
   request.cluster = plain_cluster(1e11);
   const network::Topology topology(request.cluster);
   const Communicator tensor = RankGrid(request.plan, request.cluster).tensor({});
-  const auto kind = CollectiveKind::kAllReduce;
+  const auto kind = network::CollectiveKind::kAllReduce;
   const FoldedTransfer folded = folded_transfer(topology, kind, Bytes{1'000'000}, tensor, {});
   EXPECT_EQ(folded.twins, Twins::kAlike);
   EXPECT_EQ(topology.solo_time(folded.transfer),
