@@ -137,7 +137,7 @@ JobRequest odd_job(std::mt19937& random) {
   };
   JobRequest request = tiny_job();
   request.model.network = std::get<model::TransformerSpec>(
-      model::gpt(768, 6, 12, 1024, 240).network);
+      model::gpt(768, 6, 12, 1024, 144).network);
   do {
     request.plan.data = up_to(4);
     request.plan.tensor = up_to(4);
@@ -149,17 +149,18 @@ JobRequest odd_job(std::mt19937& random) {
   request.plan.micro_batch = 8;
   request.cluster = plain_cluster(5e10);
   request.cluster.nodes = 6;
-  request.cluster.nics = {up_to(2) == 2 ? 4U : 1U, BytesPerSecond{2e10}, {}};
-  request.cluster.tree.nodes_per_leaf = 6;
+  request.cluster.nics = {1U << (up_to(3) - 1), BytesPerSecond{2e10}, {}};
+  request.cluster.tree.nodes_per_leaf = 2 * up_to(3);  // 6: one leaf
+  request.cluster.tree.oversubscription = up_to(4);
   request.software.gradient_norm = GradientNorm::kGlobal;
   set_micro_batches(request, 8);
   return request;
 }
 
-TEST(Folding, OddJobsTakeAsLongAsUnfoldedWithinThreePercent) {
+TEST(Folding, OddJobsTakeAsLongAsUnfoldedWithinAPercent) {
   std::mt19937 random(1);
   std::uint64_t apart = 0;
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0; i < 30; ++i) {
     JobRequest request = odd_job(random);
     request.plan.folding = Folding::kNothing;
     const double whole = seconds(request);
@@ -168,11 +169,11 @@ TEST(Folding, OddJobsTakeAsLongAsUnfoldedWithinThreePercent) {
       const ParallelPlan plan = plan_of(request);
       const SynthesisedJob job = synthesise(plan);
       apart += job.program.counters.count(kFoldedApart.name) > 0 ? 1 : 0;
-      // Too long where replicas have their slow groups in different stages.
+      // Not equal where a group is the slow one of an exchange and a twin is that of another.
       const double ratio = seconds(plan, job) / whole;
       const PlanSpec& p = request.plan;
       EXPECT_GT(ratio, 0.99) << p.data << " " << p.tensor << " " << p.context << " " << p.pipeline;
-      EXPECT_LT(ratio, 1.03) << p.data << " " << p.tensor << " " << p.context << " " << p.pipeline;
+      EXPECT_LT(ratio, 1.01) << p.data << " " << p.tensor << " " << p.context << " " << p.pipeline;
     }
   }
   EXPECT_GT(apart, 5U);
