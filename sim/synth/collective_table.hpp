@@ -19,8 +19,8 @@ namespace bubblesim::synth {
 
 inline constexpr CounterSpec kFoldedApart{
     "synth_folded_ranks_lie_otherwise", Severity::kNotice,
-    "exchanges whose folded groups lie on nodes, leaves or regions in several ways: each takes as "
-    "long as the slowest of them (\"folding\": \"nothing\" simulates all)"};
+    "exchanges whose folded groups lie on nodes, leaves or regions in several ways that take "
+    "different times: each takes as long as the slowest (\"folding\": \"nothing\" simulates all)"};
 
 /// Communicators whose uses are counted apart.
 enum class Channel : std::uint8_t {

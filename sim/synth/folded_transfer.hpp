@@ -1,9 +1,9 @@
 // What a collective asks of the network where groups that are not simulated run it too.
 //
-// Mostly all of these lie on the nodes alike, and the simulated one stands for them
-// (Group::siblings share its NICs). Where a group straddles a node and another does not (3 tensor
-// ranks on nodes of 8), the slowest of them stands for all: they wait for each other where
-// gradients are exchanged.
+// Each is planned; what all of them put on a link is that link's load. Mostly they lie on the nodes
+// alike, and the first stands for all. Where a group straddles a node and another does not (3 tensor
+// ranks on nodes of 8), or a leaf is full of them and another is not, the slowest does: they wait
+// for each other where gradients are exchanged.
 #pragma once
 
 #include "sim/network/topology.hpp"
@@ -11,7 +11,7 @@
 
 namespace bubblesim::synth {
 
-/// Whether the groups folded into one share how each lies: by members of nodes, leaves, regions.
+/// Whether each of the groups takes as long as the others where it runs alone.
 enum class Twins : std::uint8_t { kAlike, kApart };
 
 struct FoldedTransfer {
@@ -19,7 +19,8 @@ struct FoldedTransfer {
   Twins twins = Twins::kAlike;
 };
 
-/// Looks at as many groups as it takes until places on nodes, leaves and regions repeat.
+/// Plans as many groups as it takes until places on nodes, leaves and regions repeat, at most all:
+/// O(ranks of a pipeline stage), as each is in one of them.
 [[nodiscard]] FoldedTransfer folded_transfer(const network::Topology& topology,
                                              network::CollectiveKind kind, Bytes bytes,
                                              const Communicator& communicator,
