@@ -46,43 +46,47 @@ class MeasuredPairs(unittest.TestCase):
         cls.summary = cls.report["summary"]
 
     def test_jobs_alone_take_as_long_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "alone_iteration"), 2.9)
-        self.assertLess(errors(self.summary, "filler_alone"), 3.1)
+        self.assertLess(errors(self.summary, "alone_iteration"), 2)
+        self.assertLess(errors(self.summary, "filler_alone"), 3.3)
 
     def test_training_is_slowed_as_measured(self) -> None:
-        self.assertLess(errors(self.summary, "training_slowdown"), 2.4)
-        for policy, points in (("time_slicing", 5.2), ("mps", 2.4), ("tgs", 1.1), ("specinf", 1.5),
-                               ("pipefill", 1.9)):
+        self.assertLess(errors(self.summary, "training_slowdown"), 1.8)
+        for policy, points in (("time_slicing", 2.8), ("mps", 1.5), ("tgs", 0.8), ("specinf", 1.6),
+                               ("pipefill", 1.5)):
             self.assertLess(errors(self.summary, "training_slowdown", policy), points, policy)
         self.assertLess(errors(self.summary, "training_iteration"), 2.2)
 
     def test_latencies_are_as_measured(self) -> None:
-        for policy, percent in (("time_slicing", 2.8), ("mps", 6.1)):
+        for policy, percent in (("time_slicing", 1.5), ("mps", 1.5)):
             self.assertLess(errors(self.summary, "latency_p95", policy), percent, policy)
-        self.assertLess(errors(self.summary, "latency_p99"), 3.9)
+        self.assertLess(errors(self.summary, "latency_p99"), 3.7)
 
     def test_a_filler_that_nobody_holds_back_serves_what_arrives(self) -> None:
         for policy in ("time_slicing", "mps"):
-            self.assertLess(errors(self.summary, "filler_throughput", policy), 2.0, policy)
+            self.assertLess(errors(self.summary, "filler_throughput", policy), 2.4, policy)
+
+    def test_tgs_lets_in_what_was_measured_where_reports_hold_many_iterations(self) -> None:
+        self.assertLess(errors(self.summary, "filler_throughput", "tgs"), 12)
 
     def test_fillers_that_are_woken_for_each_bubble_do_what_was_measured(self) -> None:
         """39 % where threads that sleep go on at once (`wake` of configs/measure)."""
-        self.assertLess(errors(self.summary, "filler_throughput", "pipefill"), 19)
-        self.assertLess(errors(self.summary, "filler_of_own_gpu", "pipefill"), 2.9)
+        self.assertLess(errors(self.summary, "filler_throughput", "pipefill"), 12.5)
+        self.assertLess(errors(self.summary, "filler_of_own_gpu", "pipefill"), 2.2)
 
     def test_specinf_costs_training_what_was_measured(self) -> None:
         """Its budget of 2 %, and what telling it of launches takes, against a job without."""
-        paths = sorted((HERE / "measured").glob("*/results-*.json"))
+        paths = [path for path in sorted((HERE / "measured").glob("*/results-*.json"))
+                 if not path.parent.name.endswith("--tgs")]
         measured = [lost_to_specinf(path) for path in paths]
         simulated = [lost_to_specinf(OUT / "simulated" / path.parent.name / "results.json")
                      for path in paths]
-        self.assertEqual(len(paths), 15)
-        self.assertAlmostEqual(sum(measured) / len(measured), 3.18, delta=0.01)
-        self.assertAlmostEqual(sum(simulated) / len(simulated), 2.9, delta=0.2)
+        self.assertEqual(len(paths), 8)
+        self.assertAlmostEqual(sum(measured) / len(measured), 3.53, delta=0.01)
+        self.assertAlmostEqual(sum(simulated) / len(simulated), 3.25, delta=0.2)
 
     def test_policies_come_in_the_measured_order(self) -> None:
         wrong = sum(one["wrong"] for one in self.report["order"])
-        self.assertLessEqual(wrong, 5)
+        self.assertLessEqual(wrong, 2)
 
 
 class SingleOperations(unittest.TestCase):
@@ -128,6 +132,23 @@ class SingleOperations(unittest.TestCase):
         for path in (ROOT / "configs" / "measure").glob("*.json"):
             wake = json.loads(path.read_text())["gate"]["wake"]
             self.assertAlmostEqual(median / 1e3, float(wake.removesuffix("us")), delta=20)
+
+    def test_threads_that_do_not_sleep_are_not_late(self) -> None:
+        """The rest of the time is the policy's: its notice, its decision, and the launch."""
+        for pair, least in (("roberta-dp--encoder-offline", 16), ("vgg19-dp--resnet50-online", 42)):
+            count, median = self.figures(f"{pair}.pipefill-50ms")["gate_wake"]
+            self.assertGreaterEqual(count, least)
+            self.assertLess(median, 35_000)
+
+    def test_stand_ins_follow_each_other_as_traced_kernels_do(self) -> None:
+        """By records that count what lies beside a kernel's blocks; 2.08 us without."""
+        device = json.loads((HERE / "device.json").read_text())
+        gap = float(device["stream_gap"]["value"].removesuffix("us")) * 1e3
+        own = self.figures("roberta-dp--encoder-offline.pipefill-50ms")["stream_gap"][1]
+        self.assertAlmostEqual(own, gap, delta=60)
+        traced = json.loads((ROOT / "configs" / "devices" / "h200.json").read_text())
+        gap = float(traced["stream_gap"]["value"].removesuffix("us")) * 1e3
+        self.assertAlmostEqual(own, gap, delta=250)
 
     def test_three_of_eleven_waiting_streams_make_gaps_longer(self) -> None:
         probe = json.loads((HERE / "probes" / "waits-32.json").read_text())

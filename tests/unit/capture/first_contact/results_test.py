@@ -12,7 +12,8 @@ from pathlib import Path
 import setting  # noqa: F401  (paths)
 
 import processes
-from first_contact import results, stand_ins
+from first_contact import pairs, results, stand_ins
+from first_contact.context import Context
 
 
 class Results(unittest.TestCase):
@@ -100,6 +101,18 @@ class Fits(unittest.TestCase):
         self.assertEqual(made["memory, below 10 us"]["at_floor"], 1)
         self.assertEqual(made["memory, below 10 us"]["error"], {"n": 0})
         self.assertEqual(made["memory, 100 us and more"]["off_target"], 1)
+
+
+    def test_fits_of_another_card_do_not_come_back(self) -> None:
+        """The last program to write has this card's, however few."""
+        with tempfile.TemporaryDirectory() as folder:
+            context = Context(Path(folder), sys.executable, None, True)
+            part = context.folder("g")
+            context.fits.write_text(self.HEAD.replace("GPU-1", "GPU-0") + 9 * self.TENSOR)
+            os.utime(context.fits, (1, 1))
+            (part / "fits").write_text(self.HEAD + self.SHORT)
+            pairs.share_fits(context, part)
+            self.assertEqual(context.fits.read_text(), self.HEAD + self.SHORT)
 
 
 class Processes(unittest.TestCase):
