@@ -19,6 +19,7 @@ struct Wiring {
   const char* name;
   std::uint32_t nics = 8;            ///< a node
   std::uint32_t nodes_per_leaf = 8;  ///< of 4 nodes
+  hardware::FlowPlacement placement = hardware::FlowPlacement::kSpread;
 };
 
 struct FoldCase {
@@ -52,6 +53,8 @@ TEST_P(Folded, TakesAsLongAsUnfoldedToTheNanosecond) {
   request.cluster.nics = {wiring.nics, BytesPerSecond{2e10}, {}};
   request.cluster.tree.nodes_per_leaf = wiring.nodes_per_leaf;
   request.cluster.tree.oversubscription = 4;
+  request.cluster.tree.uplinks = wiring.nics;
+  request.cluster.tree.placement = wiring.placement;
   request.software.gradient_norm = GradientNorm::kGlobal;
   set_micro_batches(request, 4);
   request.plan.folding = Folding::kNothing;
@@ -67,7 +70,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(
         testing::Values(Wiring{"own_nics"}, Wiring{"four_nics", 4}, Wiring{"one_nic", 1},
                         Wiring{"leaves", 8, 1}, Wiring{"leaves_of_two", 8, 2},
-                        Wiring{"four_nics_and_leaves", 4, 1}),
+                        Wiring{"four_nics_and_leaves", 4, 1},
+                        Wiring{"planned_uplinks", 4, 1, hardware::FlowPlacement::kPlanned},
+                        Wiring{"hashed_uplinks", 4, 1, hardware::FlowPlacement::kHash}),
         testing::Values(FoldCase{"data", 4, 1, 1}, FoldCase{"data_over_nodes", 32, 1, 1},
                         FoldCase{"tensor", 1, 8, 1}, FoldCase{"tensor_over_nodes", 1, 16, 1},
                         FoldCase{"pipeline", 1, 1, 4},
