@@ -288,8 +288,7 @@ class SpecInf final : public Policy {
     if (watch_.computes()) return !online && budget_.is_worth(gain, work + turn);
     const Duration room = this->room(now);
     if (work > room) return budget_.is_worth(gain, work - room + turn);
-    if (turned_ || online || budget_.is_worth(room, turn_)) return true;
-    return watch_.expected_end() && budget_.is_cheap(room, turn_);
+    return turned_ || online || budget_.is_worth(room, turn_);
   }
 
   void after_change(Instant now, Actions& actions) {

@@ -99,12 +99,6 @@ class TrainingBudget {
     return to_seconds(gain) * full >= kShadow * to_seconds(cost) * missing;
   }
 
-  /// Whether it costs next to nothing: that may be owed, as much as the bucket holds. Else a job's
-  /// other GPU that spends all of the budget would close this one's bubbles, for both see one loss.
-  [[nodiscard]] bool is_cheap(Duration gain, Duration exposure) const {
-    return scale(exposure, price_ * kNegligible) <= gain && !is_overdrawn();
-  }
-
  private:
   /// What remains of an iteration after the next one: about ten count.
   static constexpr double kMemory = 0.9;
@@ -115,9 +109,6 @@ class TrainingBudget {
   static constexpr double kBelieved = 0.1;
   /// A half-full bucket buys only what gains so many times its cost.
   static constexpr double kShadow = 4;
-  /// What gains so many times its cost takes next to nothing: filling every bubble with it would
-  /// cost 0.4 % of them.
-  static constexpr double kNegligible = 256;
 
   double share_;
   Duration horizon_;

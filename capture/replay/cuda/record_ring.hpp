@@ -16,10 +16,10 @@ namespace bubblesim::capture::cuda {
 /// Executions of one operation whose records the host has yet to read; a power of two.
 inline constexpr std::uint32_t kSlots = 16;
 
-/// What a kernel's duration in a trace, which is CUPTI's, has beyond the time from its first block's
-/// start to its last block's end, which records have. Measured on an H200: 1.09 to 1.28 us (middle
-/// eight tenths of 13,040 kernels), whatever the kernel's size (tests/validation/h200). All of it is
-/// taken to come after the last block; how much comes before the first was not measured.
+/// What a kernel's duration in a trace, which is CUPTI's, has beyond the time from its first
+/// block's start to its last block's end, which records have. Measured on an H200: 1.09 to 1.28 us
+/// (middle eight tenths of 13,040 kernels), whatever the kernel's size (tests/validation/h200). All
+/// of it is taken to come after the last block; how much comes before the first was not measured.
 inline constexpr Duration kBesideBlocks = std::chrono::nanoseconds(1190);
 
 class RecordRing {

@@ -13,7 +13,7 @@ constexpr double kLeastLoops = 1.0 / 64;
 constexpr double kLineResolutions = 50;
 constexpr double kStepResolutions = 8;  ///< that a step between two points of a line lasts
 constexpr double kFloorAim = 1.5;       ///< floors that a line lasts where no loop is too long
-constexpr double kNearFloor = 1.25;     ///< at least so many lasts what the loops' time is taken from
+constexpr double kNearFloor = 1.25;     ///< at least so many, where the time of loops is taken
 constexpr double kFlattest = 1.0 / 16;  ///< a line rises by so much of that time at least
 
 double possible(double loops) { return std::clamp(loops, 0.0, kMostLoops); }

@@ -193,22 +193,6 @@ TEST(training_budget, buys_dear_gains_only_while_it_is_full) {
   EXPECT_TRUE(budget.is_worth(1us, 1ms));
 }
 
-/// 2 % of 1 s: the bucket holds 20 ms, and as much may be owed by what gains 256 times its cost.
-TEST(training_budget, lets_what_costs_next_to_nothing_be_owed) {
-  TrainingBudget budget({0.02, 1s});
-  EXPECT_TRUE(budget.is_cheap(256ms, 1ms));
-  EXPECT_FALSE(budget.is_cheap(255ms, 1ms));
-  budget.end_iteration(19ms);  // another GPU of the job spent it: 19 ms are owed
-  EXPECT_FALSE(budget.is_worth(256ms, 1ms));
-  EXPECT_TRUE(budget.is_cheap(256ms, 1ms));
-  budget.end_iteration(2ms);
-  EXPECT_FALSE(budget.is_cheap(256ms, 1ms));
-  // Four ranks: a turn costs four times as much before anything is known.
-  TrainingBudget pipeline({0.02, 1s, 4});
-  EXPECT_TRUE(pipeline.is_cheap(256ms, 250us));
-  EXPECT_FALSE(pipeline.is_cheap(255ms, 250us));
-}
-
 TEST(training_pace, finds_the_period_of_the_later_half) {
   EXPECT_EQ(repeating_period({}), 0u);
   const std::vector<std::uint64_t> steady{9, 8, 7, 6, 5, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1};
