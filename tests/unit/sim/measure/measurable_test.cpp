@@ -43,7 +43,8 @@ TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
 
 TEST(Measurable, MemoryThatDoesNotFitBesideTrainingIsNotOnAGpu) {
   const policy::Registry registry = policies::builtin_policies();
-  run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json", registry);
+  run::LoadedRun pair =
+      load_pair(kConfigFolder / "measure/vgg19-dp--resnet50-online--tgs.json", registry);
   pair.device.memory = Bytes{1};
   EXPECT_THAT(texts(check_measurable(pair, registry, {})),
               testing::Contains(testing::HasSubstr("policy tgs: leaves memory of jobs off")));
