@@ -166,7 +166,7 @@ class PartsOfTheProgram(Records):
         self.assertTrue((work / "f" / "device.json").is_file())
         self.assertTrue((work / "g" / "errors.txt").is_file())
         # d ran before f, g behind it.
-        self.assertIn("16 rounds measured", records["g"]["line"])
+        self.assertIn("20 rounds measured", records["g"]["line"])
         self.assertEqual(json.loads((work / "g" / "environment.json").read_text())["device"],
                          str(work / "f" / "device.json"))
 
