@@ -34,7 +34,7 @@ class TrainingBudget {
       : share_(constants.share),
         horizon_(constants.horizon),
         price_(std::clamp(static_cast<double>(constants.ranks), 1.0, kMostPrice)),
-        lost_(kBelieved * price_) {
+        exposure_(kBelieved / price_) {
     see_iteration({});
   }
 
@@ -105,7 +105,7 @@ class TrainingBudget {
   /// One part in so many is below what a single iteration's length tells.
   static constexpr double kLeastPrice = 1.0 / 64;
   static constexpr double kMostPrice = 16;
-  /// So much exposure, in seconds, at the first price is believed before anything is measured.
+  /// A loss of so many seconds, at the first price, is believed before anything is measured.
   static constexpr double kBelieved = 0.1;
   /// A half-full bucket buys only what gains so many times its cost.
   static constexpr double kShadow = 4;
@@ -119,8 +119,8 @@ class TrainingBudget {
   Duration still_{};    ///< likewise
   Duration charged_{};  ///< for it
   double price_;
-  double lost_;  ///< seconds, recent iterations
-  double exposure_ = kBelieved;
+  double lost_ = kBelieved;  ///< seconds, recent iterations
+  double exposure_;          ///< likewise
 };
 
 }  // namespace bubblesim::policies

@@ -88,8 +88,8 @@ TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
 }
 
 /// 5 ms of exposure on one GPU of four cost 20 ms, for the other three may lose as much: the bucket
-/// is empty. The iteration lost 4 ms: 16 come back. Of the 100 ms that were believed to cost 400,
-/// nine tenths count: (360 + 4) of (90 + 5).
+/// is empty. The iteration lost 4 ms: 16 come back. Of the 100 ms that 25 were believed to cost, nine
+/// tenths count: (90 + 4) of (22.5 + 5).
 TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
   TrainingBudget budget({0.02, 1s, 4});
   EXPECT_DOUBLE_EQ(budget.price(), 4);
@@ -101,7 +101,7 @@ TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
   EXPECT_EQ(budget.charged(), 20ms);
   budget.end_iteration(4ms);
   EXPECT_EQ(budget.credit(), 16ms);
-  EXPECT_DOUBLE_EQ(budget.price(), (0.9 * 0.4 + 0.004) / (0.9 * 0.1 + 0.005));
+  EXPECT_DOUBLE_EQ(budget.price(), (0.9 * 0.1 + 0.004) / (0.9 * 0.025 + 0.005));
 }
 
 /// Time that training stood still for fillers is the whole job's: 5 ms, whatever its ranks.
