@@ -88,8 +88,8 @@ TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
 }
 
 /// 5 ms of exposure on one GPU of four cost 20 ms, for the other three may lose as much: the bucket
-/// is empty. The iteration lost 4 ms: 16 come back. Of the 100 ms that 25 were believed to cost, nine
-/// tenths count: (90 + 4) of (22.5 + 5).
+/// is empty. The iteration lost 4 ms: 16 come back. Of the 100 ms that 25 were believed to cost,
+/// nine tenths count: (90 + 4) of (22.5 + 5).
 TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
   TrainingBudget budget({0.02, 1s, 4});
   EXPECT_DOUBLE_EQ(budget.price(), 4);
