@@ -38,15 +38,15 @@ TEST_F(CudaBench, KernelsShorterThanAnEmptyStandInAreCounted) {
 }
 
 TEST_F(CudaBench, AStandInThatMissesItsDurationIsCountedWithItsError) {
-  fake_driver::set_quantum(30'000);  // 90 or 120 us, never 100
+  fake_driver::set_quantum(30'000);  // 91.2 or 121.2 us with kBesideBlocks, never 100
   kernel(100us);
   ASSERT_TRUE(open());
   const CounterSet counters = device_->counters();
   ASSERT_EQ(counters.count("stand_ins_off_target"), 1U);
   for (const auto& [name, entry] : counters) {
     if (name != "stand_ins_off_target") continue;
-    EXPECT_THAT(entry.help, ::testing::AnyOf(::testing::HasSubstr("by 10.0 %"),
-                                             ::testing::HasSubstr("by 20.0 %")));
+    EXPECT_THAT(entry.help, ::testing::AnyOf(::testing::HasSubstr("by 8.8 %"),
+                                             ::testing::HasSubstr("by 21.2 %")));
   }
 }
 
@@ -152,7 +152,8 @@ TEST_F(CudaBench, HowMuchLongerAPassIsThanItsPlanIsSaid) {
   kernel(1us);
   kernel(1us);
   ASSERT_TRUE(open());
-  EXPECT_NEAR(double(counted("stand_ins_floor_excess_ns")), 2'000, 300);
+  // An empty stand-in's blocks take 2 us here, and CUPTI counts kBesideBlocks more.
+  EXPECT_NEAR(double(counted("stand_ins_floor_excess_ns")), 2 * (1'000 + 1'190), 300);
 }
 
 TEST_F(CudaBench, WhatIsLeftWhenTheTimeForMeasuringIsOverIsMeasuredInAHurry) {
