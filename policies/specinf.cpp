@@ -7,7 +7,9 @@
 // Tokens are time: a filler's kernel costs as long as it took before (filler_work.hpp). A kernel
 // passes in a bubble if what is outstanding then ends within the room: what is left of the
 // bubble's length at this place of the iteration last time; where that is not known or over,
-// `first` at the beginning and `growth` of the time that it has lasted, later.
+// `first` at the beginning and `growth` of the time that it has lasted, later. However long the
+// room, what is outstanding does not outlast the next look by more than one kernel: more would not
+// fill the bubble better, and would stand in training's way if the bubble ended early.
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
@@ -286,6 +288,7 @@ class SpecInf final : public Policy {
     const Duration gain = work_.estimate(launch);
     const Duration turn = turned_ || !work_.empty() ? Duration{} : turn_;
     if (watch_.computes()) return !online && budget_.is_worth(gain, work + turn);
+    if (work_.left(now) > look_) return false;
     const Duration room = this->room(now);
     if (work > room) return budget_.is_worth(gain, work - room + turn);
     return turned_ || online || budget_.is_worth(room, turn_);
@@ -387,7 +390,9 @@ PolicySpec specinf_spec() {
                        {"", "What training loses when it comes back to a GPU that fillers had.",
                         "client_switch of configs/devices/a100-40gb.json, fitted"}),
       declare_duration("look", 100us, 1us, 1s,
-                       {"", "A held launch looks again at least so often.", ours}),
+                       {"", "A held launch looks again at least so often; in bubbles, fillers have"
+                            " so much work outstanding, and the kernel behind it.",
+                        ours}),
       declare_choice("barrier", {"requests", "fillers"},
                      {"", "Whose kernels it holds; requests: training's too, for online fillers.",
                       ours}),
