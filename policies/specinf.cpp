@@ -80,16 +80,14 @@ class SpecInf final : public Policy {
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
         work_(0, given.duration("first")),
-        terms_{given.number("budget"), given.duration("horizon")},
-        budget_(terms_),
+        budget_({given.number("budget"), given.duration("horizon")}),
         pace_(given.duration("reference")) {}
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
     may_hold_training_ &= has_online();
     work_ = FillerWork(clients.size(), first_);
-    terms_.ranks = clients.front().ranks;
-    budget_ = TrainingBudget(terms_);
+    budget_.see_ranks(clients.front().ranks);
     return {SharingMode::kMps};
   }
 
@@ -346,7 +344,6 @@ class SpecInf final : public Policy {
   Bytes reserve_;
   TrainingWatch watch_;
   FillerWork work_;
-  BudgetConstants terms_;
   TrainingBudget budget_;
   TrainingPace pace_;
   std::vector<Role> roles_;

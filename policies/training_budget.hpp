@@ -25,17 +25,20 @@ namespace bubblesim::policies {
 struct BudgetConstants {
   double share;      ///< of training's throughput
   Duration horizon;  ///< of time whose share may be spent at once
-  std::uint32_t ranks = 1;  ///< of training's job, folded ones too; 1 where not known
 };
 
 class TrainingBudget {
  public:
   explicit TrainingBudget(const BudgetConstants& constants)
-      : share_(constants.share),
-        horizon_(constants.horizon),
-        price_(std::clamp(static_cast<double>(constants.ranks), 1.0, kMostPrice)),
-        exposure_(kBelieved / price_) {
+      : share_(constants.share), horizon_(constants.horizon) {
     see_iteration({});
+  }
+
+  /// Training's job has so many ranks, folded ones too; one where this is not known. Before
+  /// anything is charged.
+  void see_ranks(std::uint32_t ranks) {
+    price_ = std::clamp(static_cast<double>(ranks), 1.0, kMostPrice);
+    exposure_ = kBelieved / price_;
   }
 
   /// Iterations take so long: what is measured once an iteration cannot be kept over less. Without
@@ -118,9 +121,9 @@ class TrainingBudget {
   Duration exposed_{};  ///< in this iteration
   Duration still_{};    ///< likewise
   Duration charged_{};  ///< for it
-  double price_;
-  double lost_ = kBelieved;  ///< seconds, recent iterations
-  double exposure_;          ///< likewise
+  double price_ = 1;
+  double lost_ = kBelieved;      ///< seconds, recent iterations
+  double exposure_ = kBelieved;  ///< likewise
 };
 
 }  // namespace bubblesim::policies

@@ -91,7 +91,8 @@ TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
 /// is empty. The iteration lost 4 ms: 16 come back. Of the 100 ms that 25 were believed to cost,
 /// nine tenths count: (90 + 4) of (22.5 + 5).
 TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
-  TrainingBudget budget({0.02, 1s, 4});
+  TrainingBudget budget({0.02, 1s});
+  budget.see_ranks(4);
   EXPECT_DOUBLE_EQ(budget.price(), 4);
   budget.pass(1s, {0ms});
   EXPECT_TRUE(budget.is_worth(1us, 5ms));
@@ -106,16 +107,20 @@ TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
 
 /// Time that training stood still for fillers is the whole job's: 5 ms, whatever its ranks.
 TEST(training_budget, charges_no_rank_twice_for_time_that_training_stood_still) {
-  TrainingBudget budget({0.02, 1s, 4});
+  TrainingBudget budget({0.02, 1s});
+  budget.see_ranks(4);
   budget.pass(1s, {0ms});
   budget.pass(0ms, {0ms, {}, 5ms});
   EXPECT_EQ(budget.credit(), 15ms);
 }
 
 TEST(training_budget, begins_with_a_price_from_1_to_16) {
-  EXPECT_DOUBLE_EQ(TrainingBudget({0.02, 1s, 8192}).price(), 16);
-  EXPECT_DOUBLE_EQ(TrainingBudget({0.02, 1s, 0}).price(), 1);
-  EXPECT_DOUBLE_EQ(TrainingBudget({0.02, 1s}).price(), 1);
+  TrainingBudget budget({0.02, 1s});
+  EXPECT_DOUBLE_EQ(budget.price(), 1);
+  budget.see_ranks(8192);
+  EXPECT_DOUBLE_EQ(budget.price(), 16);
+  budget.see_ranks(0);
+  EXPECT_DOUBLE_EQ(budget.price(), 1);
 }
 
 /// Standing still costs all of its time, and says nothing of the price: 20 ms less 5.
