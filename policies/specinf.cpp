@@ -13,12 +13,13 @@
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
-// Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier:
-// requests`) holds training's launches while a request is served; half, and training's launches
-// wait beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels
-// run beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
-// bucket holds. The barrier is for requests of which the bucket holds two. Offline fillers wait
-// while a request is served.
+// Requests, by what the budget holds: half of it, and the Kernel Barrier (`barrier: requests`)
+// holds training's launches while a request is served; a quarter, and training's launches wait
+// beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels run
+// beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
+// bucket holds. The barrier is for requests of which the bucket holds two. While one may come,
+// training's launches wait likewise: kernels that its host had launched far ahead would stand
+// beside the request long after the barrier fell. Offline fillers wait while a request is served.
 // Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's ask
 // only while the budget lets a request hold them. On a real GPU the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
@@ -63,8 +64,8 @@ struct Price {
   double begins;
   double ends;
 };
-constexpr std::array kPrices{Price{Means::kBarrier, 15.0 / 16, 3.0 / 4},
-                             Price{Means::kClose, 5.0 / 8, 1.0 / 2},
+constexpr std::array kPrices{Price{Means::kBarrier, 1.0 / 2, 0},
+                             Price{Means::kClose, 1.0 / 4, 1.0 / 16},
                              Price{Means::kBeside, 1.0 / 32, 0}};
 
 class SpecInf final : public Policy {
@@ -192,7 +193,7 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now, Actions& actions) {
     const Duration time = now - std::exchange(last_, now);
-    const bool held = actions.held(kProtected) > 0;
+    const bool held = actions.held(kProtected) > 0 && means_ != Means::kBubbles;
     TrainingBudget::Way way;
     if (held) (watch_.computes() ? way.held : way.still) = time;
     if (!held && watch_.computes() && !work_.empty()) way.exposed = time;
@@ -223,7 +224,7 @@ class SpecInf final : public Policy {
   void look_at_budget(Instant now, const Actions& actions) {
     const Means before = std::exchange(means_, Means::kBubbles);
     if (pace_.measures(now) || !serves(now, actions)) {
-      if (began_) request_ = std::max(now - *began_, request_ * 7 / 8);
+      if (began_) learn_request(now - *began_);
       began_.reset();
       return;
     }
@@ -232,10 +233,16 @@ class SpecInf final : public Policy {
       if (price.means == Means::kBarrier && !affords_barrier()) continue;
       if (full <= (before >= price.means ? price.ends : price.begins)) continue;
       means_ = price.means;
+      alone_ = means_ == Means::kBarrier && (alone_ || !began_);
       began_ = began_.value_or(now);
       return;
     }
     began_.reset();  // it waits for bubbles: that is no time that it takes
+  }
+
+  /// What a request takes of a GPU of its own; beside training it takes longer than that.
+  void learn_request(Duration time) {
+    request_ = alone_ ? std::max(time, request_ * 7 / 8) : std::min(time, request_);
   }
 
   /// A request's whole time is in the bucket.
@@ -252,15 +259,25 @@ class SpecInf final : public Policy {
     if (pace_.measures(now)) return false;
     look_at_budget(now, actions);
     if (means_ == Means::kBarrier) return true;
-    // What this costs is measured with the request's iteration, so the budget bounds it.
-    return means_ == Means::kClose && watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
+    // What this costs is measured with the iteration, so the budget bounds it.
+    return keeps_close() && is_far_ahead();
+  }
+
+  /// A request may come, or is there, that is worth the GPU for itself.
+  [[nodiscard]] bool keeps_close() const {
+    if (means_ != Means::kBubbles) return means_ >= Means::kClose;
+    return affords_barrier() && budget_.credit() > scale(budget_.most(), kPrices[1].begins);
+  }
+  [[nodiscard]] bool is_far_ahead() const {
+    return watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
   }
 
   /// Asking delays each launch of training, so it asks only while it may be held.
   void let_training_ask(Instant now, Actions& actions) {
     if (!may_hold_training_) return;
     look_at_budget(now, actions);
-    const bool asks = means_ >= Means::kClose || actions.held(kProtected) > 0;
+    const bool asks = means_ >= Means::kClose || actions.held(kProtected) > 0 ||
+                      (serves_ && !pace_.measures(now) && keeps_close() && is_far_ahead());
     if (std::exchange(asks_, asks) != asks) actions.set_asking(kProtected, asks);
   }
 
@@ -356,7 +373,8 @@ class SpecInf final : public Policy {
   bool disturbed_ = false;  ///< fillers were on the GPU since training came back
   std::optional<Instant> served_;
   std::optional<Instant> began_;  ///< the present request
-  Duration request_{};            ///< the longest of recent ones
+  bool alone_ = false;            ///< it has had the GPU for itself
+  Duration request_{};            ///< the longest of recent ones that had
   Instant last_{};
   std::optional<Instant> tick_;
 };
@@ -394,8 +412,8 @@ PolicySpec specinf_spec() {
                      {"", "Whose kernels it holds; requests: training's too, for online fillers.",
                       ours}),
       declare_duration("run_ahead", 500us, 0ns, 1000s,
-                       {"", "barrier requests: training's outstanding kernels beside online"
-                            " fillers.",
+                       {"", "barrier requests: training's outstanding kernels beside requests, and"
+                            " before one that may hold training.",
                         ours}),
       declare_duration("ask", 1100ns, 0ns, 1ms,
                        {"", "A launch that may be held goes on so much later. Simulated only.",

@@ -111,11 +111,29 @@ TEST(specinf, holds_training_while_a_request_is_served) {
   EXPECT_THAT(drive("specinf", never, request_of(2)).times(0), ElementsAre(0us, 1020us));
 }
 
-/// A request of 400 us. Of 100 us, 80 are left at 1040 us and 44 at 1080 us, below three quarters.
-TEST(specinf, holds_training_only_until_a_quarter_of_the_bucket_is_spent) {
+/// A request of 400 us. Of 100 us, 80 are left at 1040 us, 44 and 8 later, and none at 1160 us.
+TEST(specinf, holds_training_only_until_the_bucket_is_empty) {
   const Outcome outcome = drive("specinf", kTenth, request_of(10));
   EXPECT_EQ(outcome.count(1, 1000us, 1046us), 10u);
-  EXPECT_THAT(outcome.times(0), ElementsAre(0us, 1080us));
+  EXPECT_THAT(outcome.times(0), ElementsAre(0us, 1160us));
+}
+
+/// Kernels of 300 us, of which the host launches five at once. While the next request could have
+/// the GPU for itself, 500 us may be outstanding: a third launch waits until one of two has ended.
+TEST(specinf, keeps_training_from_running_far_ahead_while_a_request_may_come) {
+  Scenario ahead = request_of(1);
+  ahead.horizon = 2500us;
+  ahead.training = {training_kernel(0us, 300us, 1)};
+  for (const Duration at : {1100us, 1110us, 1120us, 1130us, 1140us}) {
+    ahead.training.push_back(training_kernel(at, 300us, 1));
+  }
+  const std::vector<std::string> given{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.5"};
+  EXPECT_THAT(drive("specinf", given, ahead).times(0),
+              ElementsAre(0us, 1100us, 1110us, 1400us, 1700us, 2000us));
+  std::vector<std::string> spent = given;
+  spent.push_back("barrier=fillers");
+  EXPECT_THAT(drive("specinf", spent, ahead).times(0),
+              ElementsAre(0us, 1100us, 1110us, 1120us, 1130us, 1140us));
 }
 
 /// Beside offline fillers training is never held.
