@@ -26,8 +26,7 @@ constexpr CounterSpec kParked{"gate_launches_parked", Severity::kInfo,
 }  // namespace
 
 GateDriver::GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup& setup)
-    : board_(board), policy_(*setup.policy), outlet_(clock, board, setup.clients),
-      clients_(setup.clients.size()),
+    : board_(board), outlet_(clock, board, setup.clients), clients_(setup.clients.size()),
       session_(*setup.spec, *setup.policy, outlet_,
                setup.sharing == policy::SharingMode::kTimeSliced) {
   for (const HostedClient& client : setup.clients) {
@@ -116,7 +115,6 @@ PolicyHostCounts GateDriver::counts() const {
 }
 
 void GateDriver::add_counts(CounterSet& counters, std::uint64_t ungated) const {
-  policy_.add_counts(counters);
   counters.add(kUngated, ungated);
   counters.add(kDropped, board_.messages_dropped());
   counters.add(kDied, clients_died_);

@@ -42,7 +42,7 @@ class GateDriver {
   [[nodiscard]] bool is_gone(ClientId client) const { return session_.is_gone(client); }
   [[nodiscard]] const std::optional<Error>& fault() const { return session_.fault(); }
   [[nodiscard]] PolicyHostCounts counts() const;
-  /// `ungated`: launches that nobody decided on, though somebody should have.
+  /// What the gate counted. `ungated`: launches that nobody decided on, though somebody should.
   void add_counts(CounterSet& counters, std::uint64_t ungated) const;
 
  private:
@@ -51,7 +51,6 @@ class GateDriver {
   void deliver_kept(policy::Instant now);
 
   GateBoard& board_;
-  policy::Policy& policy_;
   GateOutlet outlet_;
   std::size_t clients_;
   policy::Session<GateOutlet> session_;

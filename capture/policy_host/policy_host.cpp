@@ -8,6 +8,7 @@
 #include "capture/policy_host/instant_line.hpp"
 #include "sim/base/check.hpp"
 #include "sim/policy/gate_terms.hpp"
+#include "sim/policy/session/catch_thrown.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -23,7 +24,8 @@ constexpr CounterSpec kSteps{"gate_times_out_of_order", Severity::kNotice,
 class GateHost final : public PolicyHost {
  public:
   GateHost(HostClock& clock, std::unique_ptr<GateBoard> board, const PolicyHostSetup& setup)
-      : clock_(clock), board_(std::move(board)), driver_(clock, *board_, setup),
+      : clock_(clock), spec_(*setup.spec), policy_(*setup.policy), board_(std::move(board)),
+        driver_(clock, *board_, setup),
         clients_(static_cast<std::uint32_t>(setup.clients.size())) {
     instants_.set_origin(setup.origin);
   }
@@ -32,15 +34,12 @@ class GateHost final : public PolicyHost {
   void set_origin(HostTime origin) override { instants_.set_origin(origin); }
 
   void run() override {
-    board_->beat(clock_.now());
-    driver_.start(instants_.at(instants_.last(), clock_.now()));
-    while (!is_over()) {
-      const std::uint32_t knocks = board_->knocks();
-      if (is_over()) break;
-      work_off();
-      if (is_over()) break;
-      rest(knocks);
-    }
+    const auto ended = policy::catch_thrown(spec_, [this]() -> Result<void> {
+      decide();
+      policy_.add_counts(policy_counts_);
+      return {};
+    });
+    if (!ended) thrown_ = ended.error();
     open();
   }
 
@@ -59,7 +58,9 @@ class GateHost final : public PolicyHost {
     board_->knock();
   }
 
-  const std::optional<Error>& fault() const override { return driver_.fault(); }
+  const std::optional<Error>& fault() const override {
+    return driver_.fault() ? driver_.fault() : thrown_;
+  }
 
   PolicyHostCounts counts() const override {
     PolicyHostCounts counts = driver_.counts();
@@ -71,13 +72,25 @@ class GateHost final : public PolicyHost {
   }
 
   CounterSet counters() const override {
-    CounterSet counters;
+    CounterSet counters = policy_counts_;
     driver_.add_counts(counters, opened_ ? ungated_.load() : board_->launches_ungated());
     counters.add(kSteps, instants_.steps());
     return counters;
   }
 
  private:
+  void decide() {
+    board_->beat(clock_.now());
+    driver_.start(instants_.at(instants_.last(), clock_.now()));
+    while (!is_over()) {
+      const std::uint32_t knocks = board_->knocks();
+      if (is_over()) break;
+      work_off();
+      if (is_over()) break;
+      rest(knocks);
+    }
+  }
+
   // What goes on afterwards is meant to: only launches that nobody decided on before are a loss.
   void open() {
     if (!opened_.exchange(true)) ungated_ = board_->launches_ungated();
@@ -150,6 +163,8 @@ class GateHost final : public PolicyHost {
   }
 
   HostClock& clock_;
+  const policy::PolicySpec& spec_;
+  policy::Policy& policy_;
   std::unique_ptr<GateBoard> board_;
   GateDriver driver_;
   std::uint32_t clients_;
@@ -162,6 +177,8 @@ class GateHost final : public PolicyHost {
   HostTime next_look_{};
   std::mutex gone_mutex_;
   std::vector<ClientId> gone_;
+  CounterSet policy_counts_;
+  std::optional<Error> thrown_;  ///< what the policy threw
 };
 
 }  // namespace

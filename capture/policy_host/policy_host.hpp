@@ -69,7 +69,7 @@ class PolicyHost {
   /// Sets the policy's instant 0. Before run().
   virtual void set_origin(HostTime origin) = 0;
   /// Decides until stop(), in the calling thread, which takes part in the clock. Returns early
-  /// after an illegal decision; then, as after stop(), the gate is open to everybody.
+  /// after an illegal decision or an exception; then, as after stop(), the gate is open to all.
   virtual void run() = 0;
   /// May be called by any thread that takes part in the clock; opens the gate.
   virtual void stop() = 0;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <mutex>
 #include <vector>
 
 #include "sim/observe/summary.hpp"
+#include "sim/policy/session/catch_thrown.hpp"
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_size.hpp"
@@ -64,18 +64,10 @@ std::optional<observe::PowerLimitCost> cost_of_limit(const observe::PolicyResult
                                  observe::power_of(limited)->mean_w};
 }
 
-/// Runs under a policy. Nothing of bubblesim throws here, but a policy from outside the tree may:
-/// that ends its run, as an illegal decision does.
 Result<observe::PolicyResult> run_under_policy(const LoadedRun& loaded,
                                                const RunScenario& scenario) {
-  const std::string place = "policy " + scenario.policy->name;
-  try {
-    return Simulation(loaded, scenario).run();
-  } catch (const std::exception& fault) {
-    return fail({}, place, std::string("threw an exception: ") + fault.what());
-  } catch (...) {
-    return fail({}, place, "threw something that is no std::exception");
-  }
+  return policy::catch_thrown(*scenario.policy,
+                              [&] { return Simulation(loaded, scenario).run(); });
 }
 
 class PolicyRuns {

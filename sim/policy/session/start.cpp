@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
+#include "sim/policy/session/catch_thrown.hpp"
 
 namespace bubblesim::policy {
 namespace {
@@ -124,16 +125,7 @@ Admission admission_of(Policy& policy, const ClientInfo& filler, const ClientSha
   return admission;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
-                                            const ParameterSet& parameters) {
-  auto policy = spec.make(parameters);
-  if (policy == nullptr) return fail({}, "policy " + spec.name, "its library made no policy");
-  return policy;
-}
-
-Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy, const GpuInfo& gpu,
+Result<StartDecisions> decide_start(const PolicySpec& spec, Policy& policy, const GpuInfo& gpu,
                                     const std::vector<ClientInfo>& clients) {
   StartDecisions out;
   out.sharing = policy.start(gpu, clients);
@@ -158,6 +150,22 @@ Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy, cons
     BUBBLESIM_RETURN_IF_ERROR(check_share(spec, clients[i], out.shares[i], out.sharing, left));
   }
   return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
+                                            const ParameterSet& parameters) {
+  return catch_thrown(spec, [&]() -> Result<std::unique_ptr<Policy>> {
+    auto policy = spec.make(parameters);
+    if (policy == nullptr) return fail({}, "policy " + spec.name, "its library made no policy");
+    return policy;
+  });
+}
+
+Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy, const GpuInfo& gpu,
+                                    const std::vector<ClientInfo>& clients) {
+  return catch_thrown(spec, [&] { return decide_start(spec, policy, gpu, clients); });
 }
 
 }  // namespace bubblesim::policy

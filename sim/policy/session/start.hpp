@@ -20,12 +20,12 @@ struct StartDecisions {
   std::vector<Bytes> resident;        ///< of each client's memory, on the device
 };
 
-/// The policy that the spec's function makes; fault: it makes none.
+/// The policy that the spec's function makes; fault: it makes none, or throws.
 [[nodiscard]] Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
                                                           const ParameterSet& parameters);
 
 /// Calls start(), share() and admit(). A filler whose memory does not fit is refused, whatever the
-/// policy says. An illegal decision is a fault with the policy's name.
+/// policy says. An illegal decision, or an exception, is a fault with the policy's name.
 [[nodiscard]] Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy,
                                                   const GpuInfo& gpu,
                                                   const std::vector<ClientInfo>& clients);

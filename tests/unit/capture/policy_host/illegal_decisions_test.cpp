@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <ostream>
+#include <stdexcept>
 
 #include "tests/unit/capture/policy_host/host_rig.hpp"
 
@@ -95,6 +96,24 @@ TEST(IllegalDecisions, TicksWithoutEndAtOneInstant) {
   EXPECT_EQ(rig.host->fault()->message,
             "illegal decision at 10us: asks for ticks without end at one instant");
   EXPECT_EQ(rig.policy.log.size(), 10'000u);
+}
+
+TEST(IllegalDecisions, AnExceptionEndsTheRunAsOneDoes) {
+  HostRig rig;
+  rig.policy.launch = [](const auto&, auto, auto&) -> policy::Verdict {
+    throw std::runtime_error("no launch was expected");
+  };
+  rig.start_host();
+  rig.start_client(1, Turn::kFiller, [&](GateClient& gate) {
+    gate.launch(kernel());
+    rig.clock->sleep_until(at(20us));
+    EXPECT_TRUE(gate.launch(kernel()).gate_open);
+  });
+  rig.run_until(30us);
+  ASSERT_TRUE(rig.host->fault());
+  EXPECT_EQ(rig.host->fault()->text(),
+            "policy scripted: threw an exception: no launch was expected");
+  EXPECT_EQ(rig.policy.log, std::vector<std::string>{"0ns launch 1.1"});
 }
 
 }  // namespace

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
+#include "sim/policy/session/start.hpp"
+
 namespace bubblesim::policy {
 namespace {
 
@@ -37,6 +41,24 @@ TEST(policy, by_default_shares_equally_and_never_wants_a_tick) {
   CounterSet counts;
   plain.add_counts(counts);
   EXPECT_TRUE(counts.empty());
+}
+
+class ThrowsAtStart final : public Policy {
+ public:
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override { throw 7; }
+};
+
+TEST(policy, that_throws_when_it_is_made_or_started_is_a_fault_with_its_name) {
+  PolicySpec spec;
+  spec.name = "broken";
+  spec.make = [](const ParameterSet&) -> std::unique_ptr<Policy> {
+    throw std::runtime_error("cannot be made today");
+  };
+  EXPECT_EQ(make_policy(spec, {}).error().text(),
+            "policy broken: threw an exception: cannot be made today");
+  ThrowsAtStart policy;
+  EXPECT_EQ(start_policy(spec, policy, {}, {}).error().text(),
+            "policy broken: threw something that is no std::exception");
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+// What a policy's code throws. Nothing of bubblesim throws, but a policy from outside the tree may:
+// that ends its run, as an illegal decision does.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policy {
+
+/// Returns the Result of `work`, which calls the policy's code. An exception is a fault with the
+/// policy's name.
+template <class Work>
+auto catch_thrown(const PolicySpec& spec, const Work& work) -> decltype(work()) {
+  const std::string place = "policy " + spec.name;
+  try {
+    return work();
+  } catch (const std::exception& fault) {
+    return fail({}, place, std::string("threw an exception: ") + fault.what());
+  } catch (...) {
+    return fail({}, place, "threw something that is no std::exception");
+  }
+}
+
+}  // namespace bubblesim::policy
