@@ -71,6 +71,9 @@ class Answerer {
     if (!found) return tl::make_unexpected(found.error());
     advice_.found = *std::move(found);
     advice_.stopped = options_.stopped && options_.stopped();
+    if (const Errors faults = broken_policies(); !faults.empty() && !advice_.stopped) {
+      return tl::unexpected<Errors>(faults);
+    }
     if (advice_.found.best) BUBBLESIM_RETURN_IF_ERROR(put_into_practice(trials));
     if (const Tried* setting = analysed(advice_); setting != nullptr && !advice_.stopped) {
       BUBBLESIM_RETURN_IF_ERROR(look_closer(*setting, trials));
@@ -111,6 +114,21 @@ class Answerer {
         if (!parsed) faults.add(parsed.error());
         if (!parsed) break;
       }
+    }
+    return faults;
+  }
+
+  /// Why the runs of policies failed that no setting runs under: an answer without them would be
+  /// one to another question.
+  [[nodiscard]] Errors broken_policies() const {
+    std::set<const policy::PolicySpec*> told;
+    for (const Tried& tried : advice_.found.all) {
+      if (tried.result.done) told.insert(tried.proposal.policy);
+    }
+    Errors faults;
+    for (const Tried& tried : advice_.found.all) {
+      const bool broken = tried.available && told.insert(tried.proposal.policy).second;
+      if (broken) faults.push_back({{}, {}, tried.result.reason});
     }
     return faults;
   }

@@ -29,7 +29,8 @@ struct AnswerOptions {
 };
 
 /// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;
-/// limits that the service could not keep with a GPU of its own. Each names what would do.
+/// limits that the service could not keep with a GPU of its own. Each names what would do. Also: a
+/// policy that could be had, and all of whose runs fail.
 [[nodiscard]] CheckedResult<Advice> answer(const Question& question,
                                            const policy::Registry& registry,
                                            const AnswerOptions& options);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "policies/builtin.hpp"
 #include "sim/advise/advice_text.hpp"
@@ -75,7 +76,7 @@ class AnswerTest : public ::testing::Test {
     write(name, text);
   }
 
-  const policy::Registry registry_ = policies::builtin_policies();
+  policy::Registry registry_ = policies::builtin_policies();
   std::filesystem::path folder_;
   mutable bubblesim::testing::GeneratedJob testing_job_;
 };
@@ -120,6 +121,24 @@ TEST_F(AnswerTest, a_job_without_bubbles_has_nothing_to_give) {
   ASSERT_TRUE(advice) << text_of(advice.error());
   ASSERT_TRUE(advice->found.best);
   EXPECT_LE(advice->found.best->result.gain, 0.03) << advice_text(*advice, "c.json");
+}
+
+// Of two policies that are to be tried, the other one runs.
+TEST_F(AnswerTest, a_policy_that_always_throws_is_a_fault_as_of_a_run) {
+  write_job(12ms, 100us);
+  write_filler("short.csv", 20, 20us);
+  policy::PolicySpec broken;
+  broken.name = "broken";
+  broken.make = [](const policy::ParameterSet&) -> std::unique_ptr<policy::Policy> {
+    throw std::runtime_error("cannot be made today");
+  };
+  registry_.add(broken);
+  Question two = question("short.csv");
+  two.system.policies = {"mps", "broken"};
+  const auto advice = ask(two);
+  ASSERT_FALSE(advice);
+  EXPECT_EQ(text_of(advice.error()),
+            "policy broken: threw an exception: cannot be made today\n");
 }
 
 // Kernels of 3 ms are in training's way wherever it comes back to them: only a policy that is told
