@@ -63,6 +63,15 @@ TEST(PolicyLibrary, AnExceptionOfThePolicyIsAFaultWithItsName) {
   EXPECT_THAT(made.err, HasSubstr("policy broken: threw an exception: cannot be made today"));
 }
 
+TEST(PolicyLibrary, AnExceptionDuringAMeasurementIsTheSameFault) {
+  const ShortWorkplace place;
+  const std::string broken = "--policy broken:throws=launch" + option("two_policies");
+  const Outcome outcome = place.bubblesim("measure configs/runs/example.json --fake " + broken);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("policy broken: threw an exception: did not expect a launch"));
+}
+
 TEST(PolicyLibrary, AllBadLibrariesAreNamedAtOnce) {
   const Workplace place;
   const Outcome outcome = place.bubblesim("policies" + option("other_version") + option("throws") +
