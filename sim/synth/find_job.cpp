@@ -1,5 +1,6 @@
 #include "sim/synth/find_job.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -33,6 +34,19 @@ Result<void> apply(const PlanChange& change, Json& plan) {
   }
   Json value = Json::parse(change.value, nullptr, false);
   (*at)[key] = value.is_discarded() ? Json(change.value) : std::move(value);
+  return {};
+}
+
+// No change overwrites an earlier one, which would be lost.
+Result<void> check_overwritten(const std::vector<PlanChange>& changes) {
+  for (auto later = changes.begin(); later != changes.end(); ++later) {
+    const auto earlier = std::find_if(changes.begin(), later, [&](const PlanChange& change) {
+      return (change.pointer + '/').starts_with(later->pointer + '/');
+    });
+    if (earlier == later) continue;
+    return fail("--set", later->pointer, "found after " + quote_found(earlier->pointer) +
+                                             ", which it overwrites; expected one of them");
+  }
   return {};
 }
 
@@ -75,6 +89,7 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
   Json plan = Json::parse(read_text_file(path).value_or(std::string()), nullptr, false);
   // Not readable or not an object: the reader of whole files says what is wrong with it.
   if (!plan.is_object()) return read_plan_file(path);
+  BUBBLESIM_RETURN_IF_ERROR(check_overwritten(changes));
   for (const PlanChange& change : changes) {
     BUBBLESIM_RETURN_IF_ERROR(apply(change, plan));
   }

@@ -54,6 +54,15 @@ TEST(FindPlan, AChangedPlanIsCheckedLikeAFile) {
   EXPECT_FALSE(find_plan("nowhere/plan.json", kPlans, {{"/data", "2"}}));
 }
 
+TEST(FindPlan, AChangeThatOverwritesAnEarlierOneIsAFault) {
+  const auto twice = find_plan("ddp-4", kPlans, {{"/data", "2"}, {"/data", "4"}});
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().front().text(),
+            "--set: /data: found after \"/data\", which it overwrites; expected one of them");
+  EXPECT_FALSE(find_plan("ddp-4", kPlans, {{"/gradients/bucket", "50MiB"}, {"/gradients", "{}"}}));
+  EXPECT_TRUE(find_plan("ddp-4", kPlans, {{"/gradients", "{}"}, {"/gradients/bucket", "50MiB"}}));
+}
+
 TEST(FindJob, TakesTheDeviceOfTheClusterAndTheSoftwareOfThePlan) {
   JobNames wanted = names("gpt2-large", "pp-4-1f1b", "a100-40gb-4");
   wanted.nodes = 3;
