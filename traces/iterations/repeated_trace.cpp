@@ -23,9 +23,12 @@ class Repetition {
   RepeatedTrace run() {
     const Interval device = device_span();
     if (device.end < device.begin) return {std::move(out_), {}};  // nothing to repeat
-    const auto earlier = (device.length().count() + pass_.length.count() - 1) /
-                         std::max<std::int64_t>(1, pass_.length.count());
-    for (std::int64_t copy = earlier; copy >= 0; --copy) add(copy * pass_.length);
+    const auto passes = (device.length().count() + pass_.length.count() - 1) /
+                        std::max<std::int64_t>(1, pass_.length.count());
+    // Where device work outlasts a pass, the window ends beside passes after it.
+    for (std::int64_t copy = passes; copy > -std::max<std::int64_t>(1, passes); --copy) {
+      add(copy * pass_.length);
+    }
     sort();
     return {std::move(out_), {device.end - pass_.length, device.end}};
   }

@@ -48,6 +48,26 @@ TEST(RepeatedTrace, WorkThatRunsIntoTheNextPassIsThere) {
   EXPECT_EQ(us(result.window.end), 230);
 }
 
+// A pass of 100 whose exchange takes until 190 of its own time: what runs beside that one in
+// [190, 290] is the kernel of the pass after it, and the exchange of the pass before has ended.
+TEST(RepeatedTrace, WorkThatOutlastsThePassRunsBesideThePassAfter) {
+  workload::TraceBuilder job(0, 1, 2);
+  job.iteration(0, 100).iteration(100, 200);
+  for (const std::int64_t begin : {0, 100}) {
+    job.kernel({.called = begin, .returned = begin + 2, .start = begin + 10, .end = begin + 40});
+    job.kernel({.called = begin + 5, .returned = begin + 7, .start = begin + 120,
+                .end = begin + 190, .stream = 1});
+  }
+  const RepeatedTrace result = repeated(job);
+  EXPECT_EQ(us(result.window.begin), 190);
+  EXPECT_EQ(us(result.window.end), 290);
+  Spans inside;
+  for (const auto& span : spans(result.trace)) {
+    if (span.second > 190 && span.first < 290) inside.push_back(span);
+  }
+  EXPECT_EQ(inside, (Spans{{210, 240}, {220, 290}}));
+}
+
 // The wait of [2, 50] for work from before is gone: what was at 0 is at 48.
 TEST(RepeatedTrace, HasNoWaitsForWorkFromBefore) {
   workload::TraceBuilder job;
