@@ -415,7 +415,11 @@ Outcome drive(const PolicySpec& spec, const std::vector<std::string>& given,
   }
   const auto values = check_parameters(spec, parameters, "", "");
   BUBBLESIM_CHECK(values.has_value(), values.error().front().text());
-  return drive(*spec.make(*values), spec, scenario);
+  const auto policy = make_policy(spec, *values);
+  if (policy) return drive(**policy, spec, scenario);
+  Outcome outcome;
+  outcome.faults.push_back(policy.error().message);
+  return outcome;
 }
 
 }  // namespace bubblesim::testing

@@ -83,7 +83,7 @@ struct Outcome {
   std::vector<policy::Admission> admissions;  ///< of the fillers
   std::vector<Passed> passed;                 ///< every launch that reached the driver, in order
   std::vector<Done> done;                     ///< in order
-  std::vector<std::string> faults;            ///< the illegal decision that ended it, if any
+  std::vector<std::string> faults;            ///< what ended it: an illegal decision, or no policy
   std::vector<std::size_t> held_at_end;       ///< by client
   std::uint64_t training_held = 0;            ///< launches of training that were ever held
   std::uint64_t ticks = 0;

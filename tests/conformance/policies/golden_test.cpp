@@ -19,6 +19,13 @@ void train(Scenario& scenario, Duration begin, Duration every, int count, std::u
   }
 }
 
+TEST(drive, of_a_spec_that_makes_no_policy_is_a_fault) {
+  PolicySpec spec;
+  spec.name = "none";
+  spec.make = [](const ParameterSet&) { return std::unique_ptr<Policy>(); };
+  EXPECT_THAT(drive(spec, {}, {}).faults, ElementsAre("its library made no policy"));
+}
+
 TEST(exclusive, admits_no_filler) {
   const Outcome outcome = drive("exclusive", {}, scenario(10ms, {opaque_kernel(1, 1us)}, 5));
   EXPECT_FALSE(outcome.admissions[0].admitted);
