@@ -15,6 +15,7 @@ using traces::BubbleCause;
 using traces::WindowUse;
 
 constexpr double kGiga = 1e9;
+constexpr double kFallsBehind = 1.05;  // of iterations as they repeat, over training's own time
 
 /// Rates that follow from the iteration's time.
 struct Rates {
@@ -109,6 +110,12 @@ std::string bubble_text(const SynthOutcome& outcome) {
     out += fmt::format("of a pass whose iterations differ; the same of the trace: "
                        "\"use_iterations\": \"{}\"\n",
                        traces::iteration_choice_text(outcome.measured));
+  }
+  const Duration repeats = outcome.bubbles->iteration_time;
+  if (share(repeats, outcome.alone.time) > kFallsBehind) {
+    out += fmt::format("of iterations of {}, which exchanges that nobody waits for need: in {} "
+                       "they fall behind\n",
+                       format_duration(repeats), format_duration(outcome.alone.time));
   }
   return out;
 }

@@ -9,6 +9,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kDdp = "synth --model roberta-large --plan ddp-4 --cluster a100-40gb-4 ";
 
@@ -26,6 +27,16 @@ TEST(Synth, SaysWhatWasBuiltHowLongItTakesAndWhatMemoryItNeeds) {
                                  HasSubstr("samples/s"), HasSubstr("tokens/s"),
                                  HasSubstr("bubbles "), HasSubstr("memory, GB of"),
                                  HasSubstr("synth_ranks_folded")));
+}
+
+// 1.4 GB over 125 MB/s take seconds, two iterations a tenth of one.
+TEST(Synth, SaysThatExchangesBetweenRegionsFallBehind) {
+  const Workplace place;
+  const std::string words = "synth --model roberta-large --cluster two-regions --plan ";
+  EXPECT_THAT(succeed(place, words + "wide-area-asynchronous --set wide_area/every=2").out,
+              HasSubstr("which exchanges that nobody waits for need: in "));
+  EXPECT_THAT(succeed(place, words + "wide-area-averaging --set wide_area/every=2").out,
+              Not(HasSubstr("fall behind")));
 }
 
 TEST(Synth, JsonRatesFollowFromTheIteration) {
