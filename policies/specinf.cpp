@@ -13,10 +13,10 @@
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
-// Requests, by what the budget holds: half of it, and the Kernel Barrier (`barrier: requests`)
-// holds training's launches while a request is served; a quarter, and training's launches wait
-// beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels run
-// beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
+// Requests, by what the budget holds: three quarters of it, and the Kernel Barrier (`barrier:
+// requests`) holds training's launches while a request is served; half, and training's launches
+// wait beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels
+// run beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
 // bucket holds. The barrier is for requests of which the bucket holds two. While one may come,
 // training's launches wait likewise: kernels that its host had launched far ahead would stand
 // beside the request long after the barrier fell. Offline fillers wait while a request is served.
@@ -64,8 +64,8 @@ struct Price {
   double begins;
   double ends;
 };
-constexpr std::array kPrices{Price{Means::kBarrier, 1.0 / 2, 0},
-                             Price{Means::kClose, 1.0 / 4, 1.0 / 16},
+constexpr std::array kPrices{Price{Means::kBarrier, 3.0 / 4, 1.0 / 2},
+                             Price{Means::kClose, 1.0 / 2, 3.0 / 8},
                              Price{Means::kBeside, 1.0 / 32, 0}};
 
 class SpecInf final : public Policy {
