@@ -193,6 +193,7 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now, Actions& actions) {
     const Duration time = now - std::exchange(last_, now);
+    filled_ |= actions.held(kProtected) > 0;
     const bool held = actions.held(kProtected) > 0 && means_ != Means::kBubbles;
     TrainingBudget::Way way;
     if (held) (watch_.computes() ? way.held : way.still) = time;
@@ -367,7 +368,7 @@ class SpecInf final : public Policy {
   bool serves_ = false;     ///< an online filler was admitted
   bool asks_ = true;        ///< training's launches do, as at the start
   Means means_ = Means::kBubbles;
-  bool filled_ = false;     ///< fillers ran in this iteration
+  bool filled_ = false;     ///< fillers ran, or held training, in this iteration
   bool turned_ = false;     ///< and since training computed last
   bool computed_ = false;   ///< training, when last looked at
   bool disturbed_ = false;  ///< fillers were on the GPU since training came back
