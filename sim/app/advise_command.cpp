@@ -174,8 +174,8 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
       "  bubblesim advise --fleet configs/advise/fleet/jobs.csv --queue "
       "configs/advise/fleet/work.csv --duration 2s --warmup 500ms --budget 2s\n\n"
       "Exit codes: 0 there is an answer, be it that nothing keeps the limits; 1 it must not be "
-      "trusted (a counter of severity error); 2 a fault of the input or of a policy, or limits that "
-      "nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
+      "trusted (a counter of severity error); 2 a fault of the input or of a policy, or limits "
+      "that nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
   add_advise_options(*command, *arguments);
   command->callback([arguments, command, &context] {
     context.exit_code = run_advise(*arguments, *command, context);
