@@ -17,9 +17,11 @@
 // requests`) holds training's launches while a request is served; half, and training's launches
 // wait beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels
 // run beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
-// bucket holds. The barrier is for requests of which the bucket holds two. While one may come,
-// training's launches wait likewise: kernels that its host had launched far ahead would stand
-// beside the request long after the barrier fell. Offline fillers wait while a request is served.
+// bucket holds. The barrier is for requests of which the bucket holds two and that take longer
+// beside training than alone (request_times.hpp). While one may come, training's launches wait
+// likewise: kernels that its host had launched far ahead would stand beside the request long after
+// the barrier fell. If the GPU runs dry later, that time is charged. Offline fillers wait while a
+// request is served.
 // Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's ask
 // only while the budget lets a request hold them. On a real GPU the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
@@ -42,6 +44,7 @@
 #include "policies/filler_work.hpp"
 #include "policies/launch_polls.hpp"
 #include "policies/protected_client.hpp"
+#include "policies/request_times.hpp"
 #include "policies/spare_memory_placer.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
@@ -67,6 +70,10 @@ struct Price {
 constexpr std::array kPrices{Price{Means::kBarrier, 3.0 / 4, 1.0 / 2},
                              Price{Means::kClose, 1.0 / 2, 3.0 / 8},
                              Price{Means::kBeside, 1.0 / 32, 0}};
+
+constexpr const Price& price_of(Means means) {
+  return *std::ranges::find(kPrices, means, &Price::means);
+}
 
 class SpecInf final : public Policy {
  public:
@@ -193,12 +200,27 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now, Actions& actions) {
     const Duration time = now - std::exchange(last_, now);
-    filled_ |= actions.held(kProtected) > 0;
-    const bool held = actions.held(kProtected) > 0 && means_ != Means::kBubbles;
+    const bool waits = actions.held(kProtected) > 0;
+    filled_ |= waits;
     TrainingBudget::Way way;
-    if (held) (watch_.computes() ? way.held : way.still) = time;
-    if (!held && watch_.computes() && !work_.empty()) way.exposed = time;
+    if (waits && means_ != Means::kBubbles) {
+      (watch_.computes() ? way.held : way.still) = time;
+    } else if (waits) {
+      late_ += time;
+    } else if (watch_.empty()) {
+      way.still = catch_up(time);
+    } else if (watch_.computes() && !work_.empty()) {
+      way.exposed = time;
+    }
     budget_.pass(time, way);
+  }
+
+  /// Training that waits before a request, so that its host does not run ahead, loses nothing while
+  /// its kernels last. What the GPU stands still later, for as long as it waited, it lost.
+  Duration catch_up(Duration time) {
+    const Duration lost = std::min(time, late_);
+    late_ -= lost;
+    return lost;
   }
 
   void end_iteration(Instant now) {
@@ -209,6 +231,7 @@ class SpecInf final : public Policy {
     budget_.end_iteration(loss);
     budget_.see_iteration(pace_.reference().value_or(Duration{}), pace_.spread());
     filled_ = !work_.empty();
+    late_ = {};
   }
 
   /// A request is being served, or was until just now.
@@ -224,31 +247,31 @@ class SpecInf final : public Policy {
   /// What the budget leaves to requests. Each step begins with more than it ends.
   void look_at_budget(Instant now, const Actions& actions) {
     const Means before = std::exchange(means_, Means::kBubbles);
-    if (pace_.measures(now) || !serves(now, actions)) {
-      if (began_) learn_request(now - *began_);
-      began_.reset();
-      return;
-    }
+    if (pace_.measures(now) || !serves(now, actions)) return requests_.end(now);
     const double full = to_seconds(budget_.credit()) / to_seconds(budget_.most());
     for (const Price& price : kPrices) {
       if (price.means == Means::kBarrier && !affords_barrier()) continue;
+      if (price.means >= Means::kClose && !requests_.gain_alone()) continue;
       if (full <= (before >= price.means ? price.ends : price.begins)) continue;
       means_ = price.means;
-      alone_ = means_ == Means::kBarrier && (alone_ || !began_);
-      began_ = began_.value_or(now);
-      return;
+      break;
     }
-    began_.reset();  // it waits for bubbles: that is no time that it takes
+    requests_.serve(share_of(means_), now);
   }
 
-  /// What a request takes of a GPU of its own; beside training it takes longer than that.
-  void learn_request(Duration time) {
-    request_ = alone_ ? std::max(time, request_ * 7 / 8) : std::min(time, request_);
+  static RequestTimes::Share share_of(Means means) {
+    switch (means) {
+      case Means::kBarrier: return RequestTimes::Share::kAlone;
+      case Means::kClose: return RequestTimes::Share::kOther;
+      case Means::kBeside: return RequestTimes::Share::kBeside;
+      case Means::kBubbles: break;
+    }
+    return RequestTimes::Share::kNone;
   }
 
   /// A request's whole time is in the bucket.
   [[nodiscard]] bool affords_barrier() const {
-    return may_hold_training_ && 2 * request_ < budget_.most();
+    return may_hold_training_ && 2 * requests_.alone() < budget_.most();
   }
 
   [[nodiscard]] bool holds_training(Instant now, const Actions& actions) {
@@ -257,28 +280,27 @@ class SpecInf final : public Policy {
     return must_hold_training(now, actions);
   }
   [[nodiscard]] bool must_hold_training(Instant now, const Actions& actions) {
-    if (pace_.measures(now)) return false;
     look_at_budget(now, actions);
-    if (means_ == Means::kBarrier) return true;
-    // What this costs is measured with the iteration, so the budget bounds it.
-    return keeps_close() && is_far_ahead();
+    return means_ == Means::kBarrier || runs_far_ahead(now);
   }
 
-  /// A request may come, or is there, that is worth the GPU for itself.
+  /// Training's host, further than is good for a request that has, or may get, the GPU for itself.
+  [[nodiscard]] bool runs_far_ahead(Instant now) const {
+    return serves_ && !pace_.measures(now) && keeps_close() && watch_.kernels() > 1 &&
+           watch_.ahead() > run_ahead_;
+  }
   [[nodiscard]] bool keeps_close() const {
     if (means_ != Means::kBubbles) return means_ >= Means::kClose;
-    return affords_barrier() && budget_.credit() > scale(budget_.most(), kPrices[1].begins);
-  }
-  [[nodiscard]] bool is_far_ahead() const {
-    return watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
+    return affords_barrier() && requests_.gain_alone() &&
+           budget_.credit() > scale(budget_.most(), price_of(Means::kClose).begins);
   }
 
   /// Asking delays each launch of training, so it asks only while it may be held.
   void let_training_ask(Instant now, Actions& actions) {
     if (!may_hold_training_) return;
     look_at_budget(now, actions);
-    const bool asks = means_ >= Means::kClose || actions.held(kProtected) > 0 ||
-                      (serves_ && !pace_.measures(now) && keeps_close() && is_far_ahead());
+    const bool asks =
+        means_ >= Means::kClose || actions.held(kProtected) > 0 || runs_far_ahead(now);
     if (std::exchange(asks_, asks) != asks) actions.set_asking(kProtected, asks);
   }
 
@@ -373,9 +395,8 @@ class SpecInf final : public Policy {
   bool computed_ = false;   ///< training, when last looked at
   bool disturbed_ = false;  ///< fillers were on the GPU since training came back
   std::optional<Instant> served_;
-  std::optional<Instant> began_;  ///< the present request
-  bool alone_ = false;            ///< it has had the GPU for itself
-  Duration request_{};            ///< the longest of recent ones that had
+  RequestTimes requests_;
+  Duration late_{};  ///< training's host, by what it waited for no request in this iteration
   Instant last_{};
   std::optional<Instant> tick_;
 };

@@ -136,6 +136,38 @@ TEST(specinf, keeps_training_from_running_far_ahead_while_a_request_may_come) {
               ElementsAre(0us, 1100us, 1110us, 1120us, 1130us, 1140us));
 }
 
+/// The last of these kernels ends at 2600 us. Launches waited for 880 us: while the GPU stands
+/// still then, that is what it costs. Of 500 us, 200 are left after 600, less than half.
+TEST(specinf, charges_for_a_gpu_that_ran_dry_since_training_was_kept_from_running_ahead) {
+  Scenario dry = request_of(1);
+  dry.horizon = 4ms;
+  dry.training = {training_kernel(0us, 300us, 1)};
+  for (const Duration at : {1100us, 1110us, 1120us, 1130us, 1140us, 3200us, 3210us, 3220us}) {
+    dry.training.push_back(training_kernel(at, 300us, 1));
+  }
+  const std::vector<std::string> given{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.5"};
+  EXPECT_THAT(drive("specinf", given, dry).times(0),
+              ElementsAre(0us, 1100us, 1110us, 1400us, 1700us, 2000us, 3200us, 3210us, 3220us));
+}
+
+/// A request of 40 us every 300 us, and 20 us after it a kernel of training of 5 us. At 1 ms the
+/// bucket holds 40 of 120 us: requests run beside training. Each leaves 7 us more; the ninth finds
+/// 96, over three quarters, and holds training. It takes as long as the others: no other one does.
+TEST(specinf, holds_training_only_for_requests_that_take_longer_beside_it) {
+  Scenario steady = request_of(30);
+  steady.horizon = 9ms;
+  steady.fillers[0].gap = 300us;
+  steady.training = {training_kernel(0us, 900us, 1)};
+  for (int i = 0; i < 26; ++i) {
+    steady.training.push_back(training_kernel(1020us + i * 300us, 5us, 2));
+  }
+  const std::vector<std::string> given{"reference=1ms", "turn=0ns",  "horizon=3ms",
+                                       "budget=0.04",   "first=40us", "linger=0ns"};
+  const Outcome outcome = drive("specinf", given, steady);
+  EXPECT_EQ(outcome.training_held, 1u);
+  EXPECT_EQ(outcome.times(0)[9], 3440us);
+}
+
 /// Beside offline fillers training is never held.
 TEST(specinf, asks_nothing_of_training_without_requests) {
   Scenario single = request_of(10);

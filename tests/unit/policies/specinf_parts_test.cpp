@@ -8,6 +8,7 @@
 
 #include "policies/filler_work.hpp"
 #include "policies/kernel_times.hpp"
+#include "policies/request_times.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
 #include "policies/training_watch.hpp"
@@ -69,6 +70,44 @@ TEST(filler_work, adds_up_what_kernels_took_before) {
   EXPECT_EQ(work.left(80us), 50us);
   work.gone(ClientId{1}, 90us);
   EXPECT_EQ(work.left(90us), 0us);
+}
+
+RequestTimes& serve(RequestTimes& times, RequestTimes::Share share, Duration begin, Duration end) {
+  times.serve(share, begin);
+  times.end(end);
+  return times;
+}
+
+/// 8 ms alone. Beside training 9 ms are no gain, 11 ms are; then 7/8 of 11 ms are 9.6 ms.
+TEST(request_times, knows_whether_a_gpu_of_its_own_is_a_gain) {
+  using enum RequestTimes::Share;
+  RequestTimes times;
+  EXPECT_TRUE(times.gain_alone());
+  serve(times, kAlone, 0ms, 8ms);
+  EXPECT_EQ(times.alone(), 8ms);
+  EXPECT_TRUE(times.gain_alone());
+  EXPECT_FALSE(serve(times, kBeside, 10ms, 19ms).gain_alone());
+  EXPECT_TRUE(serve(times, kBeside, 20ms, 31ms).gain_alone());
+  EXPECT_FALSE(serve(times, kBeside, 40ms, 48ms).gain_alone());
+}
+
+/// Some of the 6 ms beside training: alone it would have taken no longer. What waited tells
+/// nothing, even if what was left took 1 ms.
+TEST(request_times, learns_no_more_than_a_request_tells) {
+  using enum RequestTimes::Share;
+  RequestTimes times;
+  serve(times, kAlone, 0ms, 8ms);
+  times.serve(kBeside, 10ms);
+  times.serve(kAlone, 12ms);
+  times.end(16ms);
+  EXPECT_EQ(times.alone(), 6ms);
+  times.serve(kNone, 20ms);
+  times.serve(kBeside, 29ms);
+  times.end(30ms);
+  EXPECT_EQ(times.alone(), 6ms);
+  EXPECT_TRUE(times.gain_alone());
+  times.end(31ms);
+  EXPECT_EQ(times.alone(), 6ms);
 }
 
 /// 2 % of 1 s are 20 ms. 5 ms of exposure at price 1 leave 15 ms. The iteration lost 1 ms of
