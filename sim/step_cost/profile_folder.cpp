@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -252,10 +253,35 @@ Result<std::optional<ExpertTable>> experts_of(const std::string& folder,
   return std::optional(std::move(experts));
 }
 
+/// Folders below this one that are profiles, separated by commas: a profiler writes one for each
+/// card, model and number format. Empty: none, or no folder.
+std::string profiles_below(const std::filesystem::path& folder) {
+  constexpr int kDeepest = 4;
+  std::set<std::string> found;
+  std::error_code unreadable;
+  std::filesystem::recursive_directory_iterator at(
+      folder, std::filesystem::directory_options::skip_permission_denied, unreadable);
+  while (!unreadable && at != std::filesystem::recursive_directory_iterator()) {
+    if (at.depth() >= kDeepest) at.disable_recursion_pending();
+    const std::filesystem::path& path = at->path();
+    if (path.filename() == "meta.yaml") {
+      found.insert(path.parent_path().lexically_relative(folder).generic_string());
+    }
+    at.increment(unreadable);
+  }
+  std::string out;
+  for (const std::string& name : found) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
 }  // namespace
 
 Result<ImportedLayers> read_profile_folder(const std::string& folder) {
   const std::string meta_path = folder + "/meta.yaml";
+  if (!std::filesystem::exists(meta_path)) {
+    const std::string below = profiles_below(folder);
+    if (!below.empty()) return fail(folder, {}, "no meta.yaml; profiles are below it: " + below);
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(meta_path));
   BUBBLESIM_ASSIGN_OR_RETURN(const ProfileMeta meta, parse_profile_meta(text, meta_path));
   ImportedLayers out;

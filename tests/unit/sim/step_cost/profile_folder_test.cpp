@@ -72,8 +72,10 @@ class ProfileFolder : public ::testing::Test {
     ASSERT_TRUE(write_whole_file(file.string(), text));
   }
 
-  std::string fault() const {
-    const auto read = read_profile_folder(path());
+  std::string fault() const { return fault_of(path()); }
+
+  static std::string fault_of(const std::string& folder) {
+    const auto read = read_profile_folder(folder);
     return read ? "" : read.error().text();
   }
 
@@ -93,6 +95,15 @@ TEST_F(ProfileFolder, GivesTheDeclaredGridAndCountsOtherPoints) {
   EXPECT_THAT(rank.prefill.axes(), ElementsAre(Axis{16, 32}, Axis{0, 16, 64}));
   EXPECT_THAT(rank.mixed.axes(), ElementsAre(Axis{16, 32}, Axis{0, 16, 64}, Axis{1}, Axis{16, 64}));
   EXPECT_EQ(read->counters.count("attention_points_off_grid"), 1U);
+}
+
+TEST_F(ProfileFolder, NamesTheProfilesBelowAFolderThatIsNone) {
+  put("all/card/model/bf16/meta.yaml", kMeta);
+  put("all/card/model/fp8/meta.yaml", kMeta);
+  EXPECT_THAT(fault_of(path() + "/all"), HasSubstr("all: no meta.yaml; profiles are below it: "
+                                                   "card/model/bf16, card/model/fp8"));
+  EXPECT_THAT(fault_of(path() + "/tp1"), HasSubstr("tp1/meta.yaml: cannot be read"));
+  EXPECT_THAT(fault_of(path() + "/absent"), HasSubstr("absent/meta.yaml: cannot be read"));
 }
 
 TEST_F(ProfileFolder, RefusesAHoleInAttention) {
