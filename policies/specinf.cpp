@@ -93,6 +93,11 @@ class SpecInf final : public Policy {
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
+    for (const bool online : {true, false}) {
+      for (const ClientInfo& client : clients.subspan(1)) {
+        if ((client.role == Role::kOnline) == online) fillers_.push_back(client.id);
+      }
+    }
     may_hold_training_ &= has_online();
     work_ = FillerWork(clients.size(), first_);
     budget_.see_ranks(clients.front().ranks);
@@ -163,7 +168,9 @@ class SpecInf final : public Policy {
 
   Verdict launch_training(const LaunchInfo& launch, Instant now, Actions& actions) {
     const bool may_wait = launch.kind == WorkKind::kKernel && launch.waits;
-    if (may_wait && holds_training(now, actions)) return Verdict::kHold;
+    if (may_wait && (holds_training(actions) || must_hold_training(now, actions))) {
+      return Verdict::kHold;
+    }
     pass_training(launch, now);
     return Verdict::kAdmit;
   }
@@ -200,7 +207,7 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now, Actions& actions) {
     const Duration time = now - std::exchange(last_, now);
-    const bool waits = actions.held(kProtected) > 0;
+    const bool waits = holds_training(actions);
     filled_ |= waits;
     TrainingBudget::Way way;
     if (waits && means_ != Means::kBubbles) {
@@ -237,9 +244,9 @@ class SpecInf final : public Policy {
   /// A request is being served, or was until just now.
   [[nodiscard]] bool serves(Instant now, const Actions& actions) const {
     if (!serves_) return false;
-    for (std::uint32_t id = 1; id < roles_.size(); ++id) {
-      if (roles_[id] != Role::kOnline) continue;
-      if (work_.of(ClientId{id}) > 0 || actions.held(ClientId{id}) > 0) return true;
+    for (const ClientId filler : fillers_) {
+      if (roles_[filler.index()] != Role::kOnline) break;
+      if (work_.of(filler) > 0 || actions.held(filler) > 0) return true;
     }
     return served_ && now < *served_ + linger_;
   }
@@ -274,12 +281,12 @@ class SpecInf final : public Policy {
     return may_hold_training_ && 2 * requests_.alone() < budget_.most();
   }
 
-  [[nodiscard]] bool holds_training(Instant now, const Actions& actions) {
-    if (!serves_ || !may_hold_training_) return false;
-    if (actions.held(kProtected) > 0) return true;
-    return must_hold_training(now, actions);
+  /// A launch of training waits.
+  [[nodiscard]] bool holds_training(const Actions& actions) const {
+    return may_hold_training_ && actions.held(kProtected) > 0;
   }
   [[nodiscard]] bool must_hold_training(Instant now, const Actions& actions) {
+    if (!serves_ || !may_hold_training_) return false;
     look_at_budget(now, actions);
     return means_ == Means::kBarrier || runs_far_ahead(now);
   }
@@ -300,7 +307,7 @@ class SpecInf final : public Policy {
     if (!may_hold_training_) return;
     look_at_budget(now, actions);
     const bool asks =
-        means_ >= Means::kClose || actions.held(kProtected) > 0 || runs_far_ahead(now);
+        means_ >= Means::kClose || holds_training(actions) || runs_far_ahead(now);
     if (std::exchange(asks_, asks) != asks) actions.set_asking(kProtected, asks);
   }
 
@@ -339,18 +346,13 @@ class SpecInf final : public Policy {
 
   void let_go(Instant now, Actions& actions) {
     bool held = false;
-    while (actions.held(kProtected) > 0) {
+    while (holds_training(actions)) {
       held = must_hold_training(now, actions);
       if (held) break;
       pass_training(actions.oldest_held(kProtected), now);
       actions.release(kProtected);
     }
-    for (const bool online : {true, false}) {
-      for (std::uint32_t id = 1; id < roles_.size(); ++id) {
-        if ((roles_[id] == Role::kOnline) != online) continue;
-        held |= let_filler_go(ClientId{id}, now, actions);
-      }
-    }
+    for (const ClientId filler : fillers_) held |= let_filler_go(filler, now, actions);
     let_training_ask(now, actions);
     plan_tick(held, now);
   }
@@ -387,6 +389,7 @@ class SpecInf final : public Policy {
   TrainingBudget budget_;
   TrainingPace pace_;
   std::vector<Role> roles_;
+  std::vector<ClientId> fillers_;  ///< online ones first
   bool serves_ = false;     ///< an online filler was admitted
   bool asks_ = true;        ///< training's launches do, as at the start
   Means means_ = Means::kBubbles;
