@@ -19,9 +19,12 @@ class RequestTimes {
 
   /// A request is there, and has so much from now on.
   void serve(Share share, policy::Instant now) {
-    if (!began_) share_ = share;
-    if (share_ != share) share_ = share == Share::kNone ? Share::kNone : mixed();
-    began_ = began_.value_or(now);
+    if (!began_) {
+      began_ = now;
+      share_ = share;
+    } else if (share_ != share && share_ != Share::kNone) {
+      share_ = share == Share::kNone ? Share::kNone : Share::kOther;
+    }
   }
 
   /// No request is there any more.
@@ -42,11 +45,6 @@ class RequestTimes {
   /// A smaller difference is that of requests among themselves.
   static constexpr double kGain = 1.25;
 
-  /// What waited for a while, waited.
-  [[nodiscard]] Share mixed() const {
-    return share_ == Share::kNone ? Share::kNone : Share::kOther;
-  }
-
   void learn(Duration time) {
     if (share_ == Share::kNone) return;
     if (share_ == Share::kBeside) keep_longest(beside_, time);
@@ -60,7 +58,7 @@ class RequestTimes {
   }
 
   std::optional<policy::Instant> began_;  ///< the present request
-  Share share_ = Share::kNone;            ///< that it has had
+  Share share_ = Share::kNone;            ///< that it has had; nothing, if it ever waited
   Duration alone_{};
   Duration beside_{};
 };

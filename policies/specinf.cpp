@@ -93,11 +93,8 @@ class SpecInf final : public Policy {
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
-    for (const bool online : {true, false}) {
-      for (const ClientInfo& client : clients.subspan(1)) {
-        if ((client.role == Role::kOnline) == online) fillers_.push_back(client.id);
-      }
-    }
+    for (const ClientInfo& client : clients.subspan(1)) fillers_.push_back(client.id);
+    std::ranges::stable_partition(fillers_, [this](ClientId id) { return is_online(id); });
     may_hold_training_ &= has_online();
     work_ = FillerWork(clients.size(), first_);
     budget_.see_ranks(clients.front().ranks);
@@ -162,8 +159,11 @@ class SpecInf final : public Policy {
   }
 
  private:
+  [[nodiscard]] bool is_online(ClientId client) const {
+    return roles_[client.index()] == Role::kOnline;
+  }
   [[nodiscard]] bool has_online() const {
-    return std::ranges::find(roles_, Role::kOnline) != roles_.end();
+    return !fillers_.empty() && is_online(fillers_.front());
   }
 
   Verdict launch_training(const LaunchInfo& launch, Instant now, Actions& actions) {
@@ -193,7 +193,7 @@ class SpecInf final : public Policy {
     turned_ |= !watch_.computes();
     work_.pass(launch, now);
     filled_ = true;
-    if (roles_[launch.client.index()] == Role::kOnline) served_ = now;
+    if (is_online(launch.client)) served_ = now;
   }
 
   /// When training computes again, it finds a GPU that fillers had, or have.
@@ -245,7 +245,7 @@ class SpecInf final : public Policy {
   [[nodiscard]] bool serves(Instant now, const Actions& actions) const {
     if (!serves_) return false;
     for (const ClientId filler : fillers_) {
-      if (roles_[filler.index()] != Role::kOnline) break;
+      if (!is_online(filler)) break;
       if (work_.of(filler) > 0 || actions.held(filler) > 0) return true;
     }
     return served_ && now < *served_ + linger_;
@@ -286,7 +286,7 @@ class SpecInf final : public Policy {
     return may_hold_training_ && actions.held(kProtected) > 0;
   }
   [[nodiscard]] bool must_hold_training(Instant now, const Actions& actions) {
-    if (!serves_ || !may_hold_training_) return false;
+    if (!may_hold_training_) return false;
     look_at_budget(now, actions);
     return means_ == Means::kBarrier || runs_far_ahead(now);
   }
@@ -321,7 +321,7 @@ class SpecInf final : public Policy {
 
   [[nodiscard]] bool passes(const LaunchInfo& launch, Instant now, const Actions& actions) {
     if (pace_.measures(now)) return false;
-    const bool online = roles_[launch.client.index()] == Role::kOnline;
+    const bool online = is_online(launch.client);
     if (!online && serves(now, actions)) return false;
     if (online) {
       look_at_budget(now, actions);

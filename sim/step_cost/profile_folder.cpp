@@ -253,9 +253,9 @@ Result<std::optional<ExpertTable>> experts_of(const std::string& folder,
   return std::optional(std::move(experts));
 }
 
-/// Folders below this one that are profiles, separated by commas: a profiler writes one for each
-/// card, model and number format. Empty: none, or no folder.
-std::string profiles_below(const std::filesystem::path& folder) {
+/// Folders below this one that are profiles: a profiler writes one for each card, model and number
+/// format. Empty: none, or no folder.
+std::set<std::string> profiles_below(const std::filesystem::path& folder) {
   constexpr int kDeepest = 4;
   std::set<std::string> found;
   std::error_code unreadable;
@@ -269,9 +269,7 @@ std::string profiles_below(const std::filesystem::path& folder) {
     }
     at.increment(unreadable);
   }
-  std::string out;
-  for (const std::string& name : found) out += (out.empty() ? "" : ", ") + name;
-  return out;
+  return found;
 }
 
 }  // namespace
@@ -279,8 +277,11 @@ std::string profiles_below(const std::filesystem::path& folder) {
 Result<ImportedLayers> read_profile_folder(const std::string& folder) {
   const std::string meta_path = folder + "/meta.yaml";
   if (!std::filesystem::exists(meta_path)) {
-    const std::string below = profiles_below(folder);
-    if (!below.empty()) return fail(folder, {}, "no meta.yaml; profiles are below it: " + below);
+    const std::set<std::string> below = profiles_below(folder);
+    const std::vector<std::string_view> names(below.begin(), below.end());
+    if (!names.empty()) {
+      return fail(folder, {}, "no meta.yaml; profiles are below it: " + list_names(names));
+    }
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(meta_path));
   BUBBLESIM_ASSIGN_OR_RETURN(const ProfileMeta meta, parse_profile_meta(text, meta_path));
