@@ -18,64 +18,58 @@ std::string_view role_name(policy::Role role) {
   return kRoleNames.front().name;
 }
 
-void write_head(JsonWriter& out, const JobPlan& plan) {
-  out.text("format", kJobPlanFormat);
-  out.text("name", plan.name);
-  out.whole("client", plan.client.value);
-  out.text("role", role_name(plan.role));
-  out.whole("rank", plan.program.rank);
-  out.whole("streams", plan.program.stream_count);
-  out.whole("iterations", plan.program.iterations);
-  out.whole("marked_thread", plan.program.marked_thread);
-  out.integer("start_offset_ns", to_ns(plan.program.start_offset));
-  out.whole("memory_bytes", plan.memory.value);
-  out.integer("priority", plan.priority);
-  out.whole("sms", plan.sms);
-  out.flag("report_completions", plan.report_completions);
-  out.flag("record_operations", plan.record_operations);
-  out.whole("seed", plan.seed);
-  out.flag("device_lags", plan.device_lags);
-  out.flag("as_recorded", plan.program.own_kernels == program::OwnKernels::kAsRecorded);
+Json head_of(const JobPlan& plan) {
+  return {{"format", kJobPlanFormat},
+          {"name", plan.name},
+          {"client", plan.client.value},
+          {"role", role_name(plan.role)},
+          {"rank", plan.program.rank},
+          {"streams", plan.program.stream_count},
+          {"iterations", plan.program.iterations},
+          {"marked_thread", plan.program.marked_thread},
+          {"start_offset_ns", to_ns(plan.program.start_offset)},
+          {"memory_bytes", plan.memory.value},
+          {"priority", plan.priority},
+          {"sms", plan.sms},
+          {"report_completions", plan.report_completions},
+          {"record_operations", plan.record_operations},
+          {"seed", plan.seed},
+          {"device_lags", plan.device_lags},
+          {"as_recorded", plan.program.own_kernels == program::OwnKernels::kAsRecorded}};
 }
 
-void write_mode(JsonWriter& out, const JobPlan& plan) {
-  if (plan.loop) {
-    out.open("loop");
-    out.whole("iterations", plan.loop->iterations);
-    out.close();
-  }
-  if (plan.serve) {
-    out.open("serve");
-    out.flag("online", plan.serve->online);
-    out.whole("requests_per_pass", plan.serve->batching.requests_per_pass);
-    out.whole("max_batch", plan.serve->batching.max_batch);
-    out.integer("max_wait_ns", to_ns(plan.serve->batching.max_wait));
-    out.number("batch_cost", plan.serve->batching.batch_cost);
-    out.full_column("arrivals_ns", plan.serve->arrivals, [](Duration at) { return to_ns(at); });
-    out.close();
-  }
+Json serve_of(const ServeMode& serve) {
+  Json out{{"online", serve.online},
+           {"requests_per_pass", serve.batching.requests_per_pass},
+           {"max_batch", serve.batching.max_batch},
+           {"max_wait_ns", to_ns(serve.batching.max_wait)},
+           {"batch_cost", serve.batching.batch_cost}};
+  put_column(out, "arrivals_ns", serve.arrivals, [](Duration at) { return to_ns(at); });
+  return out;
 }
 
-void write_forms(JsonWriter& out, const std::vector<KernelForm>& forms) {
+Json forms_of(const std::vector<KernelForm>& forms) {
   using Form = KernelForm;
-  out.open("forms");
-  out.full_column("grid_x", forms, [](const Form& f) { return f.shape.grid[0]; });
-  out.column("grid_y", forms, [](const Form& f) { return f.shape.grid[1]; }, 1);
-  out.column("grid_z", forms, [](const Form& f) { return f.shape.grid[2]; }, 1);
-  out.column("block_x", forms, [](const Form& f) { return f.shape.block[0]; }, 1);
-  out.column("block_y", forms, [](const Form& f) { return f.shape.block[1]; }, 1);
-  out.column("block_z", forms, [](const Form& f) { return f.shape.block[2]; }, 1);
-  out.column("registers", forms,
+  Json out = Json::object();
+  put_column(out, "grid_x", forms, [](const Form& f) { return f.shape.grid[0]; });
+  put_column(out, "grid_y", forms, [](const Form& f) { return f.shape.grid[1]; }, 1);
+  put_column(out, "grid_z", forms, [](const Form& f) { return f.shape.grid[2]; }, 1);
+  put_column(out, "block_x", forms, [](const Form& f) { return f.shape.block[0]; }, 1);
+  put_column(out, "block_y", forms, [](const Form& f) { return f.shape.block[1]; }, 1);
+  put_column(out, "block_z", forms, [](const Form& f) { return f.shape.block[2]; }, 1);
+  put_column(out, "registers", forms,
              [](const Form& f) -> std::uint32_t { return f.shape.registers_per_thread; }, 0);
-  out.column("shared_bytes", forms, [](const Form& f) { return f.shape.shared_memory_bytes; }, 0);
-  out.column("bound", forms, [](const Form& f) { return static_cast<std::uint32_t>(f.bound); }, 0);
-  out.column("tensor", forms, [](const Form& f) { return f.tensor ? 1 : 0; }, 0);
-  out.number_column("dram_share", forms, [](const Form& f) { return f.dram_share; });
-  out.number_column("issue_share", forms, [](const Form& f) { return f.issue_share; });
-  out.close();
+  put_column(out, "shared_bytes", forms,
+             [](const Form& f) { return f.shape.shared_memory_bytes; }, 0);
+  put_column(out, "bound", forms,
+             [](const Form& f) { return static_cast<std::uint32_t>(f.bound); }, 0);
+  put_column(out, "tensor", forms, [](const Form& f) { return f.tensor ? 1 : 0; }, 0);
+  put_column(out, "dram_share", forms, [](const Form& f) { return f.dram_share; });
+  put_column(out, "issue_share", forms, [](const Form& f) { return f.issue_share; });
+  return out;
 }
 
-void write_ops(JsonWriter& out, const JobPlan& plan) {
+Json ops_of(const JobPlan& plan) {
   using program::Op;
   const std::vector<Op>& ops = plan.program.ops;
   const auto form = [](const Op& op) {
@@ -84,22 +78,22 @@ void write_ops(JsonWriter& out, const JobPlan& plan) {
   const auto copy = [&plan](const Op& op) {
     return is_kernel(op.kind) ? CopyForm{} : copy_of(plan, op);
   };
-  out.open("ops");
-  out.full_column("solo_ns", ops, [](const Op& op) { return to_ns(op.duration); });
-  out.column("kind", ops, [](const Op& op) { return static_cast<std::uint32_t>(op.kind); }, 0);
-  out.column("stream", ops, [](const Op& op) -> std::uint32_t { return op.stream; }, 0);
-  out.column("form", ops, form, -1);
-  out.column("name", ops, [](const Op& op) { return op.name.value; }, 0);
-  out.column("bytes", ops, [&](const Op& op) { return copy(op).bytes.value; }, 0);
-  out.column("path", ops, [&](const Op& op) { return static_cast<std::uint32_t>(copy(op).path); },
-             0);
-  out.column("edges", ops, [](const Op& op) -> std::uint32_t { return op.edge_count; }, 0);
-  out.column("launch_lag_ns", ops, [](const Op& op) { return op.launch_lag.nanoseconds; }, 0);
-  out.column("gap_ns", ops, [](const Op& op) { return op.gap.nanoseconds; }, 0);
-  out.close();
+  Json out = Json::object();
+  put_column(out, "solo_ns", ops, [](const Op& op) { return to_ns(op.duration); });
+  put_column(out, "kind", ops, [](const Op& op) { return static_cast<std::uint32_t>(op.kind); }, 0);
+  put_column(out, "stream", ops, [](const Op& op) -> std::uint32_t { return op.stream; }, 0);
+  put_column(out, "form", ops, form, -1);
+  put_column(out, "name", ops, [](const Op& op) { return op.name.value; }, 0);
+  put_column(out, "bytes", ops, [&](const Op& op) { return copy(op).bytes.value; }, 0);
+  put_column(out, "path", ops,
+             [&](const Op& op) { return static_cast<std::uint32_t>(copy(op).path); }, 0);
+  put_column(out, "edges", ops, [](const Op& op) -> std::uint32_t { return op.edge_count; }, 0);
+  put_column(out, "launch_lag_ns", ops, [](const Op& op) { return op.launch_lag.nanoseconds; }, 0);
+  put_column(out, "gap_ns", ops, [](const Op& op) { return op.gap.nanoseconds; }, 0);
+  return out;
 }
 
-void write_edges(JsonWriter& out, const JobPlan& plan) {
+Json edges_of(const JobPlan& plan) {
   std::vector<program::OpEdge> edges;
   edges.reserve(plan.program.edges.size());
   for (const program::Op& op : plan.program.ops) {
@@ -107,43 +101,45 @@ void write_edges(JsonWriter& out, const JobPlan& plan) {
       edges.push_back(plan.program.edges[op.first_edge + i]);
     }
   }
-  out.open("edges");
-  out.full_column("before", edges, [](const program::OpEdge& edge) { return edge.before; });
-  out.column("lag_ns", edges, [](const program::OpEdge& edge) { return edge.lag.nanoseconds; }, 0);
-  out.close();
+  Json out = Json::object();
+  put_column(out, "before", edges, [](const program::OpEdge& edge) { return edge.before; });
+  put_column(out, "lag_ns", edges,
+             [](const program::OpEdge& edge) { return edge.lag.nanoseconds; }, 0);
+  return out;
 }
 
-void write_bubbles(JsonWriter& out, const std::vector<PlanBubble>& bubbles) {
+Json bubbles_of(const std::vector<PlanBubble>& bubbles) {
   using Bubble = PlanBubble;
-  out.open("bubbles");
-  out.full_column("after_op", bubbles, [](const Bubble& b) { return b.after_op; });
-  out.column("expected_ns", bubbles, [](const Bubble& b) { return to_ns(b.info.expected); }, 0);
-  out.column("free_bytes", bubbles, [](const Bubble& b) { return b.info.free_memory.value; }, 0);
-  out.column("pipeline", bubbles, [](const Bubble& b) { return b.info.pipeline ? 1 : 0; }, 0);
-  out.close();
+  Json out = Json::object();
+  put_column(out, "after_op", bubbles, [](const Bubble& b) { return b.after_op; });
+  put_column(out, "expected_ns", bubbles,
+             [](const Bubble& b) { return to_ns(b.info.expected); }, 0);
+  put_column(out, "free_bytes", bubbles,
+             [](const Bubble& b) { return b.info.free_memory.value; }, 0);
+  put_column(out, "pipeline", bubbles, [](const Bubble& b) { return b.info.pipeline ? 1 : 0; }, 0);
+  return out;
 }
 
-void write_thread(JsonWriter& out, const program::ThreadProgram& thread,
-                  const std::vector<program::StepDetail>& details) {
+Json thread_of(const program::ThreadProgram& thread,
+               const std::vector<program::StepDetail>& details) {
   using program::Step;
   const std::vector<Step>& steps = thread.steps;
   const auto detail = [&details](const Step& s) {
     return s.detail == program::kNoIndex ? program::StepDetail{} : details[s.detail];
   };
-  out.open("");
-  out.text("name", thread.name);
-  out.full_column("kind", steps, [](const Step& s) { return static_cast<std::uint32_t>(s.kind); });
-  out.column("think_ns", steps, [](const Step& s) { return s.think.nanoseconds; }, 0);
-  out.column("cost_ns", steps, [](const Step& s) { return s.cost.nanoseconds; }, 0);
-  out.column("target", steps, [](const Step& s) { return s.target; }, 0);
-  out.column("count", steps, [](const Step& s) -> std::uint32_t { return s.count; }, 0);
-  out.column("return_lag_ns", steps,
+  Json out{{"name", thread.name}};
+  put_column(out, "kind", steps, [](const Step& s) { return static_cast<std::uint32_t>(s.kind); });
+  put_column(out, "think_ns", steps, [](const Step& s) { return s.think.nanoseconds; }, 0);
+  put_column(out, "cost_ns", steps, [](const Step& s) { return s.cost.nanoseconds; }, 0);
+  put_column(out, "target", steps, [](const Step& s) { return s.target; }, 0);
+  put_column(out, "count", steps, [](const Step& s) -> std::uint32_t { return s.count; }, 0);
+  put_column(out, "return_lag_ns", steps,
              [&](const Step& s) { return detail(s).return_lag.nanoseconds; }, 0);
-  out.column("after_thread", steps,
+  put_column(out, "after_thread", steps,
              [&](const Step& s) { return index_or_none(detail(s).after_thread); }, -1);
-  out.column("after_step", steps, [&](const Step& s) { return detail(s).after_step; }, 0);
-  out.column("passes_back", steps, [&](const Step& s) { return detail(s).passes_back; }, 0);
-  out.close();
+  put_column(out, "after_step", steps, [&](const Step& s) { return detail(s).after_step; }, 0);
+  put_column(out, "passes_back", steps, [&](const Step& s) { return detail(s).passes_back; }, 0);
+  return out;
 }
 
 std::vector<std::string> names_of(const program::Program& program) {
@@ -157,20 +153,19 @@ std::vector<std::string> names_of(const program::Program& program) {
 }  // namespace
 
 std::string job_plan_text(const JobPlan& plan) {
-  JsonWriter out;
-  write_head(out, plan);
-  write_mode(out, plan);
-  out.texts("names", names_of(plan.program));
-  write_forms(out, plan.forms);
-  write_ops(out, plan);
-  write_edges(out, plan);
-  write_bubbles(out, plan.bubbles);
-  out.open_list("threads");
+  Json out = head_of(plan);
+  if (plan.loop) out["loop"] = {{"iterations", plan.loop->iterations}};
+  if (plan.serve) out["serve"] = serve_of(*plan.serve);
+  out["names"] = names_of(plan.program);
+  out["forms"] = forms_of(plan.forms);
+  out["ops"] = ops_of(plan);
+  out["edges"] = edges_of(plan);
+  out["bubbles"] = bubbles_of(plan.bubbles);
+  Json& threads = out["threads"] = Json::array();
   for (const program::ThreadProgram& thread : plan.program.threads) {
-    write_thread(out, thread, plan.program.details);
+    threads.push_back(thread_of(thread, plan.program.details));
   }
-  out.close_list();
-  return out.take();
+  return columns_text(out);
 }
 
 Result<void> write_job_plan(const std::string& path, const JobPlan& plan) {

@@ -21,39 +21,38 @@ constexpr std::array<Choice<Severity>, 4> kSeverities{{
     {"error", Severity::kError},
 }};
 
-void write_requests(JsonWriter& out, const std::vector<RequestRecord>& requests) {
+Json requests_of(const std::vector<RequestRecord>& requests) {
   using Request = RequestRecord;
-  out.open("requests");
-  out.full_column("arrival_ns", requests, [](const Request& r) { return to_ns(r.arrival); });
-  out.full_column("start_ns", requests, [](const Request& r) { return to_ns(r.start); });
-  out.full_column("end_ns", requests, [](const Request& r) { return to_ns(r.end); });
-  out.close();
+  Json out;
+  put_column(out, "arrival_ns", requests, [](const Request& r) { return to_ns(r.arrival); });
+  put_column(out, "start_ns", requests, [](const Request& r) { return to_ns(r.start); });
+  put_column(out, "end_ns", requests, [](const Request& r) { return to_ns(r.end); });
+  return out;
 }
 
-void write_operations(JsonWriter& out, const std::vector<OperationRecord>& operations) {
+Json operations_of(const std::vector<OperationRecord>& operations) {
   using Operation = OperationRecord;
-  out.open("operations");
-  out.full_column("op", operations, [](const Operation& o) { return o.op; });
-  out.full_column("pass", operations, [](const Operation& o) { return o.pass; });
-  out.full_column("called_ns", operations, [](const Operation& o) { return to_ns(o.called); });
-  out.full_column("start_ns", operations, [](const Operation& o) { return to_ns(o.start); });
-  out.full_column("end_ns", operations, [](const Operation& o) { return to_ns(o.end); });
-  out.column("returned_ns", operations, [](const Operation& o) { return to_ns(o.returned); }, 0);
-  out.column("noticed_ns", operations, [](const Operation& o) { return to_ns(o.noticed); }, 0);
-  out.close();
+  Json out;
+  put_column(out, "op", operations, [](const Operation& o) { return o.op; });
+  put_column(out, "pass", operations, [](const Operation& o) { return o.pass; });
+  put_column(out, "called_ns", operations, [](const Operation& o) { return to_ns(o.called); });
+  put_column(out, "start_ns", operations, [](const Operation& o) { return to_ns(o.start); });
+  put_column(out, "end_ns", operations, [](const Operation& o) { return to_ns(o.end); });
+  put_column(out, "returned_ns", operations,
+             [](const Operation& o) { return to_ns(o.returned); }, 0);
+  put_column(out, "noticed_ns", operations, [](const Operation& o) { return to_ns(o.noticed); }, 0);
+  return out;
 }
 
-void write_counters(JsonWriter& out, const CounterSet& counters) {
-  out.open_list("counters");
+Json counters_of(const CounterSet& counters) {
+  Json out = Json::array();
   for (const auto& [name, entry] : counters) {
-    out.open("");
-    out.text("name", name);
-    out.text("severity", severity_name(entry.severity));
-    out.text("help", entry.help);
-    out.whole("count", entry.count);
-    out.close();
+    out.push_back({{"name", name},
+                   {"severity", severity_name(entry.severity)},
+                   {"help", entry.help},
+                   {"count", entry.count}});
   }
-  out.close_list();
+  return out;
 }
 
 std::vector<Duration> read_instants(ObjectReader& reader, std::string_view key) {
@@ -135,29 +134,27 @@ CheckedResult<JobRecord> read_record(const JsonDocument& document) {
 
 std::string job_record_text(const JobRecord& record) {
   const auto instant = [](Duration at) { return to_ns(at); };
-  JsonWriter out;
-  out.text("format", kFormat);
-  out.text("name", record.name);
-  out.whole("client", record.client.value);
-  out.whole("rank", record.rank);
-  out.integer("began_ns", to_ns(record.began));
-  out.integer("ended_ns", to_ns(record.ended));
-  out.full_column("iterations_ns", record.iterations, instant);
-  out.full_column("passes_ns", record.passes, instant);
-  out.full_column("pass_requests", record.pass_requests, [](std::uint64_t n) { return n; });
-  write_requests(out, record.requests);
-  out.full_column("unfinished_ns", record.unfinished, instant);
-  out.whole("launches", record.launches);
-  out.integer("gate_time_ns", to_ns(record.gate_time));
-  out.integer("held_time_ns", to_ns(record.held_time));
-  out.open("gate");
-  out.whole("launches", record.gate.launches);
-  out.whole("ungated", record.gate.ungated);
-  out.whole("messages_dropped", record.gate.messages_dropped);
-  out.close();
-  write_operations(out, record.operations);
-  write_counters(out, record.counters);
-  return out.take();
+  Json out{{"format", kFormat},
+           {"name", record.name},
+           {"client", record.client.value},
+           {"rank", record.rank},
+           {"began_ns", to_ns(record.began)},
+           {"ended_ns", to_ns(record.ended)},
+           {"pass_requests", record.pass_requests},
+           {"requests", requests_of(record.requests)},
+           {"launches", record.launches},
+           {"gate_time_ns", to_ns(record.gate_time)},
+           {"held_time_ns", to_ns(record.held_time)},
+           {"gate",
+            {{"launches", record.gate.launches},
+             {"ungated", record.gate.ungated},
+             {"messages_dropped", record.gate.messages_dropped}}},
+           {"operations", operations_of(record.operations)},
+           {"counters", counters_of(record.counters)}};
+  put_column(out, "iterations_ns", record.iterations, instant);
+  put_column(out, "passes_ns", record.passes, instant);
+  put_column(out, "unfinished_ns", record.unfinished, instant);
+  return columns_text(out);
 }
 
 Result<void> write_job_record(const std::string& path, const JobRecord& record) {

@@ -2,13 +2,14 @@
 // are all the default's is left out. For files of hundreds of thousands of rows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
+#include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 
@@ -18,45 +19,13 @@ namespace bubblesim::capture {
 inline constexpr std::int64_t kMostNanoseconds = std::int64_t{366} * 24 * 3600 * 1'000'000'000;
 inline constexpr Range<std::int64_t> kSpan{0, kMostNanoseconds};
 
-/// Writes one JSON object, key by key, in the order of the calls.
-class JsonWriter {
- public:
-  JsonWriter() { text_.push_back('{'); }
+/// Puts `value_of(row)` of every row into the table; no column if each of them is `left_out`.
+template <class Rows, class Of>
+void put_column(Json& table, const char* key, const Rows& rows, Of value_of,
+                std::optional<std::int64_t> left_out = {});
 
-  void text(std::string_view key, std::string_view value);
-  void texts(std::string_view key, const std::vector<std::string>& values);
-  void flag(std::string_view key, bool value);
-  void integer(std::string_view key, std::int64_t value);
-  void whole(std::string_view key, std::uint64_t value);
-  void number(std::string_view key, double value);  ///< reads back as the same double
-
-  void open(std::string_view key);  ///< an object; empty key: one of a list
-  void close();
-  void open_list(std::string_view key);
-  void close_list();
-
-  /// A column of integers, `value_of(row)`. Left out if every value is `fallback`.
-  template <class Rows, class Of>
-  void column(std::string_view key, const Rows& rows, Of value_of, std::int64_t fallback);
-  /// A column that is never left out.
-  template <class Rows, class Of>
-  void full_column(std::string_view key, const Rows& rows, Of value_of);
-  /// A column of numbers.
-  template <class Rows, class Of>
-  void number_column(std::string_view key, const Rows& rows, Of value_of);
-
-  /// The whole text; nothing can be written afterwards.
-  [[nodiscard]] std::string take();
-
- private:
-  void key(std::string_view key);
-  void put_signed(std::int64_t value);
-  void put_whole(std::uint64_t value);
-  void put_number(double value);
-  void put_text(std::string_view value);
-
-  std::string text_;
-};
+/// Names of kernels are the driver's: bytes that are no UTF-8 are replaced, so that it can be read.
+[[nodiscard]] std::string columns_text(const Json& file);
 
 /// Reads a table's columns; faults go where the reader's go.
 class ColumnReader {
@@ -92,37 +61,14 @@ template <class T>
 // -- implementation --
 
 template <class Rows, class Of>
-void JsonWriter::column(std::string_view name, const Rows& rows, Of value_of,
-                        std::int64_t fallback) {
-  for (const auto& row : rows) {
-    if (static_cast<std::int64_t>(value_of(row)) == fallback) continue;
-    full_column(name, rows, value_of);
-    return;
-  }
-}
-
-template <class Rows, class Of>
-void JsonWriter::full_column(std::string_view name, const Rows& rows, Of value_of) {
-  open_list(name);
-  for (const auto& row : rows) {
-    if constexpr (std::is_unsigned_v<decltype(value_of(row))>) {
-      put_whole(value_of(row));
-    } else {
-      put_signed(value_of(row));
-    }
-    text_.push_back(',');
-  }
-  close_list();
-}
-
-template <class Rows, class Of>
-void JsonWriter::number_column(std::string_view name, const Rows& rows, Of value_of) {
-  open_list(name);
-  for (const auto& row : rows) {
-    put_number(value_of(row));
-    text_.push_back(',');
-  }
-  close_list();
+void put_column(Json& table, const char* key, const Rows& rows, Of value_of,
+                std::optional<std::int64_t> left_out) {
+  const auto is_left_out = [&](const auto& row) {
+    return static_cast<std::int64_t>(value_of(row)) == *left_out;
+  };
+  if (left_out && std::ranges::all_of(rows, is_left_out)) return;
+  Json& column = table[key] = Json::array();
+  for (const auto& row : rows) column.push_back(value_of(row));
 }
 
 template <class T>

@@ -77,10 +77,10 @@ TEST(JobRecordFile, FaultsNameTheirPlace) {
     return read ? std::string("no fault") : read.error().front().place;
   };
   EXPECT_EQ(place(record_with("job record 1", "job record 2")), "/format");
-  EXPECT_EQ(place(record_with("\"gate_time_ns\": 500", "\"gate_time_ns\": -1")), "/gate_time_ns");
-  EXPECT_EQ(place(record_with("\"pass\": [0,9]", "\"pass\": [0]")), "/operations/pass");
+  EXPECT_EQ(place(record_with("\"gate_time_ns\":500", "\"gate_time_ns\":-1")), "/gate_time_ns");
+  EXPECT_EQ(place(record_with("\"pass\":[0,9]", "\"pass\":[0]")), "/operations/pass");
   EXPECT_EQ(place(record_with("\"loss\"", "\"lost\"")), "/counters/0/severity");
-  EXPECT_EQ(place(record_with("\"ungated\": 3", "\"ungated\": \"3\"")), "/gate/ungated");
+  EXPECT_EQ(place(record_with("\"ungated\":3", "\"ungated\":\"3\"")), "/gate/ungated");
 }
 
 TEST(JobRecordFile, ATruncatedFileIsAFaultWhereverItEnds) {
