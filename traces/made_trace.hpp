@@ -1,4 +1,4 @@
-// How a trace that a simulation wrote (sim/synth, traces/synth) is told from a recording.
+// How a trace that a simulation wrote (sim/synth) is told from a recording.
 #pragma once
 
 #include <string_view>

@@ -3,10 +3,10 @@
 
 #include <set>
 
+#include "tests/samples/samples.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/export/chakra_export.hpp"
 #include "traces/import/chakra_import.hpp"
-#include "traces/synth/samples.hpp"
 
 namespace bubblesim::traces {
 namespace {

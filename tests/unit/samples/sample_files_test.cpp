@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "traces/synth/samples.hpp"
+#include "tests/samples/samples.hpp"
 
 namespace bubblesim::traces {
 namespace {

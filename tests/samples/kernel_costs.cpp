@@ -1,4 +1,4 @@
-#include "traces/synth/kernel_costs.hpp"
+#include "tests/samples/kernel_costs.hpp"
 
 #include <algorithm>
 

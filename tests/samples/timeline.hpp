@@ -14,7 +14,7 @@
 
 #include "sim/base/random.hpp"
 #include "sim/base/time.hpp"
-#include "traces/synth/kernel_costs.hpp"
+#include "tests/samples/kernel_costs.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {

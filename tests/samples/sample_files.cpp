@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "sim/base/output_file.hpp"
-#include "traces/synth/kineto_json.hpp"
-#include "traces/synth/samples.hpp"
+#include "tests/samples/kineto_json.hpp"
+#include "tests/samples/samples.hpp"
 
 namespace bubblesim::traces {
 namespace {

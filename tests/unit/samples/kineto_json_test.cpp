@@ -1,5 +1,5 @@
 // The writer's rows, one kind a test.
-#include "traces/synth/kineto_json.hpp"
+#include "tests/samples/kineto_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

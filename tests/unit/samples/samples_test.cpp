@@ -1,5 +1,5 @@
 // What must be true of every generated sample, whatever its size.
-#include "traces/synth/samples.hpp"
+#include "tests/samples/samples.hpp"
 
 #include <gtest/gtest.h>
 

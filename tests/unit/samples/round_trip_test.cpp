@@ -6,9 +6,9 @@
 #include <set>
 #include <tuple>
 
+#include "tests/samples/kineto_json.hpp"
+#include "tests/samples/samples.hpp"
 #include "traces/import/kineto_import.hpp"
-#include "traces/synth/kineto_json.hpp"
-#include "traces/synth/samples.hpp"
 
 namespace bubblesim::traces {
 namespace {

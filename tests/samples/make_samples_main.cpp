@@ -1,7 +1,7 @@
 // Writes the sample files below the folder given: `bubblesim_make_samples traces/samples`.
 #include <iostream>
 
-#include "traces/synth/samples.hpp"
+#include "tests/samples/samples.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

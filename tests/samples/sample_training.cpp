@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "tests/samples/samples.hpp"
+#include "tests/samples/timeline.hpp"
 #include "traces/made_trace.hpp"
-#include "traces/synth/samples.hpp"
-#include "traces/synth/timeline.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "tests/samples/samples.hpp"
+#include "tests/samples/timeline.hpp"
 #include "traces/made_trace.hpp"
-#include "traces/synth/samples.hpp"
-#include "traces/synth/timeline.hpp"
 
 namespace bubblesim::traces {
 namespace {

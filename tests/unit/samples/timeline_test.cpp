@@ -1,6 +1,6 @@
 // The player by hand-sized scripts. Costs of calls are jittered, so the tests hold relations, and
 // exact numbers only where the script fixes them.
-#include "traces/synth/timeline.hpp"
+#include "tests/samples/timeline.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "traces/synth/kineto_json.hpp"
+#include "tests/samples/kineto_json.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "traces/synth/timeline.hpp"
+#include "tests/samples/timeline.hpp"
 
 #include <algorithm>
 #include <chrono>

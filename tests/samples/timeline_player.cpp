@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
-#include "traces/synth/timeline.hpp"
+#include "tests/samples/timeline.hpp"
 
 namespace bubblesim::traces {
 namespace {
