@@ -59,9 +59,4 @@ struct ImportOptions {
                                                  const ImportOptions& options = {},
                                                  const ProgressCallback& progress = {});
 
-/// All files of a folder and its folders whose names have ".json" in them.
-[[nodiscard]] Result<JobTrace> import_kineto_job(const std::filesystem::path& folder,
-                                                 const ImportOptions& options = {},
-                                                 const ProgressCallback& progress = {});
-
 }  // namespace bubblesim::traces

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "traces/import/file_rank.hpp"
@@ -71,12 +70,6 @@ Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
   return JobFile{path, std::move(trace), has_rank};
 }
 
-bool is_trace_name(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return !name.starts_with('.') && name.find(".json") != std::string::npos &&
-         !name.ends_with(".tmp");
-}
-
 }  // namespace
 
 Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const ImportOptions& options,
@@ -101,22 +94,6 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   }
   count_missing_ranks(job);
   return job;
-}
-
-Result<JobTrace> import_kineto_job(const fs::path& folder, const ImportOptions& options,
-                                   const ProgressCallback& progress) {
-  std::vector<fs::path> paths;
-  std::error_code code;
-  fs::recursive_directory_iterator entry(folder, code);
-  for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
-    if (entry->is_regular_file(code) && is_trace_name(entry->path())) {
-      paths.push_back(entry->path());
-    }
-  }
-  if (code) return fail(folder.string(), "", "cannot be listed: " + code.message());
-  if (paths.empty()) return fail(folder.string(), "", "has no file with .json in its name");
-  std::sort(paths.begin(), paths.end());
-  return import_kineto_job(std::span<const fs::path>(paths), options, progress);
 }
 
 }  // namespace bubblesim::traces
