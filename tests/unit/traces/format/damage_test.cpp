@@ -7,7 +7,6 @@
 
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "tests/unit/traces/format/valid_ids.hpp"
-#include "traces/format/file_summary.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
@@ -16,18 +15,8 @@ using namespace testing;
 
 constexpr WriterOptions kSmallChunks{.chunk_records = 4};
 
-/// The chunks of a file that is whole.
-std::vector<ChunkSummary> chunks_of(const Bytes& file) {
-  const std::string path = temporary_path() + ".chunks";
-  write_file(path, file);
-  const auto summary = summarise_file(path);
-  std::remove(path.c_str());
-  EXPECT_TRUE(summary);
-  return summary->chunks;
-}
-
-std::uint64_t end_of(const ChunkSummary& chunk) {
-  return chunk.offset + kChunkHeaderBytes + chunk.stored_bytes;
+std::uint64_t end_of(const ScannedChunk& chunk) {
+  return chunk.offset + kChunkHeaderBytes + chunk.header.stored_bytes;
 }
 
 std::size_t device_ops_of(const JobTrace& job) {
@@ -44,10 +33,10 @@ TEST(BtrDamage, a_cut_at_every_byte_leaves_every_chunk_before_it) {
     ASSERT_TRUE(outcome) << cut;
     std::size_t ops = 0;
     std::uint64_t last_end = kFileHeaderBytes;
-    for (const ChunkSummary& chunk : chunks) {
+    for (const ScannedChunk& chunk : chunks) {
       if (end_of(chunk) > cut) break;
       last_end = end_of(chunk);
-      ops += chunk.kind == "device_ops" ? chunk.records : 0;
+      ops += kind_of(chunk) == "device_ops" ? chunk.header.records : 0;
     }
     EXPECT_EQ(device_ops_of(outcome->job), ops) << cut;
     EXPECT_EQ(outcome->counters.count("btr_end_missing"), 1U) << cut;
@@ -93,8 +82,9 @@ TEST(BtrDamage, every_flipped_bit_is_noticed_and_costs_one_chunk_at_most) {
 
 TEST(BtrDamage, records_of_a_lost_chunk_are_counted_and_the_rest_is_read) {
   Bytes file = file_of(sample_job(), kSmallChunks);
-  for (const ChunkSummary& chunk : chunks_of(file)) {
-    if (chunk.kind == "device_ops" && chunk.first_record == 4) file[end_of(chunk) - 1] ^= 1U;
+  for (const ScannedChunk& chunk : chunks_of(file)) {
+    if (kind_of(chunk) != "device_ops" || chunk.header.first_record != 4) continue;
+    file[end_of(chunk) - 1] ^= 1U;
   }
   const auto outcome = read_job_bytes(file, "t.btr");
   ASSERT_TRUE(outcome);
@@ -115,8 +105,8 @@ TEST(BtrDamage, records_of_a_lost_chunk_are_counted_and_the_rest_is_read) {
 /// sample_job without the first chunk of a kind of rank 0, its bytes taken out of the file.
 Result<ReadOutcome> read_without(const std::string& kind) {
   Bytes file = file_of(sample_job());
-  for (const ChunkSummary& chunk : chunks_of(file)) {
-    if (chunk.kind != kind || chunk.rank != 0) continue;
+  for (const ScannedChunk& chunk : chunks_of(file)) {
+    if (kind_of(chunk) != kind || chunk.header.rank != 0) continue;
     file.erase(file.begin() + static_cast<long>(chunk.offset),
                file.begin() + static_cast<long>(end_of(chunk)));
   }
@@ -173,7 +163,7 @@ TEST(BtrDamage, foreign_bytes_between_chunks_cost_nothing_but_themselves) {
 
 TEST(BtrDamage, a_chunk_that_stands_twice_is_read_once) {
   const Bytes whole = file_of(sample_job(), kSmallChunks);
-  const ChunkSummary chunk = chunks_of(whole)[6];
+  const ScannedChunk chunk = chunks_of(whole)[6];
   const Bytes copy(whole.begin() + static_cast<long>(chunk.offset),
                    whole.begin() + static_cast<long>(end_of(chunk)));
   Bytes file = whole;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "tests/unit/traces/format/sample_job.hpp"
-#include "traces/format/file_summary.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
@@ -97,27 +96,6 @@ TEST(BtrRoundTrip, a_job_too_regular_for_the_expansion_limit_is_still_read) {
   const Bytes bytes = file_of(job, options);
   EXPECT_LT(bytes.size(), 40'000U);  // 100 000 calls of 8 to 10 bytes, at 32 : 1 are 31 KB
   EXPECT_EQ(text_of(round_trip(job, options)), text_of(job));
-}
-
-TEST(BtrRoundTrip, a_summary_lists_each_chunk_and_the_sums_of_each_kind) {
-  const std::string path = temporary_path();
-  ASSERT_TRUE(write_job(path, sample_job(), {.chunk_records = 4}));
-  const auto summary = summarise_file(path);
-  ASSERT_TRUE(summary);
-  EXPECT_EQ(summary->major_version, 1);
-  EXPECT_EQ(text_of(summary->counters), "");
-  std::uint64_t bytes = kFileHeaderBytes;
-  for (const ChunkSummary& chunk : summary->chunks) {
-    EXPECT_EQ(chunk.offset, bytes);
-    bytes += kChunkHeaderBytes + chunk.stored_bytes;
-  }
-  EXPECT_EQ(bytes, summary->file_bytes);
-  for (const KindSummary& kind : summary->kinds) {
-    if (kind.kind != "device_ops") continue;
-    EXPECT_EQ(kind.records, 11U);  // 10 of rank 0, 1 of rank 3
-    EXPECT_EQ(kind.chunks, 4U);    // 4 + 4 + 2, and 1
-  }
-  EXPECT_EQ(summary->chunks.back().kind, "end");
 }
 
 }  // namespace

@@ -206,6 +206,16 @@ Bytes file_of(const JobTrace& job, const WriterOptions& options) {
   return bytes;
 }
 
+std::vector<ScannedChunk> chunks_of(const Bytes& file) {
+  MemorySource source(file);
+  ChunkScanner scanner(source);
+  std::vector<ScannedChunk> chunks;
+  while (const auto chunk = scanner.next()) chunks.push_back(*chunk);
+  return chunks;
+}
+
+std::string_view kind_of(const ScannedChunk& chunk) { return chunk_kind_name(chunk.header.kind); }
+
 Bytes chunk_of(ChunkHeader header, const Bytes& payload) {
   const auto size = static_cast<std::uint32_t>(payload.size());
   if (header.stored_bytes == 0) header.stored_bytes = size;

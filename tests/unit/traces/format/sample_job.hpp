@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "traces/format/chunk_scanner.hpp"
 #include "traces/format/layout.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -29,6 +31,10 @@ using Bytes = std::vector<std::uint8_t>;
 /// The bytes that write_job writes.
 [[nodiscard]] Bytes file_of(const JobTrace& job, const WriterOptions& options = {});
 void write_file(const std::string& path, const Bytes& bytes);
+
+/// The chunks of a file that is whole; it must outlive them.
+[[nodiscard]] std::vector<ScannedChunk> chunks_of(const Bytes& file);
+[[nodiscard]] std::string_view kind_of(const ScannedChunk& chunk);
 
 /// A chunk with right checksums around any payload; sizes are set unless given.
 [[nodiscard]] Bytes chunk_of(ChunkHeader header, const Bytes& payload);

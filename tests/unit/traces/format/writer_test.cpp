@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "tests/unit/traces/format/sample_job.hpp"
-#include "traces/format/file_summary.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
@@ -41,9 +40,9 @@ TEST(BtrWriter, records_appended_one_by_one_fill_chunks_of_the_given_size) {
   for (std::int64_t i = 0; i < 25; ++i) put(*writer, 5, call_at(i));
   ASSERT_TRUE(writer->finish());
   std::vector<std::uint32_t> sizes;
-  const auto summary = summarise_file(path);
-  for (const ChunkSummary& chunk : summary->chunks) {
-    if (chunk.kind == "host_calls") sizes.push_back(chunk.records);
+  const Bytes file = bytes_of_file(path);
+  for (const ScannedChunk& chunk : chunks_of(file)) {
+    if (kind_of(chunk) == "host_calls") sizes.push_back(chunk.header.records);
   }
   EXPECT_EQ(sizes, (std::vector<std::uint32_t>{10, 10, 5}));
   const auto outcome = read_job(path);
