@@ -62,12 +62,4 @@ struct FinishedRequest {
   }
 };
 
-/// Requests in order of arrival; not necessarily finitely many.
-class RequestSource {
- public:
-  virtual ~RequestSource() = default;
-  /// The next request, whose arrival is not before that of the one before it; nothing: no more.
-  [[nodiscard]] virtual std::optional<Request> next() = 0;
-};
-
 }  // namespace bubblesim::serving

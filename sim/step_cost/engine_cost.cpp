@@ -30,11 +30,6 @@ EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model
     : kernels_(kernels), model_(model), layout_(layout), engine_(engine),
       capture_sizes_(std::move(capture_sizes)) {}
 
-Duration EngineCost::of(const serving::Step& step, bool queued) {
-  const serving::Step* const only_rank = &step;
-  return of_group({&only_rank, 1}, queued);
-}
-
 Duration EngineCost::of_group(std::span<const serving::Step* const> steps, bool queued) {
   BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
   batches_.resize(steps.size());

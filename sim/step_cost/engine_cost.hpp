@@ -7,7 +7,7 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
 #include "sim/model/model_spec.hpp"
-#include "sim/serving/lone_server.hpp"
+#include "sim/serving/step.hpp"
 #include "sim/step_cost/batch.hpp"
 #include "sim/step_cost/engine_spec.hpp"
 #include "sim/step_cost/layout.hpp"
@@ -29,14 +29,15 @@ class KernelTimes {
 
 /// Steps of a server, or of a group of data-parallel members that step together: their exchanges
 /// make each wait for the slowest.
-class EngineCost final : public serving::StepCost {
+class EngineCost {
  public:
   /// Everything outlives this.
   EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
              const ServerLayout& layout, const EngineSpec& engine, CaptureSizes capture_sizes);
 
-  [[nodiscard]] Duration of(const serving::Step& step, bool queued) override;
-  /// One step a member; null: it has nothing to do, and runs an idle batch.
+  /// From the step's start until the schedulers know its tokens. One step a member; null: it has
+  /// nothing to do, and runs an idle batch. A `queued` step was scheduled while another ran: what
+  /// the host does to prepare it is hidden behind that.
   [[nodiscard]] Duration of_group(std::span<const serving::Step* const> steps, bool queued);
 
  private:

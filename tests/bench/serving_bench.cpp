@@ -15,11 +15,11 @@
 
 #include "sim/base/random.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/serving/lone_server.hpp"
 #include "sim/step_cost/engine_cost.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/server_program.hpp"
+#include "tests/fakes/lone_cost.hpp"
 
 namespace bubblesim::serving {
 namespace {
@@ -161,8 +161,9 @@ void kernel_model(benchmark::State& state) {
   const step_cost::ServerLayout layout;
   const step_cost::EngineSpec engine;
   step_cost::ModelTimes times(request.model, layout, request.gpu, request.efficiency);
-  step_cost::EngineCost inner(times, transformer, layout, engine,
-                              step_cost::vllm_capture_sizes(256));
+  step_cost::EngineCost of_engine(times, transformer, layout, engine,
+                                  step_cost::vllm_capture_sizes(256));
+  step_cost::LoneCost inner(of_engine);
   const auto time = [&inner](const Step& step, bool queued) {
     benchmark::DoNotOptimize(inner.of(step, queued));
   };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/base/random.hpp"
-#include "sim/serving/lone_server.hpp"
+#include "tests/fakes/lone_server.hpp"
 
 namespace bubblesim::serving {
 

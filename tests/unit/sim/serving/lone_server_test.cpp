@@ -1,5 +1,5 @@
 // A server alone, with steps of a millisecond a token.
-#include "sim/serving/lone_server.hpp"
+#include "tests/fakes/lone_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,13 +8,13 @@
 #include <optional>
 #include <string>
 
-#include "sim/serving/lone_server.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "sim/synth/pass_writer.hpp"
 #include "sim/synth/rank_emitter.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/workload/engine_service.hpp"
 #include "sim/workload/machine.hpp"
+#include "tests/fakes/lone_cost.hpp"
 #include "tests/unit/sim/synth/inference/requests.hpp"
 
 namespace bubblesim::synth {
@@ -242,6 +242,7 @@ struct ServerAlone {
   step_cost::EngineSpec spec;
   step_cost::EngineCost cost{times, std::get<model::TransformerSpec>(model.network), layout, spec,
                              step_cost::vllm_capture_sizes(64)};
+  step_cost::LoneCost alone{cost};
 };
 
 TEST(ServerOverGpus, AStepTakesWhatTheServerAloneTakes) {
@@ -253,7 +254,7 @@ TEST(ServerOverGpus, AStepTakesWhatTheServerAloneTakes) {
   const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
   EXPECT_LT(copies, microseconds{20});
   // Exchanges are rounded up.
-  EXPECT_NEAR(in_ns(server.cost.of(step, false)), in_ns(all - copies), 66);
+  EXPECT_NEAR(in_ns(server.alone.of(step, false)), in_ns(all - copies), 66);
 }
 
 // 8 and 3 sequences, as 8 each; 16 tokens of 2048 x 2 bytes are gathered and given back in each of
@@ -381,7 +382,7 @@ TEST(ServerOverGpus, RequestsWaitAsLongAsOnTheServerAlone) {
   const ServerPlan plan = split_plan();
   ServerAlone server(plan);
   OnItsGpus engine(plan);
-  const double alone = latency_of(plan, server.cost);
+  const double alone = latency_of(plan, server.alone);
   EXPECT_NEAR(latency_of(plan, engine), alone, 0.025 * alone);
 }
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim/serving/lone_server.hpp"
+#include "tests/fakes/lone_cost.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -73,10 +73,11 @@ TEST(GroupServer, OfOneMemberDoesWhatALoneServerDoes) {
   Costs of_group;
   const ServedLoad load = serve_group(small_scheduler(), 1, requests, of_group.cost);
   Costs alone;
+  step_cost::LoneCost cost(alone.cost);
   serving::Scheduler scheduler(small_scheduler());
   Source source(requests);
   LastTokens observer(requests.size());
-  EXPECT_EQ(serving::serve_alone(scheduler, source, alone.cost, observer), load.end);
+  EXPECT_EQ(serving::serve_alone(scheduler, source, cost, observer), load.end);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(load.requests[i].finished.last_token, observer.last[i]) << i;
   }
