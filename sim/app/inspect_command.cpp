@@ -129,7 +129,7 @@ int run_inspect(const InspectArguments& arguments, const AppContext& context) {
   if (!trace) return report_fault(trace.error());
   if (!arguments.plot.empty()) {
     if (auto made = make_folder_of(arguments.plot); !made) return report_fault(made.error());
-    const std::string picture = traces::render_timeline_svg(trace->job, {});
+    const std::string picture = traces::render_timeline_svg(trace->job);
     if (auto written = write_whole_file(arguments.plot, picture); !written) {
       return report_fault(written.error());
     }

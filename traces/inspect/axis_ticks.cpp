@@ -34,13 +34,11 @@ Unit unit_for(Duration step) {
 
 }  // namespace
 
-std::vector<AxisTick> axis_ticks(Duration from, Duration length) {
+std::vector<AxisTick> axis_ticks(Duration length) {
   const Duration step = tick_step(length);
   const Unit unit = unit_for(step);
   std::vector<AxisTick> ticks;
-  Duration at = (from / step) * step;
-  if (at < from) at += step;
-  for (; at <= from + length; at += step) {
+  for (Duration at{}; at <= length; at += step) {
     const double value = static_cast<double>(to_ns(at)) / static_cast<double>(unit.ns);
     ticks.push_back({at, fmt::format("{:g} {}", value, unit.name)});
   }

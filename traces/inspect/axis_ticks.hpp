@@ -13,7 +13,7 @@ struct AxisTick {
   std::string label;
 };
 
-/// 4 to 13 ticks at 1, 2 or 5 times a power of ten, labelled in one unit; `length` > 0.
-[[nodiscard]] std::vector<AxisTick> axis_ticks(Duration from, Duration length);
+/// 4 to 13 ticks from zero on, 1, 2 or 5 times a power of ten apart, labelled in one unit; `length` > 0.
+[[nodiscard]] std::vector<AxisTick> axis_ticks(Duration length);
 
 }  // namespace bubblesim::traces

@@ -1,10 +1,7 @@
 // Chooses the view and fills the lanes.
 #include "traces/inspect/timeline_lanes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "traces/inspect/iterations.hpp"
@@ -16,7 +13,7 @@ namespace {
 /// Runs of all lanes together. A run takes at most 12 bytes of the picture, so 0.6 MB.
 constexpr std::uint32_t kMaxRuns = 50'000;
 constexpr std::size_t kMaxRanks = 64;
-constexpr std::size_t kMaxStreams = 16;
+constexpr std::size_t kLanesEach = 4;  // of a rank, at most
 constexpr float kAnyShare = 2e-5F;  // drawn, however little of a column it covers
 constexpr double kWorkHeight = 20;
 constexpr double kThinHeight = 12;
@@ -48,11 +45,10 @@ std::vector<Interval> windows_of(const std::vector<Subject>& subjects) {
 struct View {
   TimelineOrigin origin = TimelineOrigin::kShared;
   TraceTime zero{};  ///< of the shared clock
-  Duration from{};
-  Duration to{};
+  Duration length{};
 };
 
-View choose_view(const std::vector<Interval>& windows, const TimelineSvgOptions& options) {
+View choose_view(const std::vector<Interval>& windows) {
   View view;
   if (windows.empty()) return view;
   TraceTime first = windows.front().begin;
@@ -70,10 +66,7 @@ View choose_view(const std::vector<Interval>& windows, const TimelineSvgOptions&
   const bool aligned = latest_begin < earliest_end;
   view.origin = aligned ? TimelineOrigin::kShared : TimelineOrigin::kEachRank;
   view.zero = first;
-  view.to = aligned ? last - first : longest;
-  const Duration from = std::clamp(options.from.value_or(Duration{}), Duration{}, view.to);
-  const Duration to = std::clamp(options.to.value_or(view.to), Duration{}, view.to);
-  if (from < to) view.from = from, view.to = to;
+  view.length = aligned ? last - first : longest;
   return view;
 }
 
@@ -88,12 +81,10 @@ Paint paint_of(const RankTrace& rank, const DeviceOp& op) {
   return Paint::kCompute;
 }
 
-/// Cut to the view; what lies outside is left out.
+/// Those of no length are left out.
 void add_span(ShownSpans& spans, Interval view, Interval span, std::uint32_t name, Paint paint) {
-  const TraceTime from = std::max(span.begin, view.begin);
-  const TraceTime to = std::min(span.end, view.end);
-  if (from >= to) return;
-  spans.push_back({from - view.begin, to - from, name, paint, 1, to - from});
+  if (span.length() <= Duration{}) return;
+  spans.push_back({span.begin - view.begin, span.length(), name, paint, 1, span.length()});
 }
 
 TimelineLane bubble_lane(const std::vector<BubbleSegment>& segments, Interval view) {
@@ -122,44 +113,16 @@ std::vector<TimelineLane> kind_lanes(const RankTrace& rank, Interval view) {
   return lanes;
 }
 
-std::vector<TimelineLane> stream_lanes(const RankTrace& rank, Interval view,
-                                       std::size_t max_streams) {
-  std::map<StreamId, Duration> time;
-  for (const DeviceOp& op : rank.device_ops) time[op.stream] += op.duration;
-  std::vector<std::pair<Duration, StreamId>> order;
-  for (const auto& [stream, total] : time) order.emplace_back(-total, stream);
-  std::sort(order.begin(), order.end());
-  if (order.size() > max_streams) order.resize(max_streams);
-  std::map<StreamId, ShownSpans> lanes;
-  for (const auto& entry : order) lanes[entry.second];
-  for (const DeviceOp& op : rank.device_ops) {
-    const auto place = lanes.find(op.stream);
-    if (place == lanes.end()) continue;
-    add_span(place->second, view, {op.start, op.end()}, op.name.value, paint_of(rank, op));
-  }
-  std::vector<TimelineLane> list;
-  for (auto& [stream, spans] : lanes) {
-    const std::uint64_t id =
-        stream.index() < rank.streams.size() ? rank.streams[stream.index()].system_id : 0;
-    list.push_back({fmt::format("stream {}", id), kWorkHeight, {}, std::move(spans)});
-  }
-  return list;
-}
-
-TimelineBlock block_of(const Subject& subject, const TimelineSvgOptions& options, Interval view) {
+TimelineBlock block_of(const Subject& subject, Interval view) {
   const RankTrace& rank = *subject.trace;
   CounterSet ignored;  // inspect_rank reports them; a picture has no place for counters
   TimelineBlock block;
   block.rank = rank.rank;
   block.view = view;
-  const auto segments = bubble_segments(rank, subject.use, options.thresholds, ignored);
-  const Interval seen{std::max(view.begin, subject.use.window.begin),
-                      std::min(view.end, subject.use.window.end)};
-  if (seen.begin < seen.end) block.use = window_use(rank, subject.use, segments, seen);
+  const auto segments = bubble_segments(rank, subject.use, {}, ignored);
+  block.use = window_use(rank, subject.use, segments, subject.use.window);
   if (const auto pass = find_rank_pass(rank)) block.iterations = iterations_of(*pass, subject.use);
-  block.lanes = options.rows == TimelineRows::kLanes
-                    ? kind_lanes(rank, view)
-                    : stream_lanes(rank, view, std::min(options.max_streams, kMaxStreams));
+  block.lanes = kind_lanes(rank, view);
   block.lanes.push_back(bubble_lane(segments, view));
   return block;
 }
@@ -180,18 +143,16 @@ void drop_lanes_empty_everywhere(std::vector<TimelineBlock>& blocks) {
 
 /// Hands each block to `finish` before the next one is made.
 template <class Finish>
-TimelinePlan plan_blocks(const std::vector<Subject>& subjects, const TimelineSvgOptions& options,
-                         Finish finish) {
-  const View view = choose_view(windows_of(subjects), options);
+TimelinePlan plan_blocks(const std::vector<Subject>& subjects, Finish finish) {
+  const View view = choose_view(windows_of(subjects));
   TimelinePlan plan;
-  plan.from = view.from;
-  plan.length = view.to - view.from;
+  plan.length = view.length;
   plan.origin = view.origin;
   if (plan.length <= Duration{}) return plan;
   for (const Subject& subject : subjects) {
     const TraceTime zero =
         view.origin == TimelineOrigin::kShared ? view.zero : subject.use.window.begin;
-    plan.blocks.push_back(block_of(subject, options, {zero + view.from, zero + view.to}));
+    plan.blocks.push_back(block_of(subject, {zero, zero + view.length}));
     finish(plan.blocks.back());
   }
   drop_lanes_empty_everywhere(plan.blocks);
@@ -200,15 +161,13 @@ TimelinePlan plan_blocks(const std::vector<Subject>& subjects, const TimelineSvg
 
 }  // namespace
 
-TimelinePlan plan_timeline(const JobTrace& job, const TimelineSvgOptions& options,
+TimelinePlan plan_timeline(const JobTrace& job, std::size_t max_ranks,
                            std::uint32_t plot_width_px) {
-  const std::vector<Subject> subjects = subjects_of(job, options.max_ranks);
-  const std::size_t lanes_each =
-      options.rows == TimelineRows::kLanes ? 4 : std::min(options.max_streams, kMaxStreams) + 1;
+  const std::vector<Subject> subjects = subjects_of(job, max_ranks);
   const auto lanes = static_cast<std::uint32_t>(std::max<std::size_t>(1, subjects.size()) *
-                                                lanes_each);
+                                                kLanesEach);
   const std::uint32_t columns = std::max(1U, std::min(plot_width_px, kMaxRuns / lanes));
-  TimelinePlan plan = plan_blocks(subjects, options, [&](TimelineBlock& block) {
+  TimelinePlan plan = plan_blocks(subjects, [&](TimelineBlock& block) {
     for (TimelineLane& lane : block.lanes) {
       lane.runs =
           pixel_runs(std::exchange(lane.spans, {}), block.view.length(), columns, kAnyShare);
@@ -218,8 +177,8 @@ TimelinePlan plan_timeline(const JobTrace& job, const TimelineSvgOptions& option
   return plan;
 }
 
-TimelinePlan plan_spans(const JobTrace& job, const TimelineSvgOptions& options) {
-  return plan_blocks(subjects_of(job, options.max_ranks), options, [](TimelineBlock&) {});
+TimelinePlan plan_spans(const JobTrace& job, std::size_t max_ranks) {
+  return plan_blocks(subjects_of(job, max_ranks), [](TimelineBlock&) {});
 }
 
 }  // namespace bubblesim::traces

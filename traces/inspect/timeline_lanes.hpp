@@ -1,6 +1,7 @@
 // What the timeline picture shows, before it is drawn: a view of time and lanes of runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,7 +9,6 @@
 #include "traces/inspect/inspection.hpp"
 #include "traces/inspect/lane_levels.hpp"
 #include "traces/inspect/pixel_lane.hpp"
-#include "traces/inspect/timeline_svg.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
@@ -24,7 +24,7 @@ struct TimelineLane {
 struct TimelineBlock {
   std::uint32_t rank = 0;
   Interval view;          ///< in the rank's own recorded time
-  WindowUse use;          ///< over the view
+  WindowUse use;          ///< over the rank's window, which lies within the view
   Iterations iterations;
   std::vector<TimelineLane> lanes;
 };
@@ -32,18 +32,18 @@ struct TimelineBlock {
 enum class TimelineOrigin : std::uint8_t { kShared, kEachRank };
 
 struct TimelinePlan {
-  Duration from{};        ///< of the view, since the origin
   Duration length{};      ///< of the view; zero: there is nothing to draw
   TimelineOrigin origin = TimelineOrigin::kShared;
   std::uint32_t columns = 0;
   std::vector<TimelineBlock> blocks;
 };
 
-/// `plot_width_px` columns, or fewer where that would make the picture too large.
-[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, const TimelineSvgOptions& options,
+/// The job's first `max_ranks` ranks, at most 64, in `plot_width_px` columns, or fewer where that
+/// would make the picture too large.
+[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, std::size_t max_ranks,
                                          std::uint32_t plot_width_px);
 
 /// The same with every operation and bubble as a span, for views that can be zoomed. No columns.
-[[nodiscard]] TimelinePlan plan_spans(const JobTrace& job, const TimelineSvgOptions& options);
+[[nodiscard]] TimelinePlan plan_spans(const JobTrace& job, std::size_t max_ranks);
 
 }  // namespace bubblesim::traces

@@ -18,8 +18,10 @@
 namespace bubblesim::traces {
 namespace {
 
+constexpr double kWidth = 1600;
 constexpr double kLeft = 190;      // of the plot: rank and lane labels stand before it
 constexpr double kRight = 24;      // margin
+constexpr double kPlot = kWidth - kLeft - kRight;
 constexpr double kTop = 84;        // title, subtitle and axis labels
 constexpr double kLegend = 74;     // below the blocks
 constexpr double kLaneGap = 3;
@@ -31,12 +33,8 @@ constexpr std::size_t kTitleColumns = 110;
 
 class Drawing {
  public:
-  Drawing(const JobTrace& job, const TimelineSvgOptions& options, double width)
-      : job_(job),
-        options_(options),
-        width_(width),
-        plot_(width - kLeft - kRight),
-        plan_(plan_timeline(job, options, static_cast<std::uint32_t>(plot_))) {}
+  Drawing(const JobTrace& job, std::size_t max_ranks)
+      : job_(job), plan_(plan_timeline(job, max_ranks, static_cast<std::uint32_t>(kPlot))) {}
 
   std::string svg() {
     double y = kTop;
@@ -58,14 +56,14 @@ class Drawing {
   }
 
   [[nodiscard]] double x_of(Duration since_view) const {
-    return kLeft + plot_ * fraction(since_view, plan_.length);
+    return kLeft + kPlot * fraction(since_view, plan_.length);
   }
 
   void draw_head(double height) {
     put("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
         "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"Inter,Helvetica,Arial,sans-serif\" "
         "font-size=\"12\" fill=\"#1f2937\">\n",
-        width_, height);
+        kWidth, height);
     put("<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
         markup_text(title()));
     put("<text x=\"24\" y=\"32\" font-size=\"18\" font-weight=\"600\">{}</text>\n",
@@ -74,7 +72,6 @@ class Drawing {
   }
 
   [[nodiscard]] std::string title() const {
-    if (!options_.title.empty()) return options_.title;
     if (job_.ranks.empty()) return "Timeline";
     const std::string& source = job_.ranks.front().provenance.source;
     if (source.empty()) return "Timeline";
@@ -90,7 +87,6 @@ class Drawing {
                               job_.ranks.size() == 1 ? "" : "s")
                 : fmt::format(" \u00b7 {} of {} ranks", plan_.blocks.size(), job_.ranks.size());
     text += " \u00b7 " + short_duration(plan_.length);
-    if (plan_.from > Duration{}) text += " from " + short_duration(plan_.from);
     const WindowUse use = all_use();
     text += fmt::format(" \u00b7 busy {}, bubbles {} ({} without any operation)",
                         percent(use.busy, use.length), percent(use.bubble(), use.length),
@@ -108,8 +104,8 @@ class Drawing {
   }
 
   void draw_axis(double bottom) {
-    for (const AxisTick& tick : axis_ticks(plan_.from, plan_.length)) {
-      const double x = x_of(tick.at - plan_.from);
+    for (const AxisTick& tick : axis_ticks(plan_.length)) {
+      const double x = x_of(tick.at);
       put("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#d8dde4\"/>", x, kTop - 8, bottom);
       put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#4b5563\">{}</text>\n", x,
           kTop - 13, tick.label);
@@ -134,11 +130,11 @@ class Drawing {
         kLeft - 8, middle + 3.5, markup_text(lane.label));
     put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#eef1f5\" "
         "fill-opacity=\"0.55\"/>\n",
-        kLeft, y, plot_, lane.height_px);
+        kLeft, y, kPlot, lane.height_px);
     // Columns are x units of the group; a horizontal stroke is as high as the lane.
     put("<g transform=\"translate({:.1f} {:.1f}) scale({:.6f} 1)\" stroke-width=\"{:.1f}\" "
         "shape-rendering=\"crispEdges\">\n",
-        kLeft, middle, plot_ / plan_.columns, lane.height_px);
+        kLeft, middle, kPlot / plan_.columns, lane.height_px);
     std::map<std::pair<Paint, std::uint8_t>, std::string> paths;
     for (const PaintRun& run : lane.runs) {
       fmt::format_to(std::back_inserter(paths[{run.paint, run.level}]), "M{} 0h{}", run.column,
@@ -219,17 +215,14 @@ class Drawing {
   }
 
   const JobTrace& job_;
-  const TimelineSvgOptions& options_;
-  double width_;
-  double plot_;
   TimelinePlan plan_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string render_timeline_svg(const JobTrace& job, const TimelineSvgOptions& options) {
-  return Drawing(job, options, std::clamp(options.width_px, 400U, 8000U)).svg();
+std::string render_timeline_svg(const JobTrace& job, std::size_t max_ranks) {
+  return Drawing(job, max_ranks).svg();
 }
 
 }  // namespace bubblesim::traces

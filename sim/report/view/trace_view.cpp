@@ -91,9 +91,7 @@ std::vector<std::string> notes_of(const traces::JobTrace& job, const TimelinePla
 }  // namespace
 
 TimelineView trace_view(const traces::JobTrace& job, const std::string& title) {
-  traces::TimelineSvgOptions options;
-  options.max_ranks = kRanks;
-  TimelinePlan plan = traces::plan_spans(job, options);
+  TimelinePlan plan = traces::plan_spans(job, kRanks);
   ViewSection section;
   section.title = "Timeline";
   TimelineChart chart;

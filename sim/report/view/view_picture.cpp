@@ -157,7 +157,7 @@ class Picture {
   }
 
   void draw_axis(double top, double bottom) {
-    for (const traces::AxisTick& tick : traces::axis_ticks(Duration{}, chart_.length)) {
+    for (const traces::AxisTick& tick : traces::axis_ticks(chart_.length)) {
       put("<path class=\"grid\" d=\"M{0:.1f} {1:.0f}V{2:.0f}\"/>"
           "<text class=\"small\" x=\"{0:.1f}\" y=\"{3:.0f}\" text-anchor=\"middle\">{4}</text>\n",
           x_of(tick.at), top, bottom, bottom + 15, tick.label);
