@@ -25,7 +25,6 @@ class WorkerProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// True once it has ended. Never waits.
   [[nodiscard]] bool ended();
-  [[nodiscard]] bool succeeded() const { return end_ && end_->exit_code == 0; }
   void kill();
   /// "exited with 3: cannot open plan.json", "killed by signal 9"; with the end of what it said.
   [[nodiscard]] std::string end_text() const;

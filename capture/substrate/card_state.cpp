@@ -128,15 +128,6 @@ Result<void> settings_unchanged(const CardState& before, const CardState& after)
   return fail(before.name + " (" + before.uuid + "): settings changed during the run: " + all);
 }
 
-std::string card_text(const CardState& state) {
-  const auto shown = [](std::optional<std::uint32_t> value, const char* unit) {
-    return value ? fmt::format("{} {}", *value, unit) : fmt::format("unknown {}", unit);
-  };
-  return fmt::format("{}, driver {}, SM {}, memory {}, {}, {}", state.name, state.driver,
-                     shown(state.sm_clock_mhz, "MHz"), shown(state.memory_clock_mhz, "MHz"),
-                     shown(state.power_mw, "mW"), shown(state.temperature_c, "C"));
-}
-
 CardReader::CardReader(std::unique_ptr<nvml::Library> library) : library_(std::move(library)) {}
 CardReader::~CardReader() = default;
 

@@ -40,9 +40,6 @@ struct CardState {
 /// The same as a fault that names the card.
 [[nodiscard]] Result<void> settings_unchanged(const CardState& before, const CardState& after);
 
-/// One line for reports: name, driver, clocks, power, temperature.
-[[nodiscard]] std::string card_text(const CardState& state);
-
 namespace nvml {
 class Library;
 }

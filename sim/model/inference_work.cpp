@@ -36,18 +36,6 @@ Result<ModelWork> decode_work(const ModelSpec& model, const Split& split, Precis
   return prefill_work(model, split, precision, sequences, 1, context);
 }
 
-Result<ModelWork> request_work(const ModelSpec& model, const Split& split, Precision precision,
-                               std::uint32_t batch, std::uint64_t sequence) {
-  const auto* spec = std::get_if<TransformerSpec>(&model.network);
-  const bool decoder = spec != nullptr && spec->mask == AttentionMask::kCausal &&
-                       spec->head == Head::kLanguageModel;
-  if (decoder) {
-    return prefill_work(model, split, precision, batch,
-                        sequence == 0 ? spec->max_sequence : sequence);
-  }
-  return forward_work(model, split, precision, batch, sequence, AttentionKernels::kFlash);
-}
-
 Result<ModelWork> forward_work(const ModelSpec& model, const Split& split, Precision precision,
                                std::uint32_t batch, std::uint64_t sequence,
                                AttentionKernels attention) {

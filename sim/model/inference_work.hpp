@@ -79,12 +79,6 @@ struct IterationSums {
                                             Precision precision, std::uint32_t sequences,
                                             std::uint64_t context);
 
-/// A request of `batch` samples: images and graphs as they are, encoders over `sequence` tokens
-/// (0: as many as the model has positions), decoders the prompt's pass.
-[[nodiscard]] Result<ModelWork> request_work(const ModelSpec& model, const Split& split,
-                                             Precision precision, std::uint32_t batch,
-                                             std::uint64_t sequence = 0);
-
 /// One pass over `batch` samples as a framework runs a module in evaluation mode: kernel for kernel
 /// the forward pass of training without dropout and loss. Decoders: no KV cache, logits of every
 /// token.

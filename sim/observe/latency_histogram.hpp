@@ -21,8 +21,6 @@ namespace bubblesim::observe {
 
 class LatencyHistogram {
  public:
-  static constexpr double kRelativeError = 0.01;
-
   LatencyHistogram() = default;
   /// All samples of `distribution`, finished and not.
   explicit LatencyHistogram(const LatencyDistribution& distribution);

@@ -88,11 +88,4 @@ void EstimatedTime::count(CounterSet& counters) const {
   if (share > traces::kMostTimeWithoutShape) counters.add(kShapesMostlyEstimated);
 }
 
-std::optional<double> estimated_share(const CounterSet& counters) {
-  if (counters.count(kShapesEstimated.name) == 0) return std::nullopt;
-  const auto all = static_cast<double>(counters.count(kKernelTime.name));
-  const auto estimated = static_cast<double>(counters.count(kEstimatedKernelTime.name));
-  return all > 0 ? estimated / all : 0;
-}
-
 }  // namespace bubblesim::workload

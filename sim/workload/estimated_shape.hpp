@@ -65,8 +65,4 @@ struct EstimatedTime {
   void count(CounterSet& counters) const;
 };
 
-/// The share of a program's kernel time whose launch shapes are estimated, from its counters;
-/// nothing where all shapes are recorded. Counters may be merged over ranks before.
-[[nodiscard]] std::optional<double> estimated_share(const CounterSet& counters);
-
 }  // namespace bubblesim::workload

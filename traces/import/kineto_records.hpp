@@ -58,7 +58,6 @@ struct KinetoRecords {
   std::array<std::uint64_t, 16> category_counts{};  ///< events by KinetoCategory
   std::map<std::string, std::uint64_t, std::less<>> foreign_categories;
   bool any_fraction = false;  ///< some time has digits below 1 us
-  bool any_gpu_annotation = false;
 
   [[nodiscard]] std::uint64_t& count(KinetoCategory category) {
     return category_counts[static_cast<std::size_t>(category)];

@@ -13,7 +13,8 @@ struct AxisTick {
   std::string label;
 };
 
-/// 4 to 13 ticks from zero on, 1, 2 or 5 times a power of ten apart, labelled in one unit; `length` > 0.
+/// 4 to 13 ticks from zero on, 1, 2 or 5 times a power of ten apart, labelled in one unit;
+/// `length` > 0.
 [[nodiscard]] std::vector<AxisTick> axis_ticks(Duration length);
 
 }  // namespace bubblesim::traces

@@ -90,10 +90,4 @@ HostCallKind classify_host_call(std::string_view name) {
   return HostCallKind::kOther;
 }
 
-bool is_blocking_copy(std::string_view name) {
-  return classify_host_call(name) == HostCallKind::kCopy &&
-         name.find("Async") == std::string_view::npos &&
-         name.find("Peer") == std::string_view::npos;
-}
-
 }  // namespace bubblesim::traces

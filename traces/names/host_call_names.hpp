@@ -11,8 +11,4 @@ namespace bubblesim::traces {
 /// matter. Sources: CUDA 12 runtime and driver API reference, HIP 6 runtime API reference.
 [[nodiscard]] HostCallKind classify_host_call(std::string_view name);
 
-/// A copy whose call returns only when it is done: its name says neither Async nor Peer.
-/// (An Async copy from or to pageable memory blocks as well; the name cannot tell.)
-[[nodiscard]] bool is_blocking_copy(std::string_view name);
-
 }  // namespace bubblesim::traces

@@ -31,12 +31,6 @@ class RecordTables {
   /// Both: only until take_new() has handed the stream or thread out. False: too late.
   bool set_priority(StreamId stream, std::int32_t priority);
   bool name_thread(ThreadId thread, std::string_view name);
-  /// Names threads that are new and have no name; `name_of` gets a system id, may answer "".
-  template <class NameOf>
-  void name_new_threads(NameOf name_of) {
-    for (traces::HostThread& thread : fresh_.threads)
-      if (thread.name.empty()) thread.name = name_of(thread.system_id);
-  }
 
   struct NewEntries {
     std::vector<traces::format::NameRecord> names;

@@ -28,8 +28,6 @@ namespace bubblesim::capture::cuda {
   CALL(library_unload, "cuLibraryUnload", (LibraryHandle library))                                \
   CALL(library_kernel, "cuLibraryGetKernel",                                                      \
        (KernelHandle * kernel, LibraryHandle library, const char* name))                          \
-  CALL(kernel_attribute, "cuKernelGetAttribute",                                                  \
-       (int* value, int attribute, KernelHandle kernel, DeviceHandle device))                     \
   CALL(set_kernel_attribute, "cuKernelSetAttribute",                                              \
        (int attribute, int value, KernelHandle kernel, DeviceHandle device))                      \
   CALL(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                  \

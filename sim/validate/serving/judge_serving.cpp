@@ -140,17 +140,6 @@ ErrorSummary errors_of(const std::vector<ServingFigure>& figures) {
 
 }  // namespace
 
-std::vector<std::string> serving_figure_names() {
-  std::vector<std::string> names;
-  for (const std::string_view time : kTimes) {
-    names.push_back(std::string(time) + "_mean");
-    for (const auto& [percentile, share] : kPercentiles) {
-      names.push_back(std::string(time) + "_" + std::string(percentile));
-    }
-  }
-  return names;
-}
-
 double percentile_of(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double at = share * static_cast<double>(values.size() - 1);

@@ -62,8 +62,6 @@ struct JudgedBundle {
   CounterSet counters;
 };
 
-/// The fifteen figures' names, in order.
-[[nodiscard]] std::vector<std::string> serving_figure_names();
 /// The value between two neighbours of the sorted values that `share` of them lie below. At least
 /// one value.
 [[nodiscard]] double percentile_of(std::vector<double> values, double share);

@@ -203,11 +203,6 @@ FAKE_CALL cuLibraryGetKernel(abi::KernelHandle* kernel, abi::LibraryHandle, cons
   all.kernels[*kernel] = std::move(made);
   return Status::kSuccess;
 }
-FAKE_CALL cuKernelGetAttribute(int* value, int, abi::KernelHandle, int) {
-  FAKE_ENTER("cuKernelGetAttribute");
-  *value = 32;
-  return Status::kSuccess;
-}
 FAKE_CALL cuKernelSetAttribute(int which, int value, abi::KernelHandle kernel, int) {
   FAKE_ENTER("cuKernelSetAttribute");
   if (value > attribute(abi::kSharedBytesPerBlock)) return Status::kInvalidValue;

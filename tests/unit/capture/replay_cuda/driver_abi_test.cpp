@@ -75,7 +75,6 @@ SAME(priority_range, cuCtxGetStreamPriorityRange);
 SAME(library_load, cuLibraryLoadData);
 SAME(library_unload, cuLibraryUnload);
 SAME(library_kernel, cuLibraryGetKernel);
-SAME(kernel_attribute, cuKernelGetAttribute);
 SAME(set_kernel_attribute, cuKernelSetAttribute);
 SAME(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor);
 SAME(launch_kernel, cuLaunchKernel);

@@ -55,7 +55,8 @@ TEST(ImageWork, ResNetsBlocksAlikeShareOneKind) {
 }
 
 TEST(ImageWork, ARequestHasNoBackwardNoDropoutAndNoLoss) {
-  const ModelWork work = value(request_work(shipped("vgg19"), {}, Precision::kFp16, 8));
+  const ModelWork work = value(
+      forward_work(shipped("vgg19"), {}, Precision::kFp16, 8, 0, AttentionKernels::kFlash));
   for (const LayerWork& layer : work.kinds) {
     EXPECT_THAT(layer.input_grad, IsEmpty());
     EXPECT_THAT(layer.weight_grad, IsEmpty());

@@ -86,7 +86,8 @@ TEST(InferenceWork, SharedKeysShrinkTheCache) {
 }
 
 TEST(InferenceWork, AnEncodersRequestHasNoDropout) {
-  const ModelWork work = value(request_work(shipped("bert-base"), {}, Precision::kFp16, 4, 128));
+  const ModelWork work = value(forward_work(shipped("bert-base"), {}, Precision::kFp16, 4, 128,
+                                            AttentionKernels::kFlash));
   EXPECT_THAT(names(block(work).forward), Not(Contains("attention dropout")));
   EXPECT_THAT(names(block(work).forward), Contains("bias add"));
   EXPECT_THAT(block(work).input_grad, IsEmpty());

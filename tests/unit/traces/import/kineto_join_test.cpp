@@ -248,9 +248,6 @@ TEST(KinetoNames, calls_are_told_by_name) {
            {"", Kind::kOther}}) {
     EXPECT_EQ(classify_host_call(name), kind) << name;
   }
-  EXPECT_TRUE(is_blocking_copy("cudaMemcpy"));
-  EXPECT_TRUE(is_blocking_copy("hipMemcpyWithStream"));
-  EXPECT_FALSE(is_blocking_copy("cudaMemcpyAsync"));
 }
 
 TEST(KinetoNames, reduce_scatter_is_no_reduce_and_a_template_argument_no_collective) {
