@@ -141,7 +141,7 @@ class AntMan final : public Policy {
     if (no_reference_) counters.add(kNoReference);
     const auto endless = std::ranges::count_if(
         fillers_, [](const Filler& filler) { return filler.launched && !filler.has_batches; });
-    if (endless > 0) counters.add(kNoBatches, static_cast<std::uint64_t>(endless));
+    counters.add(kNoBatches, static_cast<std::uint64_t>(endless));
   }
 
  private:

@@ -133,8 +133,8 @@ class FreeRide final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (overruns_ > 0) counters.add(kOverruns, overruns_);
-    if (unprofiled_ > 0) counters.add(kFreerideUnprofiled, unprofiled_);
+    counters.add(kOverruns, overruns_);
+    counters.add(kFreerideUnprofiled, unprofiled_);
   }
 
  private:

@@ -140,8 +140,8 @@ class Orion final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (unprofiled_ > 0) counters.add(kOrionUnprofiled, unprofiled_);
-    if (unknown_occupancy_ > 0) counters.add(kUnknownOccupancy, unknown_occupancy_);
+    counters.add(kOrionUnprofiled, unprofiled_);
+    counters.add(kUnknownOccupancy, unknown_occupancy_);
   }
 
  private:

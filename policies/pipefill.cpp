@@ -145,10 +145,10 @@ class PipeFill final : public Policy {
       stuck += plan_.has_place(held_[id].oldest) ? 0U : 1U;
       starved += plan_.lacks_memory(ClientId{id}) ? 1U : 0U;
     }
-    if (stuck > 0) counters.add(kStuckFillers, stuck);
-    if (starved > 0) counters.add(kStarvedFillers, starved);
-    if (plan_.alone() > 0) counters.add(kAlone, plan_.alone());
-    if (unprofiled_ > 0) counters.add(kPipeFillUnprofiled, unprofiled_);
+    counters.add(kStuckFillers, stuck);
+    counters.add(kStarvedFillers, starved);
+    counters.add(kAlone, plan_.alone());
+    counters.add(kPipeFillUnprofiled, unprofiled_);
   }
 
  private:

@@ -131,8 +131,8 @@ class Reef final : public Policy {
 
   void add_counts(CounterSet& counters) const override {
     if (unprofiled_ > 0 && mode_ == Mode::kReef) counters.add(kReefUnprofiled, unprofiled_);
-    if (resets_ > 0) counters.add(kResets, resets_);
-    if (paddings_ > 0) counters.add(kPaddings, paddings_);
+    counters.add(kResets, resets_);
+    counters.add(kPaddings, paddings_);
   }
 
  private:

@@ -151,9 +151,9 @@ class Tally final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (unprofiled_ > 0) counters.add(kTallyUnprofiled, unprofiled_);
-    if (retreats_ > 0) counters.add(kRetreats, retreats_);
-    if (originals_ > 0) counters.add(kOriginals, originals_);
+    counters.add(kTallyUnprofiled, unprofiled_);
+    counters.add(kRetreats, retreats_);
+    counters.add(kOriginals, originals_);
   }
 
  private:

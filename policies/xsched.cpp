@@ -92,7 +92,7 @@ class XSched final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (suspensions_ > 0) counters.add(kSuspensions, suspensions_);
+    counters.add(kSuspensions, suspensions_);
   }
 
  private:

@@ -299,7 +299,7 @@ AlignmentReport align_ranks(JobTrace& job) {
     shift_rank(trace, aligned.offset);
     report.matched += aligned.matched;
     report.unmatched += aligned.unmatched;
-    if (aligned.unmatched > 0) trace.counters.add(kUnmatched, aligned.unmatched);
+    trace.counters.add(kUnmatched, aligned.unmatched);
     if (i > 0 && aligned.matched == 0) trace.counters.add(kNotAligned);
   }
   if (!residuals.empty()) {

@@ -38,20 +38,17 @@ constexpr CounterSpec kSwapsWithoutRoom{
 }  // namespace
 
 void add_counters(const SchedulerCounts& counts, CounterSet& counters) {
-  const auto add = [&](const CounterSpec& spec, std::uint64_t count) {
-    if (count > 0) counters.add(spec, count);
-  };
-  add(kRefusedByWindow, counts.refused_by_window);
-  add(kRefusedByCache, counts.refused_by_cache);
-  add(kRefusedByBudget, counts.refused_by_budget);
-  add(kPreemptions, counts.preemptions);
-  add(kRecomputed, counts.recomputed_tokens);
-  add(kDropped, counts.dropped_tokens);
-  add(kPrefixHits, counts.prefix_hit_tokens);
-  add(kDrafted, counts.drafted_tokens);
-  add(kRejected, counts.rejected_tokens);
-  add(kHanded, counts.handed_tokens);
-  add(kSwapsWithoutRoom, counts.swaps_without_room);
+  counters.add(kRefusedByWindow, counts.refused_by_window);
+  counters.add(kRefusedByCache, counts.refused_by_cache);
+  counters.add(kRefusedByBudget, counts.refused_by_budget);
+  counters.add(kPreemptions, counts.preemptions);
+  counters.add(kRecomputed, counts.recomputed_tokens);
+  counters.add(kDropped, counts.dropped_tokens);
+  counters.add(kPrefixHits, counts.prefix_hit_tokens);
+  counters.add(kDrafted, counts.drafted_tokens);
+  counters.add(kRejected, counts.rejected_tokens);
+  counters.add(kHanded, counts.handed_tokens);
+  counters.add(kSwapsWithoutRoom, counts.swaps_without_room);
 }
 
 }  // namespace bubblesim::serving

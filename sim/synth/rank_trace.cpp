@@ -189,7 +189,7 @@ class RankWriter {
     if (known) return;
     const auto kernels = std::count_if(program_.ops.begin(), program_.ops.end(),
                                        [](const Op& op) { return op.profile != kNoIndex; });
-    if (kernels > 0) trace_.counters.add(kShapesReconstructed, static_cast<std::uint64_t>(kernels));
+    trace_.counters.add(kShapesReconstructed, static_cast<std::uint64_t>(kernels));
   }
 
   void add_ops(std::uint64_t pass) {

@@ -61,10 +61,6 @@ std::uint64_t resolve(std::vector<std::uint64_t>& ids, const Places& places) {
   return before - kept;
 }
 
-void count(CounterSet& counters, const CounterSpec& spec, std::uint64_t number) {
-  if (number > 0) counters.add(spec, number);
-}
-
 /// The index of the row with this system id, added where there is none.
 template <class Row>
 class Rows {
@@ -138,8 +134,8 @@ void resolve_ids(File& file) {
     resolve(inferred, places);
     std::sort(inferred.begin(), inferred.end());
   }
-  count(file.trace.counters, kMissingParents, parents);
-  count(file.trace.counters, kMissingCallers, callers);
+  file.trace.counters.add(kMissingParents, parents);
+  file.trace.counters.add(kMissingCallers, callers);
 }
 
 void assign_lanes(File& file) {

@@ -380,7 +380,7 @@ class JobLayout {
   std::vector<std::vector<std::uint32_t>> finish() {
     std::vector<std::vector<std::uint32_t>> orders;
     for (RankLayout& rank : ranks_) {
-      if (rank.cyclic > 0) rank.file.trace.counters.add(kCyclicDeps, rank.cyclic);
+      rank.file.trace.counters.add(kCyclicDeps, rank.cyclic);
       orders.push_back(std::move(rank.order));
     }
     return orders;

@@ -58,7 +58,7 @@ void kinds_from_ranges(std::vector<PendingCollective>& collectives, RankTrace& t
       ++found;
     }
   }
-  if (found > 0) trace.counters.add(kineto::kKindFromRange, found);
+  trace.counters.add(kineto::kKindFromRange, found);
 }
 
 const ProcessGroup* find_group(const KinetoMetadata& metadata, std::string_view name) {
@@ -101,7 +101,7 @@ void number_groups(std::vector<PendingCollective>& collectives, RankTrace& trace
     entry.record.sequence_recorded = false;
     ++by_order;
   }
-  if (by_order > 0) trace.counters.add(kineto::kSequenceByOrder, by_order);
+  trace.counters.add(kineto::kSequenceByOrder, by_order);
 }
 
 }  // namespace
@@ -116,8 +116,8 @@ void complete_collectives(std::vector<PendingCollective>& collectives,
     unlinked += entry.recorded ? 0 : 1;
     unknown += entry.record.kind == CollectiveKind::kUnknown ? 1 : 0;
   }
-  if (unlinked > 0) trace.counters.add(kineto::kUnlinkedCollectives, unlinked);
-  if (unknown > 0) trace.counters.add(kineto::kUnknownCollectives, unknown);
+  trace.counters.add(kineto::kUnlinkedCollectives, unlinked);
+  trace.counters.add(kineto::kUnknownCollectives, unknown);
   number_groups(collectives, trace);
   trace.collectives.reserve(collectives.size());
   for (PendingCollective& entry : collectives) {

@@ -138,7 +138,7 @@ void sort_records(KinetoRecords& records) {
   for (std::size_t i = 1; i < records.ops.size(); ++i) {
     inversions += records.ops[i].op.start < records.ops[i - 1].op.start ? 1 : 0;
   }
-  if (inversions > 0) records.trace.counters.add(kineto::kUnsorted, inversions);
+  records.trace.counters.add(kineto::kUnsorted, inversions);
   const Ties ties(records);
   const auto earlier = [&ties](const auto& a, const auto& b) { return ties.earlier(a, b); };
   sort_stably(records.ops, earlier);

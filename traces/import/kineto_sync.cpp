@@ -42,7 +42,7 @@ void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankT
     if (edge) trace.edges.push_back(*edge);
     else ++without_edge;
   }
-  if (without_edge > 0) trace.counters.add(kineto::kEdgesWithoutOps, without_edge);
+  trace.counters.add(kineto::kEdgesWithoutOps, without_edge);
 }
 
 }  // namespace bubblesim::traces

@@ -65,7 +65,7 @@ class NsysSession {
   [[nodiscard]] std::string name(std::optional<std::int64_t> id);
 
   void count(const CounterSpec& spec, std::uint64_t n = 1) {
-    if (n > 0) counters.add(spec, n);
+    counters.add(spec, n);
   }
   /// Every table's end comes here; a table read halfway is counted.
   void finish(const Rows& rows);

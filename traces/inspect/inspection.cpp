@@ -29,8 +29,8 @@ void count_faults(const RankTrace& rank, CounterSet& counters) {
     shapeless += op.kind == DeviceOpKind::kKernel && !has_known_shape(rank, op) ? 1 : 0;
   }
   if (rank.device_ops.empty()) counters.add(kEmptyRank);
-  if (shapeless > 0) counters.add(kWithoutShape, shapeless);
-  if (negative > 0) counters.add(kNegativeDuration, negative);
+  counters.add(kWithoutShape, shapeless);
+  counters.add(kNegativeDuration, negative);
 }
 
 constexpr CounterSpec kWithoutWork{

@@ -88,8 +88,8 @@ class Assignment {
     for (const std::uint32_t iteration : pass_.iteration_of) {
       if (iteration != kNone) ++pass_.recorded[iteration].operations;
     }
-    add(kQueuedBefore, queued_before_);
-    add(kOutside, outside_);
+    pass_.counters.add(kQueuedBefore, queued_before_);
+    pass_.counters.add(kOutside, outside_);
   }
 
  private:
@@ -181,10 +181,6 @@ class Assignment {
     const TraceTime start = rank_.device_ops[op].start;
     first_own_ = any_own_ ? std::min(first_own_, start) : start;
     any_own_ = true;
-  }
-
-  void add(const CounterSpec& counter, std::uint64_t count) {
-    if (count > 0) pass_.counters.add(counter, count);
   }
 
   const RankTrace& rank_;

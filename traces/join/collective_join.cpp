@@ -116,15 +116,12 @@ class NoteJoin {
 
   void count() {
     CounterSet& counters = trace_.counters;
-    const auto add = [&counters](const CounterSpec& spec, std::uint64_t n) {
-      if (n > 0) counters.add(spec, n);
-    };
-    add(join::kNotesUnmatched, unmatched_);
-    add(join::kNotesGrouped, grouped_);
-    add(join::kNotesByNvtx, by_nvtx_);
-    add(join::kStandIns, stood_in_);
-    add(join::kCollectivesWithoutNote,
-        static_cast<std::uint64_t>(std::count(noted_.begin(), noted_.end(), false)));
+    counters.add(join::kNotesUnmatched, unmatched_);
+    counters.add(join::kNotesGrouped, grouped_);
+    counters.add(join::kNotesByNvtx, by_nvtx_);
+    counters.add(join::kStandIns, stood_in_);
+    counters.add(join::kCollectivesWithoutNote,
+                 static_cast<std::uint64_t>(std::count(noted_.begin(), noted_.end(), false)));
   }
 
  private:
@@ -182,7 +179,7 @@ void number_groups(RankTrace& trace) {
     record.sequence_recorded = false;
     ++by_order;
   }
-  if (by_order > 0) trace.counters.add(join::kSequenceByOrder, by_order);
+  trace.counters.add(join::kSequenceByOrder, by_order);
 }
 
 }  // namespace
@@ -198,9 +195,7 @@ void join_collectives(RankTrace& trace) {
   const auto unknown = std::count_if(
       trace.collectives.begin(), trace.collectives.end(),
       [](const Collective& record) { return record.kind == CollectiveKind::kUnknown; });
-  if (unknown > 0) {
-    trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
-  }
+  trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
   number_groups(trace);
 }
 

@@ -65,7 +65,7 @@ void drop_stand_in_fills(RankTrace& trace) {
   std::erase_if(trace.syncs, [&](const SyncRecord& sync) {
     return dropped.contains(sync.correlation);
   });
-  if (ops > 0) trace.counters.add(join::kFillsDropped, ops);
+  trace.counters.add(join::kFillsDropped, ops);
 }
 
 }  // namespace bubblesim::traces

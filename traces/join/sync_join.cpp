@@ -88,9 +88,9 @@ void join_syncs(const CallIndex& index, RankTrace& trace) {
     if (edge) trace.edges.push_back(*edge);
     else ++without_edge;
   }
-  if (syncs.without_call > 0) trace.counters.add(join::kSyncsWithoutCall, syncs.without_call);
-  if (without_record > 0) trace.counters.add(join::kWaitsWithoutRecord, without_record);
-  if (without_edge > 0) trace.counters.add(join::kWaitsWithoutEdge, without_edge);
+  trace.counters.add(join::kSyncsWithoutCall, syncs.without_call);
+  trace.counters.add(join::kWaitsWithoutRecord, without_record);
+  trace.counters.add(join::kWaitsWithoutEdge, without_edge);
 }
 
 }  // namespace bubblesim::traces

@@ -274,11 +274,11 @@ void Recording::take_losses() {
   const BufferExchange::Losses losses = share_.buffers.take_losses();
   HostEventQueue& events = host_queue();
   const std::uint64_t host_dropped = events.take_dropped();
-  if (losses.dropped > 0) counters_.add(kCuptiDropped, losses.dropped);
-  if (losses.discarded > 0) counters_.add(kRecordsDiscarded, losses.discarded);
-  if (losses.late > 0) counters_.add(kBuffersLate, losses.late);
-  if (host_dropped > 0) counters_.add(kHostEventsDropped, host_dropped);
-  if (const std::uint64_t cut = events.take_cut(); cut > 0) counters_.add(kHostEventsCut, cut);
+  counters_.add(kCuptiDropped, losses.dropped);
+  counters_.add(kRecordsDiscarded, losses.discarded);
+  counters_.add(kBuffersLate, losses.late);
+  counters_.add(kHostEventsDropped, host_dropped);
+  counters_.add(kHostEventsCut, events.take_cut());
   lost_ += losses.dropped + losses.discarded + host_dropped;
 }
 
