@@ -153,14 +153,13 @@ std::string whole_name(const std::string& path) {
   return path.substr(0, path.size() - growing.size()) + ".btr";
 }
 
-CollectedRecordings collect_in_place(const std::vector<std::string>& paths,
-                                     const CollectProgress& progress) {
+CollectedRecordings collect_in_place(const std::vector<std::string>& paths) {
   const auto destination = [](const std::string& path) {
     std::error_code fault;
     const std::string whole = whole_name(path);
     return fs::exists(whole, fault) ? path : whole;
   };
-  return collect_all(paths, destination, progress);
+  return collect_all(paths, destination, {});
 }
 
 Result<JobFolder> JobFolder::make(const std::string& output) {

@@ -51,8 +51,7 @@ using CollectProgress = std::function<void(const std::string& path)>;
 [[nodiscard]] std::string whole_name(const std::string& path);
 
 /// Each file in its folder; under its whole_name(), unless there is such a file.
-[[nodiscard]] CollectedRecordings collect_in_place(const std::vector<std::string>& paths,
-                                                   const CollectProgress& progress = {});
+[[nodiscard]] CollectedRecordings collect_in_place(const std::vector<std::string>& paths);
 
 /// A folder within the output folder that one job alone records into, so that jobs side by side
 /// (the tasks of srun) do not take each other's files. Files move out when they are collected.

@@ -350,10 +350,9 @@ std::vector<double> ObjectReader::numbers(std::string_view key, Range<double> ra
                              [range](const Node& node) { return to_number(node, range); });
 }
 
-std::vector<Duration> ObjectReader::durations(std::string_view key, Range<Duration> range,
-                                              Presence presence) {
-  tell_list(*state_, key, presence, range);
-  return accept_list<Duration>(*state_, key, find(key, presence),
+std::vector<Duration> ObjectReader::durations(std::string_view key, Range<Duration> range) {
+  tell_list(*state_, key, Presence::kRequired, range);
+  return accept_list<Duration>(*state_, key, find(key, Presence::kRequired),
                                [range](const Node& node) { return to_duration(node, range); });
 }
 

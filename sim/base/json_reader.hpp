@@ -164,8 +164,7 @@ class ObjectReader {
   [[nodiscard]] std::vector<T> integers(std::string_view key, Range<T> range = {},
                                         Presence presence = Presence::kRequired);
   [[nodiscard]] std::vector<Duration> durations(std::string_view key,
-                                                Range<Duration> range = {},
-                                                Presence presence = Presence::kRequired);
+                                                Range<Duration> range = {});
 
   [[nodiscard]] ObjectReader child(std::string_view key, Presence presence = Presence::kRequired);
   [[nodiscard]] std::vector<ObjectReader> children(std::string_view key,

@@ -117,7 +117,7 @@ Result<void> add_files(const Sorted& files, const ProgressText& progress, std::s
         add_job(traces::import_kineto_job(files.kineto, options, tell), loaded));
   }
   if (!files.nsys.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_nsys_job(files.nsys, {}, tell), loaded));
+    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_nsys_job(files.nsys, tell), loaded));
   }
   if (!files.chakra.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_chakra(files.chakra, options, tell), loaded));

@@ -103,8 +103,10 @@ Result<NsysFile> import_database(const nsys::Database& database,
   return file;
 }
 
-Result<NsysFile> read_file(const fs::path& path, const NsysOptions& options,
-                           const ProgressCallback& progress) {
+/// Bounds an unpacked gzip file; a larger one is a fault that says to unpack it first.
+constexpr std::uint64_t kMaxUnpackedBytes = std::uint64_t{4} << 30U;
+
+Result<NsysFile> read_file(const fs::path& path, const ProgressCallback& progress) {
   if (is_nsys_report(path)) {
     return fail(path.string(), {},
                 "is a report of Nsight Systems, which only Nsight Systems can read; export it "
@@ -113,7 +115,7 @@ Result<NsysFile> read_file(const fs::path& path, const NsysOptions& options,
                     path.filename().string());
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const nsys::Database database,
-                             nsys::Database::open(path, options.max_unpacked_bytes));
+                             nsys::Database::open(path, kMaxUnpackedBytes));
   return import_database(database, progress);
 }
 
@@ -162,15 +164,13 @@ bool is_nsys_report(const fs::path& path) {
   return extension == ".nsys-rep" || extension == ".qdrep" || extension == ".qdstrm";
 }
 
-Result<JobTrace> import_nsys_file(const fs::path& path, const NsysOptions& options,
-                                  const ProgressCallback& progress) {
-  BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, options, progress));
+Result<JobTrace> import_nsys_file(const fs::path& path, const ProgressCallback& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, progress));
   if (!file.ranks_recorded) count_order(file.job);
   return std::move(file.job);
 }
 
-Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source,
-                                   const NsysOptions&) {
+Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       const nsys::Database database,
       nsys::Database::from_memory(std::string(bytes), std::string(source)));
@@ -179,13 +179,13 @@ Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view sour
   return std::move(file.job);
 }
 
-Result<JobTrace> import_nsys_job(std::span<const fs::path> paths, const NsysOptions& options,
+Result<JobTrace> import_nsys_job(std::span<const fs::path> paths,
                                  const ProgressCallback& progress) {
   if (paths.empty()) return fail("no export given; expected one or more SQLite files");
-  if (paths.size() == 1) return import_nsys_file(paths.front(), options, progress);
+  if (paths.size() == 1) return import_nsys_file(paths.front(), progress);
   std::vector<NsysFile> files;
   for (const fs::path& path : paths) {
-    BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, options, progress));
+    BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, progress));
     files.push_back(std::move(file));
   }
   const bool recorded = std::all_of(files.begin(), files.end(),

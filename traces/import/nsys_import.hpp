@@ -5,8 +5,6 @@
 // multiple of the result; a gzip file is unpacked in memory.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -16,11 +14,6 @@
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
-
-struct NsysOptions {
-  /// Bounds an unpacked gzip file; a larger one is a fault that says to unpack it first.
-  std::uint64_t max_unpacked_bytes = std::uint64_t{4} << 30U;
-};
 
 /// Does the file start as an SQLite database does, plain or inside gzip? False if unreadable.
 [[nodiscard]] bool looks_like_sqlite(const std::filesystem::path& path);
@@ -33,18 +26,15 @@ struct NsysOptions {
 /// come from MPI, NCCL or the environment where recorded, else from the order of processes and
 /// GPUs; counters say which. Faults: unreadable, not an export, or no device activity in it.
 [[nodiscard]] Result<JobTrace> import_nsys_file(const std::filesystem::path& path,
-                                                const NsysOptions& options = {},
                                                 const ProgressCallback& progress = {});
 
 /// The same for a database in memory; `source` stands for the file's name.
-[[nodiscard]] Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source,
-                                                 const NsysOptions& options = {});
+[[nodiscard]] Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source);
 
 /// Reads several exports of one job. Where not all of them name their ranks, or two name the same,
 /// ranks come from file names ("...rank3...") if each has one and holds one rank, else from the
 /// order of `paths`.
 [[nodiscard]] Result<JobTrace> import_nsys_job(std::span<const std::filesystem::path> paths,
-                                               const NsysOptions& options = {},
                                                const ProgressCallback& progress = {});
 
 }  // namespace bubblesim::traces

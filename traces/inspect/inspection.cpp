@@ -80,7 +80,8 @@ RankInspection inspect_uncut(const RankTrace& rank, const RankPass& pass,
 
 }  // namespace
 
-RankInspection inspect_rank(const RankTrace& rank, const InspectOptions& options) {
+RankInspection inspect_rank(const RankTrace& rank) {
+  const InspectOptions options;
   RankInspection result = inspect_uncut(rank, *find_rank_pass(rank), options);
   cut_kernels(result.operations, options.top_kernels);
   return result;

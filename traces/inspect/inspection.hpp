@@ -169,7 +169,6 @@ struct JobInspection {
 [[nodiscard]] JobInspection inspect_job(const JobTrace& job, const JobPass& pass,
                                         const InspectOptions& options = {});
 [[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});
-[[nodiscard]] RankInspection inspect_rank(const RankTrace& rank,
-                                          const InspectOptions& options = {});
+[[nodiscard]] RankInspection inspect_rank(const RankTrace& rank);
 
 }  // namespace bubblesim::traces
