@@ -7,14 +7,11 @@
 #include <cstdint>
 #include <span>
 
-#include "traces/trace.hpp"
-
 namespace bubblesim::capture {
 
 struct TracedCall {
   std::uint32_t id;
   const char* name;  ///< without version and stream variant (_v7000, _ptsz), like Kineto's
-  traces::HostCallKind kind;
 };
 
 /// Every number of a call is below this: in CUDA 13.0 they end at 521 (runtime) and 804 (driver).

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "traces/names/host_call_names.hpp"
+
 namespace bubblesim::capture {
 
 CallNames::CallNames(std::span<const TracedCall> calls, std::string_view library)
     : places_(kCallNumbers), library_(library) {
   for (const TracedCall& call : calls) {
-    places_[call.id].call = {{}, call.kind, true};
+    places_[call.id].call = {{}, traces::classify_host_call(call.name), true};
     places_[call.id].text = call.name;
   }
 }
