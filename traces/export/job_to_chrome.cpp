@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "traces/record_names.hpp"
+
 namespace bubblesim::traces {
 namespace {
-
-std::string_view category_of(DeviceOpKind kind) {
-  switch (kind) {
-    case DeviceOpKind::kKernel: return "kernel";
-    case DeviceOpKind::kCopy: return "copy";
-    case DeviceOpKind::kMemset: return "memset";
-    case DeviceOpKind::kCollective: return "collective";
-  }
-  return "unknown";
-}
 
 std::string_view name_of(StallKind kind) {
   switch (kind) {
@@ -98,7 +90,7 @@ class RankWriter {
     const auto streams = static_cast<std::uint32_t>(rank_.threads.size());
     for (const DeviceOp& op : rank_.device_ops) {
       const std::uint64_t flow = op.launch == kNone ? kNoFlow : launches_[op.launch];
-      add(streams + op.stream.value, op.name, category_of(op.kind), op.start, op.duration, flow);
+      add(streams + op.stream.value, op.name, name_of(op.kind), op.start, op.duration, flow);
     }
   }
   void add_memory() {

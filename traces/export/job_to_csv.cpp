@@ -6,6 +6,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/text/csv_text.hpp"
 #include "traces/launch_shapes.hpp"
+#include "traces/record_names.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -14,64 +15,6 @@ constexpr std::string_view kHeader =
     "rank,record,index,kind,name,start_ns,duration_ns,thread,stream,device,correlation,launch,"
     "grid_x,grid_y,grid_z,block_x,block_y,block_z,registers_per_thread,shared_memory_bytes,bytes,"
     "direction,collective,group,group_size,sequence,event\n";
-
-std::string_view name_of(HostCallKind kind) {
-  switch (kind) {
-    case HostCallKind::kLaunchKernel: return "launch_kernel";
-    case HostCallKind::kLaunchGraph: return "launch_graph";
-    case HostCallKind::kCopy: return "copy";
-    case HostCallKind::kMemset: return "memset";
-    case HostCallKind::kStreamSync: return "stream_sync";
-    case HostCallKind::kDeviceSync: return "device_sync";
-    case HostCallKind::kEventSync: return "event_sync";
-    case HostCallKind::kEventRecord: return "event_record";
-    case HostCallKind::kStreamWaitEvent: return "stream_wait_event";
-    case HostCallKind::kEventQuery: return "event_query";
-    case HostCallKind::kAlloc: return "alloc";
-    case HostCallKind::kFree: return "free";
-    case HostCallKind::kOther: return "other";
-  }
-  return "other";
-}
-
-std::string_view name_of(DeviceOpKind kind) {
-  switch (kind) {
-    case DeviceOpKind::kKernel: return "kernel";
-    case DeviceOpKind::kCopy: return "copy";
-    case DeviceOpKind::kMemset: return "memset";
-    case DeviceOpKind::kCollective: return "collective";
-  }
-  return "kernel";
-}
-
-std::string_view name_of(CopyDirection direction) {
-  switch (direction) {
-    case CopyDirection::kNone: return "";
-    case CopyDirection::kHostToDevice: return "host_to_device";
-    case CopyDirection::kDeviceToHost: return "device_to_host";
-    case CopyDirection::kDeviceToDevice: return "device_to_device";
-    case CopyDirection::kPeerToPeer: return "peer_to_peer";
-    case CopyDirection::kHostToHost: return "host_to_host";
-  }
-  return "";
-}
-
-std::string_view name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kUnknown: return "unknown";
-    case CollectiveKind::kAllReduce: return "all_reduce";
-    case CollectiveKind::kAllGather: return "all_gather";
-    case CollectiveKind::kReduceScatter: return "reduce_scatter";
-    case CollectiveKind::kBroadcast: return "broadcast";
-    case CollectiveKind::kReduce: return "reduce";
-    case CollectiveKind::kAllToAll: return "all_to_all";
-    case CollectiveKind::kSend: return "send";
-    case CollectiveKind::kRecv: return "recv";
-    case CollectiveKind::kSendRecv: return "send_recv";
-    case CollectiveKind::kBarrier: return "barrier";
-  }
-  return "unknown";
-}
 
 /// One row, cell by cell.
 class Row {
@@ -154,7 +97,7 @@ void format_op(const RankTrace& rank, std::size_t index, std::string& line) {
   }
   const bool communicates = op.collective != kNone;
   row.unless_zero(communicates ? rank.collectives[op.collective].bytes : op.bytes);
-  row.text(name_of(op.direction));
+  op.direction == CopyDirection::kNone ? row.empty() : row.text(name_of(op.direction));
   put_collective(row, rank, op.collective);
   row.empty().end();
 }

@@ -11,13 +11,6 @@
 namespace bubblesim::traces {
 namespace {
 
-constexpr std::array<std::string_view, 4> kOpKinds{"kernel", "copy", "memset", "collective"};
-constexpr std::array<std::string_view, 11> kCollectives{
-    "unknown", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
-    "all_to_all", "send", "recv", "send_recv", "barrier"};
-constexpr std::array<std::string_view, 6> kDirections{
-    "not_recorded", "host_to_device", "device_to_host", "device_to_device", "peer_to_peer",
-    "host_to_host"};
 constexpr std::array<std::string_view, kLengthBucketCount> kBuckets{
     "<10 us", "10-100 us", "100 us-1 ms", "1-10 ms", "10-100 ms", ">=100 ms"};
 
@@ -26,11 +19,6 @@ std::string three_digits(double value) {
   const double size = std::abs(value);
   const int decimals = size < 9.995 ? 2 : (size < 99.95 ? 1 : 0);
   return fmt::format("{:.{}f}", value, decimals);
-}
-
-template <std::size_t n>
-std::string_view pick(const std::array<std::string_view, n>& names, std::size_t index) {
-  return index < n ? names[index] : std::string_view{"unknown"};
 }
 
 }  // namespace
@@ -63,19 +51,9 @@ std::string percent(Duration part, Duration whole) {
   return fmt::format("{:.1f} %", 100 * fraction(part, whole));
 }
 
-std::string_view device_op_kind_name(DeviceOpKind kind) {
-  return pick(kOpKinds, static_cast<std::size_t>(kind));
+std::string_view length_bucket_label(std::size_t bucket) {
+  return bucket < kBuckets.size() ? kBuckets[bucket] : std::string_view{"unknown"};
 }
-
-std::string_view collective_kind_name(CollectiveKind kind) {
-  return pick(kCollectives, static_cast<std::size_t>(kind));
-}
-
-std::string_view copy_direction_name(CopyDirection direction) {
-  return pick(kDirections, static_cast<std::size_t>(direction));
-}
-
-std::string_view length_bucket_label(std::size_t bucket) { return pick(kBuckets, bucket); }
 
 std::string shortened(std::string_view text, std::size_t columns) {
   if (text.size() <= columns || columns < 4) return std::string(text);

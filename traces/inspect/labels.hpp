@@ -22,11 +22,6 @@ namespace bubblesim::traces {
 /// part / whole; 0 where `whole` is zero.
 [[nodiscard]] double fraction(Duration part, Duration whole);
 
-/// snake_case names.
-[[nodiscard]] std::string_view device_op_kind_name(DeviceOpKind kind);
-[[nodiscard]] std::string_view collective_kind_name(CollectiveKind kind);
-[[nodiscard]] std::string_view copy_direction_name(CopyDirection direction);
-
 /// "<10 us", "10-100 us", ...
 [[nodiscard]] std::string_view length_bucket_label(std::size_t bucket);
 

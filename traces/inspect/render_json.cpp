@@ -4,6 +4,7 @@
 #include "sim/base/json.hpp"
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
+#include "traces/record_names.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -68,7 +69,7 @@ Json kernels_json(const OperationUse& use) {
   for (const KernelUse& kernel : use.kernels) {
     Json entry;
     entry["name"] = kernel.name;
-    entry["kind"] = device_op_kind_name(kernel.kind);
+    entry["kind"] = name_of(kernel.kind);
     entry["count"] = kernel.count;
     entry["total_ns"] = to_ns(kernel.total);
     entry["mean_ns"] = to_ns(kernel.total) / static_cast<std::int64_t>(kernel.count);
@@ -98,11 +99,11 @@ Json operations_json(const OperationUse& use) {
   json["collectives"] = Json::array();
   for (const CollectiveUse& collective : use.collectives) {
     json["collectives"].push_back(
-        transfer_json(collective, "kind", collective_kind_name(collective.kind)));
+        transfer_json(collective, "kind", name_of(collective.kind)));
   }
   json["copies"] = Json::array();
   for (const CopyUse& copy : use.copies) {
-    json["copies"].push_back(transfer_json(copy, "direction", copy_direction_name(copy.direction)));
+    json["copies"].push_back(transfer_json(copy, "direction", name_of(copy.direction)));
   }
   json["memsets"] = use.memsets;
   json["memset_bytes"] = use.memset_bytes;

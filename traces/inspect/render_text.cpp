@@ -10,6 +10,7 @@
 
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
+#include "traces/record_names.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim::traces {
@@ -139,16 +140,16 @@ std::string bubble_section(const WindowUse& use) {
   return text + cause_table(use) + "\n" + length_table(use);
 }
 
-template <class Use, class Name>
-std::string transfer_table(std::string title, const std::vector<Use>& uses, Name name_of) {
+template <class Use, class Kind>
+std::string transfer_table(std::string title, const std::vector<Use>& uses, Kind Use::*kind) {
   TextTable table({std::move(title), "count", "time", "bytes"}, {Align::kLeft});
   for (const Use& use : uses) {
     std::string bytes = use.without_bytes == use.count ? "-" : short_bytes(use.bytes);
     if (use.without_bytes > 0 && use.without_bytes < use.count) {
       bytes += fmt::format(" ({} unsized)", use.without_bytes);
     }
-    table.row({std::string(name_of(use)), fmt::format("{}", use.count), short_duration(use.total),
-               std::move(bytes)});
+    table.row({std::string(name_of(use.*kind)), fmt::format("{}", use.count),
+               short_duration(use.total), std::move(bytes)});
   }
   return table.text();
 }
@@ -160,9 +161,7 @@ std::string communication_section(const JobInspection& job) {
       "\nCommunication: {} of the window, {} of it behind the rank's own work, {} exposed\n",
       percent(use.communication, use.length), percent(use.overlapped, use.communication),
       short_duration(use.communication - use.overlapped));
-  return text + transfer_table("collective", job.operations.collectives, [](const auto& row) {
-           return collective_kind_name(row.kind);
-         });
+  return text + transfer_table("collective", job.operations.collectives, &CollectiveUse::kind);
 }
 
 std::string kernel_section(const OperationUse& use) {
@@ -197,9 +196,7 @@ std::string memory_line(const JobInspection& job) {
 
 std::string copy_section(const JobInspection& job) {
   if (job.operations.copies.empty()) return "";
-  return "\n" + transfer_table("copy", job.operations.copies, [](const auto& row) {
-           return copy_direction_name(row.direction);
-         });
+  return "\n" + transfer_table("copy", job.operations.copies, &CopyUse::direction);
 }
 
 /// What is missing from the trace comes first: all that follows is of the rest.

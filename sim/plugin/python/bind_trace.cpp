@@ -12,8 +12,8 @@
 #include "sim/plugin/python/trace_records.hpp"
 #include "sim/run/load_trace.hpp"
 #include "traces/inspect/inspection.hpp"
-#include "traces/inspect/labels.hpp"
 #include "traces/inspect/render_json.hpp"
+#include "traces/record_names.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -161,35 +161,25 @@ std::vector<std::uint32_t> peers_of(const Rank& self, std::size_t collective) {
 }
 
 /// Names of a kind, by its number in the records.
-template <std::size_t kCount, class Name>
-py::tuple kind_names(Name name) {
+template <std::size_t kCount>
+py::tuple kind_names(const std::array<std::string_view, kCount>& words) {
   py::tuple names(kCount);
-  for (std::size_t i = 0; i < kCount; ++i) names[i] = py::str(std::string(name(i)));
+  for (std::size_t i = 0; i < kCount; ++i) names[i] = py::str(std::string(words[i]));
   return names;
 }
 
 void bind_kinds(py::module_& module) {
-  using namespace std::string_view_literals;
-  module.attr("DEVICE_OP_KINDS") = kind_names<4>(
-      [](std::size_t i) { return device_op_kind_name(static_cast<DeviceOpKind>(i)); });
-  module.attr("COPY_DIRECTIONS") = kind_names<6>(
-      [](std::size_t i) { return copy_direction_name(static_cast<CopyDirection>(i)); });
-  module.attr("COLLECTIVE_KINDS") = kind_names<11>(
-      [](std::size_t i) { return collective_kind_name(static_cast<CollectiveKind>(i)); });
-  module.attr("BUBBLE_CAUSES") = kind_names<kBubbleCauseCount>(
-      [](std::size_t i) { return bubble_cause_name(static_cast<BubbleCause>(i)); });
-  static constexpr std::array kCalls{
-      "launch_kernel"sv, "launch_graph"sv, "copy"sv, "memset"sv, "stream_sync"sv,
-      "device_sync"sv, "event_sync"sv, "event_record"sv, "stream_wait_event"sv,
-      "event_query"sv, "alloc"sv, "free"sv, "other"sv};
-  static_assert(kCalls.size() == static_cast<std::size_t>(HostCallKind::kOther) + 1);
-  module.attr("HOST_CALL_KINDS") = kind_names<kCalls.size()>([](auto i) { return kCalls[i]; });
-  static constexpr std::array kMarkers{"iteration"sv, "phase"sv, "micro_batch"sv, "user"sv};
-  static_assert(kMarkers.size() == static_cast<std::size_t>(MarkerKind::kUser) + 1);
-  module.attr("RANGE_KINDS") = kind_names<kMarkers.size()>([](auto i) { return kMarkers[i]; });
-  static constexpr std::array kStalls{"queue_full"sv, "profiler"sv, "module_load"sv, "other"sv};
-  static_assert(kStalls.size() == static_cast<std::size_t>(StallKind::kOther) + 1);
-  module.attr("STALL_KINDS") = kind_names<kStalls.size()>([](auto i) { return kStalls[i]; });
+  std::array<std::string_view, kBubbleCauseCount> causes;
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    causes[i] = bubble_cause_name(static_cast<BubbleCause>(i));
+  }
+  module.attr("BUBBLE_CAUSES") = kind_names(causes);
+  module.attr("DEVICE_OP_KINDS") = kind_names(kDeviceOpKindNames);
+  module.attr("COPY_DIRECTIONS") = kind_names(kCopyDirectionNames);
+  module.attr("COLLECTIVE_KINDS") = kind_names(kCollectiveKindNames);
+  module.attr("HOST_CALL_KINDS") = kind_names(kHostCallKindNames);
+  module.attr("RANGE_KINDS") = kind_names(kMarkerKindNames);
+  module.attr("STALL_KINDS") = kind_names(kStallKindNames);
 }
 
 template <class Member>
