@@ -17,48 +17,29 @@
 namespace bubblesim::traces::format {
 
 /// The greatest known enumerator, and what an unknown one (of a later minor version) reads as.
+template <auto last, auto fallback>
+struct Range {
+  static constexpr auto kLast = last;
+  static constexpr auto kFallback = fallback;
+};
 template <class Enum>
 struct EnumRange;
 template <>
-struct EnumRange<HostCallKind> {
-  static constexpr auto kLast = HostCallKind::kOther;
-  static constexpr auto kFallback = HostCallKind::kOther;
-};
+struct EnumRange<HostCallKind> : Range<HostCallKind::kOther, HostCallKind::kOther> {};
 template <>
-struct EnumRange<DeviceOpKind> {
-  static constexpr auto kLast = DeviceOpKind::kCollective;
-  static constexpr auto kFallback = DeviceOpKind::kKernel;
-};
+struct EnumRange<DeviceOpKind> : Range<DeviceOpKind::kCollective, DeviceOpKind::kKernel> {};
 template <>
-struct EnumRange<CopyDirection> {
-  static constexpr auto kLast = CopyDirection::kHostToHost;
-  static constexpr auto kFallback = CopyDirection::kNone;
-};
+struct EnumRange<CopyDirection> : Range<CopyDirection::kHostToHost, CopyDirection::kNone> {};
 template <>
-struct EnumRange<CollectiveKind> {
-  static constexpr auto kLast = CollectiveKind::kBarrier;
-  static constexpr auto kFallback = CollectiveKind::kUnknown;
-};
+struct EnumRange<CollectiveKind> : Range<CollectiveKind::kBarrier, CollectiveKind::kUnknown> {};
 template <>
-struct EnumRange<MarkerKind> {
-  static constexpr auto kLast = MarkerKind::kUser;
-  static constexpr auto kFallback = MarkerKind::kUser;
-};
+struct EnumRange<MarkerKind> : Range<MarkerKind::kUser, MarkerKind::kUser> {};
 template <>
-struct EnumRange<StallKind> {
-  static constexpr auto kLast = StallKind::kOther;
-  static constexpr auto kFallback = StallKind::kOther;
-};
+struct EnumRange<StallKind> : Range<StallKind::kOther, StallKind::kOther> {};
 template <>
-struct EnumRange<CollectiveSource> {
-  static constexpr auto kLast = CollectiveSource::kStandIn;
-  static constexpr auto kFallback = CollectiveSource::kNvtx;
-};
+struct EnumRange<CollectiveSource> : Range<CollectiveSource::kStandIn, CollectiveSource::kNvtx> {};
 template <>
-struct EnumRange<Severity> {
-  static constexpr auto kLast = Severity::kError;
-  static constexpr auto kFallback = Severity::kLoss;
-};
+struct EnumRange<Severity> : Range<Severity::kError, Severity::kLoss> {};
 
 /// What went wrong while numbers became fields.
 struct FieldFaults {

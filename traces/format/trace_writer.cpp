@@ -280,72 +280,48 @@ Result<void> TraceWriter::describe(RankId rank, const RankDescription& descripti
 Result<void> TraceWriter::set_counters(RankId rank, const CounterSet& counters) {
   return state_->set_counters(rank, counters);
 }
-Result<void> TraceWriter::append(RankId rank, std::span<const NameRecord> records) {
+template <class Record>
+Result<void> TraceWriter::append(RankId rank, std::span<const Record> records) {
   return state_->append(rank, records);
 }
-Result<void> TraceWriter::append(RankId rank, std::span<const LaunchShape> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const HostThread> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const Stream> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const HostCall> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const DeviceOp> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const Edge> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const Collective> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const Marker> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const MemorySample> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const HostStall> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const ClockPair> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const SyncRecord> records) {
-  return state_->append(rank, records);
-}
-Result<void> TraceWriter::append(RankId rank, std::span<const CollectiveNote> records) {
-  return state_->append(rank, records);
-}
+template Result<void> TraceWriter::append(RankId, std::span<const NameRecord>);
+template Result<void> TraceWriter::append(RankId, std::span<const LaunchShape>);
+template Result<void> TraceWriter::append(RankId, std::span<const HostThread>);
+template Result<void> TraceWriter::append(RankId, std::span<const Stream>);
+template Result<void> TraceWriter::append(RankId, std::span<const HostCall>);
+template Result<void> TraceWriter::append(RankId, std::span<const DeviceOp>);
+template Result<void> TraceWriter::append(RankId, std::span<const Edge>);
+template Result<void> TraceWriter::append(RankId, std::span<const Collective>);
+template Result<void> TraceWriter::append(RankId, std::span<const Marker>);
+template Result<void> TraceWriter::append(RankId, std::span<const MemorySample>);
+template Result<void> TraceWriter::append(RankId, std::span<const HostStall>);
+template Result<void> TraceWriter::append(RankId, std::span<const ClockPair>);
+template Result<void> TraceWriter::append(RankId, std::span<const SyncRecord>);
+template Result<void> TraceWriter::append(RankId, std::span<const CollectiveNote>);
 Result<void> TraceWriter::flush() { return state_->flush(); }
 Result<void> TraceWriter::finish() { return state_->finish(); }
 std::uint64_t TraceWriter::bytes_written() const { return state_->bytes_written(); }
 
 namespace {
 
+/// One list after the other, up to the first fault.
+template <class... Record>
+Result<void> append_all(TraceWriter& writer, RankId rank, const std::vector<Record>&... lists) {
+  Result<void> result;
+  ((result = result ? writer.append<Record>(rank, lists) : result), ...);
+  return result;
+}
+
 Result<void> write_rank(TraceWriter& writer, const RankTrace& trace) {
   const RankId rank{trace.rank};
   BUBBLESIM_RETURN_IF_ERROR(
       writer.describe(rank, {trace.world_size, trace.device, trace.provenance}));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span<const NameRecord>(names_of(trace))));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span<const LaunchShape>(shapes_of(trace))));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.threads)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.streams)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.host_calls)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.device_ops)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.edges)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.collectives)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.markers)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.memory)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.stalls)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.clocks)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.syncs)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.notes)));
+  BUBBLESIM_RETURN_IF_ERROR(writer.append<NameRecord>(rank, names_of(trace)));
+  BUBBLESIM_RETURN_IF_ERROR(writer.append<LaunchShape>(rank, shapes_of(trace)));
+  BUBBLESIM_RETURN_IF_ERROR(append_all(
+      writer, rank, trace.threads, trace.streams, trace.host_calls, trace.device_ops, trace.edges,
+      trace.collectives, trace.markers, trace.memory, trace.stalls, trace.clocks, trace.syncs,
+      trace.notes));
   BUBBLESIM_RETURN_IF_ERROR(writer.flush());
   return writer.set_counters(rank, trace.counters);
 }

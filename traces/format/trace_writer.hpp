@@ -40,20 +40,9 @@ class TraceWriter {
   [[nodiscard]] Result<void> describe(RankId rank, const RankDescription& description);
   [[nodiscard]] Result<void> set_counters(RankId rank, const CounterSet& counters);
 
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const NameRecord> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const LaunchShape> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const HostThread> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const Stream> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const HostCall> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const DeviceOp> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const Edge> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const Collective> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const Marker> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const MemorySample> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const HostStall> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const ClockPair> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const SyncRecord> records);
-  [[nodiscard]] Result<void> append(RankId rank, std::span<const CollectiveNote> records);
+  /// `Record`: any of those that RankTrace lists, and NameRecord and LaunchShape.
+  template <class Record>
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const Record> records);
 
   /// Writes everything pending, in chunks however small. Bounds what a kill can lose.
   [[nodiscard]] Result<void> flush();
