@@ -65,36 +65,6 @@ std::uint64_t remove_duplicate_ops(KinetoRecords& records, const CallIndex& inde
       [&](const PendingOp& a, const PendingOp& b) { return same_op(a, b) && !may_repeat(b.op); });
 }
 
-struct LaunchCounts {
-  std::uint64_t orphans = 0;
-  std::uint64_t early = 0;
-  std::uint64_t of_graphs = 0;
-  std::uint64_t idle = 0;
-};
-
-/// Sets `launch` of every operation.
-LaunchCounts link_launches(KinetoRecords& records, const CallIndex& index) {
-  LaunchCounts counts;
-  std::vector<std::uint32_t> uses(records.calls.size(), 0);
-  for (PendingOp& entry : records.ops) {
-    DeviceOp& op = entry.op;
-    op.launch = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
-    if (op.launch == kNone) {
-      ++counts.orphans;
-      continue;
-    }
-    ++uses[op.launch];
-    if (op.start < records.calls[op.launch].call.start) ++counts.early;
-  }
-  for (const PendingOp& entry : records.ops) {
-    if (entry.op.launch != kNone && uses[entry.op.launch] > 1) ++counts.of_graphs;
-  }
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (uses[i] == 0 && launches(records.calls[i].call.kind)) ++counts.idle;
-  }
-  return counts;
-}
-
 /// AMD calls name a stream by its handle; operations that they launched tell which it is.
 void resolve_pointers(KinetoRecords& records) {
   std::map<std::uint64_t, std::uint32_t> streams;
@@ -126,7 +96,7 @@ void describe_device(const KinetoRecords& records, const KinetoMetadata& metadat
   const std::uint32_t device = main_device(records);
   std::uint64_t elsewhere = 0;
   for (const PendingOp& entry : records.ops) elsewhere += entry.device != device ? 1 : 0;
-  if (elsewhere > 0) trace.counters.add(kineto::kOtherDevices, elsewhere);
+  trace.counters.add(kineto::kOtherDevices, elsewhere);
   if (metadata.devices.empty()) return;
   const auto found = metadata.devices.find(device);
   if (found == metadata.devices.end()) trace.counters.add(kineto::kDeviceGuessed);
@@ -144,7 +114,7 @@ void name_threads(const KinetoRecords& records, RankTrace& trace) {
 void count_skipped(KinetoRecords& records) {
   CounterSet& counters = records.trace.counters;
   const auto add = [&](const CounterSpec& spec, KinetoCategory category) {
-    if (const std::uint64_t count = records.count(category); count > 0) counters.add(spec, count);
+    counters.add(spec, records.count(category));
   };
   add(kineto::kCpuOps, KinetoCategory::kCpuOp);
   add(kineto::kPythonFunctions, KinetoCategory::kPythonFunction);
@@ -154,10 +124,6 @@ void count_skipped(KinetoRecords& records) {
   add(kineto::kInternalRows, KinetoCategory::kProfilerInternal);
   add(kineto::kForeignEvents, KinetoCategory::kForeign);
   add(kineto::kSyncRows, KinetoCategory::kSync);
-}
-
-void add_if_any(CounterSet& counters, const CounterSpec& spec, std::uint64_t count) {
-  if (count > 0) counters.add(spec, count);
 }
 
 /// Moves the calls into the trace. Memory is given back at once: here an import has its peak.
@@ -191,26 +157,26 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   shift_all(records, Duration{metadata.base_ns});
   sort_records(records);
   count_skipped(records);
-  add_if_any(counters, kineto::kMicroseconds, records.any_fraction ? 0 : 1);
+  counters.add(kineto::kMicroseconds, records.any_fraction ? 0 : 1);
   std::uint64_t duplicates = remove_duplicates(
       records.calls, [](const PendingCall& a) { return a.call.start; }, same_call);
-  const CallIndex index(records.calls,
-                        [](const PendingCall& a) -> const HostCall& { return a.call; });
+  const CallIndex index(records.calls, &PendingCall::call);
   duplicates += remove_duplicate_ops(records, index);
-  add_if_any(counters, kineto::kDuplicates, duplicates);
+  counters.add(kineto::kDuplicates, duplicates);
 
-  const LaunchCounts counts = link_launches(records, index);
-  add_if_any(counters, kineto::kOrphanOps, counts.orphans);
-  add_if_any(counters, kineto::kEarlyOps, counts.early);
-  add_if_any(counters, kineto::kGraphOps, counts.of_graphs);
-  add_if_any(counters, kineto::kIdleLaunches, counts.idle);
+  const LaunchCounts counts =
+      link_launches(index, records.ops, records.calls, &PendingOp::op, &PendingCall::call);
+  counters.add(kineto::kOrphanOps, counts.orphans);
+  counters.add(kineto::kEarlyOps, counts.early);
+  counters.add(kineto::kGraphOps, counts.of_graphs);
+  counters.add(kineto::kIdleLaunches, counts.idle);
   resolve_pointers(records);
 
   // The records and the index keep the file's correlations: synchronisation rows refer to them.
   RankTrace trace = std::move(records.trace);
   describe_device(records, metadata, trace);
   move_calls(records, trace);
-  add_if_any(trace.counters, kineto::kRenumbered, index.renumber(trace.host_calls));
+  trace.counters.add(kineto::kRenumbered, index.renumber(trace.host_calls));
   std::vector<PendingCollective> collectives = move_ops(records, trace);
   apply_sync_rows(records, index, trace);
   name_threads(records, trace);

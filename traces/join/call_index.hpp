@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,15 +15,13 @@ namespace bubblesim::traces {
 
 class CallIndex {
  public:
-  /// `calls` are sorted by start; those without correlation are left out.
-  explicit CallIndex(std::span<const HostCall> calls)
-      : CallIndex(calls, [](const HostCall& call) -> const HostCall& { return call; }) {}
-  /// The same of records that hold a call, which `call_of` gives.
-  template <class Records, class CallOf>
-  CallIndex(const Records& records, CallOf call_of) {
+  /// `records` are calls, or hold a call each, which `call_of` gives. They are sorted by start;
+  /// calls without correlation are left out.
+  template <class Records, class CallOf = std::identity>
+  explicit CallIndex(const Records& records, CallOf call_of = {}) {
     entries_.reserve(records.size());
     std::uint32_t place = 0;
-    for (const auto& record : records) add(call_of(record), place++);
+    for (const auto& record : records) add(std::invoke(call_of, record), place++);
     order();
   }
 
@@ -50,5 +49,39 @@ class CallIndex {
 
   std::vector<Entry> entries_;  ///< by correlation, then by call
 };
+
+struct LaunchCounts {
+  std::uint64_t orphans = 0;    ///< operations without a launch
+  std::uint64_t early = 0;      ///< operations that start before their launch
+  std::uint64_t of_graphs = 0;  ///< operations that share their launch
+  std::uint64_t idle = 0;       ///< launches without an operation
+};
+
+/// Sets `launch` of every operation. `calls` are those of the index; `op_of` gives the operation
+/// that one of `ops` is or holds, `call_of` the call that one of `calls` is or holds.
+template <class Ops, class Calls, class OpOf = std::identity, class CallOf = std::identity>
+LaunchCounts link_launches(const CallIndex& index, Ops& ops, const Calls& calls, OpOf op_of = {},
+                           CallOf call_of = {}) {
+  LaunchCounts counts;
+  std::vector<std::uint32_t> uses(calls.size(), 0);
+  for (auto& entry : ops) {
+    DeviceOp& op = std::invoke(op_of, entry);
+    op.launch = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
+    if (op.launch == kNone) {
+      ++counts.orphans;
+      continue;
+    }
+    ++uses[op.launch];
+    if (op.start < std::invoke(call_of, calls[op.launch]).start) ++counts.early;
+  }
+  for (const auto& entry : ops) {
+    const DeviceOp& op = std::invoke(op_of, entry);
+    if (op.launch != kNone && uses[op.launch] > 1) ++counts.of_graphs;
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i] == 0 && launches(std::invoke(call_of, calls[i]).kind)) ++counts.idle;
+  }
+  return counts;
+}
 
 }  // namespace bubblesim::traces

@@ -53,36 +53,15 @@ void drop_nested_calls(RankTrace& trace) {
     if (call.end() >= open.end) open = {call.end(), call.correlation};
     return false;
   });
-  if (const std::size_t dropped = before - trace.host_calls.size(); dropped > 0) {
-    trace.counters.add(join::kNestedCalls, dropped);
-  }
+  trace.counters.add(join::kNestedCalls, before - trace.host_calls.size());
 }
 
-void link_launches(const CallIndex& index, RankTrace& trace) {
-  std::vector<std::uint32_t> uses(trace.host_calls.size(), 0);
-  std::uint64_t orphans = 0, early = 0, of_graphs = 0, idle = 0;
-  for (DeviceOp& op : trace.device_ops) {
-    op.launch = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
-    if (op.launch == kNone) {
-      ++orphans;
-      continue;
-    }
-    ++uses[op.launch];
-    early += op.start < trace.host_calls[op.launch].start ? 1 : 0;
-  }
-  for (const DeviceOp& op : trace.device_ops) {
-    of_graphs += op.launch != kNone && uses[op.launch] > 1 ? 1 : 0;
-  }
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    idle += uses[i] == 0 && launches(trace.host_calls[i].kind) ? 1 : 0;
-  }
-  const auto add = [&trace](const CounterSpec& spec, std::uint64_t count) {
-    if (count > 0) trace.counters.add(spec, count);
-  };
-  add(join::kOrphanOps, orphans);
-  add(join::kEarlyOps, early);
-  add(join::kGraphOps, of_graphs);
-  add(join::kIdleLaunches, idle);
+void tie_to_launches(const CallIndex& index, RankTrace& trace) {
+  const LaunchCounts counts = link_launches(index, trace.device_ops, trace.host_calls);
+  trace.counters.add(join::kOrphanOps, counts.orphans);
+  trace.counters.add(join::kEarlyOps, counts.early);
+  trace.counters.add(join::kGraphOps, counts.of_graphs);
+  trace.counters.add(join::kIdleLaunches, counts.idle);
 }
 
 /// Correlations unique by call, and operations those of their launches.
@@ -103,7 +82,7 @@ void count_devices(RankTrace& trace) {
     all += count;
     most = std::max(most, count);
   }
-  if (all > most) trace.counters.add(join::kOtherDevices, all - most);
+  trace.counters.add(join::kOtherDevices, all - most);
 }
 
 }  // namespace
@@ -115,7 +94,7 @@ void join_recording(RankTrace& trace) {
   drop_nested_calls(trace);
   drop_stand_in_fills(trace);
   const CallIndex index(trace.host_calls);
-  link_launches(index, trace);
+  tie_to_launches(index, trace);
   count_devices(trace);
   join_syncs(index, trace);
   join_collectives(trace);
