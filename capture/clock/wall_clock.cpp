@@ -3,10 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "capture/clock/futex.hpp"
 #include "capture/clock/open_clock.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -115,11 +115,9 @@ std::unique_ptr<HostClock> wall_clock_at(const std::string& address) {
   if (address == kWall) return wall_clock();
   const std::string start = std::string(kWall) + ":";
   if (!address.starts_with(start)) return nullptr;
-  std::int64_t spin = 0;
-  const char* const end = address.data() + address.size();
-  const auto read = std::from_chars(address.data() + start.size(), end, spin);
-  if (read.ec != std::errc{} || read.ptr != end || spin < 0) return nullptr;
-  return wall_clock(Duration{spin});
+  const auto spin = parse_number<std::int64_t>(address.substr(start.size()));
+  if (!spin || *spin < 0) return nullptr;
+  return wall_clock(Duration{*spin});
 }
 
 }  // namespace bubblesim::capture

@@ -1,12 +1,12 @@
 #include "capture/control/recorder_list.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <sstream>
 
 #include "sim/base/input_file.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -22,24 +22,16 @@ struct Owner {
   pid_t pid;
 };
 
-template <class T>
-bool read_number(std::string_view text, T& number) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, number);
-  return code == std::errc{} && stop == end;
-}
-
 // "bubblesim.<uid>.<pid>"
 std::optional<Owner> owner_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   const std::size_t dot = name.find('.');
-  Owner owner{};
-  if (dot == std::string_view::npos || !read_number(name.substr(0, dot), owner.user) ||
-      !read_number(name.substr(dot + 1), owner.pid) || owner.pid <= 0) {
-    return std::nullopt;
-  }
-  return owner;
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto user = parse_number<uid_t>(name.substr(0, dot));
+  const auto pid = parse_number<pid_t>(name.substr(dot + 1));
+  if (!user || !pid || *pid <= 0) return std::nullopt;
+  return Owner{*user, *pid};
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "capture/live/job_variables.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 
 #include "capture/live/live_counts.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -39,14 +38,6 @@ void set_mps(Variables& variables, const GatedJob& job, const LivePlan& plan) {
   if (share.priority < highest) variables["CUDA_MPS_CLIENT_PRIORITY"] = "1";
 }
 
-/// A number above 0; 0: it is none.
-std::uint32_t count_in(const std::string& text) {
-  std::uint32_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, count);
-  return code == std::errc{} && stop == end ? count : 0;
-}
-
 }  // namespace
 
 Variables gated_environment(const Variables& inherited, const GatedJob& job,
@@ -76,8 +67,9 @@ std::uint32_t ranks_of_job(const Variables& inherited) {
   for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                            "SLURM_STEP_NUM_TASKS"}) {
     const auto found = inherited.find(name);
-    const std::uint32_t ranks = found == inherited.end() ? 0 : count_in(found->second);
-    if (ranks > 0) return ranks;
+    if (found == inherited.end()) continue;
+    const auto ranks = parse_number<std::uint32_t>(found->second);
+    if (ranks && *ranks > 0) return *ranks;
   }
   return 1;
 }

@@ -1,9 +1,9 @@
 // A request in the environment of a job: values with their units, as on the command line.
-#include <charconv>
 
 #include "capture/protocol/capture_request.hpp"
 #include "capture/protocol/request_limits.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::capture {
@@ -24,14 +24,12 @@ template <class T>
 Result<std::optional<T>> read_integer(const Environment& env, const char* name, T low, T high) {
   const auto value = value_of(env, name);
   if (!value) return std::optional<T>{};
-  T number{};
-  const char* const end = value->data() + value->size();
-  const auto [stop, code] = std::from_chars(value->data(), end, number);
-  if (code != std::errc{} || stop != end || number < low || number > high) {
+  const auto number = parse_number<T>(*value);
+  if (!number || *number < low || *number > high) {
     return refuse(name, *value, "a whole number from " + std::to_string(low) + " to " +
                                     std::to_string(high));
   }
-  return std::optional<T>{number};
+  return number;
 }
 
 Result<Duration> read_span(const char* name, const std::string& value, Duration least,

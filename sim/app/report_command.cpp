@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/results_text.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/report/report_page.hpp"
 
 namespace bubblesim::app {
@@ -87,10 +87,8 @@ Result<store::RunRecord> record_of(store::ResultsStore& store, const std::string
 /// "best:3" as 3; nothing: it is a key.
 Result<std::optional<std::size_t>> best_count(const std::string& text) {
   if (!text.starts_with("best:")) return std::optional<std::size_t>{};
-  std::size_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data() + 5, end, count);
-  if (read.ec == std::errc{} && read.ptr == end && count >= 1 && count <= 20) return count;
+  const auto count = parse_number<std::size_t>(text.substr(5));
+  if (count && *count >= 1 && *count <= 20) return count;
   return fail("--timeline", {}, "found " + quote_found(text) +
                                     ", expected best:N with N from 1 to 20, or a run's key");
 }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 #include <string_view>
 
 #include "sim/app/app.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/pipeline/render.hpp"
 
 namespace bubblesim::app {
@@ -23,12 +23,6 @@ using pipeline::UnitTimes;
 // Sums of these over the actions of the largest table stay below 2^63.
 constexpr std::int64_t kMaxUnitTime = 100'000'000'000;
 constexpr std::array<std::string_view, 6> kTimeNames = {"F", "I", "W", "p2p", "B", "FB"};
-
-template <class Number>
-bool read_whole(std::string_view text, Number& value) {
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return fault == std::errc() && end == text.data() + text.size();
-}
 
 Result<void> set_time(UnitTimes& times, std::string_view name, std::int64_t value) {
   if (name == "F") times.every_stage.forward = value;
@@ -82,14 +76,15 @@ Result<UnitTimes> parse_unit_times(const std::string& text) {
   UnitTimes times;
   for (const std::string& part : split_list(text)) {
     const std::size_t equals = part.find('=');
-    std::int64_t value = 0;
-    if (equals == std::string::npos || !read_whole(part.substr(equals + 1), value) ||
-        value < 0 || value > kMaxUnitTime) {
+    const auto value = equals == std::string::npos
+                           ? std::nullopt
+                           : parse_number<std::int64_t>(part.substr(equals + 1));
+    if (!value || *value < 0 || *value > kMaxUnitTime) {
       return fail("--times: found " + quote_found(part) +
                   "; expected NAME=WHOLE NUMBER such as F=10, at most 100000000000 (for "
                   "F=1, I=1.2, W=0.8 write F=10,I=12,W=8)");
     }
-    BUBBLESIM_RETURN_IF_ERROR(set_time(times, part.substr(0, equals), value));
+    BUBBLESIM_RETURN_IF_ERROR(set_time(times, part.substr(0, equals), *value));
   }
   return times;
 }
@@ -98,13 +93,15 @@ Result<std::vector<pipeline::StageEdge>> parse_edges(const std::string& text) {
   std::vector<pipeline::StageEdge> edges;
   for (const std::string& part : split_list(text)) {
     const std::size_t dash = part.find('-');
-    pipeline::StageEdge edge;
-    if (dash == std::string::npos || !read_whole(part.substr(0, dash), edge.first) ||
-        !read_whole(part.substr(dash + 1), edge.second)) {
+    const auto producer = parse_number<std::uint32_t>(part.substr(0, dash));
+    const auto consumer = dash == std::string::npos
+                              ? std::nullopt
+                              : parse_number<std::uint32_t>(part.substr(dash + 1));
+    if (!producer || !consumer) {
       return fail("--edges: found " + quote_found(part) +
                   "; expected PRODUCER-CONSUMER such as 0-1");
     }
-    edges.push_back(edge);
+    edges.emplace_back(*producer, *consumer);
   }
   return edges;
 }
@@ -112,11 +109,11 @@ Result<std::vector<pipeline::StageEdge>> parse_edges(const std::string& text) {
 Result<std::vector<std::uint32_t>> parse_sizes(const std::string& text) {
   std::vector<std::uint32_t> sizes;
   for (const std::string& part : split_list(text)) {
-    std::uint32_t size = 0;
-    if (!read_whole(part, size)) {
+    const auto size = parse_number<std::uint32_t>(part);
+    if (!size) {
       return fail("--sizes: found " + quote_found(part) + "; expected whole numbers such as 1,1,2");
     }
-    sizes.push_back(size);
+    sizes.push_back(*size);
   }
   return sizes;
 }

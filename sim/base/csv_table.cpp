@@ -1,13 +1,13 @@
 #include "sim/base/csv_table.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim {
 namespace {
@@ -119,11 +119,8 @@ std::string_view CsvTable::text(std::size_t row, std::string_view column) const 
 }
 
 std::optional<double> CsvTable::figure(std::size_t row, std::string_view column) const {
-  const std::string_view cell = text(row, column);
-  double value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  const bool whole = error == std::errc{} && end == cell.data() + cell.size();
-  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<double>(text(row, column));
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 Result<std::optional<double>> CsvTable::number(std::size_t row, std::string_view column) const {

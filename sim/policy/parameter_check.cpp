@@ -1,25 +1,17 @@
 #include "sim/policy/parameter_check.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::policy {
 namespace {
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 std::string or_words(const ParameterSpec& parameter) {
   std::string words;

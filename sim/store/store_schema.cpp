@@ -1,9 +1,9 @@
 #include "sim/store/store_schema.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/base/check.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/store/membership.hpp"
 
 namespace bubblesim::store {
@@ -169,18 +169,17 @@ Result<int> check_version(SqlDatabase& database) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string kind, meta_value(database, "kind"));
   if (kind != kKind) return fail(database.name(), "meta", "is no results store of bubblesim");
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, meta_value(database, "schema_version"));
-  int version = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (code != std::errc{} || end != text.data() + text.size() || version < 1) {
+  const auto version = parse_number<int>(text);
+  if (!version || *version < 1) {
     return fail(database.name(), "meta", "found schema version \"" + text +
                                              "\", expected a number from 1 on: is damaged");
   }
-  if (version > kStoreSchemaVersion) {
+  if (*version > kStoreSchemaVersion) {
     return fail(database.name(), "meta",
                 "was written by a newer bubblesim: found schema version " + text +
                     ", this program reads up to " + std::to_string(kStoreSchemaVersion));
   }
-  return version;
+  return *version;
 }
 
 /// Tables of this version for a store of an older one.

@@ -1,12 +1,12 @@
 #include "sim/sweep/config_edit.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::sweep {
 namespace {
@@ -24,14 +24,6 @@ std::string unescape(std::string_view key) {
   return out;
 }
 
-std::optional<std::size_t> number_of(const std::string& key) {
-  std::size_t number = 0;
-  const char* end = key.data() + key.size();
-  const auto read = std::from_chars(key.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end) return std::nullopt;
-  return number;
-}
-
 // What an element of a list is called: a filler's or policy's name.
 std::string name_of(const Json& element) {
   if (element.is_string()) return element.get<std::string>();
@@ -42,7 +34,7 @@ std::string name_of(const Json& element) {
 
 Result<std::size_t> element_of(const Json& list, const std::string& key,
                                const std::string& pointer) {
-  if (const auto number = number_of(key)) {
+  if (const auto number = parse_number<std::size_t>(key)) {
     if (*number < list.size()) return *number;
     return fail({}, pointer, "found element " + key + " of a list of " +
                                  std::to_string(list.size()) + "; elements count from 0");

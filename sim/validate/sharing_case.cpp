@@ -1,12 +1,12 @@
 #include "sim/validate/sharing_case.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/validate/job_name.hpp"
 
 namespace bubblesim::validate {
@@ -17,13 +17,6 @@ constexpr double kMostRate = 1e6;
 constexpr std::array<std::string_view, 7> kMarks{"/s",  "/sec", "/second", "per second",
                                                  "rps", "qps",  "hz"};
 constexpr std::array<std::string_view, 4> kUnits{"requests", "request", "reqs", "req"};
-
-std::optional<double> whole_number(std::string_view text) {
-  double out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(out)
-                                                                   : std::nullopt;
-}
 
 void trim_end(std::string_view& text) {
   text = text.substr(0, text.find_last_not_of(' ') + 1);
@@ -68,7 +61,7 @@ Result<std::optional<double>> rate_in(std::string_view words) {
     trim_end(before);
     break;
   }
-  const auto rate = whole_number(last_token(before));
+  const auto rate = parse_number<double>(last_token(before));
   if (rate && *rate >= kLeastRate && *rate <= kMostRate) return rate;
   return fail("no rate is read in " + quote_found(words) +
               "; expected 0.1 to 1e6 requests/s, as in \"30.7/s\"");
@@ -85,7 +78,7 @@ std::optional<SliceMetric> slice_metric(std::string_view metric) {
     return SliceMetric{{{}, Quantity::kPercentile, 0, 50}, ms};
   }
   if (!metric.starts_with('p')) return std::nullopt;
-  const auto percent = whole_number(metric.substr(1));
+  const auto percent = parse_number<double>(metric.substr(1));
   if (!percent || !(*percent >= 0 && *percent <= 100)) return std::nullopt;
   return SliceMetric{{{}, Quantity::kPercentile, 0, *percent}, ms};
 }

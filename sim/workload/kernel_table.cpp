@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "sim/base/input_file.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -29,14 +29,6 @@ struct Row {
   Duration duration{};
 };
 
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // Names may hold commas (template arguments); the four numbers at the end do not.
 std::optional<Row> parse_row(std::string_view line) {
   std::array<std::string_view, 4> fields;
@@ -46,10 +38,11 @@ std::optional<Row> parse_row(std::string_view line) {
     fields[i] = line.substr(comma + 1);
     line = line.substr(0, comma);
   }
-  const auto profile = number<int>(fields[0]);
-  const auto footprint = number<double>(fields[1]);  // nothing uses it; a column may be missing
-  const auto sms = number<double>(fields[2]);
-  const auto duration = number<double>(fields[3]);
+  const auto profile = parse_number<int>(fields[0]);
+  // Nothing uses it, but a column may be missing.
+  const auto footprint = parse_number<double>(fields[1]);
+  const auto sms = parse_number<double>(fields[2]);
+  const auto duration = parse_number<double>(fields[3]);
   if (!profile || *profile < -1 || *profile > 1) return std::nullopt;
   if (!footprint || !(*footprint >= 0) || !(*footprint < 1e18)) return std::nullopt;
   if (!sms || !(*sms >= 1) || !(*sms < 1e9) || *sms != std::floor(*sms)) return std::nullopt;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "sim/base/number_text.hpp"
 #include "sim/workload/build_counters.hpp"
 
 namespace bubblesim::workload {
@@ -31,14 +31,6 @@ tl::unexpected<Error> refuse(std::string_view text, std::string_view what) {
   return fail("--what-if", {},
               "found \"" + std::string(text) + "\": " + std::string(what) + "; " +
                   std::string(kAllowed));
-}
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number value{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 bool set_target(std::string_view text, WhatIf& change) {
@@ -82,13 +74,13 @@ Result<WhatIf> parse_what_if(std::string_view text) {
   if (equals == std::string_view::npos) return refuse(text, "no '='");
   std::string_view target = text.substr(0, equals);
   WhatIf change;
-  const auto speed = whole_number<double>(text.substr(equals + 1));
+  const auto speed = parse_number<double>(text.substr(equals + 1));
   if (!speed || !(*speed >= kSlowest) || !(*speed < kFastest)) {
     return refuse(text, "the speed is not a number in the allowed range");
   }
   change.speed = *speed;
   if (const std::size_t at = target.rfind('@'); at != std::string_view::npos) {
-    change.rank = whole_number<std::uint32_t>(target.substr(at + 1));
+    change.rank = parse_number<std::uint32_t>(target.substr(at + 1));
     if (!change.rank) return refuse(text, "the rank after '@' is not a whole number");
     target = target.substr(0, at);
   }

@@ -1,11 +1,11 @@
 // Which rank of the job a process and GPU is: what MPI, NCCL and launchers left in an export.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <string>
 
+#include "sim/base/number_text.hpp"
 #include "traces/import/nsys_counters.hpp"
 #include "traces/import/nsys_target.hpp"
 
@@ -122,11 +122,8 @@ Environment read_environment(NsysSession& session) {
 std::optional<std::uint32_t> number(const Environment& variables, std::string_view name) {
   const auto found = variables.find(name);
   if (found == variables.end()) return std::nullopt;
-  std::uint32_t value = 0;
-  const char* end = found->second.data() + found->second.size();
-  const auto [stop, fault] = std::from_chars(found->second.data(), end, value);
-  if (fault != std::errc{} || stop != end || value > kMaxWorld) return std::nullopt;
-  return value;
+  const auto value = parse_number<std::uint32_t>(found->second);
+  return value && *value <= kMaxWorld ? value : std::nullopt;
 }
 
 /// Launchers that name rank and size, the innermost first.

@@ -1,16 +1,15 @@
 #include "traces/iterations/choice.hpp"
 
-#include <charconv>
 #include <optional>
+
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
 std::optional<std::int64_t> number(std::string_view text) {
-  std::int64_t value = -1;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = parse_number<std::int64_t>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 }  // namespace

@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
+
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -18,10 +19,8 @@ std::optional<std::uint32_t> first_number(const Environment& env,
   for (const char* name : names) {
     const auto text = env(name);
     if (!text) continue;
-    std::uint32_t number = 0;
-    const char* const end = text->data() + text->size();
-    const auto [stop, code] = std::from_chars(text->data(), end, number);
-    if (code == std::errc{} && stop == end && !text->empty() && number < kMostRanks) return number;
+    const auto number = parse_number<std::uint32_t>(*text);
+    if (number && *number < kMostRanks) return number;
   }
   return std::nullopt;
 }

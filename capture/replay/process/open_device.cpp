@@ -1,10 +1,10 @@
 #include "capture/replay/process/open_device.hpp"
 
-#include <charconv>
 #include <string_view>
 
 #include "capture/replay/cuda/cuda_device.hpp"
 #include "capture/replay/fake/fake_device.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -14,17 +14,14 @@ constexpr std::string_view kFake = "fake:";
 
 Result<std::unique_ptr<Device>> open_cuda(const std::string& address, HostClock& clock,
                                           const std::string& fits, bool whole_gpu) {
-  std::uint32_t index = 0;
-  const char* const first = address.data() + kCuda.size();
-  const char* const last = address.data() + address.size();
-  const auto [end, problem] = std::from_chars(first, last, index);
-  if (problem != std::errc{} || end != last) {
+  const auto index = parse_number<std::uint32_t>(address.substr(kCuda.size()));
+  if (!index) {
     return fail("\"" + address + "\" is no device; expected \"cuda:\" and its index");
   }
   CudaOptions options;
   options.fit_cache = fits;
   options.whole_gpu = whole_gpu;
-  return open_cuda_device(index, clock, options);
+  return open_cuda_device(*index, clock, options);
 }
 
 }  // namespace

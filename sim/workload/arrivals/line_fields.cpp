@@ -1,10 +1,10 @@
 #include "sim/workload/arrivals/line_fields.hpp"
 
-#include <charconv>
 #include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -86,9 +86,8 @@ ParsedDecimal<std::uint32_t> parse_tokens(std::string_view text, std::string_vie
   constexpr std::uint32_t kMost = (std::uint32_t{1} << 31U) - 1;
   std::string_view whole = text;
   if (whole.ends_with(".0")) whole.remove_suffix(2);
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), value);
-  if (error == std::errc{} && end == whole.data() + whole.size() && value <= kMost) return value;
+  const auto value = parse_number<std::uint32_t>(whole);
+  if (value && *value <= kMost) return *value;
   return tl::make_unexpected("found " + quote_found(text) + " for \"" + std::string(field) +
                              "\"; expected a number of tokens");
 }

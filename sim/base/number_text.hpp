@@ -1,0 +1,21 @@
+// Numbers as text, and text that is a number from its first character to its last.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace bubblesim {
+
+/// As std::from_chars reads it: decimal, no blanks, no plus sign, in the range of `Number`.
+/// Nothing: `text` is empty, is no such number, or goes on behind one.
+template <class Number>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace bubblesim
