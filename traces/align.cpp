@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/base/nearest_rank.hpp"
 #include "traces/inferred_layout.hpp"
 
 namespace bubblesim::traces {
@@ -76,13 +77,6 @@ RankSequences sequences_of(const RankTrace& trace) {
     sequence.recorded = sequence.recorded && record.sequence_recorded;
   }
   return out;
-}
-
-Duration median_of(std::vector<Duration>& values) {
-  if (values.empty()) return Duration::zero();
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
@@ -155,9 +149,9 @@ std::vector<Candidate> candidates_of(const Sequence& reference, const Sequence& 
        ++shift) {
     Differences pairs = pairs_at(reference, other, shift, stride);
     if (pairs.empty() || static_cast<std::int64_t>(pairs.size()) < enough) continue;
-    Candidate candidate{shift, median_of(pairs), {}};
+    Candidate candidate{shift, upper_median(pairs), {}};
     for (Duration& difference : pairs) difference = absolute(difference - candidate.offset);
-    candidate.spread = median_of(pairs);
+    candidate.spread = upper_median(pairs);
     out.push_back(candidate);
   }
   return out;
@@ -218,7 +212,7 @@ RankAlignment place(std::size_t rank, const std::vector<RankSequences>& sequence
     if (other == rank || !offsets[other]) continue;
     Differences pairs = match(sequences[other], sequences[rank]);
     if (pairs.empty()) continue;
-    const Duration local = median_of(pairs);
+    const Duration local = upper_median(pairs);
     out.reference = static_cast<std::uint32_t>(other);
     out.matched = pairs.size();
     out.unmatched -= pairs.size();
@@ -226,7 +220,7 @@ RankAlignment place(std::size_t rank, const std::vector<RankSequences>& sequence
     for (Duration& difference : pairs) difference = absolute(difference - local);
     residuals.insert(residuals.end(), pairs.begin(), pairs.end());
     out.residual_max = *std::max_element(pairs.begin(), pairs.end());
-    out.residual_median = median_of(pairs);
+    out.residual_median = upper_median(pairs);
     return out;
   }
   return out;
@@ -304,7 +298,7 @@ AlignmentReport align_ranks(JobTrace& job) {
   }
   if (!residuals.empty()) {
     report.residual_max = *std::max_element(residuals.begin(), residuals.end());
-    report.residual_median = median_of(residuals);
+    report.residual_median = upper_median(residuals);
   }
   return report;
 }

@@ -1,4 +1,5 @@
-// Percentiles by nearest rank: every percentile is a value that was measured.
+// Percentiles and medians. By nearest rank, each is a value that was measured; interpolated ones
+// are said to be.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,27 @@ namespace bubblesim {
 template <class Value>
 [[nodiscard]] const Value& percentile_of(const std::vector<Value>& ascending, double percent) {
   return ascending[static_cast<std::size_t>(nearest_rank(percent, ascending.size())) - 1];
+}
+
+/// The middle value, of an even number the upper one; Value{} where there are none.
+template <class Value>
+[[nodiscard]] Value upper_median(std::vector<Value> values) {
+  if (values.empty()) return Value{};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The value below which this share of the ascending values lies, [0, 1]; between two values,
+/// linear (Hyndman and Fan 1996, type 7). 0 where there are none.
+[[nodiscard]] inline double interpolated_quantile(const std::vector<double>& ascending,
+                                                  double share) {
+  if (ascending.empty()) return 0;
+  const double place = share * static_cast<double>(ascending.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, ascending.size() - 1);
+  const double part = place - static_cast<double>(below);
+  return ascending[below] + part * (ascending[above] - ascending[below]);
 }
 
 }  // namespace bubblesim

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/fit/table_readers.hpp"
 #include "sim/fit/table_text.hpp"
 
@@ -82,7 +84,7 @@ double idle_ms(const CsvTable& table) {
     const auto ms = table.figure(row, kTime);
     if (ms && *ms > 0) times.push_back(*ms);
   }
-  return times.empty() ? 0 : upper_median(times);
+  return upper_median(std::move(times));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/fit/table_readers.hpp"
 #include "sim/fit/table_text.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <zlib.h>
 
-#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <memory>
@@ -62,12 +61,6 @@ Shapes shapes_of(std::string_view cell) {
     }
   }
   return out;
-}
-
-double upper_median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 double elements_of(const std::vector<double>& shape) {

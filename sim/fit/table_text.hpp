@@ -26,9 +26,6 @@ using Shapes = std::vector<std::vector<double>>;
 /// "[[16, 512], [1]]" gives {16, 512}, {1}; "(4, 8)" gives {4, 8}.
 [[nodiscard]] Shapes shapes_of(std::string_view cell);
 
-/// The middle value, of an even number the upper one. Precondition: there is one.
-[[nodiscard]] double upper_median(std::vector<double> values);
-
 /// How many elements a tensor of these sizes has.
 [[nodiscard]] double elements_of(const std::vector<double>& shape);
 

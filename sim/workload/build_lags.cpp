@@ -9,7 +9,9 @@
 // captured on.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
 
@@ -23,13 +25,6 @@ struct UsualLags {
   Duration launch{};
   Duration gap{};
 };
-
-Duration median(std::vector<Duration>& values) {
-  if (values.empty()) return Duration{};
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // When what the operation follows on its stream ended: nothing if it is the first that ever runs.
 std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op) {
@@ -50,7 +45,7 @@ UsualLags measure(const Draft& draft) {
       gaps.push_back(op.start - *before);
     }
   }
-  return {median(launches), median(gaps)};
+  return {upper_median(std::move(launches)), upper_median(std::move(gaps))};
 }
 
 /// Operations by their ends, where any is part of a graph.

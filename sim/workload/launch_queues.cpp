@@ -1,6 +1,9 @@
 #include "sim/workload/launch_queues.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -52,10 +55,7 @@ void LaunchQueues::measure_usual() {
     costs[kind_of_launch(call.kind)].push_back(call.duration);
   }
   for (std::size_t kind = 0; kind < costs.size(); ++kind) {
-    if (costs[kind].empty()) continue;
-    const auto middle = costs[kind].begin() + static_cast<std::ptrdiff_t>(costs[kind].size() / 2);
-    std::nth_element(costs[kind].begin(), middle, costs[kind].end());
-    usual_[kind] = *middle;
+    if (!costs[kind].empty()) usual_[kind] = upper_median(std::move(costs[kind]));
   }
 }
 

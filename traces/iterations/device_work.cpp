@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/base/nearest_rank.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -60,11 +62,7 @@ class Sequence {
   [[nodiscard]] bool lacks(std::uint32_t iteration, std::uint32_t op) const {
     const auto found = counts_.find(rank_.device_ops[op].name);
     if (iteration >= kUnsure || found == counts_.end()) return false;
-    std::vector<std::uint64_t> counts = found->second;
-    const std::uint64_t here = counts[iteration];
-    const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
-    std::nth_element(counts.begin(), middle, counts.end());
-    return here < *middle;
+    return found->second[iteration] < upper_median(found->second);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/nearest_rank.hpp"
 #include "traces/made_trace.hpp"
 
 namespace bubblesim::traces {
@@ -9,13 +10,6 @@ namespace {
 
 constexpr std::int64_t kPercentMatters = 5;
 constexpr std::int64_t kPercentSlow = 50;
-
-template <class Value>
-Value median(std::vector<Value> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 bool matters(Duration part, Duration whole) { return 100 * part > kPercentMatters * whole; }
 
@@ -26,7 +20,7 @@ void leave_out(RecordedIteration& iteration, IterationUse why) {
 void leave_out_cut(RankPass& pass) {
   std::vector<std::uint64_t> counts;
   for (const RecordedIteration& iteration : pass.recorded) counts.push_back(iteration.operations);
-  const std::uint64_t usual = median(counts);
+  const std::uint64_t usual = upper_median(counts);
   for (RecordedIteration& iteration : pass.recorded) {
     if (2 * iteration.operations < usual) leave_out(iteration, IterationUse::kFewOperations);
   }
@@ -59,7 +53,7 @@ void leave_out_storms(const RankTrace& rank, RankPass& pass) {
     calls.push_back(sum.calls);
     least = std::min(least, sum.time);
   }
-  const std::uint64_t usual = median(calls);
+  const std::uint64_t usual = upper_median(calls);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     RecordedIteration& iteration = pass.recorded[i];
     if (sums[i].calls <= 2 * usual) continue;
@@ -98,7 +92,7 @@ bool is_slow_start(const RankPass& pass, std::size_t iteration) {
   for (std::size_t i = iteration + 1; i < pass.recorded.size(); ++i) {
     later.push_back(pass.recorded[i].host.length());
   }
-  const Duration usual = median(later);
+  const Duration usual = upper_median(later);
   return 100 * (pass.recorded[iteration].host.length() - usual) > kPercentSlow * usual;
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/fit/least_squares.hpp"
 #include "sim/gpu/contention.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
@@ -42,8 +43,8 @@ FitErrors summary_of(std::vector<double> errors) {
   if (errors.empty()) return out;
   for (const double error : errors) out.mean += error / static_cast<double>(errors.size());
   std::ranges::sort(errors);
-  out.p50 = quantile(errors, 0.5);
-  out.p90 = quantile(errors, 0.9);
+  out.p50 = interpolated_quantile(errors, 0.5);
+  out.p90 = interpolated_quantile(errors, 0.9);
   out.worst = errors.back();
   return out;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
 
 namespace bubblesim::measure {
@@ -23,18 +24,10 @@ program::SharingMode mode_of(capture::Substrate substrate) {
 
 }  // namespace
 
-double quantile(const std::vector<double>& ascending, double share) {
-  if (ascending.empty()) return 0;
-  const double place = share * static_cast<double>(ascending.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, ascending.size() - 1);
-  const double part = place - static_cast<double>(below);
-  return ascending[below] + part * (ascending[above] - ascending[below]);
-}
-
 Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
-  return {values.size(), quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)};
+  return {values.size(), interpolated_quantile(values, 0.25), interpolated_quantile(values, 0.5),
+          interpolated_quantile(values, 0.75)};
 }
 
 ProbeRun probe_run(capture::Substrate substrate, std::vector<capture::JobPlan> plans) {

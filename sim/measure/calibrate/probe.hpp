@@ -20,10 +20,6 @@ struct Spread {
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
-/// The value below which this share of the ascending values lies, [0, 1]; between two values,
-/// linear (Hyndman and Fan 1996, type 7). 0 where there are none.
-[[nodiscard]] double quantile(const std::vector<double>& ascending, double share);
-
 [[nodiscard]] Spread spread_of(std::vector<double> values);
 
 /// One run of a rig, with everything it needs.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "sim/step_cost/recorded_times.hpp"
 #include "sim/step_cost/table_times.hpp"
@@ -89,14 +90,16 @@ double mean_of_values(const std::vector<double>& values) {
 std::vector<ServingFigure> figures_of(const std::vector<JudgedRequest>& requests) {
   std::vector<ServingFigure> out;
   for (std::size_t time = 0; time < kTimes.size(); ++time) {
-    const auto measured = values_of(requests, time, &JudgedRequest::measured);
-    const auto simulated = values_of(requests, time, &JudgedRequest::simulated);
+    auto measured = values_of(requests, time, &JudgedRequest::measured);
+    auto simulated = values_of(requests, time, &JudgedRequest::simulated);
     if (measured.empty()) continue;
     const std::string name(kTimes[time]);
     out.push_back({name + "_mean", mean_of_values(measured), mean_of_values(simulated)});
+    std::ranges::sort(measured);
+    std::ranges::sort(simulated);
     for (const auto& [percentile, share] : kPercentiles) {
-      out.push_back({name + "_" + std::string(percentile), percentile_of(measured, share),
-                     percentile_of(simulated, share)});
+      out.push_back({name + "_" + std::string(percentile), interpolated_quantile(measured, share),
+                     interpolated_quantile(simulated, share)});
     }
   }
   return out;
@@ -139,14 +142,6 @@ ErrorSummary errors_of(const std::vector<ServingFigure>& figures) {
 }
 
 }  // namespace
-
-double percentile_of(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
-}
 
 std::vector<serving::Request> requests_of(const ServingBundle& bundle) {
   std::vector<serving::Request> out;

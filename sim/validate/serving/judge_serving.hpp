@@ -62,10 +62,6 @@ struct JudgedBundle {
   CounterSet counters;
 };
 
-/// The value between two neighbours of the sorted values that `share` of them lie below. At least
-/// one value.
-[[nodiscard]] double percentile_of(std::vector<double> values, double share);
-
 /// The bundle's requests as a server takes them, from the first arrival on.
 [[nodiscard]] std::vector<serving::Request> requests_of(const ServingBundle& bundle);
 

@@ -18,12 +18,6 @@ std::string judging_fault(const test::SmallBundle& files) {
   return judged ? "" : judged.error().front().text();
 }
 
-TEST(Percentiles, LieBetweenTwoValues) {
-  EXPECT_DOUBLE_EQ(percentile_of({3, 1, 2}, 0.5), 2);
-  EXPECT_DOUBLE_EQ(percentile_of({1, 2}, 0.9), 1.9);
-  EXPECT_DOUBLE_EQ(percentile_of({7}, 0.99), 7);
-}
-
 TEST(JudgedBundle, HasFifteenFiguresOfBothSides) {
   const test::SmallBundle files;
   const auto bundle = read_serving_bundle(files.path());
