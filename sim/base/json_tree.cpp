@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 
 namespace bubblesim::json_detail {
 namespace {
@@ -158,12 +158,6 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   std::optional<Error> fault_;
 };
 
-std::string number_text(double value) {
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return std::string(buffer.data(), end.ptr);
-}
-
 void append_json(std::string& out, const Node& node);
 
 struct AppendJson {
@@ -224,7 +218,7 @@ std::string describe(const Node& node) {
     std::string operator()(std::uint64_t value) const {
       return "the number " + std::to_string(value);
     }
-    std::string operator()(double value) const { return "the number " + number_text(value); }
+    std::string operator()(double value) const { return "the number " + shortest_text(value); }
     std::string operator()(const std::string& value) const {
       return "the text " + quote_found(value);
     }

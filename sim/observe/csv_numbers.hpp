@@ -1,22 +1,16 @@
 // Numbers as the CSV files of this room write them (OUTPUTS.md, "CSV").
 #pragma once
 
-#include <array>
-#include <charconv>
 #include <optional>
 #include <string>
-#include <system_error>
 
+#include "sim/base/number_text.hpp"
 #include "sim/base/time.hpp"
 
 namespace bubblesim::observe {
 
 /// The shortest text that reads back as the same double; of nothing, none.
-inline std::string number(double value) {
-  std::array<char, 32> buffer{};
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return error == std::errc{} ? std::string(buffer.data(), end) : std::string();
-}
+inline std::string number(double value) { return shortest_text(value); }
 
 inline std::string number(const std::optional<double>& value) {
   return value ? number(*value) : std::string();

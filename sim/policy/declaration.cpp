@@ -1,23 +1,16 @@
 #include "sim/policy/declaration.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "sim/base/check.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::policy {
 namespace {
 
 using Values = std::map<std::string, Value, std::less<>>;
-
-std::string number_text(double value) {
-  std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  return {buffer.data(), end};
-}
 
 const Value& at(const Values& values, std::string_view name) {
   const auto found = values.find(name);
@@ -38,7 +31,7 @@ std::string value_text(const Value& value) {
   struct Text {
     std::string operator()(bool flag) const { return flag ? "true" : "false"; }
     std::string operator()(std::int64_t number) const { return std::to_string(number); }
-    std::string operator()(double number) const { return number_text(number); }
+    std::string operator()(double number) const { return shortest_text(number); }
     std::string operator()(Duration span) const { return format_duration(span); }
     std::string operator()(const std::string& text) const { return text; }
   };

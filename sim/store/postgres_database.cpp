@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 
+#include "sim/base/number_text.hpp"
 #include "sim/store/sql_database.hpp"
 
 namespace bubblesim::store {
@@ -113,19 +114,12 @@ class Texts {
       if (text->find('\0') != std::string_view::npos) return false;
       texts_[i] = *text;
     } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      texts_[i] = digits(*integer);
+      texts_[i] = std::to_string(*integer);
     } else {
-      texts_[i] = digits(std::get<double>(value));
+      texts_[i] = shortest_text(std::get<double>(value));
     }
     pointers_[i] = texts_[i].c_str();
     return true;
-  }
-  /// The shortest that reads back the same.
-  template <class Number>
-  static std::string digits(Number value) {
-    std::array<char, 32> buffer{};
-    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-    return {buffer.data(), end};
   }
 
   std::vector<std::string> texts_;

@@ -1,11 +1,10 @@
 #include "sim/store/store_export.hpp"
 
-#include <array>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include "sim/base/json.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/text/csv_text.hpp"
 
 namespace bubblesim::store {
@@ -73,10 +72,7 @@ std::string cell_text(const observe::Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* integer = std::get_if<std::int64_t>(&cell)) return std::to_string(*integer);
   const auto* number = std::get_if<double>(&cell);
-  if (number == nullptr) return {};
-  std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *number).ptr;
-  return {buffer.data(), end};
+  return number == nullptr ? std::string() : shortest_text(*number);
 }
 
 Json cell_json(const observe::Cell& cell) {

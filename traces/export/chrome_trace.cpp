@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "sim/base/number_text.hpp"
 #include "sim/base/output_file.hpp"
 #include "traces/export/json_text.hpp"
 #include "traces/timeline_mark.hpp"
@@ -223,7 +224,7 @@ void write_counters(EventList& events, const ChromeTrace& trace, ChromeStats& st
       text += ",\"name\":";
       append_json_string(text, counter.name);
       text += ",\"args\":{\"value\":";
-      append_number(text, sample.value);
+      text += shortest_text(sample.value);
       text += '}';
       events.end();
       ++stats.samples;

@@ -1,8 +1,5 @@
 #include "traces/export/json_text.hpp"
 
-#include <array>
-#include <charconv>
-
 namespace bubblesim::traces {
 namespace {
 
@@ -89,12 +86,6 @@ void append_microseconds(std::string& out, std::int64_t ns) {
   out += static_cast<char>('0' + rest / 100);
   out += static_cast<char>('0' + rest / 10 % 10);
   out += static_cast<char>('0' + rest % 10);
-}
-
-void append_number(std::string& out, double value) {
-  std::array<char, 32> buffer{};
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  if (error == std::errc{}) out.append(buffer.data(), end);
 }
 
 }  // namespace bubblesim::traces

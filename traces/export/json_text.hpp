@@ -14,7 +14,4 @@ void append_json_string(std::string& out, std::string_view text);
 /// Nanoseconds as microseconds with three decimals, exactly: -1500 ns is "-1.500".
 void append_microseconds(std::string& out, std::int64_t ns);
 
-/// The shortest text that reads back as the same double. Precondition: finite.
-void append_number(std::string& out, double value);
-
 }  // namespace bubblesim::traces
