@@ -11,6 +11,7 @@
 #include <map>
 #include <thread>
 
+#include "sim/base/file_uri.hpp"
 #include "sim/store/sql_database.hpp"
 
 namespace bubblesim::store {
@@ -284,29 +285,10 @@ Result<void> SqliteDatabase::prepare_file(StoreAccess access) {
                  "PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 4096");
 }
 
-/// A path as SQLite's URI wants it: nothing of it may look like a query.
-std::string uri_of(const std::string& path) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  static constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
-  std::string out = "file://";
-  for (const char c : fs::absolute(path).string()) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (kPlain.find(c) != std::string_view::npos) {
-      out += c;
-    } else {
-      out += '%';
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 15U];
-    }
-  }
-  return out;
-}
-
 Result<std::unique_ptr<SqliteDatabase>> open_uri(const std::string& path, const std::string& query,
                                                  int flags, StoreAccess access) {
   sqlite3* handle = nullptr;
-  const std::string uri = uri_of(path) + query;
+  const std::string uri = file_uri(path) + query;
   const int code = sqlite3_open_v2(uri.c_str(), &handle, flags | SQLITE_OPEN_URI, nullptr);
   auto database = std::make_unique<SqliteDatabase>(handle, path);
   if (code != SQLITE_OK) {

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstring>
 
+#include "sim/base/file_uri.hpp"
 #include "traces/import/byte_stream.hpp"
 
 namespace bubblesim::traces::nsys {
@@ -30,24 +31,6 @@ bool alike(std::string_view a, std::string_view b) {
     return std::tolower(static_cast<unsigned char>(x)) ==
            std::tolower(static_cast<unsigned char>(y));
   });
-}
-
-/// A path as SQLite's URI wants it: nothing of it may look like a query.
-std::string uri_of(const fs::path& path) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out = "file://";
-  for (const char c : fs::absolute(path).string()) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || c == '/' || c == '.' || c == '-' || c == '_') {
-      out += c;
-    } else {
-      out += '%';
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 15U];
-    }
-  }
-  // Immutable: no lock, and no journal beside the file is looked for.
-  return out + "?immutable=1";
 }
 
 std::uint64_t big_endian(std::string_view bytes, std::size_t at, std::size_t count) {
@@ -188,7 +171,9 @@ Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked
   state->source = path.string();
   state->size = bytes.total();
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
-  if (sqlite3_open_v2(uri_of(path).c_str(), &state->handle, flags, nullptr) != SQLITE_OK) {
+  // Immutable: no lock, and no journal beside the file is looked for.
+  const std::string uri = file_uri(path.string()) + "?immutable=1";
+  if (sqlite3_open_v2(uri.c_str(), &state->handle, flags, nullptr) != SQLITE_OK) {
     return fail(path.string(), {}, "cannot be opened: " + state->fault());
   }
   state->harden();
