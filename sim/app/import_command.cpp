@@ -9,6 +9,7 @@
 #include "sim/app/import_commands.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/text/counter_text.hpp"
 #include "traces/format/trace_writer.hpp"
 #include "traces/inferred_layout.hpp"
 #include "traces/launch_shapes.hpp"
@@ -44,15 +45,10 @@ Summary summary_of(const run::LoadedTrace& trace, const std::string& output) {
   return summary;
 }
 
-void print_counter(const std::string& name, const CounterSet::Entry& entry) {
-  fmt::print("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name, entry.count,
-             entry.help);
-}
-
 /// What was lost comes first, then the sums, then all that was assumed.
 void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
   for (const auto& [name, entry] : trace.counters) {
-    if (entry.severity >= Severity::kLoss) print_counter(name, entry);
+    if (entry.severity >= Severity::kLoss) fmt::print("{}", counter_line(name, entry));
   }
   fmt::print("{}: {} ranks, {} device operations, {} host calls, {}\n", summary.output,
              trace.job.ranks.size(), summary.operations, summary.calls,
@@ -68,17 +64,11 @@ void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
                100 * summary.kernels.unknown_share());
   }
   for (const auto& [name, entry] : trace.counters) {
-    if (entry.severity < Severity::kLoss) print_counter(name, entry);
+    if (entry.severity < Severity::kLoss) fmt::print("{}", counter_line(name, entry));
   }
 }
 
 void print_json(const Summary& summary, const run::LoadedTrace& trace) {
-  Json counters = Json::object();
-  for (const auto& [name, entry] : trace.counters) {
-    counters[name] = {{"count", entry.count},
-                      {"severity", severity_name(entry.severity)},
-                      {"help", entry.help}};
-  }
   Json ranks = Json::array();
   for (const auto& rank : trace.job.ranks) {
     ranks.push_back({{"rank", rank.rank},
@@ -99,7 +89,7 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
       {"kernel_ns", to_ns(summary.kernels.all)},
       {"kernel_ns_without_launch_shape", to_ns(summary.kernels.without_shape)},
       {"ranks", std::move(ranks)},
-      {"counters", std::move(counters)}};
+      {"counters", counters_object(trace.counters)}};
   fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 

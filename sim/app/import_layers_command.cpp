@@ -8,6 +8,7 @@
 #include "sim/base/json.hpp"
 #include "sim/step_cost/layer_file.hpp"
 #include "sim/step_cost/profile_folder.hpp"
+#include "sim/text/counter_text.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -32,9 +33,7 @@ int import_layers(const LayersArguments& arguments) {
                    rank.mixed.microseconds().size(),
                rank.experts ? ", experts" : "");
   }
-  for (const auto& [name, entry] : imported->counters) {
-    fmt::print("  {} {}: {} ({})\n", severity_name(entry.severity), name, entry.count, entry.help);
-  }
+  fmt::print("{}", counter_notes(imported->counters));
   return kExitOk;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/base/json.hpp"
 #include "sim/run/load_trace.hpp"
 #include "sim/step_cost/steps_file.hpp"
+#include "sim/text/counter_text.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -55,9 +56,7 @@ int import_steps(const StepsArguments& arguments) {
   print_kind("with prompts", steps->steps, true);
   CounterSet counters = steps->counters;
   counters.merge(trace->counters);
-  for (const auto& [name, entry] : counters) {
-    fmt::print("  {} {}: {} ({})\n", severity_name(entry.severity), name, entry.count, entry.help);
-  }
+  fmt::print("{}", counter_notes(counters));
   return counters.has_error() ? kExitUntrusted : kExitOk;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
+#include "sim/text/counter_text.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "traces/inferred_layout.hpp"
 
@@ -133,11 +134,7 @@ std::string replay_text(const ReplayComparison& comparison) {
     }
   }
   out += "\n";
-  for (const auto& [name, entry] : comparison.counters) {
-    out += fmt::format("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name,
-                       entry.count, entry.help);
-  }
-  return out;
+  return out + counter_lines(comparison.counters);
 }
 
 std::string replay_json(const ReplayComparison& comparison) {
@@ -145,10 +142,6 @@ std::string replay_json(const ReplayComparison& comparison) {
   Json changes = Json::array();
   for (const ChangedReplay& changed : comparison.changes) {
     changes.push_back({{"what_if", changed.change}, {"replay", to_json(changed.report, recorded)}});
-  }
-  Json counters = Json::object();
-  for (const auto& [name, entry] : comparison.counters) {
-    counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
   }
   Json replay = to_json(comparison.unchanged, recorded);
   replay["ops_without_launch"] = comparison.counters.count(workload::kOrphanOps.name);
@@ -160,7 +153,7 @@ std::string replay_json(const ReplayComparison& comparison) {
                          {"replay", std::move(replay)},
                          {"whole", to_json(comparison.whole, recorded)},
                          {"what_if", std::move(changes)},
-                         {"counters", std::move(counters)}};
+                         {"counters", counts_object(comparison.counters)}};
   return document.dump(1) + "\n";
 }
 

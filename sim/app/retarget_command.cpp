@@ -17,6 +17,7 @@
 #include "sim/synth/kernel_ratio.hpp"
 #include "sim/synth/record_trace.hpp"
 #include "sim/synth/retarget.hpp"
+#include "sim/text/counter_text.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -119,25 +120,17 @@ std::string outcome_text(const RetargetOutcome& outcome) {
                      outcome.retargeted.replicas);
   if (outcome.retargeted.extrapolated.empty()) out += "  nothing\n";
   for (const std::string& text : outcome.retargeted.extrapolated) out += "  - " + text + "\n";
-  for (const auto& [name, entry] : outcome.counters) {
-    out += fmt::format("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name,
-                       entry.count, entry.help);
-  }
-  return out;
+  return out + counter_lines(outcome.counters);
 }
 
 std::string outcome_json(const RetargetOutcome& outcome) {
-  Json counters = Json::object();
-  for (const auto& [name, entry] : outcome.counters) {
-    counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
-  }
   const Json document = {{"recorded_ranks", outcome.recorded_ranks},
                          {"ranks", outcome.retargeted.replicas},
                          {"recorded_iteration_ns", to_ns(outcome.recorded)},
                          {"replayed_iteration_ns", to_ns(outcome.simulated)},
                          {"retargeted_iteration_ns", to_ns(outcome.after)},
                          {"extrapolated", outcome.retargeted.extrapolated},
-                         {"counters", std::move(counters)}};
+                         {"counters", counts_object(outcome.counters)}};
   return document.dump(1) + "\n";
 }
 

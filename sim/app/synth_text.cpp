@@ -6,6 +6,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/text/counter_text.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -205,19 +206,11 @@ std::string synth_text(const SynthOutcome& outcome) {
   out += fmt::format("\nsamples/s       {:.2f}\n", rates.samples_per_s);
   if (rates.tokens_per_s) out += fmt::format("tokens/s        {:.0f}\n", *rates.tokens_per_s);
   out += bubble_text(outcome) + memory_text(outcome);
-  for (const auto& [name, entry] : outcome.job.program.counters) {
-    out += fmt::format("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name,
-                       entry.count, entry.help);
-  }
-  return out;
+  return out + counter_lines(outcome.job.program.counters);
 }
 
 std::string synth_json(const SynthOutcome& outcome) {
   const Rates rates = rates_of(outcome);
-  Json counters = Json::object();
-  for (const auto& [name, entry] : outcome.job.program.counters) {
-    counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
-  }
   const auto& request = outcome.plan.request;
   const Json document = {
       {"format", "bubblesim.synth/1"},
@@ -240,7 +233,7 @@ std::string synth_json(const SynthOutcome& outcome) {
       {"memory_bytes", request.gpu.memory.value},
       {"ranks", memory_json(outcome)},
       {"events", outcome.alone.events},
-      {"counters", std::move(counters)}};
+      {"counters", counts_object(outcome.job.program.counters)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

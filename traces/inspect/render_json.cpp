@@ -2,6 +2,7 @@
 #include "traces/inspect/render_json.hpp"
 
 #include "sim/base/json.hpp"
+#include "sim/text/counter_text.hpp"
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
 #include "traces/record_names.hpp"
@@ -133,16 +134,6 @@ Json iterations_json(const Iterations& iterations) {
   return json;
 }
 
-Json counters_json(const CounterSet& counters) {
-  Json json = Json::object();
-  for (const auto& [name, entry] : counters) {
-    json[name] = {{"count", entry.count},
-                  {"severity", severity_name(entry.severity)},
-                  {"help", entry.help}};
-  }
-  return json;
-}
-
 Json device_json(const DeviceInfo& device) {
   return {{"name", device.name},
           {"sm_count", device.sm_count},
@@ -167,7 +158,7 @@ Json rank_json(const RankInspection& rank) {
   json["memory"] = {{"samples", rank.memory.samples},
                     {"allocated_high_water_bytes", rank.memory.allocated_high_water_bytes},
                     {"reserved_high_water_bytes", rank.memory.reserved_high_water_bytes}};
-  json["counters"] = counters_json(rank.counters);
+  json["counters"] = counters_object(rank.counters);
   return json;
 }
 
@@ -194,7 +185,7 @@ std::string render_json(const JobInspection& job) {
   total["whole"] = use_json(job.whole);
   total["representative"] = use_json(job.representative);
   total["operations"] = operations_json(job.operations);
-  total["counters"] = counters_json(job.counters);
+  total["counters"] = counters_object(job.counters);
   if (job.sensitivities) total["sensitivities"] = sensitivities_json(job);
   json["job"] = std::move(total);
   json["ranks"] = Json::array();

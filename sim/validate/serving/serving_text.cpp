@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.hpp"
+#include "sim/text/counter_text.hpp"
 #include "sim/text/csv_text.hpp"
 #include "sim/text/text_table.hpp"
 
@@ -33,12 +34,7 @@ std::string summary_of_bundle(const JudgedBundle& bundle) {
   if (counts.prefix_hit_tokens > 0) {
     text += fmt::format(", {} tokens of prompts were in the cache", counts.prefix_hit_tokens);
   }
-  text += "\n";
-  for (const auto& [name, entry] : bundle.counters) {
-    text += fmt::format("  {} {}: {} ({})\n", severity_name(entry.severity), name, entry.count,
-                        entry.help);
-  }
-  return text;
+  return text + "\n" + counter_notes(bundle.counters);
 }
 
 void append_times(std::string& line, const RequestTimes& times) {
@@ -100,12 +96,6 @@ Json serving_json(const std::vector<JudgedBundle>& bundles) {
                          {"simulated_ms", figure.simulated},
                          {"error_percent", 100 * figure.error()}});
     }
-    Json counters = Json::object();
-    for (const auto& [name, entry] : bundle.counters) {
-      counters[name] = {{"count", entry.count},
-                        {"severity", severity_name(entry.severity)},
-                        {"help", entry.help}};
-    }
     Json peer = nullptr;
     if (bundle.peer) {
       peer = {{"name", bundle.peer->name},
@@ -124,7 +114,7 @@ Json serving_json(const std::vector<JudgedBundle>& bundles) {
                     {"steps", bundle.load.steps},
                     {"preemptions", bundle.load.counts.preemptions},
                     {"prefix_hit_tokens", bundle.load.counts.prefix_hit_tokens},
-                    {"counters", std::move(counters)}});
+                    {"counters", counters_object(bundle.counters)}});
   }
   return {{"format", "bubblesim.validate_serving/1"}, {"bundles", std::move(list)}};
 }
