@@ -1,10 +1,15 @@
-// CSV: one table of columns, each a name and how its cell is made.
+// CSV: one table of columns, each a name and how its value is made. servers.csv has some of them.
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/observe/csv_numbers.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/observe/report_servers.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/text/csv_text.hpp"
@@ -41,16 +46,53 @@ std::vector<CsvRow> rows_of(const RunReport& report, const PolicyResult& policy)
   return rows;
 }
 
+/// A span as seconds or milliseconds; its text is exact to the nanosecond.
+struct Decimal {
+  Duration span{};
+  std::size_t digits = 0;
+};
+Decimal in_s(Duration span) { return {span, 9}; }
+Decimal in_ms(Duration span) { return {span, 6}; }
+std::optional<Decimal> in_s(const std::optional<Duration>& span) {
+  return span ? std::optional(in_s(*span)) : std::nullopt;
+}
+std::optional<Decimal> in_ms(const std::optional<LatencyValue>& latency) {
+  return latency ? std::optional(in_ms(latency->value)) : std::nullopt;
+}
+
+/// monostate: the cell is empty.
+using CsvValue = std::variant<std::monostate, std::uint64_t, double, Decimal, std::string>;
+
+/// What a column is made of says its type, in empty cells too.
+template <class Made>
+constexpr CellType kTypeOf = std::is_same_v<Made, std::string> ? CellType::kText
+                             : std::is_integral_v<Made>       ? CellType::kInteger
+                                                              : CellType::kNumber;
+template <class Made>
+constexpr CellType kTypeOf<std::optional<Made>> = kTypeOf<Made>;
+
+template <class Made>
+CsvValue value_of(Made made) {
+  if constexpr (std::is_integral_v<Made>) return static_cast<std::uint64_t>(made);
+  else return made;
+}
+template <class Made>
+CsvValue value_of(std::optional<Made> made) {
+  return made ? value_of(*std::move(made)) : CsvValue{};
+}
+
 struct CsvColumn {
   std::string_view name;
   CellType type;
-  std::string (*cell)(const CsvRow&);
-};
+  CsvValue (*value)(const CsvRow&);
 
-std::string latency_cell(const std::optional<LatencySummary>& latency,
-                         LatencyValue LatencySummary::*value) {
-  return latency ? milliseconds(((*latency).*value).value) : std::string();
-}
+  /// `make` captures nothing.
+  template <class Make>
+  constexpr CsvColumn(std::string_view column, Make)
+      : name(column),
+        type(kTypeOf<std::invoke_result_t<Make, const CsvRow&>>),
+        value([](const CsvRow& row) { return value_of(Make{}(row)); }) {}
+};
 
 /// The first percentile that is only a lower bound.
 std::string lower_bound_from(const std::optional<LatencySummary>& latency) {
@@ -93,266 +135,258 @@ std::string losses_of(const CsvRow& row) {
   return text;
 }
 
-std::string memory_high_water(const CsvRow& row) {
-  if (row.policy.gpus.empty()) return {};
+std::optional<std::uint64_t> memory_high_water(const std::vector<GpuUse>& gpus) {
   Bytes most;
-  for (const GpuUse& gpu : row.policy.gpus) most = std::max(most, gpu.memory_high_water);
-  return most == Bytes{} ? std::string() : std::to_string(most.value);
+  for (const GpuUse& gpu : gpus) most = std::max(most, gpu.memory_high_water);
+  return most == Bytes{} ? std::nullopt : std::optional(most.value);
 }
 
-/// A cell that is empty where there is no filler.
-template <auto Make>
-std::string of_filler(const CsvRow& row) {
-  return row.filler ? Make(*row.filler) : std::string();
-}
-
-template <auto Count>
-std::string filler_count(const CsvRow& row) {
-  return row.filler ? std::to_string((*row.filler).*Count) : std::string();
-}
-
-/// A cell that is empty but for fillers with fill jobs.
-template <auto Count>
-std::string jobs_count(const CsvRow& row) {
-  const bool there = row.filler && row.filler->jobs;
-  return there ? std::to_string((*row.filler->jobs).*Count) : std::string();
-}
-
-template <auto Span>
-std::string jobs_seconds(const CsvRow& row) {
-  const bool there = row.filler && row.filler->jobs && (*row.filler->jobs).*Span;
-  return there ? seconds(*((*row.filler->jobs).*Span)) : std::string();
-}
-
-template <auto Fraction>
-std::string gpu_mean(const CsvRow& row) {
-  if (row.policy.gpus.empty()) return {};
-  return number(mean_over_gpus(row.policy.gpus, Fraction));
-}
-
-template <auto Value>
-std::string power_cell(const CsvRow& row) {
-  const auto power = power_of(row.policy);
-  return power ? number((*power).*Value) : std::string();
-}
-
-template <auto Value>
-std::string power_limit_cell(const CsvRow& row) {
-  const auto& cost = row.report.baseline.power_limit;
-  return cost ? number((*cost).*Value) : std::string();
-}
-
-template <auto Value>
-std::string latency_cell(const CsvRow& row) {
-  return latency_cell(row.latency, Value);
-}
-
-template <auto Value>
-std::string ttft_cell(const CsvRow& row) {
-  return latency_cell(row.ttft, Value);
-}
-
-template <auto Value>
-std::string tpot_cell(const CsvRow& row) {
-  return latency_cell(row.tpot, Value);
-}
-
-template <int kPercent>
-std::string tbt_cell(const CsvRow& row) {
-  if (!row.filler || !row.filler->server) return {};
-  const auto value = row.filler->server->tbt.percentile(kPercent);
-  return value ? milliseconds(value->value) : std::string();
-}
-
-/// A cell that is empty but for language-model servers.
-template <auto Make>
-std::string of_server(const CsvRow& row) {
-  return row.filler && row.filler->server ? Make(*row.filler->server) : std::string();
-}
-
-template <auto Count>
-std::string server_count(const CsvRow& row) {
-  return row.filler && row.filler->server ? std::to_string((*row.filler->server).*Count)
-                                          : std::string();
-}
-
-const CsvColumn kCsvColumns[] = {
-    {"config", CellType::kText, [](const CsvRow& r) { return r.report.config; }},
-    {"seed", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.report.seed); }},
-    {"device", CellType::kText, [](const CsvRow& r) { return r.report.device; }},
-    {"ranks", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.report.ranks); }},
-    {"measured", CellType::kText,
-     [](const CsvRow& r) { return r.report.measured ? r.report.measured->place : std::string(); }},
-    {"policy", CellType::kText, [](const CsvRow& r) { return r.policy.policy; }},
-    {"policy_parameters", CellType::kText,
-     [](const CsvRow& r) { return joined(r.policy.parameters); }},
-    {"oracle", CellType::kInteger,
-     [](const CsvRow& r) { return std::string(r.policy.oracle ? "1" : "0"); }},
-    {"simulated_s", CellType::kNumber, [](const CsvRow& r) { return seconds(r.policy.simulated); }},
-    {"warmup_s", CellType::kNumber, [](const CsvRow& r) { return seconds(r.policy.warmup); }},
-    {"training_iterations", CellType::kInteger,
-     [](const CsvRow& r) { return std::to_string(r.policy.training.iterations); }},
-    {"training_iteration_mean_ms", CellType::kNumber,
-     [](const CsvRow& r) { return milliseconds(r.policy.training.mean_iteration); }},
-    {"training_iteration_min_ms", CellType::kNumber,
-     [](const CsvRow& r) { return milliseconds(r.policy.training.min_iteration); }},
-    {"training_iteration_max_ms", CellType::kNumber,
-     [](const CsvRow& r) { return milliseconds(r.policy.training.max_iteration); }},
-    {"training_iterations_per_s", CellType::kNumber,
-     [](const CsvRow& r) { return number(r.policy.training.iterations_per_s); }},
-    {"training_samples_per_s", CellType::kNumber,
-     [](const CsvRow& r) { return number(r.policy.training.samples_per_s); }},
-    {"training_normalised_fraction", CellType::kNumber,
-     [](const CsvRow& r) { return number(r.policy.training.normalised_to_alone); }},
-    {"training_redone_iterations", CellType::kInteger,
-     [](const CsvRow& r) {
-       const auto& redone = r.policy.training.redone;
-       return redone ? std::to_string(*redone) : std::string();
-     }},
-    {"training_goodput_per_s", CellType::kNumber,
-     [](const CsvRow& r) { return number(r.policy.training.goodput_per_s); }},
-    {"filler", CellType::kText, of_filler<[](const FillerResult& f) { return f.name; }>},
-    {"filler_mode", CellType::kText,
-     of_filler<[](const FillerResult& f) { return std::string(filler_mode_name(f.mode)); }>},
-    {"filler_gpus", CellType::kInteger,
-     of_filler<[](const FillerResult& f) { return std::to_string(f.instances.size()); }>},
-    {"filler_gpus_admitted", CellType::kInteger,
-     of_filler<[](const FillerResult& f) { return std::to_string(f.admitted_gpus()); }>},
-    {"filler_passes", CellType::kInteger, filler_count<&FillerResult::passes>},
-    {"requests_before", CellType::kInteger, filler_count<&FillerResult::requests_before>},
-    {"requests_arrived", CellType::kInteger, filler_count<&FillerResult::requests_arrived>},
-    {"requests_completed", CellType::kInteger, filler_count<&FillerResult::requests_completed>},
-    {"requests_unfinished", CellType::kInteger, filler_count<&FillerResult::requests_unfinished>},
-    {"requests_refused", CellType::kInteger, filler_count<&FillerResult::requests_refused>},
-    {"requests_within_deadline", CellType::kInteger, of_filler<[](const FillerResult& f) {
-       return f.requests_within_deadline ? std::to_string(*f.requests_within_deadline)
-                                         : std::string();
-     }>},
-    {"filler_offered_per_s", CellType::kNumber,
-     of_filler<[](const FillerResult& f) { return number(f.offered_per_s); }>},
-    {"filler_requests_per_s", CellType::kNumber,
-     of_filler<[](const FillerResult& f) { return number(f.requests_per_s); }>},
-    {"filler_normalised_fraction", CellType::kNumber,
-     of_filler<[](const FillerResult& f) { return number(f.normalised_to_own_gpu); }>},
-    {"latency_p50_ms", CellType::kNumber, latency_cell<&LatencySummary::p50>},
-    {"latency_p90_ms", CellType::kNumber, latency_cell<&LatencySummary::p90>},
-    {"latency_p95_ms", CellType::kNumber, latency_cell<&LatencySummary::p95>},
-    {"latency_p99_ms", CellType::kNumber, latency_cell<&LatencySummary::p99>},
-    {"latency_max_ms", CellType::kNumber, latency_cell<&LatencySummary::max>},
-    {"latency_mean_ms", CellType::kNumber, latency_cell<&LatencySummary::mean>},
-    {"latency_lower_bound_from", CellType::kText,
-     [](const CsvRow& r) { return lower_bound_from(r.latency); }},
-    {"overloaded", CellType::kInteger, of_filler<[](const FillerResult& f) {
-       return f.mode == FillerMode::kOnline ? std::string(f.overloaded ? "1" : "0") : std::string();
-     }>},
-    {"ttft_mean_ms", CellType::kNumber, ttft_cell<&LatencySummary::mean>},
-    {"ttft_p50_ms", CellType::kNumber, ttft_cell<&LatencySummary::p50>},
-    {"ttft_p90_ms", CellType::kNumber, ttft_cell<&LatencySummary::p90>},
-    {"ttft_p95_ms", CellType::kNumber, ttft_cell<&LatencySummary::p95>},
-    {"ttft_p99_ms", CellType::kNumber, ttft_cell<&LatencySummary::p99>},
-    {"ttft_lower_bound_from", CellType::kText,
-     [](const CsvRow& r) { return lower_bound_from(r.ttft); }},
-    {"tpot_mean_ms", CellType::kNumber, tpot_cell<&LatencySummary::mean>},
-    {"tpot_p50_ms", CellType::kNumber, tpot_cell<&LatencySummary::p50>},
-    {"tpot_p90_ms", CellType::kNumber, tpot_cell<&LatencySummary::p90>},
-    {"tpot_p95_ms", CellType::kNumber, tpot_cell<&LatencySummary::p95>},
-    {"tpot_p99_ms", CellType::kNumber, tpot_cell<&LatencySummary::p99>},
-    {"tbt_p50_ms", CellType::kNumber, tbt_cell<50>},
-    {"tbt_p95_ms", CellType::kNumber, tbt_cell<95>},
-    {"tbt_p99_ms", CellType::kNumber, tbt_cell<99>},
-    {"tbt_max_ms", CellType::kNumber, tbt_cell<100>},
-    {"output_tokens_per_s", CellType::kNumber,
-     of_server<[](const ServerResult& s) { return number(s.output_tokens_per_s); }>},
-    {"goodput_per_s", CellType::kNumber,
-     of_server<[](const ServerResult& s) { return number(s.goodput_per_s); }>},
-    {"requests_within_limits", CellType::kInteger, of_server<[](const ServerResult& s) {
-       return s.within_limits ? std::to_string(*s.within_limits) : std::string();
-     }>},
-    {"server_preemptions", CellType::kInteger, server_count<&ServerResult::preemptions>},
-    {"recomputed_tokens", CellType::kInteger, server_count<&ServerResult::recomputed_tokens>},
-    {"prefix_hit_tokens", CellType::kInteger, server_count<&ServerResult::prefix_hit_tokens>},
-    {"kv_mean_fraction", CellType::kNumber,
-     of_server<[](const ServerResult& s) { return number(s.mean_kv_fraction); }>},
-    {"kv_most_fraction", CellType::kNumber,
-     of_server<[](const ServerResult& s) { return number(s.most_kv_fraction); }>},
-    {"filler_memory_bytes", CellType::kInteger,
-     of_filler<[](const FillerResult& f) { return std::to_string(f.memory.value); }>},
-    {"filler_instances_unplaced", CellType::kInteger,
-     filler_count<&FillerResult::instances_unplaced>},
-    {"jobs_submitted", CellType::kInteger, jobs_count<&FillJobs::submitted>},
-    {"jobs_finished", CellType::kInteger, jobs_count<&FillJobs::finished>},
-    {"jobs_running", CellType::kInteger, jobs_count<&FillJobs::running>},
-    {"jobs_waiting", CellType::kInteger, jobs_count<&FillJobs::waiting>},
-    {"jobs_makespan_s", CellType::kNumber, jobs_seconds<&FillJobs::makespan>},
-    {"jobs_mean_completion_s", CellType::kNumber, jobs_seconds<&FillJobs::mean_completion>},
-    {"jobs_deadlines_met", CellType::kInteger, jobs_count<&FillJobs::deadlines_met>},
-    {"jobs_deadlines_missed", CellType::kInteger, jobs_count<&FillJobs::deadlines_missed>},
-    {"jobs_deadlines_open", CellType::kInteger, jobs_count<&FillJobs::deadlines_open>},
-    {"gpu_busy_fraction", CellType::kNumber, gpu_mean<&GpuUse::busy_fraction>},
-    {"gpu_busy_without_collectives_fraction", CellType::kNumber,
-     gpu_mean<&GpuUse::busy_without_collectives_fraction>},
-    {"training_sm_fraction", CellType::kNumber, gpu_mean<&GpuUse::training_sm_fraction>},
-    {"filler_sm_fraction", CellType::kNumber, gpu_mean<&GpuUse::filler_sm_fraction>},
-    {"bubble_fraction", CellType::kNumber, gpu_mean<&GpuUse::bubble_fraction>},
-    {"bubble_recovered_fraction", CellType::kNumber,
-     [](const CsvRow& r) {
-       return r.policy.gpus.empty() ? std::string() : number(recovered_over_gpus(r.policy.gpus));
-     }},
-    {"memory_high_water_bytes", CellType::kInteger, memory_high_water},
-    {"gpu_power_mean_w", CellType::kNumber, power_cell<&PowerSummary::mean_w>},
-    {"gpu_power_peak_w", CellType::kNumber, power_cell<&PowerSummary::peak_w>},
-    {"gpu_clock_mean_mhz", CellType::kNumber, power_cell<&PowerSummary::clock_mhz>},
-    {"training_iteration_energy_j", CellType::kNumber, power_cell<&PowerSummary::iteration_j>},
-    {"filler_request_energy_j", CellType::kNumber,
-     of_filler<[](const FillerResult& f) { return number(request_energy(f)); }>},
-    {"power_limit_kept_fraction", CellType::kNumber, power_limit_cell<&PowerLimitCost::kept>},
-    {"power_limit_alone_w", CellType::kNumber, power_limit_cell<&PowerLimitCost::limited_w>},
-    {"power_unlimited_alone_w", CellType::kNumber, power_limit_cell<&PowerLimitCost::unlimited_w>},
-    {"policy_calls", CellType::kInteger,
-     [](const CsvRow& r) { return std::to_string(r.policy.activity.calls); }},
-    {"policy_holds", CellType::kInteger,
-     [](const CsvRow& r) { return std::to_string(r.policy.activity.holds); }},
-    {"policy_hold_mean_ms", CellType::kNumber,
-     [](const CsvRow& r) { return milliseconds(r.policy.activity.mean_hold); }},
-    {"events", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.policy.events); }},
-    {"replay_error_fraction", CellType::kNumber,
-     [](const CsvRow& r) { return number(r.report.baseline.replay_error); }},
-    {"losses", CellType::kText, losses_of},
-    {"counters", CellType::kText, counts},
+template <class Made>
+struct Maybe {
+  using type = std::optional<Made>;
+};
+template <class Made>
+struct Maybe<std::optional<Made>> {
+  using type = std::optional<Made>;
 };
 
-/// A cell's text as a value of its column's type: the texts of numbers read back exactly.
-Cell typed(const std::string& text, CellType type) {
-  if (text.empty()) return {};
-  if (type == CellType::kText) return text;
-  const char* const end = text.data() + text.size();
-  if (type == CellType::kNumber) {
+/// What `make`, a function or a member, gives of something that may not be there.
+template <class Held, class Make>
+auto maybe(const Held* held, Make make) {
+  using Made = typename Maybe<std::decay_t<std::invoke_result_t<Make, const Held&>>>::type;
+  return held == nullptr ? Made{} : Made{std::invoke(make, *held)};
+}
+template <class Held, class Make>
+auto maybe(const std::optional<Held>& held, Make make) {
+  return maybe(held ? &*held : nullptr, make);
+}
+
+template <auto Make>
+constexpr auto of_filler = [](const CsvRow& row) { return maybe(row.filler, Make); };
+
+template <auto Make>
+constexpr auto of_jobs = [](const CsvRow& row) {
+  const bool there = row.filler != nullptr && row.filler->jobs;
+  return maybe(there ? &*row.filler->jobs : nullptr, Make);
+};
+
+/// Of language-model servers.
+template <auto Make>
+constexpr auto of_server = [](const CsvRow& row) {
+  const bool there = row.filler != nullptr && row.filler->server;
+  return maybe(there ? &*row.filler->server : nullptr, Make);
+};
+
+template <auto Make>
+constexpr auto of_power = [](const CsvRow& row) { return maybe(power_of(row.policy), Make); };
+
+template <auto Make>
+constexpr auto of_power_limit =
+    [](const CsvRow& row) { return maybe(row.report.baseline.power_limit, Make); };
+
+template <auto Fraction>
+constexpr auto gpu_mean = [](const CsvRow& row) {
+  const auto& gpus = row.policy.gpus;
+  return gpus.empty() ? std::nullopt : std::optional(mean_over_gpus(gpus, Fraction));
+};
+
+/// A figure of one of the row's latencies.
+template <auto Latency, auto Figure>
+constexpr auto wait = [](const CsvRow& row) {
+  return maybe(row.*Latency, [](const LatencySummary& s) { return in_ms((s.*Figure).value); });
+};
+template <auto Figure>
+constexpr auto latency = wait<&CsvRow::latency, Figure>;
+template <auto Figure>
+constexpr auto ttft = wait<&CsvRow::ttft, Figure>;
+template <auto Figure>
+constexpr auto tpot = wait<&CsvRow::tpot, Figure>;
+template <int kPercent>
+constexpr auto tbt =
+    of_server<[](const ServerResult& s) { return in_ms(s.tbt.percentile(kPercent)); }>;
+
+const CsvColumn kCsvColumns[] = {
+    {"config", [](const CsvRow& r) { return r.report.config; }},
+    {"seed", [](const CsvRow& r) { return r.report.seed; }},
+    {"device", [](const CsvRow& r) { return r.report.device; }},
+    {"ranks", [](const CsvRow& r) { return r.report.ranks; }},
+    {"measured",
+     [](const CsvRow& r) { return maybe(r.report.measured, &Measurement::place); }},
+    {"policy", [](const CsvRow& r) { return r.policy.policy; }},
+    {"policy_parameters", [](const CsvRow& r) { return joined(r.policy.parameters); }},
+    {"oracle", [](const CsvRow& r) { return r.policy.oracle; }},
+    {"simulated_s", [](const CsvRow& r) { return in_s(r.policy.simulated); }},
+    {"warmup_s", [](const CsvRow& r) { return in_s(r.policy.warmup); }},
+    {"training_iterations", [](const CsvRow& r) { return r.policy.training.iterations; }},
+    {"training_iteration_mean_ms",
+     [](const CsvRow& r) { return in_ms(r.policy.training.mean_iteration); }},
+    {"training_iteration_min_ms",
+     [](const CsvRow& r) { return in_ms(r.policy.training.min_iteration); }},
+    {"training_iteration_max_ms",
+     [](const CsvRow& r) { return in_ms(r.policy.training.max_iteration); }},
+    {"training_iterations_per_s",
+     [](const CsvRow& r) { return r.policy.training.iterations_per_s; }},
+    {"training_samples_per_s", [](const CsvRow& r) { return r.policy.training.samples_per_s; }},
+    {"training_normalised_fraction",
+     [](const CsvRow& r) { return r.policy.training.normalised_to_alone; }},
+    {"training_redone_iterations", [](const CsvRow& r) { return r.policy.training.redone; }},
+    {"training_goodput_per_s", [](const CsvRow& r) { return r.policy.training.goodput_per_s; }},
+    {"filler", of_filler<&FillerResult::name>},
+    {"filler_mode",
+     of_filler<[](const FillerResult& f) { return std::string(filler_mode_name(f.mode)); }>},
+    {"filler_gpus", of_filler<[](const FillerResult& f) { return f.instances.size(); }>},
+    {"filler_gpus_admitted", of_filler<[](const FillerResult& f) { return f.admitted_gpus(); }>},
+    {"filler_passes", of_filler<&FillerResult::passes>},
+    {"requests_before", of_filler<&FillerResult::requests_before>},
+    {"requests_arrived", of_filler<&FillerResult::requests_arrived>},
+    {"requests_completed", of_filler<&FillerResult::requests_completed>},
+    {"requests_unfinished", of_filler<&FillerResult::requests_unfinished>},
+    {"requests_refused", of_filler<&FillerResult::requests_refused>},
+    {"requests_within_deadline", of_filler<&FillerResult::requests_within_deadline>},
+    {"filler_offered_per_s", of_filler<&FillerResult::offered_per_s>},
+    {"filler_requests_per_s", of_filler<&FillerResult::requests_per_s>},
+    {"filler_normalised_fraction", of_filler<&FillerResult::normalised_to_own_gpu>},
+    {"latency_p50_ms", latency<&LatencySummary::p50>},
+    {"latency_p90_ms", latency<&LatencySummary::p90>},
+    {"latency_p95_ms", latency<&LatencySummary::p95>},
+    {"latency_p99_ms", latency<&LatencySummary::p99>},
+    {"latency_max_ms", latency<&LatencySummary::max>},
+    {"latency_mean_ms", latency<&LatencySummary::mean>},
+    {"latency_lower_bound_from", [](const CsvRow& r) { return lower_bound_from(r.latency); }},
+    {"overloaded", of_filler<[](const FillerResult& f) {
+       return f.mode == FillerMode::kOnline ? std::optional(f.overloaded) : std::nullopt;
+     }>},
+    {"ttft_mean_ms", ttft<&LatencySummary::mean>},
+    {"ttft_p50_ms", ttft<&LatencySummary::p50>},
+    {"ttft_p90_ms", ttft<&LatencySummary::p90>},
+    {"ttft_p95_ms", ttft<&LatencySummary::p95>},
+    {"ttft_p99_ms", ttft<&LatencySummary::p99>},
+    {"ttft_lower_bound_from", [](const CsvRow& r) { return lower_bound_from(r.ttft); }},
+    {"tpot_mean_ms", tpot<&LatencySummary::mean>},
+    {"tpot_p50_ms", tpot<&LatencySummary::p50>},
+    {"tpot_p90_ms", tpot<&LatencySummary::p90>},
+    {"tpot_p95_ms", tpot<&LatencySummary::p95>},
+    {"tpot_p99_ms", tpot<&LatencySummary::p99>},
+    {"tbt_p50_ms", tbt<50>},
+    {"tbt_p95_ms", tbt<95>},
+    {"tbt_p99_ms", tbt<99>},
+    {"tbt_max_ms", tbt<100>},
+    {"output_tokens_per_s", of_server<&ServerResult::output_tokens_per_s>},
+    {"goodput_per_s", of_server<&ServerResult::goodput_per_s>},
+    {"requests_within_limits", of_server<&ServerResult::within_limits>},
+    {"server_preemptions", of_server<&ServerResult::preemptions>},
+    {"recomputed_tokens", of_server<&ServerResult::recomputed_tokens>},
+    {"prefix_hit_tokens", of_server<&ServerResult::prefix_hit_tokens>},
+    {"kv_mean_fraction", of_server<&ServerResult::mean_kv_fraction>},
+    {"kv_most_fraction", of_server<&ServerResult::most_kv_fraction>},
+    {"filler_memory_bytes", of_filler<[](const FillerResult& f) { return f.memory.value; }>},
+    {"filler_instances_unplaced", of_filler<&FillerResult::instances_unplaced>},
+    {"jobs_submitted", of_jobs<&FillJobs::submitted>},
+    {"jobs_finished", of_jobs<&FillJobs::finished>},
+    {"jobs_running", of_jobs<&FillJobs::running>},
+    {"jobs_waiting", of_jobs<&FillJobs::waiting>},
+    {"jobs_makespan_s", of_jobs<[](const FillJobs& j) { return in_s(j.makespan); }>},
+    {"jobs_mean_completion_s", of_jobs<[](const FillJobs& j) { return in_s(j.mean_completion); }>},
+    {"jobs_deadlines_met", of_jobs<&FillJobs::deadlines_met>},
+    {"jobs_deadlines_missed", of_jobs<&FillJobs::deadlines_missed>},
+    {"jobs_deadlines_open", of_jobs<&FillJobs::deadlines_open>},
+    {"gpu_busy_fraction", gpu_mean<&GpuUse::busy_fraction>},
+    {"gpu_busy_without_collectives_fraction", gpu_mean<&GpuUse::busy_without_collectives_fraction>},
+    {"training_sm_fraction", gpu_mean<&GpuUse::training_sm_fraction>},
+    {"filler_sm_fraction", gpu_mean<&GpuUse::filler_sm_fraction>},
+    {"bubble_fraction", gpu_mean<&GpuUse::bubble_fraction>},
+    {"bubble_recovered_fraction", [](const CsvRow& r) {
+       const auto& gpus = r.policy.gpus;
+       return gpus.empty() ? std::nullopt : std::optional(recovered_over_gpus(gpus));
+     }},
+    {"memory_high_water_bytes", [](const CsvRow& r) { return memory_high_water(r.policy.gpus); }},
+    {"gpu_power_mean_w", of_power<&PowerSummary::mean_w>},
+    {"gpu_power_peak_w", of_power<&PowerSummary::peak_w>},
+    {"gpu_clock_mean_mhz", of_power<&PowerSummary::clock_mhz>},
+    {"training_iteration_energy_j", of_power<&PowerSummary::iteration_j>},
+    {"filler_request_energy_j", of_filler<[](const FillerResult& f) { return request_energy(f); }>},
+    {"power_limit_kept_fraction", of_power_limit<&PowerLimitCost::kept>},
+    {"power_limit_alone_w", of_power_limit<&PowerLimitCost::limited_w>},
+    {"power_unlimited_alone_w", of_power_limit<&PowerLimitCost::unlimited_w>},
+    {"policy_calls", [](const CsvRow& r) { return r.policy.activity.calls; }},
+    {"policy_holds", [](const CsvRow& r) { return r.policy.activity.holds; }},
+    {"policy_hold_mean_ms", [](const CsvRow& r) { return in_ms(r.policy.activity.mean_hold); }},
+    {"events", [](const CsvRow& r) { return r.policy.events; }},
+    {"replay_error_fraction", [](const CsvRow& r) { return r.report.baseline.replay_error; }},
+    {"losses", [](const CsvRow& r) { return losses_of(r); }},
+    {"counters", [](const CsvRow& r) { return counts(r); }},
+};
+
+struct TextOf {
+  std::string operator()(std::monostate) const { return {}; }
+  std::string operator()(std::uint64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return number(value); }
+  std::string operator()(Decimal value) const { return decimal(value.span, value.digits); }
+  std::string operator()(std::string text) const { return text; }
+};
+
+struct CellOf {
+  Cell operator()(std::monostate) const { return {}; }
+  Cell operator()(std::uint64_t value) const { return static_cast<std::int64_t>(value); }
+  Cell operator()(double value) const { return value; }
+  /// The double that the CSV's text is read back as.
+  Cell operator()(Decimal decimal) const {
+    const std::string text = TextOf{}(decimal);
     double value = 0;
-    std::from_chars(text.data(), end, value);
+    std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
   }
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), end, value);
-  return static_cast<std::int64_t>(value);
-}
+  Cell operator()(std::string text) const { return text.empty() ? Cell{} : Cell{std::move(text)}; }
+};
 
 ResultRow result_row(const CsvRow& row, std::uint32_t policy, std::uint32_t filler) {
   ResultRow result{policy, filler, {}};
   result.cells.reserve(std::size(kCsvColumns));
   for (const CsvColumn& column : kCsvColumns) {
-    result.cells.push_back(typed(column.cell(row), column.type));
+    result.cells.push_back(std::visit(CellOf{}, column.value(row)));
   }
   return result;
 }
 
-void append_row(std::string& text, const CsvRow& row) {
+std::string header_of(std::span<const CsvColumn> columns) {
+  std::string line;
+  for (const CsvColumn& column : columns) {
+    if (!line.empty()) line += ',';
+    line += column.name;
+  }
+  return line + '\n';
+}
+
+void append_row(std::string& text, const CsvRow& row, std::span<const CsvColumn> columns) {
   bool first = true;
-  for (const CsvColumn& column : kCsvColumns) {
+  for (const CsvColumn& column : columns) {
     if (!first) text += ',';
     first = false;
-    append_csv_cell(text, column.cell(row));
+    append_csv_cell(text, std::visit(TextOf{}, column.value(row)));
   }
   text += '\n';
+}
+
+constexpr std::string_view kServersFile[] = {
+    "config", "seed", "policy", "filler",
+    "ttft_mean_ms", "ttft_p50_ms", "ttft_p90_ms", "ttft_p95_ms", "ttft_p99_ms",
+    "tpot_mean_ms", "tpot_p50_ms", "tpot_p90_ms", "tpot_p95_ms", "tpot_p99_ms",
+    "latency_mean_ms", "latency_p50_ms", "latency_p90_ms", "latency_p95_ms", "latency_p99_ms",
+    "tbt_p50_ms", "tbt_p95_ms", "tbt_p99_ms", "tbt_max_ms",
+    "output_tokens_per_s", "goodput_per_s", "requests_within_limits", "server_preemptions",
+    "recomputed_tokens", "prefix_hit_tokens", "kv_mean_fraction", "kv_most_fraction"};
+
+/// In a file of servers nothing needs to say that it is a server's.
+std::span<const CsvColumn> server_columns() {
+  static const std::vector<CsvColumn> columns = [] {
+    std::vector<CsvColumn> chosen;
+    for (const std::string_view name : kServersFile) {
+      chosen.push_back(*std::ranges::find(kCsvColumns, name, &CsvColumn::name));
+      if (name == "server_preemptions") chosen.back().name = "preemptions";
+    }
+    return chosen;
+  }();
+  return columns;
 }
 
 }  // namespace
@@ -386,19 +420,25 @@ std::vector<ResultRow> result_rows(const RunReport& report) {
   return rows;
 }
 
-std::string csv_header() {
-  std::string line;
-  for (const std::string_view name : csv_columns()) {
-    if (!line.empty()) line += ',';
-    line += name;
-  }
-  return line + '\n';
-}
+std::string csv_header() { return header_of(kCsvColumns); }
 
 std::string csv_rows(const RunReport& report) {
   std::string text;
   for (const PolicyResult& policy : report.policies) {
-    for (const CsvRow& row : rows_of(report, policy)) append_row(text, row);
+    for (const CsvRow& row : rows_of(report, policy)) append_row(text, row, kCsvColumns);
+  }
+  return text;
+}
+
+std::string servers_header() { return header_of(server_columns()); }
+
+std::string servers_rows(const RunReport& report) {
+  std::string text;
+  for (const PolicyResult& policy : report.policies) {
+    for (const CsvRow& row : rows_of(report, policy)) {
+      const bool server = row.filler != nullptr && row.filler->server;
+      if (server) append_row(text, row, server_columns());
+    }
   }
   return text;
 }

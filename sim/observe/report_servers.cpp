@@ -1,4 +1,4 @@
-// The table of language-model servers, and their CSV: what users wait for, token by token.
+// The table of language-model servers: what users wait for, token by token.
 #include <fmt/format.h>
 
 #include <array>
@@ -7,10 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/observe/csv_numbers.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
-#include "sim/text/csv_text.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim::observe {
@@ -100,21 +98,6 @@ std::vector<ServerRow> server_rows_of(const RunReport& report) {
   return rows;
 }
 
-std::string csv_wait(const std::optional<LatencyValue>& value) {
-  return value ? milliseconds(value->value) : std::string();
-}
-
-/// "mean,p50,p90,p95,p99" of a distribution.
-std::string csv_waits(const LatencyDistribution& waits) {
-  const auto summary = waits.summary();
-  std::string text;
-  for (const auto member : {&LatencySummary::mean, &LatencySummary::p50, &LatencySummary::p90,
-                            &LatencySummary::p95, &LatencySummary::p99}) {
-    text += "," + csv_wait(summary ? std::optional((*summary).*member) : std::nullopt);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string server_table(const RunReport& report, Columns columns) {
@@ -135,43 +118,6 @@ std::string server_table(const RunReport& report, Columns columns) {
     table.row(std::move(cells));
   }
   return table.text();
-}
-
-std::string servers_header() {
-  std::string text = "config,seed,policy,filler";
-  for (const char* what : {"ttft", "tpot", "latency"}) {
-    for (const char* figure : {"mean", "p50", "p90", "p95", "p99"}) {
-      text += "," + std::string(what) + "_" + figure + "_ms";
-    }
-  }
-  return text + ",tbt_p50_ms,tbt_p95_ms,tbt_p99_ms,tbt_max_ms"
-                ",output_tokens_per_s,goodput_per_s,requests_within_limits,preemptions,"
-                "recomputed_tokens,prefix_hit_tokens,kv_mean_fraction,kv_most_fraction\n";
-}
-
-std::string servers_rows(const RunReport& report) {
-  std::string text;
-  for (const ServerRow& row : server_rows_of(report)) {
-    const ServerResult& server = *row.filler->server;
-    append_csv_cell(text, report.config);
-    text += "," + std::to_string(report.seed) + ",";
-    append_csv_cell(text, row.policy->policy);
-    text += ",";
-    append_csv_cell(text, row.filler->name);
-    text += csv_waits(server.ttft) + csv_waits(server.tpot) + csv_waits(row.filler->latency);
-    for (const double percent : {50.0, 95.0, 99.0, 100.0}) {
-      text += "," + csv_wait(server.tbt.percentile(percent));
-    }
-    text += "," + number(server.output_tokens_per_s) + ",";
-    if (server.goodput_per_s) text += number(*server.goodput_per_s);
-    text += ",";
-    if (server.within_limits) text += std::to_string(*server.within_limits);
-    text += "," + std::to_string(server.preemptions) + "," +
-            std::to_string(server.recomputed_tokens) + "," +
-            std::to_string(server.prefix_hit_tokens) + "," + number(server.mean_kv_fraction) +
-            "," + number(server.most_kv_fraction) + "\n";
-  }
-  return text;
 }
 
 }  // namespace bubblesim::observe
