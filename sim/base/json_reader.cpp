@@ -19,14 +19,9 @@ using json_detail::mismatch;
 using json_detail::Object;
 using json_detail::ObjectState;
 using json_detail::Parsed;
-using json_detail::to_bytes;
-using json_detail::to_duration;
 using json_detail::to_flag;
-using json_detail::to_number;
-using json_detail::to_rate;
-using json_detail::to_signed;
+using json_detail::to_ranged;
 using json_detail::to_text;
-using json_detail::to_unsigned;
 
 namespace {
 
@@ -243,75 +238,55 @@ bool ObjectReader::flag(std::string_view key, bool fallback) {
   return flag_of(key, Presence::kOptional).value_or(fallback);
 }
 
-std::optional<std::int64_t> ObjectReader::signed_of(std::string_view key, Presence presence,
-                                                    Range<std::int64_t> range) {
+template <class T>
+T ObjectReader::ranged(std::string_view key, Range<T> range, std::optional<T> fallback) {
+  const Presence presence = fallback ? Presence::kOptional : Presence::kRequired;
   tell_one(*state_, key, presence, range);
-  return accept<std::int64_t>(*state_, key, find(key, presence),
-                              [range](const Node& node) { return to_signed(node, range); });
+  if (fallback) record_default(key, *fallback);
+  return accept<T>(*state_, key, find(key, presence),
+                   [range](const Node& node) { return to_ranged(node, range); })
+      .value_or(fallback.value_or(range.low));
 }
 
-std::optional<std::uint64_t> ObjectReader::unsigned_of(std::string_view key, Presence presence,
-                                                       Range<std::uint64_t> range) {
-  tell_one(*state_, key, presence, range);
-  return accept<std::uint64_t>(*state_, key, find(key, presence),
-                               [range](const Node& node) { return to_unsigned(node, range); });
+template <class T>
+std::vector<T> ObjectReader::ranged_list(std::string_view key, Range<T> range, Presence presence) {
+  tell_list(*state_, key, presence, range);
+  return accept_list<T>(*state_, key, find(key, presence),
+                        [range](const Node& node) { return to_ranged(node, range); });
 }
+
+// integer() and integers() of the header.
+template std::int64_t ObjectReader::ranged(std::string_view, Range<std::int64_t>,
+                                           std::optional<std::int64_t>);
+template std::uint64_t ObjectReader::ranged(std::string_view, Range<std::uint64_t>,
+                                            std::optional<std::uint64_t>);
+template std::vector<std::int64_t> ObjectReader::ranged_list(std::string_view,
+                                                             Range<std::int64_t>, Presence);
+template std::vector<std::uint64_t> ObjectReader::ranged_list(std::string_view,
+                                                              Range<std::uint64_t>, Presence);
 
 double ObjectReader::number(std::string_view key, Range<double> range) {
-  tell_one(*state_, key, Presence::kRequired, range);
-  return accept<double>(*state_, key, find(key, Presence::kRequired),
-                        [range](const Node& node) { return to_number(node, range); })
-      .value_or(range.low);
+  return ranged(key, range);
 }
 double ObjectReader::number(std::string_view key, Range<double> range, double fallback) {
-  tell_one(*state_, key, Presence::kOptional, range);
-  record_default(key, fallback);
-  return accept<double>(*state_, key, find(key, Presence::kOptional),
-                        [range](const Node& node) { return to_number(node, range); })
-      .value_or(fallback);
+  return ranged<double>(key, range, fallback);
 }
-
 Duration ObjectReader::duration(std::string_view key, Range<Duration> range) {
-  tell_one(*state_, key, Presence::kRequired, range);
-  return accept<Duration>(*state_, key, find(key, Presence::kRequired),
-                          [range](const Node& node) { return to_duration(node, range); })
-      .value_or(range.low);
+  return ranged(key, range);
 }
 Duration ObjectReader::duration(std::string_view key, Range<Duration> range, Duration fallback) {
-  tell_one(*state_, key, Presence::kOptional, range);
-  record_default(key, fallback);
-  return accept<Duration>(*state_, key, find(key, Presence::kOptional),
-                          [range](const Node& node) { return to_duration(node, range); })
-      .value_or(fallback);
+  return ranged<Duration>(key, range, fallback);
 }
-
-Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range) {
-  tell_one(*state_, key, Presence::kRequired, range);
-  return accept<Bytes>(*state_, key, find(key, Presence::kRequired),
-                       [range](const Node& node) { return to_bytes(node, range); })
-      .value_or(range.low);
-}
+Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range) { return ranged(key, range); }
 Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range, Bytes fallback) {
-  tell_one(*state_, key, Presence::kOptional, range);
-  record_default(key, fallback);
-  return accept<Bytes>(*state_, key, find(key, Presence::kOptional),
-                       [range](const Node& node) { return to_bytes(node, range); })
-      .value_or(fallback);
+  return ranged<Bytes>(key, range, fallback);
 }
-
 BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> range) {
-  tell_one(*state_, key, Presence::kRequired, range);
-  return accept<BytesPerSecond>(*state_, key, find(key, Presence::kRequired),
-                                [range](const Node& node) { return to_rate(node, range); })
-      .value_or(range.low);
+  return ranged(key, range);
 }
 BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> range,
                                   BytesPerSecond fallback) {
-  tell_one(*state_, key, Presence::kOptional, range);
-  record_default(key, fallback);
-  return accept<BytesPerSecond>(*state_, key, find(key, Presence::kOptional),
-                                [range](const Node& node) { return to_rate(node, range); })
-      .value_or(fallback);
+  return ranged<BytesPerSecond>(key, range, fallback);
 }
 
 std::optional<std::size_t> ObjectReader::choice_of(std::string_view key, Presence presence,
@@ -345,30 +320,11 @@ std::vector<std::string> ObjectReader::texts(std::string_view key, Presence pres
 
 std::vector<double> ObjectReader::numbers(std::string_view key, Range<double> range,
                                           Presence presence) {
-  tell_list(*state_, key, presence, range);
-  return accept_list<double>(*state_, key, find(key, presence),
-                             [range](const Node& node) { return to_number(node, range); });
+  return ranged_list(key, range, presence);
 }
 
 std::vector<Duration> ObjectReader::durations(std::string_view key, Range<Duration> range) {
-  tell_list(*state_, key, Presence::kRequired, range);
-  return accept_list<Duration>(*state_, key, find(key, Presence::kRequired),
-                               [range](const Node& node) { return to_duration(node, range); });
-}
-
-std::vector<std::int64_t> ObjectReader::signed_list(std::string_view key, Presence presence,
-                                                    Range<std::int64_t> range) {
-  tell_list(*state_, key, presence, range);
-  return accept_list<std::int64_t>(*state_, key, find(key, presence),
-                                   [range](const Node& node) { return to_signed(node, range); });
-}
-
-std::vector<std::uint64_t> ObjectReader::unsigned_list(std::string_view key, Presence presence,
-                                                       Range<std::uint64_t> range) {
-  tell_list(*state_, key, presence, range);
-  return accept_list<std::uint64_t>(
-      *state_, key, find(key, presence),
-      [range](const Node& node) { return to_unsigned(node, range); });
+  return ranged_list(key, range, Presence::kRequired);
 }
 
 ObjectReader ObjectReader::child(std::string_view key, Presence presence) {

@@ -93,6 +93,10 @@ namespace json_detail {
 struct Tree;
 struct Node;
 struct ObjectState;
+
+/// The integers that are read; others are narrowed from them.
+template <std::integral T>
+using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
 }  // namespace json_detail
 
 /// One object of a document. Cheap to copy; copies share what they have declared. The document
@@ -194,18 +198,13 @@ class ObjectReader {
                                         std::string_view short_for);
   std::optional<std::string> text_of(std::string_view key, Presence presence);
   std::optional<bool> flag_of(std::string_view key, Presence presence);
-  std::optional<std::int64_t> signed_of(std::string_view key, Presence presence,
-                                        Range<std::int64_t> range);
-  std::optional<std::uint64_t> unsigned_of(std::string_view key, Presence presence,
-                                           Range<std::uint64_t> range);
   std::optional<std::size_t> choice_of(std::string_view key, Presence presence,
                                        std::span<const std::string_view> allowed);
-  std::vector<std::int64_t> signed_list(std::string_view key, Presence presence,
-                                        Range<std::int64_t> range);
-  std::vector<std::uint64_t> unsigned_list(std::string_view key, Presence presence,
-                                           Range<std::uint64_t> range);
-  template <std::integral T>
-  std::optional<T> integer_of(std::string_view key, Presence presence, Range<T> range);
+  // T: a 64-bit integer, a double or a quantity. Without a fallback the key is required.
+  template <class T>
+  T ranged(std::string_view key, Range<T> range, std::optional<T> fallback = std::nullopt);
+  template <class T>
+  std::vector<T> ranged_list(std::string_view key, Range<T> range, Presence presence);
 
   // Shared with the parent object, whose finish() checks its children too.
   std::shared_ptr<State> state_;
@@ -257,41 +256,20 @@ auto read_whole_file(const std::string& path, Read read)
 }
 
 template <std::integral T>
-std::optional<T> ObjectReader::integer_of(std::string_view key, Presence presence,
-                                          Range<T> range) {
-  if constexpr (std::is_signed_v<T>) {
-    const auto value = signed_of(key, presence, {range.low, range.high});
-    return value ? std::optional<T>(static_cast<T>(*value)) : std::nullopt;
-  } else {
-    const auto value = unsigned_of(key, presence, {range.low, range.high});
-    return value ? std::optional<T>(static_cast<T>(*value)) : std::nullopt;
-  }
-}
-
-template <std::integral T>
 T ObjectReader::integer(std::string_view key, Range<T> range) {
-  return integer_of(key, Presence::kRequired, range).value_or(range.low);
+  return static_cast<T>(ranged<json_detail::Widest<T>>(key, {range.low, range.high}));
 }
 
 template <std::integral T>
 T ObjectReader::integer(std::string_view key, Range<T> range, std::type_identity_t<T> fallback) {
-  using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-  if (recording()) record_default(key, static_cast<Widest>(fallback));
-  return integer_of(key, Presence::kOptional, range).value_or(fallback);
+  return static_cast<T>(ranged<json_detail::Widest<T>>(key, {range.low, range.high}, fallback));
 }
 
 template <std::integral T>
 std::vector<T> ObjectReader::integers(std::string_view key, Range<T> range, Presence presence) {
   std::vector<T> out;
-  if constexpr (std::is_signed_v<T>) {
-    for (const auto value : signed_list(key, presence, {range.low, range.high})) {
-      out.push_back(static_cast<T>(value));
-    }
-  } else {
-    for (const auto value : unsigned_list(key, presence, {range.low, range.high})) {
-      out.push_back(static_cast<T>(value));
-    }
-  }
+  const Range<json_detail::Widest<T>> widest{range.low, range.high};
+  for (const auto value : ranged_list(key, widest, presence)) out.push_back(static_cast<T>(value));
   return out;
 }
 

@@ -47,6 +47,34 @@ bool inside(const T& value, const Range<T>& range) {
   return value >= range.low && value <= range.high;
 }
 
+// The number that was written, if a T holds it.
+template <class T>
+std::optional<T> number_in(const Node& node) {
+  return std::visit(
+      [](const auto& held) -> std::optional<T> {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, double> && std::is_integral_v<T>) {
+          return whole<T>(held);
+        } else if constexpr (std::is_same_v<Held, double> || std::is_same_v<Held, std::int64_t> ||
+                             std::is_same_v<Held, std::uint64_t>) {
+          if constexpr (std::is_integral_v<T>) {
+            if (!std::in_range<T>(held)) return std::nullopt;
+          }
+          return static_cast<T>(held);
+        } else {
+          return std::nullopt;
+        }
+      },
+      node.value);
+}
+
+template <class T>
+Parsed<T> to_number(const Node& node, const Range<T>& range, const std::string& what) {
+  const std::optional<T> value = number_in<T>(node);
+  if (value && inside(*value, range)) return *value;
+  return mismatch(node, with_range(what, range));
+}
+
 // A text with a unit. `parse` gives the full message for text; a bare number gets one too.
 template <class T>
 Parsed<T> to_quantity(const Node& node, const Range<T>& range,
@@ -80,48 +108,22 @@ Parsed<bool> to_flag(const Node& node) {
   return mismatch(node, "true or false");
 }
 
-Parsed<std::int64_t> to_signed(const Node& node, Range<std::int64_t> range) {
-  std::optional<std::int64_t> value;
-  if (const auto* number = std::get_if<std::int64_t>(&node.value)) value = *number;
-  if (const auto* number = std::get_if<double>(&node.value)) value = whole<std::int64_t>(*number);
-  if (const auto* number = std::get_if<std::uint64_t>(&node.value)) {
-    if (std::in_range<std::int64_t>(*number)) value = static_cast<std::int64_t>(*number);
-  }
-  if (value && inside(*value, range)) return *value;
-  return mismatch(node, with_range("an integer", range));
+Parsed<std::int64_t> to_ranged(const Node& node, const Range<std::int64_t>& range) {
+  return to_number(node, range, "an integer");
 }
-
-Parsed<std::uint64_t> to_unsigned(const Node& node, Range<std::uint64_t> range) {
-  std::optional<std::uint64_t> value;
-  if (const auto* number = std::get_if<std::uint64_t>(&node.value)) value = *number;
-  if (const auto* number = std::get_if<double>(&node.value)) value = whole<std::uint64_t>(*number);
-  if (const auto* number = std::get_if<std::int64_t>(&node.value)) {
-    if (std::in_range<std::uint64_t>(*number)) value = static_cast<std::uint64_t>(*number);
-  }
-  if (value && inside(*value, range)) return *value;
-  return mismatch(node, with_range("an integer", range));
+Parsed<std::uint64_t> to_ranged(const Node& node, const Range<std::uint64_t>& range) {
+  return to_number(node, range, "an integer");
 }
-
-Parsed<double> to_number(const Node& node, Range<double> range) {
-  std::optional<double> value;
-  if (const auto* number = std::get_if<double>(&node.value)) value = *number;
-  if (const auto* number = std::get_if<std::int64_t>(&node.value)) {
-    value = static_cast<double>(*number);
-  }
-  if (const auto* number = std::get_if<std::uint64_t>(&node.value)) {
-    value = static_cast<double>(*number);
-  }
-  if (value && inside(*value, range)) return *value;
-  return mismatch(node, with_range("a number", range));
+Parsed<double> to_ranged(const Node& node, const Range<double>& range) {
+  return to_number(node, range, "a number");
 }
-
-Parsed<Duration> to_duration(const Node& node, Range<Duration> range) {
+Parsed<Duration> to_ranged(const Node& node, const Range<Duration>& range) {
   return to_quantity(node, range, &parse_duration, "a duration", "\"1.024ms\"");
 }
-Parsed<Bytes> to_bytes(const Node& node, Range<Bytes> range) {
+Parsed<Bytes> to_ranged(const Node& node, const Range<Bytes>& range) {
   return to_quantity(node, range, &parse_bytes, "a number of bytes", "\"40GiB\"");
 }
-Parsed<BytesPerSecond> to_rate(const Node& node, Range<BytesPerSecond> range) {
+Parsed<BytesPerSecond> to_ranged(const Node& node, const Range<BytesPerSecond>& range) {
   return to_quantity(node, range, &parse_rate, "a rate", "\"900GB/s\"");
 }
 

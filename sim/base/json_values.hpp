@@ -19,12 +19,13 @@ using Parsed = tl::expected<T, std::string>;
 
 [[nodiscard]] Parsed<std::string> to_text(const Node& node);
 [[nodiscard]] Parsed<bool> to_flag(const Node& node);
-/// Integers are written without point and exponent.
-[[nodiscard]] Parsed<std::int64_t> to_signed(const Node& node, Range<std::int64_t> range);
-[[nodiscard]] Parsed<std::uint64_t> to_unsigned(const Node& node, Range<std::uint64_t> range);
-[[nodiscard]] Parsed<double> to_number(const Node& node, Range<double> range);
-[[nodiscard]] Parsed<Duration> to_duration(const Node& node, Range<Duration> range);
-[[nodiscard]] Parsed<Bytes> to_bytes(const Node& node, Range<Bytes> range);
-[[nodiscard]] Parsed<BytesPerSecond> to_rate(const Node& node, Range<BytesPerSecond> range);
+/// Integers are written without point and exponent; quantities are texts with a unit.
+[[nodiscard]] Parsed<std::int64_t> to_ranged(const Node& node, const Range<std::int64_t>& range);
+[[nodiscard]] Parsed<std::uint64_t> to_ranged(const Node& node, const Range<std::uint64_t>& range);
+[[nodiscard]] Parsed<double> to_ranged(const Node& node, const Range<double>& range);
+[[nodiscard]] Parsed<Duration> to_ranged(const Node& node, const Range<Duration>& range);
+[[nodiscard]] Parsed<Bytes> to_ranged(const Node& node, const Range<Bytes>& range);
+[[nodiscard]] Parsed<BytesPerSecond> to_ranged(const Node& node,
+                                               const Range<BytesPerSecond>& range);
 
 }  // namespace bubblesim::json_detail
