@@ -29,14 +29,6 @@ constexpr std::array<Choice<RecorderState>, 6> kStates{
 constexpr std::array<Choice<GraphRecords>, 2> kGraphs{
     {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
 
-template <class E, std::size_t N>
-std::string_view name_of(E value, const std::array<Choice<E>, N>& choices) {
-  for (const Choice<E>& choice : choices) {
-    if (choice.value == value) return choice.name;
-  }
-  return choices.front().name;
-}
-
 // Bytes that are no UTF-8 become U+FFFD: a message is JSON whatever a path holds.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -85,7 +77,7 @@ void put_start(Json& json, const StartRequest& start) {
   put(json, "iterations", start.iterations);
   put(json, "start_at_unix_s", start.start_at_unix_s);
   json["delay_ns"] = to_ns(start.delay);
-  json["graphs"] = name_of(start.graphs, kGraphs);
+  json["graphs"] = choice_name(start.graphs, kGraphs);
   json["memory"] = start.memory;
 }
 
@@ -139,11 +131,11 @@ Result<void> check_output(std::string_view path) {
 
 Result<void> check_mark(std::string_view name) { return check_text("a name", name, kMaxMarkBytes); }
 
-std::string_view state_name(RecorderState state) { return name_of(state, kStates); }
+std::string_view state_name(RecorderState state) { return choice_name(state, kStates); }
 
 std::string encode(const ControlCommand& command) {
   Json json;
-  json["command"] = name_of(command.kind, kKinds);
+  json["command"] = choice_name(command.kind, kKinds);
   if (command.kind == Kind::kStart) put_start(json, command.start);
   if (command.kind == Kind::kMark) json["name"] = command.mark;
   return text_of(json);

@@ -11,18 +11,11 @@ std::int64_t index_or_none(std::uint32_t index) {
   return index == program::kNoIndex ? std::int64_t{-1} : std::int64_t{index};
 }
 
-std::string_view role_name(policy::Role role) {
-  for (const auto& choice : kRoleNames) {
-    if (choice.value == role) return choice.name;
-  }
-  return kRoleNames.front().name;
-}
-
 Json head_of(const JobPlan& plan) {
   return {{"format", kJobPlanFormat},
           {"name", plan.name},
           {"client", plan.client.value},
-          {"role", role_name(plan.role)},
+          {"role", choice_name(plan.role, kRoleNames)},
           {"rank", plan.program.rank},
           {"streams", plan.program.stream_count},
           {"iterations", plan.program.iterations},

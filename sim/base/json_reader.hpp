@@ -83,6 +83,16 @@ struct Choice {
   E value;
 };
 
+/// The name of one that is among the choices; of another one, the first's.
+template <class E, std::size_t N>
+[[nodiscard]] constexpr std::string_view choice_name(E value,
+                                                     const std::array<Choice<E>, N>& choices) {
+  for (const Choice<E>& choice : choices) {
+    if (choice.value == value) return choice.name;
+  }
+  return choices.front().name;
+}
+
 /// A fallback, as recorders are told of it.
 using JsonDefault = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, Duration,
                                  Bytes, BytesPerSecond>;
