@@ -215,14 +215,10 @@ void add_fleet_options(CLI::App& command, AdviseArguments& arguments) {
 CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& arguments,
                                                               const CLI::App& command,
                                                               const AppContext& context) {
-  if (auto read = read_job(arguments.job); !read) return tl::make_unexpected(read.error());
-  if (auto ok = refuse_beside_config(command, arguments.job, kQuestionPlaces); !ok) {
-    return tl::make_unexpected(ok.error());
-  }
-  if (auto read = read_times(arguments.job, command); !read) {
-    return tl::make_unexpected(read.error());
-  }
-  if (auto ok = check_options(arguments); !ok) return tl::make_unexpected(ok.error());
+  BUBBLESIM_RETURN_IF_ERROR(read_job(arguments.job));
+  BUBBLESIM_RETURN_IF_ERROR(refuse_beside_config(command, arguments.job, kQuestionPlaces));
+  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments.job, command));
+  BUBBLESIM_RETURN_IF_ERROR(check_options(arguments));
   std::vector<advise::Question> questions;
   if (!arguments.job.config.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(advise::Question question,
@@ -254,12 +250,8 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
 CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
                                                     const CLI::App& command,
                                                     const AppContext& context) {
-  if (auto read = check_fleet_options(arguments, command); !read) {
-    return tl::make_unexpected(read.error());
-  }
-  if (auto read = read_times(arguments.job, command); !read) {
-    return tl::make_unexpected(read.error());
-  }
+  BUBBLESIM_RETURN_IF_ERROR(check_fleet_options(arguments, command));
+  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments.job, command));
   advise::Question asked;
   asked.file = arguments.fleet;
   BUBBLESIM_RETURN_IF_ERROR(apply_options(arguments, command, context.policies, asked));

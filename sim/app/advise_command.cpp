@@ -131,24 +131,19 @@ Result<void> write_page(const Answered& answered, const std::string& path) {
   return write_output(path, report::advice_page(shown));
 }
 
-int run_advise(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
-  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
-    return report_faults(loaded.error());
-  }
+ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   if (!arguments.fleet.empty()) return advise_fleet(arguments, command, context);
-  const auto questions = advise_questions(arguments, command, context);
-  if (!questions) return report_faults(questions.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto questions, advise_questions(arguments, command, context));
   StopSignals signals;
   Answered answered;
-  const auto done = answer_all(*questions, arguments, context, signals, answered);
+  const auto done = answer_all(questions, arguments, context, signals, answered);
   if (!done) {
     report_faults(done.error());
     return signals.count() > 0 ? kExitInterrupted : kExitInputFault;
   }
   print_answers(answered, arguments.json);
-  if (auto written = write_page(answered, arguments.html); !written) {
-    return report_fault(written.error());
-  }
+  BUBBLESIM_RETURN_IF_ERROR(write_page(answered, arguments.html));
   if (signals.count() > 0) return kExitInterrupted;
   const bool bad = std::ranges::any_of(answered.advices, [](const advise::Advice& advice) {
     return advice.counters.has_error();
@@ -178,7 +173,7 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
       "that nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
   add_advise_options(*command, *arguments);
   command->callback([arguments, command, &context] {
-    context.exit_code = run_advise(*arguments, *command, context);
+    context.exit_code = reported(run_advise(*arguments, *command, context));
   });
 }
 

@@ -44,14 +44,14 @@ CheckedResult<advise::FleetPlan> planned(AdviseArguments& arguments, const CLI::
 
 }  // namespace
 
-int advise_fleet(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
+ExitCode advise_fleet(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
   StopSignals signals;
   const auto plan = planned(arguments, command, context, signals);
   if (!plan) {
     report_faults(plan.error());
     return signals.count() > 0 ? kExitInterrupted : kExitInputFault;
   }
-  if (auto written = write_fleet(arguments, *plan); !written) return report_fault(written.error());
+  BUBBLESIM_RETURN_IF_ERROR(write_fleet(arguments, *plan));
   const std::string text = arguments.json ? advise::fleet_json(*plan).dump(1) + "\n"
                                           : advise::fleet_text(*plan);
   std::fputs(text.c_str(), stdout);

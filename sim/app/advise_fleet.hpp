@@ -5,7 +5,7 @@
 
 namespace bubblesim::app {
 
-/// Returns the exit code.
-int advise_fleet(AdviseArguments& arguments, const CLI::App& command, AppContext& context);
+[[nodiscard]] ExitCode advise_fleet(AdviseArguments& arguments, const CLI::App& command,
+                                    AppContext& context);
 
 }  // namespace bubblesim::app

@@ -19,9 +19,8 @@ CheckedResult<void> check_measured(const std::string& run_config, std::uint32_t 
                              run::parse_run_config(run_config, "advice", context.policies));
   BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded,
                              run::load_run(config, context.device_folder()));
-  const auto lone = run::lone_rank(loaded, rank);
-  if (!lone) return tl::make_unexpected(lone.error());
-  Errors faults = measure::check_measurable(*lone, context.policies, {});
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto lone, run::lone_rank(loaded, rank));
+  Errors faults = measure::check_measurable(lone, context.policies, {});
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   return {};
 }

@@ -48,6 +48,8 @@ int report_faults(const Errors& faults) {
 
 int report_fault(const Error& fault) { return report_faults({fault}); }
 
+int reported(const ExitCode& done) { return done ? *done : report_faults(done.error()); }
+
 int with_standard_output(int code) {
   std::cout.flush();
   const int reason = std::fflush(stdout) == 0 ? 0 : errno;

@@ -59,9 +59,14 @@ class ProgressLine {
   std::size_t width_ = 0;
 };
 
+/// What a command comes to: its exit code, or the faults that it could not go on for.
+using ExitCode = CheckedResult<int>;
+
 /// Prints faults to stderr, one a line, and returns kExitInputFault.
 int report_faults(const Errors& faults);
 int report_fault(const Error& fault);
+/// The exit code; for faults, that of report_faults().
+[[nodiscard]] int reported(const ExitCode& done);
 
 /// The exit code of a program that would exit with `code`: another one, and a message, if not all
 /// that was printed could be written (a full disk). To be called once, at the end.
@@ -88,8 +93,9 @@ int report_fault(const Error& fault);
 /// "a,b , c" as {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split_list(const std::string& text);
 
-/// `bubblesim report STORE -o OUTPUT`. Returns the exit code.
-int report_store(const std::string& store, const std::string& output, AppContext& context);
+/// `bubblesim report STORE -o OUTPUT`.
+[[nodiscard]] ExitCode report_store(const std::string& store, const std::string& output,
+                                    AppContext& context);
 
 void add_import_command(CLI::App& parser, AppContext& context);
 void add_inspect_command(CLI::App& parser, AppContext& context);

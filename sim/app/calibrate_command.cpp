@@ -135,31 +135,28 @@ measure::CalibrationOrigin origin_of(const observe::Measurement& measured,
   return origin;
 }
 
-int calibrate_device(const CalibrateArguments& arguments, const AppContext& context) {
-  const auto base = base_device(arguments, context);
-  if (!base) return report_faults(base.error());
-  hardware::GpuSpec fake = base->spec;
+ExitCode calibrate_device(const CalibrateArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto base, base_device(arguments, context));
+  hardware::GpuSpec fake = base.spec;
   if (!arguments.fake_device.empty()) {
-    const auto other = named_device(arguments.fake_device, context.device_folder());
-    if (!other) return report_faults(other.error());
-    fake = other->spec;
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto other,
+                               named_device(arguments.fake_device, context.device_folder()));
+    fake = other.spec;
   }
   ProgressLine progress;
-  const auto place = GpuPlace::open(arguments.place, fake, progress.callback());
-  if (!place) return report_fault(place.error());
-  const auto calibration =
-      measure::calibrate(base->spec, (*place)->rig(), split_list(arguments.only));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto place,
+                             GpuPlace::open(arguments.place, fake, progress.callback()));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto calibration,
+      measure::calibrate(base.spec, place->rig(), split_list(arguments.only)));
   progress.clear();
-  if (!calibration) return report_fault(calibration.error());
-  const observe::Measurement measured = (*place)->measurement();
+  const observe::Measurement measured = place->measurement();
   const std::string name = arguments.place.fake ? "" : driver_name(arguments);
-  const auto origin = origin_of(measured, *base, name);
-  if (auto same = (*place)->check_settings(); !same) return report_fault(same.error());
-  if (auto written = write_outputs(arguments, *base, *calibration, origin); !written) {
-    return report_fault(written.error());
-  }
-  print_calibration(arguments, *calibration, origin);
-  return calibration->counters.has_error() ? kExitUntrusted : kExitOk;
+  const auto origin = origin_of(measured, base, name);
+  BUBBLESIM_RETURN_IF_ERROR(place->check_settings());
+  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, base, calibration, origin));
+  print_calibration(arguments, calibration, origin);
+  return calibration.counters.has_error() ? kExitUntrusted : kExitOk;
 }
 
 std::string description() {
@@ -200,7 +197,7 @@ void add_calibrate_command(CLI::App& parser, AppContext& context) {
   add_place_options(*command, arguments->place);
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
   command->callback([arguments, &context] {
-    context.exit_code = calibrate_device(*arguments, context);
+    context.exit_code = reported(calibrate_device(*arguments, context));
   });
 }
 

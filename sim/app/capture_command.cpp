@@ -124,14 +124,14 @@ Result<void> check_arguments(const LaunchArguments& arguments) {
   return {};
 }
 
-int run_job(const LaunchArguments& arguments, const capture::JobSettings& settings,
-            const capture::JobFolder* folder) {
-  const auto environment = capture::job_environment(inherited_environment(), settings);
-  if (!environment) return report_fault(environment.error());
-  for (const std::string& note : environment->notes) {
+ExitCode run_job(const LaunchArguments& arguments, const capture::JobSettings& settings,
+                 const capture::JobFolder* folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto environment,
+                             capture::job_environment(inherited_environment(), settings));
+  for (const std::string& note : environment.notes) {
     fmt::print(stderr, "bubblesim: note: {}\n", note);
   }
-  auto job = capture::JobProcess::start(arguments.command, environment->variables);
+  auto job = capture::JobProcess::start(arguments.command, environment.variables);
   if (!job) {
     report_fault(job.error().error);
     return job.error().exit_code;
@@ -149,25 +149,22 @@ int run_job(const LaunchArguments& arguments, const capture::JobSettings& settin
   return report(arguments, ran, collected);
 }
 
-int launch(const LaunchArguments& arguments) {
-  if (auto good = check_arguments(arguments); !good) return report_fault(good.error());
+ExitCode launch(const LaunchArguments& arguments) {
+  BUBBLESIM_RETURN_IF_ERROR(check_arguments(arguments));
   capture::JobSettings settings;
   settings.socket_folder = arguments.options.sockets;
   settings.only = arguments.only;
-  auto library = capture::find_library(program_folder(), arguments.library);
-  if (!library) return report_fault(library.error());
-  settings.library = *library;
+  BUBBLESIM_ASSIGN_OR_RETURN(settings.library,
+                             capture::find_library(program_folder(), arguments.library));
   if (arguments.idle) return run_job(arguments, settings, nullptr);
-  auto request = capture_request(arguments.options);
-  if (!request) return report_fault(request.error());
-  const auto folder = capture::JobFolder::make(request->output);
-  if (!folder) return report_fault(folder.error());
-  request->output = folder->path();
-  settings.request = std::move(*request);
-  const int code = run_job(arguments, settings, &*folder);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto request, capture_request(arguments.options));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto folder, capture::JobFolder::make(request.output));
+  request.output = folder.path();
+  settings.request = std::move(request);
+  const ExitCode code = run_job(arguments, settings, &folder);
   // Nothing came into it: the job never started.
   std::error_code still_used;
-  fs::remove(folder->path(), still_used);
+  fs::remove(folder.path(), still_used);
   return code;
 }
 
@@ -206,7 +203,7 @@ void add_capture_command(CLI::App& parser, AppContext& context) {
   command->positionals_at_end();
   add_capture_control_commands(*command, context);
   command->callback([command, arguments, &context] {
-    if (command->get_subcommands().empty()) context.exit_code = launch(*arguments);
+    if (command->get_subcommands().empty()) context.exit_code = reported(launch(*arguments));
   });
 }
 

@@ -234,55 +234,51 @@ Errors refusals(const std::vector<Attached>& attached) {
   return faults;
 }
 
-int attach(const ControlArguments& arguments) {
-  auto request = capture_request(arguments.options);
-  if (!request) return report_fault(request.error());
-  auto attached = find_all(arguments);
-  if (!attached) return report_faults(attached.error());
-  if (auto made = make_folder_of(request->output + "/rank0.btr"); !made) {
-    return report_fault(made.error());
-  }
-  if (const Errors faults = busy_faults(*attached); !faults.empty()) return report_faults(faults);
+ExitCode attach(const ControlArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto request, capture_request(arguments.options));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto attached, find_all(arguments));
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(request.output + "/rank0.btr"));
+  Errors faults = busy_faults(attached);
+  if (!faults.empty()) return tl::make_unexpected(faults);
   ControlCommand start;
   start.kind = Kind::kStart;
-  start.start = std::move(*request);
-  Errors faults = tell_all(*attached, start);
-  if (faults.empty()) faults = refusals(*attached);
-  if (!faults.empty()) return report_faults(faults);
+  start.start = std::move(request);
+  faults = tell_all(attached, start);
+  if (faults.empty()) faults = refusals(attached);
+  if (!faults.empty()) return tl::make_unexpected(faults);
   if (!arguments.wait) {
-    print_statuses(statuses_of(*attached), arguments.json);
+    print_statuses(statuses_of(attached), arguments.json);
     return kExitOk;
   }
-  if (!wait_until_over(*attached)) {
+  if (!wait_until_over(attached)) {
     fmt::print(stderr, "bubblesim: left; the recordings go on until `bubblesim capture stop`\n");
     return kExitUntrusted;
   }
-  return report_attached(*attached, arguments.json);
+  return report_attached(attached, arguments.json);
 }
 
-int stop(const ControlArguments& arguments) {
-  auto attached = find_all(arguments);
-  if (!attached) return report_faults(attached.error());
+ExitCode stop(const ControlArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto attached, find_all(arguments));
   ControlCommand command;
   command.kind = Kind::kStop;
-  Errors faults = tell_all(*attached, command);
+  Errors faults = tell_all(attached, command);
   // Writing out what is pending takes a moment; the answer came before that.
   const auto deadline = Clock::now() + std::chrono::seconds(60);
   const auto under_way = [](const Attached& attachment) {
     return !attachment.over && is_active(attachment.status.state);
   };
-  while (Clock::now() < deadline && std::any_of(attached->begin(), attached->end(), under_way)) {
+  while (Clock::now() < deadline && std::any_of(attached.begin(), attached.end(), under_way)) {
     std::this_thread::sleep_for(milliseconds(100));
-    for (const Error& fault : tell_all(*attached, capture::status_command())) {
+    for (const Error& fault : tell_all(attached, capture::status_command())) {
       faults.push_back(fault);
     }
   }
-  print_statuses(statuses_of(*attached), arguments.json);
-  if (!faults.empty()) return report_faults(faults);
-  return code_of(*attached);
+  print_statuses(statuses_of(attached), arguments.json);
+  if (!faults.empty()) return tl::make_unexpected(faults);
+  return code_of(attached);
 }
 
-int status(const ControlArguments& arguments) {
+ExitCode status(const ControlArguments& arguments) {
   if (arguments.pids.empty()) {
     const capture::RecorderSurvey survey = capture::survey_recorders(arguments.client());
     if (survey.recorders.empty() && !arguments.json) {
@@ -291,29 +287,28 @@ int status(const ControlArguments& arguments) {
     } else {
       print_statuses(survey.recorders, arguments.json);
     }
-    return survey.faults.empty() ? kExitOk : report_faults(survey.faults);
+    if (!survey.faults.empty()) return tl::make_unexpected(survey.faults);
+    return kExitOk;
   }
-  auto attached = find_all(arguments);
-  if (!attached) return report_faults(attached.error());
-  const Errors faults = tell_all(*attached, capture::status_command());
-  if (!faults.empty()) return report_faults(faults);
-  print_statuses(statuses_of(*attached), arguments.json);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto attached, find_all(arguments));
+  const Errors faults = tell_all(attached, capture::status_command());
+  if (!faults.empty()) return tl::make_unexpected(faults);
+  print_statuses(statuses_of(attached), arguments.json);
   return kExitOk;
 }
 
-int mark(const ControlArguments& arguments) {
+ExitCode mark(const ControlArguments& arguments) {
   if (auto good = capture::check_mark(arguments.mark); !good) {
-    return report_fault({"NAME", {}, good.error().message});
+    return fail("NAME", {}, good.error().message);
   }
-  auto attached = find_all(arguments);
-  if (!attached) return report_faults(attached.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(auto attached, find_all(arguments));
   ControlCommand command;
   command.kind = Kind::kMark;
   command.mark = arguments.mark;
-  if (const Errors faults = tell_all(*attached, command); !faults.empty()) {
-    return report_faults(faults);
+  if (const Errors faults = tell_all(attached, command); !faults.empty()) {
+    return tl::make_unexpected(faults);
   }
-  const RecorderStatus& answer = attached->front().status;
+  const RecorderStatus& answer = attached.front().status;
   if (answer.state == RecorderState::kRecording) return kExitOk;
   report_fault({fmt::format("process {}", answer.pid), {},
                 "does not record, it is " + std::string(capture::state_name(answer.state)) +
@@ -321,7 +316,7 @@ int mark(const ControlArguments& arguments) {
   return kExitUntrusted;
 }
 
-using Action = int (*)(const ControlArguments&);
+using Action = ExitCode (*)(const ControlArguments&);
 
 CLI::App* add_command(CLI::App& capture, AppContext& context, const char* name, const char* help,
                       const std::shared_ptr<ControlArguments>& arguments, Action action) {
@@ -330,7 +325,8 @@ CLI::App* add_command(CLI::App& capture, AppContext& context, const char* name, 
   command->add_option("--timeout", arguments->timeout_s, "Seconds to wait for an answer")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
-  command->callback([arguments, action, &context] { context.exit_code = action(*arguments); });
+  command->callback(
+      [arguments, action, &context] { context.exit_code = reported(action(*arguments)); });
   return command;
 }
 

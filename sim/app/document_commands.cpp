@@ -11,32 +11,29 @@
 namespace bubblesim::app {
 namespace {
 
-int print_help(const CLI::App& program, const std::vector<std::string>& words) {
-  const auto command = find_command(program, words);
-  if (!command) return report_fault(command.error());
+ExitCode print_help(const CLI::App& program, const std::vector<std::string>& words) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto command, find_command(program, words));
   std::string name = program.get_name();
   for (const std::string& word : words) name += " " + word;
-  print((*command)->get_formatter()->make_help(*command, name, CLI::AppFormatMode::Normal));
+  print(command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));
   return kExitOk;
 }
 
 // All pages into a folder.
-int write_pages(const CommandText& program, const std::string& folder) {
+ExitCode write_pages(const CommandText& program, const std::string& folder) {
   for (const CommandText* command : with_all_below(program)) {
-    const auto written =
-        write_output(folder + "/" + man_file(*command), man_page(*command, release_number()));
-    if (!written) return report_fault(written.error());
+    BUBBLESIM_RETURN_IF_ERROR(
+        write_output(folder + "/" + man_file(*command), man_page(*command, release_number())));
   }
   return kExitOk;
 }
 
-int print_page(const CLI::App& program, const std::vector<std::string>& words) {
-  const auto command = find_command(program, words);
-  if (!command) return report_fault(command.error());
+ExitCode print_page(const CLI::App& program, const std::vector<std::string>& words) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto command, find_command(program, words));
   std::string parents;
   if (!words.empty()) parents = program.get_name();
   for (std::size_t i = 0; i + 1 < words.size(); ++i) parents += " " + words[i];
-  print(man_page(describe_command(**command, parents), release_number()));
+  print(man_page(describe_command(*command, parents), release_number()));
   return kExitOk;
 }
 
@@ -47,7 +44,7 @@ void add_help(CLI::App& parser, AppContext& context) {
               "Examples:\n  bubblesim help\n  bubblesim help run\n  bubblesim help capture attach");
   command->add_option("COMMAND", *words, "Of which command");
   command->callback(
-      [&parser, words, &context] { context.exit_code = print_help(parser, *words); });
+      [&parser, words, &context] { context.exit_code = reported(print_help(parser, *words)); });
 }
 
 void add_completion(CLI::App& parser) {
@@ -76,8 +73,9 @@ void add_man(CLI::App& parser, AppContext& context) {
   command->add_option("COMMAND", *words, "Of which command");
   command->add_option("--all", *folder, "Write the pages of all commands into this folder");
   command->callback([&parser, words, folder, &context] {
-    context.exit_code = folder->empty() ? print_page(parser, *words)
-                                        : write_pages(describe_command(parser), *folder);
+    context.exit_code = reported(folder->empty()
+                                     ? print_page(parser, *words)
+                                     : write_pages(describe_command(parser), *folder));
   });
 }
 

@@ -22,10 +22,10 @@ struct ExportArguments {
 };
 
 Result<void> write_perfetto(const traces::JobTrace& job, const std::string& output) {
-  const auto stats = traces::write_chrome_trace_file(output, traces::job_to_chrome(job));
-  if (!stats) return tl::unexpected<Error>(stats.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto stats,
+                             traces::write_chrome_trace_file(output, traces::job_to_chrome(job)));
   fmt::print("{}: {} slices on {} threads; open it at https://ui.perfetto.dev\n", output,
-             stats->slices, stats->threads);
+             stats.slices, stats.threads);
   return {};
 }
 
@@ -35,37 +35,35 @@ void print_if(std::uint64_t count, const char* what) {
 
 Result<void> write_chakra(const traces::JobTrace& job, std::string prefix) {
   if (prefix.ends_with(".et")) prefix.resize(prefix.size() - 3);
-  const auto stats = traces::export_chakra(job, prefix);
-  if (!stats) return tl::unexpected<Error>(stats.error());
-  fmt::print("{}.RANK.et: {} files, {} nodes, {} dependencies\n", prefix, stats->files.size(),
-             stats->nodes, stats->dependencies);
-  print_if(stats->collectives_as_compute,
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto stats, traces::export_chakra(job, prefix));
+  fmt::print("{}.RANK.et: {} files, {} nodes, {} dependencies\n", prefix, stats.files.size(),
+             stats.nodes, stats.dependencies);
+  print_if(stats.collectives_as_compute,
            "collectives of kinds that Chakra lacks, written as computation");
-  print_if(stats->ends_unknown, "sends and receives whose partner is not known");
-  print_if(stats->groups_left_out, "process groups left out: their ranks are not known");
-  print_if(stats->records_left_out, "memory samples and clock pairs left out");
+  print_if(stats.ends_unknown, "sends and receives whose partner is not known");
+  print_if(stats.groups_left_out, "process groups left out: their ranks are not known");
+  print_if(stats.records_left_out, "memory samples and clock pairs left out");
   return {};
 }
 
 Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
-  const auto rows = traces::write_job_csv_file(output, job);
-  if (!rows) return tl::unexpected<Error>(rows.error());
-  fmt::print("{}: {} rows\n", output, *rows);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, traces::write_job_csv_file(output, job));
+  fmt::print("{}: {} rows\n", output, rows);
   return {};
 }
 
-int run_export(const ExportArguments& arguments) {
+ExitCode run_export(const ExportArguments& arguments) {
   const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
-  if (auto kept = check_output(output, arguments.paths); !kept) return report_fault(kept.error());
+  BUBBLESIM_RETURN_IF_ERROR(check_output(output, arguments.paths));
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
+                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
   progress.clear();
-  if (!trace) return report_fault(trace.error());
-  if (auto made = make_folder_of(output); !made) return report_fault(made.error());
-  const Result<void> done = arguments.format == "chakra" ? write_chakra(trace->job, output)
-                            : arguments.format == "csv"  ? write_csv(trace->job, output)
-                                                         : write_perfetto(trace->job, output);
-  if (!done) return report_fault(done.error());
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(output));
+  const Result<void> done = arguments.format == "chakra" ? write_chakra(trace.job, output)
+                            : arguments.format == "csv"  ? write_csv(trace.job, output)
+                                                         : write_perfetto(trace.job, output);
+  if (!done) return tl::make_unexpected(done.error());
   return kExitOk;
 }
 
@@ -90,7 +88,9 @@ void add_export_command(CLI::App& parser, AppContext& context) {
                     "The JSON file to write: --format perfetto -o FILE")
       ->excludes(format);
   where->require_option(1);
-  command->callback([arguments, &context] { context.exit_code = run_export(*arguments); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(run_export(*arguments));
+  });
 }
 
 }  // namespace bubblesim::app

@@ -52,49 +52,40 @@ struct PreparedFill {
 };
 
 CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& context) {
-  const auto spec = context.policies.find(arguments.policy);
-  if (!spec) return tl::make_unexpected(spec.error());
-  const auto parameters = read_policy_values(**spec, arguments.values);
-  if (!parameters) return tl::unexpected<Errors>(parameters.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto spec, context.policies.find(arguments.policy));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto parameters, read_policy_values(*spec, arguments.values));
   const std::string device = arguments.device.empty() ? kDevice : arguments.device;
-  const auto gpu = hardware::find_gpu_spec(device, context.device_folder());
-  if (!gpu) return tl::unexpected<Errors>(gpu.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto gpu,
+                             hardware::find_gpu_spec(device, context.device_folder()));
   const auto grace = parse_duration(arguments.grace);
   if (!grace) return fail("--grace", {}, grace.error().message);
-  const auto library = gate_library(arguments.library);
-  if (!library) return tl::make_unexpected(library.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto library, gate_library(arguments.library));
   PreparedFill prepared;
-  auto policy = policy::make_policy(**spec, *parameters);
-  if (!policy) return tl::make_unexpected(policy.error());
-  prepared.policy = *std::move(policy);
+  BUBBLESIM_ASSIGN_OR_RETURN(prepared.policy, policy::make_policy(*spec, parameters));
   capture::FillSetup& setup = prepared.setup;
   setup.environment = inherited_environment();
   setup.clients = clients_of(arguments);
   setup.clients[0].ranks = capture::ranks_of_job(setup.environment);
   setup.device = arguments.gpu;
   const capture::GpuFacts facts =
-      capture::facts_of_gpu(schedule::gpu_info(*gpu), setup.device, setup.environment);
-  auto plan = capture::plan_live(**spec, *parameters, *prepared.policy, facts.gpu,
-                                 setup.clients,
-                                 arguments.substitute.empty() ? capture::Substitute::kRefuse
-                                                              : capture::Substitute::kTimeSliced);
-  if (!plan) return tl::make_unexpected(plan.error());
-  setup.plan = std::move(*plan);
+      capture::facts_of_gpu(schedule::gpu_info(gpu), setup.device, setup.environment);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      setup.plan,
+      capture::plan_live(*spec, parameters, *prepared.policy, facts.gpu, setup.clients,
+                         arguments.substitute.empty() ? capture::Substitute::kRefuse
+                                                      : capture::Substitute::kTimeSliced));
   setup.plan.notes.push_back(facts.text);
-  setup.spec = *spec;
+  setup.spec = spec;
   setup.policy = prepared.policy.get();
-  setup.library = *library;
+  setup.library = library;
   setup.grace = *grace;
   return prepared;
 }
 
-int fill(const FillArguments& arguments, AppContext& context) {
-  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
-    return report_faults(loaded.error());
-  }
-  auto prepared = prepare(arguments, context);
-  if (!prepared) return report_faults(prepared.error());
-  capture::FillSetup& setup = prepared->setup;
+ExitCode fill(const FillArguments& arguments, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto prepared, prepare(arguments, context));
+  capture::FillSetup& setup = prepared.setup;
   setup.train = arguments.train;
   setup.fill = arguments.fill;
   setup.folder = temporary_folder();
@@ -104,13 +95,12 @@ int fill(const FillArguments& arguments, AppContext& context) {
   setup.after_end = then(arguments.after_training);
   setup.after_death = then(arguments.after_death);
   setup.say = [](const std::string& text) { fmt::print(stderr, "bubblesim: {}\n", text); };
-  const auto report = capture::run_fill(setup);
-  if (!report) return report_fault(report.error());
-  fmt::print(stderr, "\n{}", fill_text(*report, arguments.policy, setup.plan));
-  if (arguments.json) fmt::print("{}", fill_json(*report, arguments.policy, setup.plan));
-  if (report->fault) report_fault(*report->fault);
-  const int exit_code = report->training.end ? report->training.end->exit_code : kExitUntrusted;
-  return exit_code == kExitOk && report->fault ? kExitUntrusted : exit_code;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, capture::run_fill(setup));
+  fmt::print(stderr, "\n{}", fill_text(report, arguments.policy, setup.plan));
+  if (arguments.json) fmt::print("{}", fill_json(report, arguments.policy, setup.plan));
+  if (report.fault) report_fault(*report.fault);
+  const int exit_code = report.training.end ? report.training.end->exit_code : kExitUntrusted;
+  return exit_code == kExitOk && report.fault ? kExitUntrusted : exit_code;
 }
 
 constexpr const char* kFillHelp =
@@ -135,7 +125,9 @@ void add_fill_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<FillArguments>();
   CLI::App* command = parser.add_subcommand("fill", kFillHelp);
   add_fill_options(*command, *arguments);
-  command->callback([arguments, &context] { context.exit_code = fill(*arguments, context); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(fill(*arguments, context));
+  });
 }
 
 }  // namespace bubblesim::app

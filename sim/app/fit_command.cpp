@@ -82,52 +82,46 @@ CheckedResult<fit::MeasuredDevices> devices_of(const fit::MeasuredKernels& measu
   return devices;
 }
 
-int write_kernel_fit(const FitArguments& arguments, model::EfficiencyFile file,
-                     const fit::KernelFit& fit) {
+ExitCode write_kernel_fit(const FitArguments& arguments, model::EfficiencyFile file,
+                          const fit::KernelFit& fit) {
   file.efficiency = fit.efficiency;
   for (const fit::FittedConstant& constant : fit.constants) {
     file.sources[constant.path] = constant.source;
   }
-  const auto written = write_output(arguments.output, model::efficiency_text(file));
-  if (!written) return report_fault(written.error());
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.output, model::efficiency_text(file)));
   if (!arguments.json) fmt::print("\nwritten: {}\n", arguments.output);
   return kExitOk;
 }
 
-int fit_kernel_times(const FitArguments& arguments, const AppContext& context) {
+ExitCode fit_kernel_times(const FitArguments& arguments, const AppContext& context) {
   const std::string folder = context.config_folder + "/efficiency";
-  const auto known = model::find_efficiency(arguments.device, folder);
-  if (!known) return report_faults(known.error());
-  const auto start = model::read_efficiency_file(folder + "/" + known->id + ".json");
-  if (!start) return report_faults(start.error());
-  const auto measured =
-      fit::read_measured_kernels(arguments.data, family_of(known->id));
-  if (!measured) return report_faults(measured.error());
-  const auto devices = devices_of(*measured, context.device_folder());
-  if (!devices) return report_faults(devices.error());
-  const auto fit = fit::fit_kernels(*measured, *devices, start->efficiency);
-  if (!fit) return report_fault(fit.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto known, model::find_efficiency(arguments.device, folder));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto start,
+                             model::read_efficiency_file(folder + "/" + known.id + ".json"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto measured,
+                             fit::read_measured_kernels(arguments.data, family_of(known.id)));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, devices_of(measured, context.device_folder()));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto fit, fit::fit_kernels(measured, devices, start.efficiency));
   if (arguments.json) {
-    std::fputs((fit_json(*fit, *measured).dump(1) + "\n").c_str(), stdout);
+    std::fputs((fit_json(fit, measured).dump(1) + "\n").c_str(), stdout);
   } else {
-    print_fit(*fit, *measured);
+    print_fit(fit, measured);
   }
-  for (const auto& [name, entry] : measured->counters) {
+  for (const auto& [name, entry] : measured.counters) {
     std::fprintf(stderr, "%s (%s): %llu: %s\n", name.c_str(),
                  std::string(severity_name(entry.severity)).c_str(),
                  static_cast<unsigned long long>(entry.count), entry.help.c_str());
   }
-  return arguments.output.empty() ? kExitOk : write_kernel_fit(arguments, *start, *fit);
+  return arguments.output.empty() ? kExitOk : write_kernel_fit(arguments, start, fit);
 }
 
 }  // namespace
 
-int write_fit(const std::string& output, const std::string& path,
-              const std::vector<fit::FittedConstant>& constants) {
+ExitCode write_fit(const std::string& output, const std::string& path,
+                   const std::vector<fit::FittedConstant>& constants) {
   if (output.empty()) return kExitOk;
-  const auto text = fit::fitted_text(path, constants);
-  if (!text) return report_fault(text.error());
-  if (auto put = write_output(output, *text); !put) return report_fault(put.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto text, fit::fitted_text(path, constants));
+  BUBBLESIM_RETURN_IF_ERROR(write_output(output, text));
   fmt::print("\nwritten: {}\n", output);
   return kExitOk;
 }
@@ -153,7 +147,7 @@ void add_fit_command(CLI::App& parser, AppContext& context) {
                       "Write the efficiency file here (default: print only)");
   kernels->add_flag("--json", arguments->json, "Print JSON");
   kernels->callback([arguments, &context] {
-    context.exit_code = fit_kernel_times(*arguments, context);
+    context.exit_code = reported(fit_kernel_times(*arguments, context));
   });
   add_fit_network(*fit, context);
   add_fit_sharing(*fit, context);

@@ -14,8 +14,8 @@ void add_fit_sharing(CLI::App& fit, AppContext& context);
 void add_fit_training(CLI::App& fit, AppContext& context);
 
 /// The config file at `path` with the constants, written to `output` unless that is empty; says
-/// so. Returns the exit code.
-int write_fit(const std::string& output, const std::string& path,
-              const std::vector<fit::FittedConstant>& constants);
+/// so.
+[[nodiscard]] ExitCode write_fit(const std::string& output, const std::string& path,
+                                 const std::vector<fit::FittedConstant>& constants);
 
 }  // namespace bubblesim::app

@@ -33,22 +33,21 @@ void print_fit(const fit::AllReduceFit& fit) {
   }
 }
 
-int fit_network(const NetworkArguments& arguments, const AppContext& context) {
+ExitCode fit_network(const NetworkArguments& arguments, const AppContext& context) {
   const std::string folder = context.config_folder + "/clusters";
-  const auto cluster = hardware::find_cluster_spec(arguments.cluster, folder);
-  if (!cluster) return report_faults(cluster.error());
-  const auto tables =
-      validate::read_all_reduce_folder(arguments.data + "/" + validate::kAllReduceFolder);
-  if (!tables) return report_fault(tables.error());
-  auto fit = fit::fit_all_reduce(*tables, *cluster);
-  if (!fit) return report_fault(fit.error());
-  print_fit(*fit);
-  for (fit::FittedConstant& constant : fit->constants) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto cluster,
+                             hardware::find_cluster_spec(arguments.cluster, folder));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto tables,
+      validate::read_all_reduce_folder(arguments.data + "/" + validate::kAllReduceFolder));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto fit, fit::fit_all_reduce(tables, cluster));
+  print_fit(fit);
+  for (fit::FittedConstant& constant : fit.constants) {
     constant.source = fmt::format(
         "fitted: bubblesim fit network --cluster {}, rings over {}, 2, 4 and 8 GPUs, half of the "
         "sizes", arguments.cluster, validate::kAllReduceFolder);
   }
-  return write_fit(arguments.output, folder + "/" + arguments.cluster + ".json", fit->constants);
+  return write_fit(arguments.output, folder + "/" + arguments.cluster + ".json", fit.constants);
 }
 
 }  // namespace
@@ -65,7 +64,9 @@ void add_fit_network(CLI::App& fit, AppContext& context) {
       ->capture_default_str();
   it->add_option("-o,--output", arguments->output,
                  "Write the cluster file here (default: print only)");
-  it->callback([arguments, &context] { context.exit_code = fit_network(*arguments, context); });
+  it->callback([arguments, &context] {
+    context.exit_code = reported(fit_network(*arguments, context));
+  });
 }
 
 }  // namespace bubblesim::app

@@ -18,34 +18,34 @@ struct SharingFitArguments {
   std::size_t rounds = 6, threads = 0;
 };
 
-int fit_sharing(const SharingFitArguments& arguments, const AppContext& context) {
-  auto stage = validate::make_sharing_stage(context.config_folder, context.policies);
-  if (!stage) return report_faults(stage.error());
+ExitCode fit_sharing(const SharingFitArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto stage,
+                             validate::make_sharing_stage(context.config_folder, context.policies));
   std::vector<validate::SharingRow> rows;
   for (const std::string& path : arguments.tables) {
-    const auto found = validate::add_sharing_table(*stage, path, arguments.setting,
-                                                   context.config_folder);
-    if (!found) return report_faults(found.error());
-    rows.insert(rows.end(), found->begin(), found->end());
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const auto found,
+        validate::add_sharing_table(stage, path, arguments.setting, context.config_folder));
+    rows.insert(rows.end(), found.begin(), found.end());
   }
   ProgressLine line;
-  const auto fit = fit::fit_sharing(rows, *stage, arguments.device,
-                                    threads_of(arguments.threads), arguments.rounds,
-                                    line.callback());
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto fit,
+      fit::fit_sharing(rows, stage, arguments.device, threads_of(arguments.threads),
+                       arguments.rounds, line.callback()));
   line.clear();
-  if (!fit) return report_faults(fit.error());
-  fmt::print("{} rows, {} evaluations, mean |error| {:.2f} % -> {:.2f} %\n", fit->rows,
-             fit->evaluations, 100 * fit->start_error, 100 * fit->error);
-  const auto& gpu = stage->machines.at(arguments.device).gpu;
+  fmt::print("{} rows, {} evaluations, mean |error| {:.2f} % -> {:.2f} %\n", fit.rows,
+             fit.evaluations, 100 * fit.start_error, 100 * fit.error);
+  const auto& gpu = stage.machines.at(arguments.device).gpu;
   fmt::print("{:<24} {:>10} {:>10}\n", "constant", "start", "fitted");
-  for (std::size_t i = 0; i < fit->constants.size(); ++i) {
+  for (std::size_t i = 0; i < fit.constants.size(); ++i) {
     const fit::SharingConstant& constant = fit::sharing_constants()[i];
     const auto text = [&](double value) {
       return constant.is_time ? format_duration(Duration{std::llround(value)})
                               : fmt::format("{:.2f}", value);
     };
     fmt::print("{:<24} {:>10} {:>10}\n", constant.key, text(constant.get(gpu)),
-               text(fit->constants[i]));
+               text(fit.constants[i]));
   }
   return kExitOk;
 }
@@ -71,7 +71,7 @@ void add_fit_sharing(CLI::App& fit, AppContext& context) {
   command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
       ->capture_default_str();
   command->callback(
-      [arguments, &context] { context.exit_code = fit_sharing(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(fit_sharing(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

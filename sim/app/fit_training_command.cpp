@@ -88,36 +88,35 @@ void print_errors(std::vector<TrainingTable> tables, const fit::TrainingFit& fit
   fmt::print("\n{}", validate::summary_text(validate::summarise(rows)));
 }
 
-int fit_training(TrainingArguments arguments, const AppContext& context) {
+ExitCode fit_training(TrainingArguments arguments, const AppContext& context) {
   arguments.threads = threads_of(arguments.threads);
-  const auto software =
-      synth::find_software(arguments.software, context.config_folder + "/software");
-  if (!software) return report_faults(software.error());
-  const auto tables = load_tables(arguments, context);
-  if (!tables) return report_faults(tables.error());
-  const std::vector<fit::FitSample> samples = samples_of(*tables);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto software,
+      synth::find_software(arguments.software, context.config_folder + "/software"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto tables, load_tables(arguments, context));
+  const std::vector<fit::FitSample> samples = samples_of(tables);
   if (samples.empty()) {
-    return report_fault({arguments.folder, {},
-                         "no rows with role fit whose setting (configs/validation) has the "
-                         "software " + arguments.software + " in " + arguments.tables});
+    return fail(arguments.folder, {},
+                "no rows with role fit whose setting (configs/validation) has the "
+                "software " + arguments.software + " in " + arguments.tables);
   }
   ProgressLine line;
   auto fit = fit::fit_training(
-      samples, *software, split_list(arguments.constants),
+      samples, software, split_list(arguments.constants),
       [&](int step, double error) {
         line.show(fmt::format("step {}: mean error {:.2f} %", step, 100 * error));
       },
       arguments.threads);
   line.clear();
-  if (!fit) return report_fault(fit.error());
-  fmt::print("{}", validate::tables_text(notes_of(*tables)));
+  if (!fit) return tl::make_unexpected(fit.error());
+  fmt::print("{}", validate::tables_text(notes_of(tables)));
   print_constants(*fit);
-  print_errors(*tables, *fit, arguments.threads);
+  print_errors(tables, *fit, arguments.threads);
   std::string command = "bubblesim fit training --software " + arguments.software;
   if (!arguments.constants.empty()) command += " --constants " + arguments.constants;
   for (fit::FittedConstant& constant : fit->constants) {
     constant.source =
-        fmt::format("fitted: {}, rows with role fit of {}", command, names_of(*tables));
+        fmt::format("fitted: {}, rows with role fit of {}", command, names_of(tables));
   }
   return write_fit(arguments.output,
                    context.config_folder + "/software/" + arguments.software + ".json",
@@ -145,7 +144,9 @@ void add_fit_training(CLI::App& fit, AppContext& context) {
   it->add_option("-o,--output", arguments->output,
                  "Write the software file here (default: print only)");
   it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();
-  it->callback([arguments, &context] { context.exit_code = fit_training(*arguments, context); });
+  it->callback([arguments, &context] {
+    context.exit_code = reported(fit_training(*arguments, context));
+  });
 }
 
 }  // namespace bubblesim::app

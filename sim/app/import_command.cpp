@@ -93,26 +93,22 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
   fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-int run_import(const ImportArguments& arguments) {
+ExitCode run_import(const ImportArguments& arguments) {
   if (arguments.paths.empty()) {
-    return report_fault({{}, "PATHS", "expected traces, or a subcommand: layers, steps"});
+    return fail({}, "PATHS", "expected traces, or a subcommand: layers, steps");
   }
-  if (arguments.output.empty()) return report_fault({{}, "--output", "expected the file to write"});
-  if (auto kept = check_output(arguments.output, arguments.paths); !kept) {
-    return report_fault(kept.error());
-  }
+  if (arguments.output.empty()) return fail({}, "--output", "expected the file to write");
+  BUBBLESIM_RETURN_IF_ERROR(check_output(arguments.output, arguments.paths));
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
+                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
   progress.clear();
-  if (!trace) return report_fault(trace.error());
-  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  if (auto written = traces::format::write_job(arguments.output, trace->job); !written) {
-    return report_fault(written.error());
-  }
-  const Summary summary = summary_of(*trace, arguments.output);
-  if (arguments.json) print_json(summary, *trace);
-  else print_summary(summary, *trace);
-  return trace->counters.has_error() ? kExitUntrusted : kExitOk;
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
+  BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, trace.job));
+  const Summary summary = summary_of(trace, arguments.output);
+  if (arguments.json) print_json(summary, trace);
+  else print_summary(summary, trace);
+  return trace.counters.has_error() ? kExitUntrusted : kExitOk;
 }
 
 }  // namespace
@@ -135,7 +131,7 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   add_import_layers(*command, context);
   add_import_steps(*command, context);
   command->callback([command, arguments, &context] {
-    if (command->get_subcommands().empty()) context.exit_code = run_import(*arguments);
+    if (command->get_subcommands().empty()) context.exit_code = reported(run_import(*arguments));
   });
 }
 

@@ -18,13 +18,11 @@ struct LayersArguments {
   std::string output;
 };
 
-int import_layers(const LayersArguments& arguments) {
-  const auto imported = step_cost::read_profile_folder(arguments.folder);
-  if (!imported) return report_fault(imported.error());
-  const step_cost::LayerTables& tables = imported->tables;
-  const auto written =
-      write_output(arguments.output, step_cost::layers_json(tables).dump() + "\n");
-  if (!written) return report_fault(written.error());
+ExitCode import_layers(const LayersArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto imported, step_cost::read_profile_folder(arguments.folder));
+  const step_cost::LayerTables& tables = imported.tables;
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_output(arguments.output, step_cost::layers_json(tables).dump() + "\n"));
   fmt::print("{}: {} on {}, {}\n", arguments.output, tables.model, tables.gpu, tables.engine);
   for (const step_cost::RankTables& rank : tables.ranks) {
     fmt::print("  {} GPU{} a layer: {} layers, {} attention times{}\n", rank.tensor,
@@ -33,7 +31,7 @@ int import_layers(const LayersArguments& arguments) {
                    rank.mixed.microseconds().size(),
                rank.experts ? ", experts" : "");
   }
-  fmt::print("{}", counter_notes(imported->counters));
+  fmt::print("{}", counter_notes(imported.counters));
   return kExitOk;
 }
 
@@ -48,7 +46,7 @@ void add_import_layers(CLI::App& parent, AppContext& context) {
       ->required();
   command->add_option("-o,--output", arguments->output, "The file to write")->required();
   command->callback(
-      [arguments, &context] { context.exit_code = import_layers(*arguments); });
+      [arguments, &context] { context.exit_code = reported(import_layers(*arguments)); });
 }
 
 }  // namespace bubblesim::app

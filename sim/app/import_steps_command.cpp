@@ -38,24 +38,24 @@ void print_kind(const char* kind, const std::vector<step_cost::RecordedStep>& st
              count, least, most, 1e-3 * us / static_cast<double>(count));
 }
 
-int import_steps(const StepsArguments& arguments) {
-  const auto trace = run::load_trace({arguments.trace}, {}, threads_of(0));
-  if (!trace) return report_fault(trace.error());
-  if (trace->job.ranks.size() != 1) {
-    return report_fault(Error{arguments.trace, {},
-                              "found " + std::to_string(trace->job.ranks.size()) +
-                                  " ranks; expected one GPU of the server"});
+ExitCode import_steps(const StepsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace,
+                             run::load_trace({arguments.trace}, {}, threads_of(0)));
+  if (trace.job.ranks.size() != 1) {
+    return fail(arguments.trace, {},
+                "found " + std::to_string(trace.job.ranks.size()) +
+                    " ranks; expected one GPU of the server");
   }
-  const auto steps = step_cost::recorded_steps(trace->job.ranks.front(), arguments.context);
-  if (!steps) return report_fault(steps.error());
-  const auto written = write_output(arguments.output, step_cost::steps_json(*steps).dump() + "\n");
-  if (!written) return report_fault(written.error());
-  fmt::print("{}: {} steps of {}{}{}\n", arguments.output, steps->steps.size(), steps->source,
-             steps->gpu.empty() ? "" : " on ", steps->gpu);
-  print_kind("that decode only", steps->steps, false);
-  print_kind("with prompts", steps->steps, true);
-  CounterSet counters = steps->counters;
-  counters.merge(trace->counters);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto steps,
+                             step_cost::recorded_steps(trace.job.ranks.front(), arguments.context));
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_output(arguments.output, step_cost::steps_json(steps).dump() + "\n"));
+  fmt::print("{}: {} steps of {}{}{}\n", arguments.output, steps.steps.size(), steps.source,
+             steps.gpu.empty() ? "" : " on ", steps.gpu);
+  print_kind("that decode only", steps.steps, false);
+  print_kind("with prompts", steps.steps, true);
+  CounterSet counters = steps.counters;
+  counters.merge(trace.counters);
   fmt::print("{}", counter_notes(counters));
   return counters.has_error() ? kExitUntrusted : kExitOk;
 }
@@ -76,7 +76,9 @@ void add_import_steps(CLI::App& parent, AppContext& context) {
                       "Tokens that a generating sequence attends to, its new one included, in the "
                       "mean: for traces whose steps do not say it")
       ->check(CLI::Range(1.0, 1e7));
-  command->callback([arguments, &context] { context.exit_code = import_steps(*arguments); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(import_steps(*arguments));
+  });
 }
 
 }  // namespace bubblesim::app

@@ -80,13 +80,13 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
   return comparison;
 }
 
-int print_replay(const run::LoadedTrace& trace, const InspectArguments& arguments,
-                 const traces::IterationChoice& iterations, const AppContext& context) {
+ExitCode print_replay(const run::LoadedTrace& trace, const InspectArguments& arguments,
+                      const traces::IterationChoice& iterations, const AppContext& context) {
   CounterSet counters;
   auto device = run::device_for_replay(trace.job, context.device_folder(), counters);
-  if (!device) return report_faults(trace.located(device.error()));
+  if (!device) return tl::make_unexpected(trace.located(device.error()));
   auto comparison = run_replays(trace, *device, iterations, arguments.what_ifs);
-  if (!comparison) return report_fault(trace.located(comparison.error()));
+  if (!comparison) return tl::make_unexpected(trace.located(comparison.error()));
   comparison->counters.merge(counters);
   comparison->counters.merge(trace.counters);
   const std::string text =
@@ -117,32 +117,27 @@ std::string sensitivities_only(const traces::JobInspection& inspection, bool jso
   return document.dump(1) + "\n";
 }
 
-int run_inspect(const InspectArguments& arguments, const AppContext& context) {
-  const auto iterations = traces::parse_iteration_choice(arguments.iterations);
-  if (!iterations) return report_fault(iterations.error());
-  if (auto kept = check_output(arguments.plot, arguments.paths); !kept) {
-    return report_fault(kept.error());
-  }
+ExitCode run_inspect(const InspectArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto iterations,
+                             traces::parse_iteration_choice(arguments.iterations));
+  BUBBLESIM_RETURN_IF_ERROR(check_output(arguments.plot, arguments.paths));
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
+                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
   progress.clear();
-  if (!trace) return report_fault(trace.error());
   if (!arguments.plot.empty()) {
-    if (auto made = make_folder_of(arguments.plot); !made) return report_fault(made.error());
-    const std::string picture = traces::render_timeline_svg(trace->job);
-    if (auto written = write_whole_file(arguments.plot, picture); !written) {
-      return report_fault(written.error());
-    }
+    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.plot));
+    const std::string picture = traces::render_timeline_svg(trace.job);
+    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.plot, picture));
   }
   if (arguments.replay || !arguments.what_ifs.empty()) {
-    return print_replay(*trace, arguments, *iterations, context);
+    return print_replay(trace, arguments, iterations, context);
   }
-  const auto pass = traces::find_job_pass(trace->job, *iterations);
-  if (!pass) return report_fault(pass.error());
-  traces::JobInspection inspection = traces::inspect_job(trace->job, *pass);
-  if (arguments.sensitivities || device_ops(trace->job) <= kQuicklyReplayed) {
-    auto found = sensitivities_of(trace->job, *iterations, context);
-    if (!found && arguments.sensitivities) return report_fault(found.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto pass, traces::find_job_pass(trace.job, iterations));
+  traces::JobInspection inspection = traces::inspect_job(trace.job, pass);
+  if (arguments.sensitivities || device_ops(trace.job) <= kQuicklyReplayed) {
+    auto found = sensitivities_of(trace.job, iterations, context);
+    if (!found && arguments.sensitivities) return tl::make_unexpected(found.error());
     if (!found) inspection.counters.add(kNotReplayed);
     if (found) inspection.sensitivities = *found;
   }
@@ -187,7 +182,7 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
       "of "
       "the text and the JSON of jobs of up to 100,000 device operations");
   command->callback(
-      [arguments, &context] { context.exit_code = run_inspect(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(run_inspect(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

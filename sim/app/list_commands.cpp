@@ -92,17 +92,14 @@ Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
           {"parameters", std::move(parameters)}};
 }
 
-int list_policies(const ListArguments& arguments, AppContext& context) {
-  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
-    return report_faults(loaded.error());
-  }
+ExitCode list_policies(const ListArguments& arguments, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   std::vector<const policy::PolicySpec*> specs;
   if (arguments.name.empty()) {
     for (const policy::PolicySpec& spec : context.policies.all()) specs.push_back(&spec);
   } else {
-    const auto found = context.policies.find(arguments.name);
-    if (!found) return report_fault(found.error());
-    specs.push_back(*found);
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto found, context.policies.find(arguments.name));
+    specs.push_back(found);
   }
   if (!arguments.json) {
     for (const policy::PolicySpec* spec : specs) {
@@ -143,11 +140,11 @@ void print_device(const hardware::DeviceFile& device) {
              format_duration(spec.time_slice), format_duration(spec.context_switch));
 }
 
-int list_devices(const ListArguments& arguments, const AppContext& context) {
-  const auto devices = hardware::read_device_folder(context.device_folder());
-  if (!devices) return report_faults(devices.error());
+ExitCode list_devices(const ListArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
+                             hardware::read_device_folder(context.device_folder()));
   Json all = Json::array();
-  for (const hardware::DeviceFile& device : *devices) {
+  for (const hardware::DeviceFile& device : devices) {
     if (arguments.json) {
       all.push_back(device_json(device));
     } else {
@@ -172,7 +169,7 @@ void add_list_commands(CLI::App& parser, AppContext& context) {
   policies->add_flag("--json", policy_arguments->json, "Write JSON");
   add_policy_library_option(*policies, policy_arguments->policy_libraries);
   policies->callback([policy_arguments, &context] {
-    context.exit_code = list_policies(*policy_arguments, context);
+    context.exit_code = reported(list_policies(*policy_arguments, context));
   });
   auto device_arguments = std::make_shared<ListArguments>();
   CLI::App* devices = parser.add_subcommand(
@@ -180,7 +177,7 @@ void add_list_commands(CLI::App& parser, AppContext& context) {
                  "Example:\n  bubblesim devices --json");
   devices->add_flag("--json", device_arguments->json, "Write JSON");
   devices->callback([device_arguments, &context] {
-    context.exit_code = list_devices(*device_arguments, context);
+    context.exit_code = reported(list_devices(*device_arguments, context));
   });
 }
 

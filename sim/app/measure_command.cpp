@@ -45,9 +45,7 @@ CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppC
   BUBBLESIM_ASSIGN_OR_RETURN(
       const run::LoadedRun loaded,
       run::load_run(config, context.device_folder(), progress.callback()));
-  auto lone = run::lone_rank(loaded, arguments.rank);
-  if (!lone) return tl::make_unexpected(lone.error());
-  return std::move(*lone);
+  return run::lone_rank(loaded, arguments.rank);
 }
 
 std::optional<capture::Substrate> substrate_of(const std::string& name) {
@@ -119,20 +117,17 @@ void print_answers(const observe::RunReport& report) {
   }
 }
 
-int measure_run(const MeasureArguments& arguments, AppContext& context) {
-  if (auto read = load_policy_libraries(arguments.policy_libraries, context); !read) {
-    return report_faults(read.error());
-  }
+ExitCode measure_run(const MeasureArguments& arguments, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   ProgressLine progress;
-  const auto lone = load(arguments, context, progress);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto lone, load(arguments, context, progress));
   progress.clear();
-  if (!lone) return report_faults(lone.error());
-  auto place = GpuPlace::open(arguments.place, lone->device, progress.callback());
-  if (!place) return report_fault(place.error());
-  const capture::RigPlace& rig = (*place)->rig();
-  if (const Errors faults = measure::check_measurable(*lone, context.policies, rig);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto place,
+                             GpuPlace::open(arguments.place, lone.device, progress.callback()));
+  const capture::RigPlace& rig = place->rig();
+  if (const Errors faults = measure::check_measurable(lone, context.policies, rig);
       !faults.empty()) {
-    return report_faults(faults);
+    return tl::make_unexpected(faults);
   }
   measure::MeasureOptions options;
   options.window = arguments.window;
@@ -141,25 +136,23 @@ int measure_run(const MeasureArguments& arguments, AppContext& context) {
   bool bad = false;
   for (std::uint32_t round = 1; round <= arguments.rounds; ++round) {
     if (!arguments.operations.empty()) options.operations = writer_of_operations(arguments, round);
-    auto report = measure::measure_policies(*lone, context.policies, rig, options);
+    BUBBLESIM_ASSIGN_OR_RETURN(auto report,
+                               measure::measure_policies(lone, context.policies, rig, options));
     progress.clear();
-    if (!report) return report_fault(report.error());
-    const std::uint32_t rank = report->measured->rank;
-    report->measured = (*place)->measurement();
-    report->measured->rank = rank;
-    report->measured->round = round;
-    if (auto written = write_round(arguments, *report, round); !written) {
-      return report_fault(written.error());
-    }
+    const std::uint32_t rank = report.measured->rank;
+    report.measured = place->measurement();
+    report.measured->rank = rank;
+    report.measured->round = round;
+    BUBBLESIM_RETURN_IF_ERROR(write_round(arguments, report, round));
     if (arguments.json) {
-      print_json(arguments, *report);
+      print_json(arguments, report);
     } else {
-      std::fputs(table_of(arguments, *report).c_str(), stdout);
-      print_answers(*report);
+      std::fputs(table_of(arguments, report).c_str(), stdout);
+      print_answers(report);
     }
-    bad = bad || observe::has_error(*report);
+    bad = bad || observe::has_error(report);
   }
-  if (auto same = (*place)->check_settings(); !same) return report_fault(same.error());
+  BUBBLESIM_RETURN_IF_ERROR(place->check_settings());
   return bad ? kExitUntrusted : kExitOk;
 }
 
@@ -210,7 +203,7 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
   command->add_flag("--wide", arguments->wide, "Every column of the table");
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
   command->callback(
-      [arguments, &context] { context.exit_code = measure_run(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(measure_run(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -17,13 +17,13 @@ struct NewPolicyArguments {
   std::string folder;
 };
 
-int new_policy(const NewPolicyArguments& arguments, const AppContext& context) {
+ExitCode new_policy(const NewPolicyArguments& arguments, const AppContext& context) {
   if (context.policies.find(arguments.name)) {
-    return report_fault({"NAME", {}, "found \"" + arguments.name +
-                                         "\", a policy that comes with bubblesim"});
+    return fail("NAME", {}, "found \"" + arguments.name +
+                                "\", a policy that comes with bubblesim");
   }
   auto files = plugin::policy_project(arguments.name);
-  if (!files) return report_fault({"NAME", {}, files.error().message});
+  if (!files) return fail("NAME", {}, files.error().message);
   const std::string folder = arguments.folder.empty() ? arguments.name : arguments.folder;
   Errors faults;
   for (plugin::ProjectFile& file : *files) {
@@ -33,12 +33,10 @@ int new_policy(const NewPolicyArguments& arguments, const AppContext& context) {
       faults.push_back({file.name, {}, "is there already, and is left as it is"});
     }
   }
-  if (!faults.empty()) return report_faults(faults);
+  if (!faults.empty()) return tl::make_unexpected(faults);
   for (const plugin::ProjectFile& file : *files) {
-    if (auto made = make_folder_of(file.name); !made) return report_fault(made.error());
-    if (auto written = write_whole_file(file.name, file.text); !written) {
-      return report_fault(written.error());
-    }
+    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(file.name));
+    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file.name, file.text));
     fmt::print("{}\n", file.name);
   }
   fmt::print("Next: cmake -S {0} -B {0}/build && cmake --build {0}/build && "
@@ -56,7 +54,7 @@ void add_new_policy_command(CLI::App& parser, AppContext& context) {
   command->add_option("NAME", arguments->name, "In snake_case")->required();
   command->add_option("--dir", arguments->folder, "Folder for its files (default: NAME)");
   command->callback([arguments, &context] {
-    context.exit_code = new_policy(*arguments, context);
+    context.exit_code = reported(new_policy(*arguments, context));
   });
 }
 

@@ -70,9 +70,9 @@ CheckedResult<run::PolicyChoice> choose_policy(const std::string& text,
     const std::string found = "found \"" + text + "\", expected NAME:PARAMETER=VALUE";
     return tl::unexpected<Errors>(Errors{{"--policy", {}, found}});
   }
-  auto parameters = policy::check_parameters(**spec, *given, "--policy", "");
-  if (!parameters) return tl::unexpected<Errors>(parameters.error());
-  return run::PolicyChoice{(*spec)->name, std::move(*parameters)};
+  BUBBLESIM_ASSIGN_OR_RETURN(auto parameters,
+                             policy::check_parameters(**spec, *given, "--policy", ""));
+  return run::PolicyChoice{(*spec)->name, std::move(parameters)};
 }
 
 }  // namespace
@@ -129,8 +129,7 @@ CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string&
 CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::FillerMode mode,
                                            double requests_per_s, std::size_t gpus,
                                            const AppContext& context) {
-  auto policies = choose_policies(quick.policies, context);
-  if (!policies) return tl::unexpected<Errors>(policies.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(auto policies, choose_policies(quick.policies, context));
   run::RunConfig config;
   config.name = observe::filler_mode_name(mode);
   config.seed = quick.seed;
@@ -140,7 +139,7 @@ CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::Fille
   config.warmup = quick.warmup;
   config.training.traces = quick.training;
   config.training.synth = quick.synth;
-  config.policies = std::move(*policies);
+  config.policies = std::move(policies);
   run::FillerConfig filler;
   filler.name = filler_name(quick);
   filler.mode = mode;

@@ -135,35 +135,29 @@ CheckedResult<void> add_timelines(const std::vector<WantedTimeline>& wanted,
   return {};
 }
 
-int report_results(ReportArguments& arguments, AppContext& context) {
-  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
-    return report_faults(loaded.error());
-  }
-  const auto opened = open_filtered(arguments.results);
-  if (!opened) return report_fault(opened.error());
+ExitCode report_results(ReportArguments& arguments, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments.results));
   ProgressLine progress;
   progress.show("reading " + arguments.results.store);
-  auto data = report::collect_report(
-      *opened->store,
-      {opened->filter, arguments.results.baseline, arguments.results.confidence});
-  if (!data) return report_fault(data.error());
-  if (!arguments.title.empty()) data->title = arguments.title;
-  data->selection = selection_text(arguments);
-  const auto wanted = wanted_timelines(*opened->store, opened->filter, arguments);
-  if (!wanted) return report_fault(wanted.error());
-  if (auto added = add_timelines(*wanted, context, progress, *data); !added) {
-    progress.clear();
-    return report_faults(added.error());
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto data,
+      report::collect_report(
+          *opened.store,
+          {opened.filter, arguments.results.baseline, arguments.results.confidence}));
+  if (!arguments.title.empty()) data.title = arguments.title;
+  data.selection = selection_text(arguments);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto wanted,
+                             wanted_timelines(*opened.store, opened.filter, arguments));
+  BUBBLESIM_RETURN_IF_ERROR(add_timelines(wanted, context, progress, data));
   progress.clear();
-  const std::string page = report::report_page(*data);
-  const auto written = write_output(arguments.results.output, page);
-  if (!written) return report_fault(written.error());
+  const std::string page = report::report_page(data);
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.results.output, page));
   std::size_t failed = 0;
-  for (const report::ReportSweep& sweep : data->sweeps) failed += sweep.failed;
-  if (data->runs.empty() && failed == 0) tell_of_no_rows(arguments.results);
+  for (const report::ReportSweep& sweep : data.sweeps) failed += sweep.failed;
+  if (data.runs.empty() && failed == 0) tell_of_no_rows(arguments.results);
   fmt::print("{}: {} runs, {} failed, {} points, {} timelines; {} KB\n", arguments.results.output,
-             data->runs.size(), failed, data->points.size(), data->timelines.size(),
+             data.runs.size(), failed, data.points.size(), data.timelines.size(),
              (page.size() + 1023) / 1024);
   return kExitOk;
 }
@@ -196,7 +190,7 @@ void add_filters(CLI::App& command, ReportArguments& arguments) {
 
 }  // namespace
 
-int report_store(const std::string& store, const std::string& output, AppContext& context) {
+ExitCode report_store(const std::string& store, const std::string& output, AppContext& context) {
   ReportArguments arguments;
   arguments.results.store = store;
   arguments.results.output = output;
@@ -229,7 +223,7 @@ void add_report_command(CLI::App& parser, AppContext& context) {
       ->capture_default_str();
   add_policy_library_option(*command, arguments->policy_libraries);
   command->callback(
-      [arguments, &context] { context.exit_code = report_results(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(report_results(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -20,17 +20,17 @@ namespace {
 
 using Arguments = std::shared_ptr<ResultsArguments>;
 
+constexpr const char* kNoStore = "found no STORE, expected bubblesim results STORE ...";
+
 /// A command of `results` that works on one store.
 CLI::App* add_part(CLI::App& command, AppContext& context, const Arguments& arguments,
                    const std::string& name, const std::string& help,
-                   int (*run)(const ResultsArguments&)) {
+                   ExitCode (*run)(const ResultsArguments&)) {
   CLI::App* part = command.add_subcommand(name, help);
   part->fallthrough();
   part->callback([arguments, run, &context] {
-    context.exit_code =
-        arguments->store.empty() && arguments->inputs.empty()
-            ? report_fault({{}, {}, "found no STORE, expected bubblesim results STORE ..."})
-            : run(*arguments);
+    const bool named = !arguments->store.empty() || !arguments->inputs.empty();
+    context.exit_code = reported(named ? run(*arguments) : fail(kNoStore));
   });
   return part;
 }
@@ -129,31 +129,28 @@ Result<std::size_t> export_to_file(const std::string& path, store::ResultsStore&
 
 }  // namespace
 
-int export_results(const ResultsArguments& arguments) {
-  const auto opened = open_filtered(arguments);
-  if (!opened) return report_fault(opened.error());
+ExitCode export_results(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments));
   const bool json = arguments.json || arguments.format == "json" ||
                     (arguments.format.empty() && arguments.output.ends_with(".json"));
-  if (const auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
   const auto format = json ? store::ExportFormat::kJson : store::ExportFormat::kCsv;
-  const auto written = arguments.output.empty()
-                           ? export_to(std::cout, *opened->store, opened->filter, format)
-                           : export_to_file(arguments.output, *opened->store, opened->filter,
-                                            format);
-  if (!written) return report_fault(written.error());
-  if (*written == 0) tell_of_no_rows(arguments);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto written,
+      arguments.output.empty()
+          ? export_to(std::cout, *opened.store, opened.filter, format)
+          : export_to_file(arguments.output, *opened.store, opened.filter, format));
+  if (written == 0) tell_of_no_rows(arguments);
   return kExitOk;
 }
 
-int check_results(const ResultsArguments& arguments) {
-  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
-  if (!store) return report_fault(store.error());
-  if (const auto checked = (*store)->check(); !checked) return report_fault(checked.error());
-  const auto done = (*store)->done();
-  if (!done) return report_fault(done.error());
-  const auto failed = (*store)->failed();
-  if (!failed) return report_fault(failed.error());
-  const std::size_t runs = done->size() + failed->size();
+ExitCode check_results(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
+                             store::open_store(arguments.store, store::StoreAccess::kRead));
+  BUBBLESIM_RETURN_IF_ERROR(store->check());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto done, store->done());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto failed, store->failed());
+  const std::size_t runs = done.size() + failed.size();
   if (arguments.json) {
     fmt::print("{}\n", Json{{"runs", runs}, {"damaged", false}}.dump());
   } else {
@@ -162,14 +159,14 @@ int check_results(const ResultsArguments& arguments) {
   return kExitOk;
 }
 
-int merge_results(const ResultsArguments& arguments) {
+ExitCode merge_results(const ResultsArguments& arguments) {
   ProgressLine progress;
   const auto merged = store::merge_stores(
       arguments.inputs, arguments.output, [&](std::uint64_t done, std::uint64_t all) {
         progress.show(fmt::format("{} of {} runs merged", done, all));
       });
   progress.clear();
-  if (!merged) return report_fault(merged.error());
+  if (!merged) return tl::make_unexpected(merged.error());
   if (arguments.json) {
     fmt::print("{}\n", Json{{"stores", arguments.inputs.size()},
                             {"runs", merged->runs},
@@ -192,9 +189,7 @@ void add_results_command(CLI::App& parser, AppContext& context) {
   command->callback([arguments, command, &context] {
     if (!command->get_subcommands().empty()) return;
     context.exit_code =
-        arguments->store.empty()
-            ? report_fault({{}, {}, "found no STORE, expected bubblesim results STORE ..."})
-            : list_results(*arguments);
+        reported(arguments->store.empty() ? fail(kNoStore) : list_results(*arguments));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/app.hpp"
 #include "sim/base/result.hpp"
 #include "sim/store/results_store.hpp"
 
@@ -40,12 +41,12 @@ struct FilteredStore {
 /// has not.
 [[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
 
-/// Each prints and returns an exit code.
-[[nodiscard]] int list_results(const ResultsArguments& arguments);
-[[nodiscard]] int show_result(const ResultsArguments& arguments);
-[[nodiscard]] int compare_results(const ResultsArguments& arguments);
-[[nodiscard]] int export_results(const ResultsArguments& arguments);
-[[nodiscard]] int check_results(const ResultsArguments& arguments);
-[[nodiscard]] int merge_results(const ResultsArguments& arguments);
+/// Each prints.
+[[nodiscard]] ExitCode list_results(const ResultsArguments& arguments);
+[[nodiscard]] ExitCode show_result(const ResultsArguments& arguments);
+[[nodiscard]] ExitCode compare_results(const ResultsArguments& arguments);
+[[nodiscard]] ExitCode export_results(const ResultsArguments& arguments);
+[[nodiscard]] ExitCode check_results(const ResultsArguments& arguments);
+[[nodiscard]] ExitCode merge_results(const ResultsArguments& arguments);
 
 }  // namespace bubblesim::app

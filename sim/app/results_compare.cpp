@@ -37,32 +37,30 @@ Line comparison_line(const store::PolicyComparison& line, bool for_people) {
 
 }  // namespace
 
-int compare_results(const ResultsArguments& arguments) {
-  const auto opened = open_filtered(arguments);
-  if (!opened) return report_fault(opened.error());
+ExitCode compare_results(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments));
   store::CompareOptions options;
   options.metrics = arguments.metrics;
   options.baseline = arguments.baseline;
   options.confidence = arguments.confidence;
-  options.filter = opened->filter;
+  options.filter = opened.filter;
   if (arguments.by_point) options.group = store::ComparisonGroup::kPoint;
-  const auto compared = store::compare_policies(*opened->store, options);
-  if (!compared) return report_fault(compared.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto compared, store::compare_policies(*opened.store, options));
   const bool for_people = !arguments.json && !arguments.csv;
   std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",
                            "baseline_mean", "difference", "low", "high", "differs", "unpaired",
                            "lower_bounds", "overloaded"}};
-  for (const store::PolicyComparison& line : compared->lines) {
+  for (const store::PolicyComparison& line : compared.lines) {
     lines.push_back(comparison_line(line, for_people));
   }
   if (arguments.csv) {
     print(csv_table(lines));
   } else if (arguments.json) {
     fmt::print("{{\"baseline\": {}, \"confidence\": {}, \"comparisons\": {}}}\n",
-               quote_found(compared->baseline), compared->confidence, json_table(lines));
+               quote_found(compared.baseline), compared.confidence, json_table(lines));
   } else {
     fmt::print("against {}; low and high: {:g} % interval of the mean paired difference\n\n",
-               compared->baseline, 100 * compared->confidence);
+               compared.baseline, 100 * compared.confidence);
     print(aligned(lines));
   }
   return kExitOk;

@@ -129,23 +129,19 @@ class Namesakes {
 
 }  // namespace
 
-int list_results(const ResultsArguments& arguments) {
-  auto columns = metric_columns(arguments);
-  if (!columns) return report_fault(columns.error());
-  const auto opened = open_filtered(arguments);
-  if (!opened) return report_fault(opened.error());
-  const auto& [store, filter] = *opened;
-  const auto found = failures(*store, filter);
-  if (!found) return report_fault(found.error());
-  if (arguments.failed) return print_failed(arguments, *found);
-  const auto pointers = store::swept_pointers(*store, filter);
-  if (!pointers) return report_fault(pointers.error());
+ExitCode list_results(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto columns, metric_columns(arguments));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments));
+  const auto& [store, filter] = opened;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto found, failures(*store, filter));
+  if (arguments.failed) return print_failed(arguments, found);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto pointers, store::swept_pointers(*store, filter));
   const bool for_people = !arguments.json && !arguments.csv;
-  columns->insert(columns->begin(),
-                  {*store::find_column("policy"), *store::find_column("filler")});
+  columns.insert(columns.begin(),
+                 {*store::find_column("policy"), *store::find_column("filler")});
   std::vector<Line> lines{{"key", "sweep", "index", "seed"}};
-  lines[0].insert(lines[0].end(), pointers->begin(), pointers->end());
-  for (const std::size_t column : *columns) {
+  lines[0].insert(lines[0].end(), pointers.begin(), pointers.end());
+  for (const std::size_t column : columns) {
     lines[0].emplace_back(observe::result_columns()[column].name);
   }
   std::size_t left_out = 0;
@@ -154,24 +150,24 @@ int list_results(const ResultsArguments& arguments) {
     const bool shown = !for_people || arguments.limit == 0 || lines.size() <= arguments.limit;
     if (for_people) namesakes.see(row, shown);
     if (shown) {
-      lines.push_back(list_line(row, *pointers, *columns, for_people));
+      lines.push_back(list_line(row, pointers, columns, for_people));
     } else {
       ++left_out;
     }
   });
-  if (!read) return report_fault(read.error());
-  if (for_people) namesakes.show(lines, 4 + pointers->size());
+  if (!read) return tl::make_unexpected(read.error());
+  if (for_people) namesakes.show(lines, 4 + pointers.size());
   if (arguments.csv) {
     print(csv_table(lines));
     if (lines.size() == 1) tell_of_no_rows(arguments);
   } else if (arguments.json) {
-    fmt::print("{{\"done\": {}, \"failed\": {}, \"rows\": {}}}\n", found->done,
-               found->failed.size(), json_table(lines));
+    fmt::print("{{\"done\": {}, \"failed\": {}, \"rows\": {}}}\n", found.done,
+               found.failed.size(), json_table(lines));
   } else {
     print(aligned(lines));
     if (left_out > 0) fmt::print("... and {} more lines (--limit 0 shows all)\n", left_out);
-    fmt::print("{} runs done, {} failed{}\n", found->done, found->failed.size(),
-               found->failed.empty() ? "" : " (list --failed says why)");
+    fmt::print("{} runs done, {} failed{}\n", found.done, found.failed.size(),
+               found.failed.empty() ? "" : " (list --failed says why)");
   }
   return kExitOk;
 }

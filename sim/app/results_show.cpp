@@ -111,26 +111,26 @@ void print_record(const store::RunRecord& record) {
 
 }  // namespace
 
-int show_result(const ResultsArguments& arguments) {
-  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
-  if (!store) return report_fault(store.error());
+ExitCode show_result(const ResultsArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
+                             store::open_store(arguments.store, store::StoreAccess::kRead));
   store::RowFilter filter;
   filter.key = arguments.key;
   std::vector<store::RunRecord> found;
-  const auto read = (*store)->each_record(filter, [&](const store::RunRecord& record) {
+  const auto read = store->each_record(filter, [&](const store::RunRecord& record) {
     if (found.size() < 8) found.push_back(record);
   });
-  if (!read) return report_fault(read.error());
+  if (!read) return tl::make_unexpected(read.error());
   if (found.size() != 1) {
     std::string keys;
     for (const store::RunRecord& record : found) {
       keys += (keys.empty() ? ": " : ", ") + record.run.key;
     }
-    return report_fault({arguments.store, {},
-                         found.empty() ? "found no run whose key begins with " +
-                                             quote_found(arguments.key) + "; 'list' shows keys"
-                                       : "found several runs whose keys begin with " +
-                                             quote_found(arguments.key) + keys});
+    return fail(arguments.store, {},
+                found.empty() ? "found no run whose key begins with " +
+                                    quote_found(arguments.key) + "; 'list' shows keys"
+                              : "found several runs whose keys begin with " +
+                                    quote_found(arguments.key) + keys);
   }
   if (arguments.json) {
     print(dump(record_json(found[0])));

@@ -63,31 +63,30 @@ CheckedResult<hardware::DeviceFile> device_file(const std::string& name,
   if (name.find('/') != std::string::npos || name.ends_with(".json")) {
     return hardware::read_device_file(name);
   }
-  auto devices = hardware::read_device_folder(context.device_folder());
-  if (!devices) return tl::unexpected<Errors>(devices.error());
-  for (hardware::DeviceFile& device : *devices) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto devices, hardware::read_device_folder(context.device_folder()));
+  for (hardware::DeviceFile& device : devices) {
     if (device.id == name) return std::move(device);
   }
-  const auto found = hardware::match_recorded_name(name, *devices);
-  if (!found) return tl::make_unexpected(found.error());
-  return **found;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto found, hardware::match_recorded_name(name, devices));
+  return *found;
 }
 
 CheckedResult<synth::RooflineDevice> roofline_device(const std::string& name,
                                                      const AppContext& context) {
-  auto file = device_file(name, context);
-  if (!file) return tl::unexpected<Errors>(file.error());
-  auto efficiency = model::find_efficiency(file->id, context.config_folder + "/efficiency");
-  if (!efficiency) return tl::unexpected<Errors>(efficiency.error());
-  return synth::RooflineDevice{std::move(file->spec), *std::move(efficiency)};
+  BUBBLESIM_ASSIGN_OR_RETURN(auto file, device_file(name, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto efficiency,
+      model::find_efficiency(file.id, context.config_folder + "/efficiency"));
+  return synth::RooflineDevice{std::move(file.spec), std::move(efficiency)};
 }
 
 CheckedResult<std::optional<hardware::ClusterSpec>> cluster_of(
     const std::optional<std::string>& name, const AppContext& context) {
   if (!name) return std::optional<hardware::ClusterSpec>{};
-  auto spec = hardware::find_cluster_spec(*name, context.config_folder + "/clusters");
-  if (!spec) return tl::unexpected<Errors>(spec.error());
-  return std::optional{*std::move(spec)};
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto spec,
+      hardware::find_cluster_spec(*name, context.config_folder + "/clusters"));
+  return std::optional{std::move(spec)};
 }
 
 CheckedResult<synth::RetargetSpec> spec_of(const RetargetArguments& arguments,
@@ -184,21 +183,20 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
   return outcome;
 }
 
-int run_retarget(const RetargetArguments& arguments, const AppContext& context) {
-  if (auto kept = check_outputs(arguments); !kept) return report_fault(kept.error());
+ExitCode run_retarget(const RetargetArguments& arguments, const AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(check_outputs(arguments));
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
+                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
   progress.clear();
-  if (!trace) return report_fault(trace.error());
-  const auto spec = spec_of(arguments, trace->job, context);
-  if (!spec) return report_faults(spec.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto spec, spec_of(arguments, trace.job, context));
   const auto recorded_device =
       arguments.recorded_device
-          ? run::device_of(trace->job, arguments.recorded_device, context.device_folder())
-          : run::device_for_replay(trace->job, context.device_folder(), trace->counters);
-  if (!recorded_device) return report_faults(trace->located(recorded_device.error()));
-  const auto outcome = retarget_and_write(arguments, *trace, *spec, *recorded_device);
-  if (!outcome) return report_fault(trace->located(outcome.error()));
+          ? run::device_of(trace.job, arguments.recorded_device, context.device_folder())
+          : run::device_for_replay(trace.job, context.device_folder(), trace.counters);
+  if (!recorded_device) return tl::make_unexpected(trace.located(recorded_device.error()));
+  const auto outcome = retarget_and_write(arguments, trace, spec, *recorded_device);
+  if (!outcome) return tl::make_unexpected(trace.located(outcome.error()));
   fmt::print("{}wrote {}\n", outcome_text(*outcome), arguments.output);
   return outcome->counters.has_error() ? kExitUntrusted : kExitOk;
 }
@@ -234,7 +232,7 @@ void add_retarget_command(CLI::App& parser, AppContext& context) {
                       "The .btr file to write; a .json file with the figures goes beside it")
       ->required();
   command->callback(
-      [arguments, &context] { context.exit_code = run_retarget(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(run_retarget(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -58,29 +58,26 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   options.threads = arguments.threads;
   options.size = arguments.force ? run::Size::kAny : run::Size::kChecked;
   watch.begin_mode(loaded.config.name, options);
-  const auto index = timeline_index(arguments, loaded.config);
-  if (!index) return tl::unexpected<Errors>(index.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto index, timeline_index(arguments, loaded.config));
   const SimTime settled = kSimStart + loaded.config.warmup;
   const run::TimelineWindow window{settled, settled + arguments.timeline_length};
   observe::TimelineRecorder timeline;
   timeline.set_window(window.from, window.to);
   if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
-  options.timeline_of = *index;
+  options.timeline_of = index;
   options.timeline = &timeline;
   report::RunView view(loaded);
   if (!arguments.out.empty()) options.timelines = view.sink();
-  auto report = run::run_policies(loaded, context.policies, options);
-  if (!report) return tl::make_unexpected(report.error());
-  if (!arguments.out.empty()) outputs.view.sections.push_back(view.section(*report));
-  if (*index && report->interrupted.empty()) {
-    const auto written = traces::write_chrome_trace_file(
-        timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline, window));
-    if (!written) return tl::make_unexpected(written.error());
-    report->counters.merge(timeline.counters());
+  BUBBLESIM_ASSIGN_OR_RETURN(auto report, run::run_policies(loaded, context.policies, options));
+  if (!arguments.out.empty()) outputs.view.sections.push_back(view.section(report));
+  if (index && report.interrupted.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(traces::write_chrome_trace_file(
+        timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline, window)));
+    report.counters.merge(timeline.counters());
   }
-  outputs.usage += observe::usage_rows(*report);
-  for (auto& policy : report->policies) policy.usage.clear();
-  outputs.reports.push_back(*std::move(report));
+  outputs.usage += observe::usage_rows(report);
+  for (auto& policy : report.policies) policy.usage.clear();
+  outputs.reports.push_back(std::move(report));
   return {};
 }
 
@@ -90,9 +87,8 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
   if (!arguments.lone_rank) {
     return run_ranks(loaded, arguments, context, watch, baselines, outputs);
   }
-  auto lone = run::lone_rank(loaded, *arguments.lone_rank);
-  if (!lone) return tl::make_unexpected(lone.error());
-  return run_ranks(*lone, arguments, context, watch, baselines, outputs);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto lone, run::lone_rank(loaded, *arguments.lone_rank));
+  return run_ranks(lone, arguments, context, watch, baselines, outputs);
 }
 
 /// --slo is for every server that requests arrive at.
@@ -112,26 +108,20 @@ Result<void> set_limits(const RunArguments& arguments, run::RunConfig& config) {
 
 CheckedResult<void> run_config_file(const RunArguments& arguments, const AppContext& context,
                                     ProgressLine& progress, RunOutputs& outputs) {
-  auto config = run::read_run_config(arguments.config, context.policies);
-  if (!config) return tl::unexpected<Errors>(config.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(auto config, run::read_run_config(arguments.config, context.policies));
   if (!arguments.quick.policies.empty()) {
-    auto chosen = choose_policies(arguments.quick.policies, context);
-    if (!chosen) return tl::unexpected<Errors>(chosen.error());
-    config->policies = std::move(*chosen);
+    BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
+                               choose_policies(arguments.quick.policies, context));
   }
-  if (!arguments.quick.device.empty()) config->device = arguments.quick.device;
-  if (auto set = override_config(arguments, *config); !set) {
-    return tl::make_unexpected(std::move(set).error());
-  }
-  if (auto set = set_limits(arguments, *config); !set) {
-    return tl::make_unexpected(std::move(set).error());
-  }
-  auto loaded = run::load_run(*config, context.device_folder(), progress.callback(),
-                              arguments.threads);
-  if (!loaded) return tl::unexpected<Errors>(loaded.error());
+  if (!arguments.quick.device.empty()) config.device = arguments.quick.device;
+  BUBBLESIM_RETURN_IF_ERROR(override_config(arguments, config));
+  BUBBLESIM_RETURN_IF_ERROR(set_limits(arguments, config));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto loaded,
+      run::load_run(config, context.device_folder(), progress.callback(), arguments.threads));
   progress.clear();
   RunWatch watch(progress, 1);
-  auto done = run_loaded(*loaded, arguments, context, watch, {}, outputs);
+  auto done = run_loaded(loaded, arguments, context, watch, {}, outputs);
   outputs.stopped = watch.stopped();
   return done;
 }
@@ -140,35 +130,33 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
 CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
   workload::JobProgram job;
   job.ranks.push_back(*loaded.fillers.front());
-  auto replay = workload::replay_alone(job, loaded.device);
-  if (!replay) return tl::make_unexpected(replay.error());
-  const double seconds = to_seconds(replay->ranks.front().simulated_span);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto replay, workload::replay_alone(job, loaded.device));
+  const double seconds = to_seconds(replay.ranks.front().simulated_span);
   return seconds > 0 ? 1.0 / seconds : 0.0;
 }
 
 CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& context,
                               ProgressLine& progress, RunOutputs& outputs) {
-  auto config = quick_config(arguments.quick, observe::FillerMode::kOffline, 0, 0, context);
-  if (!config) return tl::unexpected<Errors>(config.error());
-  auto loaded = run::load_run(*config, context.device_folder(), progress.callback(),
-                              arguments.threads);
-  if (!loaded) return tl::unexpected<Errors>(loaded.error());
-  auto rate = alone_rate(*loaded);
-  if (!rate) return tl::unexpected<Errors>(rate.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto config,
+      quick_config(arguments.quick, observe::FillerMode::kOffline, 0, 0, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto loaded,
+      run::load_run(config, context.device_folder(), progress.callback(), arguments.threads));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto rate, alone_rate(loaded));
   progress.clear();
   RunWatch watch(progress, arguments.mode == "both" ? 2 : 1);
   run::BaselineCache cache;  // both modes have the job alone and its bubbles in common
   for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
     if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;
-    auto chosen = quick_config(arguments.quick, mode, *rate, loaded->training->ranks.size(),
-                               context);
-    if (!chosen) return tl::unexpected<Errors>(chosen.error());
-    loaded->config = std::move(*chosen);
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        loaded.config,
+        quick_config(arguments.quick, mode, rate, loaded.training->ranks.size(), context));
     const run::SharedBaselines baselines{&cache, {"job", {observe::filler_mode_name(mode)}, "job"}};
-    auto done = run_loaded(*loaded, arguments, context, watch, baselines, outputs);
+    auto done = run_loaded(loaded, arguments, context, watch, baselines, outputs);
     outputs.stopped = watch.stopped();
     if (!done && outputs.stopped && !outputs.reports.empty()) {  // what modes before gave is kept
-      outputs.not_run = loaded->config.name;
+      outputs.not_run = loaded.config.name;
       break;
     }
     if (!done) return done;
@@ -243,21 +231,15 @@ constexpr std::array kConfigPlaces{
     ConfigPlace{"--mode", "/fillers/.../mode"},
     ConfigPlace{"--load", "/fillers/.../arrivals"}};
 
-int run_run(RunArguments arguments, const CLI::App& command, AppContext& context) {
-  if (auto read = read_job(arguments); !read) return report_fault(read.error());
-  if (auto ok = refuse_beside_config(command, arguments, kConfigPlaces); !ok) {
-    return report_fault(ok.error());
-  }
-  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
-    return report_faults(loaded.error());
-  }
+ExitCode run_run(RunArguments arguments, const CLI::App& command, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(read_job(arguments));
+  BUBBLESIM_RETURN_IF_ERROR(refuse_beside_config(command, arguments, kConfigPlaces));
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   const bool quick = arguments.config.empty();
-  if (auto read = read_times(arguments, command); !read) return report_fault(read.error());
+  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments, command));
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
-    if (auto made = make_folder_of(arguments.out + "/table.txt"); !made) {
-      return report_fault(made.error());
-    }
+    BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.out + "/table.txt"));
     if (arguments.timeline.empty()) arguments.timeline = arguments.out + "/timeline.json";
   }
   ProgressLine progress;
@@ -269,9 +251,7 @@ int run_run(RunArguments arguments, const CLI::App& command, AppContext& context
     report_faults(done.error());
     return outputs.stopped ? kExitInterrupted : kExitInputFault;
   }
-  if (auto written = write_outputs(arguments, outputs); !written) {
-    return report_fault(written.error());
-  }
+  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, outputs));
   const auto notes = arguments.notices ? observe::Notes::kAll : observe::Notes::kFew;
   const std::string text = arguments.json  ? json_of(outputs)
                            : arguments.csv ? csv_of(outputs)
@@ -304,7 +284,7 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run configs/runs/example.json --lone-rank 0");
   add_run_arguments(*command, *arguments);
   command->callback([arguments, command, &context] {
-    context.exit_code = run_run(*arguments, *command, context);
+    context.exit_code = reported(run_run(*arguments, *command, context));
   });
 }
 

@@ -63,20 +63,17 @@ Result<pipeline::StageGraph> graph_of(const ScheduleArguments& arguments, std::u
 }
 
 CheckedResult<LoadedSchedule> read_schedule(const ScheduleArguments& arguments) {
-  const auto text = read_text_file(arguments.from);
-  if (!text) return tl::make_unexpected(text.error());
-  auto read = pipeline::parse_csv(*text, arguments.from);
-  if (!read) return tl::make_unexpected(read.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto text, read_text_file(arguments.from));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto read, pipeline::parse_csv(text, arguments.from));
   LoadedSchedule loaded;
-  loaded.note = note_of(*read);
-  loaded.plan.schedule = std::move(read->schedule);
+  loaded.note = note_of(read);
+  loaded.plan.schedule = std::move(read.schedule);
   pipeline::Schedule& schedule = loaded.plan.schedule;
   if (arguments.edges.empty() && arguments.sizes.empty()) {
     loaded.plan.graph = pipeline::infer_graph(schedule);
   } else {
-    auto graph = graph_of(arguments, schedule.stages, schedule.micro_batches);
-    if (!graph) return tl::make_unexpected(graph.error());
-    loaded.plan.graph = std::move(*graph);
+    BUBBLESIM_ASSIGN_OR_RETURN(loaded.plan.graph,
+                               graph_of(arguments, schedule.stages, schedule.micro_batches));
   }
   Errors faults = pipeline::check(schedule, loaded.plan.graph);
   if (!faults.empty()) return tl::make_unexpected(std::move(faults));
@@ -99,9 +96,7 @@ Result<LoadedSchedule> make_named(const ScheduleArguments& arguments,
 CheckedResult<LoadedSchedule> load(const ScheduleArguments& arguments,
                                    const pipeline::UnitTimes& times) {
   if (!arguments.from.empty()) return read_schedule(arguments);
-  auto made = make_named(arguments, times);
-  if (!made) return tl::make_unexpected(made.error());
-  return std::move(*made);
+  return make_named(arguments, times);
 }
 
 Result<void> write_outputs(const ScheduleArguments& arguments, const LoadedSchedule& loaded,
@@ -123,19 +118,15 @@ Result<void> write_outputs(const ScheduleArguments& arguments, const LoadedSched
   return {};
 }
 
-int run_schedule(const ScheduleArguments& arguments) {
+ExitCode run_schedule(const ScheduleArguments& arguments) {
   if (arguments.name.empty() && arguments.from.empty()) return list_schedules();
-  const auto times = parse_unit_times(arguments.times);
-  if (!times) return report_fault(times.error());
-  const auto loaded = load(arguments, *times);
-  if (!loaded) return report_faults(loaded.error());
-  const auto& [schedule, graph] = loaded->plan;
-  const pipeline::Execution execution = pipeline::execute(schedule, graph, *times);
-  if (auto written = write_outputs(arguments, *loaded, *times, execution); !written) {
-    return report_fault(written.error());
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto times, parse_unit_times(arguments.times));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto loaded, load(arguments, times));
+  const auto& [schedule, graph] = loaded.plan;
+  const pipeline::Execution execution = pipeline::execute(schedule, graph, times);
+  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, loaded, times, execution));
   const std::string text =
-      loaded->note + schedule_text(schedule, *times, execution, loaded->form);
+      loaded.note + schedule_text(schedule, times, execution, loaded.form);
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }
@@ -188,7 +179,9 @@ void add_schedule_command(CLI::App& parser, AppContext& context) {
   command->add_option("--csv", arguments->csv, "Write the table as CSV");
   command->add_option("--plot", arguments->plot, "Draw it as SVG");
   command->add_option("--json", arguments->json, "Write table, times and bubbles as JSON");
-  command->callback([arguments, &context] { context.exit_code = run_schedule(*arguments); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(run_schedule(*arguments));
+  });
 }
 
 }  // namespace bubblesim::app

@@ -27,16 +27,14 @@ int list_kinds(const std::vector<SchemaKind>& kinds) {
   return kExitOk;
 }
 
-int write_kind(const SchemaKind& kind, const std::string& folder, const AppContext& context) {
+Result<void> write_kind(const SchemaKind& kind, const std::string& folder,
+                        const AppContext& context) {
   const auto path = std::filesystem::path(folder) / (kind.name + ".schema.json");
-  const auto written = write_output(path.string(), schema_text(kind, context.policies));
-  return written ? kExitOk : report_fault(written.error());
+  return write_output(path.string(), schema_text(kind, context.policies));
 }
 
-int run_schema(const SchemaArguments& arguments, AppContext& context) {
-  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
-    return report_faults(loaded.error());
-  }
+ExitCode run_schema(const SchemaArguments& arguments, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   const std::vector<SchemaKind> kinds = schema_kinds(context.policies);
   if (arguments.kind.empty() && arguments.folder.empty()) return list_kinds(kinds);
   std::vector<std::string> names;
@@ -47,11 +45,11 @@ int run_schema(const SchemaArguments& arguments, AppContext& context) {
       std::fputs(schema_text(kind, context.policies).c_str(), stdout);
       return kExitOk;
     }
-    const int code = write_kind(kind, arguments.folder, context);
-    if (code != kExitOk || !arguments.kind.empty()) return code;
+    BUBBLESIM_RETURN_IF_ERROR(write_kind(kind, arguments.folder, context));
+    if (!arguments.kind.empty()) return kExitOk;
   }
   if (arguments.kind.empty()) return kExitOk;
-  return report_fault({{}, {}, unknown_name_message("kind of file", arguments.kind, names)});
+  return fail(unknown_name_message("kind of file", arguments.kind, names));
 }
 
 }  // namespace
@@ -66,7 +64,7 @@ void add_schema_command(CLI::App& parser, AppContext& context) {
                       "Write KIND.schema.json of this kind, or of all, into a folder");
   add_policy_library_option(*command, arguments->policy_libraries);
   command->callback(
-      [arguments, &context] { context.exit_code = run_schema(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(run_schema(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -78,28 +78,24 @@ std::string default_store(const std::string& sweep, sweep::Shard shard) {
 
 CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& context) {
   Sweep sweep;
-  const auto shard = parse_shard(arguments.shard);
-  if (!shard) return tl::make_unexpected(shard.error());
-  auto goal = sweep::parse_best_goal(arguments.best);
-  if (!goal) return tl::make_unexpected(goal.error());
-  sweep.goal = *std::move(goal);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto shard, parse_shard(arguments.shard));
+  BUBBLESIM_ASSIGN_OR_RETURN(sweep.goal, sweep::parse_best_goal(arguments.best));
   sweep.goal.training_kept = arguments.keep;
   BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
-  auto version = version_with_policies(context);
-  if (!version) return tl::make_unexpected(version.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto version, version_with_policies(context));
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.config,
                              sweep::read_sweep_config(arguments.config, arguments.set));
   BUBBLESIM_ASSIGN_OR_RETURN(
       sweep.plan,
-      sweep::plan_sweep(sweep.config, context.policies, {context.device_folder(), *version}));
-  sweep.mine = sweep::shard_of(sweep.plan.runs, *shard);
+      sweep::plan_sweep(sweep.config, context.policies, {context.device_folder(), version}));
+  sweep.mine = sweep::shard_of(sweep.plan.runs, shard);
   sweep.options.sweep = sweep.config.name;
   sweep.options.device_folder = context.device_folder();
-  sweep.options.version = *version;
+  sweep.options.version = version;
   sweep.options.threads = arguments.threads;
   if (arguments.threads == 0) sweep.options.threads = usual_threads(launch_of_this_process());
   sweep.store = arguments.store;
-  if (sweep.store.empty()) sweep.store = default_store(sweep.config.name, *shard);
+  if (sweep.store.empty()) sweep.store = default_store(sweep.config.name, shard);
   return sweep;
 }
 
@@ -109,17 +105,17 @@ sweep::FailedRuns failed_runs(const SweepArguments& arguments) {
 
 bool is_server(const std::string& store) { return store.find("://") != std::string::npos; }
 
-int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContext& context) {
+ExitCode dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContext& context) {
   sweep::RemainingRuns left;
   sweep::BestSoFar best(sweep.goal);
   std::error_code fault;
   if (is_server(sweep.store) || std::filesystem::exists(sweep.store, fault)) {
-    const auto store = store::open_store(sweep.store, store::StoreAccess::kRead);
-    if (!store) return report_fault(store.error());
-    auto found = sweep::remaining_runs(sweep.mine, sweep.config.name, **store,
-                                     failed_runs(arguments), best);
-    if (!found) return report_fault(found.error());
-    left = *std::move(found);
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
+                               store::open_store(sweep.store, store::StoreAccess::kRead));
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        auto found,
+        sweep::remaining_runs(sweep.mine, sweep.config.name, *store, failed_runs(arguments), best));
+    left = std::move(found);
   } else {
     left.runs = sweep.mine;
   }
@@ -173,35 +169,33 @@ Result<SweepEnd> run_sweep(sweep::RunsByTrust runs, const sweep::DeadJournals& d
                         display);
 }
 
-int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context,
-            SweepRanks* ranks) {
-  const auto store = store::open_store(sweep.store, store::StoreAccess::kWrite);
-  if (!store) return report_fault(store.error());
-  const auto joined = (*store)->join(sweep.config.name, sweep.mine);
-  if (!joined) return report_fault(joined.error());
+ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context,
+                 SweepRanks* ranks) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
+                             store::open_store(sweep.store, store::StoreAccess::kWrite));
+  BUBBLESIM_RETURN_IF_ERROR(store->join(sweep.config.name, sweep.mine));
   sweep::BestSoFar best(sweep.goal);
-  auto left = sweep::remaining_runs(sweep.mine, sweep.config.name, **store, failed_runs(arguments),
-                                  best);
-  if (!left) return report_fault(left.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto left,
+      sweep::remaining_runs(sweep.mine, sweep.config.name, *store, failed_runs(arguments), best));
   const sweep::JournalPlace place = journal_place(sweep);
-  auto dead = sweep::DeadJournals::read(place);
-  if (!dead) return report_fault(dead.error());
-  if (arguments.retry_failed) forget(*dead, sweep);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto dead, sweep::DeadJournals::read(place));
+  if (arguments.retry_failed) forget(dead, sweep);
   SweepOutcome outcome;
   outcome.sweep = sweep.config.name;
   outcome.store = sweep.store;
-  outcome.failed_before = left->failed;
-  const std::size_t all = left->runs.size();
-  if (arguments.limit > 0 && arguments.limit < all) left->runs.resize(arguments.limit);
+  outcome.failed_before = left.failed;
+  const std::size_t all = left.runs.size();
+  if (arguments.limit > 0 && arguments.limit < all) left.runs.resize(arguments.limit);
   sweep.options.threads =
-      std::max<std::size_t>(1, std::min(sweep.options.threads, left->runs.size()));
-  SweepDisplay display({sweep.mine.size(), left->done + left->failed, left->runs.size(), 0, 0},
+      std::max<std::size_t>(1, std::min(sweep.options.threads, left.runs.size()));
+  SweepDisplay display({sweep.mine.size(), left.done + left.failed, left.runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep(sweep::by_trust(left->runs, *dead), *dead, context, sweep, **store,
-                left->runs.empty() ? nullptr : make_journal(place), display, ranks);
+      run_sweep(sweep::by_trust(left.runs, dead), dead, context, sweep, *store,
+                left.runs.empty() ? nullptr : make_journal(place), display, ranks);
   outcome.seconds = to_seconds(display.elapsed());
-  if (!end) return report_fault(end.error());
+  if (!end) return tl::make_unexpected(end.error());
   outcome.end = *end;
   outcome.counts = display.counts();
   outcome.untrusted = display.untrusted();
@@ -210,17 +204,16 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
                     (outcome.seconds * static_cast<double>(
                                            ranks != nullptr ? ranks->threads()
                                                             : sweep.options.threads));
-  if (outcome.left == 0) forget(*dead, sweep);
+  if (outcome.left == 0) forget(dead, sweep);
   print_outcome(outcome, display.best(),
                 arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   return exit_code(outcome);
 }
 
-int plan_and_execute(const SweepArguments& arguments, AppContext& context, SweepRanks* ranks) {
-  auto sweep = read_sweep(arguments, context);
-  if (!sweep) return report_faults(sweep.error());
-  return arguments.dry_run ? dry_run(arguments, *sweep, context)
-                           : execute(arguments, *sweep, context, ranks);
+ExitCode plan_and_execute(const SweepArguments& arguments, AppContext& context, SweepRanks* ranks) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto sweep, read_sweep(arguments, context));
+  return arguments.dry_run ? dry_run(arguments, sweep, context)
+                           : execute(arguments, sweep, context, ranks);
 }
 
 // What a worker needs of the command line; of the files it knows what it is sent. One that cannot
@@ -241,9 +234,10 @@ int run_command(const SweepArguments& arguments, AppContext& context) {
   const bool of_shard = arguments.shard != SweepArguments{}.shard;
   auto ranks = join_ranks(mpi_use(arguments.mpi, of_shard), launch);
   if (!ranks) return launch.rank == 0 ? report_fault(ranks.error()) : kExitInputFault;
-  if (*ranks == nullptr) return plan_and_execute(arguments, context, nullptr);
-  return (*ranks)->leave((*ranks)->leads() ? plan_and_execute(arguments, context, ranks->get())
-                                           : work(arguments, context, **ranks));
+  if (*ranks == nullptr) return reported(plan_and_execute(arguments, context, nullptr));
+  return (*ranks)->leave((*ranks)->leads()
+                             ? reported(plan_and_execute(arguments, context, ranks->get()))
+                             : work(arguments, context, **ranks));
 }
 
 }  // namespace

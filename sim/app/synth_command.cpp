@@ -109,35 +109,28 @@ Result<void> write_outputs(const SynthArguments& arguments, const SynthOutcome& 
                     pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph));
 }
 
-int run_job(const SynthArguments& arguments, const synth::ParallelPlan& plan) {
+ExitCode run_job(const SynthArguments& arguments, const synth::ParallelPlan& plan) {
   const synth::SynthesisedJob job = synth::synthesise(plan);
-  const auto alone = synth::time_alone(job.program, plan.request.gpu);
-  if (!alone) return report_fault(alone.error());
-  SynthOutcome outcome{plan, job, *alone, std::nullopt, {}};
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto alone, synth::time_alone(job.program, plan.request.gpu));
+  SynthOutcome outcome{plan, job, alone, std::nullopt, {}};
   std::optional<traces::JobTrace> trace;
   if (!arguments.output.empty() ||
-      alone->kernels * recorded_iterations(arguments, job) <= kMostRecorded) {
-    auto recorded = record(arguments, plan, job);
-    if (!recorded) return report_fault(recorded.error());
-    trace = *std::move(recorded);
-    if (auto done = measure_bubbles(*trace, outcome); !done) return report_fault(done.error());
+      alone.kernels * recorded_iterations(arguments, job) <= kMostRecorded) {
+    BUBBLESIM_ASSIGN_OR_RETURN(auto recorded, record(arguments, plan, job));
+    trace = std::move(recorded);
+    BUBBLESIM_RETURN_IF_ERROR(measure_bubbles(*trace, outcome));
   }
-  if (auto written = write_outputs(arguments, outcome, trace); !written) {
-    return report_fault(written.error());
-  }
+  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, outcome, trace));
   std::fputs(synth_text(outcome).c_str(), stdout);
   if (!arguments.output.empty()) fmt::print("wrote {}\n", arguments.output);
   return job.program.counters.has_error() ? kExitUntrusted : kExitOk;
 }
 
-int run_synth(const SynthArguments& arguments, const AppContext& context) {
-  const auto names = names_of(arguments);
-  if (!names) return report_faults(names.error());
-  auto request = synth::find_job(*names, context.config_folder);
-  if (!request) return report_faults(request.error());
-  const auto plan = synth::plan_job(*std::move(request));
-  if (!plan) return report_faults(plan.error());
-  return run_job(arguments, *plan);
+ExitCode run_synth(const SynthArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto names, names_of(arguments));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto request, synth::find_job(names, context.config_folder));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto plan, synth::plan_job(std::move(request)));
+  return run_job(arguments, plan);
 }
 
 void add_outputs(CLI::App& command, SynthArguments& arguments) {
@@ -183,7 +176,9 @@ void add_synth_command(CLI::App& parser, AppContext& context) {
                       "pipeline stage, data replicas, none (default: the plan's)")
       ->check(CLI::IsMember({"all", "data", "nothing"}));
   add_outputs(*command, *arguments);
-  command->callback([arguments, &context] { context.exit_code = run_synth(*arguments, context); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(run_synth(*arguments, context));
+  });
 }
 
 }  // namespace bubblesim::app

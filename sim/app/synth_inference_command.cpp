@@ -69,24 +69,20 @@ Result<void> write_trace(const ServiceArguments& arguments,
   return {};
 }
 
-int run_service(ServiceArguments& arguments, const AppContext& context) {
-  const auto gpu = hardware::find_gpu_spec(arguments.device, context.device_folder());
-  if (!gpu) return report_faults(gpu.error());
+ExitCode run_service(ServiceArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto gpu,
+                             hardware::find_gpu_spec(arguments.device, context.device_folder()));
   if (!arguments.draft.empty()) {
     arguments.names.speculation = {arguments.draft, {arguments.tree}, arguments.acceptance};
   }
-  const auto request = synth::find_inference(arguments.names, *gpu, context.config_folder);
-  if (!request) return report_faults(request.error());
-  auto made = synth::inference_program(*request);
-  if (!made) return report_fault(made.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto request,
+                             synth::find_inference(arguments.names, gpu, context.config_folder));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto made, synth::inference_program(request));
   workload::JobProgram job;
-  job.ranks.push_back(made->program);
-  const auto alone = synth::time_alone(job, *gpu);
-  if (!alone) return report_fault(alone.error());
-  print_service(arguments, *made, alone->time);
-  if (auto written = write_trace(arguments, *request); !written) {
-    return report_fault(written.error());
-  }
+  job.ranks.push_back(made.program);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto alone, synth::time_alone(job, gpu));
+  print_service(arguments, made, alone.time);
+  BUBBLESIM_RETURN_IF_ERROR(write_trace(arguments, request));
   return kExitOk;
 }
 
@@ -156,7 +152,7 @@ void add_synth_inference_command(CLI::App& parser, AppContext& context) {
   command->add_option("--passes", arguments->passes, "Batches that the trace holds (default 1)")
       ->check(CLI::Range(1U, 100'000U));
   command->callback([arguments, &context] {
-    context.exit_code = run_service(*arguments, context);
+    context.exit_code = reported(run_service(*arguments, context));
   });
 }
 

@@ -37,14 +37,13 @@ Entries models(const std::string& configs) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto files, model::read_model_folder(configs + "/models"));
   std::vector<ListEntry> out;
   for (const model::ModelFile& file : files) {
-    const auto count = model::parameter_count(file.spec);
-    if (!count) return tl::make_unexpected(count.error());
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto count, model::parameter_count(file.spec));
     out.push_back({fmt::format("{:<16} {:<24} {:<14} {:>11.1f} M parameters", file.id,
-                               file.spec.name, family_of(file.spec), *count * 1e-6),
+                               file.spec.name, family_of(file.spec), count * 1e-6),
                    {{"id", file.id},
                     {"name", file.spec.name},
                     {"family", family_of(file.spec)},
-                    {"parameters", *count},
+                    {"parameters", count},
                     {"source", file.source}}});
   }
   return out;
@@ -105,8 +104,8 @@ Entries plans(const std::string& configs) {
       });
 }
 
-int print_entries(const Entries& entries, bool json, const std::string& where) {
-  if (!entries) return report_faults(entries.error());
+ExitCode print_entries(const Entries& entries, bool json, const std::string& where) {
+  if (!entries) return tl::make_unexpected(entries.error());
   Json all = Json::array();
   for (const ListEntry& entry : *entries) {
     if (json) all.push_back(entry.json);
@@ -124,8 +123,8 @@ void add_list(CLI::App& parser, AppContext& context, const std::string& name,
       parser.add_subcommand(name, help + "\n\nExample:\n  bubblesim " + name + " --json");
   command->add_flag("--json", *json, "Write JSON");
   command->callback([json, &context, entries, name] {
-    context.exit_code = print_entries(entries(context.config_folder), *json,
-                              context.config_folder + "/" + name);
+    context.exit_code = reported(print_entries(entries(context.config_folder), *json,
+                                               context.config_folder + "/" + name));
   });
 }
 

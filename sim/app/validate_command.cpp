@@ -22,24 +22,23 @@ std::string list_of(const std::vector<std::string>& names) {
   return out;
 }
 
-int validate_all(ValidateArguments arguments, const AppContext& context) {
+ExitCode validate_all(ValidateArguments arguments, const AppContext& context) {
   validate::ValidateRequest& request = arguments.request;
   request.threads = threads_of(request.threads);
   if (!request.setting.empty() && request.table.empty()) {
-    return report_fault({{}, "--setting", "expected --table with it"});
+    return fail({}, "--setting", "expected --table with it");
   }
   if (!request.table.empty() && !request.only.empty()) {
-    return report_fault({{}, "--only", "expected either --only or --table"});
+    return fail({}, "--only", "expected either --only or --table");
   }
   request.configs = context.config_folder;
   ProgressLine line;
   request.progress = line.callback();
-  const auto report = validate::validate_parallel(request);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, validate::validate_parallel(request));
   line.clear();
-  if (!report) return report_faults(report.error());
-  const auto& rows = report->rows;
+  const auto& rows = report.rows;
   const auto summaries = validate::summarise(rows);
-  fmt::print("{}", validate::tables_text(report->tables));
+  fmt::print("{}", validate::tables_text(report.tables));
   if (!arguments.outputs.summary) fmt::print("{}\n", validate::rows_text(rows));
   fmt::print("{}", validate::summary_text(summaries));
   return finish_judging(arguments.outputs, rows, validate::rows_csv(rows),
@@ -92,7 +91,9 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
   add_judge_outputs(*it, arguments->outputs);
   it->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
       ->capture_default_str();
-  it->callback([arguments, &context] { context.exit_code = validate_all(*arguments, context); });
+  it->callback([arguments, &context] {
+    context.exit_code = reported(validate_all(*arguments, context));
+  });
   add_validate_sharing(*command, context);
   add_validate_serving(*command, context);
 }

@@ -21,13 +21,12 @@ struct JudgeOutputs {
 };
 void add_judge_outputs(CLI::App& command, JudgeOutputs& outputs);
 
-/// Writes what was asked for. Returns the exit code, which says whether one of `rows` has failed.
+/// Writes what was asked for. The exit code says whether one of `rows` has failed.
 template <class Rows>
-int finish_judging(const JudgeOutputs& outputs, const Rows& rows, const std::string& csv,
-                   const std::string& json) {
-  for (const auto& put : {write_output(outputs.csv, csv), write_output(outputs.json, json)}) {
-    if (!put) return report_fault(put.error());
-  }
+[[nodiscard]] ExitCode finish_judging(const JudgeOutputs& outputs, const Rows& rows,
+                                      const std::string& csv, const std::string& json) {
+  BUBBLESIM_RETURN_IF_ERROR(write_output(outputs.csv, csv));
+  BUBBLESIM_RETURN_IF_ERROR(write_output(outputs.json, json));
   const bool failed = std::any_of(rows.begin(), rows.end(), [](const auto& row) {
     return row.outcome == validate::Outcome::kFailed;
   });

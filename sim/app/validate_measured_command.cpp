@@ -29,8 +29,8 @@ Result<validate::MeasuredRoles> roles_of(const MeasuredArguments& arguments,
   return roles;
 }
 
-int print_and_write(const MeasuredArguments& arguments,
-                    const std::vector<validate::MeasuredCell>& cells) {
+ExitCode print_and_write(const MeasuredArguments& arguments,
+                         const std::vector<validate::MeasuredCell>& cells) {
   const auto summaries = validate::summarise_measured(cells);
   const auto orders = validate::order_measured(cells, arguments.tie_percent / 100);
   if (!arguments.outputs.summary) fmt::print("{}\n", validate::measured_cells_text(cells));
@@ -43,20 +43,19 @@ int print_and_write(const MeasuredArguments& arguments,
                         validate::measured_json(cells, summaries, orders));
 }
 
-int validate_measured(const MeasuredArguments& arguments) {
+ExitCode validate_measured(const MeasuredArguments& arguments) {
   if (arguments.run.empty() || arguments.measured.empty()) {
-    return report_fault({"validate", {}, "expected RUN and MEASURED, or a subcommand: parallel, "
-                                         "sharing (--help shows them)"});
+    return fail("validate", {}, "expected RUN and MEASURED, or a subcommand: parallel, "
+                                "sharing (--help shows them)");
   }
   Errors faults;
   const auto simulated = take(validate::find_reports(arguments.run), faults);
   const auto measured = take(validate::find_reports(arguments.measured), faults);
-  if (!faults.empty()) return report_faults(faults);
+  if (!faults.empty()) return tl::make_unexpected(faults);
   const auto matched = validate::match_reports(simulated, measured);
-  const auto roles = roles_of(arguments, matched);
-  if (!roles) return report_fault(roles.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto roles, roles_of(arguments, matched));
   fmt::print("{}\n", validate::measured_sides_text(matched));
-  return print_and_write(arguments, validate::compare_measured(matched, *roles));
+  return print_and_write(arguments, validate::compare_measured(matched, roles));
 }
 
 }  // namespace
@@ -83,7 +82,8 @@ void add_validate_measured(CLI::App& command, AppContext& context) {
   add_judge_outputs(command, arguments->outputs);
   command.footer("Exit codes: 0; 1 something was measured and not simulated; 2 an input fault.");
   command.callback([&command, arguments, &context] {
-    if (command.get_subcommands().empty()) context.exit_code = validate_measured(*arguments);
+    if (!command.get_subcommands().empty()) return;
+    context.exit_code = reported(validate_measured(*arguments));
   });
 }
 

@@ -78,17 +78,15 @@ CheckedResult<std::vector<validate::JudgedBundle>> judge_bundles(
   return out;
 }
 
-int validate_serving(const ServingArguments& arguments, const AppContext& context) {
-  const auto judged = judge_bundles(arguments, context.config_folder);
-  if (!judged) return report_faults(judged.error());
-  fmt::print("{}", validate::serving_text(*judged, !arguments.outputs.summary));
-  const std::string json = validate::serving_json(*judged).dump(2) + "\n";
-  for (const auto& put :
-       {write_output(arguments.outputs.csv, validate::serving_figures_csv(*judged)),
-        write_output(arguments.outputs.json, json),
-        write_output(arguments.requests, validate::serving_requests_csv(*judged))}) {
-    if (!put) return report_fault(put.error());
-  }
+ExitCode validate_serving(const ServingArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto judged, judge_bundles(arguments, context.config_folder));
+  fmt::print("{}", validate::serving_text(judged, !arguments.outputs.summary));
+  const std::string json = validate::serving_json(judged).dump(2) + "\n";
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_output(arguments.outputs.csv, validate::serving_figures_csv(judged)));
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.outputs.json, json));
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_output(arguments.requests, validate::serving_requests_csv(judged)));
   return kExitOk;
 }
 
@@ -122,8 +120,9 @@ void add_validate_serving(CLI::App& parent, AppContext& context) {
   command->add_option("--requests", arguments->requests,
                       "Write every request's times, measured and simulated, as CSV here");
   add_judge_outputs(*command, arguments->outputs);
-  command->callback(
-      [arguments, &context] { context.exit_code = validate_serving(*arguments, context); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(validate_serving(*arguments, context));
+  });
 }
 
 }  // namespace bubblesim::app

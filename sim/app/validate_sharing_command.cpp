@@ -62,48 +62,46 @@ CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments&
   return out;
 }
 
-int ablate(const SharingArguments& arguments, const std::vector<validate::SharingRow>& rows,
-           const validate::SharingStage& stage) {
+ExitCode ablate(const SharingArguments& arguments, const std::vector<validate::SharingRow>& rows,
+                const validate::SharingStage& stage) {
   ProgressLine line;
-  const auto ablations = validate::ablate_sharing(rows, stage, threads_of(arguments.threads),
-                                                  line.callback());
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto ablations,
+      validate::ablate_sharing(rows, stage, threads_of(arguments.threads), line.callback()));
   line.clear();
-  if (!ablations) return report_faults(ablations.error());
-  fmt::print("{}", validate::ablation_text(*ablations));
+  fmt::print("{}", validate::ablation_text(ablations));
   return kExitOk;
 }
 
-int validate_sharing(const SharingArguments& arguments, const AppContext& context) {
-  auto stage = validate::make_sharing_stage(context.config_folder, context.policies);
-  if (!stage) return report_faults(stage.error());
-  const auto rows = rows_of(arguments, *stage, context.config_folder);
-  if (!rows) return report_faults(rows.error());
+ExitCode validate_sharing(const SharingArguments& arguments, const AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto stage,
+                             validate::make_sharing_stage(context.config_folder, context.policies));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, rows_of(arguments, stage, context.config_folder));
   for (const std::string& mechanism : arguments.without) {
-    const auto left_out = validate::leave_out(*stage, mechanism);
-    if (!left_out) return report_faults(Errors{left_out.error()});
+    BUBBLESIM_RETURN_IF_ERROR(validate::leave_out(stage, mechanism));
   }
   if (!arguments.window.empty()) {
     const auto window = parse_duration(arguments.window);
     if (!window || *window <= Duration{}) {
-      return report_faults(Errors{{"--over-time", "", "expected a duration above 0, like 5s"}});
+      return fail("--over-time", {}, "expected a duration above 0, like 5s");
     }
-    stage->window = *window;
+    stage.window = *window;
   }
-  if (arguments.ablation) return ablate(arguments, *rows, *stage);
+  if (arguments.ablation) return ablate(arguments, rows, stage);
   ProgressLine line;
-  const auto judged = validate::judge_sharing(*rows, *stage, threads_of(arguments.threads),
-                                              line.callback());
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto judged,
+      validate::judge_sharing(rows, stage, threads_of(arguments.threads), line.callback()));
   line.clear();
-  if (!judged) return report_faults(judged.error());
-  const auto summaries = validate::summarise_sharing(*judged);
-  const auto orders = validate::order_sharing(*judged);
-  fmt::print("{}", validate::tables_text(validate::sharing_table_notes(*judged, *stage)));
-  if (!arguments.outputs.summary) fmt::print("{}\n", validate::sharing_rows_text(*judged));
+  const auto summaries = validate::summarise_sharing(judged);
+  const auto orders = validate::order_sharing(judged);
+  fmt::print("{}", validate::tables_text(validate::sharing_table_notes(judged, stage)));
+  if (!arguments.outputs.summary) fmt::print("{}\n", validate::sharing_rows_text(judged));
   fmt::print("{}\n{}{}", validate::sharing_summary_text(summaries),
-             validate::unjudged_text(validate::unjudged_sharing(*judged)),
+             validate::unjudged_text(validate::unjudged_sharing(judged)),
              validate::sharing_order_text(orders));
-  return finish_judging(arguments.outputs, *judged, validate::sharing_csv(*judged),
-                        validate::sharing_json(*judged, summaries, orders));
+  return finish_judging(arguments.outputs, judged, validate::sharing_csv(judged),
+                        validate::sharing_json(judged, summaries, orders));
 }
 
 }  // namespace
@@ -138,8 +136,9 @@ void add_validate_sharing(CLI::App& parent, AppContext& context) {
   add_judge_outputs(*command, arguments->outputs);
   command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
       ->capture_default_str();
-  command->callback(
-      [arguments, &context] { context.exit_code = validate_sharing(*arguments, context); });
+  command->callback([arguments, &context] {
+    context.exit_code = reported(validate_sharing(*arguments, context));
+  });
 }
 
 }  // namespace bubblesim::app

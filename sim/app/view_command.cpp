@@ -72,13 +72,13 @@ CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments
     return fail("--policy", {}, "found with a trace, which has no policies; expected a run");
   }
   ProgressLine progress;
-  const auto trace = run::load_trace(arguments.paths, progress.callback());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace,
+                             run::load_trace(arguments.paths, progress.callback()));
   progress.clear();
-  if (!trace) return tl::make_unexpected(trace.error());
   if (!arguments.svg.empty()) {
     return fail("--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does");
   }
-  return report::trace_view(trace->job, arguments.paths.front());
+  return report::trace_view(trace.job, arguments.paths.front());
 }
 
 CheckedResult<report::TimelineView> view_of_config(const ViewArguments& arguments,
@@ -98,18 +98,17 @@ CheckedResult<report::TimelineView> view_of_config(const ViewArguments& argument
   options.threads = std::max(1U, std::thread::hardware_concurrency());
   options.timelines = view.sink();
   options.progress = progress.callback();
-  const auto report = run::run_policies(loaded, context.policies, options);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report,
+                             run::run_policies(loaded, context.policies, options));
   progress.clear();
-  if (!report) return tl::make_unexpected(report.error());
-  return report::TimelineView{arguments.paths.front(), {view.section(*report)}};
+  return report::TimelineView{arguments.paths.front(), {view.section(report)}};
 }
 
 CheckedResult<report::TimelineView> view_of_folder(const ViewArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       report::TimelineView view,
       report::read_view((fs::path(arguments.paths.front()) / report::kViewFileName).string()));
-  const auto selected = report::select_policies(view, split_list(arguments.policies));
-  if (!selected) return tl::make_unexpected(selected.error());
+  BUBBLESIM_RETURN_IF_ERROR(report::select_policies(view, split_list(arguments.policies)));
   return view;
 }
 
@@ -144,23 +143,19 @@ Result<void> write_view(const report::TimelineView& view, const ViewArguments& a
   return {};
 }
 
-int run_view(const ViewArguments& arguments, AppContext& context) {
-  const auto subject = subject_of(arguments.paths);
-  if (!subject) return report_fault(subject.error());
-  if (*subject == Subject::kStore) {
+ExitCode run_view(const ViewArguments& arguments, AppContext& context) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto subject, subject_of(arguments.paths));
+  if (subject == Subject::kStore) {
     if (!arguments.policies.empty()) {
-      return report_fault({"--policy", {}, "found with a results store; expected a run (bubblesim "
-                                           "report STORE --policy chooses among results)"});
+      return fail("--policy", {}, "found with a results store; expected a run (bubblesim "
+                                  "report STORE --policy chooses among results)");
     }
-    const int code = report_store(arguments.paths.front(), arguments.output, context);
-    if (code == kExitOk && !arguments.no_open) open_page(arguments.output);
-    return code;
+    BUBBLESIM_RETURN_IF_ERROR(report_store(arguments.paths.front(), arguments.output, context));
+    if (!arguments.no_open) open_page(arguments.output);
+    return kExitOk;
   }
-  const auto view = view_of(*subject, arguments, context);
-  if (!view) return report_faults(view.error());
-  if (const auto written = write_view(*view, arguments); !written) {
-    return report_fault(written.error());
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto view, view_of(subject, arguments, context));
+  BUBBLESIM_RETURN_IF_ERROR(write_view(view, arguments));
   if (arguments.svg.empty() && !arguments.no_open) open_page(arguments.output);
   return kExitOk;
 }
@@ -199,7 +194,7 @@ void add_view_command(CLI::App& parser, AppContext& context) {
                       "With --svg: of a run in two modes, offline or online (default: the first)")
       ->needs(svg);
   command->callback(
-      [arguments, &context] { context.exit_code = run_view(*arguments, context); });
+      [arguments, &context] { context.exit_code = reported(run_view(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app
