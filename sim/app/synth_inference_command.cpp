@@ -10,6 +10,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/precision_names.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/inference_trace.hpp"
@@ -19,11 +20,11 @@
 namespace bubblesim::app {
 namespace {
 
-const std::map<std::string, model::Precision> kPrecisions{{"fp32", model::Precision::kFp32},
-                                                          {"tf32", model::Precision::kTf32},
-                                                          {"fp16", model::Precision::kFp16},
-                                                          {"bf16", model::Precision::kBf16},
-                                                          {"fp8", model::Precision::kFp8}};
+const std::map<std::string, model::Precision> kPrecisions = [] {
+  std::map<std::string, model::Precision> named;
+  for (const auto& [name, value] : model::kPrecisionNames) named.emplace(name, value);
+  return named;
+}();
 const std::map<std::string, synth::DecodeMode> kModes{{"eager", synth::DecodeMode::kEager},
                                                       {"graph", synth::DecodeMode::kGraph}};
 const std::map<std::string, model::AttentionKernels> kAttention{

@@ -11,6 +11,7 @@
 #include "sim/fit/least_squares.hpp"
 #include "sim/model/efficiency_fields.hpp"
 #include "sim/model/kernel_time.hpp"
+#include "sim/model/precision_names.hpp"
 
 namespace bubblesim::fit {
 namespace {
@@ -172,9 +173,8 @@ std::string group_name(const KernelWork& work) {
   constexpr std::array<std::string_view, model::kKernelKinds> kKinds = {
       "gemm",          "attention", "convolution", "elementwise",
       "normalisation", "softmax",   "embedding",   "optimizer"};
-  constexpr std::array<std::string_view, model::kPrecisions> kTypes = {"fp32", "tf32", "fp16",
-                                                                       "bf16", "fp8"};
-  return fmt::format("{}, {}", kKinds[index_of(work.kind)], kTypes[index_of(work.precision)]);
+  return fmt::format("{}, {}", kKinds[index_of(work.kind)],
+                     choice_name(work.precision, model::kPrecisionNames));
 }
 
 std::string row_text(const KernelMeasurement& row) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "sim/model/precision_names.hpp"
 #include "sim/run/run_config_parts.hpp"
 
 namespace bubblesim::run::config_detail {
@@ -14,11 +15,6 @@ constexpr std::uint32_t kMostLevels = 64;
 constexpr std::uint32_t kMostChildren = 65'536;
 constexpr Range<Duration> kStepHost{Duration::zero(), std::chrono::seconds{4}};
 
-constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{{"fp32", model::Precision::kFp32},
-                                                              {"tf32", model::Precision::kTf32},
-                                                              {"fp16", model::Precision::kFp16},
-                                                              {"bf16", model::Precision::kBf16},
-                                                              {"fp8", model::Precision::kFp8}}};
 constexpr std::array<Choice<synth::DecodeMode>, 2> kDecodeModes{
     {{"eager", synth::DecodeMode::kEager}, {"graph", synth::DecodeMode::kGraph}}};
 constexpr std::array<Choice<synth::BatchingMode>, 2> kBatching{
@@ -83,7 +79,7 @@ synth::InferenceNames read_model_program(const ReadContext& context, ObjectReade
   synth::InferenceNames names;
   names.model = read_id(context, program, "model");
   names.batch = program.integer<std::uint32_t>("batch", {1, kMostBatch}, 1);
-  names.precision = program.choice("precision", kPrecisions, model::Precision::kFp16);
+  names.precision = program.choice("precision", model::kPrecisionNames, model::Precision::kFp16);
   names.software = read_optional_id(context, program, "software").value_or(names.software);
   names.efficiency = read_optional_id(context, program, "efficiency");
   names.step_host = program.duration("step_host", kStepHost, Duration::zero());

@@ -1,13 +1,11 @@
 #include "sim/synth/precision_check.hpp"
 
-#include <array>
+#include "sim/model/precision_names.hpp"
 
 namespace bubblesim::synth {
 namespace {
 
 using model::Precision;
-
-constexpr std::array<const char*, model::kPrecisions> kNames{"fp32", "tf32", "fp16", "bf16", "fp8"};
 
 constexpr CounterSpec kBf16AsFp16{
     "precision_bf16_as_fp16", Severity::kNotice,
@@ -31,8 +29,9 @@ std::optional<std::string> precision_fault(const model::Efficiency& efficiency,
     return std::nullopt;
   }
   std::string has;
-  for (std::size_t i = 0; i < model::kPrecisions; ++i) {
-    if (efficiency.peak_flops[i] > 0) has += (has.empty() ? "" : ", ") + std::string(kNames[i]);
+  for (const auto& [name, value] : model::kPrecisionNames) {
+    if (efficiency.peak_flops[index_of(value)] <= 0) continue;
+    has += (has.empty() ? "" : ", ") + std::string(name);
   }
   return "found fp8, which " + device + " has no units for; it has " + has;
 }
