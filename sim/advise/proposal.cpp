@@ -94,4 +94,12 @@ bool is_better(const TrialResult& left, const TrialResult& right, const Limits& 
   return left.p95.value_or(none) < right.p95.value_or(none);
 }
 
+void BestTrial::note(const Trial& trial, const TrialResult& found, const Limits& limits) {
+  ++trials;
+  if (!found.done || trial.proposal.policy->oracle) return;
+  if (result && !is_better(found, *result, limits)) return;
+  result = found;
+  text = proposal_text(trial.proposal);
+}
+
 }  // namespace bubblesim::advise

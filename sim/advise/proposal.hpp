@@ -2,6 +2,7 @@
 // searched besides; how it is put to a trial, and what a trial showed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -73,5 +74,14 @@ struct TrialResult {
 /// Gains within 0.3 % of each other are equal; then more of training kept, then the lower p95.
 [[nodiscard]] bool is_better(const TrialResult& left, const TrialResult& right,
                              const Limits& limits, double slack = 0);
+
+/// The best trial so far, for those who watch a search: never one under an oracle.
+struct BestTrial {
+  std::size_t trials = 0;             ///< all that were noted
+  std::optional<TrialResult> result;  ///< nothing: none was done
+  std::string text;                   ///< proposal_text() of it
+
+  void note(const Trial& trial, const TrialResult& found, const Limits& limits);
+};
 
 }  // namespace bubblesim::advise

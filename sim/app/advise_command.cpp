@@ -24,34 +24,10 @@
 namespace bubblesim::app {
 namespace {
 
-/// What is shown while it searches.
-class AdviseProgress {
- public:
-  explicit AdviseProgress(const advise::Limits& limits) : limits_(limits) {}
-
-  void begins(const std::string& step) { line_.show(step); }
-
-  void tried(const advise::Trial& trial, const advise::TrialResult& result) {
-    ++trials_;
-    const bool better = !best_ || advise::is_better(result, *best_, limits_);
-    if (result.done && !trial.proposal.policy->oracle && better) {
-      best_ = result;
-      text_ = advise::proposal_text(trial.proposal);
-    }
-    if (!best_) return;
-    line_.show(fmt::format("{} trials; {:.2f} GPUs, kept {:.3f}: {}", trials_, best_->gain,
-                           best_->kept, text_));
-  }
-
-  void clear() { line_.clear(); }
-
- private:
-  const advise::Limits& limits_;
-  ProgressLine line_;
-  std::size_t trials_ = 0;
-  std::optional<advise::TrialResult> best_;
-  std::string text_;
-};
+std::string progress_text(const advise::BestTrial& best) {
+  return fmt::format("{} trials; {:.2f} GPUs, kept {:.3f}: {}", best.trials, best.result->gain,
+                     best.result->kept, best.text);
+}
 
 // NAME-advice.json in the current folder, if no other was asked for.
 std::string config_file(const AdviseArguments& arguments, const advise::Question& question,
@@ -89,10 +65,12 @@ CheckedResult<void> answer_all(const std::vector<advise::Question>& questions,
     return why_not_measured(config, rank, context);
   };
   for (const advise::Question& question : questions) {
-    AdviseProgress progress(question.limits);
-    options.begins = [&progress](const std::string& step) { progress.begins(step); };
-    options.tried = [&progress](const advise::Trial& trial, const advise::TrialResult& result) {
-      progress.tried(trial, result);
+    ProgressLine progress;
+    advise::BestTrial best;
+    options.begins = progress.callback();
+    options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
+      best.note(trial, result, question.limits);
+      if (best.result) progress.show(progress_text(best));
     };
     BUBBLESIM_ASSIGN_OR_RETURN(advise::Advice advice,
                                advise::answer(question, context.policies, options));

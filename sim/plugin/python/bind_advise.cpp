@@ -41,23 +41,15 @@ struct AdviceOutput {
   [[nodiscard]] const std::string& run_config() const { return advice.run_config; }
 };
 
-struct AdviseArguments {
-  py::object question;
-  std::optional<std::string> base;
-  std::optional<std::string> store;
-  std::optional<std::string> configs;
-  std::size_t threads;
-  py::object progress;
-};
-
-advise::Question question_of(const AdviseArguments& arguments, const policy::Registry& registry) {
-  if (!py::isinstance<py::dict>(arguments.question)) {
-    const py::object path = py::module_::import("os").attr("fspath")(arguments.question);
+advise::Question question_of(const py::object& question, const std::optional<std::string>& base,
+                             const policy::Registry& registry) {
+  if (!py::isinstance<py::dict>(question)) {
+    const py::object path = py::module_::import("os").attr("fspath")(question);
     return good(advise::read_question(path.cast<std::string>(), registry));
   }
-  const py::object text = py::module_::import("json").attr("dumps")(arguments.question);
-  const std::string folder = arguments.base.value_or(
-      py::module_::import("os").attr("getcwd")().cast<std::string>());
+  const py::object text = py::module_::import("json").attr("dumps")(question);
+  const std::string folder =
+      base.value_or(py::module_::import("os").attr("getcwd")().cast<std::string>());
   return good(advise::read_question_text(text.cast<std::string>(), folder + "/question", registry));
 }
 
@@ -69,11 +61,7 @@ class ToldProgress {
   void note(const advise::Trial& trial, const advise::TrialResult& result,
             const advise::Limits& limits) {
     const std::scoped_lock lock(mutex_);
-    ++trials_;
-    const bool better = !best_ || advise::is_better(result, *best_, limits);
-    if (!result.done || trial.proposal.policy->oracle || !better) return;
-    best_ = result;
-    text_ = advise::proposal_text(trial.proposal);
+    best_.note(trial, result, limits);
   }
 
   void tell() {
@@ -82,8 +70,8 @@ class ToldProgress {
     std::string text;
     {
       const std::scoped_lock lock(mutex_);
-      trials = trials_;
-      text = text_;
+      trials = best_.trials;
+      text = best_.text;
     }
     if (trials == told_) return;
     told_ = trials;
@@ -93,41 +81,44 @@ class ToldProgress {
  private:
   py::object callback_;
   std::mutex mutex_;
-  std::size_t trials_ = 0;
+  advise::BestTrial best_;
   std::size_t told_ = 0;
-  std::optional<advise::TrialResult> best_;
-  std::string text_;
 };
 
-std::unique_ptr<AdviceOutput> advise_now(const py::module_& module,
-                                         const AdviseArguments& arguments) {
-  auto output = std::make_unique<AdviceOutput>();
-  output->registry = known_policies({});
-  const advise::Question question = question_of(arguments, output->registry);
-  output->config = question.name + "-advice.json";
-  std::unique_ptr<store::ResultsStore> store;
-  if (arguments.store) {
-    store = good(store::open_store(*arguments.store, store::StoreAccess::kWrite));
+/// The function of the module; Python names and defaults its arguments.
+struct AnswerQuestion {
+  py::module_ module;
+
+  std::unique_ptr<AdviceOutput> operator()(const py::object& asked,
+                                           const std::optional<std::string>& base,
+                                           const std::optional<std::string>& store_path,
+                                           const std::optional<std::string>& configs,
+                                           std::size_t threads, const py::object& callback) const {
+    auto output = std::make_unique<AdviceOutput>();
+    output->registry = known_policies({});
+    const advise::Question question = question_of(asked, base, output->registry);
+    output->config = question.name + "-advice.json";
+    std::unique_ptr<store::ResultsStore> store;
+    if (store_path) store = good(store::open_store(*store_path, store::StoreAccess::kWrite));
+    std::atomic<bool> stop{false};
+    ToldProgress progress(callback);
+    advise::AnswerOptions options;
+    options.config_folder = config_folder(module, configs);
+    options.version = sweep::program_version();
+    options.threads = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
+    options.store = store.get();
+    options.stopped = [&stop] { return stop.load(); };
+    options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
+      progress.note(trial, result, question.limits);
+    };
+    std::optional<CheckedResult<advise::Advice>> answered;
+    run_interruptibly([&] { answered = advise::answer(question, output->registry, options); },
+                      stop, [&progress] { progress.tell(); });
+    output->advice = good(*std::move(answered));
+    progress.tell();
+    return output;
   }
-  std::atomic<bool> stop{false};
-  ToldProgress progress(arguments.progress);
-  advise::AnswerOptions options;
-  options.config_folder = config_folder(module, arguments.configs);
-  options.version = sweep::program_version();
-  options.threads = arguments.threads > 0 ? arguments.threads
-                                          : std::max(1U, std::thread::hardware_concurrency());
-  options.store = store.get();
-  options.stopped = [&stop] { return stop.load(); };
-  options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
-    progress.note(trial, result, question.limits);
-  };
-  std::optional<CheckedResult<advise::Advice>> answered;
-  run_interruptibly([&] { answered = advise::answer(question, output->registry, options); }, stop,
-                    [&progress] { progress.tell(); });
-  output->advice = good(*std::move(answered));
-  progress.tell();
-  return output;
-}
+};
 
 }  // namespace
 
@@ -137,13 +128,7 @@ void bind_advise(py::module_& module) {
       .def_property_readonly("text", &AdviceOutput::text)
       .def_property_readonly("page", &AdviceOutput::page)
       .def_property_readonly("run_config", &AdviceOutput::run_config);
-  module.def("answer_question",
-             [module](const py::object& question, const std::optional<std::string>& base,
-                      const std::optional<std::string>& store,
-                      const std::optional<std::string>& configs, std::size_t threads,
-                      const py::object& progress) {
-               return advise_now(module, {question, base, store, configs, threads, progress});
-             });
+  module.def("answer_question", AnswerQuestion{module});
 }
 
 }  // namespace bubblesim::plugin::python
