@@ -20,17 +20,6 @@
 namespace bubblesim::plugin::python {
 namespace {
 
-struct SweepArguments {
-  std::string config;
-  std::string store;
-  std::vector<std::string> set;
-  std::optional<std::string> configs;
-  std::size_t threads;
-  std::optional<std::size_t> limit;
-  bool retry_failed;
-  py::object progress;
-};
-
 /// The runs that are left, on threads, into the store.
 class Execution {
  public:
@@ -76,58 +65,60 @@ py::dict outcome(const sweep::SweepPlan& plan, const sweep::RemainingRuns& left,
   return result;
 }
 
-py::dict sweep(const py::module_& module, const SweepArguments& arguments) {
-  const policy::Registry registry = known_policies({});
-  const std::string configs = config_folder(module, arguments.configs);
-  const sweep::SweepConfig config = good(sweep::read_sweep_config(arguments.config, arguments.set));
-  sweep::ExecuteOptions options;
-  options.threads = arguments.threads;
-  options.sweep = config.name;
-  options.device_folder = configs + "/devices";
-  options.version = sweep::program_version();
-  const sweep::SweepPlan plan =
-      good(sweep::plan_sweep(config, registry, {options.device_folder, options.version}));
-  const auto store = good(store::open_store(arguments.store, store::StoreAccess::kWrite));
-  good((*store).join(config.name, plan.runs));
-  sweep::BestSoFar best{sweep::BestGoal{}};
-  const auto kept = arguments.retry_failed ? sweep::FailedRuns::kRetry : sweep::FailedRuns::kKeep;
-  sweep::RemainingRuns left =
-      good(sweep::remaining_runs(plan.runs, config.name, *store, kept, best));
-  const std::size_t all = left.runs.size();
-  left.runs.resize(std::min(all, arguments.limit.value_or(all)));
-  if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
-  options.threads = std::max<std::size_t>(1, std::min(options.threads, left.runs.size()));
-  Execution execution(std::move(left.runs), *store);
-  std::size_t told = 0;
-  const auto tell = [&] {
-    if (arguments.progress.is_none() || told == execution.done()) return;
-    told = execution.done();
-    arguments.progress(told, execution.all());
-  };
-  run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
-  {
-    Result<void> stored;
+/// The function of the module; Python names and defaults its arguments.
+struct ExecuteSweep {
+  py::module_ module;
+
+  py::dict operator()(const std::string& config_path, const std::string& store_path,
+                      const std::vector<std::string>& set,
+                      const std::optional<std::string>& configs, std::size_t threads,
+                      std::optional<std::size_t> limit, bool retry_failed,
+                      const py::object& progress) const {
+    const policy::Registry registry = known_policies({});
+    const std::string folder = config_folder(module, configs);
+    const sweep::SweepConfig config = good(sweep::read_sweep_config(config_path, set));
+    sweep::ExecuteOptions options;
+    options.threads = threads;
+    options.sweep = config.name;
+    options.device_folder = folder + "/devices";
+    options.version = sweep::program_version();
+    const sweep::SweepPlan plan =
+        good(sweep::plan_sweep(config, registry, {options.device_folder, options.version}));
+    const auto store = good(store::open_store(store_path, store::StoreAccess::kWrite));
+    good((*store).join(config.name, plan.runs));
+    sweep::BestSoFar best{sweep::BestGoal{}};
+    const auto kept = retry_failed ? sweep::FailedRuns::kRetry : sweep::FailedRuns::kKeep;
+    sweep::RemainingRuns left =
+        good(sweep::remaining_runs(plan.runs, config.name, *store, kept, best));
+    const std::size_t all = left.runs.size();
+    left.runs.resize(std::min(all, limit.value_or(all)));
+    if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
+    options.threads = std::max<std::size_t>(1, std::min(options.threads, left.runs.size()));
+    Execution execution(std::move(left.runs), *store);
+    std::size_t told = 0;
+    const auto tell = [&] {
+      if (progress.is_none() || told == execution.done()) return;
+      told = execution.done();
+      progress(told, execution.all());
+    };
+    run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
     {
-      const py::gil_scoped_release unlocked;
-      stored = execution.finish();
+      Result<void> stored;
+      {
+        const py::gil_scoped_release unlocked;
+        stored = execution.finish();
+      }
+      good(std::move(stored));
     }
-    good(std::move(stored));
+    tell();
+    return outcome(plan, left, all, execution);
   }
-  tell();
-  return outcome(plan, left, all, execution);
-}
+};
 
 }  // namespace
 
 void bind_sweep(py::module_& module) {
-  module.def("execute_sweep",
-             [module](const std::string& config, const std::string& store,
-                      std::vector<std::string> set, const std::optional<std::string>& configs,
-                      std::size_t threads, std::optional<std::size_t> limit, bool retry_failed,
-                      const py::object& progress) {
-               return sweep(module, {config, store, std::move(set), configs, threads, limit,
-                                     retry_failed, progress});
-             });
+  module.def("execute_sweep", ExecuteSweep{module});
 }
 
 }  // namespace bubblesim::plugin::python

@@ -105,6 +105,15 @@ py::object PythonPolicy::act(const py::object& method, const char* name, policy:
   return call(method, name, now, arguments..., to_ns(now), methods_->actions);
 }
 
+// Without a method of the subclass's own, Python's lock is not even taken.
+template <class... Arguments>
+void PythonPolicy::notify(const py::object& method, const char* name, policy::Instant now,
+                          policy::Actions& actions, const Arguments&... arguments) const {
+  if (!method) return;
+  const py::gil_scoped_acquire lock;
+  act(method, name, now, actions, arguments...);
+}
+
 policy::Sharing PythonPolicy::start(const policy::GpuInfo& gpu,
                                     std::span<const policy::ClientInfo> clients) {
   const py::gil_scoped_acquire lock;
@@ -142,35 +151,25 @@ policy::Verdict PythonPolicy::on_launch(const policy::LaunchInfo& launch, policy
 
 void PythonPolicy::on_completion(const policy::CompletionInfo& completion, policy::Instant now,
                                  policy::Actions& actions) {
-  if (!methods_->on_completion) return;
-  const py::gil_scoped_acquire lock;
-  act(methods_->on_completion, "on_completion", now, actions, completion);
+  notify(methods_->on_completion, "on_completion", now, actions, completion);
 }
 
 void PythonPolicy::on_bubble_begin(const policy::BubbleInfo& bubble, policy::Instant now,
                                    policy::Actions& actions) {
-  if (!methods_->on_bubble_begin) return;
-  const py::gil_scoped_acquire lock;
-  act(methods_->on_bubble_begin, "on_bubble_begin", now, actions, bubble);
+  notify(methods_->on_bubble_begin, "on_bubble_begin", now, actions, bubble);
 }
 
 void PythonPolicy::on_bubble_end(policy::Instant now, policy::Actions& actions) {
-  if (!methods_->on_bubble_end) return;
-  const py::gil_scoped_acquire lock;
-  act(methods_->on_bubble_end, "on_bubble_end", now, actions);
+  notify(methods_->on_bubble_end, "on_bubble_end", now, actions);
 }
 
 void PythonPolicy::on_iteration(const policy::IterationInfo& iteration, policy::Instant now,
                                 policy::Actions& actions) {
-  if (!methods_->on_iteration) return;
-  const py::gil_scoped_acquire lock;
-  act(methods_->on_iteration, "on_iteration", now, actions, iteration);
+  notify(methods_->on_iteration, "on_iteration", now, actions, iteration);
 }
 
 void PythonPolicy::on_gone(ClientId client, policy::Instant now, policy::Actions& actions) {
-  if (!methods_->on_gone) return;
-  const py::gil_scoped_acquire lock;
-  act(methods_->on_gone, "on_gone", now, actions, client.value);
+  notify(methods_->on_gone, "on_gone", now, actions, client.value);
 }
 
 std::optional<policy::Instant> PythonPolicy::next_tick() const {
@@ -187,9 +186,7 @@ std::optional<policy::Instant> PythonPolicy::next_tick() const {
 }
 
 void PythonPolicy::on_tick(policy::Instant now, policy::Actions& actions) {
-  if (!methods_->on_tick) return;
-  const py::gil_scoped_acquire lock;
-  act(methods_->on_tick, "on_tick", now, actions);
+  notify(methods_->on_tick, "on_tick", now, actions);
 }
 
 void PythonPolicy::add_counts(CounterSet& counters) const {

@@ -88,6 +88,9 @@ class PythonPolicy final : public policy::Policy {
   template <class... Arguments>
   py::object act(const py::object& method, const char* name, policy::Instant now,
                  policy::Actions& actions, const Arguments&... arguments) const;
+  template <class... Arguments>
+  void notify(const py::object& method, const char* name, policy::Instant now,
+              policy::Actions& actions, const Arguments&... arguments) const;
 
   std::unique_ptr<Methods> methods_;  ///< needs the lock to be destroyed
   RunFault& fault_;
