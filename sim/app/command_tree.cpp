@@ -1,6 +1,7 @@
 #include "sim/app/command_tree.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -196,10 +197,11 @@ std::optional<Error> unknown_word(const CLI::App& program) {
 }
 
 std::string first_sentence(const std::string& help) {
-  std::size_t end = help.find('\n');
-  for (const char* stop : {". ", ".\n"}) end = std::min(end, help.find(stop));
+  std::size_t end = std::string::npos;
+  for (const char* stop : {". ", ".\n", "\n\n"}) end = std::min(end, help.find(stop));
   std::string text = help.substr(0, end);
   if (text.ends_with('.')) text.pop_back();
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

@@ -55,7 +55,7 @@ void check_numbers(CLI::App& program);
 /// is none.
 [[nodiscard]] std::optional<Error> unknown_word(const CLI::App& program);
 
-/// A help text's first sentence, without its full stop.
+/// A help text's first sentence, in one line and without its full stop; an empty line ends it, too.
 [[nodiscard]] std::string first_sentence(const std::string& help);
 
 /// The commands, and those of each below it, in the order of declaration.

@@ -64,7 +64,7 @@ void add_parts(CLI::App& command, AppContext& context, const Arguments& argument
   show->add_option("KEY", arguments->key, "Key of the run, or how it begins")->required();
   CLI::App* compare = add_part(
       command, context, arguments, "compare",
-      "Policies against one of them, paired by point and seed, with confidence intervals\n"
+      "Policies against one of them, paired by point and seed, with confidence intervals.\n"
       "(Student's t of the paired differences; Law, Simulation Modeling and Analysis, 10.2.1)",
       compare_results);
   compare->add_option("--baseline", arguments->baseline,

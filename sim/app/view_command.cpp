@@ -161,8 +161,8 @@ ExitCode run_view(const ViewArguments& arguments, AppContext& context) {
 }
 
 constexpr const char* kViewHelp =
-    "Shows a trace, a run or a results store: one HTML page with timelines that can be zoomed and\n"
-    "moved, and the table beside them; it needs no network and no other file. On a desktop it is\n"
+    "Shows a trace, a run or a results store as one HTML page. Its timelines can be zoomed and\n"
+    "moved, with the table beside them; it needs no network and no other file. On a desktop it is\n"
     "opened in the browser.\n\n"
     "Examples:\n"
     "  bubblesim view traces/samples/training -o out/training.html\n"

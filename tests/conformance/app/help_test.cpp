@@ -23,6 +23,14 @@ std::vector<std::string> commands(const Workplace& place) {
   return names;
 }
 
+// The text with the lines of a paragraph in one.
+std::string unwrapped(std::string text) {
+  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '\n' && text[i - 1] != '\n' && text[i + 1] != '\n') text[i] = ' ';
+  }
+  return text;
+}
+
 // Lines of a help text that are a command.
 std::vector<std::string> examples(const std::string& help) {
   std::vector<std::string> found;
@@ -100,6 +108,19 @@ TEST(Help, ListsACommandALineAndHoldsNoControlCharacters) {
     for (const char letter : place.bubblesim("help " + name).out) {
       ASSERT_TRUE(letter == '\n' || static_cast<unsigned char>(letter) >= ' ') << name;
     }
+  }
+}
+
+TEST(Help, ListsAWholeSentenceOfEachCommand) {
+  const Workplace place;
+  const std::string list = place.bubblesim("--help").out;
+  for (const std::string& name : commands(place)) {
+    const std::size_t line = list.find("\n  " + name + " ");
+    ASSERT_NE(line, std::string::npos) << name;
+    const std::size_t begin = list.find_first_not_of(' ', line + 3 + name.size());
+    const std::string sentence = list.substr(begin, list.find('\n', begin) - begin);
+    const std::string help = unwrapped(place.bubblesim(name + " --help").out);
+    EXPECT_THAT(help, HasSubstr(sentence + ".")) << name;
   }
 }
 
