@@ -17,9 +17,7 @@ tl::expected<std::unique_ptr<JobProcess>, StartFault> JobProcess::start(
   std::unique_ptr<JobProcess> job(new JobProcess());
   ChildSettings settings;
   settings.mask = job->signals_.before();
-  const auto pid = start_child(command, environment, settings);
-  if (!pid) return tl::make_unexpected(pid.error());
-  job->pid_ = *pid;
+  BUBBLESIM_ASSIGN_OR_RETURN(job->pid_, start_child(command, environment, settings));
   return job;
 }
 

@@ -174,9 +174,7 @@ class Answerer {
     run::RunOptions how;
     how.baselines = {&shared_.baselines, sweep::baseline_keys(text)};
     how.threads = options_.threads;
-    auto report = run::run_policies(loaded, registry_, how);
-    if (!report) return tl::make_unexpected(report.error());
-    return *std::move(report);
+    return run::run_policies(loaded, registry_, how);
   }
 
   /// The job and each filler alone, the latter offline: what gains are counted in.
@@ -240,10 +238,9 @@ class Answerer {
     config.duration = config.warmup + whole * alone.iteration;
     run::RunScenario job;
     job.gpus.threads = options_.threads;
-    const auto result = run::Simulation(loaded, job).run();
-    if (!result) return tl::make_unexpected(result.error());
-    alone.bubble = observe::use_alone(*result).bubble_fraction;
-    alone.causes = causes_of(*result);
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto result, run::Simulation(loaded, job).run());
+    alone.bubble = observe::use_alone(result).bubble_fraction;
+    alone.causes = causes_of(result);
     return {};
   }
 

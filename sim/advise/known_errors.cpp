@@ -27,19 +27,19 @@ std::string device_name(const std::string& config_folder, const std::string& id)
 CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_folder,
                                                     const std::string& policy,
                                                     const std::string& device) {
-  const auto table = CsvTable::read(config_folder + "/validation/errors.csv");
-  if (!table) return tl::make_unexpected(table.error());
-  BUBBLESIM_RETURN_IF_ERROR(table->expect(kColumns));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto table,
+                             CsvTable::read(config_folder + "/validation/errors.csv"));
+  BUBBLESIM_RETURN_IF_ERROR(table.expect(kColumns));
   std::vector<KnownError> errors;
-  for (std::size_t row = 0; row < table->rows(); ++row) {
-    if (table->text(row, "policy") != policy) continue;
-    const auto percent = table->figure(row, "error_percent");
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, "policy") != policy) continue;
+    const auto percent = table.figure(row, "error_percent");
     if (!percent) {
-      return tl::make_unexpected(table->fault(row, "error_percent", "a number").value());
+      return tl::make_unexpected(table.fault(row, "error_percent", "a number").value());
     }
-    const std::string measured(table->text(row, "device"));
-    errors.push_back({policy, measured, std::string(table->text(row, "figure")), *percent,
-                      std::string(table->text(row, "table")),
+    const std::string measured(table.text(row, "device"));
+    errors.push_back({policy, measured, std::string(table.text(row, "figure")), *percent,
+                      std::string(table.text(row, "table")),
                       device_name(config_folder, measured) == device});
   }
   return errors;

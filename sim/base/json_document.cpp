@@ -55,9 +55,8 @@ CheckedResult<JsonDocument> JsonDocument::load_file(const std::string& path) {
 }
 
 CheckedResult<JsonDocument> JsonDocument::parse(std::string_view text, std::string file_label) {
-  auto tree = json_detail::parse_tree(text, std::move(file_label));
-  if (!tree) return tl::make_unexpected(std::move(tree).error());
-  return JsonDocument(std::make_unique<json_detail::Tree>(std::move(*tree)));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto tree, json_detail::parse_tree(text, std::move(file_label)));
+  return JsonDocument(std::make_unique<json_detail::Tree>(std::move(tree)));
 }
 
 const std::string& JsonDocument::file() const { return tree_->file; }

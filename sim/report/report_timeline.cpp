@@ -154,12 +154,11 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
   run::RunOptions run_options;
   run_options.timeline_of = policy;
   run_options.timeline = &recorder;
-  const auto report = run::run_policies(loaded, registry, run_options);
-  if (!report) return tl::make_unexpected(report.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, run::run_policies(loaded, registry, run_options));
   ReportTimeline timeline;
   timeline.key = record.run.key;
   timeline.policy = config.policies.at(policy).name;
-  timeline.same_result = same_rows(record, *report);
+  timeline.same_result = same_rows(record, report);
   const ChromeTrace trace = run::timeline_to_chrome(recorder);
   choose_window(trace, config.warmup, mean, timeline);
   add_lanes(trace, options, timeline);

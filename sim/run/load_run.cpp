@@ -71,9 +71,9 @@ CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
     BUBBLESIM_ASSIGN_OR_RETURN(ModelFiller made, load_train_filler(config, device, device_folder));
     return inputs_of(std::move(made), config.memory);
   }
-  auto program = load_program(config.program, device, device_folder, progress);
-  if (!program) return tl::make_unexpected(program.error());
-  return FillerInputs{*std::move(program), {}, {}, {}};
+  BUBBLESIM_ASSIGN_OR_RETURN(auto program,
+                             load_program(config.program, device, device_folder, progress));
+  return FillerInputs{std::move(program), {}, {}, {}};
 }
 
 void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {

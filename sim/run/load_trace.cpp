@@ -209,10 +209,9 @@ CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
                                            const std::optional<std::string>& wanted,
                                            const std::string& device_folder) {
   if (wanted) return hardware::find_gpu_spec(*wanted, device_folder);
-  auto devices = hardware::read_device_folder(device_folder);
-  if (!devices) return tl::unexpected<Errors>(devices.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(auto devices, hardware::read_device_folder(device_folder));
   const traces::RankTrace& rank = job.ranks.front();
-  const auto device = hardware::match_recorded_name(rank.device.name, *devices);
+  const auto device = hardware::match_recorded_name(rank.device.name, devices);
   if (!device) {
     Error fault = device.error();
     fault.file = rank.provenance.source;

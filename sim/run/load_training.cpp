@@ -34,30 +34,29 @@ std::optional<Bytes> memory_of(const traces::RankTrace& rank) {
 CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress, std::size_t threads) {
-  auto trace = load_trace(config.training.traces, progress, threads);
-  if (!trace) return tl::make_unexpected(trace.error());
-  auto device = device_of(trace->job, config.device, device_folder);
-  if (!device) return tl::unexpected<Errors>(trace->located(device.error()));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto trace, load_trace(config.training.traces, progress, threads));
+  auto device = device_of(trace.job, config.device, device_folder);
+  if (!device) return tl::unexpected<Errors>(trace.located(device.error()));
   auto job = workload::build_job_program(
-      trace->job, *device, {workload::Window::kIterations, config.training.iterations, threads});
-  if (!job) return tl::make_unexpected(trace->located(job.error()));
+      trace.job, *device, {workload::Window::kIterations, config.training.iterations, threads});
+  if (!job) return tl::make_unexpected(trace.located(job.error()));
   TrainingInputs inputs;
   inputs.device = *std::move(device);
   inputs.program = *std::move(job);
-  inputs.program.counters.merge(trace->counters);
+  inputs.program.counters.merge(trace.counters);
   if (const double speed = config.training.host_speed; speed != 1) {
     workload::apply({workload::WhatIfTarget::kHost, {}, {}, speed}, inputs.program);
   }
   inputs.counters = inputs.program.counters;
   // A layout that an importer inferred is no measurement to err from, nor are hosts as they were
   // not recorded.
-  const auto& ranks = trace->job.ranks;
+  const auto& ranks = trace.job.ranks;
   if (config.training.host_speed == 1 &&
       std::none_of(ranks.begin(), ranks.end(), traces::has_inferred_layout)) {
     inputs.recorded_mean_iteration = recorded_mean(inputs.program);
   }
   inputs.world_size = static_cast<std::uint32_t>(inputs.program.ranks.size());
-  for (const traces::RankTrace& rank : trace->job.ranks) {
+  for (const traces::RankTrace& rank : trace.job.ranks) {
     inputs.rank_memory.push_back(memory_of(rank));
   }
   return inputs;

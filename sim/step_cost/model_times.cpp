@@ -27,8 +27,8 @@ ModelTimes::ModelTimes(const model::ModelSpec& model, const ServerLayout& layout
       precision_(precision) {}
 
 Result<void> ModelTimes::check_work(const model::ModelSpec& model, const ServerLayout& layout) {
-  const auto work = model::decode_work(model, split_of(layout), model::Precision::kBf16, 1, 1);
-  if (!work) return tl::make_unexpected(work.error());
+  BUBBLESIM_RETURN_IF_ERROR(
+      model::decode_work(model, split_of(layout), model::Precision::kBf16, 1, 1));
   return {};
 }
 

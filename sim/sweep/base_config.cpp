@@ -15,10 +15,9 @@ namespace {
 
 // A run config's file, checked as JSON.
 CheckedResult<Json> read_base_file(const std::string& path) {
-  const auto document = JsonDocument::load_file(path);
-  if (!document) return tl::unexpected<Errors>(document.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::load_file(path));
   Errors errors;
-  (void)document->root(errors);
+  (void)document.root(errors);
   if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
   return Json::parse(read_text_file(path).value_or(std::string()), nullptr, false);
 }

@@ -35,9 +35,7 @@ CheckedResult<observe::RunReport> report_of(const store::PlannedRun& run,
   BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared.inputs.load(config, run.config));
   run::RunOptions how;
   how.baselines = {&shared.baselines, baseline_keys(run.config)};
-  auto report = run::run_policies(loaded, registry, how);
-  if (!report) return tl::make_unexpected(report.error());
-  return *std::move(report);
+  return run::run_policies(loaded, registry, how);
 }
 
 void fill(store::RunRecord& record, const observe::RunReport& report) {

@@ -10,12 +10,12 @@ namespace bubblesim::synth {
 
 CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
                                                    const std::string& configs) {
-  const auto devices = hardware::read_device_folder(configs + "/devices");
-  if (!devices) return tl::make_unexpected(devices.error());
-  const auto match = std::find_if(devices->begin(), devices->end(), [&](const auto& device) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
+                             hardware::read_device_folder(configs + "/devices"));
+  const auto match = std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
     return device.spec.name == gpu.name;
   });
-  if (match != devices->end()) return model::find_efficiency(match->id, configs + "/efficiency");
+  if (match != devices.end()) return model::find_efficiency(match->id, configs + "/efficiency");
   return tl::make_unexpected(Errors{
       {configs + "/efficiency", {}, "no file is known for " + gpu.name +
                                         "; expected \"efficiency\" to name one"}});

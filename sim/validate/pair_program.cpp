@@ -95,9 +95,7 @@ class ProgramBuilder {
       ModelStep sized = step;
       if (sized.batch == 0) sized.batch = batch_;
       if (sized.batch == 0) return fault("its batch is the table's, and the table has none");
-      auto made = drafts_of(sized);
-      if (!made) return tl::make_unexpected(std::move(made).error());
-      at->second = std::move(*made);
+      BUBBLESIM_ASSIGN_OR_RETURN(at->second, drafts_of(sized));
     }
     launch(at->second);
     return {};

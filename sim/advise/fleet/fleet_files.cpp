@@ -179,11 +179,10 @@ CheckedResult<std::vector<Row>> read_rows(const std::string& path,
                                           std::span<const std::string_view> columns,
                                           std::span<const std::string_view> required,
                                           ReadRow read_row) {
-  auto read = CsvTable::read(path);
-  if (!read) return tl::make_unexpected(read.error());
-  BUBBLESIM_RETURN_IF_ERROR(read->expect(required));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto read, CsvTable::read(path));
+  BUBBLESIM_RETURN_IF_ERROR(read.expect(required));
   Errors faults;
-  FleetTable table(*std::move(read), faults);
+  FleetTable table(std::move(read), faults);
   table.check_columns(columns);
   std::vector<Row> rows;
   for (std::size_t row = 0; row < table.rows(); ++row) rows.push_back(read_row(table, row));

@@ -139,13 +139,10 @@ class PythonRun {
   CheckedResult<void> simulate(const run::RunConfig& config, const std::string& devices,
                                run::RunOptions options, RunOutput& output) const {
     const auto keys = baseline_keys(devices);
-    const auto loaded = run::load_run(config, devices);
-    if (!loaded) return tl::unexpected<Errors>(loaded.error());
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto loaded, run::load_run(config, devices));
     // A file that changed meanwhile may have been read before or after.
     if (keys && keys == baseline_keys(devices)) options.baselines = {&baselines_, *keys};
-    auto report = run::run_policies(*loaded, registry_, options);
-    if (!report) return tl::make_unexpected(report.error());
-    output.report = *std::move(report);
+    BUBBLESIM_ASSIGN_OR_RETURN(output.report, run::run_policies(loaded, registry_, options));
     if (output.timeline) output.report.counters.merge(output.timeline->counters());
     output.json = observe::report_json(output.report);
     return {};

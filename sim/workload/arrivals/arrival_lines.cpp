@@ -154,31 +154,27 @@ ParsedDecimal<LineFields> ArrivalLines::fields(std::string_view line) const {
 
 // Appends the request, or says what is wrong with its line.
 ParsedDecimal<void> ArrivalLines::parse(std::string_view line) {
-  auto found = fields(line);
-  if (!found) return tl::make_unexpected(found.error());
-  if (is_json(format_) && found->time.empty()) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto found, fields(line));
+  if (is_json(format_) && found.time.empty()) {
     return tl::make_unexpected("no number \"" + std::string(names_.time) + "\"");
   }
   const int unit = format_ == ArrivalFormat::kMooncake ? kMillisecondDigits : kSecondDigits;
-  const auto time = format_ == ArrivalFormat::kAzure ? parse_date_time(found->time)
-                                                     : parse_decimal(found->time, unit);
-  if (!time) return tl::make_unexpected(time.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto time, format_ == ArrivalFormat::kAzure
+                                                  ? parse_date_time(found.time)
+                                                  : parse_decimal(found.time, unit));
   if (lengths_ == Lengths::kRead) {
-    auto length = parse_length(*std::move(found));
-    if (!length) return tl::make_unexpected(length.error());
-    arrivals_.lengths.push_back(*std::move(length));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto length, parse_length(std::move(found)));
+    arrivals_.lengths.push_back(std::move(length));
   }
-  arrivals_.offsets.push_back(*time);
+  arrivals_.offsets.push_back(time);
   return {};
 }
 
 ParsedDecimal<RecordedLength> ArrivalLines::parse_length(LineFields found) {
-  const auto prompt = parse_tokens(found.prompt, names_.prompt);
-  if (!prompt) return tl::make_unexpected(prompt.error());
-  const auto output = parse_tokens(found.output, names_.output);
-  if (!output) return tl::make_unexpected(output.error());
-  if (*prompt == 0 || *output == 0) arrivals_.counters.add(kLengthsRaised);
-  return RecordedLength{std::max(*prompt, 1U), std::max(*output, 1U), std::move(found.hashes)};
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto prompt, parse_tokens(found.prompt, names_.prompt));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto output, parse_tokens(found.output, names_.output));
+  if (prompt == 0 || output == 0) arrivals_.counters.add(kLengthsRaised);
+  return RecordedLength{std::max(prompt, 1U), std::max(output, 1U), std::move(found.hashes)};
 }
 
 Result<void> ArrivalLines::add(std::string_view line, LineEnd end) {
