@@ -189,6 +189,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] inline double remote_stretch(const program::Op& op) const;
   [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,
                                        SimTime now) const;
+  [[nodiscard]] Duration shortest(Duration alone) const;
   [[nodiscard]] bool about_to_arrive(const Stream& stream) const;
   [[nodiscard]] Ahead ahead_of(const Stream& stream, SimTime now) const;
   [[nodiscard]] std::optional<NextMeeting> next_meeting_of(std::uint32_t stream,

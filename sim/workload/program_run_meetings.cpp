@@ -9,13 +9,14 @@ namespace {
 // The GPU model rounds times of shared work to nanoseconds.
 constexpr double kCaution = 0.999;
 
-// Of the time alone, the least that work can take: nothing runs faster than alone but what is
-// confined to a part of the SMs, while the others are dark.
-double least_share(const hardware::GpuSpec& spec) {
-  return kCaution / std::max(1.0, spec.part.dark_clock_gain);
-}
-
 }  // namespace
+
+// The least that work can take which takes so long alone: nothing runs faster than alone but what is
+// confined to a part of the SMs, while the others are dark.
+Duration ProgramRun::shortest(Duration alone) const {
+  const double share = kCaution / std::max(1.0, gpu_.spec().part.dark_clock_gain);
+  return Duration{static_cast<std::int64_t>(static_cast<double>(alone.count()) * share)};
+}
 
 void ProgramRun::next_meetings(SimTime now, std::vector<NextMeeting>& next) const {
   if (setup_.rendezvous == nullptr) return;
@@ -27,13 +28,10 @@ void ProgramRun::next_meetings(SimTime now, std::vector<NextMeeting>& next) cons
   }
   const bool own_durations =
       setup_.perturbation.slowdown >= 1 && setup_.perturbation.jitter_cv <= 0 && pass_factor_ >= 1;
-  const double share = least_share(gpu_.spec());
   for (const std::uint32_t stream : meetings_->with_meetings) {
     std::optional<NextMeeting> meeting = next_meeting_of(stream, now);
     if (!meeting) continue;
-    const Duration ahead = own_durations ? meeting->earliest - now : Duration{};
-    meeting->earliest =
-        now + Duration{static_cast<std::int64_t>(static_cast<double>(ahead.count()) * share)};
+    if (!own_durations) meeting->earliest = now;
     next.push_back(*meeting);
   }
 }
@@ -44,8 +42,10 @@ ProgramRun::Ahead ProgramRun::ahead_of(const Stream& stream, SimTime now) const 
   }
   const program::Op& op = program_.ops[stream.pending.front().op];
   const std::uint64_t meets = op.collective == program::kNoIndex ? 0 : 1;
-  return {std::max(now, stream.earliest_end), stream.work_ended + op.duration,
-          stream.meetings_ended + meets};
+  const Duration saved = stream.arrived ? Duration{} : op.duration - shortest(op.duration);
+  const SimTime end =
+      stream.earliest_end == SimTime::max() ? SimTime::max() : stream.earliest_end - saved;
+  return {std::max(now, end), stream.work_ended + op.duration, stream.meetings_ended + meets};
 }
 
 // A collective is on the GPU, whose blocks wait for room.
@@ -79,7 +79,7 @@ std::optional<NextMeeting> ProgramRun::next_meeting_of(std::uint32_t index, SimT
   const std::uint64_t count = stream.meetings.size();
   const auto pass = static_cast<std::int64_t>(own.meetings / count);
   const Meeting& meeting = stream.meetings[own.meetings % count];
-  SimTime next = own.from + (pass * stream.pass + meeting.before - own.done);
+  SimTime next = own.from + shortest(pass * stream.pass + meeting.before - own.done);
   if (own.meetings >= state.meetings_launched) {
     next = std::max(next, next_launch_of(meeting, pass, now));
   }
@@ -90,7 +90,7 @@ std::optional<NextMeeting> ProgramRun::next_meeting_of(std::uint32_t index, SimT
     const Ahead ahead = ahead_of(other, now);
     if (through <= other.work_ended) continue;
     if (ahead.from == SimTime::max()) return std::nullopt;
-    next = std::max(next, ahead.from + std::max(Duration{}, through - ahead.done));
+    next = std::max(next, ahead.from + shortest(std::max(Duration{}, through - ahead.done)));
   }
   return NextMeeting{meeting.collective, std::max(next, now)};
 }
