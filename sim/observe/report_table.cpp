@@ -255,7 +255,8 @@ bool repeats_as_recorded(const Baseline& alone) {
   return !alone.replay_error || std::abs(*alone.replay_error) <= 0.001;
 }
 
-std::string alone_text(const Baseline& alone) {
+std::string alone_text(const RunReport& report) {
+  const Baseline& alone = report.baseline;
   std::string text =
       fmt::format("alone: {:.3f} it/s, {:.3f} ms an iteration", alone.training_iterations_per_s,
                   to_seconds(alone.training_mean_iteration) * 1e3);
@@ -268,10 +269,14 @@ std::string alone_text(const Baseline& alone) {
   }
   text += '\n';
   if (!repeats_as_recorded(alone) && alone.alone_as_recorded) {
-    text +=
-        "! repeated, the recorded iterations take another time than once: operations that ran\n"
-        "  into the next iteration delay it (program_pass_contradictions), or a rank waits less\n"
-        "  for others\n";
+    text += "! repeated, the recorded iterations take another time than once: ";
+    text += report.training_counters.count("program_pass_contradictions") > 0
+                ? "operations that ran\n"
+                  "  into the next iteration delay it (program_pass_contradictions), or a rank\n"
+                  "  waits less for others\n"
+                : "the warm-up is\n"
+                  "  too short for hosts that run ahead of their GPUs (--warmup), or a rank waits\n"
+                  "  less for others\n";
   }
   return text;
 }
@@ -284,7 +289,7 @@ std::string heading(const RunReport& report, Columns columns) {
       escape_controls(fmt::format("{}: {}, {} ranks, seed {}{}", report.config, report.device,
                                   report.ranks, report.seed, measured_text(report.measured)));
   text += '\n';
-  if (whole || !repeats_as_recorded(alone)) text += alone_text(alone);
+  if (whole || !repeats_as_recorded(alone)) text += alone_text(report);
   if (!alone.iterations_text.empty()) text += "iterations: " + alone.iterations_text + '\n';
   if (report.ranks_per_gpu > 1) {
     text += fmt::format("folded: each simulated GPU stands for {} of the job's {} ranks\n",
