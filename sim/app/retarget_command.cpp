@@ -43,6 +43,7 @@ struct RetargetOutcome {
   Duration recorded{};   ///< mean iteration over ranks and iterations
   Duration simulated{};  ///< the recording, replayed
   Duration after{};
+  Duration written{};    ///< as readers of the trace that is written find it
   CounterSet counters;   ///< of reading, building and re-targeting
 };
 
@@ -115,6 +116,11 @@ std::string outcome_text(const RetargetOutcome& outcome) {
                                 format_duration(outcome.recorded),
                                 format_duration(outcome.simulated), format_duration(outcome.after),
                                 100 * change);
+  if (outcome.written != outcome.after) {
+    out += fmt::format("its trace: {} an iteration; hosts that run ahead take more than the first "
+                       "one until\n  all are alike\n",
+                       format_duration(outcome.written));
+  }
   out += fmt::format("ranks: {} recorded, {} now\nextrapolated:\n", outcome.recorded_ranks,
                      outcome.retargeted.replicas);
   if (outcome.retargeted.extrapolated.empty()) out += "  nothing\n";
@@ -128,6 +134,7 @@ std::string outcome_json(const RetargetOutcome& outcome) {
                          {"recorded_iteration_ns", to_ns(outcome.recorded)},
                          {"replayed_iteration_ns", to_ns(outcome.simulated)},
                          {"retargeted_iteration_ns", to_ns(outcome.after)},
+                         {"written_iteration_ns", to_ns(outcome.written)},
                          {"extrapolated", outcome.retargeted.extrapolated},
                          {"counters", counts_object(outcome.counters)}};
   return document.dump(1) + "\n";
@@ -176,6 +183,11 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
     setup.provenance.note += text + "; ";
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto written, synth::record_trace(now, device, setup));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const workload::JobProgram read,
+      workload::build_job_program(written, device, {workload::Window::kIterations}));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto again, workload::repeat_alone(read, device));
+  outcome.written = mean(again, &workload::RankReplay::simulated);
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
   BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, written));
   BUBBLESIM_RETURN_IF_ERROR(
