@@ -194,6 +194,10 @@ void shift_rank(RankTrace& trace, Duration shift) {
   for (DeviceOp& op : trace.device_ops) op.start += shift;
   for (Marker& marker : trace.markers) marker.start += shift;
   for (MemorySample& sample : trace.memory) sample.at += shift;
+  for (HostStall& stall : trace.stalls) stall.start += shift;
+  for (ClockPair& pair : trace.clocks) pair.at += shift;
+  for (SyncRecord& sync : trace.syncs) sync.at += shift;
+  for (CollectiveNote& note : trace.notes) note.start += shift;
 }
 
 std::uint64_t points_in(const RankSequences& sequences) {
@@ -293,8 +297,9 @@ AlignmentReport align_ranks(JobTrace& job) {
     shift_rank(trace, aligned.offset);
     report.matched += aligned.matched;
     report.unmatched += aligned.unmatched;
-    trace.counters.add(kUnmatched, aligned.unmatched);
-    if (i > 0 && aligned.matched == 0) trace.counters.add(kNotAligned);
+    // A trace that was written after it was aligned has the counts of that time.
+    trace.counters.reset(kUnmatched, aligned.unmatched);
+    trace.counters.reset(kNotAligned, i > 0 && aligned.matched == 0 ? 1 : 0);
   }
   if (!residuals.empty()) {
     report.residual_max = *std::max_element(residuals.begin(), residuals.end());

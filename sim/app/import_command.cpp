@@ -56,8 +56,10 @@ void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
   if (trace.counters.count(traces::kLayoutInferred.name) > 0) {
     fmt::print("starts are not recorded: laid out by durations, dependencies and collectives\n");
   } else if (trace.job.ranks.size() > 1) {
-    fmt::print("clocks aligned on collective ends, median residual {}\n",
-               format_duration(trace.residual));
+    fmt::print("{}\n", trace.residual
+                          ? "clocks aligned on collective ends, median residual " +
+                                format_duration(*trace.residual)
+                          : "clocks not aligned: ranks have no collective in common");
   }
   if (summary.kernels.without_shape > Duration{}) {
     fmt::print("launch shapes unknown for {:.1f} % of the kernel time\n",
@@ -78,14 +80,13 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
                      {"device_operations", rank.device_ops.size()},
                      {"host_calls", rank.host_calls.size()}});
   }
-  const bool inferred = trace.counters.count(traces::kLayoutInferred.name) > 0;
   const Json document = {
       {"format", "bubblesim.import/1"},
       {"output", summary.output},
       {"bytes", summary.bytes},
       {"device_operations", summary.operations},
       {"host_calls", summary.calls},
-      {"alignment_residual_ns", inferred ? Json(nullptr) : Json(to_ns(trace.residual))},
+      {"alignment_residual_ns", trace.residual ? Json(to_ns(*trace.residual)) : Json(nullptr)},
       {"kernel_ns", to_ns(summary.kernels.all)},
       {"kernel_ns_without_launch_shape", to_ns(summary.kernels.without_shape)},
       {"ranks", std::move(ranks)},

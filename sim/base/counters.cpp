@@ -34,6 +34,11 @@ void CounterSet::add(std::string_view name, const Entry& entry) {
   }
 }
 
+void CounterSet::reset(const CounterSpec& spec, std::uint64_t count) {
+  if (const auto found = entries_.find(spec.name); found != entries_.end()) entries_.erase(found);
+  add(spec, count);
+}
+
 void CounterSet::merge(const CounterSet& other) {
   for (const auto& [name, entry] : other) add(name, entry);
 }

@@ -40,6 +40,13 @@ bool is_named_as_trace(const fs::path& path) {
          name.ends_with(".et.gz");
 }
 
+// Several files of one name (rank0/trace.json, rank1/trace.json) are named together.
+void note_file(const std::string& source, const fs::path& path,
+               std::map<std::string, std::string>& files) {
+  const auto [known, is_new] = files.try_emplace(source, path.string());
+  if (!is_new && known->second != path.string()) known->second += " or " + path.string();
+}
+
 std::string file_of(const traces::RankTrace& rank, const LoadedTrace& loaded) {
   const auto found = loaded.files.find(rank.provenance.source);
   return found == loaded.files.end() ? rank.provenance.source : found->second;
@@ -49,11 +56,23 @@ Result<void> check_ranks_differ(const LoadedTrace& loaded) {
   const auto& ranks = loaded.job.ranks;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     if (ranks[i].rank != ranks[i - 1].rank) continue;
-    return fail(file_of(ranks[i], loaded), {},
-                "found rank " + std::to_string(ranks[i].rank) + " a second time, first in " +
-                    file_of(ranks[i - 1], loaded));
+    const std::string first = file_of(ranks[i - 1], loaded);
+    const std::string second = file_of(ranks[i], loaded);
+    return fail(second, {},
+                "found rank " + std::to_string(ranks[i].rank) + " a second time" +
+                    (first == second ? "" : ", first in " + first));
   }
   return {};
+}
+
+// Files that were read apart may each know of fewer ranks than there are.
+void agree_on_world(traces::JobTrace& job) {
+  std::uint32_t world = job.ranks.back().rank + 1;
+  for (const auto& rank : job.ranks) world = std::max(world, rank.world_size);
+  for (auto& rank : job.ranks) {
+    rank.counters.reset(kWorldsDiffer, rank.world_size == world ? 0 : 1);
+    rank.world_size = world;
+  }
 }
 
 Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
@@ -63,7 +82,7 @@ Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   else outcome.job.ranks.front().counters.merge(outcome.counters);
   for (auto& rank : outcome.job.ranks) {
     if (traces::is_recording(rank)) traces::join_recording(rank);
-    loaded.files.try_emplace(rank.provenance.source, path.string());
+    note_file(rank.provenance.source, path, loaded.files);
     loaded.job.ranks.push_back(std::move(rank));
   }
   return {};
@@ -174,7 +193,7 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, trace_files(path));
     for (const fs::path& file : files) {
       sorted.add(file);
-      if (!is_btr(file)) loaded.files.try_emplace(file.filename().string(), file.string());
+      if (!is_btr(file)) note_file(file.filename().string(), file, loaded.files);
     }
   }
   BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, threads, loaded));
@@ -186,11 +205,14 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   std::stable_sort(loaded.job.ranks.begin(), loaded.job.ranks.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });
   BUBBLESIM_RETURN_IF_ERROR(check_ranks_differ(loaded));
+  agree_on_world(loaded.job);
   const auto lacks_ranks = [](const traces::RankTrace& rank) {
-    return rank.counters.count(traces::kRanksMissing.name) > 0;
+    return rank.counters.count(traces::kRanksMissing.name) > 0 ||
+           rank.counters.count(kWorldsDiffer.name) > 0;
   };
   if (std::ranges::any_of(loaded.job.ranks, lacks_ranks)) traces::count_missing_ranks(loaded.job);
-  loaded.residual = traces::align_ranks(loaded.job).residual_median;
+  const traces::AlignmentReport aligned = traces::align_ranks(loaded.job);
+  if (aligned.matched > 0) loaded.residual = aligned.residual_median;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
   return loaded;
 }

@@ -24,10 +24,15 @@ inline constexpr CounterSpec kDeviceAssumed{
     "no device file lists the recorded GPU; its constants are those of the recorded properties "
     "and an A100's for the rest, which a replay of the job alone does not use"};
 
+inline constexpr CounterSpec kWorldsDiffer{
+    "job_world_sizes_differ", Severity::kNotice,
+    "ranks whose file says that the job has fewer ranks than another file says; the most are taken"};
+
 struct LoadedTrace {
   traces::JobTrace job;      ///< ranks in order, on one clock
   CounterSet counters;       ///< of reading and aligning, all ranks together
-  Duration residual{};       ///< median disagreement of collective ends after alignment
+  /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
+  std::optional<Duration> residual;
   /// By the file name that a trace's provenance gives: the file that was read here, which for a
   /// .btr is another.
   std::map<std::string, std::string> files;

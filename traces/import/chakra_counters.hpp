@@ -19,7 +19,7 @@ inline constexpr CounterSpec kDuplicateIds{"chakra_duplicate_ids_dropped", Sever
 inline constexpr CounterSpec kCyclicDeps{"chakra_cyclic_dependencies_dropped", Severity::kLoss,
     "dependencies that close a cycle; the earlier node of the file was let go first"};
 inline constexpr CounterSpec kBadTimes{"chakra_nodes_beyond_time_dropped", Severity::kLoss,
-    "nodes whose start or duration is beyond 73 years"};
+    "nodes whose start or duration is negative or beyond 73 years"};
 inline constexpr CounterSpec kBadAttributes{"chakra_attributes_unreadable", Severity::kNotice,
     "attributes of a known name and an unexpected type or value"};
 inline constexpr CounterSpec kInvalidUtf8{"chakra_names_not_utf8", Severity::kNotice,

@@ -9,21 +9,13 @@ namespace {
 
 constexpr std::uint64_t kMostListed = 16;
 
-CounterSet without_missing_ranks(const CounterSet& counters) {
-  CounterSet kept;
-  for (const auto& [name, entry] : counters) {
-    if (name != kRanksMissing.name) kept.add(name, entry);
-  }
-  return kept;
-}
-
 }  // namespace
 
 void count_missing_ranks(JobTrace& job) {
   std::uint32_t world = job.ranks.back().rank + 1;
   for (RankTrace& rank : job.ranks) {
     world = std::max(world, rank.world_size);
-    rank.counters = without_missing_ranks(rank.counters);
+    rank.counters.reset(kRanksMissing, 0);
   }
   std::string list;
   std::uint64_t missing = 0;

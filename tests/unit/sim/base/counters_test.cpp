@@ -55,6 +55,15 @@ TEST(Counters, OnlySeverityErrorIsAnError) {
   EXPECT_TRUE(set.has_error());
 }
 
+TEST(Counters, ACountThatIsTakenAnewReplacesTheOldOne) {
+  CounterSet set;
+  set.add(kOrphans, 3);
+  set.reset(kOrphans, 2);
+  EXPECT_EQ(set.count("orphan_kernels"), 2U);
+  set.reset(kOrphans, 0);
+  EXPECT_TRUE(set.empty());
+}
+
 TEST(Counters, SeveritiesHaveNames) {
   EXPECT_EQ(severity_name(Severity::kInfo), "info");
   EXPECT_EQ(severity_name(Severity::kNotice), "notice");

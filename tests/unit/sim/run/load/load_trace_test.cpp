@@ -255,6 +255,33 @@ TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFiles) {
   EXPECT_THAT(fault({sample(1), sample(1)}), HasSubstr("rank1.json.gz"));
 }
 
+// Recordings of several processes are all of a program of one name.
+TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFilesWhereTheyAreOfOneSource) {
+  const auto trace = load_trace({sample(1)});
+  ASSERT_TRUE(trace);
+  const std::string one = (folder_ / "one.btr").string();
+  const std::string other = (folder_ / "other.btr").string();
+  ASSERT_TRUE(traces::format::write_job(one, trace->job));
+  ASSERT_TRUE(traces::format::write_job(other, trace->job));
+  EXPECT_THAT(fault({one, other}), HasSubstr("one.btr or " + other));
+}
+
+TEST_F(LoadTrace, RanksThatWereReadApartAgreeOnHowManyThereAre) {
+  const std::string first = btr(0);
+  auto trace = load_trace({sample(1)});
+  ASSERT_TRUE(trace);
+  EXPECT_FALSE(trace->residual);
+  trace->job.ranks.front().world_size = 8;
+  const std::string second = (folder_ / "second.btr").string();
+  ASSERT_TRUE(traces::format::write_job(second, trace->job));
+  const auto both = load_trace({first, second});
+  ASSERT_TRUE(both) << both.error().text();
+  for (const auto& rank : both->job.ranks) EXPECT_EQ(rank.world_size, 8U);
+  EXPECT_EQ(both->counters.count("job_world_sizes_differ"), 1U);
+  EXPECT_EQ(both->counters.count("job_ranks_missing"), 6U);
+  EXPECT_TRUE(both->residual);
+}
+
 TEST_F(LoadTrace, ProgressNamesTheFile) {
   std::string last;
   ASSERT_TRUE(load_trace({sample(0)}, [&](const std::string& text) { last = text; }));
