@@ -41,10 +41,8 @@ Result<void> check_length(const RecordedLength& length, const serving::Scheduler
                   why_not(what, spec));
 }
 
-Result<workload::RequestLengths> read_list(const std::string& path,
-                                           workload::ArrivalFormat format,
-                                           ListedLengths::Pick pick,
-                                           const serving::SchedulerSpec& spec) {
+Result<RequestsRead> read_file(const std::string& path, workload::ArrivalFormat format,
+                               ListedLengths::Pick pick, const serving::SchedulerSpec& spec) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       workload::RecordedArrivals recorded,
       workload::read_arrivals(path, format, workload::Lengths::kRead));
@@ -52,25 +50,36 @@ Result<workload::RequestLengths> read_list(const std::string& path,
     BUBBLESIM_RETURN_IF_ERROR(
         check_length(recorded.lengths[i], spec, path, "request " + std::to_string(i + 1)));
   }
-  return ListedLengths{std::move(recorded.lengths), pick};
+  RequestsRead read{ListedLengths{std::move(recorded.lengths), pick}};
+  read.arrivals = std::move(recorded);
+  return read;
 }
 
 }  // namespace
 
-Result<workload::RequestLengths> server_requests(const FillerConfig& filler,
-                                                 const serving::SchedulerSpec& spec) {
+Result<RequestsRead> server_requests(const FillerConfig& filler,
+                                     const serving::SchedulerSpec& spec) {
   const auto& names = *std::get<synth::InferenceNames>(filler.program).engine;
+  const auto* arrivals =
+      filler.arrivals ? std::get_if<workload::FileArrivals>(&*filler.arrivals) : nullptr;
   if (!names.requests.lengths) {
-    const auto& file = std::get<workload::FileArrivals>(*filler.arrivals);
-    return read_list(file.path, file.format, ListedLengths::Pick::kInOrder, spec);
+    return read_file(arrivals->path, arrivals->format, ListedLengths::Pick::kInOrder, spec);
   }
   if (const auto* file = std::get_if<synth::RequestNames::File>(&*names.requests.lengths)) {
-    return read_list(file->path, file->format, file->pick, spec);
+    BUBBLESIM_ASSIGN_OR_RETURN(RequestsRead read,
+                               read_file(file->path, file->format, file->pick, spec));
+    const bool of_arrivals = arrivals != nullptr && arrivals->path == file->path &&
+                             arrivals->format == file->format &&
+                             file->pick == ListedLengths::Pick::kInOrder;
+    if (of_arrivals) return read;
+    read.counters = std::move(read.arrivals->counters);
+    read.arrivals.reset();
+    return read;
   }
   const auto& drawn = std::get<workload::DrawnLengths>(*names.requests.lengths);
   BUBBLESIM_RETURN_IF_ERROR(check_length(workload::largest(drawn), spec, {},
                                          "filler \"" + filler.name + "\": requests"));
-  return drawn;
+  return RequestsRead{drawn};
 }
 
 }  // namespace bubblesim::run

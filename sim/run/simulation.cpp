@@ -116,11 +116,15 @@ Result<void> Simulation::build() {
 
 Result<void> Simulation::read_requests() {
   requests_.resize(loaded_.config.fillers.size());
+  arrivals_read_.resize(loaded_.config.fillers.size());
   for (const std::uint32_t filler : scenario_.fillers) {
     const synth::ServerPlan* plan = loaded_.server(filler);
     if (plan == nullptr) continue;
     BUBBLESIM_ASSIGN_OR_RETURN(
-        requests_[filler], server_requests(loaded_.config.fillers[filler], plan->scheduler));
+        RequestsRead read, server_requests(loaded_.config.fillers[filler], plan->scheduler));
+    requests_[filler] = std::move(read.lengths);
+    arrivals_read_[filler] = std::move(read.arrivals);
+    counters_.merge(read.counters);
   }
   return {};
 }
@@ -268,14 +272,21 @@ Result<void> Simulation::build_arrivals() {
     if (computes_prompts_apart(loaded_, filler)) {
       BUBBLESIM_RETURN_IF_ERROR(split_prefill(*loaded_.server(filler), config.name, instances));
     }
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        auto process,
-        workload::make_arrivals(*config.arrivals, RandomStream(loaded_.config.seed,
-                                                               "arrivals of " + config.name)));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto process, arrivals_of(filler));
     routers_.push_back(std::make_unique<ArrivalRouter>(machine_.engine(), std::move(process),
                                                        std::move(instances), warmup_));
   }
   return {};
+}
+
+Result<std::unique_ptr<workload::ArrivalProcess>> Simulation::arrivals_of(std::uint32_t filler) {
+  const FillerConfig& config = loaded_.config.fillers[filler];
+  if (auto& read = arrivals_read_[filler]) {
+    return workload::replay_arrivals(*std::move(read),
+                                     std::get<workload::FileArrivals>(*config.arrivals).speedup);
+  }
+  return workload::make_arrivals(
+      *config.arrivals, RandomStream(loaded_.config.seed, "arrivals of " + config.name));
 }
 
 // `instances` becomes those that requests arrive at. Without a GPU to decode on, none is taken.

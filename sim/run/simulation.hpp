@@ -22,6 +22,7 @@
 #include "sim/run/scenario.hpp"
 #include "sim/run/simulation_results.hpp"
 #include "sim/schedule/method_timer.hpp"
+#include "sim/workload/arrivals/arrival_file.hpp"
 #include "sim/workload/machine.hpp"
 
 namespace bubblesim::run {
@@ -55,6 +56,8 @@ class Simulation final {
   [[nodiscard]] workload::RunSetup training_setup(const program::Program& rank);
   Result<void> build_queue();
   Result<void> build_arrivals();
+  [[nodiscard]] Result<std::unique_ptr<workload::ArrivalProcess>> arrivals_of(
+      std::uint32_t filler);
   Result<void> split_prefill(const synth::ServerPlan& plan, const std::string& name,
                              std::vector<FillerInstance*>& instances);
   void start();
@@ -80,6 +83,8 @@ class Simulation final {
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;
+  /// By RunConfig::fillers: arrivals that were read with the lengths of their requests.
+  std::vector<std::optional<workload::RecordedArrivals>> arrivals_read_;
   std::vector<std::unique_ptr<ServerGpus>> servers_;  ///< over several GPUs
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::map<std::uint32_t, NodePower> node_power_;  ///< by node of the cluster; empty: no budget

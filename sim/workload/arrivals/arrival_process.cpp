@@ -90,7 +90,7 @@ MadeProcess make(const GammaArrivals& spec, RandomStream random) {
 MadeProcess make(const FileArrivals& spec, RandomStream) {
   BUBBLESIM_RETURN_IF_ERROR(check_positive(spec.speedup, "speedup"));
   BUBBLESIM_ASSIGN_OR_RETURN(RecordedArrivals arrivals, read_arrivals(spec.path, spec.format));
-  return std::make_unique<FileProcess>(std::move(arrivals), spec.speedup);
+  return replay_arrivals(std::move(arrivals), spec.speedup);
 }
 
 }  // namespace
@@ -98,6 +98,12 @@ MadeProcess make(const FileArrivals& spec, RandomStream) {
 Result<std::unique_ptr<ArrivalProcess>> make_arrivals(const ArrivalSpec& spec,
                                                       RandomStream random) {
   return std::visit([&](const auto& kind) { return make(kind, std::move(random)); }, spec);
+}
+
+Result<std::unique_ptr<ArrivalProcess>> replay_arrivals(RecordedArrivals arrivals,
+                                                        double speedup) {
+  BUBBLESIM_RETURN_IF_ERROR(check_positive(speedup, "speedup"));
+  return std::make_unique<FileProcess>(std::move(arrivals), speedup);
 }
 
 }  // namespace bubblesim::workload

@@ -66,4 +66,10 @@ class ArrivalProcess {
 [[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> make_arrivals(const ArrivalSpec& spec,
                                                                     RandomStream random);
 
+struct RecordedArrivals;
+
+/// A process over arrivals that were read before; a fault if `speedup` is not above 0.
+[[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> replay_arrivals(RecordedArrivals arrivals,
+                                                                      double speedup);
+
 }  // namespace bubblesim::workload

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
@@ -103,6 +106,69 @@ TEST(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
                         static_cast<double>(chat.requests_completed);
     EXPECT_NEAR(chat.server->mean_kv_fraction, 7.0 / 24 * held / (2 * 2), 1e-6);
   }
+}
+
+/// Five recorded requests: the second cannot be read, the fourth has an empty prompt, and the last
+/// arrives after the end of server_run().
+class RecordedRequests : public ::testing::Test {
+ protected:
+  RecordedRequests() {
+    std::ofstream(path_) << "timestamp,input_tokens,output_tokens\n"
+                            "0.0,16,3\n"
+                            "0.1,16.5,2\n"
+                            "0.2,16,5\n"
+                            "0.3,0,7\n"
+                            "10.0,16,11\n";
+  }
+  ~RecordedRequests() override { std::filesystem::remove(path_); }
+
+  [[nodiscard]] synth::RequestNames::File file() const {
+    return {path_, workload::ArrivalFormat::kServegen, workload::ListedLengths::Pick::kInOrder};
+  }
+  [[nodiscard]] workload::FileArrivals arrivals() const {
+    return {path_, workload::ArrivalFormat::kServegen, 1};
+  }
+  [[nodiscard]] LoadedRun run() const {
+    LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry_);
+    loaded.config.policies.resize(1);
+    lengths_of(loaded).reset();
+    return loaded;
+  }
+  static decltype(synth::RequestNames::lengths)& lengths_of(LoadedRun& loaded) {
+    auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
+    return names.engine->requests.lengths;
+  }
+  [[nodiscard]] observe::PolicyResult result_of(const LoadedRun& loaded) const {
+    return server_report(loaded, registry_, 1).policies.at(0);
+  }
+
+  const policy::Registry registry_ = policies::builtin_policies();
+  const std::string path_ = testing::TempDir() + "bubblesim_recorded_requests.csv";
+};
+
+// What arrives at 0, 0.2 and 0.3 s writes 3 + 5 + 7 tokens. If only the lengths lacked the damaged
+// line, four would arrive, and the last two would have their successor's length: 3 + 5 + 7 + 11.
+TEST_F(RecordedRequests, DamagedOnesAreMissingAndOthersKeepTheirLengths) {
+  LoadedRun by_arrivals = run();
+  by_arrivals.config.fillers[0].arrivals = arrivals();
+  LoadedRun by_both = by_arrivals;
+  lengths_of(by_both) = file();
+  for (const LoadedRun* loaded : {&by_arrivals, &by_both}) {
+    const observe::PolicyResult result = result_of(*loaded);
+    EXPECT_EQ(result.fillers[0].requests_arrived, 3U);
+    EXPECT_EQ(result.fillers[0].requests_completed, 3U);
+    EXPECT_EQ(result.fillers[0].server->output_tokens, 3U + 5 + 7);
+    EXPECT_EQ(result.counters.count("arrival_lines_damaged"), 1U);
+    EXPECT_EQ(result.counters.count("request_lengths_raised"), 1U);
+  }
+}
+
+TEST_F(RecordedRequests, DamageOfAFileOfLengthsAloneIsCounted) {
+  LoadedRun loaded = run();
+  lengths_of(loaded) = file();
+  const observe::PolicyResult result = result_of(loaded);
+  EXPECT_EQ(result.counters.count("arrival_lines_damaged"), 1U);
+  EXPECT_EQ(result.counters.count("request_lengths_raised"), 1U);
 }
 
 /// The first of two GPUs computes prompts, which go over `link` to the second.
