@@ -90,6 +90,12 @@ void summarise_faults(const TrainingScale& scale, TrainingResult& result) {
   result.goodput_per_s = kept * result.iterations_per_s;
 }
 
+/// Over the measured window, of an online filler.
+double growth_of_backlog(const FillerResult& filler) {
+  return static_cast<double>(filler.requests_unfinished) -
+         static_cast<double>(filler.requests_before);
+}
+
 }  // namespace
 
 std::vector<Duration> pass_of(const std::vector<RankIterations>& ranks) {
@@ -194,10 +200,13 @@ bool is_overloaded(const FillerResult& filler, const Backlog& backlog, Duration 
       backlog.oldest >= window / 2) {
     return true;
   }
-  const double growth = static_cast<double>(filler.requests_unfinished) -
-                        static_cast<double>(filler.requests_before);
-  return growth > static_cast<double>(backlog.batch) +
-                      kDeviations * std::sqrt(static_cast<double>(filler.requests_arrived));
+  return growth_of_backlog(filler) >
+         static_cast<double>(backlog.batch) +
+             kDeviations * std::sqrt(static_cast<double>(filler.requests_arrived));
+}
+
+bool keeps_up(const FillerResult& filler, double share) {
+  return growth_of_backlog(filler) <= share * static_cast<double>(filler.requests_arrived);
 }
 
 CounterSet concerning(const RunReport& report, const PolicyResult& policy,

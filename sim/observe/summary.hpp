@@ -44,7 +44,9 @@ void summarise_filler(FillerResult& filler, Duration window,
 
 /// What an online filler has before it when the measured window ends.
 struct Backlog {
-  std::uint64_t batch = 0;  ///< requests that may be served together, over its GPUs
+  /// Requests that may be served together, over its GPUs; of language-model engines, whose caches
+  /// hold fewer than their settings allow, the most that ran at once.
+  std::uint64_t batch = 0;
   Duration oldest{};        ///< age of the oldest request that is unfinished; 0: there is none
 };
 
@@ -53,6 +55,10 @@ struct Backlog {
 /// served and a request has waited for half of the window. Latencies then say how long the run was.
 [[nodiscard]] bool is_overloaded(const FillerResult& filler, const Backlog& backlog,
                                  Duration window);
+
+/// Whether an online filler serves what arrives, to `share` of it: its backlog grew over the window
+/// by at most that share of the arrivals. A short window may show neither this nor an overload.
+[[nodiscard]] bool keeps_up(const FillerResult& filler, double share);
 
 /// Counters that concern a row of a report: the job's, those of the filler (an index into
 /// RunReport::filler_counters; nothing: a row without) and the policy's own.

@@ -29,7 +29,9 @@ namespace bubblesim::run {
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
-  bool keeps_up = false;      ///< online: it serves all that arrives
+  /// Of an online filler in a run whose length is not given: it serves what arrives
+  /// (observe::keeps_up), so that `requests_per_s` is their rate, not the most that it can serve.
+  bool keeps_up = false;
   observe::UseAlone use{};
 };
 

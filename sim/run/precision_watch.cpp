@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "sim/observe/summary.hpp"
 #include "sim/run/simulation_results.hpp"
 
 namespace bubblesim::run {
@@ -163,9 +162,11 @@ void PrecisionWatch::look_at_online(std::uint32_t filler, SimTime now) {
   observe::KnownFigure figure{.figure = "latency_p95",
                               .filler = loaded_.config.fillers[filler].name,
                               .wanted = goal_.fillers};
-  figure.overloaded = is_overloaded(filler, now);
+  const Requests requests = count(filler, now);
+  figure.overloaded = is_overloaded(filler, requests, now);
   if (scenario_.policy == nullptr) {  // alone: only whether it keeps up is asked
-    settled_ = settled_ && now - warmup_ >= kAlone * goal_.least;
+    settled_ = settled_ && now - warmup_ >= kAlone * goal_.least &&
+               (figure.overloaded || observe::keeps_up(requests.counts, goal_.fillers));
     return;
   }
   std::vector<observe::Samples> places;
@@ -176,14 +177,17 @@ void PrecisionWatch::look_at_online(std::uint32_t filler, SimTime now) {
       observe::percentile_by_batches(places, kLatencyPercent, goal_.confidence));
 }
 
+PrecisionWatch::Requests PrecisionWatch::count(std::uint32_t filler, SimTime now) const {
+  Requests requests;
+  requests.backlog = count_requests({loaded_, nodes_, warmup_, now}, filler, requests.counts);
+  return requests;
+}
+
 // Again at twice the length: not by chance.
-bool PrecisionWatch::is_overloaded(std::uint32_t filler, SimTime now) {
-  observe::FillerResult requests;
-  const observe::Backlog backlog =
-      count_requests({loaded_, nodes_, warmup_, now}, filler, requests);
+bool PrecisionWatch::is_overloaded(std::uint32_t filler, const Requests& requests, SimTime now) {
   const Duration window = now - warmup_;
   std::optional<Duration>& since = overloaded_since_[filler];
-  if (!observe::is_overloaded(requests, backlog, window)) {
+  if (!observe::is_overloaded(requests.counts, requests.backlog, window)) {
     since.reset();
     return false;
   }

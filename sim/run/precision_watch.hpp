@@ -19,7 +19,9 @@
 // alone, if that is more than the rate itself.
 //
 // A latency that grows as long as the run lasts is not known by waiting. It counts as such when the
-// filler is overloaded (observe::is_overloaded) at two looks, the later at twice the length.
+// filler is overloaded (observe::is_overloaded) at two looks, the later at twice the length. A
+// filler alone, whose latency nobody asks for, is watched until that or until its backlog's growth
+// is less than the share of the arrivals to which fillers are to be known (observe::keeps_up).
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,7 @@
 
 #include "sim/observe/batch_means.hpp"
 #include "sim/observe/run_result.hpp"
+#include "sim/observe/summary.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/scenario.hpp"
@@ -61,12 +64,19 @@ class PrecisionWatch {
   [[nodiscard]] std::uint64_t unknown() const;
 
  private:
+  /// Of an online filler, up to a look.
+  struct Requests {
+    observe::FillerResult counts;
+    observe::Backlog backlog;
+  };
+
   void add(observe::KnownFigure figure, const std::optional<observe::Estimate>& estimate);
   void look_at_training(SimTime now);
   void look_at_filler(std::uint32_t filler, SimTime now);
   void look_at_offline(std::uint32_t filler, SimTime now);
   void look_at_online(std::uint32_t filler, SimTime now);
-  [[nodiscard]] bool is_overloaded(std::uint32_t filler, SimTime now);
+  [[nodiscard]] Requests count(std::uint32_t filler, SimTime now) const;
+  [[nodiscard]] bool is_overloaded(std::uint32_t filler, const Requests& requests, SimTime now);
   [[nodiscard]] std::vector<FillerInstance*> admitted(std::uint32_t filler) const;
 
   const LoadedRun& loaded_;

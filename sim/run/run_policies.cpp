@@ -168,7 +168,9 @@ class PolicyRuns {
     if (!varies) profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
     profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
-    profile.keeps_up = result.mode == observe::FillerMode::kOnline && !result.overloaded;
+    const auto& goal = loaded_.config.precision;
+    profile.keeps_up = goal && result.mode == observe::FillerMode::kOnline &&
+                       observe::keeps_up(result, goal->fillers);
     profile.use = observe::use_alone(alone);
     return profile;
   }

@@ -60,9 +60,17 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
   return result;
 }
 
-// Requests that one GPU of the filler may serve together.
-std::uint64_t batch_of(const LoadedRun& loaded, std::uint32_t filler) {
-  if (const auto* server = loaded.server(filler)) return server->scheduler.max_num_seqs;
+// Requests that the instance may serve together. Of a server's max_num_seqs its cache often holds
+// a small part, and which part depends on their lengths: what ran at once says it.
+std::uint64_t batch_of(const LoadedRun& loaded, const FillerInstance& instance) {
+  const std::uint32_t filler = instance.filler;
+  if (loaded.server(filler) != nullptr) {
+    std::uint64_t running = 0;
+    for (const serving::Scheduler* scheduler : instance.service->schedulers()) {
+      running += scheduler->counts().most_running;
+    }
+    return running;
+  }
   if (filler < loaded.tables.size() && loaded.tables[filler]) {
     return loaded.tables[filler]->sequences.back();
   }
@@ -214,7 +222,7 @@ observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
       result.requests_refused += instance->refused;
       result.requests_completed += instance->completed;
       if (!instance->service || instance->mode != observe::FillerMode::kOnline) continue;
-      backlog.batch += batch_of(at.loaded, filler);
+      backlog.batch += batch_of(at.loaded, *instance);
       for (const SimTime arrival : instance->service->unfinished()) {
         ++result.requests_unfinished;
         backlog.oldest = std::max(backlog.oldest, at.now - arrival);

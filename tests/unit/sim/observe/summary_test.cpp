@@ -183,6 +183,13 @@ TEST(IsOverloaded, IsAFillerThatServesNothingForHalfOfTheWindow) {
   EXPECT_FALSE(is_overloaded(with_backlog(0, 0, 0), {1, {}}, seconds{60}));
 }
 
+// 2 % of 100 arrivals are 2 requests.
+TEST(KeepsUp, IsABacklogThatGrowsByAShareOfTheArrivalsAtMost) {
+  EXPECT_TRUE(keeps_up(with_backlog(10, 100, 12), 0.02));
+  EXPECT_FALSE(keeps_up(with_backlog(10, 100, 13), 0.02));
+  EXPECT_TRUE(keeps_up(with_backlog(10, 100, 0), 0.02));
+}
+
 TEST(RecoveredOverGpus, WeighsEachGpuByItsBubbles) {
   GpuUse small;
   small.bubble_fraction = 0.1;

@@ -108,6 +108,52 @@ TEST(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
   }
 }
 
+/// Prompts of 100 and outputs of 20 tokens: 8 blocks at the end, so 3 of them fill the 24 blocks of
+/// a GPU, and 4 may be there while they are short. `max_num_seqs` is far more.
+LoadedRun three_at_once(observe::FillerMode mode, const policy::Registry& registry) {
+  LoadedRun loaded = server_run(mode, registry);
+  auto& engine = *std::get<synth::InferenceNames>(loaded.config.fillers[0].program).engine;
+  engine.requests.lengths =
+      workload::DrawnLengths{workload::FixedLength{100}, workload::FixedLength{20}};
+  loaded.config.policies = {choice("mps", registry)};
+  return loaded;
+}
+
+/// Requests a second that each GPU serves at most, by itself.
+double most_served(const policy::Registry& registry) {
+  const LoadedRun loaded = three_at_once(observe::FillerMode::kOffline, registry);
+  return server_report(loaded, registry, 1).baseline.fillers.at(0).requests_per_s;
+}
+
+// A tenth more than both GPUs serve alone arrives for half a second: a backlog of far more than the
+// 8 requests that both caches hold, and of fewer than max_num_seqs.
+TEST(ServerRun, ABacklogOfMoreThanTheCacheHoldsIsAnOverload) {
+  const auto registry = policies::builtin_policies();
+  const double most = 2 * most_served(registry);
+  LoadedRun loaded = three_at_once(observe::FillerMode::kOnline, registry);
+  loaded.config.duration = 500ms;
+  loaded.config.fillers[0].arrivals = workload::GammaArrivals{1.1 * most, 0.01};
+  const observe::FillerResult over = server_report(loaded, registry, 1).policies[0].fillers[0];
+  EXPECT_LT(over.requests_unfinished, loaded.server(0)->scheduler.max_num_seqs);
+  EXPECT_TRUE(over.overloaded);
+}
+
+// A fifth more arrives than a GPU alone serves: what the filler gains is what it serves beside
+// training over what a GPU served, not over what arrived.
+TEST(ServerRun, WhatAnOverloadedServerGainsIsMeasuredByWhatItServesAlone) {
+  const auto registry = policies::builtin_policies();
+  const double most = most_served(registry);
+  LoadedRun loaded = three_at_once(observe::FillerMode::kOnline, registry);
+  loaded.config.precision = PrecisionGoal{.least = 100ms, .most = 5s};
+  loaded.config.duration = 5s;
+  loaded.config.fillers[0].arrivals = workload::GammaArrivals{2 * 1.2 * most, 0.01};
+  const observe::RunReport report = server_report(loaded, registry, 1);
+  const double alone = report.baseline.fillers[0].requests_per_s;
+  EXPECT_LT(alone, 1.05 * most);
+  const observe::FillerResult& chat = report.policies[0].fillers[0];
+  EXPECT_DOUBLE_EQ(*chat.normalised_to_own_gpu, chat.requests_per_s / 2 / alone);
+}
+
 /// Five recorded requests: the second cannot be read, the fourth has an empty prompt, and the last
 /// arrives after the end of server_run().
 class RecordedRequests : public ::testing::Test {
