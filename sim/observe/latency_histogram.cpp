@@ -96,11 +96,13 @@ LatencyHistogram::LatencyHistogram(const LatencyDistribution& distribution) {
 void LatencyHistogram::add(Duration latency) {
   ++completed_[bucket_of(latency)];
   ++completed_total_;
+  longest_ = std::max(longest_, latency);
 }
 
 void LatencyHistogram::add_unfinished(Duration age) {
   ++unfinished_[bucket_of(age)];
   ++unfinished_total_;
+  longest_ = std::max(longest_, age);
 }
 
 void LatencyHistogram::merge(const LatencyHistogram& other) {
@@ -108,6 +110,7 @@ void LatencyHistogram::merge(const LatencyHistogram& other) {
   for (const auto& [bucket, count] : other.unfinished_) unfinished_[bucket] += count;
   completed_total_ += other.completed_total_;
   unfinished_total_ += other.unfinished_total_;
+  longest_ = std::max(longest_, other.longest_);
 }
 
 std::optional<LatencyValue> LatencyHistogram::percentile(double percent) const {
@@ -125,7 +128,8 @@ std::optional<LatencyValue> LatencyHistogram::percentile(double percent) const {
     seen += count;
     if (seen < rank) continue;
     const bool censored = !unfinished_.empty() && unfinished_.begin()->first <= bucket;
-    return LatencyValue{middle_of(bucket), censored ? Bound::kLower : Bound::kExact};
+    const Duration value = rank == total ? longest_ : std::min(middle_of(bucket), longest_);
+    return LatencyValue{value, censored ? Bound::kLower : Bound::kExact};
   }
 }
 
@@ -141,6 +145,10 @@ Result<LatencyHistogram> LatencyHistogram::decode(std::span<const std::uint8_t> 
   const bool right = take(bytes, result.completed_, result.completed_total_) &&
                      take(bytes, result.unfinished_, result.unfinished_total_) && bytes.empty();
   if (!right) return fail({}, {}, "found bytes that are no latency histogram");
+  for (const Buckets* buckets : {&result.completed_, &result.unfinished_}) {
+    if (buckets->empty()) continue;
+    result.longest_ = std::max(result.longest_, middle_of(buckets->rbegin()->first));
+  }
   return result;
 }
 

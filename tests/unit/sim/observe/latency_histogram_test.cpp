@@ -29,9 +29,31 @@ TEST(LatencyHistogram, small_values_are_exact) {
 
 // Of 1000 to 1003 (a bucket of four, from 1000), the middle rounded down is 1001.
 TEST(LatencyHistogram, a_bucket_answers_with_its_middle) {
-  EXPECT_EQ(percentile(histogram_of({1000}), 50), 1001);
-  EXPECT_EQ(percentile(histogram_of({1003}), 50), 1001);
-  EXPECT_EQ(percentile(histogram_of({1004}), 50), 1005);
+  EXPECT_EQ(percentile(histogram_of({1000, 9000}), 50), 1001);
+  EXPECT_EQ(percentile(histogram_of({1003, 9000}), 50), 1001);
+  EXPECT_EQ(percentile(histogram_of({1004, 9000}), 50), 1005);
+}
+
+// 12,074,379 lies in a bucket of 65,536 from 12,058,624 on, whose middle is 12,091,391: no
+// percentile lies above the longest sample.
+TEST(LatencyHistogram, the_longest_sample_is_exact) {
+  const LatencyHistogram alike = histogram_of({12'074'379, 12'074'379});
+  EXPECT_EQ(percentile(alike, 50), 12'074'379);
+  EXPECT_EQ(percentile(alike, 100), 12'074'379);
+  LatencyHistogram merged = histogram_of({1000});
+  merged.merge(alike);
+  EXPECT_EQ(percentile(merged, 100), 12'074'379);
+  merged.add_unfinished(Duration{12'100'001});
+  EXPECT_EQ(percentile(merged, 100), 12'100'001);
+}
+
+// What was stored knows counts only: the middle of the bucket stands for the longest, too.
+TEST(LatencyHistogram, the_longest_sample_is_not_stored) {
+  const LatencyHistogram histogram = histogram_of({1000, 12'074'379});
+  const auto read = LatencyHistogram::decode(histogram.encode());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(percentile(*read, 100), 12'091'391);
+  EXPECT_EQ(percentile(*read, 50), 1001);
 }
 
 TEST(LatencyHistogram, percentiles_are_off_by_less_than_one_percent_over_the_whole_range) {
