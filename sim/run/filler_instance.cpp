@@ -100,20 +100,39 @@ void ArrivalRouter::start() {
 }
 
 void ArrivalRouter::on_event(SimTime now) {
-  FillerInstance& instance = *instances_[number_ % instances_.size()];
+  const std::uint64_t first = number_;
+  std::optional<SimTime> next;
+  do {
+    deal(now);
+    next = process_->next();
+  } while (next && *next <= now);
+  serve_from(first, now);
+  if (next) engine_.schedule(entity_, *next);
+}
+
+void ArrivalRouter::deal(SimTime now) {
+  FillerInstance& instance = instance_of(number_);
   if (now >= warmup_) {
     ++instance.arrived;
   } else if (instance.admitted) {
     ++instance.before;
   }
   if (instance.admitted) {
-    instance.service->arrive(number_, now);
-    instance.note_queue(now);
+    instance.service->enqueue(number_, now);
   } else if (now >= warmup_) {
     ++instance.refused;
   }
   ++number_;
-  if (const auto next = process_->next()) engine_.schedule(entity_, std::max(*next, now));
+}
+
+void ArrivalRouter::serve_from(std::uint64_t first, SimTime now) {
+  const std::uint64_t last = std::min<std::uint64_t>(number_, first + instances_.size());
+  for (std::uint64_t request = first; request < last; ++request) {
+    FillerInstance& instance = instance_of(request);
+    if (!instance.admitted) continue;
+    instance.service->serve_waiting(now);
+    instance.note_queue(now);
+  }
 }
 
 }  // namespace bubblesim::run

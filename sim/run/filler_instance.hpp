@@ -117,7 +117,8 @@ struct ServerGpus {
   return instance->group != nullptr && instance->group->instances.front() != instance;
 }
 
-/// Deals a filler's requests to its instances, one after another.
+/// Deals a filler's requests to its instances, one after another. Those of one instant all wait
+/// before any instance begins to serve them.
 class ArrivalRouter final : public engine::EventHandler {
  public:
   ArrivalRouter(engine::Engine& engine, std::unique_ptr<workload::ArrivalProcess> process,
@@ -128,6 +129,13 @@ class ArrivalRouter final : public engine::EventHandler {
   [[nodiscard]] const CounterSet& counters() const { return process_->counters(); }
 
  private:
+  [[nodiscard]] FillerInstance& instance_of(std::uint64_t request) const {
+    return *instances_[request % instances_.size()];
+  }
+  void deal(SimTime now);
+  /// Lets the instances begin that the requests from `first` on were dealt to.
+  void serve_from(std::uint64_t first, SimTime now);
+
   engine::Engine& engine_;
   std::unique_ptr<workload::ArrivalProcess> process_;
   std::vector<FillerInstance*> instances_;

@@ -36,8 +36,11 @@ void ContinuousService::start_offline(SimTime now) {
   next_iteration(now);
 }
 
-void ContinuousService::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
-  for (std::uint64_t i = 0; i < count; ++i) waiting_.push_back({first + i, now, now, now, 0});
+void ContinuousService::enqueue(std::uint64_t number, SimTime now) {
+  waiting_.push_back({number, now, now, now, 0});
+}
+
+void ContinuousService::serve_waiting(SimTime now) {
   if (!busy_) next_iteration(now);
 }
 

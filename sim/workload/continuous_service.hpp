@@ -51,7 +51,8 @@ class ContinuousService final : public RequestService {
   ContinuousService(ProgramRun& run, const IterationTable& table, ServiceListener& listener);
 
   void start_offline(SimTime now) override;
-  void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
+  void enqueue(std::uint64_t number, SimTime now) override;
+  void serve_waiting(SimTime now) override;
   void pass_finished(SimTime now) override;
   [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t) const override;
   [[nodiscard]] std::size_t queued() const override { return waiting_.size(); }

@@ -56,17 +56,14 @@ void EngineService::start_offline(SimTime now) {
   refill(now);
 }
 
-void EngineService::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
-  for (std::uint64_t i = 0; i < count; ++i) arrive(first + i, now);
-  refill(now);
-}
+void EngineService::serve_waiting(SimTime now) { refill(now); }
 
 EngineService::Member& EngineService::least_loaded() {
   return **std::ranges::min_element(members_, {},
                                     [](const auto& member) { return member->scheduler.load(); });
 }
 
-void EngineService::arrive(std::uint64_t number, SimTime now) {
+void EngineService::enqueue(std::uint64_t number, SimTime now) {
   serving::Request request = request_of(number, lengths_.of(number), now);
   if (sink_ != nullptr) {
     if (request.output_tokens > 1) prompts_.emplace(number, request);

@@ -59,7 +59,8 @@ class EngineService final : public RequestService {
   void take_over(const serving::Request& request, SimTime now);
   /// Requests have no end: as many wait as could run.
   void start_offline(SimTime now) override;
-  void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
+  void enqueue(std::uint64_t number, SimTime now) override;
+  void serve_waiting(SimTime now) override;
   /// Of each GPU's part of a step.
   void pass_finished(SimTime now) override;
   [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t member) const override;
@@ -86,7 +87,6 @@ class EngineService final : public RequestService {
     StepTokens tokens;                        ///< of the step
   };
 
-  void arrive(std::uint64_t number, SimTime now);
   [[nodiscard]] Member& least_loaded();
   void refill(SimTime now);
   void keep_waiting(Member& member, SimTime now);

@@ -42,10 +42,18 @@ class RequestService {
   virtual ~RequestService() = default;
   /// Always has a next request, from now on.
   virtual void start_offline(SimTime now) = 0;
-  /// A request arrives.
+  /// A request arrives and waits. Once all requests of the instant wait, serve_waiting() must be
+  /// called: what starts then can take them together.
+  virtual void enqueue(std::uint64_t number, SimTime now) = 0;
+  /// Starts what the waiting requests can start, unless the program runs.
+  virtual void serve_waiting(SimTime now) = 0;
+  /// The only request of its instant arrives.
   void arrive(std::uint64_t number, SimTime now) { arrive_together(number, 1, now); }
-  /// `count` requests arrive at once, numbered from `first` on.
-  virtual void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) = 0;
+  /// All requests of an instant arrive, `count` of them, numbered from `first` on.
+  void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
+    for (std::uint64_t i = 0; i < count; ++i) enqueue(first + i, now);
+    serve_waiting(now);
+  }
   /// Called by the run's observer.
   virtual void pass_finished(SimTime now) = 0;
   /// Online: the first request of those that run, of a member of a language-model server; nothing

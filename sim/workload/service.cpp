@@ -7,21 +7,18 @@ namespace bubblesim::workload {
 Service::Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
                  ServiceListener& listener)
     : engine_(engine), run_(run), batching_(batching), listener_(listener),
-      timer_(engine.add_entity(*this, engine::Phase::kArrival)) {}
+      timer_(engine.add_entity(*this, engine::Phase::kHost)) {}
 
 void Service::start_offline(SimTime now) {
   offline_ = true;
   start_batch(batching_.max_batch, now);
 }
 
-void Service::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
-  for (std::uint64_t i = 0; i < count; ++i) queue_.push_back({first + i, now});
-  start_if_ready(now);
-}
+void Service::enqueue(std::uint64_t number, SimTime now) { queue_.push_back({number, now}); }
 
-void Service::on_event(SimTime now) { start_if_ready(now); }
+void Service::on_event(SimTime now) { serve_waiting(now); }
 
-void Service::start_if_ready(SimTime now) {
+void Service::serve_waiting(SimTime now) {
   if (busy_ || queue_.empty()) return;
   const std::size_t size = std::min<std::size_t>(queue_.size(), batching_.max_batch);
   const bool full = size == batching_.max_batch;
@@ -61,7 +58,7 @@ void Service::pass_finished(SimTime now) {
   if (offline_) {
     start_batch(batching_.max_batch, now);
   } else {
-    start_if_ready(now);
+    serve_waiting(now);
   }
 }
 

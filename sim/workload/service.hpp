@@ -26,7 +26,8 @@ class Service final : public RequestService, public engine::EventHandler {
 
   /// Always has a next batch, from now on.
   void start_offline(SimTime now) override;
-  void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
+  void enqueue(std::uint64_t number, SimTime now) override;
+  void serve_waiting(SimTime now) override;
   /// Called by the run's observer.
   void pass_finished(SimTime now) override;
 
@@ -46,14 +47,13 @@ class Service final : public RequestService, public engine::EventHandler {
     SimTime arrival;
   };
 
-  void start_if_ready(SimTime now);
   void start_batch(std::size_t size, SimTime now);
 
   engine::Engine& engine_;
   ProgramRun& run_;
   program::Batching batching_;
   ServiceListener& listener_;
-  engine::EntityId timer_;
+  engine::EntityId timer_;  ///< when a batch is due; after the arrivals of its instant
   std::deque<Waiting> queue_;
   std::vector<Waiting> batch_;
   SimTime batch_start_{};

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "sim/run/unmet_config.hpp"
@@ -167,6 +168,40 @@ TEST(Simulation, ArrivalsGoRoundTheGpus) {
   EXPECT_GT(first + second, 20U);  // 35 expected
   EXPECT_LE(std::max(first, second) - std::min(first, second), 1U + filler.requests_unfinished);
   EXPECT_EQ(filler.requests_arrived, filler.requests_completed + filler.requests_unfinished);
+}
+
+/// The filler on GPU 0 without training, its requests `gaps` seconds apart.
+observe::FillerResult served_after(const std::string& gaps, const program::Batching& batching) {
+  const std::string path = testing::TempDir() + "/simulation_gaps.json";
+  std::ofstream(path) << gaps;
+  FillerConfig chat = online("chat", 1);
+  chat.arrivals = workload::FileArrivals{path, workload::ArrivalFormat::kGaps};
+  chat.batching = batching;
+  chat.gpus = {0};
+  const LoadedRun loaded = small_run({chat});
+  RunScenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  return simulate(loaded, scenario).fillers.front();
+}
+
+// Ten requests in one instant, of which a pass of 1.1 ms takes eight: eight end after one pass, two
+// after two. A request that began alone would make it three passes.
+TEST(Simulation, RequestsOfOneInstantShareABatch) {
+  const observe::FillerResult filler = served_after(
+      "[0.01, 0, 0, 0, 0, 0, 0, 0, 0, 0]", {.requests_per_pass = 8, .max_batch = 8});
+  EXPECT_EQ(filler.requests_completed, 10U);
+  EXPECT_EQ(filler.passes, 2U);
+  const Duration pass = filler.latency.percentile(10)->value;
+  EXPECT_EQ(filler.latency.percentile(80)->value, pass);
+  EXPECT_EQ(filler.latency.percentile(90)->value, 2 * pass);
+}
+
+// The batch of the first is due 2 ms after it, when the second arrives: both are in it.
+TEST(Simulation, ARequestOfTheInstantInWhichABatchIsDueJoinsIt) {
+  const observe::FillerResult filler = served_after(
+      "[0.01, 0.002]", {.requests_per_pass = 8, .max_batch = 8, .max_wait = 2ms});
+  EXPECT_EQ(filler.requests_completed, 2U);
+  EXPECT_EQ(filler.passes, 1U);
 }
 
 // 30 ms of warm-up; a pass takes 1.1 ms: a GPU serves 909 a second of the 2,500 that arrive.
