@@ -62,7 +62,7 @@ struct InstanceResult {
   std::string reason;             ///< why not
   std::uint64_t passes = 0;       ///< of its program, finished in the measured window
   std::uint64_t requests_completed = 0;
-  Bytes memory;
+  Bytes memory;                   ///< that it holds: 0 if not admitted or not known
 };
 
 /// A fill job. Instants since the start of the run.

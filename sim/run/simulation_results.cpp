@@ -82,8 +82,9 @@ std::uint64_t batch_of(const LoadedRun& loaded, const FillerInstance& instance) 
 void add_instance(const EndedSimulation& ended, FillerInstance& instance,
                   observe::FillerResult& result) {
   const FillerConfig& config = ended.loaded.config.fillers[instance.filler];
+  const Bytes held = instance.admitted ? config.memory.value_or(Bytes{}) : Bytes{};
   result.instances.push_back({instance.gpu, instance.admitted, instance.reason, instance.passes,
-                              instance.completed, config.memory.value_or(Bytes{})});
+                              instance.completed, held});
   if (instance.service && instance.mode == observe::FillerMode::kOnline) {
     for (const SimTime arrival : instance.service->unfinished()) {
       if (arrival >= ended.warmup) instance.latency.add_unfinished(ended.end - arrival);

@@ -253,6 +253,11 @@ TEST(Simulation, FillersAreAdmittedWhileTheirMemoryFits) {
   EXPECT_EQ(result.fillers[1].admitted_gpus(), 0U);
   EXPECT_EQ(result.fillers[2].admitted_gpus(), 2U);
   EXPECT_THAT(result.fillers[1].instances.front().reason, HasSubstr("4GB"));
+  // Two GPUs each; a refused filler holds nothing.
+  EXPECT_EQ(result.fillers[0].memory, Bytes{8'000'000'000});
+  EXPECT_EQ(result.fillers[1].memory, Bytes{0});
+  EXPECT_EQ(result.fillers[1].instances.front().memory, Bytes{0});
+  EXPECT_EQ(result.fillers[2].memory, Bytes{4'000'000'000});
   EXPECT_EQ(result.gpus.front().memory_high_water, Bytes{16'000'000'000});
 }
 
