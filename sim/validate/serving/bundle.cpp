@@ -196,12 +196,22 @@ Result<void> read_engine_settings(const ForeignJson& meta, BundleSettings& out) 
   return {};
 }
 
+/// Nothing: not recorded.
+Result<std::optional<double>> read_memory_share(const ForeignJson& meta) {
+  constexpr std::string_view kShare = "/kv_cache/gpu_memory_utilization";
+  const std::optional<double> share = meta.number(kShare);
+  if (share && !(*share > 0 && *share <= 1)) {
+    return meta.missing(kShare, "a share of the GPU's memory, above 0 and at most 1");
+  }
+  return share;
+}
+
 Result<void> read_resolved_settings(const ForeignJson& meta, BundleSettings& out) {
   out.gpu_name = meta.text("/hardware/device_name");
   out.num_gpu_blocks = meta.count("/kv_cache/num_gpu_blocks");
   out.block_size = meta.count("/kv_cache/block_size");
   out.prefix_caching = meta.flag("/kv_cache/enable_prefix_caching");
-  out.memory_utilization = meta.number("/kv_cache/gpu_memory_utilization");
+  BUBBLESIM_ASSIGN_OR_RETURN(out.memory_utilization, read_memory_share(meta));
   out.async_scheduling = meta.flag("/resolved_config/scheduler_config/async_scheduling");
   out.reserve_full_prompt =
       meta.flag("/resolved_config/scheduler_config/scheduler_reserve_full_isl");

@@ -118,6 +118,23 @@ TEST(ServingBundle, TimesThatCannotBeAreRefused) {
   EXPECT_THAT(fault_of(files), HasSubstr("'b' arrives 99999999999"));
 }
 
+TEST(ServingBundle, SharesOfMemoryThatCannotBeAreRefused) {
+  const test::SmallBundle files;
+  const auto put_share = [&files](const std::string& share) {
+    files.put("vllm/meta.json", test::SmallBundle::meta(
+        R"(, "kv_cache": {"num_gpu_blocks": null, "gpu_memory_utilization": )" + share + "}"));
+  };
+  for (const std::string share : {"2", "0", "-0.5"}) {
+    put_share(share);
+    EXPECT_THAT(fault_of(files), HasSubstr("/kv_cache/gpu_memory_utilization: found " + share +
+                                           "; expected a share of the GPU's memory"));
+  }
+  put_share("1");
+  const auto bundle = read_serving_bundle(files.path());
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  EXPECT_EQ(bundle->settings.memory_utilization, 1.0);
+}
+
 TEST(ServingBundle, IsRefusedWithoutSettings) {
   const test::SmallBundle files;
   files.put("vllm/meta.json", R"({"model": "m"})");
