@@ -110,6 +110,7 @@ struct FillerConfig {
   double sm_limit = 0;                  ///< and that it can use
   std::vector<FillJobConfig> jobs;      ///< kJobs: not empty
   program::Batching batching;
+  std::vector<std::string> unused_batching;  ///< keys of it that the config gives in vain
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   double jitter_cv = 0;                 ///< of durations between passes, >= 0

@@ -160,10 +160,24 @@ const char* key_of_several_gpus(const synth::EngineSettings& settings) {
   return settings.members > 1 ? "data_parallel" : nullptr;
 }
 
+constexpr std::array<const char*, 4> kBatchingKeys{"requests_per_pass", "max_batch", "batch_cost",
+                                                   "max_wait"};
+
+/// The keys of batches of a filler whose requests join and leave between steps.
+std::vector<std::string> unused_batching(ObjectReader& reader, const FillerConfig& filler) {
+  const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
+  std::vector<std::string> unused;
+  if (made == nullptr || made->batching != synth::BatchingMode::kContinuous) return unused;
+  for (const char* key : kBatchingKeys) {
+    if (reader.has(key)) unused.emplace_back(key);
+  }
+  return unused;
+}
+
 /// An engine's requests need lengths, and batches are its scheduler's business.
 void check_engine(ObjectReader& reader, const FillerConfig& filler,
                   const synth::EngineNames& engine) {
-  for (const char* key : {"requests_per_pass", "max_batch", "batch_cost", "max_wait"}) {
+  for (const char* key : kBatchingKeys) {
     if (reader.has(key)) reader.fault(key, "an engine forms its own batches; expected no such key");
   }
   if (engine.settings.prefill && filler.mode != FillerMode::kOnline) {
@@ -216,6 +230,7 @@ FillerConfig read_filler(const ReadContext& context, ObjectReader& reader) {
   if (reader.has("memory")) filler.memory = reader.bytes("memory", kPositiveBytes);
   filler.jitter_cv = reader.number("jitter_cv", {0, 10}, 0);
   read_online(context, reader, filler);
+  filler.unused_batching = unused_batching(reader, filler);
   const synth::EngineNames* engine = engine_of(filler);
   if (engine != nullptr) check_engine(reader, filler, *engine);
   filler.limits = read_limits(reader, engine != nullptr);

@@ -40,7 +40,10 @@ class Notes {
     if (training_.checkpoint_every && training_.faults.empty()) {
       without_effect("/training/checkpoint_every: there are no \"faults\" to restart from");
     }
-    for (std::size_t i = 0; i < fillers_.size(); ++i) add_late_jobs(i);
+    for (std::size_t i = 0; i < fillers_.size(); ++i) {
+      add_late_jobs(i);
+      add_batching(i);
+    }
     if (power_ && power_->cap_w) add_cap();
     if (power_ && power_->node_cap_w) check_period("node_cap_w");
   }
@@ -78,6 +81,14 @@ class Notes {
                                "at {}",
                                filler, late, jobs.size(), format_duration(first),
                                format_duration(simulated_)));
+  }
+
+  void add_batching(std::size_t filler) {
+    for (const std::string& key : fillers_[filler].unused_batching) {
+      without_effect(fmt::format("/fillers/{}/{}: with continuous batching requests join and leave "
+                                 "between steps, \"batch\" of them at most",
+                                 filler, key));
+    }
   }
 
   void check_period(const char* key) {

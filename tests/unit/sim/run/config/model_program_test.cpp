@@ -54,6 +54,20 @@ TEST(ModelProgram, GenerationHasAPromptAnOutputAndMayBeAGraph) {
   EXPECT_EQ(made.step_host, std::chrono::microseconds{200});
 }
 
+TEST(ModelProgram, ContinuousBatchingHasNoUseForKeysOfBatches) {
+  const auto unused = [](const std::string& batching) {
+    Json json = with_program(R"({"model": "llama2-7b", "batch": 4, "prompt_tokens": 64,
+                                 "output_tokens": 8, "batching": ")" + batching + "\"}");
+    json["fillers"][0]["max_batch"] = 4;
+    json["fillers"][0]["requests_per_pass"] = 2;
+    const auto config = parse(json);
+    EXPECT_TRUE(config) << config.error().front().text();
+    return config ? config->fillers[0].unused_batching : std::vector<std::string>{};
+  };
+  EXPECT_THAT(unused("continuous"), ElementsAre("requests_per_pass", "max_batch"));
+  EXPECT_THAT(unused("static"), testing::IsEmpty());
+}
+
 TEST(ModelProgram, ATreeIsGivenByDepthAndWidthOrLevelByLevel) {
   const std::string head = R"({"model": "llama2-7b", "prompt_tokens": 8, "output_tokens": 8,
                               "speculation": {"draft": "llama-68m", "acceptance": 0.7, )";

@@ -378,5 +378,15 @@ TEST(Simulation, KeysThatChangeNothingAreCountedAndSaid) {
   EXPECT_THAT(simulate(loaded, {}).notices, testing::IsEmpty());
 }
 
+TEST(Simulation, KeysOfBatchesThatContinuousBatchingHasNoUseForAreCountedAndSaid) {
+  FillerConfig filler = offline("chat");
+  filler.unused_batching = {"max_batch", "batch_cost"};
+  const observe::PolicyResult result = simulate(small_run({filler}), {});
+  EXPECT_EQ(result.counters.count(kKeysWithoutEffect.name), 2U);
+  EXPECT_THAT(result.notices,
+              testing::ElementsAre(HasSubstr("/fillers/0/max_batch: with continuous batching"),
+                                   HasSubstr("/fillers/0/batch_cost: with continuous batching")));
+}
+
 }  // namespace
 }  // namespace bubblesim::run
