@@ -80,6 +80,7 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
   FillerConfig& filler = run.config.fillers[run.fillers.size()];
   if (!filler.memory) filler.memory = inputs->memory;
   if (!filler.memory) run.counters.add(kMemoryUnknown);
+  if (inputs->memory && *filler.memory < *inputs->memory) run.counters.add(kMemoryBelowModel);
   run.counters.merge(inputs->program.counters);
   run.tables.push_back(inputs->table);
   run.servers.push_back(inputs->server);

@@ -27,6 +27,11 @@ inline constexpr CounterSpec kMemoryUnknown{
     "ranks and fillers whose memory neither config nor trace gives: admission takes them as "
     "fitting"};
 
+inline constexpr CounterSpec kMemoryBelowModel{
+    "run_memory_below_model", Severity::kNotice,
+    "fillers whose memory by the config is less than what their model takes (weights, activations, "
+    "KV cache): admission goes by the config"};
+
 struct TrainingInputs {
   hardware::GpuSpec device;
   workload::JobProgram program;

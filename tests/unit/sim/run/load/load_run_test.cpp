@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
+#include "sim/run/run_inputs.hpp"
 #include "sim/run/run_policies.hpp"
 
 namespace bubblesim::run {
@@ -77,6 +78,26 @@ TEST(LoadRun, TakesTheDeviceThatTheConfigNames) {
   const auto loaded = load(other);
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   EXPECT_EQ(loaded->device.name, "NVIDIA H100 80GB HBM3");
+}
+
+// BERT base has 110 million weights, of 2 bytes each in fp16: 220 MB with nothing else.
+TEST(LoadRun, MemoryBelowWhatAModelTakesIsCounted) {
+  RunConfig config = run::config();
+  synth::InferenceNames names;
+  names.model = "bert-base";
+  names.efficiency = "a100-40gb";
+  names.sequence = 128;
+  config.fillers.front().program = names;
+  const auto count = [&config] {
+    const auto loaded = load(config);
+    EXPECT_TRUE(loaded) << loaded.error().front().text();
+    return loaded ? loaded->counters.count(kMemoryBelowModel.name) : 0;
+  };
+  EXPECT_EQ(count(), 0U);  // not said: the model's
+  config.fillers.front().memory = Bytes{200'000'000};
+  EXPECT_EQ(count(), 1U);
+  config.fillers.front().memory = Bytes{40'000'000'000};
+  EXPECT_EQ(count(), 0U);
 }
 
 TEST(LoadRun, TrainingThatDoesNotFitTheGpuIsRefusedWithDevicesThatWouldDo) {
