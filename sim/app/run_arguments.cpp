@@ -178,7 +178,12 @@ Result<observe::ServiceLimits> read_limits(const std::string& text) {
   observe::ServiceLimits limits;
   const std::array<std::pair<std::string_view, std::optional<Duration>*>, 3> known{
       {{"ttft", &limits.ttft}, {"tpot", &limits.tpot}, {"latency", &limits.latency}}};
-  for (const std::string& part : split_list(text)) {
+  const std::vector<std::string> parts = split_list(text);
+  const auto commas = static_cast<std::size_t>(std::ranges::count(text, ','));
+  if (parts.size() != commas + 1) {
+    return fail("--slo", {}, "found \"" + text + "\", expected one limit between commas");
+  }
+  for (const std::string& part : parts) {
     const std::size_t sign = part.find('=');
     const auto place = std::ranges::find(known, std::string_view(part).substr(0, sign),
                                          [](const auto& entry) { return entry.first; });
@@ -188,6 +193,9 @@ Result<observe::ServiceLimits> read_limits(const std::string& text) {
     }
     Duration limit{};
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--slo", part.substr(sign + 1), limit));
+    if (limit == Duration{}) {
+      return fail("--slo", {}, "found \"" + part + "\", expected more than 0s");
+    }
     *place->second = limit;
   }
   return limits;

@@ -65,6 +65,13 @@ TEST(Faults, PathsBesideTheirOptionsAreRefused) {
   expect_fault("run a b --training c", HasSubstr("found two paths beside --training"));
 }
 
+TEST(Faults, LimitsOfNothingAreRefusedAsInAConfig) {
+  const std::string run = "run configs/runs/llm-server.json --slo ";
+  expect_fault(run + "ttft=0s", HasSubstr("--slo: found \"ttft=0s\", expected more than 0s"));
+  expect_fault(run + "ttft=1s,", HasSubstr("--slo: found \"ttft=1s,\", expected one limit"));
+  expect_fault(run + "ttft=1s,,tpot=1s", HasSubstr("expected one limit between commas"));
+}
+
 TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
   const auto message = AllOf(HasSubstr("\"tgss\""), HasSubstr("did you mean \"tgs\"?"),
                              HasSubstr("exclusive, time_slicing, mps, mig"),
