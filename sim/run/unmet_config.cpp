@@ -84,11 +84,18 @@ class Notes {
   }
 
   void add_batching(std::size_t filler) {
-    for (const std::string& key : fillers_[filler].unused_batching) {
+    const std::vector<std::string>& unused = fillers_[filler].unused_batching;
+    for (const std::string& key : unused) {
       without_effect(fmt::format("/fillers/{}/{}: with continuous batching requests join and leave "
                                  "between steps, \"batch\" of them at most",
                                  filler, key));
     }
+    const program::Batching& batching = fillers_[filler].batching;
+    if (!unused.empty() || batching.max_batch >= batching.requests_per_pass) return;
+    result_.counters.add(kPassesPartlyFilled);
+    result_.notices.push_back(fmt::format(
+        "/fillers/{}/max_batch: a pass serves {} of the {} requests of \"requests_per_pass\"",
+        filler, batching.max_batch, batching.requests_per_pass));
   }
 
   void check_period(const char* key) {

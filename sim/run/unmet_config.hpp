@@ -19,6 +19,10 @@ inline constexpr CounterSpec kMeanOverCap{
     "power_mean_over_cap", Severity::kNotice,
     "GPUs and nodes that drew over 1 % more than their cap on average, though not at their lowest "
     "clock: the work changes as fast as the governor looks"};
+inline constexpr CounterSpec kPassesPartlyFilled{
+    "filler_passes_partly_filled", Severity::kNotice,
+    "fillers whose max_batch is below their requests_per_pass: each pass takes as long as for all "
+    "of these and serves fewer"};
 inline constexpr CounterSpec kKeysWithoutEffect{
     "config_keys_without_effect", Severity::kNotice,
     "keys of the config that changed nothing: the run ended before they could, or lacks what they "

@@ -388,5 +388,16 @@ TEST(Simulation, KeysOfBatchesThatContinuousBatchingHasNoUseForAreCountedAndSaid
                                    HasSubstr("/fillers/0/batch_cost: with continuous batching")));
 }
 
+TEST(Simulation, APassThatServesFewerThanItCouldIsSaid) {
+  FillerConfig filler = offline("batch");
+  filler.batching = {.requests_per_pass = 8, .max_batch = 1};
+  const observe::PolicyResult result = simulate(small_run({filler}), {});
+  EXPECT_EQ(result.counters.count(kPassesPartlyFilled.name), 1U);
+  EXPECT_THAT(result.notices, testing::ElementsAre("/fillers/0/max_batch: a pass serves 1 of the 8 "
+                                                   "requests of \"requests_per_pass\""));
+  filler.batching.max_batch = 8;
+  EXPECT_THAT(simulate(small_run({filler}), {}).notices, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace bubblesim::run
