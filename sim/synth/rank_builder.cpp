@@ -24,7 +24,8 @@ RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
     : plan_(plan), emitter_(plan, collectives, place), transfers_(emitter_),
       gradients_(emitter_), host_(emitter_), rollout_(emitter_),
       last_gradient_(plan.stages.size(), 0), held_(plan),
-      fixed_bytes_(static_memory(plan, place.pipeline).total()) {
+      fixed_bytes_(static_memory(plan, place.pipeline).total()),
+      working_bytes_(memory_need(plan, place.pipeline).working) {
   const auto& actions = plan.schedule.actions[place.pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
     if (completes_gradients(actions[i])) last_gradient_[actions[i].backward_stage()] = i;
@@ -44,9 +45,9 @@ program::Program RankBuilder::build() {
 void RankBuilder::iterate(std::uint32_t iteration) {
   ProgramWriter& writer = emitter_.writer();
   writer.begin_iteration();
-  mark_memory();
+  mark_memory(0);
   writer.pause(plan_.request.software.iteration);
-  rollout_.begin(iteration);
+  begin_rollout(iteration);
   transfers_.begin_iteration(iteration);
   host_.begin_iteration(iteration);
   const auto& actions = plan_.schedule.actions[emitter_.place().pipeline];
@@ -68,6 +69,14 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   rollout_.end(iteration);
 }
 
+// The room for a backward pass stays taken while responses are generated, as memory_need() counts.
+void RankBuilder::begin_rollout(std::uint32_t iteration) {
+  const double cache = own_rollout_cache(plan_);
+  if (cache > 0) mark_memory(cache + working_bytes_);
+  rollout_.begin(iteration);
+  if (cache > 0) mark_memory(0);
+}
+
 void RankBuilder::wait_after(ComputeWait what) {
   if (plan_.request.software.compute_wait != what) return;
   wait_for_compute();
@@ -84,7 +93,11 @@ void RankBuilder::run(std::size_t number) {
       completes_gradients(action) && last_gradient_[action.backward_stage()] == number;
   last_pass_ = last ? LastPass::kYes : LastPass::kNo;
   held_.before(action);
-  if (action.has_forward()) mark_memory();
+  if (action.kind == ActionKind::kForward) {
+    mark_memory(0);
+  } else {
+    mark_memory(working_bytes_);
+  }
   switch (action.kind) {
     case ActionKind::kForward: forward(action); break;
     case ActionKind::kBackward: backward(action); break;
@@ -93,7 +106,7 @@ void RankBuilder::run(std::size_t number) {
     case ActionKind::kOverlapped: overlapped(action); break;
   }
   held_.after(action);
-  if (action.kind != ActionKind::kForward) mark_memory();
+  if (action.kind != ActionKind::kForward) mark_memory(0);
 }
 
 void RankBuilder::forward(const Action& action) {
@@ -199,9 +212,9 @@ void RankBuilder::backward_layer(const Layers& layers, std::size_t at,
   gradients_.after_backward(layers[at], last_pass_);
 }
 
-void RankBuilder::mark_memory() {
+void RankBuilder::mark_memory(double besides) {
   emitter_.writer().mark_memory(
-      static_cast<std::uint64_t>(std::llround(fixed_bytes_ + held_.bytes())));
+      static_cast<std::uint64_t>(std::llround(fixed_bytes_ + held_.bytes() + besides)));
 }
 
 RankBuilder::Layers RankBuilder::forward_layers(std::uint32_t stage) const {

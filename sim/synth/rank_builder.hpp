@@ -24,6 +24,7 @@ class RankBuilder {
   using Layers = std::vector<std::uint32_t>;  ///< into ModelWork::layers, in the order of use
 
   void iterate(std::uint32_t iteration);
+  void begin_rollout(std::uint32_t iteration);
   void run(std::size_t number);
   void forward(const pipeline::Action& action);
   void backward(const pipeline::Action& action);
@@ -37,7 +38,8 @@ class RankBuilder {
   void backward_layer(const Layers& layers, std::size_t at, std::uint32_t micro_batch);
   void wait_after(ComputeWait what);
   void wait_for_compute();
-  void mark_memory();
+  /// From the next operation on: what the rank always holds, activations, and `besides`.
+  void mark_memory(double besides);
 
   [[nodiscard]] Layers forward_layers(std::uint32_t stage) const;
   [[nodiscard]] Layers backward_layers(std::uint32_t stage) const;
@@ -54,6 +56,7 @@ class RankBuilder {
   std::vector<std::size_t> last_gradient_;  ///< by stage: the action that completes its gradients
   HeldActivations held_;
   double fixed_bytes_;
+  double working_bytes_;                    ///< MemoryNeed::working, while a backward pass runs
   LastPass last_pass_ = LastPass::kNo;      ///< the present action completes its stage's gradients
 };
 

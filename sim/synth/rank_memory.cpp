@@ -127,6 +127,13 @@ double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline) {
   return most + largest * (memory.weights * (1 + spec.gradients.prefetch) + memory.gradients);
 }
 
+double own_rollout_cache(const ParallelPlan& plan) {
+  if (!plan.plan().rollout || plan.plan().rollout->generators > 0) return 0;
+  const auto cache = rollout_cache_bytes(plan.request);
+  BUBBLESIM_CHECK(cache.has_value(), "a checked rollout has keys and values");
+  return *cache;
+}
+
 MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
   MemoryNeed need;
   need.fixed = static_memory(plan, pipeline);
@@ -138,11 +145,7 @@ MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
     held.after(action);
     need.activations = std::max(need.activations, held.bytes());
   }
-  if (plan.plan().rollout && plan.plan().rollout->generators == 0) {
-    const auto cache = rollout_cache_bytes(plan.request);
-    BUBBLESIM_CHECK(cache.has_value(), "a checked rollout has keys and values");
-    need.activations = std::max(need.activations, *cache);
-  }
+  need.activations = std::max(need.activations, own_rollout_cache(plan));
   return need;
 }
 

@@ -48,7 +48,10 @@ class HeldActivations {
 /// MemoryNeed::working has the buffers of HostPlan::activations too: twice `ahead` and one layers.
 [[nodiscard]] double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// Peak of a rank over the schedule.
+/// Keys and values of the responses that a rank which trains generates; 0 where it generates none.
+[[nodiscard]] double own_rollout_cache(const ParallelPlan& plan);
+
+/// Peak of a rank over the schedule. The greatest memory mark of the rank's program is its total.
 struct MemoryNeed {
   StaticMemory fixed;
   double activations = 0;  ///< at the peak; or a rollout's keys and values, where they are more

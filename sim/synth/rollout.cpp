@@ -1,5 +1,7 @@
 #include "sim/synth/rollout.hpp"
 
+#include <cmath>
+
 #include "sim/base/check.hpp"
 
 namespace bubblesim::synth {
@@ -60,6 +62,8 @@ class Generator {
   void iterate(std::uint32_t iteration) {
     const SoftwareSpec& software = plan_.request.software;
     writer_.begin_iteration();
+    writer_.mark_memory(
+        static_cast<std::uint64_t>(std::llround(generator_memory(plan_).total())));
     writer_.pause(software.iteration);
     waits_.push_back(writer_.reserve_wait());
     std::uint32_t last = program::kNoIndex;

@@ -69,20 +69,67 @@ TEST(Memory, ASplitBackwardPassKeepsWhatItsSecondHalfNeeds) {
   EXPECT_EQ(held.bytes(), 0);
 }
 
+double greatest_mark(const program::Program& rank) {
+  std::uint64_t most = 0;
+  for (const program::MemoryMark& mark : rank.memory) most = std::max(most, mark.bytes);
+  return static_cast<double>(most);
+}
+
 TEST(Memory, MarksRiseToThePeakAndComeBack) {
   const ParallelPlan plan = pipeline_of("1f1b", 4, 8);
   const SynthesisedJob job = synthesise(plan);
   for (std::uint32_t s = 0; s < 4; ++s) {
     const auto& marks = job.program.ranks[s].memory;
     ASSERT_FALSE(marks.empty());
-    std::uint64_t peak = 0;
-    for (const program::MemoryMark& mark : marks) peak = std::max(peak, mark.bytes);
     const MemoryNeed& need = job.memory[s];
-    EXPECT_NEAR(static_cast<double>(peak), need.fixed.total() + need.activations, 1);
+    EXPECT_GT(need.working, 0);
+    EXPECT_NEAR(greatest_mark(job.program.ranks[s]), need.total(), 1);
     EXPECT_EQ(marks.front().bytes, marks.back().bytes);
     EXPECT_TRUE(std::is_sorted(marks.begin(), marks.end(),
                                [](const auto& a, const auto& b) { return a.op < b.op; }));
   }
+}
+
+// What a trace of the job says is what fillers beside it may not have.
+TEST(Memory, TheGreatestMarkIsTheNeedOfEveryPlan) {
+  JobRequest sharded = tiny_job();
+  sharded.plan.data = 8;
+  set_micro_batches(sharded, 2);
+  JobRequest replicas = sharded;
+  sharded.plan.sharding = Sharding::kParameters;
+  JobRequest offloaded = sharded;
+  offloaded.plan.host.activations = 0.8;
+  offloaded.plan.host.bandwidth = BytesPerSecond{25e9};
+  std::vector<ParallelPlan> plans;
+  for (const JobRequest& request : {replicas, sharded, offloaded}) {
+    plans.push_back(plan_of(request));
+  }
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "dualpipev", "chimera"}) {
+    plans.push_back(pipeline_of(schedule, 4, 8));
+  }
+  for (const ParallelPlan& plan : plans) {
+    const SynthesisedJob job = synthesise(plan);
+    for (std::size_t i = 0; i < job.program.ranks.size(); ++i) {
+      EXPECT_GT(job.memory[i].working, 0) << plan.schedule.name;
+      EXPECT_NEAR(greatest_mark(job.program.ranks[i]), job.memory[i].total(), 1)
+          << plan.schedule.name << " rank " << i;
+    }
+  }
+}
+
+// Gradients of a layer's inputs and outputs, of 1024 x 4096 numbers of 2 bytes each, are needed
+// while the backward pass of the only micro-batch runs, and no longer.
+TEST(Memory, WorkingMemoryIsMarkedWhileABackwardPassRuns) {
+  const ParallelPlan plan = plan_of(tiny_job());
+  const SynthesisedJob job = synthesise(plan);
+  const MemoryNeed& need = job.memory[0];
+  std::vector<double> marks;
+  for (const program::MemoryMark& mark : job.program.ranks[0].memory) {
+    marks.push_back(static_cast<double>(mark.bytes));
+  }
+  const double fixed = need.fixed.total();
+  EXPECT_EQ(need.working, 2 * 1024 * 4096 * 2);
+  EXPECT_EQ(marks, (std::vector<double>{fixed, fixed + need.activations, need.total(), fixed}));
 }
 
 TEST(Memory, BothCopiesOfTheModelAreHeld) {

@@ -136,6 +136,20 @@ TEST(Rollout, MemoryHasRoomForEveryResponse) {
   EXPECT_GE(memory_need(plan_of(large), 0).activations, *rollout_cache_bytes(large));
 }
 
+// The cache is there while responses are generated, and gone when training begins.
+TEST(Rollout, MarksHaveRoomForEveryResponse) {
+  JobRequest large = rollout_job(1);
+  large.plan.rollout->most_tokens = 7000;
+  const SynthesisedJob job = synthesise(plan_of(large));
+  const auto& marks = job.program.ranks[0].memory;
+  const MemoryNeed& need = job.memory[0];
+  EXPECT_EQ(need.activations, *rollout_cache_bytes(large));  // more than its activations
+  ASSERT_GE(marks.size(), 3U);
+  EXPECT_NEAR(static_cast<double>(marks[0].bytes), need.fixed.total(), 1);
+  EXPECT_NEAR(static_cast<double>(marks[1].bytes), need.total(), 1);
+  EXPECT_NEAR(static_cast<double>(marks[2].bytes), need.fixed.total(), 1);
+}
+
 std::string rollout_fault(JobRequest request) {
   const auto plan = plan_job(std::move(request));
   return plan ? "none" : plan.error().front().text();
@@ -287,6 +301,8 @@ TEST(Rollout, ApartThoseWhoGenerateHoldWeightsTwiceAndTheCache) {
   EXPECT_EQ(job.program.ranks[2].rank, 2U);
   const Elements elements = elements_of(plan, 0);
   EXPECT_EQ(job.memory[3].total(), 4 * elements.shared + *rollout_cache_bytes(request));
+  ASSERT_EQ(job.program.ranks[3].memory.size(), 1U);
+  EXPECT_NEAR(static_cast<double>(job.program.ranks[3].memory[0].bytes), job.memory[3].total(), 1);
 }
 
 TEST(Rollout, WhatNeedsGpusOfItsOwnIsRefusedWithoutThem) {
