@@ -105,6 +105,13 @@ std::size_t place_of(const pipeline::StageGraph& graph, std::uint32_t from, std:
                                   consumers.begin());
 }
 
+// Layers whose outputs the layer reads. A model that does not say is a chain.
+std::vector<std::uint32_t> inputs_of(const model::ModelWork& work, std::uint32_t layer) {
+  if (!work.inputs.empty()) return work.inputs[layer];
+  if (layer == 0) return {};
+  return {layer - 1};
+}
+
 }  // namespace
 
 Result<pipeline::StageGraph> graph_of(const PlanSpec& plan) {
@@ -140,7 +147,8 @@ Result<std::vector<StageLayers>> graph_layers(const PlanSpec& plan, const model:
 
 // Stages of a second copy of the model (two-way schedules) have no edge to the first copy's, so
 // that each layer's output is followed in each copy.
-Result<std::vector<std::vector<double>>> sent_bytes(const pipeline::StageGraph& graph,
+Result<std::vector<std::vector<double>>> sent_bytes(const PlanSpec& plan,
+                                                    const pipeline::StageGraph& graph,
                                                     const std::vector<StageLayers>& layers,
                                                     const model::ModelWork& work) {
   std::vector<std::vector<double>> out(graph.size());
@@ -150,7 +158,7 @@ Result<std::vector<std::vector<double>>> sent_bytes(const pipeline::StageGraph& 
   const auto bytes_of = [&](std::uint32_t layer) {
     return work.kinds[work.layers[layer]].output_bytes;
   };
-  if (work.inputs.empty()) {
+  if (work.inputs.empty() && plan.stages.empty()) {  // a schedule's own stages follow the layers
     for (std::uint32_t s = 0; s < graph.size(); ++s) {
       std::fill(out[s].begin(), out[s].end(), bytes_of(layers[s].last - 1));
     }
@@ -164,7 +172,7 @@ Result<std::vector<std::vector<double>>> sent_bytes(const pipeline::StageGraph& 
   }
   std::set<std::pair<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>>> sent;
   for (std::uint32_t reader = 0; reader < work.layers.size(); ++reader) {
-    for (const std::uint32_t layer : work.inputs[reader]) {
+    for (const std::uint32_t layer : inputs_of(work, reader)) {
       const std::uint32_t from = stage_of[layer];
       const std::uint32_t to = stage_of[reader];
       if (from == to) continue;

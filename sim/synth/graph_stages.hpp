@@ -27,7 +27,7 @@ namespace bubblesim::synth {
 /// is an edge, else through other stages, once along each edge. `layers`: by stage. Fault: a stage
 /// that reads what no path leads to.
 [[nodiscard]] Result<std::vector<std::vector<double>>> sent_bytes(
-    const pipeline::StageGraph& graph, const std::vector<StageLayers>& layers,
+    const PlanSpec& plan, const pipeline::StageGraph& graph, const std::vector<StageLayers>& layers,
     const model::ModelWork& work);
 
 }  // namespace bubblesim::synth

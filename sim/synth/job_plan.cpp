@@ -233,7 +233,7 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   if (auto done = check_ahead(plan, by_stage); !done) {
     return faults(plan, std::move(done).error());
   }
-  auto sent = sent_bytes(made->graph, by_stage, timed.work);
+  auto sent = sent_bytes(plan, made->graph, by_stage, timed.work);
   if (!sent) return faults(plan, std::move(sent).error());
   std::vector<Stage> stages;
   for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {

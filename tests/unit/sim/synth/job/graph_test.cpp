@@ -143,6 +143,33 @@ TEST(GraphPipeline, FaultsOfStages) {
   EXPECT_THAT(fault_of(stages), HasSubstr("did you mean \"dense/0\"?"));
 }
 
+// An embedding, 4 blocks and an output layer: 0 to 5, each of which reads the one before.
+JobRequest decoder(std::vector<GraphStageSpec> stages) {
+  JobRequest request = two_branches(std::move(stages));
+  request.model = {"small decoder", llama_like(4, 1024)};
+  request.plan.sequence = 256;
+  request.plan.micro_batch = 4;
+  set_micro_batches(request, 8);
+  return request;
+}
+
+std::string fault_of_decoder(std::vector<GraphStageSpec> stages) {
+  const auto plan = plan_job(decoder(std::move(stages)));
+  return plan ? "none" : plan.error().front().text();
+}
+
+TEST(GraphPipeline, StagesOfAModelInARowFollowItsLayers) {
+  EXPECT_THAT(fault_of_decoder({stage(0, 3, {}), stage(3, 6, {})}),
+              HasSubstr("/stages/1/after: stage 1 reads layer 2, which is in stage 0; expected 0 "
+                        "in \"after\", or a stage that comes after it"));
+  EXPECT_THAT(fault_of_decoder({stage(0, 3, {1}), stage(3, 6, {})}),
+              HasSubstr("/stages/1/after: stage 1 reads layer 2, which is in stage 0"));
+  EXPECT_THAT(fault_of_decoder({stage(0, 2, {}), stage(2, 4, {0}), stage(4, 6, {0})}),
+              HasSubstr("/stages/2/after: stage 2 reads layer 3, which is in stage 1"));
+  const ParallelPlan plan = plan_of(decoder({stage(0, 3, {}), stage(3, 6, {0})}));
+  EXPECT_EQ(plan.stages[0].sent_bytes, std::vector<double>{4 * 256 * 1024 * 2});
+}
+
 TEST(GraphPipeline, IsReadFromPlans) {
   const auto plan = parse_plan(R"({"pipeline": 2, "global_batch": 8, "schedule": "graph",
       "stages": [{"layers": [0, 4]}, {"branches": ["join"], "after": [0], "micro_batch": 2}]})",
