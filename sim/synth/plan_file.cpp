@@ -170,7 +170,8 @@ void read_host(ObjectReader& object, HostPlan& out) {
   out.activations = reader.number("activations", {0, 1}, 0);
   out.ahead = reader.integer<std::uint32_t>("ahead", {0, 1024}, 1);
   if (reader.has("optimizer_per_s")) {
-    out.optimizer_per_s = reader.number("optimizer_per_s", {1, 1e15});
+    // An update is a pause, of as many steps of the program as it has times 4.29 s.
+    out.optimizer_per_s = reader.number("optimizer_per_s", {1e5, 1e15});
   }
   out.checkpoint_every = reader.integer<std::uint32_t>("checkpoint_every", {0, 10'000}, 0);
 }

@@ -236,6 +236,18 @@ TEST(HostTransfers, WhatMakesNoSenseIsRefused) {
               HasSubstr("/host/ahead: found 11; expected at most 10, the layers of the longest"));
 }
 
+// At 100,000 a second the update of 7e9 parameters is a pause of 70,000 s, in 16,300 steps of at
+// most 4.29 s; at 1 a second it had 1.6e9 steps.
+TEST(HostTransfers, AnUpdateThatNeverEndsIsRefused) {
+  const auto with_rate = [](const std::string& rate) {
+    return parse_plan(R"({"global_batch": 1, "host": {"optimizer_per_s": )" + rate + "}}", "p");
+  };
+  EXPECT_TRUE(with_rate("100000").has_value());
+  const auto slow = with_rate("99999");
+  ASSERT_FALSE(slow.has_value());
+  EXPECT_THAT(slow.error().front().text(), HasSubstr("/host/optimizer_per_s: found the number 99999; expected"));
+}
+
 TEST(HostTransfers, KeysAreReadAndMayBeLeftOut) {
   const auto with = parse_plan(R"({"global_batch": 1, "host": {"bandwidth_gb_per_s": 12.5,
       "activations": 0.5, "ahead": 2, "optimizer_per_s": 1e9, "checkpoint_every": 4}})", "p");
