@@ -64,6 +64,32 @@ void check_cluster(const JobRequest& request, Errors& errors) {
                             cluster.nodes, cluster.gpus_per_node, advice)));
 }
 
+void check_sequence(const JobRequest& request, Errors& errors) {
+  const auto* spec = std::get_if<model::TransformerSpec>(&request.model.network);
+  const std::uint64_t sequence = request.plan.sequence.value_or(0);
+  if (spec == nullptr || spec->positions != model::Positions::kLearned ||
+      sequence <= spec->max_sequence) {
+    return;
+  }
+  errors.push_back(fault(request.plan, "/sequence",
+                         fmt::format("found {} tokens; {} has positions for {}", sequence,
+                                     request.model.name, spec->max_sequence)));
+}
+
+// All blocks of a collective's kernel have to be resident at once.
+void check_channels(const JobRequest& request, Errors& errors) {
+  const hardware::CollectiveSpec& costs = request.cluster.collectives;
+  const std::array<std::pair<const char*, std::uint32_t>, 3> channels{
+      {{"node_channels", costs.node_channels}, {"net_channels", costs.net_channels},
+       {"p2p_channels", costs.p2p_channels}}};
+  for (const auto& [key, count] : channels) {
+    if (count <= request.gpu.sm_count) continue;
+    errors.push_back({request.cluster.name, std::string("/collectives/") + key,
+                      fmt::format("found {} blocks; expected at most {}, the SMs of {}", count,
+                                  request.gpu.sm_count, request.gpu.name)});
+  }
+}
+
 // Stages of a graph: one a rank, under the one schedule that runs them.
 void check_stages(const PlanSpec& plan, Errors& errors) {
   if (plan.stages.empty()) return;
@@ -415,6 +441,8 @@ Errors check_plan(const JobRequest& request) {
     errors.push_back(fault(request.plan, "/precision", *std::move(wrong)));
   }
   check_cluster(request, errors);
+  check_channels(request, errors);
+  check_sequence(request, errors);
   check_stages(request.plan, errors);
   check_batch(request.plan, errors);
   check_experts(request.plan, errors);

@@ -39,6 +39,34 @@ TEST(Faults, AClusterThatIsTooSmallSaysHowManyNodesWouldDo) {
               HasSubstr("is 32 GPUs; cluster plain has 16 (4 nodes of 4); 8 nodes would do"));
 }
 
+TEST(Faults, ACollectiveHasNoMoreBlocksThanTheGpuHasSms) {
+  const auto fault_of_channels = [](std::uint32_t count) {
+    return fault_of([&](JobRequest& job) {
+      job.gpu.sm_count = 132;
+      job.cluster.collectives.node_channels = count;
+    });
+  };
+  EXPECT_EQ(fault_of_channels(132), "none");
+  EXPECT_EQ(fault_of_channels(133), "plain: /collectives/node_channels: found 133 blocks; "
+                                    "expected at most 132, the SMs of plain");
+}
+
+TEST(Faults, ASequenceLongerThanItsPositionsNamesItsPlace) {
+  const auto fault_of_sequence = [](model::Positions positions) {
+    return fault_of([&](JobRequest& job) {
+      model::TransformerSpec spec = llama_like(2, 1024);
+      spec.positions = positions;
+      spec.max_sequence = 1024;
+      job.model = {"small decoder", spec};
+      job.plan.sequence = 1025;
+      job.plan.micro_batch = 1;
+    });
+  };
+  EXPECT_EQ(fault_of_sequence(model::Positions::kLearned),
+            "tiny: /sequence: found 1025 tokens; small decoder has positions for 1024");
+  EXPECT_EQ(fault_of_sequence(model::Positions::kRotary), "none");
+}
+
 TEST(Faults, NodesWithoutANetworkAreNotACluster) {
   EXPECT_THAT(fault_of([](JobRequest& job) { job.cluster.nics.count = 0; }),
               HasSubstr("no network between nodes; found 4 nodes, expected 1"));
