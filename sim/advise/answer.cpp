@@ -25,6 +25,10 @@ namespace {
 
 constexpr int kLeastIterations = 4;       // of training that a trial measures
 constexpr double kAlonePart = 1.0 / 9;    // of the full length, for what parts do alone
+// The rate of a service whose requests last for many passes: how well it is known, and the warm-up
+// of its first measurement.
+constexpr double kKnownTo = 0.02;
+constexpr Duration kFirstWarmup = std::chrono::seconds(1);
 constexpr const char* kNoMemory = "\"1MB\"";
 
 /// Tokens that a request of the filler writes; 0: none, or not known.
@@ -210,9 +214,61 @@ class Answerer {
       BUBBLESIM_ASSIGN_OR_RETURN(report, report_of(whole));
     }
     keep_alone(report, given);
+    BUBBLESIM_RETURN_IF_ERROR(measure_services(whole));
     BUBBLESIM_RETURN_IF_ERROR(check_alone(report));
     BUBBLESIM_RETURN_IF_ERROR(keep_bubbles(loaded));
     return check_loads();
+  }
+
+  /// Servers of language models, and others that requests join and leave between passes: a request
+  /// lasts for many of their steps, so that the first ones end late, all about then. A window of a
+  /// given length, which may hold little else, does not say what they serve.
+  CheckedResult<void> measure_services(const Json& offline) {
+    const std::string text = sweep::compact_text(offline);
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig parsed,
+                               run::parse_run_config(text, question_.base_file, registry_));
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, text));
+    for (std::uint32_t i = 0; i < parts_.fillers.size(); ++i) {
+      const bool joined = i < loaded.tables.size() && loaded.tables[i].has_value();
+      if (!joined && loaded.server(i) == nullptr) continue;
+      auto rate = settled_rate(loaded, i);
+      if (!rate) return tl::make_unexpected(rate.error());
+      parts_.fillers[i].requests_per_s = *rate;
+    }
+    advice_.alone.fillers = parts_.fillers;
+    return {};
+  }
+
+  /// After warm-ups twice as long each, until two in a row agree or one is as long as a run.
+  [[nodiscard]] Result<double> settled_rate(const run::LoadedRun& loaded,
+                                            std::uint32_t filler) const {
+    double before = 0;
+    for (Duration warmup = kFirstWarmup;; warmup *= 2) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const double rate, rate_after(warmup, loaded, filler));
+      const bool agree = rate > 0 && std::abs(rate - before) <= kKnownTo * rate;
+      if (agree || warmup >= full_.length) return rate;
+      before = rate;
+    }
+  }
+
+  /// On one GPU of its own, measured until the rate is known, however long the question's runs are.
+  [[nodiscard]] Result<double> rate_after(Duration warmup, run::LoadedRun loaded,
+                                          std::uint32_t filler) const {
+    run::PrecisionGoal goal{.fillers = kKnownTo, .least = warmup};
+    goal.most = std::max(goal.most, warmup);
+    loaded.config.precision = goal;
+    loaded.config.warmup = warmup;
+    loaded.config.duration = warmup + goal.most;
+    loaded.config.iterations.reset();
+    run::RunScenario alone;
+    alone.training = false;
+    alone.fillers = {filler};
+    alone.gpus.threads = options_.threads;
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
+                               run::Simulation(loaded, alone).run());
+    const observe::FillerResult& served = result.fillers.front();
+    const std::size_t gpus = std::max<std::size_t>(1, served.instances.size());
+    return served.requests_per_s / static_cast<double>(gpus);
   }
 
   static Duration alone_part(Duration span) {
@@ -273,7 +329,6 @@ class Answerer {
       parts_.fillers.push_back({report.baseline.fillers[i].requests_per_s,
                                 tokens_per_request(given.fillers[i])});
     }
-    alone.fillers = parts_.fillers;
     const auto iterations = static_cast<std::int64_t>(given.iterations.value_or(0));
     full_.length = given.duration.value_or(alone.iteration * iterations);
     full_.warmup = given.warmup;
@@ -290,11 +345,12 @@ class Answerer {
                " after the warm-up, so nothing says what it keeps; expected a longer run, or a "
                "recording that repeats"}});
     }
-    for (const observe::FillerBaseline& filler : report.baseline.fillers) {
-      if (filler.requests_per_s > 0) continue;
+    for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
+      if (parts_.fillers[i].requests_per_s > 0) continue;
       return tl::unexpected<Errors>(Errors{
           {question_.base_file, "/duration",
-           "filler " + filler.name + " completes no request with a GPU of its own in a ninth of " +
+           "filler " + report.baseline.fillers[i].name +
+               " completes no request while it is measured with a GPU of its own, in a part of " +
                format_duration(full_.length) + "; expected a longer run, or shorter requests"}});
     }
     return {};

@@ -87,6 +87,30 @@ std::string text_of(const Errors& faults) {
   return text;
 }
 
+// A server of four sequences at a time, all of 16 prompt and 300 output tokens, which end together
+// after 72.5 ms: 4 / 0.0725 = 55.2 requests a second. A ninth of the run measures from 56 to
+// 111 ms, where one such four ends: 4 / 0.0556 = 72.
+TEST_F(AnswerTest, what_a_language_model_serves_alone_is_no_matter_of_the_length_of_runs) {
+  write_job(2ms, 100us);
+  Question asked = question("");
+  Json base = Json::parse(asked.base);
+  base["duration"] = "1s";
+  base["fillers"][0]["program"] = Json::parse(R"({"model": "llama-68m", "decode": "graph",
+      "engine": {"max_model_len": 1024, "max_num_seqs": 4, "kv_blocks": 600},
+      "requests": {"prompt_tokens": 16, "output_tokens": 300}})");
+  base["fillers"][0]["mode"] = "online";
+  base["fillers"][0]["arrivals"] = {{"process", "poisson"}, {"rate_per_s", 1000}};
+  asked.base = base.dump();
+  asked.load = Load::kAsGiven;
+  const auto advice = ask(asked);
+  ASSERT_FALSE(advice);
+  const std::string text = text_of(advice.error());
+  const std::string before = "found 1000, and the service serves ";
+  const std::size_t found = text.find(before);
+  ASSERT_NE(found, std::string::npos) << text;
+  EXPECT_NEAR(std::stod(text.substr(found + before.size())), 55.2, 0.02 * 55.2) << text;
+}
+
 // 4 ms of kernels on the whole GPU and 12 ms of data loading: three quarters of the time are free,
 // and a filler of short kernels can have nearly all of it.
 TEST_F(AnswerTest, idle_time_of_a_job_is_the_bound_and_a_system_comes_near_it) {
