@@ -99,7 +99,9 @@ class Searcher {
     const auto shorter = [cut](Duration span) {
       return Duration{std::llround(static_cast<double>(span.count()) * cut)};
     };
-    const Duration length = in_milliseconds(std::max(shorter(asked), least));
+    const Duration length = std::min(in_milliseconds(std::max(shorter(asked), least)), asked);
+    // A trial of the asked length counts as the asked one, which has the asked warm-up.
+    if (length == asked) return;
     const Duration warmup = log_.warmup();
     log_.shorten(length,
                  in_milliseconds(std::min(std::max(shorter(warmup), length / 4), warmup)));

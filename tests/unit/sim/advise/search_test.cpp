@@ -228,6 +228,29 @@ TEST(search, recommends_what_holds_at_the_length_that_was_asked_for) {
   EXPECT_EQ(found->looser[0].tried.length, 10s);
 }
 
+// A full trial measures 2.5 s at least, and five of these are longer than the 10 s that were asked
+// for: the budget shortens nothing, the warm-up of 5 s included. Of w seconds of it the gain is
+// w / 10.
+TEST(search, keeps_the_warm_up_of_what_it_cannot_shorten) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  land.add(spec_of("settling", {}), [](const ParameterSet&, double, const Trial& trial) {
+    return gain_and_kept(to_seconds(trial.warmup) / 10, 0.99);
+  });
+  const Space space(land.registry, {}, {});
+  SearchOptions options = options_of({0.98, {}});
+  options.full = {10s, 5s, 2500ms, 1};
+  options.events = 20 * 1e5;
+  const auto found = search(space, land.try_all(), options);
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->length, 10s);
+  EXPECT_EQ(found->searched, 10s);
+  EXPECT_EQ(found->warmup, 5s);
+  EXPECT_EQ(found->best->result.gain, 0.5);
+  EXPECT_FALSE(found->shortened);
+  EXPECT_FALSE(found->confirmed.random);
+}
+
 // Without a length that was asked for, it is four times the searched one; of many questions that
 // share a budget, the searched one.
 TEST(search, confirms_at_the_length_that_the_budget_affords) {
