@@ -121,6 +121,15 @@ std::string bubble_text(const SynthOutcome& outcome) {
   return out;
 }
 
+// Of an iteration: those of a pass may differ.
+std::uint64_t kernels_of(const SynthOutcome& outcome) {
+  return outcome.alone.kernels / outcome.job.program.ranks.front().iterations;
+}
+
+std::uint64_t collectives_of(const SynthOutcome& outcome) {
+  return outcome.job.program.collectives.size() / outcome.job.program.ranks.front().iterations;
+}
+
 std::string heading(const SynthOutcome& outcome) {
   const auto& request = outcome.plan.request;
   const synth::PlanSpec& plan = request.plan;
@@ -134,8 +143,7 @@ std::string heading(const SynthOutcome& outcome) {
       request.model.name, job.world_size, request.cluster.name, request.gpu.name, plan.data,
       plan.tensor, plan.context, plan.pipeline, job.world_size, outcome.plan.schedule.name,
       plan.micro_batches(), plan.micro_batch, request.software.id, job.program.ranks.size(),
-      job.world_size, job.fold, outcome.alone.kernels / job.program.ranks.front().iterations,
-      job.program.collectives.size() / job.program.ranks.front().iterations);
+      job.world_size, job.fold, kernels_of(outcome), collectives_of(outcome));
 }
 
 Json memory_json(const SynthOutcome& outcome) {
@@ -169,6 +177,7 @@ Json use_json(const WindowUse& use) {
 Json bubbles_json(const SynthOutcome& outcome) {
   if (!outcome.bubbles) return nullptr;
   Json out = use_json(outcome.bubbles->representative);
+  out["iteration_ns"] = to_ns(outcome.bubbles->iteration_time);
   out["ranks"] = Json::array();
   for (const auto& rank : outcome.bubbles->ranks) {
     Json use = use_json(rank.representative());
@@ -221,8 +230,8 @@ std::string synth_json(const SynthOutcome& outcome) {
       {"world_size", outcome.job.world_size},
       {"simulated_ranks", outcome.job.program.ranks.size()},
       {"fold", outcome.job.fold},
-      {"kernels", outcome.alone.kernels},
-      {"collectives", outcome.job.program.collectives.size()},
+      {"kernels", kernels_of(outcome)},
+      {"collectives", collectives_of(outcome)},
       {"iterations_a_pass", outcome.job.program.ranks.front().iterations},
       {"iteration_ns", to_ns(outcome.alone.time)},
       {"samples_per_s", rates.samples_per_s},

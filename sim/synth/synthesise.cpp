@@ -6,6 +6,7 @@
 #include "sim/network/topology.hpp"
 #include "sim/synth/collective_table.hpp"
 #include "sim/synth/expert_routing.hpp"
+#include "sim/synth/lone_iteration.hpp"
 #include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_builder.hpp"
 #include "sim/synth/rollout.hpp"
@@ -92,6 +93,9 @@ SynthesisedJob synthesise(const ParallelPlan& plan) {
   out.program.counters.add(kFoldedRanks, out.world_size - out.program.ranks.size());
   out.program.counters.add(kHiddenExpertRanks, hidden_expert_ranks(plan));
   out.program.counters.add(kUnusedOverlapSms, unused_overlap_sms(plan));
+  if (plan.plan().wide_area.mode == WideAreaMode::kAsynchronous) {
+    out.program.counters.add(kLateExchanges, late_exchanges(out.program, plan.request.gpu));
+  }
   return out;
 }
 

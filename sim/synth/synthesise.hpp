@@ -25,6 +25,11 @@ inline constexpr CounterSpec kUnusedOverlapSms{
     "synth_overlap_sms_unused", Severity::kNotice,
     "SMs of tensor_overlap/sms above the channels that NCCL opens: they change nothing"};
 
+inline constexpr CounterSpec kLateExchanges{
+    "synth_exchanges_fall_behind", Severity::kNotice,
+    "ranks whose exchanges between regions take longer than the iterations between them: training "
+    "does not wait, and ever more are under way"};
+
 struct SynthesisedJob {
   workload::JobProgram program;
   std::vector<MemoryNeed> memory;  ///< by simulated rank

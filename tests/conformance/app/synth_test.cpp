@@ -39,6 +39,22 @@ TEST(Synth, SaysThatExchangesBetweenRegionsFallBehind) {
               Not(HasSubstr("fall behind")));
 }
 
+// The bubbles are of iterations as the exchanges let them repeat; kernels are of one of two.
+TEST(Synth, JsonSaysThatExchangesFallBehindAndCountsAnIteration) {
+  const Workplace place;
+  const std::string words = "synth --model roberta-large --cluster two-regions --plan ";
+  const Json late = synth_json(place, words + "wide-area-asynchronous --set wide_area/every=2");
+  EXPECT_GT(late["bubbles"].value("iteration_ns", 0.0),
+            1.05 * late["iteration_ns"].get<double>());
+  ASSERT_TRUE(late["counters"].contains("synth_exchanges_fall_behind"));
+  EXPECT_EQ(late["counters"]["synth_exchanges_fall_behind"]["severity"], "notice");
+  EXPECT_EQ(late["iterations_a_pass"], 2);
+  const Json four = synth_json(place, words + "wide-area-asynchronous --set wide_area/every=4");
+  EXPECT_EQ(late["kernels"], four["kernels"]);
+  const Json waits = synth_json(place, words + "wide-area-averaging --set wide_area/every=2");
+  EXPECT_FALSE(waits["counters"].contains("synth_exchanges_fall_behind"));
+}
+
 TEST(Synth, JsonRatesFollowFromTheIteration) {
   const Workplace place;
   const Json json = synth_json(place, kDdp);

@@ -150,5 +150,24 @@ TEST(WideArea, AsynchronousTakesLocalWorkAndAveragingWaits) {
   EXPECT_NEAR(seconds(request) - alone, bytes / 1e9 / 4, 0.1 * bytes / 1e9 / 4);
 }
 
+// 134 MB between two regions take 134 ms at 1 GB/s and 13 ms at 10 GB/s; four iterations of some 5
+// ms are 20 ms.
+TEST(WideArea, ExchangesThatFallBehindAreCounted) {
+  const auto late = [](double rate) {
+    JobRequest request = tiny_job(4);
+    request.plan.data = 8;
+    request.cluster.regions = hardware::RegionSpec{2, BytesPerSecond{rate}, {}};
+    request.cluster.gpus_per_node = 2;
+    request.cluster.nics.count = 2;
+    set_micro_batches(request, 1);
+    request.plan.wide_area = {WideAreaMode::kAsynchronous, 4};
+    const SynthesisedJob job = synthesise(plan_of(request));
+    EXPECT_FALSE(job.program.ranks.empty());
+    return job.program.counters.count(kLateExchanges.name) / job.program.ranks.size();
+  };
+  EXPECT_EQ(late(1e9), 1U);
+  EXPECT_EQ(late(1e10), 0U);
+}
+
 }  // namespace
 }  // namespace bubblesim::synth
