@@ -126,7 +126,8 @@ ExitCode run_schedule(const ScheduleArguments& arguments) {
   const pipeline::Execution execution = pipeline::execute(schedule, graph, times);
   BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, loaded, times, execution));
   const std::string text =
-      loaded.note + schedule_text(schedule, times, execution, loaded.form);
+      loaded.note + unused_times_text(times, schedule) +
+      schedule_text(schedule, times, execution, loaded.form);
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }
@@ -134,7 +135,8 @@ ExitCode run_schedule(const ScheduleArguments& arguments) {
 void add_plan_options(CLI::App& command, ScheduleArguments& arguments, CLI::Option* from) {
   const auto planned = [&](CLI::Option* option) { option->excludes(from); };
   planned(command.add_option("--stages", arguments.request.ranks,
-                             "Depth of the pipeline, p: one rank a stage (default 4)"));
+                             "Depth of the pipeline, p: one rank a stage (default 4)")
+              ->check(CLI::Range(1U, pipeline::kMaxRanks)));
   planned(command.add_option("--micro-batches", arguments.request.micro_batches,
                              "Micro-batches an iteration, m (default 8)"));
   planned(command.add_option("--chunks", arguments.request.chunks,

@@ -74,6 +74,7 @@ std::string form_text(const Execution& execution, const pipeline::ClosedForm& fo
 
 Result<UnitTimes> parse_unit_times(const std::string& text) {
   UnitTimes times;
+  std::vector<std::string> given;
   for (const std::string& part : split_list(text)) {
     const std::size_t equals = part.find('=');
     const auto value = equals == std::string::npos
@@ -84,9 +85,32 @@ Result<UnitTimes> parse_unit_times(const std::string& text) {
                   "; expected NAME=WHOLE NUMBER such as F=10, at most 100000000000 (for "
                   "F=1, I=1.2, W=0.8 write F=10,I=12,W=8)");
     }
-    BUBBLESIM_RETURN_IF_ERROR(set_time(times, part.substr(0, equals), *value));
+    const std::string name = part.substr(0, equals);
+    BUBBLESIM_RETURN_IF_ERROR(set_time(times, name, *value));
+    if (std::find(given.begin(), given.end(), name) != given.end()) {
+      return fail("--times: found " + name + " twice; expected it once");
+    }
+    given.push_back(name);
   }
   return times;
+}
+
+std::string unused_times_text(const UnitTimes& times, const pipeline::Schedule& schedule) {
+  const auto has = [&](pipeline::ActionKind kind) {
+    return std::any_of(schedule.actions.begin(), schedule.actions.end(), [&](const auto& list) {
+      return std::any_of(list.begin(), list.end(),
+                         [&](const pipeline::Action& action) { return action.kind == kind; });
+    });
+  };
+  const bool overlaps = has(pipeline::ActionKind::kOverlapped);
+  std::string text;
+  if (times.backward && !has(pipeline::ActionKind::kBackward) && !(overlaps && !times.overlapped)) {
+    text += "note: B changes nothing: every backward pass of this table is split, into I and W\n";
+  }
+  if (times.overlapped && !overlaps) {
+    text += "note: FB changes nothing: this table has no forward and backward pass at once\n";
+  }
+  return text;
 }
 
 Result<std::vector<pipeline::StageEdge>> parse_edges(const std::string& text) {

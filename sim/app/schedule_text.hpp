@@ -15,8 +15,12 @@
 namespace bubblesim::app {
 
 /// "F=10,I=12,W=8,p2p=1": whole numbers in any one unit; also B and FB (an overlapped pair).
-/// What is not named is 1, p2p 0, B = I+W, FB = F+B.
+/// What is not named is 1, p2p 0, B = I+W, FB = F+B. A name given twice is a fault.
 [[nodiscard]] Result<pipeline::UnitTimes> parse_unit_times(const std::string& text);
+
+/// A line for B and for FB where they are given and the schedule has no such action.
+[[nodiscard]] std::string unused_times_text(const pipeline::UnitTimes& times,
+                                            const pipeline::Schedule& schedule);
 
 /// "0-1,0-2,1-3,2-3".
 [[nodiscard]] Result<std::vector<pipeline::StageEdge>> parse_edges(const std::string& text);

@@ -46,5 +46,24 @@ TEST(Schedule, RefusalsNameThePlaceAndTheNearestPlan) {
                      HasSubstr("dead.csv: rank 1, action 1: deadlock: 1F1 waits for 0F1")));
 }
 
+TEST(Schedule, TimesAreGivenOnceAndThoseWithoutEffectAreNoted) {
+  const Workplace place;
+  expect_fault(place, "schedule 1f1b --times F=1,F=2", HasSubstr("--times: found F twice"));
+  const Outcome split = place.bubblesim("schedule zb-h1 --times B=5,FB=9");
+  EXPECT_EQ(split.code, 0) << split.err;
+  EXPECT_THAT(split.out, AllOf(HasSubstr("note: B changes nothing"),
+                               HasSubstr("note: FB changes nothing")));
+  const Outcome whole = place.bubblesim("schedule 1f1b --times B=5");
+  EXPECT_THAT(whole.out, testing::Not(HasSubstr("note:")));
+}
+
+TEST(Schedule, StagesAreAsManyAsItsTableHolds) {
+  const Workplace place;
+  for (const char* stages : {"-1", "0", "16385"}) {
+    expect_fault(place, std::string("schedule 1f1b --stages ") + stages,
+                 HasSubstr("not in range 1 to 16384"));
+  }
+}
+
 }  // namespace
 }  // namespace bubblesim::app_test
