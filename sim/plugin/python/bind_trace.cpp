@@ -240,7 +240,8 @@ void bind_trace(py::module_& module) {
         return counters_list(self.trace->counters);
       })
       .def_property_readonly("residual_ns", [](const Trace& self) {
-        return to_ns(self.trace->residual);
+        const auto& residual = self.trace->residual;
+        return residual ? std::optional(to_ns(*residual)) : std::nullopt;
       })
       .def("inspect_json", &inspect_json);
   module.def("read_trace", &read_trace);

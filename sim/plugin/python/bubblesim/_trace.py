@@ -264,7 +264,7 @@ class Trace:
 
     @property
     def residual_ns(self):
-        """Median disagreement of collectives' ends after alignment."""
+        """Median disagreement of collectives' ends after alignment; None: no clock was aligned."""
         return self._data.residual_ns
 
     def inspect(self, top_kernels=15):
