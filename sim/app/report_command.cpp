@@ -163,10 +163,11 @@ ExitCode report_results(ReportArguments& arguments, AppContext& context) {
 }
 
 constexpr const char* kReportHelp =
-    "One page of a results store: tables with confidence intervals, throughput against latency\n"
-    "with the Pareto front, curves over load, bubbles recovered, timelines, and where every point\n"
-    "comes from. An HTML file that needs no network and no other file. STORE is a file that\n"
-    "'bubblesim sweep' wrote, or postgresql://user@host/database.\n\n"
+    "Writes a results store as one page of tables, curves and timelines. It has confidence\n"
+    "intervals, throughput against latency with the Pareto front, curves over load, bubbles\n"
+    "recovered, and where every point comes from. The page is an HTML file that needs no network\n"
+    "and no other file. STORE is a file that 'bubblesim sweep' wrote, or\n"
+    "postgresql://user@host/database.\n\n"
     "Examples:\n"
     "  bubblesim report out/policies.db -o out/policies.html\n"
     "  bubblesim report out/load.db --sweep load-latency --policy mps,specinf -o out/load.html\n"
