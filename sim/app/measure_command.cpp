@@ -45,7 +45,10 @@ CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppC
   BUBBLESIM_ASSIGN_OR_RETURN(
       const run::LoadedRun loaded,
       run::load_run(config, context.device_folder(), progress.callback()));
-  return run::lone_rank(loaded, arguments.rank);
+  // Not returned as it is: tl::expected (1.0) loses memory where it turns a Result of a LoadedRun,
+  // whose default has some, into a CheckedResult.
+  BUBBLESIM_ASSIGN_OR_RETURN(auto lone, run::lone_rank(loaded, arguments.rank));
+  return lone;
 }
 
 std::optional<capture::Substrate> substrate_of(const std::string& name) {
