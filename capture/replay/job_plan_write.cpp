@@ -1,6 +1,7 @@
 #include "capture/replay/job_plan_file.hpp"
 #include "capture/replay/job_plan_keys.hpp"
 #include "capture/replay/json_columns.hpp"
+#include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 
 namespace bubblesim::capture {

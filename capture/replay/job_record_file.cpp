@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capture/replay/json_columns.hpp"
+#include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 
 namespace bubblesim::capture {

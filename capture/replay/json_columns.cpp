@@ -1,5 +1,7 @@
 #include "capture/replay/json_columns.hpp"
 
+#include "sim/base/json.hpp"
+
 namespace bubblesim::capture {
 
 std::string columns_text(const Json& file) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 
@@ -19,9 +19,9 @@ namespace bubblesim::capture {
 inline constexpr std::int64_t kMostNanoseconds = std::int64_t{366} * 24 * 3600 * 1'000'000'000;
 inline constexpr Range<std::int64_t> kSpan{0, kMostNanoseconds};
 
-/// Puts `value_of(row)` of every row into the table; no column if each of them is `left_out`.
-template <class Rows, class Of>
-void put_column(Json& table, const char* key, const Rows& rows, Of value_of,
+/// Puts `value_of(row)` of every row into a table, a Json; no column if each is `left_out`.
+template <class Table, class Rows, class Of>
+void put_column(Table& table, const char* key, const Rows& rows, Of value_of,
                 std::optional<std::int64_t> left_out = {});
 
 /// Names of kernels are the driver's: bytes that are no UTF-8 are replaced, so that it can be read.
@@ -60,14 +60,14 @@ template <class T>
 
 // -- implementation --
 
-template <class Rows, class Of>
-void put_column(Json& table, const char* key, const Rows& rows, Of value_of,
+template <class Table, class Rows, class Of>
+void put_column(Table& table, const char* key, const Rows& rows, Of value_of,
                 std::optional<std::int64_t> left_out) {
   const auto is_left_out = [&](const auto& row) {
     return static_cast<std::int64_t>(value_of(row)) == *left_out;
   };
-  if (left_out && std::ranges::all_of(rows, is_left_out)) return;
-  Json& column = table[key] = Json::array();
+  if (left_out && std::all_of(rows.begin(), rows.end(), is_left_out)) return;
+  Table& column = table[key] = Table::array();
   for (const auto& row : rows) column.push_back(value_of(row));
 }
 

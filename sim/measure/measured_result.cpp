@@ -96,7 +96,7 @@ observe::FillerResult filler_result(const run::FillerConfig& config,
   observe::InstanceResult instance;
   instance.admitted = admission.admitted;
   instance.reason = admission.reason;
-  instance.memory = config.memory.value_or(Bytes{});
+  if (admission.admitted) instance.memory = config.memory.value_or(Bytes{});
   const bool online = config.mode == observe::FillerMode::kOnline;
   observe::Backlog backlog;
   backlog.batch =

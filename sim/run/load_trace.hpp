@@ -26,7 +26,7 @@ inline constexpr CounterSpec kDeviceAssumed{
 
 inline constexpr CounterSpec kWorldsDiffer{
     "job_world_sizes_differ", Severity::kNotice,
-    "ranks whose file says that the job has fewer ranks than another file says; the most are taken"};
+    "ranks whose file says that the job has fewer ranks than another says; the most are taken"};
 
 struct LoadedTrace {
   traces::JobTrace job;      ///< ranks in order, on one clock

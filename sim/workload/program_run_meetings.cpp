@@ -11,8 +11,8 @@ constexpr double kCaution = 0.999;
 
 }  // namespace
 
-// The least that work can take which takes so long alone: nothing runs faster than alone but what is
-// confined to a part of the SMs, while the others are dark.
+// The least that work can take which takes so long alone: nothing runs faster than alone but what
+// is confined to a part of the SMs, while the others are dark.
 Duration ProgramRun::shortest(Duration alone) const {
   const double share = kCaution / std::max(1.0, gpu_.spec().part.dark_clock_gain);
   return Duration{static_cast<std::int64_t>(static_cast<double>(alone.count()) * share)};

@@ -245,7 +245,8 @@ TEST(HostTransfers, AnUpdateThatNeverEndsIsRefused) {
   EXPECT_TRUE(with_rate("100000").has_value());
   const auto slow = with_rate("99999");
   ASSERT_FALSE(slow.has_value());
-  EXPECT_THAT(slow.error().front().text(), HasSubstr("/host/optimizer_per_s: found the number 99999; expected"));
+  EXPECT_THAT(slow.error().front().text(),
+              HasSubstr("/host/optimizer_per_s: found the number 99999; expected"));
 }
 
 TEST(HostTransfers, KeysAreReadAndMayBeLeftOut) {
