@@ -61,7 +61,7 @@ class Meetings : public testing::Test {
 
 TEST_F(Meetings, ComeNoSoonerThanTheWorkBeforeThemTakes) {
   EXPECT_EQ(next_of(run(), kSimStart), at_ns(29'970));  // 10 + 20
-  EXPECT_EQ(bound_at(12), at_ns(29'982));                   // the second kernel ends at 30
+  EXPECT_EQ(bound_at(12), at_ns(29'980));     // the second kernel, 20, began at 10
 }
 
 TEST_F(Meetings, AreNotReachedWhileAnotherHoldsTheirStream) {
@@ -71,7 +71,7 @@ TEST_F(Meetings, AreNotReachedWhileAnotherHoldsTheirStream) {
 TEST_F(Meetings, FollowTheEndOfTheOneBefore) {
   EXPECT_EQ(bound_at(50), SimTime::max());
   rendezvous_.arrive(0, other_, 0, at(50));  // it ends at 55, the third kernel at 60
-  EXPECT_EQ(bound_at(52), at_ns(59'992));
+  EXPECT_EQ(bound_at(52), at_ns(59'970));  // which, 30, began at 30
 }
 
 TEST_F(Meetings, OfTheNextPassComeAfterAllOfThisOne) {
@@ -79,7 +79,7 @@ TEST_F(Meetings, OfTheNextPassComeAfterAllOfThisOne) {
   rendezvous_.arrive(0, other_, 0, at(50));
   (void)bound_at(70);
   rendezvous_.arrive(1, other_, 0, at(70));  // the second ends at 75; stream 0 has begun anew at 60
-  EXPECT_EQ(bound_at(71), at_ns(89'981));    // 10 + 20 from 60
+  EXPECT_EQ(bound_at(71), at_ns(89'980));    // the second kernel, 20, began at 70
 }
 
 TEST_F(Meetings, MayComeAtOnceIfTheRankIsFasterThanItsProgram) {
