@@ -229,11 +229,8 @@ class Answerer {
                                run::parse_run_config(text, question_.base_file, registry_));
     BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, text));
     for (std::uint32_t i = 0; i < parts_.fillers.size(); ++i) {
-      const bool joined = i < loaded.tables.size() && loaded.tables[i].has_value();
-      if (!joined && loaded.server(i) == nullptr) continue;
-      auto rate = settled_rate(loaded, i);
-      if (!rate) return tl::make_unexpected(rate.error());
-      parts_.fillers[i].requests_per_s = *rate;
+      if (!loaded.batches_continuously(i)) continue;
+      BUBBLESIM_ASSIGN_OR_RETURN(parts_.fillers[i].requests_per_s, settled_rate(loaded, i));
     }
     advice_.alone.fillers = parts_.fillers;
     return {};

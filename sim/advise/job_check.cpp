@@ -48,9 +48,8 @@ std::optional<Error> memory_fault(const Question& question, const run::LoadedRun
 std::optional<Error> latency_fault(const Question& question, const run::LoadedRun& loaded,
                                    std::size_t filler) {
   const run::FillerConfig& config = loaded.config.fillers[filler];
-  const bool table = filler < loaded.tables.size() && loaded.tables[filler].has_value();
-  const bool steps = table || loaded.server(filler) != nullptr;
-  if (!question.limits.p95 || config.mode != observe::FillerMode::kOnline || steps) {
+  if (!question.limits.p95 || config.mode != observe::FillerMode::kOnline ||
+      loaded.batches_continuously(filler)) {
     return std::nullopt;
   }
   const Duration pass = run::measure_pass(*loaded.fillers[filler], loaded.device);

@@ -41,7 +41,7 @@ double slowdown_of(const run::LoadedRun& run, std::uint32_t rank) {
 
 Result<void> check_filler(const run::LoadedRun& run, std::size_t index, const PlanSetup& setup) {
   const run::FillerConfig& filler = run.config.fillers[index];
-  if ((index < run.tables.size() && run.tables[index]) || run.server(index) != nullptr) {
+  if (run.batches_continuously(index)) {
     return cannot(run, place_of(index, "program"),
                   "\"" + filler.name +
                       "\" batches continuously, so that what its iterations launch depends on the "

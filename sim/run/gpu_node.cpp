@@ -53,8 +53,8 @@ std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
         run, *instance.steps, spec,
         lengths_on(loaded, instance, *requests[filler]), instance);
   }
-  if (filler < loaded.tables.size() && loaded.tables[filler]) {
-    return std::make_unique<workload::ContinuousService>(run, *loaded.tables[filler], instance);
+  if (const auto* table = loaded.table(filler)) {
+    return std::make_unique<workload::ContinuousService>(run, *table, instance);
   }
   return std::make_unique<workload::Service>(engine, run, loaded.config.fillers[filler].batching,
                                              instance);

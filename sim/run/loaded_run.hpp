@@ -49,6 +49,15 @@ struct LoadedRun {
   [[nodiscard]] const synth::ServerPlan* server(std::size_t filler) const {
     return filler < servers.size() && servers[filler] ? &**servers[filler] : nullptr;
   }
+  /// What iterations of a filler take by the requests in them; null: its batches are fixed, or it
+  /// is an engine's server.
+  [[nodiscard]] const workload::IterationTable* table(std::size_t filler) const {
+    return filler < tables.size() && tables[filler] ? &*tables[filler] : nullptr;
+  }
+  /// Requests join and leave a filler's batch between passes, so that no pass is like another.
+  [[nodiscard]] bool batches_continuously(std::size_t filler) const {
+    return table(filler) != nullptr || server(filler) != nullptr;
+  }
   /// Memory of the rank at this position; nothing: not known.
   [[nodiscard]] std::optional<Bytes> memory_of(std::size_t rank) const {
     return rank_memory.empty() ? config.training.memory : rank_memory[rank];

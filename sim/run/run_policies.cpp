@@ -163,9 +163,9 @@ class PolicyRuns {
                                Simulation(loaded_, scenario).run());
     const observe::FillerResult& result = alone.fillers.front();
     FillerProfile profile;
-    const bool table = filler < loaded_.tables.size() && loaded_.tables[filler].has_value();
-    const bool varies = table || loaded_.server(filler) != nullptr;
-    if (!varies) profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
+    if (!loaded_.batches_continuously(filler)) {
+      profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
+    }
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
     profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
     const auto& goal = loaded_.config.precision;

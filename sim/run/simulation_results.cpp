@@ -71,9 +71,7 @@ std::uint64_t batch_of(const LoadedRun& loaded, const FillerInstance& instance) 
     }
     return running;
   }
-  if (filler < loaded.tables.size() && loaded.tables[filler]) {
-    return loaded.tables[filler]->sequences.back();
-  }
+  if (const auto* table = loaded.table(filler)) return table->sequences.back();
   const auto& batching = loaded.config.fillers[filler].batching;
   return std::max<std::uint64_t>(batching.requests_per_pass, batching.max_batch);
 }

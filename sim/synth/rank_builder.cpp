@@ -25,7 +25,7 @@ RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
       gradients_(emitter_), host_(emitter_), rollout_(emitter_),
       last_gradient_(plan.stages.size(), 0), held_(plan),
       fixed_bytes_(static_memory(plan, place.pipeline).total()),
-      working_bytes_(memory_need(plan, place.pipeline).working) {
+      working_bytes_(working_bytes(plan, place.pipeline)) {
   const auto& actions = plan.schedule.actions[place.pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
     if (completes_gradients(actions[i])) last_gradient_[actions[i].backward_stage()] = i;
@@ -93,11 +93,7 @@ void RankBuilder::run(std::size_t number) {
       completes_gradients(action) && last_gradient_[action.backward_stage()] == number;
   last_pass_ = last ? LastPass::kYes : LastPass::kNo;
   held_.before(action);
-  if (action.kind == ActionKind::kForward) {
-    mark_memory(0);
-  } else {
-    mark_memory(working_bytes_);
-  }
+  mark_memory(action.kind == ActionKind::kForward ? 0 : working_bytes_);
   switch (action.kind) {
     case ActionKind::kForward: forward(action); break;
     case ActionKind::kBackward: backward(action); break;

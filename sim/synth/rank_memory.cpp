@@ -122,6 +122,7 @@ double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline) {
     largest = std::max(largest, elements.shared + elements.experts);
     most = std::max(most, plan.model.work.kinds[plan.kind_of(layer)].working_bytes);
   });
+  most += host_buffers(plan, pipeline);
   if (spec.sharding != Sharding::kParameters) return most;
   const model::OptimizerMemory memory = model::optimizer_memory(spec.optimizer);
   return most + largest * (memory.weights * (1 + spec.gradients.prefetch) + memory.gradients);
@@ -137,7 +138,7 @@ double own_rollout_cache(const ParallelPlan& plan) {
 MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
   MemoryNeed need;
   need.fixed = static_memory(plan, pipeline);
-  need.working = working_bytes(plan, pipeline) + host_buffers(plan, pipeline);
+  need.working = working_bytes(plan, pipeline);
   HeldActivations held(plan);
   for (const pipeline::Action& action : plan.schedule.actions[pipeline]) {
     held.before(action);
