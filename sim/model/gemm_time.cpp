@@ -30,26 +30,28 @@ double compute_seconds(double blocks, double block_flops, double sms, double flo
 }  // namespace
 
 GemmPlan time_plan(const KernelWork& work, Tile tile, std::uint32_t split,
-                   const hardware::GpuSpec& gpu, const Efficiency& efficiency) {
+                   const hardware::GpuSpec& gpu, const Efficiency& efficiency,
+                   std::uint32_t carveout) {
   const GemmEfficiency& e =
       work.kind == KernelKind::kConvolution ? efficiency.convolution : efficiency.gemm;
   const GemmShape& shape = work.gemm;
   const auto m = static_cast<double>(shape.m);
   const auto n = static_cast<double>(shape.n);
   const auto batch = static_cast<double>(shape.batch);
-  const double sms = gpu.sm_count;
+  const double all_sms = gpu.sm_count;
+  const double sms = all_sms - carveout;
   const double bandwidth = gpu.dram_bandwidth.value;
   const double size = static_cast<double>(tile.m) * tile.n / (tile.m + tile.n);
   const Precision unit = computed_in(efficiency, work.precision);
   const double share = unit == Precision::kFp32 ? e.fp32_math_share : e.math_share;
   const double flops_of_sm =
-      efficiency.peak_flops[index_of(unit)] / sms * share * size / (size + e.tile_half_size);
+      efficiency.peak_flops[index_of(unit)] / all_sms * share * size / (size + e.tile_half_size);
   const double depth = up(static_cast<double>(shape.k) / split, kLoopStep) * kLoopStep;
 
   GemmPlan plan{tile, split, up(m, tile.m) * up(n, tile.n) * batch * split, 0, 0, 0};
   plan.compute_s =
       compute_seconds(plan.blocks, 2.0 * tile.m * tile.n * depth, sms, flops_of_sm, e);
-  const double reach = std::min(1.0, plan.blocks / (sms * e.sm_reach));
+  const double reach = std::min(1.0, plan.blocks / (all_sms * e.sm_reach));
   plan.memory_s = work.bytes / (bandwidth * e.dram_share * reach);
   const double p = e.roof_exponent;
   const double longer = std::max(plan.compute_s, plan.memory_s);
@@ -63,11 +65,11 @@ GemmPlan time_plan(const KernelWork& work, Tile tile, std::uint32_t split,
 }
 
 GemmPlan plan_gemm(const KernelWork& work, const hardware::GpuSpec& gpu,
-                   const Efficiency& efficiency) {
-  GemmPlan best = time_plan(work, kTiles.front(), 1, gpu, efficiency);
+                   const Efficiency& efficiency, std::uint32_t carveout) {
+  GemmPlan best = time_plan(work, kTiles.front(), 1, gpu, efficiency, carveout);
   for (const Tile tile : kTiles) {
     for (std::uint32_t split = 1; split <= kMaxSplit; ++split) {
-      const GemmPlan plan = time_plan(work, tile, split, gpu, efficiency);
+      const GemmPlan plan = time_plan(work, tile, split, gpu, efficiency, carveout);
       if (plan.seconds < best.seconds) best = plan;
     }
   }

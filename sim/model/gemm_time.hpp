@@ -35,12 +35,14 @@ struct GemmPlan {
   double seconds = 0;  ///< all of it
 };
 
-/// The fastest plan; of equal ones the one with the larger tile and the smaller split.
+/// The fastest plan on all SMs but `carveout`; of equal ones the one with the larger tile and the
+/// smaller split.
 [[nodiscard]] GemmPlan plan_gemm(const KernelWork& work, const hardware::GpuSpec& gpu,
-                                 const Efficiency& efficiency);
+                                 const Efficiency& efficiency, std::uint32_t carveout = 0);
 
 /// The time of one given plan.
 [[nodiscard]] GemmPlan time_plan(const KernelWork& work, Tile tile, std::uint32_t split,
-                                 const hardware::GpuSpec& gpu, const Efficiency& efficiency);
+                                 const hardware::GpuSpec& gpu, const Efficiency& efficiency,
+                                 std::uint32_t carveout = 0);
 
 }  // namespace bubblesim::model

@@ -27,22 +27,23 @@ Duration to_duration(double seconds) {
 // threads (a loading and two multiplying warp groups), and blocks that stay and take tile after
 // tile, so that the grid never exceeds the SMs. Products on CUDA cores (sgemm, and CUTLASS's SIMT
 // kernels) take 8 elements of k a stage, in two stages, with half of an SM's registers a block.
-Launch launch_of(const GemmPlan& plan, const GemmShape& shape, Precision precision,
-                 const hardware::GpuSpec& gpu) {
-  const bool cuda_cores = precision == Precision::kFp32;
+Launch launch_of(const GemmPlan& plan, const KernelWork& work, const hardware::GpuSpec& gpu,
+                 std::uint32_t carveout) {
+  const GemmShape& shape = work.gemm;
+  const bool cuda_cores = work.precision == Precision::kFp32;
   const std::uint32_t depth = cuda_cores ? 8 : 32;  // elements of k a stage
   const bool large = plan.tile.m * plan.tile.n >= 128 * 128;
-  const bool hopper = gpu.compute_major >= 9 && !cuda_cores;
+  const bool hopper = blocks_stay(work, gpu);
   // Asynchronous copies: four stages, before: two.
   const bool staged = gpu.compute_major >= 8 && !cuda_cores;
   Launch out;
   const double tiles = std::ceil(static_cast<double>(shape.m) / plan.tile.m) *
                        std::ceil(static_cast<double>(shape.n) / plan.tile.n);
   out.grid = {count(tiles), 1, count(static_cast<double>(shape.batch) * plan.split)};
-  if (hopper) out.grid = {count(std::min<double>(plan.blocks, gpu.sm_count)), 1, 1};
+  if (hopper) out.grid = {count(std::min<double>(plan.blocks, gpu.sm_count - carveout)), 1, 1};
   out.block = {hopper ? 384U : large ? 256U : 128U, 1, 1};
   out.registers_per_thread = hopper ? 168 : large && !cuda_cores ? 234 : 122;
-  const double stage = (plan.tile.m + plan.tile.n) * depth * bytes_of(precision);
+  const double stage = (plan.tile.m + plan.tile.n) * depth * bytes_of(work.precision);
   const double wanted = stage * (hopper ? 8 : staged ? 4 : 2);
   const double most = static_cast<double>(gpu.sm.shared_memory_bytes) -
                       static_cast<double>(gpu.sm.shared_memory_reserved_bytes);
@@ -51,9 +52,10 @@ Launch launch_of(const GemmPlan& plan, const GemmShape& shape, Precision precisi
 }
 
 KernelTime time_gemm(const KernelWork& work, const hardware::GpuSpec& gpu,
-                     const Efficiency& efficiency) {
-  const GemmPlan plan = plan_gemm(work, gpu, efficiency);
-  return {to_duration(plan.seconds), launch_of(plan, work.gemm, work.precision, gpu),
+                     const Efficiency& efficiency, std::uint32_t sm_carveout) {
+  const std::uint32_t carveout = blocks_stay(work, gpu) ? sm_carveout : 0;
+  const GemmPlan plan = plan_gemm(work, gpu, efficiency, carveout);
+  return {to_duration(plan.seconds), launch_of(plan, work, gpu, carveout),
           plan.memory_s > plan.compute_s};
 }
 
@@ -163,12 +165,17 @@ KernelTime time_stream(const KernelWork& work, const hardware::GpuSpec& gpu,
 
 }  // namespace
 
+bool blocks_stay(const KernelWork& work, const hardware::GpuSpec& gpu) {
+  const bool product = work.kind == KernelKind::kGemm || work.kind == KernelKind::kConvolution;
+  return product && gpu.compute_major >= 9 && work.precision != Precision::kFp32;
+}
+
 KernelTime time_kernel(const KernelWork& work, const hardware::GpuSpec& gpu,
-                       const Efficiency& efficiency) {
+                       const Efficiency& efficiency, std::uint32_t sm_carveout) {
   switch (work.kind) {
     case KernelKind::kGemm:
     case KernelKind::kConvolution:
-      return time_gemm(work, gpu, efficiency);
+      return time_gemm(work, gpu, efficiency, sm_carveout);
     case KernelKind::kAttention:
       return work.prompt_queries > 0 && !serves_prompts_apart(gpu)
                  ? time_singles_beside_prompts(work, gpu, efficiency)

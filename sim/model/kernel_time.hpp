@@ -26,8 +26,13 @@ struct KernelTime {
   bool memory_bound = false;  ///< the memory side of the roofline is the longer one
 };
 
-/// The time of `work` alone on `gpu`.
+/// Whether a product's blocks stay on their SMs and take tile after tile, so that it can be told to
+/// leave some of the SMs to others.
+[[nodiscard]] bool blocks_stay(const KernelWork& work, const hardware::GpuSpec& gpu);
+
+/// The time of `work` alone on `gpu`. Products whose blocks stay leave `sm_carveout` SMs free:
+/// fewer than `gpu` has (torch._C._set_sm_carveout_experimental, pytorch/pytorch pull 147966).
 [[nodiscard]] KernelTime time_kernel(const KernelWork& work, const hardware::GpuSpec& gpu,
-                                     const Efficiency& efficiency);
+                                     const Efficiency& efficiency, std::uint32_t sm_carveout = 0);
 
 }  // namespace bubblesim::model

@@ -224,8 +224,7 @@ void GradientExchange::prepare_optimizer() {
   const ParallelPlan& plan = emitter_.plan();
   const double own = own_elements(plan, emitter_.place().pipeline);
   if (own == 0 || updates_on_host(plan.plan())) return;
-  const KernelTimer timer(plan.request.gpu, plan.request.efficiency,
-                          plan.request.software.slowdown);
+  const KernelTimer timer = timer_of(plan.request);
   const auto work = model::optimizer_work(own, plan.plan().optimizer);
   BUBBLESIM_CHECK(work.has_value(), "a rank's parameters are a number");
   const model::KernelWork* before = nullptr;

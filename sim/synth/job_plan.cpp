@@ -210,7 +210,7 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   if (!made) return faults(plan, std::move(made).error(), "/schedule");
   auto work = model::training_work(request.model, split_of(plan), shape_of(request));
   if (!work) return faults(plan, std::move(work).error());
-  const KernelTimer timer(request.gpu, request.efficiency, request.software.slowdown);
+  const KernelTimer timer = timer_of(request);
   TimedModel timed = time_model(std::move(*work), timer, request.software.backward_exchanges);
   KindMaker kinds(request, timer, timed);
   const std::uint32_t depth = model_stages(*made);

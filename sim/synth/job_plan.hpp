@@ -28,6 +28,11 @@ struct JobRequest {
   SoftwareSpec software;
 };
 
+/// Times the job's kernels; refers to the request.
+[[nodiscard]] inline KernelTimer timer_of(const JobRequest& request) {
+  return {request.gpu, request.efficiency, request.software.slowdown, request.plan.sm_carveout};
+}
+
 /// A stage of the schedule: which layers, on which rank of the pipeline.
 struct Stage {
   StageLayers layers;

@@ -229,6 +229,24 @@ void check_tensor_overlap(const JobRequest& request, Errors& errors) {
   }
 }
 
+// Only products whose blocks stay on their SMs can leave some of them free.
+void check_carveout(const JobRequest& request, Errors& errors) {
+  const std::uint32_t carveout = request.plan.sm_carveout;
+  if (carveout == 0) return;
+  const hardware::GpuSpec& gpu = request.gpu;
+  if (gpu.compute_major < 9) {
+    errors.push_back(fault(
+        request.plan, "/sm_carveout",
+        fmt::format("found {}; products have a block a tile on {}, of compute capability {}.{}, and "
+                    "leave no SMs free; expected 0, or a device of 9.0 or later",
+                    carveout, gpu.name, gpu.compute_major, gpu.compute_minor)));
+  } else if (carveout >= gpu.sm_count) {
+    errors.push_back(fault(request.plan, "/sm_carveout",
+                           fmt::format("found {}; expected less than {}, the SMs of {}", carveout,
+                                       gpu.sm_count, gpu.name)));
+  }
+}
+
 void check_host(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
   if (!plan.host.moves()) return;
@@ -448,6 +466,7 @@ Errors check_plan(const JobRequest& request) {
   check_experts(request.plan, errors);
   check_parameters(request, errors);
   check_tensor_overlap(request, errors);
+  check_carveout(request, errors);
   check_host(request, errors);
   check_rollout(request, errors);
   check_regions(request, errors);

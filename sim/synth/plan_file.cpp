@@ -221,6 +221,7 @@ void read_work(ObjectReader& object, PlanSpec& plan) {
   plan.precision = object.choice("precision", kPrecisions, model::Precision::kBf16);
   plan.recompute = object.choice("recompute", kRecompute, model::Recompute::kNone);
   plan.attention = object.choice("attention", kAttention, model::AttentionKernels::kFlash);
+  plan.sm_carveout = object.integer<std::uint32_t>("sm_carveout", {0, 1024}, 0);
   plan.optimizer.weights = plan.precision;
   plan.optimizer.kind = object.choice("optimizer", kOptimizers, model::Optimizer::kAdam);
   plan.sharding = object.choice("sharding", kShardings, Sharding::kNone);

@@ -158,6 +158,7 @@ struct PlanSpec {
   model::Recompute recompute = model::Recompute::kNone;
   model::AttentionKernels attention = model::AttentionKernels::kFlash;
   model::OptimizerSpec optimizer;
+  std::uint32_t sm_carveout = 0;  ///< SMs that products leave to kernels of exchanges
 
   Sharding sharding = Sharding::kNone;
   GradientPlan gradients;

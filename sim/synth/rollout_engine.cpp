@@ -127,7 +127,7 @@ Result<TimedKernel> rollout_step(const JobRequest& request, const model::Iterati
   BUBBLESIM_ASSIGN_OR_RETURN(
       const model::ModelWork work,
       model::summed_iteration_work(request.model, {}, request.plan.precision, sums));
-  const KernelTimer timer(request.gpu, request.efficiency, request.software.slowdown);
+  const KernelTimer timer = timer_of(request);
   TimedKernel out;
   double bytes = 0;
   for (const std::uint32_t kind : work.layers) {

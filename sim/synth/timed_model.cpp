@@ -44,7 +44,7 @@ program::LaunchNeeds needs_of(const model::Launch& launch) {
 // The share of DRAM bandwidth is what the kernel moves in its own time; the other shares are
 // those of its class (configs/devices).
 TimedKernel KernelTimer::time(const model::KernelWork& work) const {
-  const model::KernelTime timed = model::time_kernel(work, gpu_, efficiency_);
+  const model::KernelTime timed = model::time_kernel(work, gpu_, efficiency_, sm_carveout_);
   TimedKernel out;
   out.name = work.name;
   out.duration = scale(timed.duration, factor(slowdown_, work));

@@ -53,8 +53,8 @@ struct TimedModel {
 class KernelTimer {
  public:
   KernelTimer(const hardware::GpuSpec& gpu, const model::Efficiency& efficiency,
-              const KernelSlowdown& slowdown)
-      : gpu_(gpu), efficiency_(efficiency), slowdown_(slowdown) {}
+              const KernelSlowdown& slowdown, std::uint32_t sm_carveout = 0)
+      : gpu_(gpu), efficiency_(efficiency), slowdown_(slowdown), sm_carveout_(sm_carveout) {}
 
   [[nodiscard]] TimedKernel time(const model::KernelWork& work) const;
   [[nodiscard]] std::vector<TimedItem> time(const std::vector<model::WorkItem>& items,
@@ -64,6 +64,7 @@ class KernelTimer {
   const hardware::GpuSpec& gpu_;
   const model::Efficiency& efficiency_;
   KernelSlowdown slowdown_;
+  std::uint32_t sm_carveout_;  ///< SMs that products leave free, where they can
 };
 
 /// Appends the kinds of `work`, those of another micro-batch; returns the number of the first.

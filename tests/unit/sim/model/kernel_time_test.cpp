@@ -52,6 +52,32 @@ KernelWork gemm(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
 // 10 x 10 tiles of 128 x 128 on 100 SMs: 2*128*128*4096 flops / 1 TFLOP/s = 134.2 us.
 constexpr double kWave_s = 2.0 * 128 * 128 * 4096 / 1e12;
 
+TEST(GemmTime, a_product_that_leaves_sms_free_takes_more_waves_of_the_same_time) {
+  hardware::GpuSpec hopper = plain_gpu();
+  hopper.compute_major = 9;
+  const Efficiency e = plain_efficiency();
+  const KernelWork full = gemm(1280, 1280, 4096);
+  EXPECT_NEAR(time_plan(full, {128, 128}, 1, hopper, e, 20).compute_s, 2 * kWave_s, 1e-12);
+  EXPECT_NEAR(time_plan(gemm(1024, 1280, 4096), {128, 128}, 1, hopper, e, 20).compute_s, kWave_s,
+              1e-12);
+  const KernelWork large = gemm(12800, 12800, 4096);
+  EXPECT_EQ(time_kernel(large, hopper, e).launch.grid[0], 100U);
+  EXPECT_EQ(time_kernel(large, hopper, e, 20).launch.grid[0], 80U);
+}
+
+TEST(GemmTime, products_with_a_block_a_tile_leave_nothing_free) {
+  const Efficiency e = plain_efficiency();
+  const KernelWork large = gemm(12800, 12800, 4096);
+  const KernelTime ampere = time_kernel(large, plain_gpu(), e, 20);
+  EXPECT_EQ(ampere.duration, time_kernel(large, plain_gpu(), e).duration);
+  hardware::GpuSpec hopper = plain_gpu();
+  hopper.compute_major = 9;
+  KernelWork simt = large;
+  simt.precision = Precision::kFp32;
+  EXPECT_EQ(time_kernel(simt, hopper, e, 20).duration, time_kernel(simt, hopper, e).duration);
+  EXPECT_EQ(time_kernel(simt, hopper, e, 20).launch.grid, time_kernel(simt, hopper, e).launch.grid);
+}
+
 TEST(GemmTime, as_many_tiles_as_sms_take_one_wave) {
   const GemmPlan plan =
       time_plan(gemm(1280, 1280, 4096), {128, 128}, 1, plain_gpu(), plain_efficiency());

@@ -51,6 +51,21 @@ TEST(Faults, ACollectiveHasNoMoreBlocksThanTheGpuHasSms) {
                                     "expected at most 132, the SMs of plain");
 }
 
+TEST(Faults, SmsThatProductsCannotLeaveFreeAreRefused) {
+  const auto fault_of_carveout = [](std::uint32_t compute_major, std::uint32_t carveout) {
+    return fault_of([&](JobRequest& job) {
+      job.gpu.compute_major = compute_major;
+      job.plan.sm_carveout = carveout;
+    });
+  };
+  EXPECT_EQ(fault_of_carveout(8, 0), "none");
+  EXPECT_EQ(fault_of_carveout(9, 19999), "none");
+  EXPECT_THAT(fault_of_carveout(8, 2), HasSubstr("tiny: /sm_carveout: found 2; products have a "
+                                                 "block a tile on plain, of compute capability 8."));
+  EXPECT_THAT(fault_of_carveout(9, 20000),
+              HasSubstr("/sm_carveout: found 20000; expected less than 20000, the SMs of plain"));
+}
+
 TEST(Faults, ASequenceLongerThanItsPositionsNamesItsPlace) {
   const auto fault_of_sequence = [](model::Positions positions) {
     return fault_of([&](JobRequest& job) {
