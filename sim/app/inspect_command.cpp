@@ -9,6 +9,8 @@
 #include "sim/app/replay_text.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
+#include "sim/report/view/trace_view.hpp"
+#include "sim/report/view/view_picture.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "sim/workload/sensitivity.hpp"
@@ -16,7 +18,6 @@
 #include "traces/inspect/render_json.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
 #include "traces/inspect/render_text.hpp"
-#include "traces/inspect/timeline_svg.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -33,6 +34,8 @@ struct InspectArguments {
 
 // Up to so many device operations, the five repetitions of the sensitivities take a second or two.
 constexpr std::size_t kQuicklyReplayed = 100'000;
+
+constexpr std::size_t kDrawnRanks = 16;
 
 constexpr CounterSpec kNotReplayed{
     "inspect_not_replayed", Severity::kNotice,
@@ -127,8 +130,9 @@ ExitCode run_inspect(const InspectArguments& arguments, const AppContext& contex
   progress.clear();
   if (!arguments.plot.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.plot));
-    const std::string picture = traces::render_timeline_svg(trace.job);
-    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.plot, picture));
+    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(
+        arguments.plot, report::trace_picture(report::trace_view(
+                            trace.job, arguments.paths.front(), kDrawnRanks))));
   }
   if (arguments.replay || !arguments.what_ifs.empty()) {
     return print_replay(trace, arguments, iterations, context);
@@ -166,7 +170,7 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
                                                  "a folder of them")
       ->required();
   command->add_flag("--json", arguments->json, "Write JSON instead of text");
-  command->add_option("--plot", arguments->plot, "Draw the timeline as SVG into this file");
+  command->add_option("--plot", arguments->plot, "Draw the timeline as SVG into this file, of the first 16 ranks");
   command->add_option("--use-iterations", arguments->iterations,
                       "Iterations that count: settled (default), all, a number, or FIRST-LAST");
   command->add_flag("--replay", arguments->replay,

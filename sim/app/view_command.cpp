@@ -75,9 +75,6 @@ CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments
   BUBBLESIM_ASSIGN_OR_RETURN(const auto trace,
                              run::load_trace(arguments.paths, progress.callback()));
   progress.clear();
-  if (!arguments.svg.empty()) {
-    return fail("--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does");
-  }
   return report::trace_view(trace.job, arguments.paths.front());
 }
 
@@ -128,10 +125,19 @@ void open_page(const std::string& path) {
                     {{}, ChildGroup::kOfParent, kNothing, kNothing, kNothing});
 }
 
-Result<void> write_view(const report::TimelineView& view, const ViewArguments& arguments) {
+Result<std::string> picture_of(const report::TimelineView& view, Subject subject,
+                               const report::PictureOptions& options) {
+  if (subject != Subject::kTrace) return report::view_picture(view, options);
+  const char* key = options.gpu > 0 ? "--gpu" : options.section.empty() ? nullptr : "--section";
+  if (key != nullptr) return fail(key, {}, "found with a trace, of which all ranks are drawn");
+  return report::trace_picture(view);
+}
+
+Result<void> write_view(const report::TimelineView& view, Subject subject,
+                        const ViewArguments& arguments) {
   if (!arguments.svg.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::string picture,
-                               report::view_picture(view, arguments.picture));
+                               picture_of(view, subject, arguments.picture));
     BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.svg, picture));
     fmt::print("{}: {} KB\n", arguments.svg, (picture.size() + 1023) / 1024);
     return {};
@@ -155,7 +161,7 @@ ExitCode run_view(const ViewArguments& arguments, AppContext& context) {
     return kExitOk;
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto view, view_of(subject, arguments, context));
-  BUBBLESIM_RETURN_IF_ERROR(write_view(view, arguments));
+  BUBBLESIM_RETURN_IF_ERROR(write_view(view, subject, arguments));
   if (arguments.svg.empty() && !arguments.no_open) open_page(arguments.output);
   return kExitOk;
 }
@@ -187,7 +193,7 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   command->add_option("--policy", arguments->policies,
                       "Of a run: these policies, comma-separated, in this order (default: all)");
   auto* svg = command->add_option("--svg", arguments->svg,
-                                  "Of a run: a picture of one GPU in place of the page");
+                                  "A picture in place of the page: of a trace, or of one GPU of a run");
   command->add_option("--gpu", arguments->picture.gpu, "With --svg: which")
       ->needs(svg)->capture_default_str();
   command->add_option("--section", arguments->picture.section,

@@ -7,13 +7,6 @@
 namespace bubblesim::traces {
 namespace {
 
-// Operations in strong colours, causes in light ones of other hues; told apart with the common
-// colour-vision deficiencies (blue, orange and green of Okabe and Ito 2008, darkened).
-constexpr std::array<std::string_view, kPaintCount> kColours{
-    "#2f6db5", "#d9772b", "#a63d6f", "#2f9175", "#8a929c",
-    "#f3b27a", "#dc9cbb", "#a9d3bf", "#9b8bd6", "#5fb7d4", "#d64550", "#c9ced6", "#6b7280",
-    "#2f9175", "#c9ced6", "#8a929c", "#d64550", "#5fb7d4", "#8a929c"};
-
 constexpr std::array<std::string_view, 5> kWorkNames{"kernel", "collective", "send_recv", "copy",
                                                      "memset"};
 constexpr std::array<std::string_view, 6> kSimulatedNames{"filler", "idle",    "paused",
@@ -51,8 +44,6 @@ std::optional<Paint> paint_named(std::string_view name) {
   }
   return std::nullopt;
 }
-
-std::string_view paint_colour(Paint paint) { return kColours[static_cast<std::size_t>(paint)]; }
 
 PixelLane::PixelLane(Interval view, std::uint32_t columns)
     : view_(view),

@@ -34,8 +34,6 @@ inline constexpr std::size_t kPaintCount = static_cast<std::size_t>(Paint::kPhas
 [[nodiscard]] std::string_view paint_label(Paint paint);
 /// The paint of that name; nothing: there is none.
 [[nodiscard]] std::optional<Paint> paint_named(std::string_view name);
-/// "#rrggbb"
-[[nodiscard]] std::string_view paint_colour(Paint paint);
 
 /// Opacity of a column in kPaintLevels steps: 1 is the palest.
 inline constexpr std::uint8_t kPaintLevels = 4;

@@ -10,13 +10,7 @@
 namespace bubblesim::traces {
 namespace {
 
-/// Runs of all lanes together. A run takes at most 12 bytes of the picture, so 0.6 MB.
-constexpr std::uint32_t kMaxRuns = 50'000;
 constexpr std::size_t kMaxRanks = 64;
-constexpr std::size_t kLanesEach = 4;  // of a rank, at most
-constexpr float kAnyShare = 2e-5F;  // drawn, however little of a column it covers
-constexpr double kWorkHeight = 20;
-constexpr double kThinHeight = 12;
 
 struct Subject {
   const RankTrace* trace;
@@ -88,7 +82,7 @@ void add_span(ShownSpans& spans, Interval view, Interval span, std::uint32_t nam
 }
 
 TimelineLane bubble_lane(const std::vector<BubbleSegment>& segments, Interval view) {
-  TimelineLane lane{"bubbles", kThinHeight, {}, {}};
+  TimelineLane lane{"bubbles", {}};
   for (const BubbleSegment& segment : segments) {
     add_span(lane.spans, view, segment.span, kNone, paint_of(segment.cause));
   }
@@ -98,8 +92,8 @@ TimelineLane bubble_lane(const std::vector<BubbleSegment>& segments, Interval vi
 /// Own work, communication, copies.
 std::vector<TimelineLane> kind_lanes(const RankTrace& rank, Interval view) {
   std::vector<TimelineLane> lanes;
-  const auto add_lane = [&](std::string label, double height, Paint first, Paint last) {
-    TimelineLane lane{std::move(label), height, {}, {}};
+  const auto add_lane = [&](std::string label, Paint first, Paint last) {
+    TimelineLane lane{std::move(label), {}};
     for (const DeviceOp& op : rank.device_ops) {
       const Paint paint = paint_of(rank, op);
       if (paint < first || paint > last) continue;
@@ -107,9 +101,9 @@ std::vector<TimelineLane> kind_lanes(const RankTrace& rank, Interval view) {
     }
     lanes.push_back(std::move(lane));
   };
-  add_lane("kernels", kWorkHeight, Paint::kCompute, Paint::kCompute);
-  add_lane("communication", kThinHeight, Paint::kCollective, Paint::kPeer);
-  add_lane("copies", kThinHeight, Paint::kCopy, Paint::kMemset);
+  add_lane("kernels", Paint::kCompute, Paint::kCompute);
+  add_lane("communication", Paint::kCollective, Paint::kPeer);
+  add_lane("copies", Paint::kCopy, Paint::kMemset);
   return lanes;
 }
 
@@ -131,7 +125,7 @@ TimelineBlock block_of(const Subject& subject, Interval view) {
 void drop_lanes_empty_everywhere(std::vector<TimelineBlock>& blocks) {
   for (const std::string_view label : {"communication", "copies"}) {
     const auto unused = [&](const TimelineLane& lane) {
-      return lane.label == label && lane.runs.empty() && lane.spans.empty();
+      return lane.label == label && lane.spans.empty();
     };
     const bool everywhere = std::all_of(blocks.begin(), blocks.end(), [&](const auto& block) {
       return std::any_of(block.lanes.begin(), block.lanes.end(), unused);
@@ -141,9 +135,10 @@ void drop_lanes_empty_everywhere(std::vector<TimelineBlock>& blocks) {
   }
 }
 
-/// Hands each block to `finish` before the next one is made.
-template <class Finish>
-TimelinePlan plan_blocks(const std::vector<Subject>& subjects, Finish finish) {
+}  // namespace
+
+TimelinePlan plan_timeline(const JobTrace& job, std::size_t max_ranks) {
+  const std::vector<Subject> subjects = subjects_of(job, max_ranks);
   const View view = choose_view(windows_of(subjects));
   TimelinePlan plan;
   plan.length = view.length;
@@ -153,32 +148,9 @@ TimelinePlan plan_blocks(const std::vector<Subject>& subjects, Finish finish) {
     const TraceTime zero =
         view.origin == TimelineOrigin::kShared ? view.zero : subject.use.window.begin;
     plan.blocks.push_back(block_of(subject, {zero, zero + view.length}));
-    finish(plan.blocks.back());
   }
   drop_lanes_empty_everywhere(plan.blocks);
   return plan;
-}
-
-}  // namespace
-
-TimelinePlan plan_timeline(const JobTrace& job, std::size_t max_ranks,
-                           std::uint32_t plot_width_px) {
-  const std::vector<Subject> subjects = subjects_of(job, max_ranks);
-  const auto lanes = static_cast<std::uint32_t>(std::max<std::size_t>(1, subjects.size()) *
-                                                kLanesEach);
-  const std::uint32_t columns = std::max(1U, std::min(plot_width_px, kMaxRuns / lanes));
-  TimelinePlan plan = plan_blocks(subjects, [&](TimelineBlock& block) {
-    for (TimelineLane& lane : block.lanes) {
-      lane.runs =
-          pixel_runs(std::exchange(lane.spans, {}), block.view.length(), columns, kAnyShare);
-    }
-  });
-  plan.columns = plan.blocks.empty() ? 0 : columns;
-  return plan;
-}
-
-TimelinePlan plan_spans(const JobTrace& job, std::size_t max_ranks) {
-  return plan_blocks(subjects_of(job, max_ranks), [](TimelineBlock&) {});
 }
 
 }  // namespace bubblesim::traces

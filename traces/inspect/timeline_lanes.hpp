@@ -1,4 +1,4 @@
-// What the timeline picture shows, before it is drawn: a view of time and lanes of runs.
+// What a timeline shows, before it is drawn: a view of time, and lanes of spans.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,7 @@ namespace bubblesim::traces {
 
 struct TimelineLane {
   std::string label;
-  double height_px = 0;
-  std::vector<PaintRun> runs;  ///< of plan_timeline
-  ShownSpans spans;  ///< of plan_spans; names are the rank's, of bubbles none
+  ShownSpans spans;  ///< names are the rank's, of bubbles none
 };
 
 /// One rank's block.
@@ -34,16 +32,10 @@ enum class TimelineOrigin : std::uint8_t { kShared, kEachRank };
 struct TimelinePlan {
   Duration length{};      ///< of the view; zero: there is nothing to draw
   TimelineOrigin origin = TimelineOrigin::kShared;
-  std::uint32_t columns = 0;
   std::vector<TimelineBlock> blocks;
 };
 
-/// The job's first `max_ranks` ranks, at most 64, in `plot_width_px` columns, or fewer where that
-/// would make the picture too large.
-[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, std::size_t max_ranks,
-                                         std::uint32_t plot_width_px);
-
-/// The same with every operation and bubble as a span, for views that can be zoomed. No columns.
-[[nodiscard]] TimelinePlan plan_spans(const JobTrace& job, std::size_t max_ranks);
+/// The job's first `max_ranks` ranks, at most 64, with every operation and bubble as a span.
+[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, std::size_t max_ranks);
 
 }  // namespace bubblesim::traces

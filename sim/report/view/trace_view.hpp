@@ -2,6 +2,7 @@
 // cause.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "sim/report/view/timeline_view.hpp"
@@ -9,7 +10,9 @@
 
 namespace bubblesim::report {
 
-/// `title` of the page. Of jobs with many ranks the first 64; a note says so.
-[[nodiscard]] TimelineView trace_view(const traces::JobTrace& job, const std::string& title);
+/// `title` of the page. Of jobs with more than `most_ranks` (at most 64) the first of them; a note
+/// says so.
+[[nodiscard]] TimelineView trace_view(const traces::JobTrace& job, const std::string& title,
+                                      std::size_t most_ranks = 64);
 
 }  // namespace bubblesim::report

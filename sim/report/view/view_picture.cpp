@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "sim/base/nearest.hpp"
 #include "sim/report/page_text.hpp"
 #include "sim/text/markup_text.hpp"
 #include "traces/inspect/axis_ticks.hpp"
+#include "traces/inspect/labels.hpp"
 
 namespace bubblesim::report {
 namespace {
@@ -20,11 +23,14 @@ namespace {
 using traces::kPaintCount;
 using traces::Paint;
 
-constexpr double kWidth = 880;
 constexpr double kLeft = 136;    // of the plot: names and figures of rows stand before it
 constexpr double kRight = 112;   // names of lanes stand behind it
-constexpr double kPlot = kWidth - kLeft - kRight;
-constexpr std::uint32_t kColumns = 420;
+constexpr double kColumn = 632.0 / 420;  // of the plot, where lanes are few
+/// Strokes of all lanes together. One takes at most 12 bytes, so 0.6 MB.
+constexpr std::size_t kMostStrokes = 50'000;
+constexpr double kLeastMarkGap = 12;
+constexpr std::size_t kHeadingLetters = 200;
+constexpr double kHeadingLine = 18;
 constexpr double kTop = 22;
 constexpr double kLegendLine = 20;
 constexpr double kThick = 17;
@@ -33,23 +39,35 @@ constexpr double kLaneGap = 2;
 constexpr double kRowGap = 16;
 constexpr double kLetter = 6.1;  // of legends, at 12 px
 
+struct Layout {
+  double width;
+  float visible;  ///< what covers less than this share of a column is not drawn
+  std::string_view axis;  ///< a line below it
+};
+constexpr Layout kOfRun{880, traces::kShownShare,
+                        "since an iteration began; vertical lines: the next ones"};
+constexpr Layout kOfTrace{1600, 2e-5F, "vertical lines: where iterations begin and end"};
+
 class Picture {
  public:
-  explicit Picture(const TimelineChart& chart) : chart_(chart) {}
+  Picture(const TimelineChart& chart, const Layout& layout)
+      : chart_(chart), layout_(layout), plot_(layout.width - kLeft - kRight) {
+    std::size_t lanes = 1;
+    for (const ChartRow& row : chart.rows) lanes += row.lanes.size();
+    columns_ = static_cast<std::uint32_t>(
+        std::min<double>(std::round(plot_ / kColumn), static_cast<double>(kMostStrokes / lanes)));
+  }
 
-  std::string svg(const std::string& title) {
-    double y = draw_legend(kTop) + 22;
-    const double top = y;
-    for (const ChartRow& row : chart_.rows) y = draw_row(row, y) + kRowGap;
-    y -= kRowGap - 6;
-    std::string body = std::exchange(out_, {});
-    draw_axis(top - 6, y);
+  /// `heading`: lines above all else.
+  std::string svg(const std::string& title, const std::vector<std::string>& heading) {
+    double y = draw_heading(heading);
+    if (chart_.length > Duration{}) y = draw_chart(y);
     return filled_page(view_picture_files::kHtml,
                        {{"title", markup_text(title)},
                         {"style", view_picture_files::kStyle},
-                        {"width", fmt::format("{:.0f}", kWidth)},
-                        {"height", fmt::format("{:.0f}", y + 44)},
-                        {"body", out_ + body}});
+                        {"width", fmt::format("{:.0f}", layout_.width)},
+                        {"height", fmt::format("{:.0f}", y)},
+                        {"body", out_}});
   }
 
  private:
@@ -58,8 +76,32 @@ class Picture {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
+  /// Both return where the next thing is drawn.
+  double draw_heading(const std::vector<std::string>& lines) {
+    double y = kTop;
+    for (const std::string& line : lines) {
+      put("<text class=\"{}\" x=\"16\" y=\"{:.0f}\">{}</text>\n",
+          &line == lines.data() ? "strong" : "soft", y,
+          markup_text(traces::shortened(line, kHeadingLetters)));
+      y += kHeadingLine;
+    }
+    return lines.empty() ? y : y + 6;
+  }
+
+  double draw_chart(double y) {
+    y = draw_legend(y) + 22;
+    const double top = y;
+    const std::string above = std::exchange(out_, {});
+    for (const ChartRow& row : chart_.rows) y = draw_row(row, y) + kRowGap;
+    y -= kRowGap - 6;
+    const std::string rows = std::exchange(out_, {});
+    draw_axis(top - 6, y);
+    out_ += above + rows;
+    return y + 44;
+  }
+
   [[nodiscard]] double x_of(Duration at) const {
-    return kLeft + kPlot * to_seconds(at) / to_seconds(chart_.length);
+    return kLeft + plot_ * to_seconds(at) / to_seconds(chart_.length);
   }
 
   /// What is painted, in the order of Paint.
@@ -128,12 +170,13 @@ class Picture {
     const double middle = y + height / 2;
     put("<rect class=\"ground\" x=\"{:.0f}\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\"/>"
         "<text class=\"small\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n",
-        kLeft, y, kPlot, height, kWidth - kRight + 8, middle + 3.5, markup_text(lane.label));
+        kLeft, y, plot_, height, kLeft + plot_ + 8, middle + 3.5, markup_text(lane.label));
     // Columns are x units of the group; a horizontal stroke is as high as the lane.
     put("<g transform=\"translate({:.0f} {:.1f}) scale({:.5f} 1)\" stroke-width=\"{:.0f}\">\n",
-        kLeft, middle, kPlot / kColumns, height);
+        kLeft, middle, plot_ / columns_, height);
     std::map<std::pair<Paint, std::uint8_t>, std::string> paths;
-    for (const auto& run : traces::pixel_runs(lane.spans, chart_.length, kColumns)) {
+    for (const auto& run : traces::pixel_runs(lane.spans, chart_.length, columns_,
+                                              layout_.visible)) {
       fmt::format_to(std::back_inserter(paths[{run.paint, run.level}]), "M{} 0h{}", run.column,
                      run.columns);
     }
@@ -145,13 +188,16 @@ class Picture {
     return y + height;
   }
 
-  /// Where iterations begin and end.
+  /// Where iterations begin and end, as long as one can be told from the next.
   void draw_marks(const ChartRow& row, double top, double bottom) {
+    double last = -kLeastMarkGap;
     for (const ChartMark& mark : row.marks) {
       const Duration end = mark.start + mark.length;
       for (const Duration at : {mark.start, end}) {
-        if (at <= Duration{} || at >= chart_.length) continue;
-        put("<path class=\"mark\" d=\"M{:.1f} {:.0f}V{:.0f}\"/>\n", x_of(at), top - 4, bottom + 2);
+        const double x = x_of(at);
+        if (at <= Duration{} || at >= chart_.length || x < last + kLeastMarkGap) continue;
+        put("<path class=\"mark\" d=\"M{:.1f} {:.0f}V{:.0f}\"/>\n", x, top - 4, bottom + 2);
+        last = x;
       }
     }
   }
@@ -162,12 +208,14 @@ class Picture {
           "<text class=\"small\" x=\"{0:.1f}\" y=\"{3:.0f}\" text-anchor=\"middle\">{4}</text>\n",
           x_of(tick.at), top, bottom, bottom + 15, tick.label);
     }
-    put("<text class=\"small\" x=\"{:.0f}\" y=\"{:.0f}\">since an iteration began; vertical "
-        "lines: the next ones</text>\n",
-        kLeft, bottom + 32);
+    put("<text class=\"small\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kLeft, bottom + 32,
+        layout_.axis);
   }
 
   const TimelineChart& chart_;
+  const Layout& layout_;
+  double plot_;  ///< its width
+  std::uint32_t columns_ = 0;
   std::string out_;
 };
 
@@ -189,9 +237,19 @@ Result<std::string> view_picture(const TimelineView& view, const PictureOptions&
                                          options.gpu, count));
   }
   const ViewChart& chart = view.sections[place].charts[options.gpu];
-  return Picture(chart.chart)
+  return Picture(chart.chart, kOfRun)
       .svg(fmt::format("{}, {}: what training leaves idle, and what fills it", view.title,
-                       chart.label));
+                       chart.label),
+           {});
+}
+
+std::string trace_picture(const TimelineView& view) {
+  const ViewSection& section = view.sections.front();
+  std::vector<std::string> heading{"Timeline of " + view.title};
+  heading.insert(heading.end(), section.notes.begin(), section.notes.end());
+  const TimelineChart nothing;
+  return Picture(section.charts.empty() ? nothing : section.charts.front().chart, kOfTrace)
+      .svg(heading.front(), heading);
 }
 
 }  // namespace bubblesim::report

@@ -1,5 +1,6 @@
-// One GPU of a run as a picture: the same lanes and colours as the page's, as SVG that stands by
-// itself, follows the reader's light or dark scheme, and is some 20 kB.
+// Timelines as pictures: the same lanes and colours as the page's, as SVG that stands by itself and
+// follows the reader's light or dark scheme. What is shorter than a column is gathered into it:
+// one GPU of a run takes some 20 kB, a recorded job less than 1 MB.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,11 @@ struct PictureOptions {
   std::size_t gpu = 0;  ///< a place in ViewSection::charts
 };
 
-/// Fault: a section or GPU that the view does not have.
+/// One GPU of a run. Fault: a section or GPU that the view does not have.
 [[nodiscard]] Result<std::string> view_picture(const TimelineView& view,
                                                const PictureOptions& options);
+
+/// A recorded job, as trace_view() shows it; one without operations too (it says so).
+[[nodiscard]] std::string trace_picture(const TimelineView& view);
 
 }  // namespace bubblesim::report

@@ -116,7 +116,7 @@ TEST(View, BadInputIsASentenceAndExitCodeTwo) {
       {"view out/run --policy mpss", "did you mean \"mps\"?"},
       {"view out/run --svg x.svg --gpu 9", "found 9, expected one of the 4 GPUs"},
       {"view out/run --svg x.svg --section onlin", "did you mean \"online\"?"},
-      {"view traces/samples/training --svg x.svg", "inspect TRACE --plot FILE"},
+      {"view traces/samples/training --svg x.svg --gpu 1", "of which all ranks are drawn"},
       {"view README.md", "README.md"},
   };
   for (const auto& [arguments, text] : cases) {

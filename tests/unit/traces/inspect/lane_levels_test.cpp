@@ -106,7 +106,7 @@ TEST(PlanSpans, HoldsEveryOperationAndBubbleOfTheView) {
   trace.kernel(0, 600);
   trace.collective(CollectiveKind::kAllReduce, 500, 900, 1);
   trace.kernel(950, 1000);
-  const TimelinePlan plan = plan_spans({{trace.rank()}}, 1);
+  const TimelinePlan plan = plan_timeline({{trace.rank()}}, 1);
   ASSERT_EQ(plan.blocks.size(), 1U);
   const auto& lanes = plan.blocks[0].lanes;
   ASSERT_EQ(lanes.size(), 3U);  // no rank has copies

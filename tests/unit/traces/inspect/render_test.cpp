@@ -1,4 +1,4 @@
-// Text, JSON and picture of small traces.
+// Text and JSON of small traces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,6 @@
 #include "traces/inspect/render_json.hpp"
 #include "traces/inspect/render_text.hpp"
 #include "traces/inspect/axis_ticks.hpp"
-#include "traces/inspect/timeline_svg.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -140,78 +139,7 @@ TEST(AxisTicks, AreRoundAndInOneUnit) {
   EXPECT_EQ(axis_ticks(Duration{1}).size(), 2u);
 }
 
-/// Every element is closed in order and every attribute quoted: enough of XML to catch a slip.
-void expect_well_formed(const std::string& xml) {
-  std::vector<std::string> open;
-  for (std::size_t i = xml.find('<'); i != std::string::npos; i = xml.find('<', i + 1)) {
-    const std::size_t end = xml.find('>', i);
-    ASSERT_NE(end, std::string::npos);
-    const std::string tag = xml.substr(i + 1, end - i - 1);
-    ASSERT_EQ(tag.find('<'), std::string::npos) << tag;
-    ASSERT_EQ(std::count(tag.begin(), tag.end(), '"') % 2, 0) << tag;
-    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
-    if (tag.front() == '/') {
-      ASSERT_FALSE(open.empty()) << tag;
-      ASSERT_EQ(open.back(), tag.substr(1));
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(name);
-    }
-  }
-  EXPECT_TRUE(open.empty());
-}
-
-TEST(TimelineSvg, IsWellFormedAndNamesWhatItShows) {
-  JobTrace job = two_ranks();
-  job.ranks[0].provenance.source = "a <b> & c";
-  const std::string svg = render_timeline_svg(job);
-  expect_well_formed(svg);
-  EXPECT_THAT(svg, HasSubstr("a &lt;b&gt; &amp; c"));
-  EXPECT_THAT(svg, HasSubstr(">rank 1<"));
-  EXPECT_THAT(svg, HasSubstr("collective wait 30.0 %"));
-  EXPECT_THAT(svg, HasSubstr("0.5 ms"));
-  EXPECT_THAT(svg, Not(HasSubstr(">copies<")));
-}
-
-TEST(TimelineSvg, RanksWithoutCommonTimeAreDrawnEachFromItsOwnStart) {
-  JobTrace job = two_ranks();
-  for (DeviceOp& op : job.ranks[1].device_ops) op.start += std::chrono::hours{5};
-  const std::string svg = render_timeline_svg(job);
-  EXPECT_THAT(svg, HasSubstr("clocks not aligned"));
-  EXPECT_THAT(svg, HasSubstr("1.00 ms"));
-}
-
-TEST(TimelineSvg, ShowsTheFirstRanksOnlyAndSaysSo) {
-  const std::string svg = render_timeline_svg(two_ranks(), 1);
-  EXPECT_THAT(svg, HasSubstr("1 of 2 ranks"));
-  EXPECT_THAT(svg, Not(HasSubstr(">rank 1<")));
-}
-
-TEST(TimelineSvg, NothingToDrawIsSaid) {
-  JobTrace one_rank;
-  one_rank.ranks.emplace_back();
-  for (const JobTrace& job : {JobTrace{}, one_rank}) {
-    const std::string svg = render_timeline_svg(job);
-    expect_well_formed(svg);
-    EXPECT_THAT(svg, HasSubstr("No device operations to draw."));
-  }
-}
-
-TEST(TimelineSvg, StaysBelowAMegabyteAtItsLargest) {
-  SmallTrace trace;
-  for (std::int64_t i = 0; i < 20'000; ++i) {
-    const auto kind = static_cast<DeviceOpKind>(i * 7 % 3);
-    trace.op(kind, "op", i * 10, i * 10 + 1 + i % 9).stream =
-        StreamId{static_cast<std::uint32_t>(i % 4)};
-  }
-  for (std::int64_t i = 0; i < 1'000; ++i) trace.iteration(i, i * 200, i * 200 + 190);
-  JobTrace job;
-  for (std::uint32_t number = 0; number < 64; ++number) job.ranks.push_back(trace.rank());
-  EXPECT_LT(render_timeline_svg(job, 64).size(), 1'000'000u);
-}
-
-TEST(TimelineSvg, TheSameTraceGivesTheSameBytes) {
-  EXPECT_EQ(render_timeline_svg(two_ranks()), render_timeline_svg(two_ranks()));
+TEST(RenderJson, TheSameTraceGivesTheSameBytes) {
   EXPECT_EQ(render_json(inspect_job(two_ranks())), render_json(inspect_job(two_ranks())));
 }
 
