@@ -75,7 +75,7 @@ endfunction()
 function(bubblesim_compile_hot room)
   set_target_properties(bubblesim_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   target_compile_options(bubblesim_${room} PRIVATE
-    $<$<CONFIG:Debug>:-O2> $<$<CONFIG:Debug>:-fno-sanitize-address-use-after-scope>)
+    $<$<CONFIG:Release>:-O3> $<$<CONFIG:Debug>:-O2> $<$<CONFIG:Debug>:-fno-sanitize-address-use-after-scope>)
 endfunction()
 
 # bubblesim_compile_cold(FOLDER): targets of the folder and of those below it are not optimised in

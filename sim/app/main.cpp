@@ -8,9 +8,8 @@
 
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
-#include "sim/app/calibrate_command.hpp"
 #include "sim/app/command_tree.hpp"
-#include "sim/app/fill_command.hpp"
+#include "sim/app/commands.hpp"
 #include "sim/app/version_text.hpp"
 
 namespace {
@@ -83,30 +82,7 @@ int main(int argc, char** argv) {
                     "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the installed one, "
                     "else the source tree's)");
   parser.require_subcommand(1);
-  bubblesim::app::add_import_command(parser, context);
-  bubblesim::app::add_inspect_command(parser, context);
-  bubblesim::app::add_run_command(parser, context);
-  bubblesim::app::add_measure_command(parser, context);
-  bubblesim::app::add_calibrate_command(parser, context);
-  bubblesim::app::add_sweep_command(parser, context);
-  bubblesim::app::add_advise_command(parser, context);
-  bubblesim::app::add_results_command(parser, context);
-  bubblesim::app::add_report_command(parser, context);
-  bubblesim::app::add_view_command(parser, context);
-  bubblesim::app::add_export_command(parser, context);
-  bubblesim::app::add_retarget_command(parser, context);
-  bubblesim::app::add_synth_command(parser, context);
-  bubblesim::app::add_synth_inference_command(parser, context);
-  bubblesim::app::add_schedule_command(parser, context);
-  bubblesim::app::add_list_commands(parser, context);
-  bubblesim::app::add_schema_command(parser, context);
-  bubblesim::app::add_new_policy_command(parser, context);
-  bubblesim::app::add_synth_list_commands(parser, context);
-  bubblesim::app::add_fit_command(parser, context);
-  bubblesim::app::add_validate_command(parser, context);
-  bubblesim::app::add_capture_command(parser, context);
-  bubblesim::app::add_fill_command(parser, context);
-  bubblesim::app::add_document_commands(parser, context);
+  bubblesim::app::add_commands(parser, context);
   bubblesim::app::check_numbers(parser);
   try {
     parser.parse(argc, argv);

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "sim/plugin/load_policies.hpp"
+#include "sim/sweep/content_hash.hpp"
 #include "sim/sweep/program_version.hpp"
-#include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::app {
 namespace {

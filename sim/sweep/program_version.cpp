@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include <bubblesim_commit.hpp>  // made by the build: scripts/cmake/program_version.cmake
-#include "sim/sweep/run_key.hpp"
+#include "sim/sweep/content_hash.hpp"
 
 namespace bubblesim::sweep {
 namespace {

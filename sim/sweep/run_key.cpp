@@ -1,10 +1,8 @@
 #include "sim/sweep/run_key.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -26,57 +24,6 @@ namespace fs = std::filesystem;
 
 // Of the form of keys and of what they are made of: another one makes all keys new.
 constexpr const char* kForm = "bubblesim run 1";
-constexpr std::size_t kBlock = std::size_t{1} << 20;
-
-/// Hashes what it is given in turn.
-class Hasher {
- public:
-  Hasher() { XXH3_128bits_reset(&state_); }
-  void add(std::string_view bytes) { XXH3_128bits_update(&state_, bytes.data(), bytes.size()); }
-  [[nodiscard]] std::string digits() const {
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_));
-    std::string out;
-    for (const unsigned char byte : canonical.digest) {
-      out += "0123456789abcdef"[byte >> 4U];
-      out += "0123456789abcdef"[byte & 15U];
-    }
-    return out;
-  }
-
- private:
-  XXH3_state_t state_;
-};
-
-Result<std::string> hash_of_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  Hasher hasher;
-  std::vector<char> block(kBlock);
-  while (file) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    hasher.add({block.data(), static_cast<std::size_t>(file.gcount())});
-  }
-  if (!file.eof()) return fail(path.string(), {}, "cannot be read");
-  return hasher.digits();
-}
-
-Result<std::string> hash_of_folder(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code fault;
-  for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
-       entry.increment(fault)) {
-    if (entry->is_regular_file(fault)) files.push_back(entry->path());
-  }
-  if (fault) return fail(folder.string(), {}, "cannot be listed: " + fault.message());
-  std::sort(files.begin(), files.end());
-  Hasher hasher;
-  for (const fs::path& file : files) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, hash_of_file(file));
-    hasher.add(file.lexically_relative(folder).string() + '\n' + hash + '\n');
-  }
-  return hasher.digits();
-}
-
 /// Gathers what one config depends on.
 class Content {
  public:
@@ -216,23 +163,6 @@ class Content {
 
 }  // namespace
 
-std::string hash_text(std::string_view bytes) {
-  Hasher hasher;
-  hasher.add(bytes);
-  return hasher.digits();
-}
-
-Result<std::string> FileHashes::hash(const std::string& path) {
-  const std::scoped_lock lock(mutex_);
-  if (const auto known = known_.find(path); known != known_.end()) return known->second;
-  std::error_code fault;
-  BUBBLESIM_ASSIGN_OR_RETURN(std::string hash, fs::is_directory(path, fault)
-                                                   ? hash_of_folder(path)
-                                                   : hash_of_file(path));
-  known_.emplace(path, hash);
-  return hash;
-}
-
 CheckedResult<std::string> run_content(std::string_view config, const std::string& configs,
                                        FileHashes& files) {
   return Content(configs, files).text(Json::parse(config, nullptr, false));
@@ -240,21 +170,11 @@ CheckedResult<std::string> run_content(std::string_view config, const std::strin
 
 std::string run_key(std::string_view content, std::uint64_t seed,
                     std::string_view program_version) {
-  Hasher hasher;
-  hasher.add(kForm);
-  hasher.add("\nversion ");
-  hasher.add(program_version);
-  hasher.add("\nseed " + std::to_string(seed) + '\n');
-  hasher.add(content);
-  return hasher.digits();
+  return hash_text(fmt::format("{}\nversion {}\nseed {}\n{}", kForm, program_version, seed, content));
 }
 
 std::string point_key(std::string_view content) {
-  Hasher hasher;
-  hasher.add(kForm);
-  hasher.add("\npoint\n");
-  hasher.add(content);
-  return hasher.digits().substr(0, 16);
+  return hash_text(fmt::format("{}\npoint\n{}", kForm, content)).substr(0, 16);
 }
 
 }  // namespace bubblesim::sweep

@@ -1,0 +1,9 @@
+// `run` alone: the program that scripts/demo waits for. It is built in half of the time of bubblesim.
+#include "sim/app/app.hpp"
+#include "sim/app/commands.hpp"
+
+namespace bubblesim::app {
+
+void add_commands(CLI::App& parser, AppContext& context) { add_run_command(parser, context); }
+
+}  // namespace bubblesim::app

@@ -1,0 +1,31 @@
+// Hashes of contents: equal ones mean equal bytes.
+//
+// The hash is XXH3-128 (libxxhash): it reads traces as fast as memory gives them, and 2^64 runs
+// would be needed for two to share a key by accident. It protects against change, not malice.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::sweep {
+
+/// 32 hexadecimal digits, the same on every machine.
+[[nodiscard]] std::string hash_text(std::string_view bytes);
+
+/// Hashes of files, each read once a process: content, not name or date. Thread-safe.
+class FileHashes {
+ public:
+  /// A folder's hash is that of the relative names and contents of all files below, in the order of
+  /// names. Fault: it cannot be read.
+  [[nodiscard]] Result<std::string> hash(const std::string& path);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string, std::less<>> known_;
+};
+
+}  // namespace bubblesim::sweep
