@@ -29,4 +29,10 @@ policy::Registry builtin_policies() {
   return registry;
 }
 
+policy::Registry judged_policies() {
+  policy::Registry registry = builtin_policies();
+  registry.add(tally_tgs_spec());
+  return registry;
+}
+
 }  // namespace bubblesim::policies

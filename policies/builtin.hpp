@@ -31,4 +31,8 @@ namespace bubblesim::policies {
 /// All of the above, in that order.
 [[nodiscard]] policy::Registry builtin_policies();
 
+/// What a table of measured systems has beside them, and nobody would run.
+[[nodiscard]] policy::PolicySpec tally_tgs_spec();
+[[nodiscard]] policy::Registry judged_policies();
+
 }  // namespace bubblesim::policies

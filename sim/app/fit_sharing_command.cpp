@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "policies/builtin.hpp"
 #include "sim/app/fit_commands.hpp"
 #include "sim/base/units.hpp"
 #include "sim/fit/fit_sharing.hpp"
@@ -19,8 +20,9 @@ struct SharingFitArguments {
 };
 
 ExitCode fit_sharing(const SharingFitArguments& arguments, const AppContext& context) {
+  const policy::Registry registry = policies::judged_policies();
   BUBBLESIM_ASSIGN_OR_RETURN(auto stage,
-                             validate::make_sharing_stage(context.config_folder, context.policies));
+                             validate::make_sharing_stage(context.config_folder, registry));
   std::vector<validate::SharingRow> rows;
   for (const std::string& path : arguments.tables) {
     BUBBLESIM_ASSIGN_OR_RETURN(

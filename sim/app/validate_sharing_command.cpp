@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "policies/builtin.hpp"
 #include "sim/app/validate_commands.hpp"
 #include "sim/base/units.hpp"
 #include "sim/validate/job_name.hpp"
@@ -74,8 +75,9 @@ ExitCode ablate(const SharingArguments& arguments, const std::vector<validate::S
 }
 
 ExitCode validate_sharing(const SharingArguments& arguments, const AppContext& context) {
+  const policy::Registry registry = policies::judged_policies();
   BUBBLESIM_ASSIGN_OR_RETURN(auto stage,
-                             validate::make_sharing_stage(context.config_folder, context.policies));
+                             validate::make_sharing_stage(context.config_folder, registry));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, rows_of(arguments, stage, context.config_folder));
   for (const std::string& mechanism : arguments.without) {
     BUBBLESIM_RETURN_IF_ERROR(validate::leave_out(stage, mechanism));

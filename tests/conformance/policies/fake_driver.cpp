@@ -7,7 +7,7 @@ namespace bubblesim::testing {
 
 Outcome drive(std::string_view name, const std::vector<std::string>& given,
               const Scenario& scenario) {
-  const policy::Registry registry = policies::builtin_policies();
+  const policy::Registry registry = policies::judged_policies();
   const auto spec = registry.find(name);
   BUBBLESIM_CHECK(spec.has_value(), "no such policy");
   return drive(**spec, given, scenario);

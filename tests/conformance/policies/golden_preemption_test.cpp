@@ -194,5 +194,27 @@ TEST(tally, goes_on_after_a_filler_that_dies_in_flight) {
   EXPECT_THAT(drive("tally", {}, two).times(2), ElementsAre(150us, 350us, 550us, 750us, 950us));
 }
 
+/// Kernels of 100 us, one after the other: two by two.
+TEST(tally_tgs, launches_by_the_number_in_flight_once_all_have_ended) {
+  const Scenario single = compute_scenario(1ms, {kernel(10, 100us)}, 100);
+  const Outcome outcome = drive("tally_tgs", {"in_flight=2"}, single);
+  EXPECT_THAT(outcome.times(1), ElementsAre(0us, 0us, 200us, 200us, 400us, 400us, 600us, 600us,
+                                            800us, 800us));
+  EXPECT_EQ(outcome.clients[0].priority, 1);
+  EXPECT_EQ(outcome.clients[1].priority, 0);
+  const Outcome twenty = drive("tally_tgs", {}, single);
+  EXPECT_EQ(twenty.times(1).size(), 20U);  // 2 ms of kernels
+}
+
+/// Each filler has kernels of its own in flight.
+TEST(tally_tgs, counts_each_filler_apart) {
+  Scenario two = compute_scenario(350us, {kernel(10, 100us)}, 100);
+  two.fillers.push_back(two.fillers[0]);
+  two.fillers[0].dies_at = 150us;
+  const Outcome outcome = drive("tally_tgs", {"in_flight=1"}, two);
+  EXPECT_THAT(outcome.times(1), ElementsAre(0us, 100us));
+  EXPECT_THAT(outcome.times(2), ElementsAre(0us, 100us, 200us, 300us));
+}
+
 }  // namespace
 }  // namespace bubblesim::testing

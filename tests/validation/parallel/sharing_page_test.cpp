@@ -75,7 +75,7 @@ void shorten(SharingStage& stage, std::vector<SharingRow>& rows) {
 // What a system's rows of a table err by; without a mechanism, if one is named.
 std::vector<SharingSummary> summaries_of(const Stated& cell, const std::string& mechanism) {
   const std::string configs = kSources + "/configs";
-  const policy::Registry policies = policies::builtin_policies();
+  const policy::Registry policies = policies::judged_policies();
   auto stage = make_sharing_stage(configs, policies);
   const std::string path = std::string(BUBBLESIM_VALIDATION_DIR) + "/" + cell.table + ".csv";
   auto rows = add_sharing_table(*stage, path, {}, configs);
@@ -132,7 +132,7 @@ TEST(SharingPage, ItsErrorsAreThoseOfTheProgram) {
 TEST(SharingPage, WhatAMechanismDoesNotTouchStays) {
   const std::string folder = BUBBLESIM_VALIDATION_DIR;
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no tables at " << folder;
-  const policy::Registry policies = policies::builtin_policies();
+  const policy::Registry policies = policies::judged_policies();
   auto stage = make_sharing_stage(kSources + "/configs", policies);
   std::vector<SharingRow> rows;
   for (const char* table : {"time_slices", "sm_caps_a100", "mig_training_a100", "cotraining_gv100",
@@ -214,7 +214,7 @@ TEST(SharingPage, TgsMovesAsItsLogsSay) {
   const std::vector<double> log = logged("ojob", kBothRun);
   if (log.empty()) GTEST_SKIP() << "no logs in " << kLogs;
   const std::string configs = kSources + "/configs";
-  const policy::Registry policies = policies::builtin_policies();
+  const policy::Registry policies = policies::judged_policies();
   auto stage = make_sharing_stage(configs, policies);
   auto rows = add_sharing_table(
       *stage, std::string(BUBBLESIM_VALIDATION_DIR) + "/cotraining_gv100.csv", {}, configs);
