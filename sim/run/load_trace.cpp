@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "sim/base/natural_order.hpp"
 #include "sim/engine/thread_pool.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "traces/format/trace_reader.hpp"
@@ -169,7 +170,7 @@ Result<std::vector<fs::path>> trace_files(const fs::path& path) {
     return fail(path.string(), {},
                 "found no .btr, .json, .et or .sqlite file (plain or .gz) in this folder");
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end(), natural_less);
   return files;
 }
 

@@ -42,8 +42,9 @@ struct LoadedTrace {
   [[nodiscard]] Errors located(Errors faults) const;
 };
 
-/// The files that a path stands for, in name order: itself, or the traces of a folder, by name.
-/// Fault: neither; a folder without any.
+/// The files that a path stands for: itself, or the traces of a folder, which are told by their
+/// names and stand in natural order (worker2 before worker10): by it, importers number ranks whose
+/// files do not say theirs. Fault: neither; a folder without any.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> trace_files(
     const std::filesystem::path& path);
 

@@ -198,6 +198,20 @@ TEST_F(LoadTrace, AFolderIsAJobWithItsRanksInOrder) {
   EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
+TEST_F(LoadTrace, RanksByFileOrderCountAsPeopleDo) {
+  // Neither file says its rank; as text, worker10 would come before worker2.
+  for (const char* name : {"worker10.json", "worker2.json"}) {
+    std::ofstream(folder_ / name)
+        << R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, )"
+        << R"("ts": 1.5, "dur": 2, "args": {"device": 0, "stream": 7}}]})";
+  }
+  const auto trace = load_trace({folder_.string()});
+  ASSERT_TRUE(trace) << trace.error().text();
+  ASSERT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(trace->job.ranks[0].provenance.source, "worker2.json");
+  EXPECT_EQ(trace->job.ranks[1].provenance.source, "worker10.json");
+}
+
 TEST_F(LoadTrace, FilesOfBothKindsAreOneJobInOrderOfRank) {
   const auto trace = load_trace({btr(3), sample(1), btr(0), sample(2)});
   ASSERT_TRUE(trace) << trace.error().text();
