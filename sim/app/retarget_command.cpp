@@ -129,7 +129,7 @@ std::string outcome_text(const RetargetOutcome& outcome) {
 }
 
 std::string outcome_json(const RetargetOutcome& outcome) {
-  const Json document = {{"recorded_ranks", outcome.recorded_ranks},
+  const Json document = {{std::string(run::kRetargetReportKey), outcome.recorded_ranks},
                          {"ranks", outcome.retargeted.replicas},
                          {"recorded_iteration_ns", to_ns(outcome.recorded)},
                          {"replayed_iteration_ns", to_ns(outcome.simulated)},
@@ -241,7 +241,8 @@ void add_retarget_command(CLI::App& parser, AppContext& context) {
   command->add_flag("--fold", arguments->fold,
                     "Do not simulate and write ranks that repeat recorded ones");
   command->add_option("-o,--output", arguments->output,
-                      "The .btr file to write; a .json file with the figures goes beside it")
+                      "The .btr file to write; a .json file with the figures goes beside it, which "
+                      "is left out where their folder is read as a trace")
       ->required();
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_retarget(*arguments, context)); });

@@ -41,6 +41,22 @@ bool is_named_as_trace(const fs::path& path) {
          name.ends_with(".et.gz");
 }
 
+std::string first_bytes(const fs::path& path, std::size_t most) {
+  std::string begin(most, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  return begin;
+}
+
+// `bubblesim retarget` writes its figures beside its trace.
+bool is_retarget_report(const fs::path& path) {
+  if (path.extension() != ".json") return false;
+  const std::string begin = first_bytes(path, 64);
+  const std::size_t key = begin.find('"');
+  return key != std::string::npos && begin.substr(key + 1).starts_with(kRetargetReportKey);
+}
+
 // Several files of one name (rank0/trace.json, rank1/trace.json) are named together.
 void note_file(const std::string& source, const fs::path& path,
                std::map<std::string, std::string>& files) {
@@ -161,7 +177,8 @@ Result<std::vector<fs::path>> trace_files(const fs::path& path) {
   std::vector<fs::path> files;
   for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
        it.increment(fault)) {
-    if (it->is_regular_file(fault) && is_named_as_trace(it->path())) {
+    if (it->is_regular_file(fault) && is_named_as_trace(it->path()) &&
+        !is_retarget_report(it->path())) {
       files.push_back(it->path());
     }
   }
@@ -179,10 +196,7 @@ bool looks_like_trace(const std::string& path) {
   if (fs::is_directory(path, fault)) return true;
   if (!fs::is_regular_file(path, fault)) return false;
   if (format_of(path) != Format::kKineto || fs::path(path).extension() == ".gz") return true;
-  std::string begin(64 * 1024, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin.find("\"traceEvents\"") != std::string::npos;
+  return first_bytes(path, 64 * 1024).find("\"traceEvents\"") != std::string::npos;
 }
 
 Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/counters.hpp"
@@ -27,6 +28,10 @@ inline constexpr CounterSpec kDeviceAssumed{
 inline constexpr CounterSpec kWorldsDiffer{
     "job_world_sizes_differ", Severity::kNotice,
     "ranks whose file says that the job has fewer ranks than another says; the most are taken"};
+
+/// The first key of the figures that `bubblesim retarget` writes beside its trace. In a folder, a
+/// .json file that begins with it is not a trace.
+inline constexpr std::string_view kRetargetReportKey = "recorded_ranks";
 
 struct LoadedTrace {
   traces::JobTrace job;      ///< ranks in order, on one clock

@@ -227,6 +227,14 @@ TEST_F(LoadTrace, AFolderMayHoldBothKindsAndOtherFiles) {
   EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
 }
 
+TEST_F(LoadTrace, FiguresOfRetargetAreNoTraceOfTheirFolder) {
+  (void)btr(0);
+  std::ofstream(folder_ / "rank0.json") << "{\n \"recorded_ranks\": 4,\n \"ranks\": 1\n}\n";
+  const auto trace = load_trace({folder_.string()});
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(ranks(*trace), std::vector<std::uint32_t>{0});
+}
+
 // Each file by itself lacks the other three ranks.
 TEST_F(LoadTrace, MissingRanksAreThoseThatNoFileOfAnyKindHas) {
   const auto missing = [](const std::vector<std::string>& paths) {
