@@ -17,7 +17,7 @@ inline constexpr CounterSpec kGpuAnnotations{"kineto_gpu_annotations_skipped", S
 inline constexpr CounterSpec kInternalRows{"kineto_profiler_rows_skipped", Severity::kInfo,
     "the profiler's own spans, overhead and instant events"};
 inline constexpr CounterSpec kForeignEvents{"kineto_foreign_events_skipped", Severity::kNotice,
-    "events of a category that is not Kineto's"};
+    "events of a category that is not Kineto's, or of none"};
 inline constexpr CounterSpec kMemorySkipped{"kineto_memory_events_skipped", Severity::kInfo,
     "allocator events of the host, or without totals (before 2021)"};
 
@@ -57,6 +57,9 @@ inline constexpr CounterSpec kUnsorted{"kineto_device_ops_out_of_order", Severit
 // Fields.
 inline constexpr CounterSpec kNoStream{"kineto_device_ops_without_stream_dropped", Severity::kLoss,
     "device operations whose stream cannot be read"};
+inline constexpr CounterSpec kOpsWithoutCategory{"kineto_device_ops_without_category_dropped",
+    Severity::kLoss, "events with a stream and a correlation, which a GPU ran, but without a "
+    "category (cat): whether they are kernels, copies or memsets is not said"};
 inline constexpr CounterSpec kBadShape{"kineto_launch_shapes_missing", Severity::kNotice,
     "kernels without grid and block: what they take of the GPU is not known"};
 inline constexpr CounterSpec kDuplicates{"kineto_duplicate_events_dropped", Severity::kNotice,

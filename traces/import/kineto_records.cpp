@@ -106,8 +106,16 @@ void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
     case KinetoCategory::kSync: return add_sync(event);
     case KinetoCategory::kUserAnnotation:
     case KinetoCategory::kCpuOp: return add_marker(event);
+    case KinetoCategory::kMissing: return count_without_category(event);
     default: return;
   }
+}
+
+/// A stream and a correlation say that the device ran it, but not whether it is a kernel.
+void KinetoRecorder::count_without_category(const RawEvent& event) {
+  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  const bool on_device = args.stream && args.correlation != 0;
+  records_.trace.counters.add(on_device ? kineto::kOpsWithoutCategory : kineto::kForeignEvents);
 }
 
 /// Kineto writes spans as one event; other programs write "B" and "E", or "b" and "e".

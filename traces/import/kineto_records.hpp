@@ -89,6 +89,7 @@ class KinetoRecorder {
   void add_thread_name(const RawEvent& event);
   void add_skipped(const RawEvent& event);
   void add_other_phase(const RawEvent& event);
+  void count_without_category(const RawEvent& event);
 
   [[nodiscard]] NameId intern(std::string_view raw_name);
   [[nodiscard]] HostCallKind call_kind(NameId name);

@@ -195,6 +195,19 @@ TEST(KinetoEvents, what_is_not_stored_is_counted) {
   EXPECT_TRUE(trace.markers.empty());
 }
 
+TEST(KinetoEvents, spans_without_a_category_are_counted) {
+  const auto without_category = [](std::string event) {
+    const std::size_t at = event.find("\"cat\"");
+    return event.erase(at, event.find(',', at) + 2 - at);
+  };
+  const RankTrace trace = imported(file({kernel("1.5"), without_category(kernel("30.5", "2")),
+                                         without_category(call("3", "3"))}));
+  EXPECT_EQ(trace.device_ops.size(), 1U);
+  EXPECT_EQ(trace.host_calls.size(), 0U);
+  EXPECT_EQ(trace.counters.count("kineto_device_ops_without_category_dropped"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_foreign_events_skipped"), 1U);
+}
+
 TEST(KinetoEvents, device_and_threads_are_described) {
   const RankTrace trace = imported(file(
       {call("1"), kernel("2"),
