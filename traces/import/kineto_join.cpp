@@ -5,6 +5,7 @@
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_order.hpp"
+#include "traces/join/remove_duplicates.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
@@ -29,27 +30,6 @@ bool same_op(const PendingOp& a, const PendingOp& b) {
          a.op.duration == b.op.duration && a.op.stream == b.op.stream &&
          a.op.name == b.op.name && a.op.shape == b.op.shape && a.op.bytes == b.op.bytes &&
          a.graph_node == b.graph_node;
-}
-
-/// Removes what equals an earlier record with the same start. Times of sorted records.
-template <class Record, class Start, class Same>
-std::uint64_t remove_duplicates(std::vector<Record>& records, Start start, Same same) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    bool duplicate = false;
-    // Only a few records share a start; hostile files with all starts equal are cut off.
-    for (std::size_t back = kept; back-- > 0 && kept - back <= 64;) {
-      if (start(records[back]) != start(records[i])) break;
-      if (same(records[back], records[i])) {
-        duplicate = true;
-        break;
-      }
-    }
-    if (!duplicate) records[kept++] = records[i];
-  }
-  const std::uint64_t removed = records.size() - kept;
-  records.resize(kept);
-  return removed;
 }
 
 /// Equal operations are duplicates, except where two of one graph launch may truly be equal:
