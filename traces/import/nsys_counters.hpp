@@ -34,6 +34,9 @@ inline constexpr CounterSpec kNoKernels{"nsys_kernels_not_in_export", Severity::
     "and export all tables with nsys export --type sqlite"};
 inline constexpr CounterSpec kBadShape{"nsys_launch_shapes_missing", Severity::kNotice,
     "kernels without grid and block: what they take of the GPU is not known"};
+inline constexpr CounterSpec kDuplicates{"nsys_duplicate_rows_dropped", Severity::kNotice,
+    "device operations that the export has twice, with the same correlation, times, stream, name, "
+    "shape and bytes; not among kernels of one graph"};
 inline constexpr CounterSpec kGraphOps{"nsys_graphs_as_one_operation", Severity::kNotice,
     "CUDA graphs recorded as one span: taken as one kernel whose launch shape is not known; "
     "nsys profile --cuda-graph-trace=node records their kernels"};

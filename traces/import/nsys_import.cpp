@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <unordered_set>
 
 #include "traces/import/byte_stream.hpp"
 #include "traces/import/file_rank.hpp"
@@ -11,6 +12,8 @@
 #include "traces/import/nsys_tables.hpp"
 #include "traces/import/nsys_target.hpp"
 #include "traces/join/join_recording.hpp"
+#include "traces/join/remove_duplicates.hpp"
+#include "traces/join/sort_stably.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -71,6 +74,28 @@ void drop_empty(nsys::RankSet& set, std::vector<std::uint32_t>& numbers) {
   numbers.resize(kept);
 }
 
+bool same_row(const DeviceOp& a, const DeviceOp& b) {
+  return a.correlation == b.correlation && a.start == b.start && a.duration == b.duration &&
+         a.stream == b.stream && a.name == b.name && a.kind == b.kind && a.shape == b.shape &&
+         a.bytes == b.bytes;
+}
+
+/// Two nodes of one launch of a graph may truly be equal; no other operations of a stream can.
+std::uint64_t drop_duplicates(RankTrace& trace) {
+  std::unordered_set<std::uint64_t> of_graphs;
+  for (const HostCall& call : trace.host_calls) {
+    if (call.kind == HostCallKind::kLaunchGraph) of_graphs.insert(call.correlation);
+  }
+  const auto start = [](const DeviceOp& op) { return op.start; };
+  sort_stably(trace.device_ops, [&start](const DeviceOp& a, const DeviceOp& b) {
+    return start(a) < start(b);
+  });
+  return remove_duplicates(trace.device_ops, start,
+                           [&of_graphs](const DeviceOp& a, const DeviceOp& b) {
+                             return same_row(a, b) && !of_graphs.contains(b.correlation);
+                           });
+}
+
 Result<NsysFile> import_database(const nsys::Database& database,
                                  const ProgressCallback& progress) {
   nsys::NsysSession session(database, progress);
@@ -95,6 +120,7 @@ Result<NsysFile> import_database(const nsys::Database& database,
     RankTrace& trace = file.job.ranks.emplace_back(std::move(set.ranks[i].trace));
     trace.rank = numbers.ranks[i];
     trace.world_size = numbers.world_size;
+    session.count(nsys::kDuplicates, drop_duplicates(trace));
     join_recording(trace);
   }
   std::stable_sort(file.job.ranks.begin(), file.job.ranks.end(),

@@ -52,6 +52,23 @@ TEST(NsysImport, a_kernel_is_tied_to_its_launch) {
   EXPECT_EQ(trace.provenance.note, "process 100, GPU 0");
 }
 
+TEST(NsysImport, rows_that_are_there_twice_are_read_once) {
+  // Four kernels: one is the small export's over again, two have another stream or launch.
+  const Export file(small_export() + call(1011, 1015, 6) + kernel(1020, 1120, 5, 100, 0, 8) +
+                    kernel(1020, 1120, 5) + kernel(1020, 1120, 6, 100, 0, 8));
+  const RankTrace trace = only_rank(file);
+  EXPECT_EQ(trace.device_ops.size(), 3U);
+  EXPECT_EQ(trace.counters.count("nsys_duplicate_rows_dropped"), 1U);
+}
+
+TEST(NsysImport, kernels_of_one_graph_may_be_equal) {
+  const Export file(kStringTable + kKernelTable + kCallTable + call(1000, 1010, 5, 8) +
+                    kernel(1020, 1120, 5) + kernel(1020, 1120, 5));
+  const RankTrace trace = only_rank(file);
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.counters.count("nsys_duplicate_rows_dropped"), 0U);
+}
+
 TEST(NsysImport, times_become_absolute) {
   const Export file(small_export() +
                     "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
