@@ -136,6 +136,11 @@ Limits with_latencies_scaled(Limits limits, double part) {
 
 TokenLatency read_slo(const std::string& text, Errors& faults) {
   TokenLatency limits;
+  if (text.ends_with(',')) {
+    faults.push_back({"--slo", {}, "found " + quote_found(text) +
+                                       ", expected a limit after the last comma, or no comma: "
+                                       "ttft=500ms,tpot=50ms"});
+  }
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = std::min(part.find('='), part.size());

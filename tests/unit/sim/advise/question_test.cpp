@@ -70,11 +70,15 @@ TEST(question, limits_on_tokens_are_read_from_an_option) {
   EXPECT_EQ(both.ttft, Duration{std::chrono::milliseconds(500)});
   EXPECT_EQ(both.tpot, Duration{std::chrono::milliseconds(50)});
   EXPECT_EQ(read_slo("tpot=1s", faults).ttft, std::nullopt);
-  for (const char* wrong : {"tptt=1s", "ttft", "ttft=fast", "ttft=0s"}) {
+  for (const char* wrong : {"tptt=1s", "ttft", "ttft=fast", "ttft=0s", "ttft=1s,",
+                            "ttft=1s,,tpot=1s", ",ttft=1s"}) {
     faults.clear();
     (void)read_slo(wrong, faults);
     EXPECT_EQ(faults.size(), 1U) << wrong;
   }
+  faults.clear();
+  (void)read_slo("ttft=1s,", faults);
+  EXPECT_THAT(faults.at(0).text(), HasSubstr("found \"ttft=1s,\", expected a limit after"));
 }
 
 TEST(question, latencies_are_scaled_together) {
