@@ -25,6 +25,15 @@ double busy_experts(const MixtureSpec& mixture, double ranks, double tokens) {
   return mixture.experts / ranks * (1 - idle);
 }
 
+Result<void> check_sequence(const ModelSpec& model, std::uint64_t tokens) {
+  const auto* spec = std::get_if<TransformerSpec>(&model.network);
+  if (spec == nullptr || spec->positions != Positions::kLearned || tokens <= spec->max_sequence) {
+    return {};
+  }
+  return fail("found " + std::to_string(tokens) + " tokens; " + model.name +
+              " has positions for " + std::to_string(spec->max_sequence));
+}
+
 bool has_experts(const TransformerSpec& spec, std::uint32_t layer) {
   if (!spec.mixture || layer < spec.mixture->first_dense) return false;
   const std::uint32_t every = std::max(spec.mixture->every, 1U);

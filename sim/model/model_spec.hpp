@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "sim/base/result.hpp"
+
 namespace bubblesim::model {
 
 /// Experts in place of the feed-forward part of some blocks.
@@ -125,6 +127,9 @@ struct ModelSpec {
 /// `tokens` goes to `top_k` different ones at random:
 ///   experts / ranks x (1 - (1 - top_k / experts)^tokens).
 [[nodiscard]] double busy_experts(const MixtureSpec& mixture, double ranks, double tokens);
+
+/// Fault: a transformer of learned positions has none for so many tokens.
+[[nodiscard]] Result<void> check_sequence(const ModelSpec& model, std::uint64_t tokens);
 
 /// Whether a block has experts.
 [[nodiscard]] bool has_experts(const TransformerSpec& spec, std::uint32_t layer);

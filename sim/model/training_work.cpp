@@ -25,11 +25,6 @@ Result<ModelWork> transformer_work(const TransformerSpec& spec, const Split& spl
                                    const TrainingShape& run, Pass pass) {
   TrainingShape filled = run;
   if (filled.sequence == 0) filled.sequence = spec.max_sequence;
-  const bool learned = spec.positions == Positions::kLearned;
-  if (learned && filled.sequence > spec.max_sequence) {
-    return fail("a sequence of " + std::to_string(filled.sequence) +
-                " tokens; the model has positions for " + std::to_string(spec.max_sequence));
-  }
   BUBBLESIM_ASSIGN_OR_RETURN(const TransformerShape shape,
                              transformer_shape(spec, split, filled, pass));
   ModelWork work;
@@ -53,6 +48,7 @@ Result<ModelWork> transformer_work(const TransformerSpec& spec, const Split& spl
 
 Result<ModelWork> network_work(const ModelSpec& model, const Split& split,
                                const TrainingShape& shape, Pass pass) {
+  BUBBLESIM_RETURN_IF_ERROR(check_sequence(model, shape.sequence));
   auto work = [&]() -> Result<ModelWork> {
     if (const auto* spec = std::get_if<TransformerSpec>(&model.network)) {
       return transformer_work(*spec, split, shape, pass);

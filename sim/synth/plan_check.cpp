@@ -65,15 +65,8 @@ void check_cluster(const JobRequest& request, Errors& errors) {
 }
 
 void check_sequence(const JobRequest& request, Errors& errors) {
-  const auto* spec = std::get_if<model::TransformerSpec>(&request.model.network);
-  const std::uint64_t sequence = request.plan.sequence.value_or(0);
-  if (spec == nullptr || spec->positions != model::Positions::kLearned ||
-      sequence <= spec->max_sequence) {
-    return;
-  }
-  errors.push_back(fault(request.plan, "/sequence",
-                         fmt::format("found {} tokens; {} has positions for {}", sequence,
-                                     request.model.name, spec->max_sequence)));
+  const auto checked = model::check_sequence(request.model, request.plan.sequence.value_or(0));
+  if (!checked) errors.push_back(fault(request.plan, "/sequence", checked.error().message));
 }
 
 // All blocks of a collective's kernel have to be resident at once.

@@ -224,7 +224,7 @@ TEST(TrainingWork, ASplitThatDoesNotDivideNamesTheNearestThatDoes) {
   shape.attention = AttentionKernels::kFlash;
   EXPECT_THAT(training_work(small(), context, shape).error().message, HasSubstr("expected 2 or 4"));
   EXPECT_THAT(training_work(small(), {}, run_of(1, 4096)).error().message,
-              HasSubstr("the model has positions for 1024"));
+              HasSubstr("gpt h1024 l4 has positions for 1024"));
   EXPECT_THAT(training_work(small(), tensor(4294967295U, false), run_of(1, 1024)).error().message,
               HasSubstr("expected 16 (nearest that do)"));
   EXPECT_THAT(training_work(gpt(100, 2, 3, 10, 8), {}, run_of(1, 8)).error().message,
