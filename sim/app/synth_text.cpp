@@ -16,7 +16,6 @@ using traces::BubbleCause;
 using traces::WindowUse;
 
 constexpr double kGiga = 1e9;
-constexpr double kFallsBehind = 1.05;  // of iterations as they repeat, over training's own time
 
 /// Rates that follow from the iteration's time.
 struct Rates {
@@ -112,11 +111,11 @@ std::string bubble_text(const SynthOutcome& outcome) {
                        "\"use_iterations\": \"{}\"\n",
                        traces::iteration_choice_text(outcome.measured));
   }
-  const Duration repeats = outcome.bubbles->iteration_time;
-  if (share(repeats, outcome.alone.time) > kFallsBehind) {
+  if (outcome.job.program.counters.count(synth::kLateExchanges.name) > 0) {
     out += fmt::format("of iterations of {}, which exchanges that nobody waits for need: in {} "
                        "they fall behind\n",
-                       format_duration(repeats), format_duration(outcome.alone.time));
+                       format_duration(outcome.bubbles->iteration_time),
+                       format_duration(outcome.alone.time));
   }
   return out;
 }
