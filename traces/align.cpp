@@ -18,6 +18,9 @@ constexpr CounterSpec kUnmatched{"align_collectives_unmatched", Severity::kNotic
     "collectives with no partner on the rank that clocks were compared with"};
 constexpr CounterSpec kNotAligned{"align_ranks_without_collective", Severity::kLoss,
     "1: the rank shares no collective with any other; its clock was left as it is"};
+constexpr CounterSpec kAmbiguous{"align_offset_ambiguous", Severity::kNotice,
+    "1: collectives without numbers repeat so evenly that two offsets of the rank's clock fit: of "
+    "those about as large, that which pairs more of them was taken, else the smaller"};
 
 /// Windows of ranks may differ by this many collectives of one group.
 constexpr std::int64_t kMostShift = 4096;
@@ -135,7 +138,8 @@ Differences pairs_at(const Sequence& reference, const Sequence& other, std::int6
 struct Candidate {
   std::int64_t shift = 0;
   Duration offset{};
-  Duration spread{};  ///< median distance from the offset
+  Duration spread{};         ///< median distance from the offset
+  std::int64_t overlap = 0;  ///< collectives that have a partner by their place
 };
 
 std::vector<Candidate> candidates_of(const Sequence& reference, const Sequence& other) {
@@ -149,7 +153,8 @@ std::vector<Candidate> candidates_of(const Sequence& reference, const Sequence& 
        ++shift) {
     Differences pairs = pairs_at(reference, other, shift, stride);
     if (pairs.empty() || static_cast<std::int64_t>(pairs.size()) < enough) continue;
-    Candidate candidate{shift, upper_median(pairs), {}};
+    Candidate candidate{shift, upper_median(pairs), {},
+                        std::min(m, n - shift) - std::max<std::int64_t>(0, -shift)};
     for (Duration& difference : pairs) difference = absolute(difference - candidate.offset);
     candidate.spread = upper_median(pairs);
     out.push_back(candidate);
@@ -157,33 +162,51 @@ std::vector<Candidate> candidates_of(const Sequence& reference, const Sequence& 
   return out;
 }
 
-/// The shift with the least spread; of those that are about as good, the least offset, for
-/// steps of a job repeat and clocks do not differ by whole steps.
-std::optional<std::int64_t> best_shift(const Sequence& reference, const Sequence& other) {
-  const std::vector<Candidate> candidates = candidates_of(reference, other);
+struct ChosenShift {
+  std::int64_t shift = 0;
+  bool ambiguous = false;  ///< another fits, whose offset is less than twice as large
+};
+
+/// Of the shifts with about the least spread, for steps of a job repeat, one of about the least
+/// offset, for clocks do not differ by whole steps. Where two offsets are about as large (clocks
+/// half a step apart), ranks are taken to have been recorded over the same steps.
+std::optional<ChosenShift> best_shift(const Sequence& reference, const Sequence& other) {
+  std::vector<Candidate> candidates = candidates_of(reference, other);
   if (candidates.empty()) return std::nullopt;
-  const auto tightest = std::min_element(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.spread < b.spread; });
-  const Duration good = 2 * tightest->spread + std::chrono::microseconds(1);
-  const Candidate* best = &*tightest;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.spread > good) continue;
-    if (absolute(candidate.offset) < absolute(best->offset)) best = &candidate;
-  }
-  return best->shift;
+  const Duration tightest = std::ranges::min(candidates, {}, &Candidate::spread).spread;
+  const Duration good = 2 * tightest + std::chrono::microseconds(1);
+  std::erase_if(candidates, [&](const Candidate& entry) { return entry.spread > good; });
+  const auto size = [](const Candidate& entry) { return absolute(entry.offset); };
+  const Duration least = size(std::ranges::min(candidates, {}, size));
+  std::erase_if(candidates, [&](const Candidate& entry) {
+    return size(entry) > least && size(entry) >= 2 * least;
+  });
+  ChosenShift chosen{0, candidates.size() > 1};
+  std::erase_if(candidates, [&](const Candidate& entry) {
+    return size(entry) > least + least / 4;
+  });
+  chosen.shift = std::ranges::min(candidates, {}, [&](const Candidate& entry) {
+                   return std::pair(-entry.overlap, size(entry));
+                 }).shift;
+  return chosen;
 }
 
-Differences match(const RankSequences& reference, const RankSequences& other) {
-  Differences out;
+struct MatchedPairs {
+  Differences pairs;
+  bool ambiguous = false;
+};
+
+MatchedPairs match(const RankSequences& reference, const RankSequences& other) {
+  MatchedPairs out;
   for (const auto& [group, sequence] : other) {
     const auto found = reference.find(group);
     if (found == reference.end()) continue;
     if (found->second.recorded && sequence.recorded) {
-      match_recorded(found->second, sequence, out);
-    } else if (const auto shift = best_shift(found->second, sequence)) {
-      const Differences pairs = pairs_at(found->second, sequence, *shift, 1);
-      out.insert(out.end(), pairs.begin(), pairs.end());
+      match_recorded(found->second, sequence, out.pairs);
+    } else if (const auto chosen = best_shift(found->second, sequence)) {
+      const Differences pairs = pairs_at(found->second, sequence, chosen->shift, 1);
+      out.pairs.insert(out.pairs.end(), pairs.begin(), pairs.end());
+      out.ambiguous = out.ambiguous || chosen->ambiguous;
     }
   }
   return out;
@@ -214,8 +237,9 @@ RankAlignment place(std::size_t rank, const std::vector<RankSequences>& sequence
   out.unmatched = points_in(sequences[rank]);
   for (std::size_t other = 0; other < sequences.size(); ++other) {
     if (other == rank || !offsets[other]) continue;
-    Differences pairs = match(sequences[other], sequences[rank]);
+    auto [pairs, ambiguous] = match(sequences[other], sequences[rank]);
     if (pairs.empty()) continue;
+    out.ambiguous = ambiguous;
     const Duration local = upper_median(pairs);
     out.reference = static_cast<std::uint32_t>(other);
     out.matched = pairs.size();
@@ -300,6 +324,7 @@ AlignmentReport align_ranks(JobTrace& job) {
     // A trace that was written after it was aligned has the counts of that time.
     trace.counters.reset(kUnmatched, aligned.unmatched);
     trace.counters.reset(kNotAligned, i > 0 && aligned.matched == 0 ? 1 : 0);
+    trace.counters.reset(kAmbiguous, aligned.ambiguous ? 1 : 0);
   }
   if (!residuals.empty()) {
     report.residual_max = *std::max_element(residuals.begin(), residuals.end());

@@ -21,6 +21,7 @@ struct RankAlignment {
   std::uint64_t unmatched = 0;  ///< of this rank, that would have counted but found no partner
   Duration residual_median{};   ///< of |difference of ends| after the shift
   Duration residual_max{};
+  bool ambiguous = false;       ///< another offset fits as well (`align_offset_ambiguous`)
 };
 
 struct AlignmentReport {
@@ -38,9 +39,11 @@ struct AlignmentReport {
 /// sends and receives.
 /// Within a group, collectives are matched by recorded sequence number, else by order, with the
 /// shift in the order that leaves the least spread (ranks may have been recorded over different
-/// windows). A rank that shares no collective with the first is matched with another that is
-/// placed; a job whose layout is inferred (traces/inferred_layout.hpp) stays as it is; a rank that
-/// shares none at all stays, and is counted (`align_ranks_without_collective`).
+/// windows), then the least offset; where steps repeat evenly and clocks are about half a step
+/// apart, the shift that pairs most, and the rank is counted (`align_offset_ambiguous`).
+/// A rank that shares no collective with the first is matched with another that is placed; a job
+/// whose layout is inferred (traces/inferred_layout.hpp) stays as it is; a rank that shares none at
+/// all stays, and is counted (`align_ranks_without_collective`).
 AlignmentReport align_ranks(JobTrace& job);
 
 }  // namespace bubblesim::traces

@@ -157,6 +157,26 @@ TEST(Align, windows_that_differ_are_matched_where_they_overlap) {
   EXPECT_EQ(job.ranks[1].counters.count("align_collectives_unmatched"), 1U);
 }
 
+TEST(Align, clocks_half_a_step_apart_are_taken_to_show_the_same_steps) {
+  // Steps of 1000 us. Rank 1 is 501 us late, or 499 us early and a step behind: 4 pairs, or 3.
+  JobTrace job{{rank_with(0, {100, 1100, 2100, 3100}), rank_with(1, {601, 1601, 2601, 3601})}};
+  const AlignmentReport report = align_ranks(job);
+  EXPECT_EQ(report.ranks[1].offset, Duration{-501000});
+  EXPECT_EQ(report.ranks[1].matched, 4U);
+  EXPECT_EQ(job.ranks[1].counters.count("align_offset_ambiguous"), 1U);
+  align_ranks(job);  // now that clocks agree, nothing else fits
+  EXPECT_EQ(job.ranks[1].counters.count("align_offset_ambiguous"), 0U);
+}
+
+TEST(Align, even_steps_are_matched_by_the_least_offset) {
+  // Rank 1 began a step later; its clock is 100 us late. The next best offset is 900 us.
+  JobTrace job{{rank_with(0, {100, 1100, 2100, 3100}), rank_with(1, {1200, 2200, 3200, 4200})}};
+  const AlignmentReport report = align_ranks(job);
+  EXPECT_EQ(report.ranks[1].offset, Duration{-100000});
+  EXPECT_EQ(report.ranks[1].matched, 3U);
+  EXPECT_EQ(job.ranks[1].counters.count("align_offset_ambiguous"), 0U);
+}
+
 TEST(Align, sends_and_receives_move_no_clock) {
   const std::string name = "ncclDevKernel_SendRecv";
   JobTrace job{{rank_with(0, {100, 200}, name), rank_with(1, {150, 290}, name)}};
