@@ -29,11 +29,6 @@ constexpr std::array<Choice<RecorderState>, 6> kStates{
 constexpr std::array<Choice<GraphRecords>, 2> kGraphs{
     {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
 
-// Bytes that are no UTF-8 become U+FFFD: a message is JSON whatever a path holds.
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Result<JsonDocument> parse(std::string_view text) {
   if (text.size() > kMaxMessageBytes) {
     return fail("message", {},
@@ -47,7 +42,7 @@ Result<JsonDocument> parse(std::string_view text) {
 
 bool is_utf8(std::string_view text) {
   const Json json = std::string(text);
-  return Json::parse(text_of(json), nullptr, false) == json;
+  return Json::parse(compact_text(json), nullptr, false) == json;
 }
 
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t limit) {
@@ -138,7 +133,7 @@ std::string encode(const ControlCommand& command) {
   json["command"] = choice_name(command.kind, kKinds);
   if (command.kind == Kind::kStart) put_start(json, command.start);
   if (command.kind == Kind::kMark) json["name"] = command.mark;
-  return text_of(json);
+  return compact_text(json);
 }
 
 Result<ControlCommand> decode_command(std::string_view text) {
@@ -162,9 +157,9 @@ Result<ControlCommand> decode_command(std::string_view text) {
 }
 
 std::string encode(const RecorderStatus& status) {
-  std::string text = text_of(json_of(status, kMaxMessageBytes));
+  std::string text = compact_text(json_of(status, kMaxMessageBytes));
   // A text grows six times where every byte is escaped: 4 * 6 * 2000 bytes fit.
-  return text.size() <= kMaxMessageBytes ? text : text_of(json_of(status, 2000));
+  return text.size() <= kMaxMessageBytes ? text : compact_text(json_of(status, 2000));
 }
 
 Result<RecorderStatus> decode_status(std::string_view text) {

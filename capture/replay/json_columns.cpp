@@ -5,7 +5,7 @@
 namespace bubblesim::capture {
 
 std::string columns_text(const Json& file) {
-  return file.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return compact_text(file) + "\n";
 }
 
 std::vector<double> ColumnReader::numbers(std::string_view key, Range<double> range,

@@ -113,7 +113,7 @@ class Answerer {
           faults.push_back({question_.file, "/axes", set.error().text()});
           break;
         }
-        const auto parsed = run::parse_run_config(sweep::compact_text(config),
+        const auto parsed = run::parse_run_config(compact_text(config),
                                                   question_.base_file, registry_);
         if (!parsed) faults.add(parsed.error());
         if (!parsed) break;
@@ -171,7 +171,7 @@ class Answerer {
   }
 
   CheckedResult<observe::RunReport> report_of(const Json& config) {
-    const std::string text = sweep::compact_text(config);
+    const std::string text = compact_text(config);
     BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig parsed,
                                run::parse_run_config(text, question_.base_file, registry_));
     BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, text));
@@ -188,10 +188,10 @@ class Answerer {
     config["policies"] = Json::array({"exclusive"});
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig given,
-        run::parse_run_config(sweep::compact_text(config), question_.base_file, registry_));
+        run::parse_run_config(compact_text(config), question_.base_file, registry_));
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::LoadedRun loaded,
-        shared_.inputs.load(given, sweep::compact_text(config)));
+        shared_.inputs.load(given, compact_text(config)));
     if (const Errors faults = check_job(question_, loaded); !faults.empty()) {
       return tl::unexpected<Errors>(faults);
     }
@@ -224,7 +224,7 @@ class Answerer {
   /// lasts for many of their steps, so that the first ones end late, all about then. A window of a
   /// given length, which may hold little else, does not say what they serve.
   CheckedResult<void> measure_services(const Json& offline) {
-    const std::string text = sweep::compact_text(offline);
+    const std::string text = compact_text(offline);
     BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig parsed,
                                run::parse_run_config(text, question_.base_file, registry_));
     BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, text));

@@ -230,7 +230,7 @@ CheckedResult<Question> read_document(const JsonDocument& document,
         {path, "/p95", "no filler of the base is online, and latencies are of online fillers; "
                        "expected no \"p95\", or a filler of mode \"online\""}});
   }
-  question.base = sweep::compact_text(base);
+  question.base = compact_text(base);
   question.base_file = parts.file;
   return question;
 }

@@ -80,7 +80,7 @@ Json Trials::config_of(const Trial& trial) const {
 CheckedResult<store::PlannedRun> Trials::plan(const Trial& trial) {
   const Json config = config_of(trial);
   store::PlannedRun run;
-  run.config = sweep::compact_text(config);
+  run.config = compact_text(config);
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string content,
                              sweep::run_content(run.config, options_.config_folder, files_));
   run.index = planned_++;

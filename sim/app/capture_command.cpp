@@ -91,7 +91,7 @@ void print_json(const RanJob& ran, const capture::CollectedRecordings& collected
                   {"recordings", recordings},
                   {"faults", faults},
                   {"message", message}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", compact_text(json));
 }
 
 // Says what was recorded, or why nothing was. The exit code of the command.

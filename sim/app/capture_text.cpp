@@ -20,10 +20,6 @@ std::string megabytes_text(std::uint64_t bytes) {
 
 std::string seconds_text(Duration span) { return fmt::format("{:.3f} s", to_seconds(span)); }
 
-// Paths may hold bytes that are no UTF-8.
-std::string list_text(const Json& list) {
-  return list.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 Json losses_json(const CounterSet& counters) {
   Json json = Json::object();
@@ -76,7 +72,7 @@ std::string recordings_json(const std::vector<RecordingSummary>& recordings) {
                     {"complete", recording.complete},
                     {"losses", losses_json(recording.counters)}});
   }
-  return list_text(list);
+  return indented_text(list, 2) + "\n";
 }
 
 std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
@@ -103,7 +99,7 @@ std::string recorders_json(const std::vector<RecorderStatus>& recorders) {
   for (const RecorderStatus& recorder : recorders) {
     list.push_back(Json::parse(capture::encode(recorder), nullptr, false));
   }
-  return list_text(list);
+  return indented_text(list, 2) + "\n";
 }
 
 bool recorded_work(const std::vector<RecordingSummary>& recordings) {

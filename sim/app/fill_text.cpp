@@ -147,7 +147,7 @@ std::string fill_json(const FillReport& report, const std::string& policy,
                   {"counters", counters},
                   {"fault", report.fault ? Json(report.fault->text()) : Json()},
                   {"notes", notes}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return compact_text(json) + "\n";
 }
 
 }  // namespace bubblesim::app

@@ -91,7 +91,7 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
       {"kernel_ns_without_launch_shape", to_ns(summary.kernels.without_shape)},
       {"ranks", std::move(ranks)},
       {"counters", counters_object(trace.counters)}};
-  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", indented_text(document, 2));
 }
 
 ExitCode run_import(const ImportArguments& arguments) {

@@ -15,10 +15,6 @@
 namespace bubblesim::app {
 namespace {
 
-std::string dump(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 Json record_json(const store::RunRecord& record) {
   Json counters = Json::array();
   for (const auto& [name, entry] : record.counters) {
@@ -106,7 +102,8 @@ void print_record(const store::RunRecord& record) {
                            entry.help));
   }
   const Json config = Json::parse(record.run.config, nullptr, false);
-  print("\nconfig\n" + (config.is_discarded() ? record.run.config + "\n" : dump(config)));
+  print("\nconfig\n" +
+        (config.is_discarded() ? record.run.config : indented_text(config, 1)) + "\n");
 }
 
 }  // namespace
@@ -133,7 +130,7 @@ ExitCode show_result(const ResultsArguments& arguments) {
                                     quote_found(arguments.key) + keys);
   }
   if (arguments.json) {
-    print(dump(record_json(found[0])));
+    print(indented_text(record_json(found[0]), 1) + "\n");
   } else {
     print_record(found[0]);
   }

@@ -65,7 +65,7 @@ std::string json_table(const std::vector<Line>& lines) {
       object[lines[0][j]] = text.empty() ? Json() : value.is_number() ? value : Json(text);
     }
   }
-  return all.dump(1, ' ', false, Json::error_handler_t::replace);
+  return indented_text(all, 1);
 }
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }

@@ -23,7 +23,7 @@ std::string bar(std::size_t done, std::size_t all) {
 }
 
 void print_event(const Json& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", compact_text(json));
   std::fflush(stdout);
 }
 

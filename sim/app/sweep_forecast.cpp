@@ -79,7 +79,7 @@ std::string forecast_json(const ForecastSubject& subject, const sweep::Remaining
                   {"thread_bytes", cast.cost.run_bytes.value},
                   {"memory_bytes", cast.memory},
                   {"failure", cast.cost.failure.empty() ? Json(nullptr) : Json(cast.cost.failure)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return compact_text(json) + "\n";
 }
 
 }  // namespace bubblesim::app

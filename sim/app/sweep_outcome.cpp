@@ -40,7 +40,7 @@ void print_json(const SweepOutcome& outcome) {
                   {"time_in_runs_fraction", outcome.in_runs},
                   {"peak_memory_bytes", sweep::peak_memory().value},
                   {"store", outcome.store}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", compact_text(json));
 }
 
 }  // namespace

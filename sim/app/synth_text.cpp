@@ -242,7 +242,7 @@ std::string synth_json(const SynthOutcome& outcome) {
       {"ranks", memory_json(outcome)},
       {"events", outcome.alone.events},
       {"counters", counts_object(outcome.job.program.counters)}};
-  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return indented_text(document, 1) + "\n";
 }
 
 }  // namespace bubblesim::app

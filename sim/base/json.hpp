@@ -4,4 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include <string>
+
 #include "sim/base/json_fwd.hpp"
+
+namespace bubblesim {
+
+/// `json` on one line. Bytes that are not UTF-8, as names in users' files may have, become U+FFFD;
+/// the library's own `dump` throws.
+[[nodiscard]] std::string compact_text(const Json& json);
+
+/// The same on lines, `indent` spaces a level.
+[[nodiscard]] std::string indented_text(const Json& json, int indent);
+
+}  // namespace bubblesim

@@ -350,8 +350,7 @@ std::string report_json(const RunReport& report) {
                      {"training_counters", counters_json(report.training_counters)},
                      {"filler_counters", filler_counters_json(report)}};
   if (report.measured) json["measured"] = measured_json(*report.measured);
-  // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return indented_text(json, 2) + "\n";
 }
 
 }  // namespace bubblesim::observe

@@ -78,8 +78,7 @@ std::string render_json(const Schedule& schedule, const StageGraph& graph,
                        {"kind", bubble_kind_name(bubble.kind)}});
   }
   json["bubbles"] = std::move(bubbles);
-  // A name is a file's, and may hold any bytes.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return indented_text(json, 1) + "\n";
 }
 
 }  // namespace bubblesim::pipeline

@@ -7,7 +7,7 @@
 namespace bubblesim::report {
 
 std::string script_json(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = compact_text(json);
   std::string escaped;
   escaped.reserve(text.size() + text.size() / 64);
   for (const char c : text) {

@@ -88,7 +88,7 @@ class StoreReading {
       base_ = std::move(config);
       kept = "[]";
     } else {
-      kept = Json::diff(base_, config).dump(-1, ' ', false, Json::error_handler_t::replace);
+      kept = compact_text(Json::diff(base_, config));
     }
     if (config_bytes_ + kept.size() > kReportConfigBytes) {
       ++data_.configs_left_out;

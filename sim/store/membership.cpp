@@ -24,7 +24,7 @@ std::string settings_text_of(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     list.push_back(Json::array({setting.pointer, setting.value}));
   }
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return compact_text(list);
 }
 
 std::optional<std::vector<Setting>> parse_settings(const std::string& text) {

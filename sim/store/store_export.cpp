@@ -63,7 +63,7 @@ std::string json_line(const StoredRow& row) {
     if (columns[i].name == "seed") continue;  // above, without sign
     line[std::string(columns[i].name)] = cell_json(row.row.cells[i]);
   }
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return compact_text(line);
 }
 
 }  // namespace

@@ -166,8 +166,4 @@ std::string text_at(const Json& config, std::string_view pointer) {
   return value == nullptr ? std::string("none") : canonical_text(*value);
 }
 
-std::string compact_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace bubblesim::sweep

@@ -42,7 +42,4 @@ namespace bubblesim::sweep {
 /// The text of the value at the place, "none" where there is none: for keys.
 [[nodiscard]] std::string text_at(const Json& config, std::string_view pointer);
 
-/// The text of a config as files are written: keys in their order.
-[[nodiscard]] std::string compact_text(const Json& value);
-
 }  // namespace bubblesim::sweep

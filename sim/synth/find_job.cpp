@@ -99,7 +99,7 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
     if (!plan.contains(place) || !plan[place].is_string()) continue;
     plan[place] = (plan_folder / plan[place].get<std::string>()).string();
   }
-  return parse_plan(plan.dump(-1, ' ', false, Json::error_handler_t::replace), path);
+  return parse_plan(compact_text(plan), path);
 }
 
 CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs) {

@@ -316,8 +316,7 @@ std::string measured_json(const std::vector<MeasuredCell>& cells,
   for (const MeasuredCell& cell : cells) out["cells"].push_back(cell_json(cell));
   for (const MeasuredSummary& summary : summaries) out["summary"].push_back(summary_json(summary));
   for (const MeasuredOrder& order : orders) out["order"].push_back(order_json(order));
-  // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return indented_text(out, 1) + "\n";
 }
 
 }  // namespace bubblesim::validate

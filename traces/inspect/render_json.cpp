@@ -190,7 +190,7 @@ std::string render_json(const JobInspection& job) {
   json["job"] = std::move(total);
   json["ranks"] = Json::array();
   for (const RankInspection& rank : job.ranks) json["ranks"].push_back(rank_json(rank));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return indented_text(json, 2) + "\n";
 }
 
 }  // namespace bubblesim::traces

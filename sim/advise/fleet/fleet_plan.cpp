@@ -13,7 +13,6 @@
 #include "sim/base/units.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::advise {
@@ -83,7 +82,7 @@ class Planner {
     Errors faults;
     const auto& jobs = plan_.question.jobs;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const auto content = sweep::run_content(sweep::compact_text(base_of(jobs[i])),
+      const auto content = sweep::run_content(compact_text(base_of(jobs[i])),
                                               options_.config_folder, files_);
       if (!content) {
         for (const Error& fault : content.error()) faults.push_back(at_job(jobs[i], fault));
@@ -111,7 +110,7 @@ class Planner {
   }
 
   CheckedResult<run::LoadedRun> load(const Json& config) {
-    const std::string text = sweep::compact_text(config);
+    const std::string text = compact_text(config);
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig parsed,
         run::parse_run_config(text, plan_.question.file, registry_));
@@ -139,7 +138,7 @@ class Planner {
     Question question;
     question.file = asked.file;
     question.name = job.name + "-" + work.name;
-    question.base = sweep::compact_text(base);
+    question.base = compact_text(base);
     question.base_file = asked.file;
     question.limits.keep = asked.limits.keep;
     question.system = asked.system;

@@ -98,7 +98,7 @@ class PythonRun {
   void read_base() {
     const sweep::BaseParts parts{path_, {}, {{"/policies", json_of(arguments_.policies)}}};
     const Json base = good(sweep::load_base(parts, path_), &fault_);
-    text_ = base.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text_ = compact_text(base);
   }
 
   void read_dict() {

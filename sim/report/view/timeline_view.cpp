@@ -121,8 +121,7 @@ Result<void> select_policies(TimelineView& view, const std::vector<std::string>&
 }
 
 std::string view_text(const TimelineView& view) {
-  return view_json(view, ChartLevels::kLeftOut)
-             .dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return compact_text(view_json(view, ChartLevels::kLeftOut)) + '\n';
 }
 
 CheckedResult<TimelineView> read_view(const std::string& path) {
