@@ -390,7 +390,7 @@ class Answerer {
   CheckedResult<void> put_into_practice(const Trials& trials) {
     const Proposal& best = advice_.found.best->proposal;
     const Json config = trials.config_of(full_trial(best));
-    advice_.run_config = config.dump(2) + "\n";
+    advice_.run_config = indented_text(config, 2) + "\n";
     advice_.measured_rank = ranks_[first_filled_gpu(config)];
     BUBBLESIM_ASSIGN_OR_RETURN(
         advice_.errors,

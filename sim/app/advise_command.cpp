@@ -96,7 +96,7 @@ void print_answers(const Answered& answered, bool json) {
       text += (i > 0 ? "\n" : "") + advise::advice_text(answered.advices[i], answered.files[i]);
     }
   }
-  if (json) text = (list.size() == 1 ? list.front() : list).dump(1) + "\n";
+  if (json) text = indented_text(list.size() == 1 ? list.front() : list, 1) + "\n";
   std::fputs(text.c_str(), stdout);
 }
 

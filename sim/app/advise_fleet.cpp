@@ -52,7 +52,7 @@ ExitCode advise_fleet(AdviseArguments& arguments, const CLI::App& command, AppCo
     return signals.count() > 0 ? kExitInterrupted : kExitInputFault;
   }
   BUBBLESIM_RETURN_IF_ERROR(write_fleet(arguments, *plan));
-  const std::string text = arguments.json ? advise::fleet_json(*plan).dump(1) + "\n"
+  const std::string text = arguments.json ? indented_text(advise::fleet_json(*plan), 1) + "\n"
                                           : advise::fleet_text(*plan);
   std::fputs(text.c_str(), stdout);
   return signals.count() > 0 ? kExitInterrupted : kExitOk;

@@ -129,7 +129,7 @@ std::string calibration_json(const measure::Calibration& calibration,
                          {"held_out_by_base", errors_json(fit.base)},
                          {"condition", fit.condition}};
   }
-  return out.dump(1) + "\n";
+  return indented_text(out, 1) + "\n";
 }
 
 }  // namespace bubblesim::app

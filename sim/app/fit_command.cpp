@@ -103,7 +103,7 @@ ExitCode fit_kernel_times(const FitArguments& arguments, const AppContext& conte
   BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, devices_of(measured, context.device_folder()));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto fit, fit::fit_kernels(measured, devices, start.efficiency));
   if (arguments.json) {
-    std::fputs((fit_json(fit, measured).dump(1) + "\n").c_str(), stdout);
+    std::fputs((indented_text(fit_json(fit, measured), 1) + "\n").c_str(), stdout);
   } else {
     print_fit(fit, measured);
   }

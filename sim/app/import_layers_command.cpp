@@ -22,7 +22,7 @@ ExitCode import_layers(const LayersArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto imported, step_cost::read_profile_folder(arguments.folder));
   const step_cost::LayerTables& tables = imported.tables;
   BUBBLESIM_RETURN_IF_ERROR(
-      write_output(arguments.output, step_cost::layers_json(tables).dump() + "\n"));
+      write_output(arguments.output, compact_text(step_cost::layers_json(tables)) + "\n"));
   fmt::print("{}: {} on {}, {}\n", arguments.output, tables.model, tables.gpu, tables.engine);
   for (const step_cost::RankTables& rank : tables.ranks) {
     fmt::print("  {} GPU{} a layer: {} layers, {} attention times{}\n", rank.tensor,

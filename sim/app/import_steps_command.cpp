@@ -49,7 +49,7 @@ ExitCode import_steps(const StepsArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto steps,
                              step_cost::recorded_steps(trace.job.ranks.front(), arguments.context));
   BUBBLESIM_RETURN_IF_ERROR(
-      write_output(arguments.output, step_cost::steps_json(steps).dump() + "\n"));
+      write_output(arguments.output, compact_text(step_cost::steps_json(steps)) + "\n"));
   fmt::print("{}: {} steps of {}{}{}\n", arguments.output, steps.steps.size(), steps.source,
              steps.gpu.empty() ? "" : " on ", steps.gpu);
   print_kind("that decode only", steps.steps, false);

@@ -117,7 +117,7 @@ std::string sensitivities_only(const traces::JobInspection& inspection, bool jso
   Json document;
   document["format"] = "bubblesim.sensitivities/1";
   document["sensitivities"] = traces::sensitivities_json(inspection);
-  return document.dump(1) + "\n";
+  return indented_text(document, 1) + "\n";
 }
 
 ExitCode run_inspect(const InspectArguments& arguments, const AppContext& context) {

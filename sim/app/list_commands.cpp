@@ -111,7 +111,7 @@ ExitCode list_policies(const ListArguments& arguments, AppContext& context) {
   for (const policy::PolicySpec* spec : specs) {
     all.push_back(policy_json(*spec, file_of(*spec, context)));
   }
-  std::fputs((all.dump(1) + "\n").c_str(), stdout);
+  std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
   return kExitOk;
 }
 
@@ -151,7 +151,7 @@ ExitCode list_devices(const ListArguments& arguments, const AppContext& context)
       print_device(device);
     }
   }
-  if (arguments.json) std::fputs((all.dump(1) + "\n").c_str(), stdout);
+  if (arguments.json) std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
   if (!arguments.json) {
     fmt::print("Every constant with unit and source: {}/*.json\n", context.device_folder());
   }

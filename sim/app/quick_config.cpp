@@ -92,7 +92,7 @@ std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode) {
   config["training"] = training_json(quick);
   config["fillers"] = Json::array({std::move(filler)});
   config["policies"] = Json::array({"exclusive"});
-  return config.dump();
+  return compact_text(config);
 }
 
 CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string& names,

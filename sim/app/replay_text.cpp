@@ -154,7 +154,7 @@ std::string replay_json(const ReplayComparison& comparison) {
                          {"whole", to_json(comparison.whole, recorded)},
                          {"what_if", std::move(changes)},
                          {"counters", counts_object(comparison.counters)}};
-  return document.dump(1) + "\n";
+  return indented_text(document, 1) + "\n";
 }
 
 }  // namespace bubblesim::app

@@ -152,7 +152,7 @@ ExitCode check_results(const ResultsArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto failed, store->failed());
   const std::size_t runs = done.size() + failed.size();
   if (arguments.json) {
-    fmt::print("{}\n", Json{{"runs", runs}, {"damaged", false}}.dump());
+    fmt::print("{}\n", compact_text(Json{{"runs", runs}, {"damaged", false}}));
   } else {
     fmt::print("{}: {} runs, no damage found\n", arguments.store, runs);
   }
@@ -168,9 +168,9 @@ ExitCode merge_results(const ResultsArguments& arguments) {
   progress.clear();
   if (!merged) return tl::make_unexpected(merged.error());
   if (arguments.json) {
-    fmt::print("{}\n", Json{{"stores", arguments.inputs.size()},
-                            {"runs", merged->runs},
-                            {"stored", merged->stored}}.dump());
+    fmt::print("{}\n", compact_text(Json{{"stores", arguments.inputs.size()},
+                                         {"runs", merged->runs},
+                                         {"stored", merged->stored}}));
   } else {
     fmt::print("{} stores, {} runs; {} new in {}\n", arguments.inputs.size(), merged->runs,
                merged->stored, arguments.output);

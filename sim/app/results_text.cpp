@@ -26,7 +26,7 @@ Result<store::RowFilter> filter_of(const ResultsArguments& arguments) {
     }
     const std::string value = text.substr(equal + 1);
     const bool json = Json::accept(value);
-    filter.settings.push_back({text.substr(0, equal), json ? value : Json(value).dump()});
+    filter.settings.push_back({text.substr(0, equal), json ? value : compact_text(Json(value))});
   }
   return filter;
 }

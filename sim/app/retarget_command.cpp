@@ -137,7 +137,7 @@ std::string outcome_json(const RetargetOutcome& outcome) {
                          {"written_iteration_ns", to_ns(outcome.written)},
                          {"extrapolated", outcome.retargeted.extrapolated},
                          {"counters", counts_object(outcome.counters)}};
-  return document.dump(1) + "\n";
+  return indented_text(document, 1) + "\n";
 }
 
 std::string figures_beside(const std::string& output) {

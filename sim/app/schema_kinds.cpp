@@ -93,7 +93,7 @@ std::string schema_text(const SchemaKind& kind, const policy::Registry& policies
   if (kind.name == "sweep" || kind.name == "advise") definitions = sweep_definitions();
   const schema::Form form =
       schema::explore([&kind](const JsonDocument& document) { (void)kind.read(document); });
-  return schema::write_schema(form, heading, std::move(definitions)).dump(2) + "\n";
+  return indented_text(schema::write_schema(form, heading, std::move(definitions)), 2) + "\n";
 }
 
 }  // namespace bubblesim::app

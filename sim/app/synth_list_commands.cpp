@@ -111,7 +111,7 @@ ExitCode print_entries(const Entries& entries, bool json, const std::string& whe
     if (json) all.push_back(entry.json);
     else fmt::print("{}\n", entry.text);
   }
-  if (json) std::fputs((all.dump(1) + "\n").c_str(), stdout);
+  if (json) std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
   if (!json) fmt::print("Every key: {}/README.md\n", where);
   return kExitOk;
 }

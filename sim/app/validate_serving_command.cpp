@@ -81,7 +81,7 @@ CheckedResult<std::vector<validate::JudgedBundle>> judge_bundles(
 ExitCode validate_serving(const ServingArguments& arguments, const AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto judged, judge_bundles(arguments, context.config_folder));
   fmt::print("{}", validate::serving_text(judged, !arguments.outputs.summary));
-  const std::string json = validate::serving_json(judged).dump(2) + "\n";
+  const std::string json = indented_text(validate::serving_json(judged), 2) + "\n";
   BUBBLESIM_RETURN_IF_ERROR(
       write_output(arguments.outputs.csv, validate::serving_figures_csv(judged)));
   BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.outputs.json, json));

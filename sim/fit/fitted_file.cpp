@@ -58,7 +58,7 @@ Result<std::string> fitted_text(const std::string& path,
   for (const FittedConstant& constant : constants) {
     put_constant(root, constant.path, spelled(constant), constant.source);
   }
-  return root.dump(2) + "\n";
+  return indented_text(root, 2) + "\n";
 }
 
 }  // namespace bubblesim::fit

@@ -90,7 +90,7 @@ std::string efficiency_text(const EfficiencyFile& file) {
           constant;
     }
   }
-  return root.dump(2) + "\n";
+  return indented_text(root, 2) + "\n";
 }
 
 }  // namespace bubblesim::model

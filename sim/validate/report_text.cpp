@@ -136,7 +136,7 @@ std::string report_json(const std::vector<ReportRow>& rows,
   Json out = {{"rows", Json::array()}, {"summary", Json::array()}};
   for (const ReportRow& row : rows) out["rows"].push_back(row_json(row));
   for (const Summary& summary : summaries) out["summary"].push_back(summary_json(summary));
-  return out.dump(1) + "\n";
+  return indented_text(out, 1) + "\n";
 }
 
 }  // namespace bubblesim::validate

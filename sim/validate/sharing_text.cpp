@@ -188,7 +188,7 @@ std::string sharing_json(const std::vector<JudgedRow>& rows,
                             {"measured", system_order.measured},
                             {"simulated", system_order.simulated}});
   }
-  return out.dump(1) + "\n";
+  return indented_text(out, 1) + "\n";
 }
 
 }  // namespace bubblesim::validate

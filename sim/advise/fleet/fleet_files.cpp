@@ -125,7 +125,7 @@ std::string training_of(FleetTable& table, std::size_t row) {
   if (const std::string memory = table.size(row, "memory"); !memory.empty()) {
     training["memory"] = memory;
   }
-  return training.dump();
+  return compact_text(training);
 }
 
 FleetJob job_of(FleetTable& table, std::size_t row) {
@@ -168,7 +168,8 @@ FillWork work_of(FleetTable& table, std::size_t row) {
   FillWork work;
   work.name = table.name(row, "work");
   work.place = table.place(row);
-  work.filler = filler_of(work.name, program_of(table, row), table.size(row, "memory")).dump();
+  work.filler = compact_text(
+      filler_of(work.name, program_of(table, row), table.size(row, "memory")));
   work.requests = table.above_zero(row, "requests");
   work.weight = table.above_zero(row, "weight").value_or(1);
   return work;
@@ -208,7 +209,7 @@ FillWork endless_work(const std::string& trace, const std::string& memory) {
   std::error_code error;
   const fs::path whole = fs::absolute(trace, error).lexically_normal();
   work.filler =
-      filler_of(work.name, {{"trace", error ? trace : whole.string()}}, memory).dump();
+      compact_text(filler_of(work.name, {{"trace", error ? trace : whole.string()}}, memory));
   return work;
 }
 

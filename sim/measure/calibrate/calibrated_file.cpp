@@ -100,7 +100,7 @@ Result<std::string> calibrated_device_text(
   }
   put_part_units(root);
   drop_dear_empty_switch(root, calibration.spec);
-  return root.dump(2) + "\n";
+  return indented_text(root, 2) + "\n";
 }
 
 std::string residuals_csv(const Calibration& calibration) {

@@ -31,7 +31,7 @@ struct AdviceOutput {
   std::string config;  ///< the file that the answer's commands name
 
   [[nodiscard]] std::string json() const {
-    return advise::advice_json(advice, config).dump(1) + "\n";
+    return indented_text(advise::advice_json(advice, config), 1) + "\n";
   }
   [[nodiscard]] std::string text() const { return advise::advice_text(advice, config); }
   [[nodiscard]] std::string page() const {

@@ -162,6 +162,14 @@ TEST(Faults, OutputsDoNotOverwriteWhatIsRead) {
   expect_fault(place, "retarget job/r.json -o job/other.json", HasSubstr("expected NAME.btr"));
 }
 
+// The question is a config, which is UTF-8: its name of the file is one that is not there.
+TEST(Faults, AFileWhoseNameIsNotUtf8IsRefused) {
+  const Workplace place;
+  ASSERT_EQ(place.shell("cp traces/samples/inference.json.gz 'job\xff.json.gz'").code, 0);
+  expect_fault(place, "advise traces/samples/training 'job\xff.json.gz' --keep 0.9 --can mps",
+               HasSubstr("job\xef\xbf\xbd.json.gz: found no such file"));
+}
+
 TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {
   expect_fault(std::string("import ") + kJob + " -o traces/samples/README.md/job.btr",
                HasSubstr("traces/samples/README.md: cannot be made"));
