@@ -43,7 +43,7 @@ void CheckedActions::release(ClientId client) {
   }
   Client& released = clients_[client.index()];
   released_.push_back({released.held.front(), std::exchange(released.form, std::nullopt)});
-  released.held.pop_front();
+  released.held.erase(released.held.begin());
 }
 
 std::size_t CheckedActions::held(ClientId client) const {

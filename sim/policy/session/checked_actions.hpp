@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,7 +76,7 @@ class CheckedActions : public Actions {
  protected:
   struct Client {
     SessionClient known;
-    std::deque<HeldLaunch> held;
+    std::vector<HeldLaunch> held;    ///< the oldest first; one a host thread at most
     std::optional<LaunchForm> form;  ///< of its next launch that goes on
     std::uint64_t iterations = 0;
     bool gone = false;
