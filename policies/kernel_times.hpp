@@ -24,10 +24,12 @@ namespace bubblesim::policies {
 
 class KernelTimes {
  public:
-  /// The kernel ended `span` after the instant from which it could run.
-  void observe(std::uint64_t key, Duration span) {
+  /// The kernel ended `span` after the instant from which it could run. What it takes, as far as
+  /// that is known now.
+  Duration observe(std::uint64_t key, Duration span) {
     Seen& seen = kernels_[key];
     if (span < seen.shortest) seen.shortest = span;
+    return seen.span();
   }
   /// It ended `span` after an older collective did, which ended while the kernel could run.
   void observe_after_collective(std::uint64_t key, Duration span) {

@@ -329,8 +329,8 @@ class SpecInf final : public Policy {
     }
     // Requests in bubbles may owe what the bucket holds, no more: estimates may be wrong for ever.
     if (online && budget_.is_overdrawn()) return false;
-    const Duration work = work_.left(now) + work_.estimate(launch);
     const Duration gain = work_.estimate(launch);
+    const Duration work = work_.left(now) + gain;
     const Duration turn = turned_ || !work_.empty() ? Duration{} : turn_;
     if (watch_.computes()) return !online && budget_.is_worth(gain, work + turn);
     if (work_.left(now) > look_) return false;

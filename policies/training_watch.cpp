@@ -9,6 +9,9 @@ using namespace policy;
 
 /// A kernel is overdue after so many times its own duration: durations vary by less.
 constexpr int kOverdue = 2;
+/// The hash of a context is a polynomial of its eight keys in this factor.
+constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15ULL;
+constexpr std::uint64_t kFactor4 = kFactor * kFactor * kFactor * kFactor;
 /// A longer bubble of the same context counts by this part: bubbles come in several lengths.
 constexpr int kSlowly = 8;
 
@@ -16,14 +19,14 @@ constexpr int kSlowly = 8;
 
 void TrainingWatch::launch(const LaunchInfo& launch, Instant now) {
   if (!is_kernel(launch.kind) || launch.operations == 0) return;
-  Launch entry{launch.launch,     kernel_key(launch), context(), place_,
+  Launch entry{launch.launch,     kernel_key(launch), context_, place_,
                launch.operations, launch.kind == WorkKind::kKernel, now, {}};
   if (entry.computes) {
     entry.span = times_.of(entry.key).value_or(Duration{});
     ahead_ += entry.span;
     ++kernels_;
     ++place_;
-    recent_[recent_at_++ % recent_.size()] = entry.key;
+    note_kernel(entry.key);
   }
   queue_.push_back(entry);
   settle(now);
@@ -54,9 +57,8 @@ void TrainingWatch::learn(const Launch& kernel, bool disturbed, Instant now) {
   if (!disturbed && last_collective_ > ready) {
     times_.observe_after_collective(kernel.key, now - last_collective_);
   }
-  times_.observe(kernel.key, now - ready);
+  const Duration span = times_.observe(kernel.key, now - ready);
   if (!last_end_) return;
-  const Duration span = times_.of(kernel.key).value_or(Duration{});
   const Duration idle = std::max(Duration{}, now - span - *last_end_);
   if (kernel.place >= gaps_.size()) gaps_.resize(kernel.place + 1, Duration{-1});
   Duration& gap = gaps_[kernel.place];
@@ -91,7 +93,7 @@ void TrainingWatch::settle(Instant now) {
   overdue_at_.reset();
   const Launch* next = next_kernel();
   const Instant idle_from = last_end_.value_or(Instant{});
-  if (next == nullptr) return begin_bubble(idle_from, known_gap(place_, context()));
+  if (next == nullptr) return begin_bubble(idle_from, known_gap(place_, context_));
   // What stands before the next kernel and has not ended is a collective.
   const bool behind_collective = next_ != first_;
   if (!behind_collective) {
@@ -115,13 +117,11 @@ void TrainingWatch::begin_bubble(Instant since, std::optional<Duration> length) 
   if (length) expected_end_ = last_end_.value_or(Instant{}) + *length;
 }
 
-std::uint64_t TrainingWatch::context() const {
-  std::uint64_t hash = 0;
-  for (std::size_t i = 0; i < recent_.size(); ++i) {
-    hash = (hash ^ recent_[(recent_at_ + i) % recent_.size()]) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 29U;
-  }
-  return hash;
+// A polynomial of the last keys: the oldest one leaves it when another comes.
+void TrainingWatch::note_kernel(std::uint64_t key) {
+  std::uint64_t& oldest = recent_[recent_at_++ % recent_.size()];
+  context_ = context_ * kFactor + key - oldest * (kFactor4 * kFactor4);
+  oldest = key;
 }
 
 }  // namespace bubblesim::policies

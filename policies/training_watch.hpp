@@ -68,7 +68,7 @@ class TrainingWatch {
   void begin_bubble(policy::Instant since, std::optional<Duration> length);
   [[nodiscard]] std::optional<Duration> known_gap(std::size_t place, std::uint64_t context) const;
   [[nodiscard]] const Launch* next_kernel();
-  [[nodiscard]] std::uint64_t context() const;
+  void note_kernel(std::uint64_t key);
 
   Duration shortest_;
   KernelTimes times_;
@@ -80,6 +80,7 @@ class TrainingWatch {
   Duration ahead_{};
   std::array<std::uint64_t, 8> recent_{};  ///< keys of the last kernels launched
   std::size_t recent_at_ = 0;
+  std::uint64_t context_ = 0;              ///< hash of `recent_` in the order of launches
   std::optional<policy::Instant> last_end_;  ///< of a kernel
   policy::Instant last_collective_{};        ///< end of one older than the next kernel
   std::vector<Duration> gaps_;               ///< by place; negative: not seen
