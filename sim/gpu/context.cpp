@@ -144,6 +144,48 @@ void Context::settle(SimTime now) {
   settled_ = now;
 }
 
+// The only one of the resident kernels that is over now; null: none is, or something else happens.
+inline WorkState* Context::only_one_over(SimTime now) {
+  if (!waiting_.empty() || changed_ || thin_ || frozen_) return nullptr;
+  if (!arriving_.empty() && arriving_.front().at <= now) return nullptr;
+  const Duration span = now - settled_;
+  if (span <= Duration::zero()) return nullptr;
+  WorkState* over = nullptr;
+  for (const WorkId id : resident_) {
+    WorkState& state = shared_.works[id];
+    if (state.behind_held) return nullptr;
+    if (state.work.kind == program::WorkKind::kCollective) {
+      if (state.end <= now) return nullptr;
+    } else if (!state.waves.goes_on(span)) {
+      if (over != nullptr || !state.waves.ends_in(span)) return nullptr;
+      over = &state;
+    }
+  }
+  return over;
+}
+
+std::optional<WorkId> Context::end_one(SimTime now) {
+  WorkState* const over = only_one_over(now);
+  if (over == nullptr) return std::nullopt;
+  const Duration span = now - std::exchange(settled_, now);
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < resident_.size(); ++i) {
+    WorkState& state = shared_.works[resident_[i]];
+    if (&state == over) place = i;
+    const double block_ns =
+        &state == over ? state.waves.pass_last(span).block_ns : state.waves.go_on(span);
+    if (block_ns > 0) shared_.usage.add_sm_ns(state.work.client, sm_ns(state, block_ns));
+  }
+  const WorkId id = resident_[place];
+  resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(place));
+  pool_.give_all(over->work.profile->residency, over->placed);
+  over->listed = false;
+  set_running(*over, false, now);
+  marked_ = 0;
+  note_mix();
+  return id;
+}
+
 inline double Context::sm_ns(const WorkState& state, double block_ns) const {
   const double covered = block_ns / state.work.profile->residency.blocks_per_sm;
   if (counted_ == 1) return covered;
@@ -269,6 +311,10 @@ void Context::set_running(WorkState& state, bool running, SimTime now) {
 // Drops from the list what has no resident blocks left, and says whether rates may have changed.
 void Context::tidy(SimTime now) {
   if (thin_) drop_thin(now);
+  note_mix();
+}
+
+inline void Context::note_mix() {
   const bool was_mixed = std::exchange(mixed_, false);
   if (resident_.size() > 1) {
     const ClientId first = shared_.works[resident_[0]].work.client;

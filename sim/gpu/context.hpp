@@ -52,7 +52,11 @@ class Context {
   /// Such a kernel begins, as if it had arrived and been placed.
   /// Precondition: nothing was done since that was asked.
   void begin(WorkId id, SimTime now);
-  /// Such a kernel begins, or has ended: nothing of it is kept here meanwhile.
+  /// Where nobody waits and of the resident kernels exactly one is over now: time passes, that one
+  /// leaves, and the others go on, as if all had been settled and placed. Nothing: it is not so, and
+  /// nothing was done.
+  [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
+  /// A kernel of leaves_alone() begins, or has ended: nothing of it is kept here meanwhile.
   void pass_alone(ClientId client, SimTime now);
   /// Takes in a kernel that has run alone since then, as if it had been placed here.
   void take_over(WorkId id, SimTime since);
@@ -125,6 +129,7 @@ class Context {
     bool held;   ///< by its cap: it can use no more
   };
 
+  [[nodiscard]] inline WorkState* only_one_over(SimTime now);
   inline bool goes_on(WorkState& state, Duration span);
   inline bool settle_one(WorkId id, SimTime now);
   inline static Waves::Passed pass(WorkState& state, Duration span);
@@ -164,6 +169,7 @@ class Context {
   [[nodiscard]] double covered(ClientId client) const;
   void set_running(WorkState& work, bool running, SimTime now);
   void tidy(SimTime now);
+  inline void note_mix();
   [[nodiscard]] double all_covered() const;
   void note_cover();
   [[nodiscard]] double note_overlaps();

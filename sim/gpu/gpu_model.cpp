@@ -257,6 +257,7 @@ ClientUsage Gpu::Model::usage(ClientId client) const {
 void Gpu::Model::on_event(SimTime now) {
   scheduled_ = SimTime::max();
   if (alone_) return end_alone(now);
+  if (end_beside(now)) return;
   event_ = true;
   update(now);
 }

@@ -76,9 +76,10 @@ class Gpu::Model {
   void leave_alone();
   [[nodiscard]] double alone_sm_ns(ClientId client, SimTime now) const;
 
-  // A kernel that begins at once beside others (gpu_model_beside.cpp).
+  // A kernel that begins at once, or ends, beside others (gpu_model_beside.cpp).
   [[nodiscard]] bool begins_beside(WorkId id);
   void begin_beside(WorkId id, SimTime now);
+  [[nodiscard]] bool end_beside(SimTime now);
 
   /// A kernel that has the GPU to itself: no context knows of it. Whoever else comes has it
   /// handed to its context first.

@@ -1,7 +1,7 @@
 // A kernel that is submitted while nobody waits, and that fits beside those that are there, begins
-// at once: it stands in no line, and none of its steps has to look for others. Most kernels of two
-// clients are such. Every figure and the order of every call are as if it had been queued and
-// placed (tests/laws/gpu).
+// at once: it stands in no line, and none of its steps has to look for others. One that is over
+// while nobody waits just leaves. Most kernels of two clients are such. Every figure and the order
+// of every call are as if they had been queued, settled and placed (tests/laws/gpu).
 #include "sim/gpu/gpu_model.hpp"
 
 namespace bubblesim::gpu {
@@ -29,6 +29,26 @@ void Gpu::Model::begin_beside(WorkId id, SimTime now) {
   updating_ = false;
   if (again_) return update(now);
   reschedule(now);
+}
+
+// False: what is due now is something else, and nothing was done.
+bool Gpu::Model::end_beside(SimTime now) {
+  if (!one_context() || !transfers_.idle()) return false;
+  const std::optional<WorkId> ended = contexts_.front().end_one(now);
+  if (!ended) return false;
+  const Work& work = shared_.works[*ended].work;  // dangles once the listener has submitted
+  updating_ = true;
+  again_ = false;
+  shared_.usage.count(work.client, work.kind);
+  shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
+  shared_.works.release(*ended);
+  updating_ = false;
+  if (again_) {
+    update(now);
+  } else {
+    reschedule(now);
+  }
+  return true;
 }
 
 }  // namespace bubblesim::gpu

@@ -73,8 +73,8 @@ void Waves::skip_full_rounds() {
   unplaced_ -= static_cast<std::uint64_t>(rounds) * resident_;
 }
 
-// As pass_ends() has it, of a kernel whose resident blocks end together, and no others wait: most.
-inline Waves::Passed Waves::pass_last(Duration span) {
+// As pass_ends() has it. Most kernels are such.
+Waves::Passed Waves::pass_last(Duration span) {
   const double moved = static_cast<double>(span.count()) * speed_;
   progress_ += moved;
   place_from_ = progress_;

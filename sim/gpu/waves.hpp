@@ -79,6 +79,15 @@ class Waves {
     return static_cast<double>(resident_) * moved / speed_;
   }
 
+  /// After such a span nothing is left: the blocks that are resident are the last, and end together.
+  [[nodiscard]] bool ends_in(Duration span) const {
+    return unplaced_ == 0 && head_ + 1 == cohorts_.size() &&
+           is_over(cohorts_[head_].end - (progress_ + units_in(span)));
+  }
+  /// Lets a span pass of a kernel whose resident blocks are the last and end together.
+  /// Precondition: the span is some time.
+  Passed pass_last(Duration span);
+
   /// No block ends within a nanosecond, however fast blocks run that are not faster than alone.
   [[nodiscard]] bool lasts_on() const {
     return head_ == cohorts_.size() || cohorts_[head_].end - progress_ > waves_;
@@ -121,15 +130,15 @@ class Waves {
   [[nodiscard]] bool may_end_by(double progress) const {
     return head_ < cohorts_.size() && cohorts_[head_].end - progress <= 2 * kToleranceNs * speed_;
   }
-  [[nodiscard]] bool due(double end) const {
-    const double left = end - progress_;
+  [[nodiscard]] bool due(double end) const { return is_over(end - progress_); }
+  /// Of a block that has so many units left.
+  [[nodiscard]] bool is_over(double left) const {
     return left <= 0 || (left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs);
   }
   [[nodiscard]] double units_in(Duration span) const {
     return static_cast<double>(span.count()) * speed_;
   }
   Passed pass_ends(Duration span, Refill refill);
-  inline Passed pass_last(Duration span);
   [[nodiscard]] double left(double end) const { return (end - progress_) / speed_ - kToleranceNs; }
   [[nodiscard]] Duration until(double end) const { return whole_ns(left(end)); }
   void push(double end, std::uint64_t blocks);
