@@ -146,7 +146,7 @@ void Context::settle(SimTime now) {
 
 // The only one of the resident kernels that is over now; null: none is, or something else happens.
 inline WorkState* Context::only_one_over(SimTime now) {
-  if (!waiting_.empty() || changed_ || thin_ || frozen_) return nullptr;
+  if (changed_ || thin_ || frozen_) return nullptr;
   if (!arriving_.empty() && arriving_.front().at <= now) return nullptr;
   const Duration span = now - settled_;
   if (span <= Duration::zero()) return nullptr;
@@ -168,22 +168,26 @@ std::optional<WorkId> Context::end_one(SimTime now) {
   WorkState* const over = only_one_over(now);
   if (over == nullptr) return std::nullopt;
   const Duration span = now - std::exchange(settled_, now);
-  std::size_t place = 0;
-  for (std::size_t i = 0; i < resident_.size(); ++i) {
-    WorkState& state = shared_.works[resident_[i]];
-    if (&state == over) place = i;
-    const double block_ns =
-        &state == over ? state.waves.pass_last(span).block_ns : state.waves.go_on(span);
+  WorkId ended{};
+  auto kept = resident_.begin();
+  for (const WorkId id : resident_) {
+    WorkState& state = shared_.works[id];
+    const bool ends = &state == over;
+    const double block_ns = ends ? state.waves.pass_last(span).block_ns : state.waves.go_on(span);
     if (block_ns > 0) shared_.usage.add_sm_ns(state.work.client, sm_ns(state, block_ns));
+    if (ends) {
+      ended = id;
+    } else {
+      *kept++ = id;
+    }
   }
-  const WorkId id = resident_[place];
-  resident_.erase(resident_.begin() + static_cast<std::ptrdiff_t>(place));
+  resident_.pop_back();
   pool_.give_all(over->work.profile->residency, over->placed);
   over->listed = false;
   set_running(*over, false, now);
   marked_ = 0;
   note_mix();
-  return id;
+  return ended;
 }
 
 inline double Context::sm_ns(const WorkState& state, double block_ns) const {
@@ -195,9 +199,7 @@ inline double Context::sm_ns(const WorkState& state, double block_ns) const {
 
 // Nobody uses more SMs than there are: kernels of one client that lie over each other, as recorded,
 // use what the others leave, and whoever has only the SMs that are left uses no more than those.
-void Context::note_cover() {
-  counted_ = 1;
-  if (leftover_ <= 0 && resident_.size() < (mixed_ ? 3U : 2U)) return;  // each has one at most
+void Context::count_covered() {
   const double most = leftover_ > 0 ? leftover_ : shared_.spec.sm_count;
   const double all = all_covered();
   if (all <= most + kCoverSlack) return;
@@ -346,14 +348,16 @@ void Context::drop_thin(SimTime now) {
 }
 
 bool Context::nothing_is_due(SimTime now) const {
-  return std::all_of(resident_.begin(), resident_.end(), [&](WorkId id) {
+  for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
-    return state.work.kind == program::WorkKind::kCollective ? state.end > now
-                                                             : state.waves.lasts_on();
-  });
+    const bool lasts = state.work.kind == program::WorkKind::kCollective ? state.end > now
+                                                                         : state.waves.lasts_on();
+    if (!lasts) return false;
+  }
+  return true;
 }
 
-SimTime Context::next_event(SimTime now) const {
+Duration Context::next_event(SimTime now) const {
   Duration next = arriving_.empty() ? Duration::max() : arriving_.front().at - now;
   const bool nobody_waits = waiting_.empty();
   const bool undisturbed = !mixed_ && !watched_;
@@ -367,8 +371,7 @@ SimTime Context::next_event(SimTime now) const {
       next = std::min(next, until_event(id, now));
     }
   }
-  next = std::min(next, Waves::whole_ns(left));
-  return next < SimTime::max() - now ? now + next : SimTime::max();
+  return std::min(next, Waves::whole_ns(left));
 }
 
 // While one client is alone and unwatched, rates cannot change; then a kernel whose ending blocks

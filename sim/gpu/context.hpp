@@ -46,15 +46,15 @@ class Context {
   /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
   /// comes, and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
-  /// Whether a kernel that is submitted now begins at once with all of its blocks, beside those
-  /// that are there, of which none has ended since: nobody waits. Its waves have been started.
-  [[nodiscard]] bool begins_at_once(const WorkState& state, SimTime now);
-  /// Such a kernel begins, as if it had arrived and been placed.
-  /// Precondition: nothing was done since that was asked.
-  void begin(WorkId id, SimTime now);
-  /// Where nobody waits and of the resident kernels exactly one is over now: time passes, that one
-  /// leaves, and the others go on, as if all had been settled and placed. Nothing: it is not so, and
-  /// nothing was done.
+  /// Where nobody waits and no resident kernel is over, a kernel that is submitted now and fits
+  /// with all of its blocks begins at once, as if it had arrived and been placed. False: it does
+  /// not, and nothing was done. Precondition: its waves have been started.
+  [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
+  /// No block waits for room; kernels may be on their way through the front end.
+  [[nodiscard]] bool nobody_waits() const { return waiting_.empty(); }
+  /// Where exactly one of the resident kernels is over now and nothing else happens, time passes,
+  /// that one leaves, and the others go on, as if all had been settled and placed. Nothing: it is
+  /// not so, and nothing was done. Precondition: nobody_waits().
   [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
   /// A kernel of leaves_alone() begins, or has ended: nothing of it is kept here meanwhile.
   void pass_alone(ClientId client, SimTime now);
@@ -85,17 +85,15 @@ class Context {
   void catch_up(SimTime now);
   /// Places waiting blocks, highest priority first. Precondition: settled to now, not frozen.
   void place(SimTime now);
-  /// Sets rates anew, if what has been placed, has ended or is left of the GPU asks for it. Before
-  /// time passes.
-  void set_rates();
   /// SMs times nanoseconds that the client's blocks covered since the last settling.
   [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
-  /// True: next_event() lies after now, whatever rates will be set. False: it is to be asked.
+  /// True: look_ahead() lies after now, whatever rates will be set. False: it is to be asked.
   /// Precondition: placed at now, not frozen, no client is confined to a part of the SMs.
   [[nodiscard]] bool nothing_is_due(SimTime now) const;
-  /// SimTime::max() if nothing will happen by itself. Precondition: placed at now, rates set, not
-  /// frozen.
-  [[nodiscard]] SimTime next_event(SimTime now) const;
+  /// Before time passes: sets rates anew, if what has been placed, has ended or is left of the GPU
+  /// asks for it, and says when something will happen by itself; SimTime::max(): nothing will.
+  /// Precondition: placed at now, not frozen.
+  [[nodiscard]] SimTime look_ahead(SimTime now);
 
  private:
   [[nodiscard]] bool before(WorkId a, WorkId b) const;
@@ -129,6 +127,7 @@ class Context {
     bool held;   ///< by its cap: it can use no more
   };
 
+  [[nodiscard]] inline bool all_go_on(SimTime now) const;
   [[nodiscard]] inline WorkState* only_one_over(SimTime now);
   inline bool goes_on(WorkState& state, Duration span);
   inline bool settle_one(WorkId id, SimTime now);
@@ -171,7 +170,12 @@ class Context {
   void tidy(SimTime now);
   inline void note_mix();
   [[nodiscard]] double all_covered() const;
-  void note_cover();
+  void note_cover() {
+    counted_ = 1;
+    const std::size_t clients = mixed_ ? 2 : 1;
+    if (leftover_ > 0 || resident_.size() > clients) count_covered();
+  }
+  void count_covered();
   [[nodiscard]] double note_overlaps();
   [[nodiscard]] inline double sm_ns(const WorkState& state, double block_ns) const;
   void drop_thin(SimTime now);
@@ -179,8 +183,13 @@ class Context {
   void note_lit();
   [[nodiscard]] Confinement confinement_of(const WorkState& state) const;
   [[nodiscard]] inline Demand demand_of(const WorkState& state) const;
+  [[nodiscard, gnu::noinline]] double memory_time_of(const WorkState& state) const;
   inline void set_rate(WorkState& state, const Pressure& all, double own_dram) const;
-  inline void set_rates_of_two();
+  [[nodiscard, gnu::noinline]] double confined_rate(const WorkState& state, const Pressure& all,
+                                                    double own_dram) const;
+  void set_rates();
+  inline Duration set_rates_of_two(SimTime now);
+  [[nodiscard]] Duration next_event(SimTime now) const;
   [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
 
   Shared& shared_;

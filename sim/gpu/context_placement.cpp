@@ -231,45 +231,45 @@ bool Context::leaves_alone(const Work& work) const {
          pool_.has_room_for_all(work.profile->residency);
 }
 
-bool Context::begins_at_once(const WorkState& state, SimTime now) {
+// Whether no resident kernel or collective has ended since the last settling.
+inline bool Context::all_go_on(SimTime now) const {
+  const Duration span = now - settled_;
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    if (state.behind_held) return false;
+    const bool over = state.work.kind == program::WorkKind::kCollective
+                          ? state.end <= now
+                          : span > Duration::zero() && !state.waves.goes_on(span);
+    if (over) return false;
+  }
+  return true;
+}
+
+bool Context::begin_beside(WorkId id, SimTime now) {
   if (!waiting_.empty() || !arriving_.empty() || changed_ || thin_ || frozen_) return false;
+  WorkState& state = shared_.works[id];
   const ClientId client = state.work.client;
   if (capped(client) || shared_.clients[client.index()].off) return false;
   if (shared_.processes && passes_front_end(client, now) > now) return false;
-  const Duration span = now - settled_;
-  for (const WorkId id : resident_) {
-    const WorkState& other = shared_.works[id];
-    if (other.behind_held) return false;
-    const bool ends = other.work.kind == program::WorkKind::kCollective
-                          ? other.end <= now
-                          : span > Duration::zero() && !other.waves.goes_on(span);
-    if (ends) return false;
-  }
+  if (!all_go_on(now)) return false;
   const std::uint64_t blocks = state.waves.unplaced();
-  return blocks == state.waves.full_wave() && pool_.find_room(in_pool(state), blocks) == blocks;
-}
-
-void Context::begin(WorkId id, SimTime now) {
+  if (blocks != state.waves.full_wave()) return false;
+  if (pool_.find_room(in_pool(state), blocks) != blocks) return false;
   if (settled_ != now) settle(now);
-  WorkState& state = shared_.works[id];
-  const ClientId client = state.work.client;
-  if (shared_.processes) {
-    last_arrival_ = passes_front_end(client, now);
-    last_client_ = client;
-  }
-  state.sm_share = contention_.sm_share(whole_wave(state));
-  state.refills = true;
-  state.behind_held = false;
+  last_arrival_ = now;
+  last_client_ = client;
   pool_.take(state.placed);
+  state.sm_share = contention_.sm_share(whole_wave(state));
   state.waves.set_rate(1);
-  state.waves.place(state.waves.unplaced());
-  state.listed = state.started = true;
+  state.waves.place(blocks);
+  state.refills = state.listed = state.started = true;
   resident_.push_back(id);
   set_running(state, true, now);
   const bool was_mixed = mixed_;
   mixed_ = mixed_ || shared_.works[resident_.front()].work.client != client;
   note_cover();
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
+  return true;
 }
 
 void Context::pass_alone(ClientId client, SimTime now) {

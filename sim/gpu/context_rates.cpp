@@ -1,5 +1,7 @@
 // How fast resident kernels go beside each other.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "sim/base/divide.hpp"
 #include "sim/gpu/context.hpp"
@@ -52,34 +54,52 @@ inline Demand Context::demand_of(const WorkState& state) const {
   if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
   Demand demand = Contention::demand(*state.work.profile, state.waves.resident(),
                                      whole_wave(state), state.sm_share);
-  if (shared_.confined) {
-    const Confinement confined = confinement_of(state);
-    demand.dram /= contention_.memory_time(confined.sms) * confined.waves;
-  }
+  if (shared_.confined) [[unlikely]] demand.dram /= memory_time_of(state);
   return demand;
+}
+
+double Context::memory_time_of(const WorkState& state) const {
+  const Confinement confined = confinement_of(state);
+  return contention_.memory_time(confined.sms) * confined.waves;
 }
 
 inline void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) const {
   if (state.work.kind == program::WorkKind::kCollective) return;
+  const bool on_all_sms = !shared_.confined && leftover_ <= 0;
+  state.waves.set_rate(on_all_sms ? contention_.rate_on_all_sms(all, own_dram,
+                                                                state.work.profile->kernel_class)
+                                  : confined_rate(state, all, own_dram));
+}
+
+// Of a kernel that has a part of the SMs.
+double Context::confined_rate(const WorkState& state, const Pressure& all, double own_dram) const {
   const program::KernelProfile& profile = *state.work.profile;
-  if (!shared_.confined && leftover_ <= 0) {
-    return state.waves.set_rate(contention_.rate_on_all_sms(all, own_dram, profile.kernel_class));
-  }
-  double rate = contention_.rate(all, own_dram, profile.kernel_class, confinement_of(state));
-  if (leftover_ > 0) {
-    const double sms =
-        static_cast<double>(state.waves.full_wave()) / profile.residency.blocks_per_sm;
-    rate *= std::min(1.0, leftover_ / sms);
-  }
-  state.waves.set_rate(rate);
+  const double rate =
+      contention_.rate(all, own_dram, profile.kernel_class, confinement_of(state));
+  if (leftover_ <= 0) return rate;
+  const double sms =
+      static_cast<double>(state.waves.full_wave()) / profile.residency.blocks_per_sm;
+  return rate * std::min(1.0, leftover_ / sms);
 }
 
 // Once an instant, when all has come and gone that does so in it: no time passes in between. Mostly
-// two kernels meet, which needs no sums by client.
+// two kernels meet and nobody else comes, which needs no sums by client and no look at who waits.
+SimTime Context::look_ahead(SimTime now) {
+  std::optional<Duration> next;
+  if (std::exchange(rates_due_, false)) {
+    if (shared_.confined) note_lit();
+    if (mixed_ && resident_.size() == 2) {
+      const Duration first = set_rates_of_two(now);
+      if (waiting_.empty() && arriving_.empty()) next = first;
+    } else {
+      set_rates();
+    }
+  }
+  if (!next) next = next_event(now);
+  return *next < SimTime::max() - now ? now + *next : SimTime::max();
+}
+
 void Context::set_rates() {
-  if (!rates_due_) return;
-  rates_due_ = false;
-  if (shared_.confined) note_lit();
   if (all_at_full_rate()) {
     for (const WorkId id : resident_) {
       WorkState& state = shared_.works[id];
@@ -87,7 +107,6 @@ void Context::set_rates() {
     }
     return;
   }
-  if (resident_.size() == 2 && mixed_) return set_rates_of_two();
   demands_.clear();
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
@@ -100,13 +119,20 @@ void Context::set_rates() {
   }
 }
 
-inline void Context::set_rates_of_two() {
-  WorkState* const two[] = {&shared_.works[resident_[0]], &shared_.works[resident_[1]]};
-  Demand demands[2];
-  for (std::size_t i = 0; i < 2; ++i) demands[i] = demand_of(*two[i]).of_client();
-  const Pressure all = contention_.pressure(
-      {demands[0].dram + demands[1].dram, demands[0].issue + demands[1].issue});
-  for (std::size_t i = 0; i < 2; ++i) set_rate(*two[i], all, demands[i].dram);
+// Returns how long it is until blocks of one of them end, if nobody waits.
+inline Duration Context::set_rates_of_two(SimTime now) {
+  WorkState& one = shared_.works[resident_[0]];
+  WorkState& other = shared_.works[resident_[1]];
+  const Demand a = demand_of(one).of_client();
+  const Demand b = demand_of(other).of_client();
+  const Pressure all = contention_.pressure({a.dram + b.dram, a.issue + b.issue});
+  set_rate(one, all, a.dram);
+  set_rate(other, all, b.dram);
+  const bool kernels = one.work.kind == program::WorkKind::kKernel &&
+                       other.work.kind == program::WorkKind::kKernel;
+  if (!kernels) return next_event(now);
+  return Waves::whole_ns(
+      std::min(one.waves.left_to_first_end(), other.waves.left_to_first_end()));
 }
 
 }  // namespace bubblesim::gpu

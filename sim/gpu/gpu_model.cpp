@@ -145,10 +145,7 @@ WorkId Gpu::Model::submit(const Work& work) {
     return id;
   }
   leave_alone();
-  if (begins_beside(id)) {
-    begin_beside(id, engine_.now());
-    return id;
-  }
+  if (begin_beside(id, engine_.now())) return id;
   queue(id, engine_.now());
   update(engine_.now());
   return id;
@@ -257,7 +254,7 @@ ClientUsage Gpu::Model::usage(ClientId client) const {
 void Gpu::Model::on_event(SimTime now) {
   scheduled_ = SimTime::max();
   if (alone_) return end_alone(now);
-  if (end_beside(now)) return;
+  if (one_context() && contexts_.front().nobody_waits() && end_beside(now)) return;
   event_ = true;
   update(now);
 }
@@ -384,12 +381,10 @@ bool Gpu::Model::may_wait_for_submission(SimTime now) const {
          contexts_.front().nothing_is_due(now);
 }
 
-void Gpu::Model::reschedule(SimTime now) {
-  if (expected_ > 0 && may_wait_for_submission(now)) return;
+void Gpu::Model::schedule_next(SimTime now) {
   SimTime next = transfers_.next_end();
   for (const std::size_t live : live_) {
-    contexts_[live].set_rates();
-    next = std::min(next, contexts_[live].next_event(now));
+    next = std::min(next, contexts_[live].look_ahead(now));
   }
   if (slicer_) next = std::min(next, slicer_->next());
   if (next == scheduled_) return;

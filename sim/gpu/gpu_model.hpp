@@ -66,7 +66,10 @@ class Gpu::Model {
   void take_turns(SimTime now);
   void note_work(SimTime now);
   void tell(SimTime now);
-  void reschedule(SimTime now);
+  void reschedule(SimTime now) {
+    if (expected_ == 0 || !may_wait_for_submission(now)) schedule_next(now);
+  }
+  void schedule_next(SimTime now);
   [[nodiscard]] bool may_wait_for_submission(SimTime now) const;
 
   // A kernel that is alone on the GPU (gpu_model_alone.cpp).
@@ -77,9 +80,9 @@ class Gpu::Model {
   [[nodiscard]] double alone_sm_ns(ClientId client, SimTime now) const;
 
   // A kernel that begins at once, or ends, beside others (gpu_model_beside.cpp).
-  [[nodiscard]] bool begins_beside(WorkId id);
-  void begin_beside(WorkId id, SimTime now);
+  [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
   [[nodiscard]] bool end_beside(SimTime now);
+  void end_call(SimTime now);
 
   /// A kernel that has the GPU to itself: no context knows of it. Whoever else comes has it
   /// handed to its context first.

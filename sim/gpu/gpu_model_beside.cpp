@@ -6,10 +6,10 @@
 
 namespace bubblesim::gpu {
 
-// Starts its waves, which queue() would do anew.
-bool Gpu::Model::begins_beside(WorkId id) {
+// False: it does not begin so. Its waves have been started, which queue() does anew.
+bool Gpu::Model::begin_beside(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
-  const Work& work = state.work;
+  const Work& work = state.work;  // dangles once the listener has submitted
   if (updating_ || !one_context() || !transfers_.idle()) return false;
   if (work.kind != program::WorkKind::kKernel || work.most_blocks > 0) return false;
   if (work.profile == nullptr || work.profile->blocks == 0) return false;
@@ -17,23 +17,24 @@ bool Gpu::Model::begins_beside(WorkId id) {
                              shared_.spec.sm_count;
   if (work.profile->blocks > full) return false;
   state.waves.start(work.solo, work.profile->blocks, full);
-  return contexts_.front().begins_at_once(state, engine_.now());
-}
-
-void Gpu::Model::begin_beside(WorkId id, SimTime now) {
-  contexts_.front().begin(id, now);
-  const Work& work = shared_.works[id].work;  // dangles once the listener has submitted
+  if (!contexts_.front().begin_beside(id, now)) return false;
   updating_ = true;
   again_ = false;
   shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
+  end_call(now);
+  return true;
+}
+
+// After a listener's call that no update has made.
+void Gpu::Model::end_call(SimTime now) {
   updating_ = false;
   if (again_) return update(now);
   reschedule(now);
 }
 
-// False: what is due now is something else, and nothing was done.
+// False: what is due now is something else, and nothing was done. Precondition: one_context().
 bool Gpu::Model::end_beside(SimTime now) {
-  if (!one_context() || !transfers_.idle()) return false;
+  if (!transfers_.idle()) return false;
   const std::optional<WorkId> ended = contexts_.front().end_one(now);
   if (!ended) return false;
   const Work& work = shared_.works[*ended].work;  // dangles once the listener has submitted
@@ -42,12 +43,7 @@ bool Gpu::Model::end_beside(SimTime now) {
   shared_.usage.count(work.client, work.kind);
   shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
   shared_.works.release(*ended);
-  updating_ = false;
-  if (again_) {
-    update(now);
-  } else {
-    reschedule(now);
-  }
+  end_call(now);
   return true;
 }
 

@@ -79,12 +79,12 @@ class Waves {
     return static_cast<double>(resident_) * moved / speed_;
   }
 
-  /// After such a span nothing is left: the blocks that are resident are the last, and end together.
+  /// Nothing is left after the span: the resident blocks are the last ones, and end together.
   [[nodiscard]] bool ends_in(Duration span) const {
     return unplaced_ == 0 && head_ + 1 == cohorts_.size() &&
            is_over(cohorts_[head_].end - (progress_ + units_in(span)));
   }
-  /// Lets a span pass of a kernel whose resident blocks are the last and end together.
+  /// Lets a span pass of a kernel whose resident blocks are the last ones and end together.
   /// Precondition: the span is some time.
   Passed pass_last(Duration span);
 

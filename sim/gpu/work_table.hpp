@@ -75,15 +75,12 @@ class WorkTable {
  public:
   /// The slot keeps what its last user left; every field is to be set but `placed`, which is empty.
   WorkId allocate() {
-    if (free_.empty()) {
-      works_.emplace_back();
-      return WorkId{static_cast<std::uint32_t>(works_.size() - 1)};
-    }
-    const WorkId id = free_.back();
-    free_.pop_back();
-    return id;
+    if (free_count_ > 0) return free_[--free_count_];
+    works_.emplace_back();
+    free_.emplace_back();
+    return WorkId{static_cast<std::uint32_t>(works_.size() - 1)};
   }
-  void release(WorkId id) { free_.push_back(id); }
+  void release(WorkId id) { free_[free_count_++] = id; }
   [[nodiscard]] bool holds(WorkId id) const { return id.index() < works_.size(); }
 
   WorkState& operator[](WorkId id) { return works_[id.index()]; }
@@ -91,7 +88,8 @@ class WorkTable {
 
  private:
   std::vector<WorkState> works_;
-  std::vector<WorkId> free_;
+  std::vector<WorkId> free_;  ///< the first free_count_; with a place for every slot
+  std::size_t free_count_ = 0;
 };
 
 /// State that the model and its contexts share.
