@@ -6,28 +6,23 @@
 
 namespace bubblesim::observe {
 
-unsigned ActivityMeter::state() const {
-  unsigned bits = 0;
-  for (unsigned i = 0; i < running_.size(); ++i) bits |= running_[i] > 0 ? 1U << i : 0;
-  return bits;
-}
-
 void ActivityMeter::advance(SimTime now) {
   const SimTime from = std::max(last_, warmup_);
-  if (now > from) in_state_[state()] += now - from;
+  if (now > from) in_state_[state_] += now - from;
   last_ = std::max(last_, now);
 }
 
 void ActivityMeter::started(Activity activity, SimTime now) {
   advance(now);
   ++running_[static_cast<std::size_t>(activity)];
+  state_ |= bit_of(activity);
 }
 
 void ActivityMeter::ended(Activity activity, SimTime now) {
   std::uint32_t& running = running_[static_cast<std::size_t>(activity)];
   BUBBLESIM_CHECK(running > 0, "an activity ended that had not started");
   advance(now);
-  --running;
+  if (--running == 0) state_ &= ~bit_of(activity);
 }
 
 template <class Predicate>

@@ -62,14 +62,17 @@ class ActivityMeter {
   static constexpr unsigned kFiller = 8;
   static constexpr unsigned kTraining = kKernel | kCollective | kTransfer;
 
-  [[nodiscard]] unsigned state() const;
+  [[nodiscard]] static constexpr unsigned bit_of(Activity activity) {
+    return 1U << static_cast<unsigned>(activity);
+  }
   template <class Predicate>
   [[nodiscard]] Duration sum(Predicate counts) const;
 
   SimTime warmup_;
   SimTime last_ = kSimStart;
   std::array<std::uint32_t, 4> running_{};  ///< by Activity
-  std::array<Duration, 16> in_state_{};     ///< by the bits above
+  unsigned state_ = 0;                      ///< bits above: of what runs
+  std::array<Duration, 16> in_state_{};     ///< by these
 };
 
 }  // namespace bubblesim::observe

@@ -56,7 +56,7 @@ void ClientMonitor::on_op_paused(workload::ProgramRun& watched, std::uint32_t op
 
 void ClientMonitor::on_op_resumed(workload::ProgramRun& watched, std::uint32_t op, SimTime now) {
   if (meters_.power) meters_.power->started(client_, watched.program(), op, now);
-  record(watched, op, observe::SliceKind::kPaused, now);
+  if (meters_.timeline != nullptr) record(watched, op, observe::SliceKind::kPaused, now);
 }
 
 void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
@@ -66,13 +66,14 @@ void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
   }
   meters_.ended(activity_of(op), finished.end);
   ClientWatch::on_op_finished(finished);
-  record(*finished.run, finished.op, slice_kind(op.kind), finished.end);
+  if (meters_.timeline != nullptr) {
+    record(*finished.run, finished.op, slice_kind(op.kind), finished.end);
+  }
 }
 
-// What the operation did since it last began, stood still or went on.
+// What the operation did since it last began, stood still or went on. Precondition: a timeline.
 void ClientMonitor::record(const workload::ProgramRun& watched, std::uint32_t index,
                            observe::SliceKind kind, SimTime until) {
-  if (meters_.timeline == nullptr) return;
   const program::Op& op = watched.program().ops[index];
   const SimTime since = std::exchange(since_[index], until);
   if (since == until && kind == observe::SliceKind::kPaused) return;
