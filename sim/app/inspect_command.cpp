@@ -170,7 +170,8 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
                                                  "a folder of them")
       ->required();
   command->add_flag("--json", arguments->json, "Write JSON instead of text");
-  command->add_option("--plot", arguments->plot, "Draw the timeline as SVG into this file, of the first 16 ranks");
+  command->add_option("--plot", arguments->plot,
+                      "Draw the timeline of the first 16 ranks as SVG into this file");
   command->add_option("--use-iterations", arguments->iterations,
                       "Iterations that count: settled (default), all, a number, or FIRST-LAST");
   command->add_flag("--replay", arguments->replay,

@@ -1,4 +1,4 @@
-// `run` alone: the program that scripts/demo waits for. It is built in half of the time of bubblesim.
+// `run` alone: the program that scripts/demo waits for, built in half of the time of bubblesim.
 #include "sim/app/app.hpp"
 #include "sim/app/commands.hpp"
 

@@ -193,7 +193,7 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   command->add_option("--policy", arguments->policies,
                       "Of a run: these policies, comma-separated, in this order (default: all)");
   auto* svg = command->add_option("--svg", arguments->svg,
-                                  "A picture in place of the page: of a trace, or of one GPU of a run");
+                                  "A picture in place of the page: a trace, or one GPU of a run");
   command->add_option("--gpu", arguments->picture.gpu, "With --svg: which")
       ->needs(svg)->capture_default_str();
   command->add_option("--section", arguments->picture.section,

@@ -170,7 +170,8 @@ CheckedResult<std::string> run_content(std::string_view config, const std::strin
 
 std::string run_key(std::string_view content, std::uint64_t seed,
                     std::string_view program_version) {
-  return hash_text(fmt::format("{}\nversion {}\nseed {}\n{}", kForm, program_version, seed, content));
+  return hash_text(
+      fmt::format("{}\nversion {}\nseed {}\n{}", kForm, program_version, seed, content));
 }
 
 std::string point_key(std::string_view content) {

@@ -230,8 +230,8 @@ void check_carveout(const JobRequest& request, Errors& errors) {
   if (gpu.compute_major < 9) {
     errors.push_back(fault(
         request.plan, "/sm_carveout",
-        fmt::format("found {}; products have a block a tile on {}, of compute capability {}.{}, and "
-                    "leave no SMs free; expected 0, or a device of 9.0 or later",
+        fmt::format("found {}; products have a block a tile on {}, of compute capability {}.{}, "
+                    "and leave no SMs free; expected 0, or a device of 9.0 or later",
                     carveout, gpu.name, gpu.compute_major, gpu.compute_minor)));
   } else if (carveout >= gpu.sm_count) {
     errors.push_back(fault(request.plan, "/sm_carveout",

@@ -60,8 +60,9 @@ TEST(Faults, SmsThatProductsCannotLeaveFreeAreRefused) {
   };
   EXPECT_EQ(fault_of_carveout(8, 0), "none");
   EXPECT_EQ(fault_of_carveout(9, 19999), "none");
-  EXPECT_THAT(fault_of_carveout(8, 2), HasSubstr("tiny: /sm_carveout: found 2; products have a "
-                                                 "block a tile on plain, of compute capability 8."));
+  EXPECT_THAT(fault_of_carveout(8, 2),
+              HasSubstr("tiny: /sm_carveout: found 2; products have a block a tile on plain, of "
+                        "compute capability 8."));
   EXPECT_THAT(fault_of_carveout(9, 20000),
               HasSubstr("/sm_carveout: found 20000; expected less than 20000, the SMs of plain"));
 }
