@@ -18,6 +18,7 @@ import pages
 
 PAGE = pages.SOURCE / sys.argv.pop(1)
 PROGRAM = Path(os.environ["BUBBLESIM_PROGRAM"]).resolve()
+RUN_ONLY = PROGRAM.with_name("bubblesim_run_only")  # what scripts/demo waits for
 
 # Simulated times of configs and commands, and repetitions of sweeps: enough to run every path. An
 # iteration of the sample job takes 134 ms; one of mp-4xa100 takes the longest, 0.8 s, and twice that
@@ -74,6 +75,8 @@ def make_place(place):
     (place / "out").mkdir()  # as scripts/demo leaves it
     write_program(place / ".bin/bubblesim", SHORT_PROGRAM)
     write_program(place / "build/demo/sim/app/bubblesim", SHORT_PROGRAM)
+    write_program(place / "build/demo/sim/app/bubblesim_run_only",
+                  SHORT_PROGRAM.replace('"$BUBBLESIM_PROGRAM"', str(RUN_ONLY)))
     for name, does in STAND_INS.items():
         write_program(place / ".bin" / name, f"#!/bin/sh\n{does}\n")
 
