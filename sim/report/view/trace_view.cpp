@@ -13,20 +13,10 @@ namespace {
 using traces::TimelineBlock;
 using traces::TimelinePlan;
 
-/// The share of bubbles, and the largest of their causes.
-std::string note_of(const traces::WindowUse& use) {
-  std::string note = "bubbles " + traces::percent(use.bubble(), use.length);
-  const auto largest = std::ranges::max_element(use.by_cause);
-  if (*largest <= Duration{}) return note;
-  const auto cause = static_cast<traces::BubbleCause>(largest - use.by_cause.begin());
-  return fmt::format("{}, {} {}", note, traces::bubble_cause_label(cause),
-                     traces::percent(*largest, use.length));
-}
-
 ChartRow row_of(TimelineBlock& block, const traces::RankTrace& rank, ChartNames& names) {
   ChartRow row;
   row.label = fmt::format("rank {}", block.rank);
-  row.note = note_of(block.use);
+  row.note = "bubbles " + traces::percent(block.use.bubble(), block.use.length);
   for (const traces::Iteration& iteration : block.iterations.all) {
     if (!block.iterations.marked) break;
     const TraceTime from = std::max(iteration.span.begin, block.view.begin);

@@ -69,7 +69,7 @@ TEST(TraceView, HasARowARankAndSharesOfItsTime) {
   const TimelineView view = trace_view(one_rank(), "a trace");
   const ViewSection& section = view.sections.at(0);
   EXPECT_EQ(section.charts.at(0).chart.length, us(1000));
-  EXPECT_EQ(section.charts[0].chart.rows.at(0).note, "bubbles 35.0 %, collective wait 30.0 %");
+  EXPECT_EQ(section.charts[0].chart.rows.at(0).note, "bubbles 35.0 %");
   // Busy: 950 of 1000; bubbles: 600 to 950.
   EXPECT_EQ(section.table.rows.at(0).at(1), "95.0");
   EXPECT_EQ(section.table.rows[0].at(2), "35.0");
