@@ -5,7 +5,7 @@
 //
 // Sharing is that of MPS clients: a kernel comes late behind one of another client's stream, too
 // (inferred: without that, fillers of the measured pairs marked fit are a fifth too fast, with it
-// 5 %; configs/validation/colocation_a100.json).
+// 3 %; configs/validation/colocation_a100.json).
 //
 // TGS's limit on launches stands in that code too, but nothing sets its count of clients
 // (num_clients, scheduler/tgs.cpp), so that it waits for a second client for ever and limits
@@ -14,11 +14,11 @@
 // one client beside the protected one, has one count. Source: tally-project/tally at 2923d23
 // (branch tgs). Changed: the server and its clients' messages take no time, and a held launch holds
 // its thread, where the server queues it.
-#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "policies/builtin.hpp"
+#include "policies/client_queues.hpp"
 #include "policies/protected_client.hpp"
 #include "sim/policy/declare.hpp"
 
@@ -54,11 +54,7 @@ class TallyTgs final : public Policy {
   void on_completion(const CompletionInfo& completion, Instant, Actions& actions) override {
     if (completion.client == kProtected) return;
     Filler& filler = fillers_[completion.client.index()];
-    const auto ended = std::find_if(
-        filler.running.begin(), filler.running.end(),
-        [&](const Running& launch) { return launch.launch == completion.launch; });
-    if (ended == filler.running.end()) return;
-    if (--ended->operations == 0) filler.running.erase(ended);
+    filler.running.complete(completion.launch);
     while (filler.held > 0 && may_launch(filler)) {
       begin(filler, actions.oldest_held(completion.client));
       --filler.held;
@@ -69,13 +65,9 @@ class TallyTgs final : public Policy {
   void on_gone(ClientId client, Instant, Actions&) override { fillers_[client.index()] = {}; }
 
  private:
-  struct Running {
-    std::uint64_t launch = 0;
-    std::uint32_t operations = 0;  ///< that have not ended
-  };
   struct Filler {
     std::uint64_t launched = 0;  ///< since all had ended
-    std::vector<Running> running;
+    LaunchQueue running;
     std::uint64_t held = 0;
   };
 
@@ -86,7 +78,7 @@ class TallyTgs final : public Policy {
 
   static void begin(Filler& filler, const LaunchInfo& launch) {
     ++filler.launched;
-    if (launch.operations > 0) filler.running.push_back({launch.launch, launch.operations});
+    filler.running.push(launch);
   }
 
   std::uint64_t most_;
