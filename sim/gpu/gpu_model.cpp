@@ -363,14 +363,17 @@ void Gpu::Model::tell(SimTime now) {
       case Note::Kind::kStarted: listener.on_work_started(cookie, note.work, now); break;
       case Note::Kind::kPaused: listener.on_work_paused(cookie, now); break;
       case Note::Kind::kResumed: listener.on_work_resumed(cookie, now); break;
-      case Note::Kind::kFinished:
-        shared_.usage.count(work.client, work.kind);
-        listener.on_work_finished(cookie, now);
-        shared_.works.release(note.work);
-        break;
+      case Note::Kind::kFinished: tell_finished(note.work, now); break;
     }
   }
   shared_.notes.clear();
+}
+
+void Gpu::Model::tell_finished(WorkId id, SimTime now) {
+  const Work& work = shared_.works[id].work;  // dangles once the listener has submitted
+  shared_.usage.count(work.client, work.kind);
+  shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
+  shared_.works.release(id);
 }
 
 // Whether what comes next may be left to a submission that is still to come in this instant: it

@@ -66,6 +66,7 @@ class Gpu::Model {
   void take_turns(SimTime now);
   void note_work(SimTime now);
   void tell(SimTime now);
+  void tell_finished(WorkId id, SimTime now);
   void reschedule(SimTime now) {
     if (expected_ == 0 || !may_wait_for_submission(now)) schedule_next(now);
   }

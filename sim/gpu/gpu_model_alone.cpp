@@ -49,7 +49,7 @@ void Gpu::Model::begin_alone(WorkId id, SimTime now) {
 void Gpu::Model::end_alone(SimTime now) {
   const WorkId id = std::exchange(alone_, std::nullopt)->work;
   WorkState& state = shared_.works[id];
-  const Work& work = state.work;  // dangles once the listener has submitted
+  const Work& work = state.work;
   const std::uint64_t capacity = std::uint64_t{work.profile->residency.blocks_per_sm} *
                                  shared_.spec.sm_count;
   if (work.solo > Duration::zero()) {
@@ -62,9 +62,7 @@ void Gpu::Model::end_alone(SimTime now) {
   contexts_.front().pass_alone(work.client, now);
   updating_ = true;
   again_ = false;
-  shared_.usage.count(work.client, work.kind);
-  shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
-  shared_.works.release(id);
+  tell_finished(id, now);
   updating_ = false;
   if (again_) update(now);
 }

@@ -37,12 +37,9 @@ bool Gpu::Model::end_beside(SimTime now) {
   if (!transfers_.idle()) return false;
   const std::optional<WorkId> ended = contexts_.front().end_one(now);
   if (!ended) return false;
-  const Work& work = shared_.works[*ended].work;  // dangles once the listener has submitted
   updating_ = true;
   again_ = false;
-  shared_.usage.count(work.client, work.kind);
-  shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
-  shared_.works.release(*ended);
+  tell_finished(*ended, now);
   end_call(now);
   return true;
 }
