@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sim/base/json.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -33,38 +34,44 @@ std::string spread_text(const CalibratedConstant& constant) {
   return "+-" + value_text(constant.unit, (spread.high - spread.low) / 2);
 }
 
-std::string row(const CalibratedConstant& constant) {
-  const bool measured = constant.kept.empty();
-  std::string text = fmt::format(
-      "{:<44} {:>12} {:>12} {:>12} {:>6}", constant.key,
-      value_text(constant.unit, constant.base),
-      measured ? value_text(constant.unit, constant.value) : "-", spread_text(constant),
-      constant.spread.count);
-  if (!measured) text += "  kept: " + constant.kept;
-  return text + "\n";
+std::string constants_text(const std::vector<CalibratedConstant>& constants) {
+  TextTable table({"constant", "base", "measured", "spread", "n", ""},
+                  {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kLeft},
+                  "");
+  for (const CalibratedConstant& constant : constants) {
+    const bool measured = constant.kept.empty();
+    table.row({constant.key, value_text(constant.unit, constant.base),
+               measured ? value_text(constant.unit, constant.value) : "-", spread_text(constant),
+               fmt::to_string(constant.spread.count),
+               measured ? "" : "kept: " + constant.kept});
+  }
+  return table.text();
 }
 
-std::string errors_text(const char* what, const measure::FitErrors& errors) {
-  return fmt::format("{:<34} {:>6} {:>8.2f}% {:>8.2f}% {:>8.2f}% {:>8.2f}%\n", what, errors.count,
-                     100 * errors.mean, 100 * errors.p50, 100 * errors.p90, 100 * errors.worst);
+std::vector<std::string> errors_row(const char* what, const measure::FitErrors& errors) {
+  const auto percent = [](double share) { return fmt::format("{:.2f}%", 100 * share); };
+  return {what, fmt::to_string(errors.count), percent(errors.mean), percent(errors.p50),
+          percent(errors.p90), percent(errors.worst)};
 }
 
 std::string contention_text(const measure::ContentionFit& fit) {
-  return fmt::format("\n{:<34} {:>6} {:>9} {:>9} {:>9} {:>9}\n", "slowdowns, |error|", "cells",
-                     "mean", "p50", "p90", "worst") +
-         errors_text("fitted", fit.fitted) + errors_text("held out, never fitted", fit.held_out) +
-         errors_text("held out, by the base's constants", fit.base) +
-         fmt::format("condition of the fit: {:.3g}\n", fit.condition);
+  TextTable table({"slowdowns, |error|", "cells", "mean", "p50", "p90", "worst"}, {Align::kLeft},
+                  "");
+  table.row(errors_row("fitted", fit.fitted));
+  table.row(errors_row("held out, never fitted", fit.held_out));
+  table.row(errors_row("held out, by the base's constants", fit.base));
+  return "\n" + table.text() + fmt::format("condition of the fit: {:.3g}\n", fit.condition);
 }
 
 std::string shares_text(const std::vector<measure::SmShare>& shares) {
-  std::string text = fmt::format("\n{:<16} {:>6} {:>12} {:>6}\n", "MPS percentage", "SMs",
-                                 "kernel", "n");
+  TextTable table({"MPS percentage", "SMs", "kernel", "n"}, {}, "");
   for (const measure::SmShare& share : shares) {
-    text += fmt::format("{:<16} {:>6} {:>12} {:>6}\n", share.percentage, share.sms,
-                        value_text(ConstantUnit::kNanoseconds, share.length_ns), share.count);
+    table.row({fmt::to_string(share.percentage), fmt::to_string(share.sms),
+               value_text(ConstantUnit::kNanoseconds, share.length_ns),
+               fmt::to_string(share.count)});
   }
-  return text;
+  return "\n" + table.text();
 }
 
 Json clock_json(const std::optional<double>& mhz) { return mhz ? Json(*mhz) : Json(nullptr); }
@@ -93,9 +100,7 @@ Json constant_json(const CalibratedConstant& constant) {
 }  // namespace
 
 std::string calibration_table(const measure::Calibration& calibration) {
-  std::string text = fmt::format("{:<44} {:>12} {:>12} {:>12} {:>6}\n", "constant", "base",
-                                 "measured", "spread", "n");
-  for (const CalibratedConstant& constant : calibration.constants) text += row(constant);
+  std::string text = constants_text(calibration.constants);
   if (!calibration.sm_shares.empty()) text += shares_text(calibration.sm_shares);
   if (calibration.contention) text += contention_text(*calibration.contention);
   return text;

@@ -32,18 +32,19 @@ std::string family_of(const std::string& device) {
 
 void print_fit(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
   fmt::print("{} rows of {} tables\n\n", measured.rows.size(), measured.sources.size());
-  fmt::print("{:<28} {:>12} {:>12}\n", "constant", "start", "fitted");
-  for (const fit::FittedConstant& constant : fit.constants) {
-    fmt::print("{:<28} {:>12.4g} {:>12.4g}\n", constant.path, constant.start, constant.value);
-  }
-  fmt::print("\n{:<22} {:<6} {:>6} {:>9} {:>9} {:>8} {:>8}  {}\n", "kernels", "rows", "n",
-             "|error|", ">= 20 us", "bias", "worst", "the worst one");
+  fmt::print("{}\n", constants_text(fit.constants));
+  TextTable table({"kernels", "rows", "n", "|error|", ">= 20 us", "bias", "worst",
+                   "the worst one"},
+                  {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kRight, Align::kLeft},
+                  "");
+  const auto percent = [](double share) { return fmt::format("{:.1f}%", 100 * share); };
   for (const fit::KernelErrors& e : fit.errors) {
-    fmt::print("{:<22} {:<6} {:>6} {:>8.1f}% {:>8.1f}% {:>7.1f}% {:>7.0f}%  {}\n", e.name,
-               validate::role_name(e.role), e.all.rows, 100 * e.all.mean_absolute,
-               100 * e.long_rows.mean_absolute, 100 * e.all.bias, 100 * e.all.worst,
-               e.all.worst_label);
+    table.row({e.name, std::string(validate::role_name(e.role)), fmt::to_string(e.all.rows),
+               percent(e.all.mean_absolute), percent(e.long_rows.mean_absolute),
+               percent(e.all.bias), percent(e.all.worst), e.all.worst_label});
   }
+  fmt::print("{}", table.text());
 }
 
 Json fit_json(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
@@ -116,6 +117,21 @@ ExitCode fit_kernel_times(const FitArguments& arguments, const AppContext& conte
 }
 
 }  // namespace
+
+TextTable constants_table() {
+  return {{"constant", "unit", "start", "fitted"},
+          {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight},
+          ""};
+}
+
+std::string constants_text(const std::vector<fit::FittedConstant>& constants) {
+  TextTable table = constants_table();
+  for (const fit::FittedConstant& constant : constants) {
+    table.row({constant.path, constant.unit, fmt::format("{:.4g}", constant.start),
+               fmt::format("{:.4g}", constant.value)});
+  }
+  return table.text();
+}
 
 ExitCode write_fit(const std::string& output, const std::string& path,
                    const std::vector<fit::FittedConstant>& constants) {

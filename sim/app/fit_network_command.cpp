@@ -19,18 +19,15 @@ struct NetworkArguments {
 };
 
 void print_fit(const fit::AllReduceFit& fit) {
-  fmt::print("{:<36} {:<6} {:>10} {:>10}\n", "constant", "unit", "start", "fitted");
-  for (const fit::FittedConstant& constant : fit.constants) {
-    fmt::print("{:<36} {:<6} {:>10.4g} {:>10.4g}\n", constant.path, constant.unit, constant.start,
-               constant.value);
+  TextTable table({"GPUs", "fit rows", "|error|", "judge rows", "|error|", "octaves", "worst"},
+                  {}, "");
+  const auto percent = [](double share) { return fmt::format("{:.2f}%", 100 * share); };
+  for (const fit::AllReduceErrors& errors : fit.tables) {
+    table.row({fmt::to_string(errors.gpus), fmt::to_string(errors.fit_rows),
+               percent(errors.fit_mean), fmt::to_string(errors.judge_rows),
+               percent(errors.judge_mean), percent(errors.octave_mean), percent(errors.worst)});
   }
-  fmt::print("\n{:>4} {:>9} {:>9} {:>11} {:>11} {:>8} {:>8}\n", "GPUs", "fit rows", "|error|",
-             "judge rows", "|error|", "octaves", "worst");
-  for (const fit::AllReduceErrors& table : fit.tables) {
-    fmt::print("{:>4} {:>9} {:>8.2f}% {:>11} {:>10.2f}% {:>7.2f}% {:>7.1f}%\n", table.gpus,
-               table.fit_rows, 100 * table.fit_mean, table.judge_rows, 100 * table.judge_mean,
-               100 * table.octave_mean, 100 * table.worst);
-  }
+  fmt::print("{}\n{}", constants_text(fit.constants), table.text());
 }
 
 ExitCode fit_network(const NetworkArguments& arguments, const AppContext& context) {

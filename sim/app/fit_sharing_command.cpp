@@ -39,16 +39,17 @@ ExitCode fit_sharing(const SharingFitArguments& arguments, const AppContext& con
   fmt::print("{} rows, {} evaluations, mean |error| {:.2f} % -> {:.2f} %\n", fit.rows,
              fit.evaluations, 100 * fit.start_error, 100 * fit.error);
   const auto& gpu = stage.machines.at(arguments.device).gpu;
-  fmt::print("{:<24} {:>10} {:>10}\n", "constant", "start", "fitted");
+  TextTable table = constants_table();
   for (std::size_t i = 0; i < fit.constants.size(); ++i) {
     const fit::SharingConstant& constant = fit::sharing_constants()[i];
     const auto text = [&](double value) {
       return constant.is_time ? format_duration(Duration{std::llround(value)})
                               : fmt::format("{:.2f}", value);
     };
-    fmt::print("{:<24} {:>10} {:>10}\n", constant.key, text(constant.get(gpu)),
-               text(fit.constants[i]));
+    table.row({std::string(constant.key), constant.is_time ? "" : "ratio",
+               text(constant.get(gpu)), text(fit.constants[i])});
   }
+  fmt::print("{}", table.text());
   return kExitOk;
 }
 

@@ -63,12 +63,9 @@ std::string names_of(const std::vector<TrainingTable>& tables) {
 }
 
 void print_constants(const fit::TrainingFit& fit) {
-  fmt::print("{} steps, mean |error| of fit rows {:.2f} % -> {:.2f} %\n\n{:<24} {:>12}\n",
-             fit.steps, 100 * fit.mean_error_before, 100 * fit.mean_error_after, "constant",
-             "fitted");
-  for (const fit::FittedConstant& constant : fit.constants) {
-    fmt::print("{:<24} {:>9.4g} {}\n", constant.path, constant.value, constant.unit);
-  }
+  fmt::print("{} steps, mean |error| of fit rows {:.2f} % -> {:.2f} %\n\n{}", fit.steps,
+             100 * fit.mean_error_before, 100 * fit.mean_error_after,
+             constants_text(fit.constants));
 }
 
 std::vector<validate::TableNote> notes_of(const std::vector<TrainingTable>& tables) {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -132,29 +135,32 @@ Json device_json(const hardware::DeviceFile& device) {
           {"context_switch_ns", to_ns(spec.context_switch)}};
 }
 
-void print_device(const hardware::DeviceFile& device) {
+std::vector<std::string> device_row(const hardware::DeviceFile& device) {
   const hardware::GpuSpec& spec = device.spec;
-  fmt::print("{:<12} {:<32} cc {}.{} {:>4} SMs  {:>8}  {:>10}  slice {}, switch {}\n", device.id,
-             spec.name, spec.compute_major, spec.compute_minor, spec.sm_count,
-             format_bytes(spec.memory), format_rate(spec.dram_bandwidth),
-             format_duration(spec.time_slice), format_duration(spec.context_switch));
+  return {device.id,
+          spec.name,
+          fmt::format("{}.{}", spec.compute_major, spec.compute_minor),
+          fmt::to_string(spec.sm_count),
+          format_bytes(spec.memory),
+          format_rate(spec.dram_bandwidth),
+          format_duration(spec.time_slice),
+          format_duration(spec.context_switch)};
 }
 
 ExitCode list_devices(const ListArguments& arguments, const AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
                              hardware::read_device_folder(context.device_folder()));
-  Json all = Json::array();
-  for (const hardware::DeviceFile& device : devices) {
-    if (arguments.json) {
-      all.push_back(device_json(device));
-    } else {
-      print_device(device);
-    }
+  if (arguments.json) {
+    Json all = Json::array();
+    for (const hardware::DeviceFile& device : devices) all.push_back(device_json(device));
+    std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
+    return kExitOk;
   }
-  if (arguments.json) std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
-  if (!arguments.json) {
-    fmt::print("Every constant with unit and source: {}/*.json\n", context.device_folder());
-  }
+  TextTable table({"device", "name", "cc", "SMs", "memory", "bandwidth", "slice", "switch"},
+                  {Align::kLeft, Align::kLeft}, "");
+  for (const hardware::DeviceFile& device : devices) table.row(device_row(device));
+  fmt::print("{}Every constant with unit and source: {}/*.json\n", table.text(),
+             context.device_folder());
   return kExitOk;
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/text/counter_text.hpp"
+#include "sim/text/text_table.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "traces/inferred_layout.hpp"
 
@@ -86,19 +87,21 @@ std::string loss_lines(const CounterSet& counters) {
   return out;
 }
 
+std::string decimals(double value) { return fmt::format("{:.3f}", value); }
+
 std::string comparison_table(const ReplayComparison& comparison) {
   std::string out =
       "replay alone: the iterations used, repeated, against the recorded time of one; the whole\n"
       "recording once, against its span\n";
-  out += fmt::format("{:>6} {:>6} {:>14} {:>14} {:>10} {:>10}\n", "rank", "iters", "recorded_ms",
-                     "simulated_ms", "error_%", "span_err_%");
+  TextTable table({"rank", "iters", "recorded_ms", "simulated_ms", "error_%", "span_err_%"}, {});
   for (std::size_t i = 0; i < comparison.unchanged.ranks.size(); ++i) {
     const RankReplay& rank = comparison.unchanged.ranks[i];
-    out += fmt::format("{:>6} {:>6} {:>14.3f} {:>14.3f} {:>10.3f} {:>10.3f}\n", rank.rank,
-                       comparison.iterations_used, mean_ms(rank.recorded),
-                       mean_ms(rank.simulated), 100 * rank.mean_error(),
-                       100 * comparison.whole.ranks[i].span_error());
+    table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.iterations_used),
+               decimals(mean_ms(rank.recorded)), decimals(mean_ms(rank.simulated)),
+               decimals(100 * rank.mean_error()),
+               decimals(100 * comparison.whole.ranks[i].span_error())});
   }
+  out += table.text();
   out += fmt::format("mean error {:.3f} %, worst rank {:.3f} %",
                      100 * comparison.unchanged.mean_error(),
                      100 * comparison.unchanged.worst_error());
@@ -109,12 +112,12 @@ std::string comparison_table(const ReplayComparison& comparison) {
 std::string simulated_table(const ReplayComparison& comparison) {
   std::string out =
       "replay alone: the iterations used, repeated; the trace records no starts to compare with\n";
-  out += fmt::format("{:>6} {:>6} {:>14}\n", "rank", "iters", "simulated_ms");
+  TextTable table({"rank", "iters", "simulated_ms"}, {});
   for (const RankReplay& rank : comparison.unchanged.ranks) {
-    out += fmt::format("{:>6} {:>6} {:>14.3f}\n", rank.rank, comparison.iterations_used,
-                       mean_ms(rank.simulated));
+    table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.iterations_used),
+               decimals(mean_ms(rank.simulated))});
   }
-  return out;
+  return out + table.text();
 }
 
 }  // namespace
@@ -126,12 +129,14 @@ std::string replay_text(const ReplayComparison& comparison) {
                                                    : simulated_table(comparison);
   for (const ChangedReplay& changed : comparison.changes) {
     out += fmt::format("\nwhat if {}: change of the mean iteration time\n", changed.change);
+    TextTable table({"rank", "before_ms", "now_ms", "change_%"}, {});
     for (std::size_t i = 0; i < changed.report.ranks.size(); ++i) {
       const double before = mean_ms(comparison.unchanged.ranks[i].simulated);
       const double now = mean_ms(changed.report.ranks[i].simulated);
-      out += fmt::format("{:>6} {:>14.3f} -> {:>10.3f} ms {:>+9.2f} %\n",
-                         changed.report.ranks[i].rank, before, now, change_percent(now, before));
+      table.row({fmt::to_string(changed.report.ranks[i].rank), decimals(before), decimals(now),
+                 fmt::format("{:+.2f}", change_percent(now, before))});
     }
+    out += table.text();
   }
   out += "\n";
   return out + counter_lines(comparison.counters);

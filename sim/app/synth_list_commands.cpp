@@ -15,13 +15,14 @@
 #include "sim/model/model_file.hpp"
 #include "sim/model/training_work.hpp"
 #include "sim/synth/plan_file.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
 
-/// A line of a list.
+/// A file of a list: its row for people, and the same for programs.
 struct ListEntry {
-  std::string text;
+  std::vector<std::string> cells;
   Json json;
 };
 
@@ -38,8 +39,8 @@ Entries models(const std::string& configs) {
   std::vector<ListEntry> out;
   for (const model::ModelFile& file : files) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto count, model::parameter_count(file.spec));
-    out.push_back({fmt::format("{:<16} {:<24} {:<14} {:>11.1f} M parameters", file.id,
-                               file.spec.name, family_of(file.spec), count * 1e-6),
+    out.push_back({{file.id, file.spec.name, family_of(file.spec),
+                    fmt::format("{:.1f} M", count * 1e-6)},
                    {{"id", file.id},
                     {"name", file.spec.name},
                     {"family", family_of(file.spec)},
@@ -55,8 +56,8 @@ Entries clusters(const std::string& configs) {
   std::vector<ListEntry> out;
   for (const hardware::ClusterFile& file : files) {
     const hardware::ClusterSpec& spec = file.spec;
-    out.push_back({fmt::format("{:<16} {:>5} nodes of {:>2} {:<12} {}", file.id, spec.nodes,
-                               spec.gpus_per_node, spec.device, spec.name),
+    out.push_back({{file.id, fmt::to_string(spec.nodes), fmt::to_string(spec.gpus_per_node),
+                    spec.device, spec.name},
                    {{"id", file.id},
                     {"name", spec.name},
                     {"device", spec.device},
@@ -80,9 +81,9 @@ std::string split_text(const synth::PlanSpec& plan) {
 }
 
 ListEntry plan_entry(const std::string& id, const synth::PlanSpec& plan) {
-  return {fmt::format("{:<24} {:>6} GPUs  {:<34} {}, batch {}, {}", id, plan.world_size(),
-                      split_text(plan), plan.pipeline > 1 ? plan.schedule : "no pipeline",
-                      plan.global_batch, plan.software),
+  return {{id, fmt::to_string(plan.world_size()), split_text(plan),
+           plan.pipeline > 1 ? plan.schedule : "no pipeline", fmt::to_string(plan.global_batch),
+           plan.software},
           {{"id", id},
            {"gpus", plan.world_size()},
            {"data", plan.data},
@@ -104,26 +105,31 @@ Entries plans(const std::string& configs) {
       });
 }
 
-ExitCode print_entries(const Entries& entries, bool json, const std::string& where) {
+ExitCode print_entries(const Entries& entries, bool json, TextTable table,
+                       const std::string& where) {
   if (!entries) return tl::make_unexpected(entries.error());
   Json all = Json::array();
   for (const ListEntry& entry : *entries) {
-    if (json) all.push_back(entry.json);
-    else fmt::print("{}\n", entry.text);
+    all.push_back(entry.json);
+    table.row(entry.cells);
   }
-  if (json) std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
-  if (!json) fmt::print("Every key: {}/README.md\n", where);
+  if (json) {
+    std::fputs((indented_text(all, 1) + "\n").c_str(), stdout);
+  } else {
+    fmt::print("{}Every key: {}/README.md\n", table.text(), where);
+  }
   return kExitOk;
 }
 
 void add_list(CLI::App& parser, AppContext& context, const std::string& name,
-              const std::string& help, Entries (*entries)(const std::string&)) {
+              const std::string& help, Entries (*entries)(const std::string&),
+              const TextTable& table) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command =
       parser.add_subcommand(name, help + "\n\nExample:\n  bubblesim " + name + " --json");
   command->add_flag("--json", *json, "Write JSON");
-  command->callback([json, &context, entries, name] {
-    context.exit_code = reported(print_entries(entries(context.config_folder), *json,
+  command->callback([json, &context, entries, name, table] {
+    context.exit_code = reported(print_entries(entries(context.config_folder), *json, table,
                                                context.config_folder + "/" + name));
   });
 }
@@ -131,9 +137,18 @@ void add_list(CLI::App& parser, AppContext& context, const std::string& name,
 }  // namespace
 
 void add_synth_list_commands(CLI::App& parser, AppContext& context) {
-  add_list(parser, context, "models", "Lists the neural networks of configs/models.", models);
-  add_list(parser, context, "plans", "Lists the parallel plans of configs/plans.", plans);
-  add_list(parser, context, "clusters", "Lists the clusters of configs/clusters.", clusters);
+  constexpr Align kLeft = Align::kLeft;
+  constexpr Align kRight = Align::kRight;
+  add_list(parser, context, "models", "Lists the neural networks of configs/models.", models,
+           {{"model", "name", "family", "parameters"}, {kLeft, kLeft, kLeft}, ""});
+  add_list(parser, context, "plans", "Lists the parallel plans of configs/plans.", plans,
+           {{"plan", "GPUs", "split", "schedule", "batch", "software"},
+            {kLeft, kRight, kLeft, kLeft, kRight, kLeft},
+            ""});
+  add_list(parser, context, "clusters", "Lists the clusters of configs/clusters.", clusters,
+           {{"cluster", "nodes", "GPUs a node", "device", "name"},
+            {kLeft, kRight, kRight, kLeft, kLeft},
+            ""});
 }
 
 }  // namespace bubblesim::app

@@ -7,6 +7,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/counter_text.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -66,11 +67,10 @@ double share(Duration part, Duration whole) {
 }
 
 std::string memory_text(const SynthOutcome& outcome) {
-  std::string out = fmt::format("\nmemory, GB of {:.1f}\n{:<16} {:>10} {:>9} {:>9} {:>11} {:>8} "
-                                "{:>8} {:>8}\n",
-                                static_cast<double>(outcome.plan.request.gpu.memory.value) / kGiga,
-                                "ranks", "parameters", "gradients", "optimiser", "activations",
-                                "working", "peak", "free");
+  TextTable table({"ranks", "parameters", "gradients", "optimiser", "activations", "working",
+                   "peak", "free"},
+                  {Align::kLeft}, "");
+  const auto giga = [](double bytes) { return fmt::format("{:.2f}", bytes / kGiga); };
   const double all = static_cast<double>(outcome.plan.request.gpu.memory.value);
   for (const RankRun& run : runs_of(outcome.job.memory)) {
     const MemoryNeed& need = outcome.job.memory[run.first];
@@ -79,12 +79,11 @@ std::string memory_text(const SynthOutcome& outcome) {
         run.first == run.last
             ? fmt::format("{}", ranks[run.first].rank)
             : fmt::format("{} ... {}", ranks[run.first].rank, ranks[run.last].rank);
-    out += fmt::format("{:<16} {:>10.2f} {:>9.2f} {:>9.2f} {:>11.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
-                       name, need.fixed.parameters / kGiga, need.fixed.gradients / kGiga,
-                       need.fixed.optimizer / kGiga, need.activations / kGiga,
-                       need.working / kGiga, need.total() / kGiga, (all - need.total()) / kGiga);
+    table.row({name, giga(need.fixed.parameters), giga(need.fixed.gradients),
+               giga(need.fixed.optimizer), giga(need.activations), giga(need.working),
+               giga(need.total()), giga(all - need.total())});
   }
-  return out;
+  return fmt::format("\nmemory, GB of {:.1f}\n{}", all / kGiga, table.text());
 }
 
 std::string bubble_text(const SynthOutcome& outcome) {

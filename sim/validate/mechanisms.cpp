@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "sim/base/nearest.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -211,11 +212,17 @@ std::string ablation_text(const std::vector<Ablation>& ablations) {
   for (const Mechanism& mechanism : kMechanisms) {
     out += fmt::format("{}{}; without it: {}\n", out.empty() ? "" : "\n", mechanism.name,
                        mechanism.without);
+    TextTable table({"table", "system", "metric", "rows", "|error|", "without"},
+                    {Align::kLeft, Align::kLeft, Align::kLeft});
+    bool changes = false;
     for (const Ablation& cell : ablations) {
       if (cell.mechanism != mechanism.name) continue;
-      out += fmt::format("  {:<23} {:<13} {:<25} {:>4} rows {:>6.1f}% -> {:>6.1f}%\n", cell.table,
-                         cell.system, cell.metric, cell.rows, 100 * cell.with, 100 * cell.without);
+      table.row({cell.table, cell.system, cell.metric, fmt::to_string(cell.rows),
+                 fmt::format("{:.1f}%", 100 * cell.with),
+                 fmt::format("{:.1f}%", 100 * cell.without)});
+      changes = true;
     }
+    if (changes) out += table.text();
   }
   return out;
 }

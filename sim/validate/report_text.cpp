@@ -5,6 +5,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/text/csv_text.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -105,17 +106,21 @@ std::string rows_text(const std::vector<ReportRow>& rows) {
 }
 
 std::string summary_text(const std::vector<Summary>& summaries) {
-  std::string out = fmt::format("{:<36} {:<5} {:>5} {:>6} {:>6} {:>8} {:>7} {:>7} {:>9}  {}\n",
-                                "table", "role", "rows", "stated", "failed", "|error|", "bias",
-                                "worst", "within 5%", "aim");
+  constexpr Align kLeft = Align::kLeft;
+  constexpr Align kRight = Align::kRight;
+  TextTable table({"table", "role", "rows", "stated", "failed", "|error|", "bias", "worst",
+                   "within 5%", "aim"},
+                  {kLeft, kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kLeft},
+                  "");
   for (const Summary& summary : summaries) {
-    out += fmt::format(
-        "{:<36} {:<5} {:>5} {:>6} {:>6} {:>7.1f}% {:>+6.1f}% {:>+6.1f}% {:>8.0f}%  {}\n",
-        summary.table, summary.role, summary.rows, summary.stated, summary.failed,
-        100 * summary.mean_absolute, 100 * summary.bias, 100 * summary.worst,
-        100 * summary.within_5_percent, aim_text(summary));
+    table.row({summary.table, summary.role, fmt::to_string(summary.rows),
+               fmt::to_string(summary.stated), fmt::to_string(summary.failed),
+               fmt::format("{:.1f}%", 100 * summary.mean_absolute),
+               fmt::format("{:+.1f}%", 100 * summary.bias),
+               fmt::format("{:+.1f}%", 100 * summary.worst),
+               fmt::format("{:.0f}%", 100 * summary.within_5_percent), aim_text(summary)});
   }
-  return out;
+  return table.text();
 }
 
 std::string rows_csv(const std::vector<ReportRow>& rows) {

@@ -8,6 +8,7 @@
 #include "sim/base/add_once.hpp"
 #include "sim/base/json.hpp"
 #include "sim/text/csv_text.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -46,6 +47,33 @@ Json row_json(const JudgedRow& row) {
   return out;
 }
 
+TextTable sharing_table() {
+  constexpr Align kLeft = Align::kLeft;
+  constexpr Align kRight = Align::kRight;
+  return {{"system", "metric", "role", "rows", "|error|", "bias", "worst", "aim"},
+          {kLeft, kLeft, kLeft, kRight, kRight, kRight, kRight, kLeft},
+          ""};
+}
+
+std::string aim_text(const SharingSummary& summary) {
+  if (summary.aim <= 0) return {};
+  return fmt::format("{} <= {:.0f} {}: {}; {:.0f} % of rows within",
+                     summary.points ? "each" : "mean", 100 * summary.aim,
+                     summary.points ? "points" : "%", summary.met() ? "met" : "missed",
+                     100 * summary.within_aim);
+}
+
+std::vector<std::string> summary_row(const SharingSummary& summary) {
+  return {summary.system,
+          summary.metric,
+          summary.role,
+          fmt::to_string(summary.rows),
+          fmt::format("{:.1f}%", 100 * summary.mean_absolute),
+          fmt::format("{:+.1f}%", 100 * summary.bias),
+          fmt::format("{:+.1f}%", 100 * summary.worst),
+          aim_text(summary)};
+}
+
 }  // namespace
 
 std::vector<TableNote> sharing_table_notes(const std::vector<JudgedRow>& rows,
@@ -80,36 +108,26 @@ std::string sharing_rows_text(const std::vector<JudgedRow>& rows) {
 
 std::string sharing_summary_text(const std::vector<SharingSummary>& summaries) {
   std::string out;
-  std::string table;
-  for (const SharingSummary& summary : summaries) {
-    if (summary.table != table) {
-      table = summary.table;
-      out += fmt::format("{}{}\n{:<13} {:<25} {:<5} {:>4} {:>8} {:>7} {:>7}  {}\n",
-                         out.empty() ? "" : "\n", table, "system", "metric", "role", "rows",
-                         "|error|", "bias", "worst", "aim");
+  for (auto summary = summaries.begin(); summary != summaries.end();) {
+    const std::string name = summary->table;
+    TextTable table = sharing_table();
+    for (; summary != summaries.end() && summary->table == name; ++summary) {
+      table.row(summary_row(*summary));
     }
-    out += fmt::format("{:<13} {:<25} {:<5} {:>4} {:>7.1f}% {:>+6.1f}% {:>+6.1f}%", summary.system,
-                       summary.metric, summary.role, summary.rows, 100 * summary.mean_absolute,
-                       100 * summary.bias, 100 * summary.worst);
-    if (summary.aim > 0) {
-      out += fmt::format("  {} <= {:.0f} {}: {}; {:.0f} % of rows within",
-                         summary.points ? "each" : "mean", 100 * summary.aim,
-                         summary.points ? "points" : "%", summary.met() ? "met" : "missed",
-                         100 * summary.within_aim);
-    }
-    out += "\n";
+    out += fmt::format("{}{}\n{}", out.empty() ? "" : "\n", name, table.text());
   }
   return out;
 }
 
 std::string unjudged_text(const std::vector<UnjudgedRows>& unjudged) {
   if (unjudged.empty()) return {};
-  std::string out = "rows that are not judged\n";
+  TextTable table({"table", "rows", "", "why"},
+                  {Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft}, "");
   for (const UnjudgedRows& group : unjudged) {
-    out += fmt::format("{:<23} {:<7} {:>4}  {}\n", group.table, outcome_name(group.outcome),
-                       group.rows, group.reason);
+    table.row({group.table, fmt::to_string(group.rows),
+               std::string(outcome_name(group.outcome)), group.reason});
   }
-  return out + "\n";
+  return "rows that are not judged\n" + table.text() + "\n";
 }
 
 std::string sharing_order_text(const std::vector<SharingOrder>& orders) {

@@ -95,7 +95,7 @@ TEST(Mechanisms, AnAblationTellsBothErrors) {
   const std::string text =
       ablation_text({{"arrival_order", "pairs", "mps", "p95_ms", 6, 0.2, 0.45}});
   EXPECT_THAT(text, testing::HasSubstr("arrival_order; without it: equal"));
-  EXPECT_THAT(text, testing::HasSubstr("6 rows   20.0% ->   45.0%"));
+  EXPECT_THAT(text, testing::HasSubstr("p95_ms     6    20.0%    45.0%"));
 }
 
 }  // namespace
