@@ -1,6 +1,5 @@
 #include "capture/replay/device_watch.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "capture/replay/launch_path.hpp"
@@ -22,11 +21,8 @@ std::vector<OperationRecord> DeviceWatch::take_operations(const LaunchPath& path
 }
 
 void DeviceWatch::on_started(const OpInstance& op, HostTime) {
-  if (plan_.program.ops[op.op].kind != program::WorkKind::kKernel) return;
-  ++running_;
-  if (!bubble_open_) return;
-  bubble_open_ = false;
-  gate_->bubble_ended();
+  if (gate_ == nullptr) return;
+  if (bubbles_.op_started(plan_.program.ops[op.op].kind)) gate_->bubble_ended();
 }
 
 void DeviceWatch::on_finished(const OpInstance& op, HostTime start, HostTime end) {
@@ -39,19 +35,10 @@ void DeviceWatch::on_finished(const OpInstance& op, HostTime start, HostTime end
   }
   if (progress_) progress_();
   signals_.notify(WakeEvent::kDone);
-  if (gate_ != nullptr && plan_.report_completions) gate_->completed(kind, op.launch);
-  if (kind != program::WorkKind::kKernel) return;
-  if (running_ > 0) --running_;
-  if (gate_ != nullptr && running_ == 0) begin_bubble(op.op);
-}
-
-void DeviceWatch::begin_bubble(std::uint32_t op) {
-  const auto place = std::lower_bound(
-      plan_.bubbles.begin(), plan_.bubbles.end(), op,
-      [](const PlanBubble& bubble, std::uint32_t wanted) { return bubble.after_op < wanted; });
-  if (place == plan_.bubbles.end() || place->after_op != op) return;
-  bubble_open_ = true;
-  gate_->bubble_began(place->info);
+  if (gate_ == nullptr) return;
+  if (plan_.report_completions) gate_->completed(kind, op.launch);
+  const policy::BubbleInfo* bubble = bubbles_.op_finished(op.op, kind);
+  if (bubble != nullptr) gate_->bubble_began(*bubble);
 }
 
 }  // namespace bubblesim::capture

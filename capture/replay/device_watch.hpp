@@ -11,6 +11,7 @@
 #include "capture/replay/host_signals.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"
+#include "sim/policy/session/bubble_watch.hpp"
 
 namespace bubblesim::capture {
 
@@ -21,7 +22,7 @@ class DeviceWatch final : public DeviceListener {
   /// All outlive it; `gate` may be null, `progress` empty.
   DeviceWatch(const JobPlan& plan, GateClient* gate, HostSignals& signals,
               const std::function<void()>& progress)
-      : plan_(plan), gate_(gate), signals_(signals), progress_(progress) {}
+      : plan_(plan), gate_(gate), signals_(signals), progress_(progress), bubbles_(plan.bubbles) {}
 
   /// Whether anything that the plan asks for needs to hear of operations.
   [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate);
@@ -36,15 +37,12 @@ class DeviceWatch final : public DeviceListener {
   [[nodiscard]] std::vector<OperationRecord> take_operations(const LaunchPath& path);
 
  private:
-  void begin_bubble(std::uint32_t op);
-
   const JobPlan& plan_;
   GateClient* gate_;
   HostSignals& signals_;
   const std::function<void()>& progress_;
   HostTime origin_{};
-  std::uint64_t running_ = 0;  ///< operations other than collectives
-  bool bubble_open_ = false;
+  policy::BubbleWatch bubbles_;
   std::vector<OperationRecord> operations_;
   std::vector<std::uint64_t> launches_;  ///< of operations_
 };

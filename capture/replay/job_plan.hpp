@@ -17,6 +17,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/policy/session/bubble_watch.hpp"
 #include "sim/program/batching.hpp"
 #include "sim/program/program.hpp"
 #include "traces/trace.hpp"
@@ -42,13 +43,6 @@ struct CopyForm {
   friend auto operator<=>(const CopyForm&, const CopyForm&) = default;
 };
 
-/// A bubble of a training job that a policy is told of: it begins when `after_op` ends, and ends
-/// when the next operation other than a collective starts.
-struct PlanBubble {
-  std::uint32_t after_op = 0;
-  policy::BubbleInfo info;
-};
-
 /// A job that trains: its threads go on with the next pass at once.
 struct LoopMode {
   std::uint64_t iterations = 0;  ///< after so many it stops; 0: when it is told to
@@ -68,7 +62,7 @@ struct JobPlan {
   program::Program program;
   std::vector<KernelForm> forms;
   std::vector<CopyForm> copies;
-  std::vector<PlanBubble> bubbles;      ///< by after_op
+  std::vector<policy::MeasuredBubble> bubbles;  ///< by after_op; the policy is told of them
   std::optional<LoopMode> loop;         ///< one of the two
   std::optional<ServeMode> serve;
   Bytes memory;                         ///< of the device, to be held; 0: none beyond what it needs

@@ -102,8 +102,8 @@ Json edges_of(const JobPlan& plan) {
   return out;
 }
 
-Json bubbles_of(const std::vector<PlanBubble>& bubbles) {
-  using Bubble = PlanBubble;
+Json bubbles_of(const std::vector<policy::MeasuredBubble>& bubbles) {
+  using Bubble = policy::MeasuredBubble;
   Json out = Json::object();
   put_column(out, "after_op", bubbles, [](const Bubble& b) { return b.after_op; });
   put_column(out, "expected_ns", bubbles,

@@ -106,10 +106,7 @@ Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& set
   plan.loop = capture::LoopMode{config.iterations.value_or(0)};
   describe_client(plan, run, ClientId{0}, setup);
   if (setup.bubbles != nullptr && setup.spec != nullptr && setup.spec->needs.bubbles) {
-    for (const schedule::Bubble& bubble : *setup.bubbles) {
-      plan.bubbles.push_back(
-          {bubble.after_op, {bubble.length, bubble.free_memory, bubble.pipeline}});
-    }
+    plan.bubbles = *setup.bubbles;
   }
   return job;
 }

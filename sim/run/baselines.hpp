@@ -55,7 +55,7 @@ struct BaselineCache {
                                         std::size_t bytes = 0;
                                         for (const schedule::BubbleTable& table : tables) {
                                           bytes += sizeof table;
-                                          bytes += table.capacity() * sizeof(schedule::Bubble);
+                                          bytes += table.capacity() * sizeof table.front();
                                         }
                                         return bytes;
                                       }};

@@ -15,13 +15,14 @@ policy::GpuState state_of(GpuId id, Bytes memory, const schedule::BubbleTable* b
   state.id = id;
   state.memory = memory;
   if (bubbles == nullptr) return state;
-  for (const schedule::Bubble& bubble : *bubbles) {
-    state.bubble_time += bubble.length;
-    if (bubble.pipeline) state.pipeline_time += bubble.length;
-    if (bubble.free_memory == Bytes{}) continue;
+  for (const policy::MeasuredBubble& bubble : *bubbles) {
+    const policy::BubbleInfo& info = bubble.info;
+    state.bubble_time += info.expected;
+    if (info.pipeline) state.pipeline_time += info.expected;
+    if (info.free_memory == Bytes{}) continue;
     state.bubble_memory = state.bubble_memory == Bytes{}
-                              ? bubble.free_memory
-                              : std::min(state.bubble_memory, bubble.free_memory);
+                              ? info.free_memory
+                              : std::min(state.bubble_memory, info.free_memory);
   }
   const auto per_pass = static_cast<std::int64_t>(std::max(1U, iterations));
   state.bubble_time /= per_pass;

@@ -24,14 +24,15 @@ observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table
   observe::BubbleBaseline out;
   out.gpu = gpu;
   double byte_seconds = 0;
-  for (const schedule::Bubble& bubble : table) {
+  for (const policy::MeasuredBubble& bubble : table) {
+    const policy::BubbleInfo& info = bubble.info;
     ++out.bubbles;
-    out.time += bubble.length;
-    if (bubble.pipeline) out.pipeline_time += bubble.length;
-    if (bubble.free_memory == Bytes{}) continue;
+    out.time += info.expected;
+    if (info.pipeline) out.pipeline_time += info.expected;
+    if (info.free_memory == Bytes{}) continue;
     out.free_memory_least =
-        std::min(out.free_memory_least.value_or(bubble.free_memory), bubble.free_memory);
-    byte_seconds += static_cast<double>(bubble.free_memory.value) * to_seconds(bubble.length);
+        std::min(out.free_memory_least.value_or(info.free_memory), info.free_memory);
+    byte_seconds += static_cast<double>(info.free_memory.value) * to_seconds(info.expected);
   }
   if (out.free_memory_least) {
     out.free_memory_mean =

@@ -47,10 +47,10 @@ class HeldMemory {
   const std::vector<program::MemoryMark>& marks_;
 };
 
-/// Watches one rank: a bubble opens when its last running kernel ends.
-class BubbleWatch final : public workload::RunObserver {
+/// Measures one rank: a bubble opens when its last running kernel ends.
+class BubbleMeter final : public workload::RunObserver {
  public:
-  BubbleWatch(const program::Program& program, const std::vector<bool>& peers, Bytes memory,
+  BubbleMeter(const program::Program& program, const std::vector<bool>& peers, Bytes memory,
               std::uint32_t& unfinished)
       : held_(program), peers_(peers), memory_(memory), unfinished_(unfinished) {}
 
@@ -85,8 +85,7 @@ class BubbleWatch final : public workload::RunObserver {
   }
 
   BubbleTable take() {
-    std::stable_sort(table_.begin(), table_.end(),
-                     [](const Bubble& a, const Bubble& b) { return a.after_op < b.after_op; });
+    std::ranges::stable_sort(table_, {}, &policy::MeasuredBubble::after_op);
     return std::move(table_);
   }
 
@@ -111,12 +110,12 @@ class BubbleWatch final : public workload::RunObserver {
   void close(std::uint32_t next, SimTime now) {
     if (last_op_ == kNoIndex || passes_ != 1 || now - idle_since_ < kShortestBubble) return;
     pass(now);
-    Bubble bubble{last_op_, now - idle_since_, waits_for_peer(now - idle_since_), {}};
+    policy::BubbleInfo info{now - idle_since_, {}, waits_for_peer(now - idle_since_)};
     if (held_.known()) {
       const std::uint64_t held = std::min(held_.least(last_op_, next), memory_.value);
-      bubble.free_memory = Bytes{memory_.value - held};
+      info.free_memory = Bytes{memory_.value - held};
     }
-    table_.push_back(bubble);
+    table_.push_back({last_op_, info});
   }
 
   HeldMemory held_;
@@ -189,19 +188,19 @@ Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job
                                                  const hardware::GpuSpec& spec) {
   auto unfinished = static_cast<std::uint32_t>(job.ranks.size());
   const std::vector<bool> peers = pipeline_collectives(job);
-  std::vector<BubbleWatch> watches;
-  watches.reserve(job.ranks.size());
+  std::vector<BubbleMeter> meters;
+  meters.reserve(job.ranks.size());
   for (const program::Program& rank : job.ranks) {
-    watches.emplace_back(rank, peers, spec.memory, unfinished);
+    meters.emplace_back(rank, peers, spec.memory, unfinished);
   }
   workload::LoneJob lone(job, spec, {workload::Repeat::kLoop, 0, {}},
-                         workload::pointers_to(watches));
+                         workload::pointers_to(meters));
   lone.run();
   if (unfinished > 0) {
     return fail("the training job stops when it runs alone: a dependency is never met");
   }
   std::vector<BubbleTable> tables;
-  for (BubbleWatch& watch : watches) tables.push_back(watch.take());
+  for (BubbleMeter& meter : meters) tables.push_back(meter.take());
   return tables;
 }
 

@@ -10,12 +10,14 @@ namespace bubblesim::schedule {
 
 PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::PolicySpec& spec,
                            policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds)
-    : engine_(engine), gpu_(gpu), notices_wanted_(spec.needs.completions), bubbles_(bubbles),
+    : engine_(engine), gpu_(gpu), notices_wanted_(spec.needs.completions),
       ticks_(engine, *this, &PolicyDriver::tick),
       notice_timer_(engine, *this, &PolicyDriver::deliver_notices),
       question_timer_(engine, *this, &PolicyDriver::deliver_questions),
       outlet_(engine, gpu, ticks_.entity, holds),
-      session_(spec, policy, outlet_, gpu.mode() == program::SharingMode::kTimeSliced) {}
+      session_(spec, policy, outlet_, gpu.mode() == program::SharingMode::kTimeSliced) {
+  if (bubbles != nullptr) bubbles_.emplace(*bubbles);
+}
 
 void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
                           const policy::GateTerms& terms) {
@@ -77,14 +79,12 @@ void PolicyDriver::deliver_questions(SimTime now) {
 }
 
 void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now) {
-  if (bubbles_ == nullptr || client_of(run) != ClientId{0}) return;
-  if (run.program().ops[op].kind != program::WorkKind::kKernel) return;
-  ++training_running_;
-  session_.on_bubble_end(instant(now));
+  if (!bubbles_ || client_of(run) != ClientId{0}) return;
+  if (bubbles_->op_started(run.program().ops[op].kind)) session_.on_bubble_end(instant(now));
 }
 
 void PolicyDriver::op_finished(const workload::OpRecord& record) {
-  if (!notices_wanted_ && bubbles_ == nullptr) return;
+  if (!notices_wanted_ && !bubbles_) return;
   const ClientId client = client_of(*record.run);
   const program::Op& op = record.run->program().ops[record.op];
   if (notices_wanted_) {
@@ -93,18 +93,9 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
     if (notices_.empty()) engine_.schedule(notice_timer_.entity, notice.due);
     notices_.push_back(notice);
   }
-  if (bubbles_ == nullptr || client != ClientId{0}) return;
-  if (op.kind != program::WorkKind::kKernel) return;
-  --training_running_;
-  if (training_running_ == 0) begin_bubble(record.op, record.end);
-}
-
-void PolicyDriver::begin_bubble(std::uint32_t op, SimTime now) {
-  const auto place = std::lower_bound(
-      bubbles_->begin(), bubbles_->end(), op,
-      [](const Bubble& bubble, std::uint32_t wanted) { return bubble.after_op < wanted; });
-  if (place == bubbles_->end() || place->after_op != op) return;
-  session_.on_bubble_begin({place->length, place->free_memory, place->pipeline}, instant(now));
+  if (!bubbles_ || client != ClientId{0}) return;
+  const policy::BubbleInfo* bubble = bubbles_->op_finished(record.op, op.kind);
+  if (bubble != nullptr) session_.on_bubble_begin(*bubble, instant(record.end));
 }
 
 void PolicyDriver::deliver_notices(SimTime now) {

@@ -17,6 +17,7 @@
 #include "sim/gpu/gpu.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/policy/session/bubble_watch.hpp"
 #include "sim/policy/session/session.hpp"
 #include "sim/schedule/bubble_table.hpp"
 #include "sim/schedule/gpu_outlet.hpp"
@@ -73,12 +74,11 @@ class PolicyDriver final : public workload::LaunchGate {
   [[nodiscard]] bool is_admitted(const workload::LaunchCall& call, bool waits, SimTime now);
   void deliver_questions(SimTime now);
   void deliver_notices(SimTime now);
-  void begin_bubble(std::uint32_t op, SimTime now);
 
   engine::Engine& engine_;
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
-  const BubbleTable* bubbles_;
+  std::optional<policy::BubbleWatch> bubbles_;  ///< of training, if the table is given
   std::vector<Question> questions_;  ///< by due; a few at most, one a thread
   std::deque<Notice> notices_;       ///< by due
   MethodTimer<PolicyDriver> ticks_;
@@ -86,7 +86,6 @@ class PolicyDriver final : public workload::LaunchGate {
   MethodTimer<PolicyDriver> question_timer_;
   GpuOutlet outlet_;
   policy::Session<GpuOutlet> session_;
-  std::uint32_t training_running_ = 0;  ///< operations other than collectives
 };
 
 }  // namespace bubblesim::schedule

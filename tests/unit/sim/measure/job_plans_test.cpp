@@ -101,7 +101,7 @@ TEST(JobPlans, ReportWhatThePolicyNeeds) {
   const run::LoadedRun run = lone({});
   policy::PolicySpec spec;
   spec.needs = {.bubbles = true, .completions = true};
-  const schedule::BubbleTable bubbles{{3, 2ms, true, Bytes{5}}};
+  const schedule::BubbleTable bubbles{{3, {2ms, Bytes{5}, true}}};
   const std::vector<policy::ClientSharing> shares{{100, 7, 12}};
   const auto job = training_plan(run, {&spec, &shares, &bubbles});
   ASSERT_TRUE(job);

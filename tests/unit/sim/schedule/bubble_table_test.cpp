@@ -15,10 +15,10 @@ using workload::us;
 
 std::string text(const BubbleTable& table) {
   std::string result;
-  for (const Bubble& bubble : table) {
+  for (const policy::MeasuredBubble& bubble : table) {
     result += std::to_string(bubble.after_op) + ": " +
-              std::to_string(bubble.length.count() / 1000) +
-              (bubble.pipeline ? " pipeline\n" : "\n");
+              std::to_string(bubble.info.expected.count() / 1000) +
+              (bubble.info.pipeline ? " pipeline\n" : "\n");
   }
   return result;
 }
@@ -117,7 +117,9 @@ TEST(BubbleTable, FreeMemoryIsWhatNeitherStepAroundABubbleHolds) {
   const auto tables = measure_bubbles(job, gpu);
   ASSERT_TRUE(tables);
   std::vector<std::uint64_t> free;
-  for (const Bubble& bubble : (*tables)[0]) free.push_back(bubble.free_memory.value);
+  for (const policy::MeasuredBubble& bubble : (*tables)[0]) {
+    free.push_back(bubble.info.free_memory.value);
+  }
   EXPECT_EQ(text((*tables)[0]), "0: 200\n2: 200\n3: 200\n");
   EXPECT_EQ(free, (std::vector<std::uint64_t>{70, 50, 70}));
 }
@@ -125,7 +127,7 @@ TEST(BubbleTable, FreeMemoryIsWhatNeitherStepAroundABubbleHolds) {
 TEST(BubbleTable, AProgramWithoutMemoryMarksLeavesFreeMemoryUnknown) {
   const auto tables = measure_bubbles(pipeline(true), plain_gpu());
   ASSERT_TRUE(tables);
-  EXPECT_EQ((*tables)[0].front().free_memory, Bytes{});
+  EXPECT_EQ((*tables)[0].front().info.free_memory, Bytes{});
 }
 
 // Gaps of 99 and 100 between kernels of 50, then 200 until the pass begins again: the first is

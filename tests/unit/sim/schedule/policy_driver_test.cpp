@@ -201,7 +201,7 @@ class BubbleNotices : public PolicyDriverTest {
     bubbles_ = &table_;
     spec_.needs.bubbles = true;
   }
-  BubbleTable table_{{0, us(60), true}, {2, us(500), false}};
+  BubbleTable table_{{0, {us(60), {}, true}}, {2, {us(500), {}, false}}};
 };
 
 // Kernels [10, 40], [100, 130], [140, 150]; the table has the first and the third gap. The notice

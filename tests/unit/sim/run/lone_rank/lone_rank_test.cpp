@@ -106,7 +106,7 @@ TEST(LoneRank, KnowsWhichOfItsBubblesAreWaitsForPipelinePeers) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].after_op, expected[i].after_op);
-    EXPECT_EQ(found[i].pipeline, expected[i].pipeline);
+    EXPECT_EQ(found[i].info.pipeline, expected[i].info.pipeline);
   }
 }
 
