@@ -40,21 +40,13 @@ void LaunchPath::describe_all() {
 
 policy::LaunchInfo LaunchPath::describe(const JobPlan& plan, const Device& device,
                                         std::uint32_t first, std::uint32_t count) {
-  policy::LaunchInfo info;
+  const auto kernel_of = [&](std::uint32_t op) {
+    const KernelForm& form = plan.forms[plan.program.ops[op].profile];
+    return policy::LaunchedKernel{form.shape.blocks(), warps_of(form.shape),
+                                  device.resident_blocks(op), form.bound};
+  };
+  policy::LaunchInfo info = policy::describe_launch(plan.program, first, count, kernel_of);
   info.client = plan.client;
-  info.kind = plan.program.ops[first].kind;
-  info.operations = count;
-  for (std::uint32_t i = first; i < first + count; ++i) {
-    const program::Op& op = plan.program.ops[i];
-    if (is_kernel(op.kind) && op.profile != program::kNoIndex) {
-      const KernelForm& form = plan.forms[op.profile];
-      policy::add_kernel(
-          info, {policy::kernel_id(op.name.value, op.profile), form.shape.blocks(),
-                 warps_of(form.shape), device.resident_blocks(i),
-                 form.bound});
-    }
-    info.profiled += op.duration;
-  }
   return info;
 }
 

@@ -29,23 +29,16 @@ void PolicyDriver::start() { session_.begin(instant(engine_.now())); }
 
 policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call) const {
   const program::Program& program = call.run->program();
-  policy::LaunchInfo info;
+  const auto kernel_of = [&](std::uint32_t op) {
+    const program::KernelProfile& profile = program.profiles[program.ops[op].profile];
+    const program::Residency& residency = profile.residency;
+    return policy::LaunchedKernel{
+        profile.blocks, residency.warps,
+        std::uint64_t{residency.blocks_per_sm} * gpu_.spec().sm_count, profile.kernel_class};
+  };
+  policy::LaunchInfo info = policy::describe_launch(program, call.first, call.count, kernel_of);
   info.client = client_of(*call.run);
-  info.kind = program.ops[call.first].kind;
   info.launch = call.number;
-  info.operations = call.count;
-  for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
-    const program::Op& op = program.ops[i];
-    if (op.profile != program::kNoIndex) {
-      const program::KernelProfile& profile = program.profiles[op.profile];
-      const program::Residency& residency = profile.residency;
-      policy::add_kernel(info, {policy::kernel_id(op.name.value, op.profile), profile.blocks,
-                                residency.warps,
-                                std::uint64_t{residency.blocks_per_sm} * gpu_.spec().sm_count,
-                                profile.kernel_class});
-    }
-    info.profiled += op.duration;
-  }
   return info;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sim/policy/policy.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::policy {
 
@@ -14,27 +15,36 @@ inline constexpr std::uint32_t kWarpThreads = 32;
 
 /// A kernel of a launch call, as whoever launches it knows it.
 struct LaunchedKernel {
-  std::uint64_t kernel = 0;  ///< LaunchInfo::kernel
   std::uint64_t blocks = 0;
-  std::uint32_t warps = 0;        ///< of a block
-  std::uint64_t sm_blocks = 0;    ///< LaunchInfo::sm_blocks
+  std::uint32_t warps = 0;      ///< of a block
+  std::uint64_t sm_blocks = 0;  ///< LaunchInfo::sm_blocks
   KernelClass bound = KernelClass::kUnknown;
 };
 
-/// A name and a form of a program are a kernel of its client's.
-[[nodiscard]] constexpr std::uint64_t kernel_id(std::uint32_t name, std::uint32_t form) {
-  return std::uint64_t{name} << 32U | form;
-}
-
-/// Blocks add up over the call's kernels; what else a kernel is, is that of the first with blocks.
-inline void add_kernel(LaunchInfo& launch, const LaunchedKernel& kernel) {
-  if (launch.blocks == 0) {
-    launch.kernel = kernel.kernel;
-    launch.sm_blocks = kernel.sm_blocks;
-    launch.bound = kernel.bound;
+/// Describes the launch of `count` operations from `first` on, at least one; the caller adds client
+/// and number. `kernel_of` gives the LaunchedKernel of an operation's index; it is asked for those
+/// with blocks and a profile. Blocks add up over the call's kernels; what else a kernel is, is that
+/// of the first with blocks. A name and a profile of a program are a kernel of its client's.
+template <class KernelOf>
+[[nodiscard]] LaunchInfo describe_launch(const program::Program& program, std::uint32_t first,
+                                         std::uint32_t count, const KernelOf& kernel_of) {
+  LaunchInfo launch;
+  launch.kind = program.ops[first].kind;
+  launch.operations = count;
+  for (std::uint32_t i = first; i < first + count; ++i) {
+    const program::Op& op = program.ops[i];
+    launch.profiled += op.duration;
+    if (!program::is_kernel(op.kind) || op.profile == program::kNoIndex) continue;
+    const LaunchedKernel kernel = kernel_of(i);
+    if (launch.blocks == 0) {
+      launch.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
+      launch.sm_blocks = kernel.sm_blocks;
+      launch.bound = kernel.bound;
+    }
+    launch.blocks += kernel.blocks;
+    launch.threads_per_block = std::max(launch.threads_per_block, kernel.warps * kWarpThreads);
   }
-  launch.blocks += kernel.blocks;
-  launch.threads_per_block = std::max(launch.threads_per_block, kernel.warps * kWarpThreads);
+  return launch;
 }
 
 }  // namespace bubblesim::policy

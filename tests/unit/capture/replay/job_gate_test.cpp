@@ -105,7 +105,7 @@ TEST(JobGate, ACopyHasNoBlocks) {
   JobPlan plan = empty_plan(1);
   add_kernel(plan, 0, Us(2));
   plan.program.ops[0].kind = program::WorkKind::kCopy;
-  plan.program.ops[0].profile = program::kNoIndex;
+  plan.program.ops[0].profile = 0;  // of the plan's copies
   Stage stage;
   const policy::LaunchInfo info = LaunchPath::describe(plan, stage.device(), 0, 1);
   EXPECT_EQ(info.kind, program::WorkKind::kCopy);
