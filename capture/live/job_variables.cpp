@@ -55,7 +55,7 @@ Variables gated_environment(const Variables& inherited, const GatedJob& job,
   variables[kEnvGateFolder] = job.folder;
   variables[kEnvGateCompletions] = job.completions ? "1" : "0";
   std::erase_if(variables, [](const auto& entry) { return entry.first.starts_with("CUDA_MPS_"); });
-  if (plan.sharing == LiveSharing::kMps) {
+  if (plan.sharing == policy::SharingMode::kMps) {
     set_mps(variables, job, plan);
   } else {
     variables[kMpsDirectory] = kNoMps;

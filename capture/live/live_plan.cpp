@@ -9,7 +9,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using Mode = program::SharingMode;
+using Mode = policy::SharingMode;
 
 /// The value of a parameter as a config writes it; empty: the policy has none of this name.
 std::string given(const policy::ParameterSet& parameters, std::string_view name) {
@@ -48,19 +48,19 @@ std::string why_needs(const policy::Needs& needs) {
   return "needs " + list + ", which an unchanged program does not give";
 }
 
-Result<LiveSharing> sharing_of(const policy::PolicySpec& spec, Mode mode, Substitute substitute,
-                               LivePlan& plan) {
+Result<Mode> sharing_of(const policy::PolicySpec& spec, Mode mode, Substitute substitute,
+                        LivePlan& plan) {
   const auto refuse = [&](const std::string& reason) {
     return fail("policy " + spec.name, {}, reason);
   };
   switch (mode) {
-    case Mode::kMps: return LiveSharing::kMps;
-    case Mode::kTimeSliced: return LiveSharing::kTimeSliced;
+    case Mode::kMps:
+    case Mode::kTimeSliced: return mode;
     case Mode::kSpatial:
       if (substitute == Substitute::kTimeSliced) {
         plan.notes.push_back("the policy asks for streams of one process; two programs have time "
                              "slices instead, so priorities of streams have no effect");
-        return LiveSharing::kTimeSliced;
+        return Mode::kTimeSliced;
       }
       return refuse("shares one process between clients; two programs cannot. Say --as time-sliced "
                     "to run it with time slices, or take a policy that shares by MPS");
@@ -74,7 +74,7 @@ Result<LiveSharing> sharing_of(const policy::PolicySpec& spec, Mode mode, Substi
 
 Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing& sharing,
                           LivePlan& plan) {
-  const bool mps = plan.sharing == LiveSharing::kMps;
+  const bool mps = plan.sharing == Mode::kMps;
   for (const policy::ClientSharing& share : plan.shares) {
     if (share.sms > 0) {
       return fail("policy " + spec.name, {}, "gives clients SMs of their own, which two unchanged "
@@ -99,8 +99,8 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
 
 }  // namespace
 
-const char* live_sharing_name(LiveSharing sharing) {
-  return sharing == LiveSharing::kMps ? "MPS" : "time slices";
+const char* live_sharing_name(Mode sharing) {
+  return sharing == Mode::kMps ? "MPS" : "time slices";
 }
 
 std::string why_not_live(const policy::PolicySpec& spec, const policy::ParameterSet& parameters) {

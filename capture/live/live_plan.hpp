@@ -14,18 +14,16 @@
 
 namespace bubblesim::capture {
 
-/// How two processes can share a GPU.
-enum class LiveSharing : std::uint8_t {
-  kTimeSliced,  ///< the driver's time slices
-  kMps,         ///< clients of a private MPS daemon
-};
-[[nodiscard]] const char* live_sharing_name(LiveSharing sharing);
+/// As messages and reports say it, of the two sharings of a LivePlan.
+[[nodiscard]] const char* live_sharing_name(policy::SharingMode sharing);
 
 /// What the user says about a sharing that cannot be had.
 enum class Substitute : std::uint8_t { kRefuse, kTimeSliced };
 
 struct LivePlan {
-  LiveSharing sharing = LiveSharing::kTimeSliced;
+  /// kTimeSliced, by the driver's time slices, or kMps, as clients of a private MPS daemon: two
+  /// processes can share a GPU in no other way.
+  policy::SharingMode sharing = policy::SharingMode::kTimeSliced;
   std::vector<policy::ClientSharing> shares;  ///< by client
   /// Training waits for verdicts too: the policy may hold it.
   bool asks_training = false;

@@ -78,7 +78,7 @@ FillRun::~FillRun() {
 Result<void> FillRun::prepare() {
   BUBBLESIM_RETURN_IF_ERROR(can_be_preloaded(setup_.library));
   BUBBLESIM_ASSIGN_OR_RETURN(folder_, LiveFolder::make(setup_.folder, 2));
-  if (setup_.plan.sharing == LiveSharing::kMps) BUBBLESIM_RETURN_IF_ERROR(start_mps());
+  if (setup_.plan.sharing == policy::SharingMode::kMps) BUBBLESIM_RETURN_IF_ERROR(start_mps());
   return make_host();
 }
 
@@ -104,8 +104,7 @@ Result<void> FillRun::make_host() {
   PolicyHostSetup host;
   host.spec = setup_.spec;
   host.policy = setup_.policy;
-  host.sharing = setup_.plan.sharing == LiveSharing::kMps ? policy::SharingMode::kMps
-                                                          : policy::SharingMode::kTimeSliced;
+  host.sharing = setup_.plan.sharing;
   host.origin = clock_->now();
   const bool asks = setup_.plan.asks_training || setup_.ask_training;
   host.clients.push_back({setup_.clients[kTraining], asks ? GateMode::kAsk : GateMode::kTell, 0});

@@ -114,7 +114,8 @@ std::string fill_text(const FillReport& report, const std::string& policy,
                            Align::kRight, Align::kRight});
   add_row(table, "training", report.training);
   add_row(table, "filler", report.filler);
-  std::string text = fmt::format("policy {}, {}\n", policy, live_sharing_name(plan.sharing));
+  std::string text =
+      fmt::format("policy {}, {}\n", policy, capture::live_sharing_name(plan.sharing));
   text += table.text();
   text += "gate: mean of launches that were not held\n";
   text += report.host.decision_latency.count == 0
@@ -131,7 +132,7 @@ std::string fill_json(const FillReport& report, const std::string& policy,
   Json counters = Json::object();
   for (const auto& [name, entry] : report.counters) counters[name] = entry.count;
   const Json json{{"policy", policy},
-                  {"sharing", live_sharing_name(plan.sharing)},
+                  {"sharing", capture::live_sharing_name(plan.sharing)},
                   {"training", job_json(report.training)},
                   {"filler", job_json(report.filler)},
                   {"interrupted", report.interrupted},

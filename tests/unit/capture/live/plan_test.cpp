@@ -50,13 +50,13 @@ TEST(LivePlan, PoliciesThatWatchLaunchesCanDecide) {
   for (const char* name : {"mps", "specinf", "dilu"}) {
     const Planned planned = plan(name);
     ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
-    EXPECT_EQ(planned.plan->sharing, LiveSharing::kMps) << name;
+    EXPECT_EQ(planned.plan->sharing, policy::SharingMode::kMps) << name;
   }
   for (const char* name : {"tgs", "tgs_fast", "xsched", "time_slicing", "antman"}) {
     const Planned planned = plan(name);
     ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
   }
-  EXPECT_EQ(plan("tgs").plan->sharing, LiveSharing::kTimeSliced);
+  EXPECT_EQ(plan("tgs").plan->sharing, policy::SharingMode::kTimeSliced);
 }
 
 TEST(LivePlan, OthersAreRefusedByNameWithTheReason) {
@@ -79,7 +79,7 @@ TEST(LivePlan, StreamsOfOneProcessBecomeTimeSlicesOnlyIfTheUserSaysSo) {
   EXPECT_THAT(fault("stream_priority"), HasSubstr("--as time-sliced"));
   const Planned planned = plan("stream_priority", {}, Substitute::kTimeSliced);
   ASSERT_TRUE(planned.plan) << planned.plan.error().text();
-  EXPECT_EQ(planned.plan->sharing, LiveSharing::kTimeSliced);
+  EXPECT_EQ(planned.plan->sharing, policy::SharingMode::kTimeSliced);
   EXPECT_THAT(planned.plan->notes.front(), HasSubstr("priorities of streams have no effect"));
 }
 
@@ -118,7 +118,7 @@ TEST(JobVariables, TheLauncherSaysHowManyRanksTheJobHas) {
 
 TEST(JobVariables, SharesOfMpsAreItsEnvironment) {
   LivePlan two;
-  two.sharing = LiveSharing::kMps;
+  two.sharing = policy::SharingMode::kMps;
   two.shares = {{.sm_percentage = 100, .priority = 1}, {.sm_percentage = 30, .priority = 0}};
   const Variables training = gated_environment({}, {0, "g", "/f", "/l", false, "/pipe", ""}, two);
   const Variables filler = gated_environment({}, {1, "g", "/f", "/l", false, "/pipe", ""}, two);
@@ -149,7 +149,7 @@ TEST(JobVariables, ALibraryThatLdPreloadWouldDivideIsRefused) {
 // The daemon was started with the same variable, and its clients see what it sees, from 0.
 TEST(JobVariables, ClientsOfMpsNumberTheGpusOfTheirDaemonFromZero) {
   LivePlan two;
-  two.sharing = LiveSharing::kMps;
+  two.sharing = policy::SharingMode::kMps;
   two.shares.resize(2);
   const auto visible = [&](const std::string& inherited, const std::string& asked) {
     const GatedJob job{1, "g", "/f", "/l", false, "/pipe", asked};
