@@ -8,18 +8,17 @@ std::optional<Duration> RequestQueue::next_start(Duration now) const {
   if (!mode_.online) return now;
   const std::vector<Duration>& arrivals = mode_.arrivals;
   if (next_ == arrivals.size()) return std::nullopt;
-  const std::size_t last = next_ + mode_.batching.max_batch - 1;
-  const Duration full = last < arrivals.size() ? arrivals[last] : Duration::max();
-  return std::max(mode_.batching.due(arrivals[next_], full), now);
+  const Duration due = mode_.batching.due(
+      arrivals.size() - next_, [&](std::size_t i) { return arrivals[next_ + i]; });
+  return std::max(due, now);
 }
 
 std::uint64_t RequestQueue::take(Duration now) {
   if (!mode_.online) return mode_.batching.max_batch;
   first_ = next_;
-  while (next_ < mode_.arrivals.size() && mode_.arrivals[next_] <= now &&
-         next_ - first_ < mode_.batching.max_batch) {
-    ++next_;
-  }
+  const auto first = mode_.arrivals.begin() + static_cast<std::ptrdiff_t>(first_);
+  const auto arrived = std::upper_bound(first, mode_.arrivals.end(), now);
+  next_ += mode_.batching.batch_size(static_cast<std::size_t>(arrived - first));
   return next_ - first_;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "sim/base/time.hpp"
@@ -16,11 +17,17 @@ struct Batching {
   /// requests_per_pass, with b = n / requests_per_pass rounded up; [0, 1].
   double batch_cost = 1;
 
-  /// When a batch is due: when it is full, or its oldest request has waited long enough. `full` is
-  /// the arrival of its last request, Time::max() if that has not arrived.
-  template <class Time>
-  [[nodiscard]] constexpr Time due(Time oldest, Time full) const {
-    return std::min(oldest + max_wait, full);
+  /// When the next batch is due: when it is full, or its oldest request has waited long enough.
+  /// `requests`, at least one, are known; `arrival` gives each one's, by its place among them.
+  template <class Arrival>
+  [[nodiscard]] constexpr auto due(std::size_t requests, const Arrival& arrival) const {
+    const auto late = arrival(std::size_t{0}) + max_wait;
+    return requests < max_batch ? late : std::min(late, arrival(std::size_t{max_batch} - 1));
+  }
+
+  /// How many requests a batch takes while `waiting` ones have arrived.
+  [[nodiscard]] constexpr std::size_t batch_size(std::size_t waiting) const {
+    return std::min<std::size_t>(waiting, max_batch);
   }
 
   [[nodiscard]] constexpr double pass_factor(std::uint64_t requests) const {

@@ -1,7 +1,5 @@
 #include "sim/workload/service.hpp"
 
-#include <algorithm>
-
 namespace bubblesim::workload {
 
 Service::Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
@@ -20,16 +18,14 @@ void Service::on_event(SimTime now) { serve_waiting(now); }
 
 void Service::serve_waiting(SimTime now) {
   if (busy_ || queue_.empty()) return;
-  const std::size_t size = std::min<std::size_t>(queue_.size(), batching_.max_batch);
-  const bool full = size == batching_.max_batch;
-  const SimTime due = batching_.due(queue_.front().arrival,
-                                    full ? queue_[size - 1].arrival : SimTime::max());
+  const SimTime due =
+      batching_.due(queue_.size(), [this](std::size_t i) { return queue_[i].arrival; });
   if (now < due) {
     engine_.schedule(timer_, due);
     return;
   }
   engine_.cancel(timer_);
-  start_batch(size, now);
+  start_batch(batching_.batch_size(queue_.size()), now);
 }
 
 void Service::start_batch(std::size_t size, SimTime now) {
