@@ -1,5 +1,6 @@
-// Kinds of records as words: what CSV, JSON, tables and the Python module call them. snake_case,
-// in the order of the enumerators.
+// Kinds of records as words: what CSV, JSON, tables, Chakra files (traces/import/
+// chakra_attributes.hpp) and the Python module call them. snake_case, in the order of the
+// enumerators.
 #pragma once
 
 #include <array>

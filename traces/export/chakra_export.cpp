@@ -12,6 +12,7 @@
 #include "traces/export/json_text.hpp"
 #include "traces/import/chakra_attributes.hpp"
 #include "traces/launch_shapes.hpp"
+#include "traces/record_names.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -221,7 +222,7 @@ class RankWriter {
     node.set_type(chakra::kCompNode);
     attribute(node, "is_cpu_op").set_bool_val(true);
     put_times(node, call.start, call.duration);
-    put_text(node, "bubblesim_kind", chakra::name_of(chakra::kHostKinds, call.kind));
+    put_text(node, "bubblesim_kind", name_in(chakra::kHostKinds, call.kind));
     put_thread(node, call.thread);
     if (call.stream != kNone) put_number(node, "bubblesim_stream", call.stream);
     put_unless_zero(node, "bubblesim_correlation", call.correlation);
@@ -238,13 +239,13 @@ class RankWriter {
     node.set_type(chakra::kCompNode);
     attribute(node, "is_cpu_op").set_bool_val(false);
     put_times(node, op.start, op.duration);
-    put_text(node, "bubblesim_kind", chakra::name_of(chakra::kDeviceKinds, op.kind));
+    put_text(node, "bubblesim_kind", name_of(op.kind));
     put_signed(node, "stream",
                static_cast<std::int64_t>(trace_.streams[op.stream.index()].system_id));
     put_number(node, "bubblesim_stream", op.stream.value);
     put_unless_zero(node, "bubblesim_correlation", op.correlation);
     if (op.direction != CopyDirection::kNone) {
-      put_text(node, "bubblesim_direction", chakra::name_of(chakra::kDirections, op.direction));
+      put_text(node, "bubblesim_direction", name_in(chakra::kDirections, op.direction));
     }
     if (op.bytes != 0) {
       put_number(node, "tensor_size", op.bytes);
@@ -269,8 +270,7 @@ class RankWriter {
       put_signed(node, "comm_size", static_cast<std::int64_t>(collective.bytes));
     }
     put_type(node, collective);
-    put_text(node, "bubblesim_collective",
-             chakra::name_of(chakra::kCollectives, collective.kind));
+    put_text(node, "bubblesim_collective", name_of(collective.kind));
     put_text(node, "bubblesim_group", trace_.names[collective.group]);
     const auto group = groups_.find(collective.group);
     if (group != groups_.end() && is_known(group->second)) {
@@ -317,7 +317,7 @@ class RankWriter {
     WireNode node = metadata_node(trace_.names[marker.name]);
     put_times(node, marker.start, marker.duration);
     put_text(node, "bubblesim_kind", chakra::kMarkerKind);
-    put_text(node, "bubblesim_marker", chakra::name_of(chakra::kMarkers, marker.kind));
+    put_text(node, "bubblesim_marker", name_in(kMarkerKindNames, marker.kind));
     put_signed(node, "bubblesim_number", marker.number);
     put_thread(node, marker.thread);
     write_node(node);
@@ -327,7 +327,7 @@ class RankWriter {
     WireNode node = metadata_node("stall");
     put_times(node, stall.start, stall.duration);
     put_text(node, "bubblesim_kind", chakra::kStallKind);
-    put_text(node, "bubblesim_stall", chakra::name_of(chakra::kStalls, stall.kind));
+    put_text(node, "bubblesim_stall", name_in(kStallKindNames, stall.kind));
     put_thread(node, stall.thread);
     write_node(node);
   }

@@ -6,6 +6,7 @@
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
 #include "traces/import/utf8.hpp"
+#include "traces/record_names.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
@@ -86,7 +87,7 @@ Outcome apply_plain(std::string_view name, const AttributeValue& value, ChakraNo
 }
 
 bool apply_kind(std::string_view text, OwnFields& own) {
-  if (const auto device = value_of<std::uint8_t>(kDeviceKinds, text)) {
+  if (const auto device = value_of<std::uint8_t>(kDeviceOpKindNames, text)) {
     own.what = OwnFields::What::kDeviceOp;
     own.kind = *device;
   } else if (const auto host = value_of<std::uint8_t>(kHostKinds, text)) {
@@ -110,10 +111,14 @@ Outcome apply_own_text(std::string_view name, const AttributeValue& value, OwnFi
     return outcome(put(own.direction, value_of<CopyDirection>(kDirections, text)));
   }
   if (name == "collective") {
-    return outcome(put(own.collective, value_of<CollectiveKind>(kCollectives, text)));
+    return outcome(put(own.collective, value_of<CollectiveKind>(kCollectiveKindNames, text)));
   }
-  if (name == "marker") return outcome(put(own.sort, value_of<std::uint8_t>(kMarkers, text)));
-  if (name == "stall") return outcome(put(own.sort, value_of<std::uint8_t>(kStalls, text)));
+  if (name == "marker") {
+    return outcome(put(own.sort, value_of<std::uint8_t>(kMarkerKindNames, text)));
+  }
+  if (name == "stall") {
+    return outcome(put(own.sort, value_of<std::uint8_t>(kStallKindNames, text)));
+  }
   if (name == "group") {
     if (value.text) own.group = intern_name(text, file);
     return outcome(value.text.has_value());

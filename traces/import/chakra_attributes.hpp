@@ -25,10 +25,11 @@ inline constexpr std::array<std::string_view, 8> kNodeTypeNames{
     "INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE",
     "COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "COMM_COLL_NODE"};
 
-/// "bubblesim_kind" of device operations, by DeviceOpKind.
-inline constexpr std::array<std::string_view, 4> kDeviceKinds{"kernel", "copy", "memset",
-                                                              "collective"};
-/// "bubblesim_kind" of host calls, by HostCallKind.
+// Device operations ("bubblesim_kind"), collectives ("bubblesim_collective"), markers and stalls
+// have the words of record_names.hpp: one that changes there raises kAttributesVersion.
+
+/// "bubblesim_kind" of host calls, by HostCallKind. Device operations have the same attribute, so
+/// the call of a copy or memset is called otherwise than in record_names.hpp.
 inline constexpr std::array<std::string_view, 13> kHostKinds{
     "launch_kernel", "launch_graph", "copy_call", "memset_call", "stream_sync", "device_sync",
     "event_sync", "event_record", "stream_wait_event", "event_query", "alloc", "free", "other"};
@@ -40,15 +41,6 @@ inline constexpr std::string_view kStallKind = "stall";
 inline constexpr std::array<std::string_view, 6> kDirections{
     "none", "host_to_device", "device_to_host", "device_to_device", "peer_to_peer",
     "host_to_host"};
-/// "bubblesim_collective", by CollectiveKind.
-inline constexpr std::array<std::string_view, 11> kCollectives{
-    "unknown", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all",
-    "send", "recv", "send_recv", "barrier"};
-/// "bubblesim_marker" and "bubblesim_stall", by MarkerKind and StallKind.
-inline constexpr std::array<std::string_view, 4> kMarkers{"iteration", "phase", "micro_batch",
-                                                          "user"};
-inline constexpr std::array<std::string_view, 4> kStalls{"queue_full", "profiler", "module_load",
-                                                         "other"};
 
 /// The place of `name` in a table of names.
 template <class Enum, std::size_t Size>
@@ -57,13 +49,6 @@ template <class Enum, std::size_t Size>
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) return std::nullopt;
   return static_cast<Enum>(found - names.begin());
-}
-
-/// The name of `value` in its table.
-template <class Enum, std::size_t Size>
-[[nodiscard]] constexpr std::string_view name_of(const std::array<std::string_view, Size>& names,
-                                                 Enum value) {
-  return names[static_cast<std::size_t>(value)];
 }
 
 /// Numbers of the schema's CollectiveCommType; nothing for kinds that it lacks.

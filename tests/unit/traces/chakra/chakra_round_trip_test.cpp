@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "tests/samples/samples.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/export/chakra_export.hpp"
+#include "traces/import/chakra_attributes.hpp"
 #include "traces/import/chakra_import.hpp"
+#include "traces/record_names.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -99,6 +103,22 @@ void expect_same(const RankTrace& trace, const RankTrace& again) {
   expect_same_ops(trace, again);
   expect_same_host(trace, again);
   EXPECT_EQ(edges_across_streams(again), edges_across_streams(trace));
+}
+
+// Files of kAttributesVersion 1 hold these words. Others need another version.
+TEST(ChakraRoundTrip, TheWordsOfRecordsAreThoseOfTheFormat) {
+  const auto joined = [](const auto& words) {
+    std::string text;
+    for (const std::string_view word : words) text += std::string(word) + " ";
+    return text;
+  };
+  EXPECT_EQ(chakra::kAttributesVersion, 1U);
+  EXPECT_EQ(joined(kDeviceOpKindNames), "kernel copy memset collective ");
+  EXPECT_EQ(joined(kCollectiveKindNames),
+            "unknown all_reduce all_gather reduce_scatter broadcast reduce all_to_all send recv "
+            "send_recv barrier ");
+  EXPECT_EQ(joined(kMarkerKindNames), "iteration phase micro_batch user ");
+  EXPECT_EQ(joined(kStallKindNames), "queue_full profiler module_load other ");
 }
 
 TEST(ChakraRoundTrip, ATrainingJobComesBackToTheNanosecond) {
