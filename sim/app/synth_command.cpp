@@ -11,6 +11,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/synth/find_job.hpp"
+#include "sim/synth/plan_file.hpp"
 #include "sim/synth/record_trace.hpp"
 #include "traces/format/trace_writer.hpp"
 
@@ -32,9 +33,10 @@ struct SynthArguments {
   std::string csv_schedule;
 };
 
-synth::Folding folding_of(const std::string& name) {
-  if (name == "all") return synth::Folding::kAll;
-  return name == "data" ? synth::Folding::kData : synth::Folding::kNothing;
+std::vector<std::string> folding_words() {
+  std::vector<std::string> words;
+  for (const auto& [name, folding] : synth::kFoldingNames) words.emplace_back(name);
+  return words;
 }
 
 CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
@@ -46,7 +48,9 @@ CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
     if (change) names.changes.push_back(*std::move(change));
     else faults.push_back(change.error());
   }
-  if (arguments.fold) names.folding = folding_of(*arguments.fold);
+  for (const auto& [name, folding] : synth::kFoldingNames) {
+    if (name == arguments.fold) names.folding = folding;
+  }
   if (!faults.empty()) return tl::make_unexpected(std::move(faults));
   return names;
 }
@@ -174,7 +178,7 @@ void add_synth_command(CLI::App& parser, AppContext& context) {
   command->add_option("--fold", arguments->fold,
                       "Ranks that are not simulated because others behave alike: all but one a "
                       "pipeline stage, data replicas, none (default: the plan's)")
-      ->check(CLI::IsMember({"all", "data", "nothing"}));
+      ->check(CLI::IsMember(folding_words()));
   add_outputs(*command, *arguments);
   command->callback([arguments, &context] {
     context.exit_code = reported(run_synth(*arguments, context));

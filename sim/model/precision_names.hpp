@@ -1,6 +1,7 @@
 // What configs, options and messages call a precision.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/json_reader.hpp"
@@ -15,5 +16,12 @@ inline constexpr std::array<Choice<Precision>, kPrecisions> kPrecisionNames{
      {"fp16", Precision::kFp16},
      {"bf16", Precision::kBf16},
      {"fp8", Precision::kFp8}}};
+
+/// Those of 16 bits or more: fp8, the last, is left out.
+inline constexpr auto kWidePrecisionNames = [] {
+  std::array<Choice<Precision>, kPrecisions - 1> wide{};
+  std::copy_n(kPrecisionNames.begin(), wide.size(), wide.begin());
+  return wide;
+}();
 
 }  // namespace bubblesim::model

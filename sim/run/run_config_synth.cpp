@@ -1,19 +1,9 @@
 // "training/synth": model, plan, cluster and so on, each a name of a file of configs or a path; the
 // plan may be written out.
-#include <array>
-
 #include "sim/run/run_config_parts.hpp"
 #include "sim/synth/plan_file.hpp"
 
 namespace bubblesim::run::config_detail {
-namespace {
-
-constexpr std::array<Choice<synth::Folding>, 3> kFoldings{
-    {{"all", synth::Folding::kAll},
-     {"data", synth::Folding::kData},
-     {"nothing", synth::Folding::kNothing}}};
-
-}  // namespace
 
 std::string read_id(const ReadContext& context, ObjectReader& reader, std::string_view key) {
   std::string name = read_name(reader, key);
@@ -34,7 +24,7 @@ synth::JobNames read_synth(const ReadContext& context, ObjectReader reader) {
   names.software = read_optional_id(context, reader, "software");
   if (reader.has("nodes")) names.nodes = reader.integer<std::uint32_t>("nodes", {1, 65'536});
   if (reader.has("hash_seed")) names.hash_seed = reader.integer<std::uint64_t>("hash_seed", {});
-  if (reader.has("folding")) names.folding = reader.choice("folding", kFoldings);
+  if (reader.has("folding")) names.folding = reader.choice("folding", synth::kFoldingNames);
   if (reader.kind("plan") == JsonKind::kObject) {
     ObjectReader plan = reader.child("plan");
     names.plan = synth::read_plan(plan, context.folder.string());

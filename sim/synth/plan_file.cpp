@@ -5,14 +5,11 @@
 #include <utility>
 
 #include "sim/base/data_file.hpp"
+#include "sim/model/precision_names.hpp"
 
 namespace bubblesim::synth {
 namespace {
 
-constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{
-    {"bf16", model::Precision::kBf16}, {"fp16", model::Precision::kFp16},
-    {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32},
-    {"fp8", model::Precision::kFp8}}};
 constexpr std::array<Choice<model::Recompute>, 3> kRecompute{{
     {"none", model::Recompute::kNone}, {"selective", model::Recompute::kSelective},
     {"full", model::Recompute::kFull}}};
@@ -32,8 +29,6 @@ constexpr std::array<Choice<Receives>, 2> kReceives{{
 constexpr std::array<Choice<WideAreaMode>, 3> kWideArea{{
     {"every_iteration", WideAreaMode::kEveryIteration},
     {"asynchronous", WideAreaMode::kAsynchronous}, {"averaging", WideAreaMode::kAveraging}}};
-constexpr std::array<Choice<Folding>, 3> kFoldings{{
-    {"all", Folding::kAll}, {"data", Folding::kData}, {"nothing", Folding::kNothing}}};
 constexpr std::array<Choice<model::Optimizer>, 2> kOptimizers{{
     {"adam", model::Optimizer::kAdam}, {"sgd_momentum", model::Optimizer::kSgdMomentum}}};
 
@@ -218,7 +213,7 @@ void read_work(ObjectReader& object, PlanSpec& plan) {
   if (object.has("sequence")) {
     plan.sequence = object.integer<std::uint64_t>("sequence", {1, 1ULL << 24U});
   }
-  plan.precision = object.choice("precision", kPrecisions, model::Precision::kBf16);
+  plan.precision = object.choice("precision", model::kPrecisionNames, model::Precision::kBf16);
   plan.recompute = object.choice("recompute", kRecompute, model::Recompute::kNone);
   plan.attention = object.choice("attention", kAttention, model::AttentionKernels::kFlash);
   plan.sm_carveout = object.integer<std::uint32_t>("sm_carveout", {0, 1024}, 0);
@@ -226,7 +221,7 @@ void read_work(ObjectReader& object, PlanSpec& plan) {
   plan.optimizer.kind = object.choice("optimizer", kOptimizers, model::Optimizer::kAdam);
   plan.sharding = object.choice("sharding", kShardings, Sharding::kNone);
   plan.software = object.text("software", "pytorch");
-  plan.folding = object.choice("folding", kFoldings, Folding::kAll);
+  plan.folding = object.choice("folding", kFoldingNames, Folding::kAll);
 }
 
 CheckedResult<PlanSpec> read_document(const JsonDocument& document, const std::string& folder) {

@@ -2,6 +2,7 @@
 // configs/plans/README.md documents every key. All faults at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ inline constexpr std::uint32_t kMostRanks = 65'536;
 inline constexpr std::uint32_t kMostSamples = 1U << 24U;
 inline constexpr std::uint32_t kMostMicroBatch = 1U << 16U;
 inline constexpr std::uint32_t kMostChunks = 1024;
+
+inline constexpr std::array<Choice<Folding>, 3> kFoldingNames{{
+    {"all", Folding::kAll}, {"data", Folding::kData}, {"nothing", Folding::kNothing}}};
 
 /// Faults go to the reader's error list; `folder` is what paths in the plan are relative to.
 [[nodiscard]] PlanSpec read_plan(ObjectReader& object, const std::string& folder);

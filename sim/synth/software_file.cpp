@@ -4,6 +4,7 @@
 
 #include "sim/base/data_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
+#include "sim/model/precision_names.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -13,9 +14,6 @@ constexpr std::array<Choice<ComputeWait>, 3> kComputeWaits{{
     {"layer", ComputeWait::kLayer}}};
 constexpr std::array<Choice<ExchangeWait>, 2> kExchangeWaits{
     {{"stream", ExchangeWait::kStream}, {"host", ExchangeWait::kHost}}};
-constexpr std::array<Choice<model::Precision>, 4> kLogits{
-    {{"bf16", model::Precision::kBf16}, {"fp16", model::Precision::kFp16},
-     {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32}}};
 constexpr std::array<Choice<PipelineWait>, 2> kWaits{
     {{"stream", PipelineWait::kStream}, {"host", PipelineWait::kHost}}};
 constexpr std::array<Choice<PipelineTensors>, 2> kPipelineTensors{
@@ -55,7 +53,7 @@ SoftwareSpec read_software(ObjectReader& root) {
   out.iteration = span(root, "iteration");
   out.slowdown = {slowdown(root, "gemm"), slowdown(root, "batched_gemm"),
                   slowdown(root, "attention"), slowdown(root, "streaming")};
-  out.logits = hardware::constant(root, "logits").choice("value", kLogits);
+  out.logits = hardware::constant(root, "logits").choice("value", model::kWidePrecisionNames);
   out.compute_wait = hardware::constant(root, "compute_wait").choice("value", kComputeWaits);
   out.exchange_wait = hardware::constant(root, "exchange_wait").choice("value", kExchangeWaits);
   out.pipeline_wait = hardware::constant(root, "pipeline_wait").choice("value", kWaits);

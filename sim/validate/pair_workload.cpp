@@ -13,6 +13,7 @@
 #include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/model/precision_names.hpp"
 #include "sim/model/work_items.hpp"
 #include "sim/validate/job_name.hpp"
 
@@ -22,11 +23,6 @@ namespace {
 constexpr std::uint32_t kMostCount = 1u << 20;
 constexpr int kMostNested = 4;
 
-constexpr std::array<Choice<model::Precision>, 4> kPrecisions{
-    {{"fp32", model::Precision::kFp32},
-     {"tf32", model::Precision::kTf32},
-     {"fp16", model::Precision::kFp16},
-     {"bf16", model::Precision::kBf16}}};
 constexpr std::array<Choice<ModelPass>, 3> kPasses{{{"training", ModelPass::kTraining},
                                                     {"forward", ModelPass::kForward},
                                                     {"decode", ModelPass::kDecode}}};
@@ -67,7 +63,7 @@ KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
   KernelLine out;
   out.work.name = object.text("name");
   out.work.kind = object.choice("kind", kKinds, model::KernelKind::kElementwise);
-  out.work.precision = object.choice("precision", kPrecisions, defaults.precision);
+  out.work.precision = object.choice("precision", model::kWidePrecisionNames, defaults.precision);
   out.count = object.integer<std::uint32_t>("count", {1, kMostCount}, 1);
   if (out.work.kind == model::KernelKind::kGemm ||
       out.work.kind == model::KernelKind::kConvolution) {
@@ -96,7 +92,7 @@ ModelStep read_model_step(ObjectReader& object, const Defaults& defaults) {
   out.pass = object.choice("pass", kPasses, ModelPass::kTraining);
   out.batch = object.integer<std::uint32_t>("batch", {0, kMostCount}, 1);
   out.sequence = object.integer<std::uint64_t>("sequence", {0, 1ULL << 24U}, 0);
-  out.precision = object.choice("precision", kPrecisions, defaults.precision);
+  out.precision = object.choice("precision", model::kWidePrecisionNames, defaults.precision);
   out.recompute = object.choice("recompute", kRecomputes, model::Recompute::kNone);
   out.convolutions = object.choice("convolutions", kConvolutions, Convolutions::kBatched);
   return out;
@@ -167,7 +163,7 @@ PairWorkload read(ObjectReader& root) {
   out.batch = root.integer<std::uint32_t>("batch", {1, kMostCount}, 0U);
   out.kernel_factor = root.number("kernel_factor", {0.01, 100}, 1.0);
   Defaults defaults;
-  defaults.precision = root.choice("precision", kPrecisions);
+  defaults.precision = root.choice("precision", model::kWidePrecisionNames);
   out.steps = read_steps(root, defaults, 0);
   if (out.steps.empty()) root.fault("steps", "no step; expected at least one");
   root.finish();
