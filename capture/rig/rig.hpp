@@ -26,6 +26,16 @@
 
 namespace bubblesim::capture {
 
+/// How jobs come to share a GPU under `mode`. Modes that a rig cannot give a real GPU (partitions,
+/// bounds) are streams: only fake devices take them, and share as the mode says.
+[[nodiscard]] constexpr Substrate substrate_for(policy::SharingMode mode) {
+  switch (mode) {
+    case policy::SharingMode::kTimeSliced: return Substrate::kTimeSliced;
+    case policy::SharingMode::kMps: return Substrate::kMps;
+    default: return Substrate::kStreams;
+  }
+}
+
 /// One job of the rig.
 struct RigJob {
   JobPlan plan;

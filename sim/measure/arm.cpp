@@ -237,9 +237,7 @@ Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
     return tl::make_unexpected(cannot(
         spec, "leaves memory of jobs off the device; stand-ins hold theirs on it"));
   }
-  if (sharing.mode == Mode::kTimeSliced) return capture::Substrate::kTimeSliced;
-  if (sharing.mode == Mode::kMps) return capture::Substrate::kMps;
-  return capture::Substrate::kStreams;
+  return capture::substrate_for(sharing.mode);
 }
 
 Result<observe::PolicyResult> run_arm(const run::LoadedRun& lone, const Arm& arm,

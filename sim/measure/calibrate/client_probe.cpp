@@ -46,7 +46,7 @@ ProbeRun client_run(const hardware::GpuSpec& spec) {
     plan.wait();
     plans.push_back(plan.take(0, client * kAlone));
   }
-  ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
+  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
   run.setup.limit = kClientLength;
   return run;
 }

@@ -35,7 +35,7 @@ ProbeRun copy_run(const hardware::GpuSpec&) {
       plan.wait();
     }
   }
-  return probe_run(capture::Substrate::kAlone, {plan.take(kCopyPasses)});
+  return probe_run(policy::SharingMode::kSpatial, {plan.take(kCopyPasses)});
 }
 
 std::vector<Finding> copy_findings(const Records& records, const hardware::GpuSpec& base) {

@@ -39,7 +39,7 @@ ProbeRun latency_run(const hardware::GpuSpec& spec) {
   plan.launch({form, kLong});
   for (std::uint32_t i = 0; i < kRow; ++i) plan.launch({form, kShort});
   plan.wait();
-  return probe_run(capture::Substrate::kAlone, {plan.take(kLatencyPasses)});
+  return probe_run(policy::SharingMode::kSpatial, {plan.take(kLatencyPasses)});
 }
 
 std::vector<Finding> latency_findings(const Records& records) {

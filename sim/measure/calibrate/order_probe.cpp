@@ -31,7 +31,7 @@ ProbeRun order_run(const hardware::GpuSpec& spec) {
     plan.wait();
     plans.push_back(plan.take(0));
   }
-  ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
+  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
   run.setup.limit = kOrderLength;
   return run;
 }

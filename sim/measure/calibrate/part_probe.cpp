@@ -34,7 +34,7 @@ ProbeRun part_run(const hardware::GpuSpec& spec) {
     offset += kBetweenParts +
               scale(kPartKernel * (kPartPasses * kPartClasses.size()), 1.1 * stretch);
   }
-  ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
+  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
   for (std::size_t i = 0; i < kParts.size(); ++i) {
     run.setup.jobs[i].sm_percentage = run.shares[i].sm_percentage = kParts[i];
   }

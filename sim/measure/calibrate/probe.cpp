@@ -10,19 +10,6 @@
 #include "sim/measure/calibrate/probe_plan.hpp"
 
 namespace bubblesim::measure {
-namespace {
-
-program::SharingMode mode_of(capture::Substrate substrate) {
-  switch (substrate) {
-    case capture::Substrate::kMps: return program::SharingMode::kMps;
-    case capture::Substrate::kTimeSliced: return program::SharingMode::kTimeSliced;
-    case capture::Substrate::kAlone:
-    case capture::Substrate::kStreams: break;
-  }
-  return program::SharingMode::kSpatial;
-}
-
-}  // namespace
 
 Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
@@ -30,10 +17,10 @@ Spread spread_of(std::vector<double> values) {
           interpolated_quantile(values, 0.75)};
 }
 
-ProbeRun probe_run(capture::Substrate substrate, std::vector<capture::JobPlan> plans) {
+ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans) {
   ProbeRun run;
-  run.setup.substrate = substrate;
-  run.sharing.mode = mode_of(substrate);
+  run.setup.substrate = capture::substrate_for(mode);
+  run.sharing.mode = mode;
   run.shares.resize(plans.size());
   for (capture::JobPlan& plan : plans) run.setup.jobs.push_back({std::move(plan)});
   return run;
@@ -49,7 +36,7 @@ ProbeRun rehearsal(const ProbeRun& run) {
   ProbePlan plan("rehearsal", 0);
   for (const ProbeKernel& kernel : kernels) plan.launch(kernel);
   plan.wait();
-  return probe_run(capture::Substrate::kAlone, {plan.take(1)});
+  return probe_run(policy::SharingMode::kSpatial, {plan.take(1)});
 }
 
 Finding finding_of(std::string key, std::vector<double> values, double grain) {

@@ -30,8 +30,7 @@ struct ProbeRun {
 };
 
 /// A run of these plans; shares are those of whole clients.
-[[nodiscard]] ProbeRun probe_run(capture::Substrate substrate,
-                                 std::vector<capture::JobPlan> plans);
+[[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
 /// The same kernels, each once and alone: stand-ins are measured while nothing else is on the GPU,
 /// and what they are is kept for the processes of the run itself.

@@ -62,7 +62,7 @@ ProbeRun slice_run(const hardware::GpuSpec& spec) {
     plan.row(kernels);
     plans.push_back(plan.take(0));
   }
-  ProbeRun run = probe_run(capture::Substrate::kTimeSliced, std::move(plans));
+  ProbeRun run = probe_run(policy::SharingMode::kTimeSliced, std::move(plans));
   run.setup.limit = kSliceLength;
   return run;
 }

@@ -66,7 +66,7 @@ ProbeRun sm_run(const hardware::GpuSpec& spec) {
                         static_cast<double>(divide_up(blocks_of(spec), sms));
     offset += Duration{std::llround(kLatest * length)} + kBetween;
   }
-  ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
+  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
   for (std::size_t i = 0; i < kPercentages.size(); ++i) {
     run.setup.jobs[i].sm_percentage = run.shares[i].sm_percentage = kPercentages[i];
   }
