@@ -43,7 +43,8 @@ enum class Turn : std::uint32_t {
   kControl = 40,   ///< whoever starts and stops the others
 };
 
-/// Whose turn it is. Equal at two looks: it was one and the same turn all the time in between.
+/// The part whose turn it is. Equal at two looks: it was one and the same turn all the time in
+/// between.
 struct TurnHolder {
   std::int32_t pid = 0;     ///< 0: nobody's, or of a WallClock
   std::uint64_t turns = 0;  ///< that there have been, this one included

@@ -15,11 +15,12 @@ inline constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 /// 50 us late.
 [[nodiscard]] std::unique_ptr<HostClock> wall_clock(Duration spin = kDefaultSpin);
 
-/// Of "wall", or "wall:SPIN" with nanoseconds; null: `address` is another clock's, or of none.
+/// The clock of "wall", or "wall:SPIN" with nanoseconds; null: `address` is another clock's, or of
+/// none.
 [[nodiscard]] std::unique_ptr<HostClock> wall_clock_at(const std::string& address);
 
 /// A new clock of turns that starts at zero; its shared memory goes with the object. Parts whose
-/// process has died lose their turn. Where all wait for bells without deadline, the parts of the
+/// process has died lose their turn. If all wait for bells without deadline, the parts of the
 /// greatest Turn return from wait() once every 2 s of the machine's time.
 [[nodiscard]] Result<std::unique_ptr<HostClock>> make_turn_clock();
 

@@ -18,8 +18,8 @@ struct ListedRecorder {
   ControlAddress address;
 };
 
-/// `folder`: of path sockets; empty: none. By pid, abstract ones first. A file without a listener
-/// is listed too: only connecting tells.
+/// Lists recorders by pid, abstract sockets first. `folder`: of path sockets; empty: none. A file
+/// without a listener is listed too: only connecting tells.
 [[nodiscard]] std::vector<ListedRecorder> list_recorders(const std::string& folder);
 
 /// Parts of the above: the text of /proc/net/unix.

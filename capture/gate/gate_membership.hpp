@@ -19,7 +19,7 @@ struct GateSeat {
 
 class GateMembership {
  public:
-  /// As GateClient::open.
+  /// Joins the gate `name`; parameters and faults are those of GateClient::open.
   [[nodiscard]] static Result<std::shared_ptr<GateMembership>> join(const std::string& name,
                                                                     ClientId client,
                                                                     Duration patience);

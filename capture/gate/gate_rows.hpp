@@ -19,7 +19,8 @@ struct HeldRow {
 /// Nothing if somebody else has it by now.
 void give_back(const HeldRow& held) noexcept;
 
-/// Appends; false if the ring is full. Gives the message its order. By the row's thread only.
+/// Appends; false if the ring is full. Gives the message its order. Called by the row's thread
+/// only.
 [[nodiscard]] bool put(GateSegment& segment, GateRow& row, GateMessage& message) noexcept;
 
 }  // namespace bubblesim::capture

@@ -1,5 +1,6 @@
 // What the gate counts in a job's processes, in a file that the tool maps too: it outlives
-// processes that are killed. And the names of the environment by which the tool speaks to them.
+// processes that are killed. The environment variables by which the tool speaks to them are named
+// here too.
 #pragma once
 
 #include <atomic>

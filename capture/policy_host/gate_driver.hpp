@@ -6,8 +6,8 @@
 // the policy never saw are kept from it, and completions of a launch that it still holds are told
 // when it has released the launch.
 //
-// By one thread. Asks the clock only how long the policy takes: whoever drives it says at what
-// instant things happen.
+// Used by one thread. It asks the clock only how long the policy takes: whoever drives it says at
+// what instant things happen.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class GateDriver {
 
   /// Asks for the first tick.
   void start(policy::Instant now) { session_.begin(now); }
-  /// Something that a client said. Not after a fault.
+  /// Handles something that a client said. Must not be called after a fault.
   void handle(const GateEvent& event, policy::Instant now);
   void tick(policy::Instant now);
   /// The client's process has ended.
@@ -54,7 +54,7 @@ class GateDriver {
   GateOutlet outlet_;
   std::size_t clients_;
   policy::Session<GateOutlet> session_;
-  /// By client: the last launches that the policy saw, each at its number modulo the size; empty:
+  /// The last launches that the policy saw, by client, each at its number modulo the size; empty:
   /// the policy does not hear of completions.
   std::vector<std::vector<std::uint64_t>> seen_;
   std::vector<policy::CompletionInfo> kept_;  ///< of launches that are held

@@ -1,5 +1,5 @@
-// Where the recorder of a process listens: an abstract SOCK_SEQPACKET socket
-// "\0bubblesim.<uid>.<pid>", and, where BUBBLESIM_CAPTURE_SOCKETS names a folder, the path
+// The addresses at which the recorder of a process listens: an abstract SOCK_SEQPACKET socket
+// "\0bubblesim.<uid>.<pid>", and, if BUBBLESIM_CAPTURE_SOCKETS names a folder, the path
 // <folder>/bubblesim.<uid>.<pid>.sock. <uid> is the effective user of the recorded process.
 #pragma once
 

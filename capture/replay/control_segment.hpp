@@ -67,8 +67,8 @@ class ControlBoard {
   void stop(ClientId client);
   void stop_all();
 
-  /// Rung at every change of a seat's state. As with every bell: `seen = changes()`, look at what
-  /// is waited for, then wait.
+  /// Rung at every change of a seat's state. It is used as every bell: `seen = changes()`, look at
+  /// what is waited for, then wait.
   [[nodiscard]] std::uint32_t changes() const;
   void wait_for_change(std::uint32_t seen, HostTime deadline);
 
@@ -119,7 +119,7 @@ class ControlSeat {
   ClientId client_;
 };
 
-/// Told by a worker that has no seat: what is wrong with its input. Where there is no such board,
+/// Told by a worker that has no seat: what is wrong with its input. If there is no such board,
 /// nothing happens.
 void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why);
 

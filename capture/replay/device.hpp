@@ -37,7 +37,7 @@ struct DeviceJob {
   std::function<void(const std::string&)> progress;  ///< may be empty
 };
 
-/// Whose time the host's calls take.
+/// What decides how long the host's calls take.
 enum class HostCosts : std::uint8_t {
   kOwn,      ///< hardware's: program::Step::cost and return_lag are left alone
   kPlanned,  ///< the plan's: calls of a fake device take no time; JobRunner sleeps for them
@@ -77,9 +77,9 @@ class Device {
   [[nodiscard]] virtual std::uint64_t in_flight() const = 0;
 
   /// The job stops: later launches do nothing, also one that is waiting for room. What waits for an
-  /// operation that was never launched does not run, and nobody waits for it. From any thread;
-  /// others may be inside launch() and waits. Again: does nothing. The default is for devices on
-  /// which nothing waits for what was never launched.
+  /// operation that was never launched does not run, and nobody waits for it. Called by any thread;
+  /// others may be inside launch() and waits. Called again it does nothing. The default is for
+  /// devices on which nothing waits for what was never launched.
   virtual void end_launches() {}
 
   /// Waits for what was launched, and lets go of everything. A device that no longer answers is a

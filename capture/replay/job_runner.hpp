@@ -64,7 +64,7 @@ class JobRunner {
   /// ahead.
   [[nodiscard]] ReplayEnd run(HostTime origin);
 
-  /// The job ends soon. From any thread that takes part in the clock; before run() too.
+  /// Makes the job end soon. Called by any thread that takes part in the clock; before run() too.
   void request_stop();
 
   /// Threads inside calls of the device: if none is, the job is not stuck there.

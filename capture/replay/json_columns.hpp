@@ -37,7 +37,8 @@ class ColumnReader {
 
   [[nodiscard]] std::size_t rows() const { return rows_; }
 
-  /// As many values as there are rows, all `fallback` where the column is not there or faulty.
+  /// Returns as many values as there are rows, all `fallback` where the column is not there or
+  /// faulty.
   template <class T>
   [[nodiscard]] std::vector<T> column(std::string_view key, Range<T> range, T fallback);
   [[nodiscard]] std::vector<double> numbers(std::string_view key, Range<double> range,
@@ -52,7 +53,7 @@ class ColumnReader {
   std::size_t rows_ = 0;
 };
 
-/// The range of an index into `count` things. Where there are none every value is a fault.
+/// The range of an index into `count` things. If there are none every value is a fault.
 template <class T>
 [[nodiscard]] Range<T> index_range(std::size_t count) {
   return {0, count == 0 ? T{0} : static_cast<T>(count - 1)};

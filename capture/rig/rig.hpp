@@ -62,7 +62,8 @@ struct JobOutcome {
 
 struct RigResult {
   std::vector<JobOutcome> jobs;     ///< by RigSetup::jobs
-  /// From the common start until training, or all, had done their work; at most RigSetup::limit.
+  /// The time from the common start until training, or all, had done their work; at most
+  /// RigSetup::limit.
   Duration length{};
   std::optional<PolicyHostCounts> host;
   CounterSet counters;
@@ -82,7 +83,7 @@ class FakeGpu {
   virtual void stop() = 0;
 };
 
-/// Where rigs run.
+/// What rigs need of the machine that they run on.
 struct RigPlace {
   std::string worker;               ///< path of bubblesim_replay
   std::string folder;               ///< for plans and records; exists, is left as found

@@ -12,8 +12,8 @@ namespace bubblesim::capture {
 
 class WorkerProcess {
  public:
-  /// `command[0]` is a path. In a process group of its own: signals of the terminal are the rig's.
-  /// Fault: it cannot be started.
+  /// `command[0]` is a path. The worker is in a process group of its own: signals of the terminal
+  /// are the rig's. Fault: it cannot be started.
   [[nodiscard]] static Result<WorkerProcess> start(const std::vector<std::string>& command,
                                                    const Variables& environment,
                                                    const std::string& error_file);

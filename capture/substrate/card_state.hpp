@@ -37,7 +37,7 @@ struct CardState {
 /// Empty: nothing changed. What is unknown on either side is not compared.
 [[nodiscard]] std::vector<std::string> setting_changes(const CardState& before,
                                                        const CardState& after);
-/// The same as a fault that names the card.
+/// The changes of setting_changes as a fault that names the card.
 [[nodiscard]] Result<void> settings_unchanged(const CardState& before, const CardState& after);
 
 namespace nvml {

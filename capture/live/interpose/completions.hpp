@@ -33,8 +33,9 @@ class Completions {
   void follow(const SeenLaunch& launch);
   /// Waits until fewer than `window` launches are followed. False: there was room at once.
   bool wait_for_room(std::uint32_t window);
-  /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits: for
-  /// the process's exit, at which the driver goes away. Waits 100 ms at most for a look under way.
+  /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits.
+  /// Called at the process's exit, when the driver goes away. Waits 100 ms at most for a look under
+  /// way.
   void stop();
 
  private:

@@ -1,5 +1,6 @@
-// As much of CUDA's driver interface as the gate needs; CUDA's own headers are not needed to build
-// it. Values and layouts are those of cuda.h 12.0 to 13.0, where they have not changed since 11.
+// The part of CUDA's driver interface that the gate needs; CUDA's own headers are not needed to
+// build it. Values and layouts are those of cuda.h 12.0 to 13.0, where they have not changed since
+// 11.
 #pragma once
 
 #include <cstddef>

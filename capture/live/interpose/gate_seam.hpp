@@ -6,7 +6,7 @@
 
 namespace bubblesim::capture::interpose {
 
-/// A launch on its way to the driver. Of `info`, client and launch are the gate's to fill in.
+/// A launch on its way to the driver. The gate fills in client and launch number of `info`.
 struct SeenLaunch {
   policy::LaunchInfo info;
   Stream stream = nullptr;

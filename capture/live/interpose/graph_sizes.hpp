@@ -15,8 +15,9 @@ struct GraphSize {
 /// A graph as the driver describes it; empty where it does not.
 [[nodiscard]] GraphSize size_of_graph(Handle graph) noexcept;
 
-/// By executable graph. Nodes that are switched off or changed after the instantiation, and bodies
-/// of conditional nodes, are not followed. An unknown one counts as one kernel.
+/// Sizes are kept by executable graph. Nodes that are switched off or changed after the
+/// instantiation, and bodies of conditional nodes, are not followed. An unknown graph counts as one
+/// kernel.
 void remember_graph(Handle executable, const GraphSize& size) noexcept;
 void forget_graph(Handle executable) noexcept;
 [[nodiscard]] GraphSize remembered_graph(Handle executable) noexcept;

@@ -70,7 +70,7 @@
   BUBBLESIM_GATE_GRAPH_LAUNCHES(X)                                                                 \
   BUBBLESIM_GATE_COPIES(X)
 
-// Where a graph becomes one that can be launched: its kernels are counted there. Until CUDA 11.8
+// These calls make an executable graph of a graph: its kernels are counted there. Until CUDA 11.8
 // cuGraphInstantiate took five parameters; since 12.0 the name means cuGraphInstantiateWithFlags,
 // which takes three. All are in registers, so five handed on serve both.
 #define BUBBLESIM_GATE_INSTANTIATIONS(Y)                                                           \

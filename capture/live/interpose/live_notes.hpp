@@ -1,4 +1,4 @@
-// Where a job's processes leave what they count and what the user should know.
+// The files in which a job's processes leave what they count and what the user should know.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where a libcupti may be, in the order in which they are tried.
+// The paths at which libcupti may be, in the order in which they are tried.
 #pragma once
 
 #include <string>

@@ -20,8 +20,9 @@ class EnabledSet {
   /// Enables like kind(), and CUPTI writes records of what exists already. Without such a function:
   /// kind().
   [[nodiscard]] cupti::Result kind_and_dump(std::uint32_t kind);
-  /// Of a kind that is on, this call is not recorded. Nothing to switch back at the end: CUPTI
-  /// forgets it when the kind is enabled again. kNotImplemented: this CUPTI has no such function.
+  /// Leaves this call out of the records of a kind that is on. Nothing needs to be switched back at
+  /// the end: CUPTI forgets it when the kind is enabled again. kNotImplemented: this CUPTI has no
+  /// such function.
   [[nodiscard]] cupti::Result leave_out_runtime_call(std::uint32_t id);
   [[nodiscard]] cupti::Result leave_out_driver_call(std::uint32_t id);
 

@@ -17,8 +17,8 @@ struct TracedCall {
 /// Every number of a call is below this: in CUDA 13.0 they end at 521 (runtime) and 804 (driver).
 inline constexpr std::uint32_t kCallNumbers = 1024;
 
-/// In rising order of id. Later CUDA releases number new calls behind those of earlier ones, so
-/// an older CUPTI does not know the last of them.
+/// Calls in rising order of id. Later CUDA releases number new calls behind those of earlier ones,
+/// so an older CUPTI does not know the last of them.
 [[nodiscard]] std::span<const TracedCall> traced_runtime_calls();
 [[nodiscard]] std::span<const TracedCall> traced_driver_calls();
 

@@ -1,4 +1,4 @@
-// From what NVTX is told of a range or a mark to the event that the session's writer gets.
+// Turns what NVTX is told of a range or a mark into the event that the session's writer gets.
 //
 // Announcements of stand-ins and NCCL's operations become CollectiveEvents, other ranges
 // RangeEvents, marks MarkEvents. NCCL's other ranges are bookkeeping of its own: left out, but for

@@ -31,8 +31,8 @@ class BufferExchange final : public BufferOwner {
   };
 
   // The writer's side; one thread.
-  /// Buffers are taken in from now on. Of buffers that must be discarded, `next_record` (CUPTI's)
-  /// counts the records; nullptr: each counts as one.
+  /// Buffers are taken in from now on. `next_record` (CUPTI's) counts the records of buffers that
+  /// must be discarded; nullptr: each buffer counts as one.
   using NextRecord = decltype(CuptiApi::get_next_record);
   void open(NextRecord next_record) noexcept;
   /// `session` is there for context_ending().

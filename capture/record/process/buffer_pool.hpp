@@ -1,8 +1,8 @@
 // The buffers that CUPTI fills: bounded memory, zeroed before CUPTI sees them.
 //
 // Two sizes: a few large ones for jobs that launch from a thread or two, and many small ones for
-// CUPTIs that give every launching thread a buffer of its own. Where all are out, buffers are
-// handed out whose content nobody keeps; never none, for old CUPTIs crash on that.
+// CUPTIs that give every launching thread a buffer of its own. If all are out, buffers are handed
+// out whose content nobody keeps; never none, for old CUPTIs crash on that.
 #pragma once
 
 #include <atomic>

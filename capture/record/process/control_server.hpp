@@ -25,8 +25,8 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
   ~ControlServer();
 
-  /// Listens; true if at least one address is open. Where another process has the abstract one
-  /// (two containers that share a network but not their process ids) only the path is left.
+  /// Listens; true if at least one address is open. If another process has the abstract one (two
+  /// containers that share a network but not their process ids) only the path is left.
   [[nodiscard]] bool listen();
   /// Serves until close_descriptors() or a fault of the system.
   void serve();

@@ -1,4 +1,4 @@
-// Who the recorded process is: its rank, its program. Read once, when the library is loaded.
+// Identifies the recorded process: its rank, its program. Read once, when the library is loaded.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ class RecordingFile {
   [[nodiscard]] static Result<RecordingFile> claim(const std::string& output, std::uint32_t rank,
                                                 std::int64_t pid);
 
-  /// Where the recording is now.
+  /// The path at which the recording is now.
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Gives the file its final name. Fails where the folder has gone or is read-only; then the
   /// recording keeps the name it has.

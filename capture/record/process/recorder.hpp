@@ -17,7 +17,8 @@ namespace bubblesim::capture {
 
 enum class StopReason : std::uint8_t { kAsked, kExiting };
 
-/// Who asked: faults of a start from the environment go to stderr, for nobody else would learn.
+/// What started the recording: faults of a start from the environment go to stderr, for nobody else
+/// would learn.
 enum class StartOrigin : std::uint8_t { kSocket, kEnvironment };
 
 struct RecorderSettings {

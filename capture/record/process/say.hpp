@@ -5,8 +5,8 @@
 
 namespace bubblesim::capture {
 
-/// One write of "bubblesim capture: TEXT\n"; what the system refuses is lost. Not buffered, for
-/// buffers of the job's streams are the job's.
+/// One write of "bubblesim capture: TEXT\n"; what the system refuses is lost. The text is not
+/// buffered, for buffers of the job's streams are the job's.
 void say(const std::string& text) noexcept;
 
 }  // namespace bubblesim::capture

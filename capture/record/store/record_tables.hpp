@@ -18,9 +18,9 @@ namespace bubblesim::capture {
 class RecordTables {
  public:
   [[nodiscard]] NameId name(std::string_view text);
-  /// By the pointer that CUPTI hands out for a kernel's name: it is one string for the process's
-  /// life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled. Faster than by
-  /// text.
+  /// Looks a name up by the pointer that CUPTI hands out for a kernel's name: it is one string for
+  /// the process's life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled. This
+  /// is faster than by text.
   [[nodiscard]] NameId name_at(const char* pointer);
   [[nodiscard]] ShapeId shape(const traces::LaunchShape& shape);
   /// `system_id`: gettid() of the thread.

@@ -1,7 +1,7 @@
-// When copies and memsets end that are launched by themselves: an event each.
+// Tells when copies and memsets end that are launched by themselves: by an event each.
 //
-// A kernel that stamps the time before and after a copy needs the compute engine. Where contexts
-// take turns, a request would wait for a turn at each copy, though copies need none: on an H100 a
+// A kernel that stamps the time before and after a copy needs the compute engine. If contexts take
+// turns, a request would wait for a turn at each copy, though copies need none: on an H100 a
 // request of 1 ms took 12 ms so (2026-11-26). Stamps stay where records are asked for
 // (JobPlan::record_operations), and in graphs, whose launches have no event of each operation.
 #pragma once

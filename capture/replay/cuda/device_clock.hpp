@@ -3,10 +3,10 @@
 //
 // A ping kernel reads globaltimer at some moment between two readings of the host's clock: each
 // ping bounds the offset from both sides, and the bounds of many are as tight as the luckiest two.
-// Where between them it lies the pings do not say. Most of the way to the kernel is the launch call
-// itself; from its return, which the driver's word to the device comes shortly before, to the
-// kernel it is about as far as from the kernel's record back to the host: each once across the bus.
-// Halfway between return and record is the offset's best value.
+// The pings do not say where between the two readings it lies. Most of the way to the kernel is the
+// launch call itself; from its return, which the driver's word to the device comes shortly before,
+// to the kernel it is about as far as from the kernel's record back to the host: each once across
+// the bus. Halfway between return and record is the offset's best value.
 //
 // Two crystals drift apart by some parts in 100,000, so 50 us in a run of 4 s. What the host sees
 // of a run's own records bounds the offset from above, as pings do: no more of them are needed.
@@ -31,7 +31,7 @@ struct ClockOffset {
   std::int64_t at_ns = 0;    ///< device time of the last ping
 };
 
-/// The offset as it changes. Not thread-safe.
+/// The offset as it changes. The class is not thread-safe.
 class ClockTrack {
  public:
   /// Measured: times go by it from now on. The first time nobody else uses the GPU. Later ones
@@ -47,9 +47,9 @@ class ClockTrack {
     const auto device = static_cast<std::int64_t>(device_ns);
     return HostTime{Duration{device + offset_.best_ns + change_ns(device)}};
   }
-  /// By so much an offset measured now is another than the one that times went by.
+  /// How much an offset measured now differs from the one that times went by.
   [[nodiscard]] std::int64_t error_ns(const ClockOffset& now) const;
-  /// By so much the clocks moved apart since the last measurement.
+  /// How much the clocks have moved apart since the last measurement.
   [[nodiscard]] std::int64_t moved_ns(const ClockOffset& now) const {
     return now.highest_ns - offset_.highest_ns;
   }

@@ -71,7 +71,7 @@ namespace bubblesim::capture::cuda {
   CALL(graph_launch, "cuGraphLaunch", (GraphExecHandle exec, StreamHandle stream))                \
   CALL(graph_exec_destroy, "cuGraphExecDestroy", (GraphExecHandle exec))
 
-// Not needed unless a job asks for SMs of its own: green contexts, of CUDA 12.5 and later.
+// These are needed only if a job asks for SMs of its own: green contexts, of CUDA 12.5 and later.
 #define BUBBLESIM_CUDA_WANTED(CALL)                                                               \
   CALL(error_string, "cuGetErrorString", (Status status, const char** text))                      \
   CALL(device_resource, "cuDeviceGetDevResource",                                                 \

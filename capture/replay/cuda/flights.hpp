@@ -15,7 +15,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// Not thread-safe, but for the counts, which any thread may read.
+/// The class is not thread-safe, but for the counts, which any thread may read.
 class Flights {
  public:
   /// All outlive it.

@@ -1,5 +1,5 @@
-// Where executions write when they started and ended: a few slots an operation in pinned host
-// memory, which the host looks at, and the operations' states in device memory.
+// The ring into which executions write when they started and ended: a few slots an operation in
+// pinned host memory, which the host looks at, and the operations' states in device memory.
 #pragma once
 
 #include <chrono>

@@ -109,9 +109,9 @@ struct FakeJobPart {
   std::size_t resident_at = 0;
 
   [[nodiscard]] std::span<FakeStream> streams();
-  /// By operation: how often it has ended.
+  /// How often each operation has ended.
   [[nodiscard]] std::span<std::atomic<std::uint64_t>> ended();
-  /// By operation: blocks that the GPU holds at once; 0: not known.
+  /// Blocks of each operation that the GPU holds at once; 0: not known.
   [[nodiscard]] std::span<std::uint64_t> resident();
 };
 
@@ -144,7 +144,7 @@ class FakeSegment {
 
   [[nodiscard]] const std::string& name() const { return memory_->name(); }
   [[nodiscard]] FakeHeader& header() const;
-  /// In the order of create().
+  /// The job at `index`, in the order of create().
   [[nodiscard]] FakeJobPart& job(std::size_t index) const;
   /// Null: it has no job here.
   [[nodiscard]] FakeJobPart* find(ClientId client) const;
