@@ -87,7 +87,7 @@ class LaunchQueue {
   std::size_t operations_ = 0;
 };
 
-/// Only how many operations each client has outstanding.
+/// Counts how many operations each client has outstanding, and nothing else.
 class OutstandingOperations {
  public:
   explicit OutstandingOperations(std::size_t clients = 0) : counts_(clients) {}

@@ -29,7 +29,7 @@ struct FillConstants {
   Duration switch_cost{};
   Offload offload = Offload::kNever;
   BytesPerSecond host_link{};  ///< 0: not known, so nothing is moved
-  /// That training's peak leaves of the device.
+  /// Memory that training's peak leaves of the device.
   std::optional<Bytes> beside_training = std::nullopt;
 };
 

@@ -2,15 +2,16 @@
 // `share` of the time that passes and holds what comes in over `horizon`, or over an iteration if
 // that is longer.
 //
-// Two ways to know a cost. At once: the time that training stood still for fillers, and the time
-// that their work stood on the GPU while it computed (exposure), times a price. Training cannot
-// lose more on a GPU than all of that time; ranks that wait for each other may add up what they
-// lose, each GPU has a bucket of its own, and all are taken to spend alike: the price begins at the
-// number of the job's ranks, so that its GPUs spend one budget between them. And by measurement:
-// when an iteration ends, what it took longer than the reference takes the place of what was
-// charged for it, and moves the price: host-bound training loses next to nothing by exposure, a
-// job of many ranks more than its own. Iterations differ by themselves, so that one seems to gain
-// what the next one loses: by as much the bucket may hold more than its most, and owe more.
+// There are two ways to know a cost. The first is at once: the time that training stood still for
+// fillers, and the time that their work stood on the GPU while it computed (exposure), times a
+// price. Training cannot lose more on a GPU than all of that time; ranks that wait for each other
+// may add up what they lose, each GPU has a bucket of its own, and all are taken to spend alike:
+// the price begins at the number of the job's ranks, so that its GPUs spend one budget between
+// them. The second is by measurement: when an iteration ends, what it took longer than the
+// reference takes the place of what was charged for it, and moves the price: host-bound training
+// loses next to nothing by exposure, a job of many ranks more than its own. Iterations differ by
+// themselves, so that one seems to gain what the next one loses: by as much the bucket may hold
+// more than its most, and owe more.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +35,8 @@ class TrainingBudget {
     see_iteration({});
   }
 
-  /// Training's job has so many ranks, folded ones too; one where this is not known. Before
-  /// anything is charged.
+  /// Training's job has so many ranks, folded ones too; one where this is not known. Must be called
+  /// before anything is charged.
   void see_ranks(std::uint32_t ranks) {
     price_ = std::clamp(static_cast<double>(ranks), 1.0, kMostPrice);
     exposure_ = kBelieved / price_;
@@ -87,9 +88,9 @@ class TrainingBudget {
   /// More than one bucket is owed.
   [[nodiscard]] bool is_overdrawn() const { return credit_ < -most_ - spread_; }
   [[nodiscard]] double price() const { return price_; }
-  /// In this iteration: with fillers in training's way, beside it or in its place.
+  /// Time in this iteration that fillers were in training's way, beside it or in its place.
   [[nodiscard]] Duration exposed() const { return exposed_ + still_; }
-  /// And for it.
+  /// What has been charged for exposed().
   [[nodiscard]] Duration charged() const { return charged_; }
 
   /// Whether `gain` of fillers' work is worth `exposure` in training's way now: dear gains only

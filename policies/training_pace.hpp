@@ -18,8 +18,8 @@
 
 namespace bubblesim::policies {
 
-/// After how many iterations lengths come again, to a hundredth, in the later half of `lengths`; at
-/// most 64, and seen twice. 0: they do not.
+/// The number of iterations after which lengths come again, to a hundredth, in the later half of
+/// `lengths`; at most 64, and seen twice. 0: they do not.
 [[nodiscard]] std::size_t repeating_lengths(std::span<const Duration> lengths);
 
 /// The length of the shortest sequence that the later half of `keys` repeats; 0: none, or less
@@ -61,7 +61,7 @@ class TrainingPace {
   }
   [[nodiscard]] policy::Instant deadline() const { return alone_; }
   [[nodiscard]] std::optional<Duration> reference() const { return reference_; }
-  /// By how much iterations differ from the reference by themselves.
+  /// The longest undisturbed iteration less the shortest; 0: not known.
   [[nodiscard]] Duration spread() const;
 
  private:

@@ -2,7 +2,7 @@
 // there is none of it: the declared parameter `collectives`, and the account kept under it.
 //
 // The systems that these policies come from share one GPU's job, and know no collective: whatever
-// was launched and has not ended is work. Of a distributed job some collective is nearly always
+// was launched and has not ended is work. In a distributed job some collective is nearly always
 // outstanding, and most of its time is a wait for peers. `idle` leaves collectives out. A launch is
 // told apart by its kind, as a hook in the driver library tells it by route and kernel name; a CUDA
 // graph is work, whatever it holds.

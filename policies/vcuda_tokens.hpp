@@ -9,7 +9,7 @@
 
 namespace bubblesim::policies {
 
-/// Where the code has its constants, and the GPU's.
+/// The constants of vcuda-controller's code, and those of the GPU.
 struct VcudaConstants {
   std::int64_t sms = 1;
   std::int64_t threads_per_sm = 2048;  ///< resident ones, as the CUDA attribute says
