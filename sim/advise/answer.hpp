@@ -1,4 +1,4 @@
-// From a question to its answer: the job alone, the search, what it means.
+// Answers a question: the job alone, the search, what it means.
 #pragma once
 
 #include <cstddef>

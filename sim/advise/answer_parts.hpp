@@ -26,11 +26,11 @@ struct AnswerPart {
 [[nodiscard]] TrialResult mean_over_seeds(const TrialResult& first, const Confirmation& confirmed);
 /// Whether there is a recommendation to run something.
 [[nodiscard]] bool gains_something(const Advice& advice);
-/// Whose bubbles are looked at: the recommendation's; where that gains nothing, those of the
-/// setting least beyond the limits; null: nobody's.
+/// The setting whose bubbles are analysed: the recommendation; if that gains nothing, the setting
+/// least beyond the limits; null: none.
 [[nodiscard]] const Tried* analysed(const Advice& advice);
 
-/// As people read it: "mps filler_percentage=30, rate_per_s 12".
+/// The setting as people read it: "mps filler_percentage=30, rate_per_s 12".
 [[nodiscard]] std::string setting_text(const Proposal& proposal);
 
 /// What a setting gains and costs, both in GPUs' worth of the whole job.

@@ -29,7 +29,7 @@ struct Proposal {
 [[nodiscard]] policy::ParameterSet parameters_of(const Proposal& proposal);
 /// What the system would need.
 [[nodiscard]] std::vector<policy::SystemFeature> demanded(const Proposal& proposal);
-/// As an element of a run config's "policies".
+/// The proposal as an element of a run config's "policies".
 [[nodiscard]] Json policy_entry(const Proposal& proposal);
 
 /// How a proposal is simulated.

@@ -77,7 +77,8 @@ struct Question {
 [[nodiscard]] CheckedResult<Question> read_question(const std::string& path,
                                                     const policy::Registry& registry);
 
-/// The same for a text; `path` names it in faults and is what paths are relative to.
+/// Reads a question as above from a text; `path` names it in faults and is what paths are relative
+/// to.
 [[nodiscard]] CheckedResult<Question> read_question_text(const std::string& text,
                                                          const std::string& path,
                                                          const policy::Registry& registry);

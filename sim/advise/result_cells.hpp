@@ -18,7 +18,7 @@ class RowReader {
   [[nodiscard]] double number_or_zero(std::string_view column) const;
   /// Empty: not said, or no such column.
   [[nodiscard]] std::string text(std::string_view column) const;
-  /// Of a column in milliseconds.
+  /// The latency in a column in milliseconds.
   [[nodiscard]] std::optional<Duration> latency(std::string_view column) const;
   [[nodiscard]] TokenLatency token_latency() const;
 

@@ -10,9 +10,9 @@
 //
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads
-// it has, and on slow ones it takes longer. Where a full search would be too much, the simulated
-// times of all its steps are shortened alike. The budget covers these steps; what is told is
-// confirmed at the length that was asked for, and that comes on top where they were shortened.
+// it has, and on slow ones it takes longer. If a full search would be too much, the simulated times
+// of all its steps are shortened alike. The budget covers these steps; what is told is confirmed at
+// the length that was asked for, and that comes on top where they were shortened.
 #pragma once
 
 #include <cstddef>

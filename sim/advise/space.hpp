@@ -1,5 +1,6 @@
 // What may be proposed: every policy that can be had with its declared parameters, and the places
-// that are searched besides. Where a search begins, and where it can go from a proposal.
+// that are searched besides. A Space also says with which proposals a search begins, and to which
+// it can go from one.
 #pragma once
 
 #include <optional>
@@ -44,7 +45,7 @@ class Space {
 
   /// Whether it may be recommended: no oracle, one that is to be tried, nothing that is not there.
   [[nodiscard]] bool is_available(const Proposal& proposal) const;
-  /// Of what it demands, what the system lacks.
+  /// The features that the proposal demands and the system lacks.
   [[nodiscard]] std::vector<policy::SystemFeature> lacking(const Proposal& proposal) const;
   /// The proposal with every load times `factor`, within their ranges.
   [[nodiscard]] Proposal with_load(const Proposal& proposal, double factor) const;

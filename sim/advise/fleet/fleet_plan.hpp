@@ -83,7 +83,7 @@ struct FleetSum {
   double lost = 0;      ///< of training
 };
 [[nodiscard]] FleetSum sum_of(const FleetPlan& plan);
-/// Of one work: own GPU-hours a day, and requests.
+/// What one work gains: own GPU-hours a day, and requests.
 struct WorkSum {
   double gained = 0;
   double requests = 0;
