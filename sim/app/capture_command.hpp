@@ -40,7 +40,7 @@ void add_capture_control_commands(CLI::App& capture, AppContext& context);
 /// A row a recording, and a line for each count of what was lost.
 [[nodiscard]] std::string recordings_text(
     const std::vector<capture::RecordingSummary>& recordings);
-/// The same as a JSON list.
+/// The recordings as a JSON list.
 [[nodiscard]] std::string recordings_json(
     const std::vector<capture::RecordingSummary>& recordings);
 /// A row a recorder, and a line for each that has something to say.

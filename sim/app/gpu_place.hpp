@@ -1,5 +1,5 @@
-// Where `measure` and `calibrate` run: the GPU of the machine or a fake one, with everything that a
-// rig needs to start its processes.
+// The GPU on which `measure` and `calibrate` run: that of the machine or a fake one, with
+// everything that a rig needs to start its processes.
 #pragma once
 
 #include <atomic>

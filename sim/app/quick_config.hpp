@@ -38,7 +38,7 @@ struct QuickRun {
                                                          double requests_per_s, std::size_t gpus,
                                                          const AppContext& context);
 
-/// The same as the text of a run config, with paths absolute and a rate of 1; its policy is
+/// That run as the text of a run config, with paths absolute and a rate of 1; its policy is
 /// exclusive.
 [[nodiscard]] std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode);
 

@@ -83,10 +83,12 @@ struct ConfigPlace {
 /// Limits as --slo has them: "ttft=500ms,tpot=50ms,latency=10s", each of them at most once.
 [[nodiscard]] Result<observe::ServiceLimits> read_limits(const std::string& text);
 
-/// Whose timeline: the one asked for; else SpecInF's, if it is there; else the last.
+/// The policy whose timeline is written: the one asked for; else SpecInF, if it is there; else the
+/// last.
 [[nodiscard]] std::string timeline_policy(const RunArguments& arguments,
                                           const run::RunConfig& config);
-/// Where to. Both modes of a quick run have a timeline: the online one's file says so in its name.
+/// The path of the timeline. Both modes of a quick run have one: the online one's file says so in
+/// its name.
 [[nodiscard]] std::string timeline_path(const RunArguments& arguments,
                                         const run::RunConfig& config);
 

@@ -54,8 +54,8 @@ class SweepRanks {
   /// Returns an exit code.
   [[nodiscard]] int work(const policy::Registry& registry, const sweep::ExecuteOptions& options);
 
-  /// As run_sweep_here(), on all processes; the journal is of this one's runs. Warns on stderr of
-  /// those that are lost or cannot take part. A store's fault ends it as there.
+  /// Runs as run_sweep_here() does, on all processes; the journal is of this one's runs. Warns on
+  /// stderr of those that are lost or cannot take part. A store's fault ends it as there.
   [[nodiscard]] Result<SweepEnd> lead(const std::vector<store::PlannedRun>& runs,
                                       const policy::Registry& registry,
                                       const sweep::ExecuteOptions& options,

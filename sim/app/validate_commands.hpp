@@ -14,7 +14,7 @@ void add_validate_measured(CLI::App& command, AppContext& context);
 void add_validate_sharing(CLI::App& parent, AppContext& context);
 void add_validate_serving(CLI::App& parent, AppContext& context);
 
-/// Where what came of judging goes.
+/// The files to which judged rows are written.
 struct JudgeOutputs {
   std::string json, csv;
   bool summary = false;  ///< in the text, single rows are left out
