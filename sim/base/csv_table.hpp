@@ -14,7 +14,8 @@
 
 namespace bubblesim {
 
-/// Of a name that several columns have. Some tools write one: nccl-tests has two times.
+/// What happens if several columns have one name. Some tools write such tables: nccl-tests has two
+/// times.
 enum class RepeatedColumn : std::uint8_t { kFault, kFirstCounts };
 
 class CsvTable {

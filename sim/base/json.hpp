@@ -14,7 +14,7 @@ namespace bubblesim {
 /// the library's own `dump` throws.
 [[nodiscard]] std::string compact_text(const Json& json);
 
-/// The same on lines, `indent` spaces a level.
+/// `json` on lines, `indent` spaces a level; bytes that are not UTF-8 as above.
 [[nodiscard]] std::string indented_text(const Json& json, int indent);
 
 }  // namespace bubblesim

@@ -237,8 +237,8 @@ class JsonDocument {
   void record(ReadRecorder& recorder);
   /// Reports duplicate keys into `errors`, and a root that is not an object.
   [[nodiscard]] ObjectReader root(Errors& errors) const;
-  /// The same for a file that is one object or a list of them; pointers of the latter begin with
-  /// "/0", "/1" and so on. Elements that are no objects are faults and left out.
+  /// Reads a file that is one object or a list of them, as root() does; pointers of the latter
+  /// begin with "/0", "/1" and so on. Elements that are no objects are faults and left out.
   [[nodiscard]] std::vector<ObjectReader> roots(Errors& errors) const;
 
  private:
@@ -257,7 +257,7 @@ auto read_whole(const JsonDocument& document, Read read)
   return made;
 }
 
-/// The same of a file.
+/// What `read` makes of the root of a file's document; all faults at once.
 template <class Read>
 auto read_whole_file(const std::string& path, Read read)
     -> CheckedResult<std::invoke_result_t<Read, ObjectReader&>> {

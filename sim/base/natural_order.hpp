@@ -6,7 +6,7 @@
 namespace bubblesim {
 
 /// Whether `a` comes before `b`, folder by folder: runs of digits compare as numbers of any length,
-/// all other bytes as they are. Of names that differ in leading zeros alone, text decides, so that
+/// all other bytes as they are. Names that differ in leading zeros alone compare as text, so that
 /// the order is total.
 [[nodiscard]] bool natural_less(const std::filesystem::path& a, const std::filesystem::path& b);
 

@@ -1,5 +1,5 @@
-// Percentiles and medians. By nearest rank, each is a value that was measured; interpolated ones
-// are said to be.
+// Percentiles and medians. One by nearest rank is a value that was measured; interpolated ones are
+// said to be.
 #pragma once
 
 #include <algorithm>

@@ -17,8 +17,8 @@ namespace bubblesim {
   return {buffer.data(), end};
 }
 
-/// As std::from_chars reads it: decimal, no blanks, no plus sign, in the range of `Number`.
-/// Nothing: `text` is empty, is no such number, or goes on behind one.
+/// Reads a number as std::from_chars does: decimal, no blanks, no plus sign, in the range of
+/// `Number`. Nothing: `text` is empty, is no such number, or goes on behind one.
 template <class Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
   Number number{};

@@ -9,7 +9,7 @@
 
 namespace bubblesim {
 
-/// Where the bytes of an output go.
+/// The paths to which the bytes of an output go.
 struct OutputTarget {
   std::string path;     ///< what a link of that name points to
   std::string partial;  ///< written first, then renamed to `path`; empty: `path` is no regular file
@@ -21,7 +21,7 @@ struct OutputTarget {
 
 /// What is written goes to PATH.partial, which finish() renames to PATH; without finish(), or after
 /// a failed one, it is removed and PATH is as it was. What is not a regular file (a device, a pipe)
-/// is written in place. Not shared between threads.
+/// is written in place. Threads must not share an object.
 class OutputFile {
  public:
   /// Fault: it cannot be opened for writing, with the system's reason.

@@ -1,5 +1,5 @@
-// A value that many may read and nobody changes: copies share one object, on any thread. Where a
-// change is needed, a changed copy takes its place.
+// A value that many may read and nobody changes: copies share one object, on any thread. Whoever
+// needs a change puts a changed copy in its place.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ class Shared {
  public:
   Shared() : value_(std::make_shared<const T>()) {}
   Shared(T value) : value_(std::make_shared<const T>(std::move(value))) {}
-  /// Not null; may be a part of a larger object that it keeps.
+  /// `value` is not null; it may be a part of a larger object that it keeps.
   explicit Shared(std::shared_ptr<const T> value) : value_(std::move(value)) {}
 
   [[nodiscard]] const T& operator*() const { return *value_; }
