@@ -28,8 +28,8 @@ class ContactBound {
  public:
   virtual ~ContactBound() = default;
   /// Until the returned time, exclusive, no event of the domain calls into another domain or into
-  /// anything shared, as long as nobody calls into it. At least `now`, before which its events
-  /// have run. SimTime::max(): never.
+  /// anything shared, as long as nobody calls into it. The result is `now` or later; the domain's
+  /// events before `now` have run. SimTime::max(): never.
   [[nodiscard]] virtual SimTime next_contact(SimTime now) const = 0;
 };
 
@@ -40,7 +40,7 @@ class JointContact {
  public:
   virtual ~JointContact() = default;
   /// Until the returned time, exclusive, nothing gets its last part, as long as nobody calls into a
-  /// domain. At least `now`, before which events have run. SimTime::max(): never.
+  /// domain. The result is `now` or later; events before `now` have run. SimTime::max(): never.
   [[nodiscard]] virtual SimTime next_completion(SimTime now) = 0;
   /// A window is over, its events have run: the parts that were done in it count from now on.
   virtual void after_window() = 0;
@@ -64,12 +64,13 @@ class Conductor {
 
   /// The domain of what all share. Its events never run in a window.
   [[nodiscard]] Engine& shared() { return *engines_.front(); }
-  /// Not while running; `bound` outlives the conductor's last run.
+  /// Must not be called during a run; `bound` outlives the conductor's last run.
   Engine& add_domain(const ContactBound& bound);
-  /// What the domains do together; it outlives the conductor's last run. Without: nothing.
+  /// Sets what takes several domains; it outlives the conductor's last run. Without a call nothing
+  /// does.
   void set_joint(JointContact& joint) { joint_ = &joint; }
 
-  /// As Engine's, over all domains. An exception of a handler is passed on.
+  /// Runs as Engine::run_until does, over all domains; exceptions of handlers are passed on.
   void run_until(SimTime limit = SimTime::max());
   /// An engine's stop() ended the last run.
   [[nodiscard]] bool stopped() const { return stopped_; }

@@ -37,7 +37,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Registers an entity; `handler` must outlive the engine's last run. Not while running.
+  /// Registers an entity; `handler` must outlive the engine's last run. Must not be called during a
+  /// run.
   EntityId add_entity(EventHandler& handler, Phase phase);
 
   /// Sets or moves the entity's only event. `at` must not lie before now(). O(log entities).
@@ -52,12 +53,12 @@ class Engine {
   /// When the entity's event is due; nothing if none is pending.
   [[nodiscard]] std::optional<SimTime> due(EntityId entity) const;
 
-  /// When the next event is due; nothing if none is pending. Not from inside an event.
+  /// When the next event is due; nothing if none is pending. Must not be called by an event.
   [[nodiscard]] std::optional<SimTime> next_due() const;
 
-  /// The time of the event that runs now, or of the last one that ran; the limit after a
-  /// run_until that left events for later. Of a domain: at least that of the event of another
-  /// domain that runs now.
+  /// The time of the event that runs now, or of the last one that ran; the limit after a run_until
+  /// that left events for later. In a domain it is never earlier than the event that another domain
+  /// runs now.
   [[nodiscard]] SimTime now() const { return std::max(now_, *floor_); }
   /// How many events have run.
   [[nodiscard]] std::uint64_t events() const { return events_; }
@@ -72,9 +73,9 @@ class Engine {
   /// Always so without a conductor.
   [[nodiscard]] bool in_order() const { return order_ == nullptr || order_->in_order; }
 
-  /// In a window: the latest phase of the domain's events of this instant so far. In order, events
-  /// of one instant run by this phase, then by domain: no domain may go on to a phase before all
-  /// others have nothing left before it.
+  /// Inside a window this is the latest phase that the domain's events of this instant have had.
+  /// Outside windows, events of one instant run by this phase, then by domain: no domain enters a
+  /// phase while another has work left before it.
   [[nodiscard]] Phase reached_phase() const { return reached_; }
 
  private:
@@ -106,11 +107,12 @@ class Engine {
   std::vector<Entity> entities_;
   std::array<std::uint32_t, 6> of_phase_{};  ///< entities, by Phase
   EventQueue queue_;
-  /// Whose event runs: its key stays in the queue until its handler sets another, or has returned.
+  /// The entity whose event runs. Its key stays in the queue until its handler schedules another
+  /// event, or has returned.
   EntityId running_ = kNobody;
   bool in_step_ = false;
-  /// Whose event an event set for its own instant: it is mostly the next, and then needs no place
-  /// in the queue. Between steps nobody.
+  /// The entity for which the running event scheduled an event of the same instant. That event
+  /// mostly runs next, so it is kept outside the queue; kNobody between steps.
   EntityId at_once_ = kNobody;
   EventQueue::Key at_once_key_ = 0;
   SimTime now_ = kSimStart;
