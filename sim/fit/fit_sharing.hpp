@@ -20,7 +20,7 @@
 
 namespace bubblesim::fit {
 
-/// As a device file has it.
+/// A constant of sharing as a device file has it.
 struct SharingConstant {
   std::string_view key;
   double (*get)(const hardware::GpuSpec& gpu);  ///< ns, or a ratio

@@ -21,8 +21,8 @@ struct FittedConstant {
 /// The file as JSON. Fault: it cannot be read, or is no object.
 [[nodiscard]] Result<Json> load_config(const std::string& path);
 
-/// Puts a constant and its source to its place. Of a list, by protocol, what is not fitted keeps
-/// its value; the source then has both.
+/// Puts a constant and its source in its place. In a list by protocol, entries that are not fitted
+/// keep their values, and the source names both.
 void put_constant(Json& root, std::string_view path, const Json& value, const std::string& source);
 
 /// The config file at `path` with these constants, to four digits.
