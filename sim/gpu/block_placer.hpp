@@ -1,4 +1,4 @@
-// Which SMs blocks of a kernel come to, and which they leave.
+// Decides to which SMs blocks of a kernel come, and which they leave.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class BlockPlacer {
   [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const;
   /// How many further blocks of the kernel fit beside what is held, at most so many: drawn().
   std::uint64_t find_room(const Held& held, const Kernel& kernel, std::uint64_t most);
-  /// So many of the kernel's blocks leave: drawn(). Precondition: so many are placed.
+  /// Chooses so many of the kernel's blocks that leave: drawn(). Precondition: so many are placed.
   void choose_leavers(const Held& held, const Kernel& kernel, std::uint64_t blocks);
   /// Blocks that come or leave, as it was last found.
   [[nodiscard]] const Footprint& drawn() const { return drawn_; }
@@ -43,7 +43,7 @@ class BlockPlacer {
     [[nodiscard]] std::uint32_t count() const { return sms.end - sms.begin; }
   };
 
-  /// Where the last of some blocks go: `blocks` of the `sms` SMs that offer one at this level.
+  /// The level that the last of some blocks go to: `blocks` of the `sms` SMs that offer one there.
   struct LastLevel {
     std::uint32_t level = 0;
     std::uint32_t sms = 0;

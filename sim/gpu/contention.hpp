@@ -24,8 +24,8 @@
 // m is the smooth minimum of what SMs ask for and what DRAM gives; c keeps the power of the SMs,
 // lit share x clock x voltage^2, where it is, the voltage being in proportion to the clock.
 // DRAM moves the kernel's bytes and knows no waves: the few blocks of a last wave have more
-// bandwidth each. Where the kernel takes W waves on all SMs and V on the part, w = W / (s V), so
-// that its DRAM-bound time grows by m(s) / s whatever V is.
+// bandwidth each. If the kernel takes W waves on all SMs and V on the part, w = W / (s V), so that
+// its DRAM-bound time grows by m(s) / s whatever V is.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +80,7 @@ class Contention {
   Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count,
              const hardware::PartSpec& part = {});
 
-  /// Of the DRAM bandwidth that these clients have together, (0, 1]; at first 1.
+  /// Sets the share of the DRAM bandwidth that these clients have together, (0, 1]; it starts at 1.
   void set_bandwidth(double share) { bandwidth_ = share; }
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
   /// Part of the SMs that a kernel sits on whose full wave is so many blocks. One of fewer blocks
@@ -90,7 +90,7 @@ class Contention {
     const auto blocks = static_cast<double>(full_wave);
     return blocks >= sm_count_ ? 1.0 : blocks / sm_count_;
   }
-  /// Of a kernel that has `resident` of the `full_wave` blocks that it has alone.
+  /// Demand of a kernel that has `resident` blocks resident; alone it would have `full_wave`.
   [[nodiscard]] static Demand demand(const program::KernelProfile& profile, std::uint64_t resident,
                                      std::uint64_t full_wave, double sm_share) {
     if (resident == full_wave) return {profile.dram_share, profile.issue_share * sm_share};
@@ -119,7 +119,7 @@ class Contention {
         (1 - memory) * all.issue_stretch / clock(confined.lit);
     return 1 / (std::max(0.0, stretch) * (1 + l2));
   }
-  /// The same without confinement.
+  /// What rate() returns without confinement.
   [[nodiscard]] double rate_on_all_sms(const Pressure& all, double own_dram,
                                        program::KernelClass kernel_class) const {
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
@@ -128,7 +128,7 @@ class Contention {
     const double stretch = memory * all.dram_stretch + (1 - memory) * all.issue_stretch;
     return 1 / (std::max(1.0, stretch) * (1 + l2));
   }
-  /// m(s) and c(l) above.
+  /// memory_time() is m(s), clock() is c(l) of the formula at the top.
   [[nodiscard]] double memory_time(double sms) const;
   [[nodiscard]] double clock(double lit) const;
 
@@ -147,10 +147,10 @@ class DemandSum {
   void set_clients(std::size_t count) { clients_.resize(count); }
   void clear();
   void add(ClientId client, const Demand& demand);
-  /// After the last add: each client's is at most 1 from then on. In the order of clients, since a
-  /// sum of doubles must not depend on who came first.
+  /// To be called after the last add: each client's demand is at most 1 from then on. Clients are
+  /// added in their order, since a sum of doubles must not depend on who came first.
   [[nodiscard]] Demand total();
-  /// Of one client, at most 1. After total().
+  /// The client's demand, at most 1; to be called after total().
   [[nodiscard]] const Demand& of(ClientId client) const { return clients_[client.index()].demand; }
 
  private:

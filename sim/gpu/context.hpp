@@ -40,21 +40,21 @@ class Context {
 
   /// Queues a kernel or collective for placement.
   void add(WorkId id);
-  /// The same, when it has come through the front end: at once, or client_switch later if the one
-  /// before it was another process's.
+  /// Queues a kernel that the front end has passed on: at once, or client_switch later if the
+  /// kernel before it was another process's.
   void arrive(WorkId id, SimTime now);
   /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
   /// comes, and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
-  /// Where nobody waits and no resident kernel is over, a kernel that is submitted now and fits
-  /// with all of its blocks begins at once, as if it had arrived and been placed. False: it does
-  /// not, and nothing was done. Precondition: its waves have been started.
+  /// If nobody waits and no resident kernel is over, a kernel that is submitted now and fits with
+  /// all of its blocks begins at once, as if it had arrived and been placed. False: it does not,
+  /// and nothing was done. Precondition: its waves have been started.
   [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
   /// No block waits for room; kernels may be on their way through the front end.
   [[nodiscard]] bool nobody_waits() const { return waiting_.empty(); }
-  /// Where exactly one of the resident kernels is over now and nothing else happens, time passes,
-  /// that one leaves, and the others go on, as if all had been settled and placed. Nothing: it is
-  /// not so, and nothing was done. Precondition: nobody_waits().
+  /// If exactly one of the resident kernels is over now and nothing else happens, time passes, that
+  /// one leaves, and the others go on, as if all had been settled and placed. Nothing: it is not
+  /// so, and nothing was done. Precondition: nobody_waits().
   [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
   /// A kernel of leaves_alone() begins, or has ended: nothing of it is kept here meanwhile.
   void pass_alone(ClientId client, SimTime now);
@@ -90,9 +90,9 @@ class Context {
   /// True: look_ahead() lies after now, whatever rates will be set. False: it is to be asked.
   /// Precondition: placed at now, not frozen, no client is confined to a part of the SMs.
   [[nodiscard]] bool nothing_is_due(SimTime now) const;
-  /// Before time passes: sets rates anew, if what has been placed, has ended or is left of the GPU
-  /// asks for it, and says when something will happen by itself; SimTime::max(): nothing will.
-  /// Precondition: placed at now, not frozen.
+  /// To be called before time passes. Sets rates anew, if what has been placed, has ended or is
+  /// left of the GPU asks for it, and says when something will happen by itself; SimTime::max():
+  /// nothing will. Precondition: placed at now, not frozen.
   [[nodiscard]] SimTime look_ahead(SimTime now);
 
  private:
@@ -110,7 +110,7 @@ class Context {
     WorkId id;
     ClientId client;
   };
-  /// On its way through the front end.
+  /// Work on its way through the front end.
   struct Arriving {
     WorkId id;
     SimTime at;

@@ -12,7 +12,7 @@
 // can be driven off the GPU in four ways (program::Preemption).
 //
 // Stream order, launch latency and dependencies are the caller's: work is submitted when it may
-// start. Not thread-safe; all calls happen inside events of one Engine.
+// start. The class is not thread-safe; all calls happen inside events of one Engine.
 #pragma once
 
 #include <cstdint>
@@ -113,7 +113,7 @@ class Gpu final : public engine::EventHandler {
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
-  /// Before the first submission. `listener` outlives the GPU.
+  /// Must be called before the first submission. `listener` outlives the GPU.
   ClientId add_client(const ClientSetup& setup, WorkListener& listener);
 
   /// Hands over work that may start now. on_work_started may be called before this returns.

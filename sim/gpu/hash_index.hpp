@@ -1,4 +1,4 @@
-// Where things stand in a table, by a hash of them.
+// Finds the positions of entries of a table by a hash of them.
 #pragma once
 
 #include <bit>

@@ -35,14 +35,14 @@ struct SmLoad {
   }
 };
 
-/// Of one block.
+/// What one block takes of an SM.
 [[nodiscard]] inline SmLoad load_of(const program::Residency& needs) {
   // A block that asks for more than any SM has is alone on its SM: how much more says nothing.
   constexpr std::uint64_t kBeyondAnySm = std::uint64_t{1} << 26;
   const auto shared = static_cast<std::uint32_t>(std::min(needs.shared_memory_bytes, kBeyondAnySm));
   return {needs.warps, needs.registers, shared, 1};
 }
-/// Of so many.
+/// What `blocks` such blocks take.
 [[nodiscard]] inline SmLoad operator*(const SmLoad& one, std::uint32_t blocks) {
   return {one.warps * blocks, one.registers * blocks, one.shared_memory * blocks,
           one.slots * blocks};

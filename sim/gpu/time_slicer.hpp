@@ -1,4 +1,4 @@
-// Whose turn it is when contexts share the GPU in time.
+// Decides which context's turn it is when contexts share the GPU in time.
 //
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
 // another one, and lasts one slice (each context may have a length of its own). When it is over,
@@ -36,8 +36,9 @@
 
 namespace bubblesim::gpu {
 
-/// What passing the GPU on costs. In between it is linear in the SMs whose state is saved and
-/// restored: those that the blocks of the context that leaves cover, and of the one that comes.
+/// What passing the GPU on costs. Between `empty` and `full` the cost is linear in the SMs whose
+/// state is saved and restored: those that the blocks of the context that leaves cover, and of the
+/// one that comes.
 struct SwitchCost {
   Duration full;   ///< both cover all SMs
   Duration empty;  ///< neither covers any; at most `full`
@@ -62,7 +63,7 @@ class TimeSlicer {
     announced_.push_back(false);
     slices_.push_back(slice_);
   }
-  /// Of the context's turns that begin from now on; > 0.
+  /// Sets the length of the context's turns that begin from now on; > 0.
   void set_slice(std::size_t context, Duration slice) { slices_[context] = slice; }
   [[nodiscard]] bool has_work(std::size_t context) const { return has_work_[context]; }
 
@@ -76,7 +77,7 @@ class TimeSlicer {
   /// Ends turns and switches that are due.
   void advance(SimTime now);
 
-  /// Who has the GPU now; nobody during a switch.
+  /// The context that has the GPU now; nothing during a switch.
   [[nodiscard]] std::optional<std::size_t> live() const {
     return switching_ ? std::nullopt : owner_;
   }

@@ -1,4 +1,4 @@
-// Who used the GPU for how long.
+// Counts who used the GPU for how long.
 //
 // Busy time is the length of the union of intervals in which at least one operation runs: a
 // kernel runs while it has resident blocks and its context has the GPU, a copy while a copy

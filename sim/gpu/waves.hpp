@@ -18,7 +18,7 @@
 
 namespace bubblesim::gpu {
 
-/// Who takes the place of the blocks that end.
+/// What takes the place of the blocks that end.
 enum class Refill : std::uint8_t {
   kNone,  ///< nobody yet: they are given back
   kSelf,  ///< blocks of the same kernel, as long as some wait
@@ -29,7 +29,7 @@ class Waves {
  public:
   /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
   void start(Duration solo, std::uint64_t blocks, std::uint64_t capacity);
-  /// In how many waves such a kernel runs alone. Mostly in one, which takes no division to see.
+  /// The waves in which such a kernel runs alone. Mostly it is one, which takes no division to see.
   [[nodiscard]] static double count(std::uint64_t blocks, std::uint64_t capacity) {
     return blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
   }
@@ -93,27 +93,28 @@ class Waves {
     return head_ == cohorts_.size() || cohorts_[head_].end - progress_ > waves_;
   }
 
-  /// Until the next block ends; Duration::max() if none will.
+  /// The time until the next block ends; Duration::max() if none will.
   [[nodiscard]] Duration until_first_end() const { return whole_ns(left_to_first_end()); }
-  /// The same before it is rounded to nanoseconds. Of several kernels the least comes first.
+  /// The time until the next block ends, in ns, unrounded; of several kernels the one with the
+  /// least ends first.
   [[nodiscard]] double left_to_first_end() const {
     return head_ == cohorts_.size() ? kNever : left(cohorts_[head_].end);
   }
-  /// Until everything has ended, likewise. Precondition: no blocks wait.
+  /// The time until everything has ended, likewise. Precondition: no blocks wait.
   [[nodiscard]] double left_to_last_end() const {
     return head_ == cohorts_.size() ? kNever : left(cohorts_.back().end);
   }
-  /// Rounded up; Duration::max() if it is as good as never.
+  /// `left` rounded up; Duration::max() if it is as good as never.
   [[nodiscard]] static Duration whole_ns(double left) {
     if (left <= 0) return Duration::zero();
     if (left >= 0x1p62) return Duration::max();
     const auto whole = static_cast<std::int64_t>(left);
     return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
   }
-  /// Until the last block is placed, if ending ones are replaced by waiting ones: till then as many
-  /// are resident as now. If none wait, until the next block ends.
+  /// The time until the last block is placed, if ending ones are replaced by waiting ones: till
+  /// then as many are resident as now. If none wait, until the next block ends.
   [[nodiscard]] Duration until_last_placed() const;
-  /// Until everything has ended, if ending blocks are replaced by waiting ones.
+  /// The time until everything has ended, if ending blocks are replaced by waiting ones.
   [[nodiscard]] Duration until_last_end() const;
 
  private:
@@ -131,7 +132,7 @@ class Waves {
     return head_ < cohorts_.size() && cohorts_[head_].end - progress <= 2 * kToleranceNs * speed_;
   }
   [[nodiscard]] bool due(double end) const { return is_over(end - progress_); }
-  /// Of a block that has so many units left.
+  /// Whether a block with `left` units of work left counts as ended.
   [[nodiscard]] bool is_over(double left) const {
     return left <= 0 || (left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs);
   }

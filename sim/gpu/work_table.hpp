@@ -54,7 +54,7 @@ inline constexpr double kCoverSlack = 1e-9;
   return state.sized_sms > 0 ? state.work.profile->blocks : state.waves.full_wave();
 }
 
-/// Its first wave is to come. On a GPU of so many SMs.
+/// Makes the kernel's first wave the one to come, on a GPU of so many SMs.
 inline void start_waves(WorkState& state, std::uint32_t sms) {
   const program::KernelProfile& profile = *state.work.profile;
   const std::uint64_t capacity = std::uint64_t{profile.residency.blocks_per_sm} * sms;
