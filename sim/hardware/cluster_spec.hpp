@@ -89,9 +89,9 @@ struct CollectiveSpec {
   std::uint32_t node_channels = 1;   ///< blocks of a collective inside a node
   std::uint32_t net_channels = 1;    ///< blocks of a collective between nodes, at most
   std::uint32_t p2p_channels = 1;    ///< blocks of a send or a receive
-  /// That a block moves at most of what its GPU's port carries; 0: not known.
+  /// The most that one block moves of what its GPU's port carries; 0: not known.
   BytesPerSecond block_bandwidth;
-  /// Of local memory that a block reads and writes for what is fused into its kernel.
+  /// Local memory that one block reads and writes a second for what is fused into its kernel.
   BytesPerSecond block_local_bandwidth;
 };
 

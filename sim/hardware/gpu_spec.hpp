@@ -43,7 +43,8 @@ struct ContentionSpec {
   double l2_slowdown = 0.0;  ///< slowdown per unit of the neighbours' L2 share
 };
 
-/// Whose blocks come first, of clients of one MPS server and one priority that wait together.
+/// Which client's blocks come first, among clients of one MPS server and one priority that wait
+/// together.
 enum class ClientOrder : std::uint8_t {
   kArrival,  ///< the kernel that came first, as within one client
   kEven,     ///< all have even parts of the room
