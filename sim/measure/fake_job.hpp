@@ -20,7 +20,7 @@
 
 namespace bubblesim::measure {
 
-/// Where the engine's time lies in the clock's: later by as long as the device has stood still.
+/// The place of the engine's time in the clock's: later by as long as the device has stood still.
 struct FakeTime {
   Duration still{};
   SimTime since{};  ///< of the last time that it stood still

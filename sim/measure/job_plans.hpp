@@ -1,4 +1,4 @@
-// From a loaded run of one rank to what processes launch: a plan of the training job, and one of
+// Makes of a loaded run of one rank what processes launch: a plan of the training job, and one of
 // each filler.
 #pragma once
 

@@ -20,7 +20,7 @@ struct MeasureOptions {
   /// Training waits for verdicts too, which costs it a round trip a launch: for policies that hold
   /// its launches. On a fake GPU, where it costs nothing, it always does.
   bool ask_training = false;
-  /// In place of what policies ask for, where the machine cannot have that (MPS); nothing: theirs.
+  /// Replaces what policies ask for, if the machine cannot have that (MPS); nothing: theirs.
   std::optional<capture::Substrate> substrate;
   /// Takes what each operation did (operations_csv.hpp), once an arm: "alone", "FILLER-alone", a
   /// policy's name, its second time "POLICY-2". Null: nothing is recorded, which slows hosts.
@@ -36,8 +36,8 @@ struct MeasureOptions {
                                       const capture::RigPlace& place);
 
 /// Everything that one config gives, measured once: the job alone, each filler alone, each policy.
-/// `lone`: a run of one rank (run::lone_rank). Of `measured` in the report, the caller fills in
-/// what it knows better (round). Fault: what could not be set up; a training process that died; an
+/// `lone`: a run of one rank (run::lone_rank). The caller fills in what it knows better of the
+/// report's `measured` (round). Fault: what could not be set up; a training process that died; an
 /// illegal decision of a policy. A filler that dies is counted, with an error's severity.
 [[nodiscard]] Result<observe::RunReport> measure_policies(const run::LoadedRun& lone,
                                                           const policy::Registry& registry,

@@ -11,7 +11,7 @@
 
 namespace bubblesim::measure {
 
-/// Where a calibration comes from, for the sources of its constants.
+/// The origin of a calibration, for the sources of its constants.
 struct CalibrationOrigin {
   std::string date;    ///< "2026-11-22"
   std::string device;  ///< as the driver names it
@@ -26,7 +26,8 @@ struct CalibrationOrigin {
 [[nodiscard]] std::string source_of(const CalibratedConstant& constant,
                                     const CalibrationOrigin& origin);
 
-/// As a device file spells it: "1.261us", "2.9TB/s", 0.7312; for texts, shares without a unit.
+/// The value as a device file spells it: "1.261us", "2.9TB/s", 0.7312; for texts, shares without a
+/// unit.
 [[nodiscard]] std::string value_text(ConstantUnit unit, double value);
 
 /// `recorded_names`: those of the file; nothing: the base's. A name may be in one file of a folder

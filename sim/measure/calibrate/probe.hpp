@@ -32,8 +32,8 @@ struct ProbeRun {
 /// A run of these plans; shares are those of whole clients.
 [[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
-/// The same kernels, each once and alone: stand-ins are measured while nothing else is on the GPU,
-/// and what they are is kept for the processes of the run itself.
+/// The probe's kernels, each once and alone: stand-ins are measured while nothing else is on the
+/// GPU, and what they are is kept for the processes of the run itself.
 [[nodiscard]] ProbeRun rehearsal(const ProbeRun& run);
 
 /// What a probe found of one constant. Times are in nanoseconds, rates in bytes a second.

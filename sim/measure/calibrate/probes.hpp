@@ -53,8 +53,8 @@ struct Turns {
 [[nodiscard]] Turns turns_of(const capture::JobRecord& record);
 
 /// time_slice: how far apart, on a process's own time (without its absences), they begin: the slope
-/// over their numbers. Where in the slice a kernel ends does not matter to it.
-/// context_switch: of an absence what is left without the other process's slice, halved: the GPU
+/// over their numbers. It does not matter to it where in the slice a kernel ends.
+/// context_switch: what is left of an absence without the other process's slice, halved: the GPU
 /// passes to the other process and back.
 [[nodiscard]] std::vector<Finding> slice_findings(const Records& records);
 
@@ -68,7 +68,7 @@ struct Turns {
 /// it was the other client's, less the same client's median where it was its own.
 [[nodiscard]] std::vector<Finding> client_findings(const Records& records);
 
-// Whose blocks come first, of two clients of an MPS server.
+// Which client's blocks come first, of two clients of an MPS server.
 
 /// Two clients, each with kernels of 40 waves, at different intervals: now and then one comes while
 /// the other's runs.
