@@ -1,7 +1,7 @@
 // Inside of kernel_time: the time of a matrix product, by the mechanism of the libraries.
 //
-// The library cuts the m x n output into tiles, one a block, and k into `split` parts. Of all its
-// tiles and splits it takes the fastest one:
+// The library cuts the m x n output into tiles, one a block, and k into `split` parts. It takes the
+// fastest one of all its tiles and splits:
 //
 //   blocks  = ceil(m/tm) * ceil(n/tn) * batch * split
 //   waves   = blocks / SMs, the last one counted whole but for `idle_speedup` of its idle part

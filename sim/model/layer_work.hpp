@@ -42,7 +42,8 @@ struct Split {
   std::uint32_t expert = 1;
   bool sequence_parallel = false;  ///< norms and dropouts split over the tensor ranks too
   double expert_load = 1.0;        ///< tokens of the busiest expert rank over the mean, >= 1
-  /// The same of this GPU's rank, at most `expert_load`; nothing: it is the busiest.
+  /// Tokens of this GPU's expert rank over the mean, at most `expert_load`; nothing: it is the
+  /// busiest.
   std::optional<double> own_expert_load;
 };
 
@@ -56,7 +57,7 @@ enum class Recompute : std::uint8_t {
 /// How attention is computed.
 enum class AttentionKernels : std::uint8_t { kUnfused, kFlash };
 
-/// Where a weight-gradient kernel leaves its result.
+/// What a weight-gradient kernel does with its result.
 enum class GradientStore : std::uint8_t {
   kWrite,           ///< written in the precision of the weights (PyTorch)
   kAccumulateFp32,  ///< added to a 4-byte buffer within the kernel (Megatron-LM)
@@ -80,7 +81,7 @@ struct LayerWork {
   std::vector<WorkItem> recompute;    ///< before the backward pass; empty: nothing
   std::vector<WorkItem> input_grad;
   std::vector<WorkItem> weight_grad;
-  /// By item of `weight_grad`: how many items of `input_grad` come before it where the two are not
+  /// How many items of `input_grad` come before each item of `weight_grad` where the two are not
   /// taken apart; see backward_items().
   std::vector<std::uint32_t> weight_grad_after;
   std::vector<double> parameter_tensors;  ///< elements on this GPU, in order of registration
@@ -102,7 +103,7 @@ struct LayerWork {
 struct ModelWork {
   std::vector<LayerWork> kinds;
   std::vector<std::uint32_t> layers;  ///< first to last, into kinds
-  /// By layer: the layers whose output it reads. Empty: a chain.
+  /// The layers whose output each layer reads. Empty: a chain.
   std::vector<std::vector<std::uint32_t>> inputs;
 };
 

@@ -14,8 +14,9 @@
 
 namespace bubblesim::model {
 
-/// Of a width, a sequence or a vocabulary; of layers or heads. Beyond any network: they catch slips
-/// of the pen and keep sums of products within 64 bits.
+/// The largest width, sequence or vocabulary (kMaxWidth) and the most layers or heads (kMaxCount)
+/// that a file may state. Both are beyond any network: they catch slips of the pen and keep sums of
+/// products within 64 bits.
 inline constexpr std::uint32_t kMaxWidth = 1U << 22U;
 inline constexpr std::uint32_t kMaxCount = 1U << 14U;
 

@@ -123,7 +123,7 @@ struct ModelSpec {
 [[nodiscard]] ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
                             std::uint64_t vocabulary, std::uint64_t sequence);
 
-/// Of the experts, spread evenly over `ranks`, those of one rank that have a token when each of
+/// How many experts of one rank, of experts spread evenly over `ranks`, have a token when each of
 /// `tokens` goes to `top_k` different ones at random:
 ///   experts / ranks x (1 - (1 - top_k / experts)^tokens).
 [[nodiscard]] double busy_experts(const MixtureSpec& mixture, double ranks, double tokens);

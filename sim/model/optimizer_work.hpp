@@ -16,7 +16,8 @@
 
 namespace bubblesim::model {
 
-/// Of a step; bounds the list, to half a million launches.
+/// The most elements that one optimiser step may update; it bounds the list to half a million
+/// launches.
 inline constexpr double kMaxElements = 1e13;
 
 enum class Optimizer : std::uint8_t { kAdam, kSgdMomentum };

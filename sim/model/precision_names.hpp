@@ -9,7 +9,7 @@
 
 namespace bubblesim::model {
 
-/// By Precision.
+/// The names of precisions, by Precision.
 inline constexpr std::array<Choice<Precision>, kPrecisions> kPrecisionNames{
     {{"fp32", Precision::kFp32},
      {"tf32", Precision::kTf32},

@@ -29,7 +29,7 @@ struct TimedDevice {
 [[nodiscard]] double roofline_ratio(BoundBy bound, Precision precision, const TimedDevice& from,
                                     const TimedDevice& to);
 
-/// The same for a kernel whose work is known: both times from time_kernel.
+/// That ratio for a kernel whose work is known: both times from time_kernel.
 [[nodiscard]] double roofline_ratio(const KernelWork& work, const TimedDevice& from,
                                     const TimedDevice& to);
 

@@ -39,7 +39,7 @@ void experts_forward(const TransformerShape& shape, std::vector<WorkItem>& items
 void experts_backward(const TransformerShape& shape, LayerBuilder& out);
 void experts_parameters(const TransformerShape& shape, LayerBuilder& out);
 [[nodiscard]] double experts_kept(const TransformerShape& shape);
-/// From input gradients to weight gradients.
+/// Bytes that experts hold from input gradients to weight gradients.
 [[nodiscard]] double experts_held(const TransformerShape& shape);
 
 /// Columns of the first product of a feed-forward part: two matrices side by side where gated.
