@@ -28,7 +28,7 @@ namespace bubblesim::network {
 /// The nanoseconds of a span, for costs that have fractions of one until they are summed up.
 [[nodiscard]] constexpr double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
 
-/// Where a group's members lie.
+/// The GPUs and nodes on which a group's members are.
 struct Footprint {
   std::vector<std::uint32_t> gpus;        ///< ascending
   std::vector<std::uint32_t> node_begin;  ///< into gpus: the first of each node; then the end
@@ -69,7 +69,7 @@ struct Volume {
 void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorithm, double bytes,
                const Footprint& place, std::vector<LinkLoad>& loads);
 
-/// The same for a send, whose sides differ.
+/// Adds what a send loads, whose sides differ.
 void add_send(const Topology& topology, double bytes, std::uint32_t from, std::uint32_t to,
               const Footprint& place, std::vector<LinkLoad>& loads);
 

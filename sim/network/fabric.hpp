@@ -68,7 +68,7 @@ class Fabric final : public engine::EventHandler {
     std::uint64_t spread = 0;          ///< round in which its users were gathered
     std::vector<std::uint32_t> users{};  ///< moving transfers, by slot
   };
-  /// From `at` on.
+  /// A change of a link's capacity that holds from `at` on.
   struct CapacityChange {
     SimTime at;
     LinkId link;

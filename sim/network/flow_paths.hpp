@@ -1,9 +1,9 @@
 // Flows between leaf switches, each on one up-link: what collides, and what that costs.
 //
-// A flow is what one NIC sends to another leaf during a collective. By hash (ECMP) two flows may
-// take the same up-link, and the collective waits for the busiest; planned, they take them in turn.
-// A flow takes the same spine up and down, and the same in every collective: connections of a job
-// live as long as it does.
+// A flow is what one NIC sends to another leaf during a collective. If paths are chosen by hash
+// (ECMP), two flows may take the same up-link, and the collective waits for the busiest; planned,
+// they take them in turn. A flow takes the same spine up and down, and the same in every
+// collective: connections of a job live as long as it does.
 #pragma once
 
 #include <cstdint>

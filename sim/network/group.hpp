@@ -1,4 +1,4 @@
-// Who takes part in a collective, by global GPU index (node = index / gpus_per_node).
+// The GPUs that take part in a collective, by global GPU index (node = index / gpus_per_node).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Where the ranks of a collective meet. A collective's kernels hold their SMs from their own
-// start; data moves when the last rank has started. A recorded collective has no transfer: each
-// rank's kernel ends its own recorded span after that. A modelled one has: the fabric carries it,
-// and each rank's kernel ends its own span (mostly none) after the fabric is done.
+// The meetings of ranks in collectives. A collective's kernels hold their SMs from their own start;
+// data moves when the last rank has started. A recorded collective has no transfer: each rank's
+// kernel ends its own recorded span after that. A modelled one has: the fabric carries it, and each
+// rank's kernel ends its own span (mostly none) after the fabric is done.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct MeetingSpec {
 };
 
 /// Counts arrivals. A collective's next use may begin only when its last one is complete, which
-/// stream order guarantees. Not thread-safe.
+/// stream order guarantees. The class is not thread-safe.
 class Rendezvous final : private FlowListener {
  public:
   /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
