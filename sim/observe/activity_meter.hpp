@@ -14,7 +14,7 @@
 
 namespace bubblesim::observe {
 
-/// Who runs what, as far as bubbles are concerned.
+/// What runs, and whose it is, as far as bubbles are concerned.
 enum class Activity : std::uint8_t {
   kTrainingKernel, kTrainingCollective,
   kTrainingTransfer,  ///< a copy or memset
@@ -50,9 +50,9 @@ class ActivityMeter {
   [[nodiscard]] Duration idle_bubble() const;
   /// Bubble time while a filler ran.
   [[nodiscard]] Duration recovered() const;
-  /// Of it, what was of the cause "collective".
+  /// The part of recovered() whose bubbles had the cause "collective".
   [[nodiscard]] Duration recovered_collective() const;
-  /// Of it, what was of the cause "transfer".
+  /// The part of recovered() whose bubbles had the cause "transfer".
   [[nodiscard]] Duration recovered_transfer() const;
 
  private:

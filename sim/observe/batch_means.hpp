@@ -27,7 +27,7 @@ struct Estimate {
   double value = 0;
   double half_width = 0;
 
-  /// As a share of the value; 0 where there is no uncertainty at all.
+  /// The half-width as a share of the value; 0 where there is no uncertainty at all.
   [[nodiscard]] double relative() const { return half_width == 0 ? 0 : half_width / value; }
 };
 
@@ -42,20 +42,20 @@ struct Progress {
   double done = 0;
   Duration took{};
 };
-/// Of one place (a rank, an instance on a GPU), in order.
+/// The pieces of work of one place (a rank, an instance on a GPU), in order.
 using Course = std::span<const Progress>;
 /// Samples of one place, in the order in which they came.
 using Samples = std::span<const Duration>;
 
-/// Of what all places together do a second: at each of them, what was done over how long it took.
-/// The n-th batch is the n-th part of each place's course; `confidence` in (0, 1). Nothing if a
-/// place has fewer than kFewestBatches pieces, or no time has passed in a batch.
+/// Estimates what all places do together in a second: the sum over places of work done over the
+/// time it took. The n-th batch is the n-th part of each place's course; `confidence` in (0, 1).
+/// Nothing if a place has fewer than kFewestBatches pieces, or no time has passed in a batch.
 [[nodiscard]] std::optional<Estimate> rate_by_batches(std::span<const Course> places,
                                                       double confidence);
 
-/// Of the nearest-rank percentile, in (0, 100), of the samples of several places that go on side by
-/// side; in nanoseconds. Nothing if fewer than kFewestBeyond lie beyond the percentile, or the
-/// interval has no upper end among them.
+/// Estimates the nearest-rank percentile `percent`, in (0, 100), of the samples of places that go
+/// on side by side; in nanoseconds. Nothing if fewer than kFewestBeyond lie beyond the percentile,
+/// or the interval has no upper end among them.
 [[nodiscard]] std::optional<Estimate> percentile_by_batches(std::span<const Samples> places,
                                                             double percent, double confidence);
 

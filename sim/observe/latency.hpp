@@ -40,7 +40,7 @@ struct LatencySummary {
   LatencyValue mean;  ///< rounded to the nearest nanosecond
 };
 
-/// Samples of one kind of request. Not shared between threads.
+/// Samples of one kind of request, which threads must not share.
 class LatencyDistribution {
  public:
   /// A request that completed; `latency` >= 0, from arrival to completion.

@@ -56,7 +56,7 @@ inline constexpr std::size_t kFewNotes = 4;
 /// columns), in the order of csv_columns(). RFC 4180 quoting, lines end with "\n".
 [[nodiscard]] std::string csv_rows(const RunReport& report);
 
-/// The same of PolicyResult::usage: one line an interval, by policy, GPU and time.
+/// The columns and lines of PolicyResult::usage: one line an interval, by policy, GPU and time.
 [[nodiscard]] std::span<const std::string_view> usage_columns();
 [[nodiscard]] std::string usage_header();
 [[nodiscard]] std::string usage_rows(const RunReport& report);

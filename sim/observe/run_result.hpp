@@ -48,7 +48,7 @@ struct TrainingResult {
   double iterations_per_s = 0;   ///< 0: no iteration finished in the window
   std::optional<double> samples_per_s;
   std::optional<double> normalised_to_alone;
-  /// Where faults stop the job: iterations since the last checkpoint, done again, and iterations a
+  /// If faults stop the job: iterations since the last checkpoint, done again, and iterations a
   /// second without them.
   std::optional<std::uint64_t> redone;
   std::optional<double> goodput_per_s;
@@ -259,7 +259,7 @@ struct Baseline {
   std::vector<BubbleBaseline> bubbles;  ///< by GPU; empty: no policy asks for them
 };
 
-/// Where and when a report was measured, as opposed to simulated.
+/// The place and date of a report that was measured, as opposed to simulated.
 struct Measurement {
   std::string place;          ///< "gpu", or "fake": the simulator's GPU behind real processes
   std::string date;           ///< of its start, UTC, ISO 8601

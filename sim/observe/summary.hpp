@@ -1,4 +1,4 @@
-// From what a run collected to the numbers of a result: the one place where the formulas of
+// Turns what a run collected into the numbers of a result: the one place where the formulas of
 // OUTPUTS.md that need more than one value are computed.
 #pragma once
 
@@ -15,7 +15,7 @@ struct TrainingScale {
   std::optional<double> alone_iterations_per_s;   ///< 0 counts as not known
   std::vector<Duration> faults{};       ///< that stop the job, since the start, in order
   std::uint64_t checkpoint_every = 1;   ///< iterations, >= 1
-  /// Alone, each iteration of a pass (pass_of()). Where a rank finished less than a pass, here or
+  /// Alone, each iteration of a pass (pass_of()). If a rank finished less than a pass, here or
   /// alone, its iterations are compared with these, not with the rate.
   std::vector<Duration> alone_pass{};
   bool alone_is_whole = true;           ///< every rank finished a pass there

@@ -3,7 +3,7 @@
 // trace writer.
 //
 // Recording never changes a result. Beyond a limit, records are dropped and counted.
-// Not shared between threads.
+// Threads must not share a timeline.
 #pragma once
 
 #include <algorithm>

@@ -63,7 +63,7 @@ struct GpuUsage {
   std::vector<UsageInterval> intervals;
 };
 
-/// Where intervals end.
+/// The grid of instants at which the intervals of a series end.
 class UsageGrid {
  public:
   /// Precondition: interval > 0.
