@@ -3,9 +3,9 @@
 //
 //   0F0  2B3  1I0  1W0  (0F7;7B3)OVERLAP_F_B
 //
-// Also understood: BW for a whole backward. Where W is there and I is not, or BW is, "B" is the
-// old spelling of I. SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD and REDUCE_GRAD are
-// accepted and counted; they do not change the order of compute.
+// Also understood: BW for a whole backward. If W is there and I is not, or BW is, "B" is the old
+// spelling of I. SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD and REDUCE_GRAD are accepted and
+// counted; they do not change the order of compute.
 #pragma once
 
 #include <cstddef>
@@ -34,15 +34,16 @@ struct CsvSchedule {
   std::map<std::string, std::uint64_t> ignored;  ///< by kind: SEND_F, UNSHARD, ...
 };
 
-/// Not yet checked: infer_graph() and check() are the caller's. Faults name row and cell, from 1,
-/// the text found and what was expected.
+/// Reads a schedule without checking it: infer_graph() and check() are the caller's. Faults name
+/// row and cell, from 1, the text found and what was expected.
 [[nodiscard]] CheckedResult<CsvSchedule> parse_csv(std::string_view text,
                                                    const std::string& file);
 
 /// One row a rank, no idle cells; parse_csv reads the same lists back.
 [[nodiscard]] std::string write_csv(const Schedule& schedule);
 
-/// The same with an empty cell for every step in which a rank waits, each action being one step.
+/// Writes the schedule with an empty cell for every step in which a rank waits, each action being
+/// one step.
 [[nodiscard]] std::string write_csv_steps(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace bubblesim::pipeline
