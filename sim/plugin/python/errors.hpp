@@ -1,4 +1,4 @@
-// From faults of the library to bubblesim.Error, with the same words.
+// Turns faults of the library into bubblesim.Error, with the same words.
 #pragma once
 
 #include <pybind11/pybind11.h>
