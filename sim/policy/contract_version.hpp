@@ -6,7 +6,7 @@
 // - a member of any type of sim/policy, or of a type of sim/base or sim/program that appears in it,
 //   added, removed, moved or changed in type;
 // - an enumerator moved, or a meaning changed: when a call comes, what is true then, a unit.
-// Not for new functions outside of classes, new headers and comments.
+// New functions outside of classes, new headers and comments do not raise it.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,8 @@ struct PolicySpec {
   /// How long after the start what it does is no longer what it will be doing, where an iteration
   /// of training alone takes so long; none: it is settled from the start.
   std::function<Duration(const ParameterSet&, Duration iteration)> settling;
-  /// Who goes where in the cluster; none: every filler has its place on each of its GPUs.
+  /// Makes what decides who goes where in the cluster; none: every filler has its place on each of
+  /// its GPUs.
   std::function<std::unique_ptr<Placer>(const ParameterSet&)> make_placer;
 };
 

@@ -14,7 +14,7 @@
 
 namespace bubblesim::policy {
 
-/// Whether launches of the protected client must ask. Without `barrier`: no.
+/// Whether launches of the protected client must ask; without `barrier` they need not.
 [[nodiscard]] bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients);
 
 /// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.

@@ -1,6 +1,6 @@
-// From what a config says of a policy's parameters to the set that the policy is made with. All
-// faults are reported at once: unknown and repeated names, values of another type, out of range
-// or not among the choices, each with what was found, what is allowed and the nearest name.
+// Turns what a config says of a policy's parameters into the set that the policy is made with. All
+// faults are reported at once: unknown and repeated names, values of another type, out of range or
+// not among the choices, each with what was found, what is allowed and the nearest name.
 #pragma once
 
 #include <span>

@@ -57,8 +57,8 @@ struct Placement {
 class Placer {
  public:
   virtual ~Placer() = default;
-  /// Which of the waiting jobs begin now, and where. Asked at the start, and whenever a job is
-  /// submitted or has ended; jobs in order of submission, GPUs by id. A job is placed at most
+  /// Returns which of the waiting jobs begin now, and where. Asked at the start, and whenever a job
+  /// is submitted or has ended; jobs in order of submission, GPUs by id. A job is placed at most
   /// once; one that is not placed waits. Checked: unknown jobs or GPUs, a job placed twice, and
   /// memory beyond the device's (unless the policy's memory is unified) end the run.
   virtual std::vector<Placement> place(std::span<const JobInfo> waiting,

@@ -43,7 +43,7 @@ class Outlet {
                      const std::optional<LaunchForm>& form) = 0;
   /// The verdict was to hold it: its thread waits until it is released.
   virtual void hold(const HeldLaunch& /*launch*/) {}
-  /// After the call that released it: its thread goes on.
+  /// Called after the call that released the launch: its thread goes on.
   virtual void release(const HeldLaunch& launch, const std::optional<LaunchForm>& form,
                        Instant now) = 0;
 

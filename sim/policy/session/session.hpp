@@ -1,7 +1,7 @@
 // A policy's session on one GPU, from its first tick to its last: the one place where a policy is
 // called, whatever drives it.
 //
-// The same everywhere, and so here:
+// These rules are the same for all drivers, and so stand here:
 // - what a policy hears: only what it declared that it needs, of clients that have not gone;
 // - launches that are held, oldest first, and those that a call released: held() falls at once,
 //   the threads go on when the call has returned, before the launch that the call was about;
@@ -10,7 +10,7 @@
 // - ticks: asked for after every call, and 10,000 in one instant at most;
 // - the check of every decision and the words of its error (CheckedActions), and the counts.
 //
-// Where drivers differ because their worlds do, outlets and events differ, not the session:
+// Outlets and events differ where drivers do because their worlds do; the session does not:
 // - the simulated GPU does whatever is legal. It notices completions late, begins and ends bubbles
 //   itself from a measured table, and has no client that dies;
 // - a gate of live jobs cannot change a running process: most settings are refused. Clients die,
