@@ -29,7 +29,8 @@ struct KernelProfile {
   std::uint64_t blocks = 1;
   Residency residency;
   KernelClass kernel_class = KernelClass::kUnknown;
-  /// Of the DRAM bandwidth that can be had (GpuSpec::dram_reach), alone, at full residency; [0, 1].
+  /// Share of the DRAM bandwidth that can be had (GpuSpec::dram_reach) that the kernel takes alone,
+  /// at full residency; [0, 1].
   double dram_share = 0;
   double issue_share = 0;  ///< of the issue slots of the SMs it sits on; [0, 1]
 };

@@ -85,8 +85,8 @@ struct Awaited {
   return pass + 1 - std::min<std::uint64_t>(pass + 1, awaited.passes_back);
 }
 
-/// From the end of what the step waits for to its call's return. A call that finds it ended has
-/// none.
+/// The time from the end of what the step waits for to its call's return. A call that finds it
+/// ended has none.
 [[nodiscard]] inline Duration return_lag(const Program& program, const Step& step) {
   return step.detail == kNoIndex ? Duration{} : program.details[step.detail].return_lag.duration();
 }
