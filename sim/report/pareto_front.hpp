@@ -17,7 +17,7 @@ struct TradePoint {
 
 /// Indices of the points that no other beats: none is at least as good in both and better in one.
 /// Equal points are on the front together. Points without one of the two, or with one that is not
-/// finite, are not on it and beat none. In the order of x, then of the index. n log n.
+/// finite, are not on it and beat none. Indices come in the order of x, then of the index. n log n.
 [[nodiscard]] std::vector<std::size_t> pareto_front(std::span<const TradePoint> points,
                                                     sweep::Better better_x, sweep::Better better_y);
 

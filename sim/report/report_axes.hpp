@@ -33,8 +33,8 @@ struct ReportAxis {
 inline constexpr std::size_t kMostChoices = 24;
 inline constexpr std::size_t kAxisRanges = 8;
 
-/// Is the setting an axis of a report? Not the seed, which is averaged over, nor the choice of a
-/// policy, which has a colour; a parameter of a policy is one.
+/// Whether the setting is an axis of a report. The seed, which is averaged over, and the choice of
+/// a policy, which has a colour, are none; a parameter of a policy is one.
 [[nodiscard]] bool is_axis(const store::Setting& setting);
 
 /// Axes of the runs whose settings are given, by pointer as first seen.

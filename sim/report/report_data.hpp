@@ -2,9 +2,9 @@
 // nothing else goes in (no clock, no machine).
 //
 // A *point* is a policy and a filler at one set of axis values. Its figures are means over the
-// seeds, with the interval of the mean by Student's t (compare_policies.hpp, paired_half_width:
-// the same formula). Where a store holds a point's seed twice (of two versions of the program), the
-// first in the store's order counts, as in comparisons; the other is counted as `repeated`.
+// seeds, with the interval of the mean by Student's t (compare_policies.hpp, paired_half_width: the
+// same formula). If a store holds a point's seed twice (of two versions of the program), the first
+// in the store's order counts, as in comparisons; the other is counted as `repeated`.
 //
 // Indices refer to the lists of ReportData.
 #pragma once

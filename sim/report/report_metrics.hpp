@@ -39,7 +39,7 @@ struct ReportTrade {
   std::size_t y = 0;
 };
 
-/// In the order in which a page offers them.
+/// The trades in the order in which a page offers them.
 [[nodiscard]] std::span<const ReportTrade> report_trades();
 
 /// A figure of a row. Nothing: not measured, or not finite.

@@ -27,7 +27,7 @@ struct ReportSource {
   std::vector<std::vector<store::Setting>> settings;  ///< by run
 };
 
-/// Where a text stands in a list; it is added if it is not there.
+/// The index of a text in a list; it is added if it is not there.
 [[nodiscard]] std::uint32_t place_in(std::vector<std::string>& list, const std::string& text);
 
 /// Runs, failures, counters, hosts and versions; the sweeps' names.

@@ -10,8 +10,8 @@
 
 namespace bubblesim::report {
 
-/// `title` of the page. Of jobs with more than `most_ranks` (at most 64) the first of them; a note
-/// says so.
+/// `title` of the page. If the job has more than `most_ranks` (at most 64), the first of them are
+/// shown; a note says so.
 [[nodiscard]] TimelineView trace_view(const traces::JobTrace& job, const std::string& title,
                                       std::size_t most_ranks = 64);
 
