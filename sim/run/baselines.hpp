@@ -27,7 +27,7 @@ struct TrainingAlone {
   std::optional<observe::PowerLimitCost> power_limit{};  ///< nothing: power is not limited
 };
 
-/// By rank.
+/// The bubble tables of a job, by rank.
 using BubbleTables = std::vector<schedule::BubbleTable>;
 
 /// Texts by which baselines of a run are known. Two that are equal promise that all is equal which

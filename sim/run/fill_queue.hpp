@@ -29,8 +29,9 @@ namespace bubblesim::run {
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
-  /// Of an online filler in a run whose length is not given: it serves what arrives
-  /// (observe::keeps_up), so that `requests_per_s` is their rate, not the most that it can serve.
+  /// True for an online filler of a run without a given length that serves what arrives
+  /// (observe::keeps_up): `requests_per_s` is then the arrival rate, not the most that it can
+  /// serve.
   bool keeps_up = false;
   observe::UseAlone use{};
 };

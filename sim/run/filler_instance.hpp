@@ -103,7 +103,7 @@ class FillerInstance final : public workload::ServiceListener {
 struct ServerGpus {
   std::vector<FillerInstance*> instances;
   network::Rendezvous& rendezvous;
-  /// By member, if it has several GPUs; and of all, if they share experts.
+  /// The exchanges of each member, if it has several GPUs; and of all, if they share experts.
   std::vector<std::unique_ptr<synth::ServerExchanges>> tensor;
   std::unique_ptr<synth::ServerExchanges> experts;
 

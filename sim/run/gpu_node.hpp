@@ -2,9 +2,9 @@
 // a policy or none; and what is measured of them.
 //
 // Made in this order: instances (add_instance), the GPU as its policy decides (open), the programs
-// on it (add_training, then add_services), start. A domain of its own
-// (sim/engine): by itself it reaches out to others only where its rank ends the run's last
-// iteration. Not thread-safe.
+// on it (add_training, then add_services), start. The node is a domain of its own (sim/engine): by
+// itself it reaches out to others only where its rank ends the run's last iteration. The class is
+// not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace bubblesim::run {
 
-/// By RunConfig::fillers; nothing: no engine's server.
+/// Lengths of what servers are asked, by RunConfig::fillers; nothing: no engine's server.
 using ServerRequests = std::vector<std::optional<workload::RequestLengths>>;
 
 class GpuNode final : private engine::ContactBound, private schedule::HoldListener {
@@ -36,7 +36,7 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   /// Null: no rank runs here. `goal` outlives this.
   void add_training(const program::Program* rank, workload::RunSetup setup, IterationGoal& goal);
   /// The instances' programs and services, of the admitted ones. `requests`: what servers of
-  /// engines are asked, by RunConfig::fillers. Of a server over several GPUs the first GPU comes
+  /// engines are asked, by RunConfig::fillers. The first GPU of a server over several GPUs comes
   /// first.
   void add_services(const LoadedRun& loaded, const ServerRequests& requests);
   /// The rank's first pass and the policy's session begin.

@@ -2,19 +2,19 @@
 //
 // Operations draw what hardware/power_spec.hpp says from their start to their end, collectives
 // while they wait, too: by their class and by the share of the SMs that they sit on (their blocks
-// over the GPU's SMs, at most 1). Where they sit on more SMs than there are, each draws as much
-// less, so that a GPU never draws more than a kernel of one class on all SMs.
+// over the GPU's SMs, at most 1). If they sit on more SMs than there are, each draws as much less,
+// so that a GPU never draws more than a kernel of one class on all SMs.
 //
 // The governor: at the end of each period the clock becomes the highest at which the mean work of
-// that period keeps the cap. So power exceeds a cap for a period when work grows. Where the
-// lowest clock is still too fast, the cap is not kept: such periods are counted. Work that changes
-// with the periods may exceed the cap even on average (unmet_config.hpp says so). Periods end
-// between events: the meter goes through those that have ended when it is next told or asked
-// something, at the latest when a kernel is submitted.
+// that period keeps the cap. So power exceeds a cap for a period when work grows. If the lowest
+// clock is still too fast, the cap is not kept: such periods are counted. Work that changes with
+// the periods may exceed the cap even on average (unmet_config.hpp says so). Periods end between
+// events: the meter goes through those that have ended when it is next told or asked something, at
+// the latest when a kernel is submitted.
 //
 // Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
-// how often somebody looks. Of one GPU's domain; what it knows of others is the budget that it may
-// share with those of its node (node_power.hpp).
+// how often somebody looks. The meter belongs to one GPU's domain; what it knows of others is the
+// budget that it may share with those of its node (node_power.hpp).
 #pragma once
 
 #include <cstdint>
@@ -81,8 +81,8 @@ class GpuPower final : public gpu::Governor {
     return mhz_ / spec_.power.full_clock_mhz;
   }
 
-  /// An operation of the client begins, or goes on, to run; or ends, or stands still. In order of
-  /// time.
+  /// An operation of the client begins, or goes on, to run; or ends, or stands still. Calls come in
+  /// order of time.
   void started(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
   void ended(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
   /// Lets time pass, on the other GPUs too, as far as periods of a shared budget have ended.

@@ -1,10 +1,10 @@
 // Prefill and decode apart: the keys and values of a prompt go from the GPU that computed it over
 // that GPU's link to one that decodes.
 //
-// A GPU sends one prompt after another, in the order in which they were computed. Where it goes is
-// decided when its transfer is asked for: to the GPU with the fewest requests that wait, run or are
-// on their way to it, the first of equals. What waits is beside the prefill server's cache, which
-// is free at once. The link is the filler's own, or a transfer is a send over the cluster's links,
+// A GPU sends one prompt after another, in the order in which they were computed. Its receiver is
+// decided when its transfer is asked for: the GPU with the fewest requests that wait, run or are on
+// their way to it, the first of equals. What waits is beside the prefill server's cache, which is
+// free at once. The link is the filler's own, or a transfer is a send over the cluster's links,
 // which it shares with training's collectives (sim/network); it takes no SMs there (RDMA).
 #pragma once
 

@@ -38,8 +38,8 @@ struct LoadedTrace {
   CounterSet counters;       ///< of reading and aligning, all ranks together
   /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
   std::optional<Duration> residual;
-  /// By the file name that a trace's provenance gives: the file that was read here, which for a
-  /// .btr is another.
+  /// The files that were read here, by the file name that a trace's provenance gives; for a .btr
+  /// the two differ.
   std::map<std::string, std::string> files;
 
   /// The fault with the file that was read in place of a name from a trace's provenance.

@@ -25,7 +25,7 @@ struct AskedStep {
   serving::Step step;
   std::uint32_t tokens;  ///< that the matrix products see
 };
-/// As many tokens, sequences and as long contexts as the scheduler allows at once.
+/// The step with as many tokens, sequences and as long contexts as the scheduler allows at once.
 [[nodiscard]] AskedStep largest_step(const serving::SchedulerSpec& spec);
 /// The server's GPUs, as costs of steps see them.
 [[nodiscard]] step_cost::ServerLayout layout_of(const synth::ServerPlan& plan);

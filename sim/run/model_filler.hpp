@@ -14,7 +14,7 @@
 
 namespace bubblesim::run {
 
-/// A program, and which of its threads are which iterations if its batching is continuous. Of an
+/// A program, and which of its threads are which iterations if its batching is continuous. For an
 /// engine's server: its plan, and the program of its steps before any is set.
 struct ModelFiller {
   program::Program program;
@@ -29,7 +29,7 @@ struct ModelFiller {
                                                            const hardware::GpuSpec& device,
                                                            const std::string& device_folder);
 
-/// The same for a training job of one rank. Precondition: its program is one.
+/// Loads a training job of one rank in the same way. Precondition: its program is one.
 [[nodiscard]] CheckedResult<ModelFiller> load_train_filler(FillerConfig& config,
                                                            const hardware::GpuSpec& device,
                                                            const std::string& device_folder);

@@ -3,8 +3,8 @@
 // At the end of each period the clock of all of them becomes the highest at which the mean work of
 // that period, summed over the GPUs, keeps the budget. So a GPU that waits leaves watts to those
 // that compute, and a filler in its bubbles takes them back. A GPU's own cap comes on top: the
-// lower clock counts. As of a single GPU's governor (gpu_power.hpp) power exceeds the budget for a
-// period when work grows, and periods that the lowest clock does not keep are counted.
+// lower clock counts. Power exceeds the budget, as under a single GPU's governor (gpu_power.hpp),
+// for a period when work grows, and periods that the lowest clock does not keep are counted.
 //
 // It reads what every GPU of the node did in a period: simulated events must run in one order over
 // all of them (engine::Windows::kNever).
@@ -29,7 +29,7 @@ class NodePower {
   /// Ends the periods that have ended by now, on every GPU.
   void advance(SimTime now);
 
-  /// In the measured window, at the lowest clock.
+  /// Periods in the measured window in which the lowest clock exceeded the budget.
   [[nodiscard]] std::uint64_t periods_over_cap() const { return periods_over_cap_; }
   /// The highest mean of such a period; 0: there is none.
   [[nodiscard]] double over_cap_w() const { return over_cap_w_; }

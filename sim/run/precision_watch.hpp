@@ -4,10 +4,10 @@
 // The first look comes when the window has its least length, each further one when it is a quarter
 // longer; the run ends with the second look in a row at which all figures are as sure as they were
 // asked to be, or when the window has its greatest length. Whoever ends at the first such look ends
-// where intervals are short by chance. Of 600 queues M/D/1 at a load of 0.3 whose p95 was wanted to
-// 5 %, it was that near in 91.5 % when the first look counted and in 95.5 % when the second did; at
-// 2 % (150 queues) in 91 % and 97 %. The interval itself, which is shorter than what was wanted by
-// then, held the true p95 in 86 % and 88.5 %, and in 91 % and 93 %.
+// where intervals are short by chance. The p95 of 600 queues M/D/1 at a load of 0.3, which was
+// wanted to 5 %, was that near in 91.5 % of them when the first look counted and in 95.5 % when the
+// second did; at 2 % (150 queues) in 91 % and 97 %. The interval itself, which is shorter than what
+// was wanted by then, held the true p95 in 86 % and 88.5 %, and in 91 % and 93 %.
 //
 // Training and offline fillers that do next to nothing have no interval. Then their rates are
 // known if not even three more iterations or passes would make them more than the share of what
@@ -64,7 +64,7 @@ class PrecisionWatch {
   [[nodiscard]] std::uint64_t unknown() const;
 
  private:
-  /// Of an online filler, up to a look.
+  /// What an online filler has served up to a look.
   struct Requests {
     observe::FillerResult counts;
     observe::Backlog backlog;

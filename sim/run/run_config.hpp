@@ -125,7 +125,7 @@ struct FillerConfig {
 /// parallel ranks.
 [[nodiscard]] std::uint32_t gpus_of_server(const FillerConfig& filler);
 
-/// Where its config says so, the key of its engine that needs the links of training's cluster.
+/// The key of the filler's engine that needs the links of training's cluster; nothing: none does.
 [[nodiscard]] std::optional<std::string> key_with_links(const FillerConfig& filler);
 
 /// Power is metered, and limited where limits are given: by a clock, by watts, or by the lowest
@@ -133,7 +133,7 @@ struct FillerConfig {
 struct PowerConfig {
   std::optional<double> clock_mhz;  ///< kernels run at it
   std::optional<double> cap_w;      ///< of each GPU: a governor lowers the clock
-  /// Of the job's GPUs of a node together: a governor lowers the clock of all of them.
+  /// Limit of the job's GPUs of a node together: a governor lowers the clock of all of them.
   std::optional<double> node_cap_w;
   Duration period{};                ///< after which the governor looks again; and of the peak, > 0
 };
@@ -180,12 +180,13 @@ struct RunConfig {
 [[nodiscard]] CheckedResult<RunConfig> read_run_config(const std::string& path,
                                                        const policy::Registry& registry);
 
-/// The same for a text; `path` names it in faults and is what paths are relative to.
+/// Reads a config as above from a text; `path` names it in faults and is what paths are relative
+/// to.
 [[nodiscard]] CheckedResult<RunConfig> parse_run_config(const std::string& text,
                                                         const std::string& path,
                                                         const policy::Registry& registry);
 
-/// The same for a document that is parsed already.
+/// Reads a config as above from a document that is parsed already.
 [[nodiscard]] CheckedResult<RunConfig> parse_run_config(const JsonDocument& document,
                                                         const std::string& path,
                                                         const policy::Registry& registry);
@@ -194,7 +195,7 @@ struct RunConfig {
 /// `ranks` ranks does not have, servers over more GPUs than there are. Empty: no fault.
 [[nodiscard]] Errors check_ranks(const RunConfig& config, std::uint32_t ranks);
 
-/// The same for a job whose simulated ranks have these numbers, ascending: GPU n runs the n-th.
+/// Checks as above for simulated ranks with these numbers, ascending: GPU n runs the n-th.
 [[nodiscard]] Errors check_ranks(const RunConfig& config,
                                  const std::vector<std::uint32_t>& ranks);
 

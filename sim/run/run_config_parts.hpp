@@ -22,7 +22,7 @@ inline constexpr Range<Duration> kSpan{Duration::zero(), kLongestSpan};
 inline constexpr Range<Duration> kPositiveSpan{Duration{1}, kLongestSpan};
 inline constexpr Range<Bytes> kPositiveBytes{Bytes{1}};
 
-/// Of recorded hosts, over the recording's: recorders and busy machines slow them.
+/// Speed of recorded hosts over the recording's: recorders and busy machines slow them.
 inline constexpr Range<double> kHostSpeed{0.01, 100};
 
 /// Formats of recorded requests.

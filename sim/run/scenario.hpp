@@ -29,7 +29,7 @@ struct RunScenario {
   observe::TimelineRecorder* timeline = nullptr;
   observe::UsageSetup usage{};          ///< recorded in PolicyResult::usage; changes nothing else
   const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
-  /// Where simulated time is added as it passes, up to `expected`; null: nowhere.
+  /// Simulated time is added here as it passes, up to `expected`; null: nowhere.
   std::atomic<std::int64_t>* passed_ns = nullptr;
   Duration expected{};
   /// How its GPUs run beside each other. Changes no result. A timeline sees every event in order.

@@ -83,7 +83,7 @@ class Simulation final {
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;
-  /// By RunConfig::fillers: arrivals that were read with the lengths of their requests.
+  /// Arrivals that were read with the lengths of their requests, by RunConfig::fillers.
   std::vector<std::optional<workload::RecordedArrivals>> arrivals_read_;
   std::vector<std::unique_ptr<ServerGpus>> servers_;  ///< over several GPUs
   std::vector<std::unique_ptr<GpuNode>> nodes_;

@@ -32,7 +32,7 @@ inline constexpr CounterSpec kKeysWithoutEffect{
 /// the use of its GPUs is in the result.
 void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result);
 
-/// The same of a budget that the GPUs of a node share.
+/// Adds those of a power budget that the GPUs of a node share.
 void note_unmet_budget(const LoadedRun& run, std::uint32_t node, const NodePower& power,
                        observe::PolicyResult& result);
 
