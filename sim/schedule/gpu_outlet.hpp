@@ -36,7 +36,7 @@ class GpuOutlet final : public policy::Outlet {
         wake_timer_(engine, *this, &GpuOutlet::wake),
         moves_timer_(engine, *this, &GpuOutlet::end_moves) {}
 
-  /// In order of policy clients; null: a client that was refused. 0 bytes: not known.
+  /// Attaches runs in order of policy clients; null: a client that was refused. 0 bytes: not known.
   void attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
               const policy::GateTerms& terms);
   [[nodiscard]] const policy::GateTerms& terms(std::size_t client) const {

@@ -33,9 +33,9 @@ class PolicyDriver final : public workload::LaunchGate {
   PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::PolicySpec& spec,
                policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds);
 
-  /// In order of policy clients; a refused filler has no run. Before the start. Of the client's
-  /// `memory`, `resident` is on the device; 0: not known. Its launches reach the policy, and go on,
-  /// as much later than they are called as `terms` say.
+  /// Attaches runs in order of policy clients, before the start; a refused filler has no run.
+  /// `resident` of the client's `memory` is on the device; 0: not known. Its launches reach the
+  /// policy, and go on, as much later than they are called as `terms` say.
   void attach(workload::ProgramRun* run, Bytes memory = {}, Bytes resident = {},
               const policy::GateTerms& terms = {});
   /// Asks for the first tick.

@@ -22,7 +22,7 @@
 
 namespace bubblesim::schedule {
 
-/// Who decides on a GPU.
+/// What decides on a GPU.
 struct Decider {
   const policy::PolicySpec* policy = nullptr;  ///< null: nobody
   const policy::ParameterSet* parameters = nullptr;
