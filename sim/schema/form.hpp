@@ -37,7 +37,8 @@ struct ObjectForm {
   std::set<std::vector<std::string>> one_of;  ///< of each of these lists one key is there
 };
 
-/// By path: a JSON pointer with "*" for every element of a list; the root's is "".
+/// The form of each object by path: a JSON pointer with "*" for every element of a list; the root's
+/// is "".
 using Form = std::map<std::string, ObjectForm>;
 
 /// Path of a key's object, or of the elements of its list.
