@@ -1,5 +1,5 @@
-// Keys of cache blocks: what two requests share has the same keys, nothing else does. And draws by
-// hashes, which need no state.
+// Keys of cache blocks: what two requests share has the same keys, nothing else does; also random
+// draws by hashes, which need no state.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace bubblesim::serving {
 
-/// The key of the request's `block`-th block of `block_size` tokens. Of what the request shares
-/// (SharedPrefix) it depends on the tokens; of the rest on `life`, which no other request has.
-/// Keys are hashes of 64 bits: two blocks collide with a chance of about 2^-64.
+/// The key of the request's `block`-th block of `block_size` tokens. Blocks that the request shares
+/// (SharedPrefix) have keys that depend on their tokens alone; keys of its other blocks depend on
+/// `life`, which no other request has. Keys are hashes of 64 bits: two blocks collide with a chance
+/// of about 2^-64.
 [[nodiscard]] BlockKey block_key(const Request& request, std::uint64_t life, std::uint32_t block,
                                  std::uint32_t block_size);
 

@@ -41,7 +41,7 @@ struct Request {
   std::optional<Handover> handed{};  ///< its prompt's keys and values come with it, into own blocks
 };
 
-/// A request that was served. Of its instants each is that of a step's scheduling or end.
+/// A served request. Each of its instants is that of a step's scheduling or end.
 struct FinishedRequest {
   std::uint64_t number = 0;
   std::uint32_t prompt_tokens = 1;

@@ -5,7 +5,7 @@
 // and what scheduler_spec.hpp offers besides:
 //   1. A step has a budget of tokens. Running sequences come first, in the order in which they were
 //      admitted: each takes what it lacks, one token to decode or a chunk of its prompt.
-//   2. Where a running sequence needs a block and none is free, the sequence admitted last is
+//   2. If a running sequence needs a block and none is free, the sequence admitted last is
 //      preempted (by priority: the least urgent), perhaps the needy one itself. It goes to the
 //      front of the queue, keeps the tokens it has sampled, and computes prompt and output again.
 //   3. If nobody was preempted, waiting requests are admitted in order while budget, sequences and
@@ -21,7 +21,7 @@
 //   when a request arrives:  arrive(request); if no step is in flight, next_step(now) until nothing
 //   when a step ends:        finish_step(now); the step in flight, if any, starts; next_step(now)
 // Steps end in the order in which they were scheduled. Memory grows with requests in flight only.
-// A step costs time in proportion to the sequences that run. Not safe to share between threads.
+// A step costs time in proportion to the sequences that run. Threads must not share one.
 #pragma once
 
 #include <array>
@@ -77,8 +77,8 @@ class Scheduler {
   [[nodiscard]] std::size_t in_flight() const { return flying_; }
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
   [[nodiscard]] std::size_t running() const { return running_.size(); }
-  /// By which requests are dealt to data-parallel members: the least, the first of equals (vLLM's
-  /// DPLBAsyncMPClient).
+  /// The load by which requests are dealt to data-parallel members: the next one goes to the least
+  /// loaded member, the first of equals (vLLM's DPLBAsyncMPClient).
   [[nodiscard]] std::size_t load() const { return 4 * waiting() + running(); }
   /// No request waits or runs.
   [[nodiscard]] bool is_idle() const { return queue_.empty() && running_.empty(); }

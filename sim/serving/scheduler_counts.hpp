@@ -7,8 +7,8 @@
 
 namespace bubblesim::serving {
 
-/// Since the scheduler was made. Of every finished request prompt_tokens + output_tokens - 1 tokens
-/// are computed, for its last one is sampled only. So when all requests have ended:
+/// Counts since the scheduler was made. A finished request has prompt_tokens + output_tokens - 1
+/// computed tokens, for its last one is sampled only. So when all requests have ended:
 ///   computed = (sum of these) - handed - prefix_hits + recomputed + dropped + rejected.
 struct SchedulerCounts {
   std::uint64_t arrived = 0;    ///< and taken into the queue
@@ -35,7 +35,7 @@ struct SchedulerCounts {
   std::uint32_t most_running = 0;
 };
 
-/// As counters of a run's summary.
+/// Adds the counts as counters of a run's summary.
 void add_counters(const SchedulerCounts& counts, CounterSet& counters);
 
 }  // namespace bubblesim::serving

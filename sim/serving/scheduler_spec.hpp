@@ -14,7 +14,7 @@
 
 namespace bubblesim::serving {
 
-/// Who goes first when all want to.
+/// Which request goes first when all want to.
 enum class Order : std::uint8_t {
   kFirstCome,  ///< by arrival
   kPriority,   ///< by Request::priority, then by arrival; the last of these is preempted first
