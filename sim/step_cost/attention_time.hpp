@@ -9,12 +9,12 @@
 //    beyond what a batch of equal lengths would lose. Both rates are slopes of the profile itself:
 //    alone_us of its smallest chunk over long prefixes, shared_us of the batch at hand. Held
 //    against the profiler's own measured mixtures of lengths in tests/validation/serving.
-//  * Where a batch alone would not fill the GPU, FlashAttention splits a sequence's keys over
+//  * If a batch alone would not fill the GPU, FlashAttention splits a sequence's keys over
 //    several blocks (its num_splits_heuristic: below 0.8 of two blocks an SM), and nothing is idle.
 //    A captured graph decides by the sequences that it was captured for.
 //  * Prompts beside decoding sequences: the profiled time of one chunk that has as many tokens and
 //    as many pairs of query and key, and the mean length; and the same addition. Kernels of mixed
-//    batches never split. Of a profile of one sequence, which has no such batch, the sum of both,
+//    batches never split. A profile of one sequence has no such batch: there it is the sum of both,
 //    counted as beyond the tables.
 //  * Several short prompts have fewer pairs than one chunk of as many tokens without a prefix; the
 //    difference of their profiled times is taken off.

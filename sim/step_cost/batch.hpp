@@ -16,7 +16,7 @@ using CaptureSizes = std::vector<std::uint32_t>;
 /// up to twice the most sequences, at most 512.
 [[nodiscard]] CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs);
 
-/// Of a step of so many tokens, with those that fill its graph up.
+/// Tokens that a step of `tokens` computes, padding to its captured graph included.
 [[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);
 
 /// Part of a prompt.

@@ -35,9 +35,9 @@ class EngineCost {
   EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
              const ServerLayout& layout, const EngineSpec& engine, CaptureSizes capture_sizes);
 
-  /// From the step's start until the schedulers know its tokens. One step a member; null: it has
-  /// nothing to do, and runs an idle batch. A `queued` step was scheduled while another ran: what
-  /// the host does to prepare it is hidden behind that.
+  /// The time from the step's start until the schedulers know its tokens. One step a member; null:
+  /// it has nothing to do, and runs an idle batch. A `queued` step was scheduled while another ran:
+  /// what the host does to prepare it is hidden behind that.
   [[nodiscard]] Duration of_group(std::span<const serving::Step* const> steps, bool queued);
 
  private:

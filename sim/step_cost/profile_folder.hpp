@@ -3,7 +3,7 @@
 // with dense.csv, per_sequence.csv, attention.csv and, for mixtures of experts, moe.csv in tp1.
 // Tables may be packed by gzip. Times are of one GPU, in microseconds.
 //
-// Of attention.csv the points are taken that meta.yaml declares (attention_grid); one that is
+// The points of attention.csv that meta.yaml declares (attention_grid) are taken; one that is
 // missing is a fault. A batch of n decoding sequences beside a prompt needs n + 1 places, so points
 // with n = max_num_seqs are declared for decoding alone only; none is taken above that, and of an
 // engine of one sequence nothing beside a prompt. Other points are counted.

@@ -1,4 +1,4 @@
-// Inside of profile_folder: what meta.yaml says. Of YAML it reads what the profiler writes: a key
+// Inside of profile_folder: what meta.yaml says. It reads the YAML that the profiler writes: a key
 // and its value on a line.
 #pragma once
 

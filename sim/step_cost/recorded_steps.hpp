@@ -37,8 +37,8 @@ struct StepSums {
 struct RecordedStep {
   StepSums prompts;
   StepSums singles;  ///< sequences that generate
-  /// In which one of its kernels ran, or the device went on to one that it had been given already;
-  /// without collectives.
+  /// Time in which a kernel of the step ran, or the device passed to a kernel that it had been
+  /// given already; without collectives.
   double kernels_us = 0;
 
   friend bool operator==(const RecordedStep&, const RecordedStep&) = default;
@@ -58,15 +58,15 @@ inline constexpr std::string_view kSumsThatCanBe =
     "sequences <= tokens <= keys, squares <= products, and squares from tokens^2 / sequences to "
     "(tokens - sequences + 1)^2 + sequences - 1";
 
-/// What the name of a step says, `kernels_us` being 0; nothing: it names no step. By the first form
-/// each generating sequence attends to `context` tokens, its new one included (at least 1), and
-/// prompts are equally long and nothing of them is cached.
+/// What the name of a step says, `kernels_us` being 0; nothing: it names no step. If the name does
+/// not tell contexts (tells_contexts), each generating sequence attends to `context` tokens, its
+/// new one included (at least 1), and prompts are equally long and nothing of them is cached.
 [[nodiscard]] std::optional<RecordedStep> step_of_name(std::string_view name, double context);
 /// Whether the name says how much the cache holds.
 [[nodiscard]] bool tells_contexts(std::string_view name);
 
-/// Of one rank. Faults: it names no step whose kernels were recorded; no `context` where names
-/// of generating sequences do not tell it.
+/// Reads the steps of one rank. Faults: it names no step whose kernels were recorded; no `context`
+/// where names of generating sequences do not tell it.
 [[nodiscard]] Result<RecordedSteps> recorded_steps(const traces::RankTrace& trace,
                                                    std::optional<double> context);
 

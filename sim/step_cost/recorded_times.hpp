@@ -3,10 +3,10 @@
 //
 // A recorded step's factor is its kernels' time over that of the kernel model for the same sums.
 // The factors of steps that decode only and of those with prompts are apart: graphs and
-// FlashAttention's kernels differ. Of steps with equal tokens (padded to the captured graph) it is
-// their geometric mean; between token counts it is linear in the logarithm of the tokens, beyond
-// them the last one's.
-// So a recorded step is met, and what differs from it in context alone moves as the model says.
+// FlashAttention's kernels differ. Steps with equal tokens (padded to the captured graph) have the
+// geometric mean of their factors; between token counts the factor is linear in the logarithm of
+// the tokens, beyond them it is the last one's. So a recorded step is met, and what differs from it
+// in context alone moves as the model says.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace bubblesim::step_cost {
 
-/// Of a server that runs on another GPU than the recorded one.
+/// Counts servers whose steps were recorded on another GPU than the simulated one.
 inline constexpr CounterSpec kRecordedOnOtherGpu{
     "recorded_steps_of_other_gpu", Severity::kNotice,
     "servers whose steps were recorded on another GPU than the one simulated; its kernel model is "

@@ -37,13 +37,13 @@ struct Bracket {
 class TimeCurve {
  public:
   TimeCurve() = default;
-  /// As many times as points.
+  /// Takes as many times as points.
   TimeCurve(Axis axis, std::vector<double> microseconds);
 
-  /// On the line between the two neighbours.
+  /// The value on the line between the two neighbours.
   [[nodiscard]] double between(double value, Beyond& beyond) const;
-  /// Of the nearest point that is not smaller: matrix products work in whole tiles, so their times
-  /// are stairs, and a profile's points lie at the right ends of treads.
+  /// The value of the nearest point that is not smaller: matrix products work in whole tiles, so
+  /// their times are stairs, and a profile's points lie at the right ends of treads.
   [[nodiscard]] double at_least(double value, Beyond& beyond) const;
 
   [[nodiscard]] const Axis& axis() const { return axis_; }
@@ -62,7 +62,7 @@ class TimeGrid {
   /// A time for each combination.
   TimeGrid(std::vector<Axis> axes, std::vector<double> microseconds);
 
-  /// Linear along each axis. As many coordinates as axes.
+  /// Linear along each axis. Takes as many coordinates as axes.
   [[nodiscard]] double between(std::span<const double> point, Beyond& beyond) const;
 
   [[nodiscard]] bool empty() const { return microseconds_.empty(); }
