@@ -13,7 +13,7 @@
 
 namespace bubblesim::store {
 
-/// Borrows both. Of the run: key, index, point, repetition, settings.
+/// Borrows both. It uses the run's key, index, point, repetition and settings.
 struct Membership {
   std::string_view sweep;
   const PlannedRun* run = nullptr;

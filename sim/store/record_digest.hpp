@@ -15,7 +15,7 @@ namespace bubblesim::store {
 /// many cells as there are columns.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
 
-/// The same, where the histograms of `record.latencies` are encoded already.
+/// The digest of a record whose histograms of `latencies` are encoded already.
 using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
                                           const EncodedHistograms& histograms);

@@ -1,5 +1,5 @@
-// Where results are kept: SQLite in one file by default, PostgreSQL through a connection string.
-// Tables and columns: sim/observe/OUTPUTS.md, "Results store".
+// Keeps results: SQLite in one file by default, PostgreSQL through a connection string. Tables and
+// columns: sim/observe/OUTPUTS.md, "Results store".
 //
 // One writer object a process; several processes may write one store. What add() returned for is
 // on disk: a killed program loses nothing that was added, and a key is stored once. A run
@@ -75,8 +75,8 @@ class ResultsStore {
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
   /// Keys of runs that failed.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
-  /// In the order of sweep, index, policy, filler: the same store content gives the same order.
-  /// A run comes once for every sweep that it belongs to.
+  /// Rows come in the order of sweep, index, policy, filler: the same store content gives the same
+  /// order. A run comes once for every sweep that it belongs to.
   [[nodiscard]] virtual Result<void> each_row(
       const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) = 0;
   [[nodiscard]] virtual Result<void> each_run(

@@ -32,7 +32,7 @@ struct RunRecord {
   std::vector<observe::ResultRow> rows;
   std::vector<RecordedLatency> latencies;
   CounterSet counters;           ///< of the run and its inputs
-  // Not part of the result: differs from run to run.
+  // These are no part of the result: they differ from run to run.
   std::string host;
   std::string version;           ///< of the program, with its commit where known
   std::int64_t finished_unix_ns = 0;
