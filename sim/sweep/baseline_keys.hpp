@@ -23,7 +23,7 @@ namespace bubblesim::sweep {
 /// its content. 32 digits each.
 [[nodiscard]] run::BaselineKeys baseline_keys(std::string_view config);
 
-/// The same where files may change between runs: what they hold now is part of the keys. The
+/// Keys for runs between which files may change: what they hold now is part of the keys. The
 /// config's paths are relative to `folder`; `configs` and faults as run_content.
 [[nodiscard]] CheckedResult<run::BaselineKeys> baseline_keys_now(std::string_view config,
                                                             const std::string& folder,

@@ -41,8 +41,8 @@ class BestSoFar {
   void look_at(const store::RunRecord& record);
   void look_at(const store::PlannedRun& run, const observe::ResultRow& row);
   [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }
-  /// Where there is no best: the row that keeps most of training, which is its value. Nothing: no
-  /// row has a value of the column.
+  /// If there is no best: the row that keeps most of training, which is its value. Nothing: no row
+  /// has a value of the column.
   [[nodiscard]] const std::optional<BestRun>& closest() const { return closest_; }
   [[nodiscard]] const BestGoal& goal() const { return goal_; }
 

@@ -43,7 +43,7 @@ struct SharedWork {
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
-/// The same with what other calls loaded and measured.
+/// Executes runs as above with what other calls loaded and measured.
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports, SharedWork& shared);
 

@@ -29,7 +29,8 @@ class InputCache {
   explicit InputCache(std::string device_folder, std::size_t bytes_kept = kInputBytesKept);
   ~InputCache();
 
-  /// As load_run. `text`: the config as JSON, paths absolute; what it says of programs is the key.
+  /// Loads as load_run does. `text`: the config as JSON, paths absolute; what it says of programs
+  /// is the key.
   [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config,
                                                    std::string_view text);
   /// How often something was loaded.

@@ -25,7 +25,7 @@ using NameVisitor = std::function<void(Json& text, NamedKind kind, const std::st
 
 /// All that a run config names, in its order.
 void each_name(Json& run_config, const NameVisitor& visit);
-/// The same of a plan, and of a cluster.
+/// All that a plan, or a cluster, names, in its order.
 void each_name_of_plan(Json& plan, const std::string& pointer, const NameVisitor& visit);
 void each_name_of_cluster(Json& cluster, const NameVisitor& visit);
 

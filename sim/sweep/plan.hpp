@@ -1,4 +1,4 @@
-// From a sweep to its runs.
+// Makes the runs of a sweep.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@
 
 namespace bubblesim::sweep {
 
-/// Where journals of a sweep lie: STEM.running-XXXXXX.
+/// The place of a sweep's journals: STEM.running-XXXXXX.
 struct JournalPlace {
   std::string stem;   ///< path of the store; any path for a store that is no file
   std::string sweep;  ///< journals of other sweeps are left alone

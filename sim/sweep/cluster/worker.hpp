@@ -27,7 +27,7 @@ struct WorkerOptions {
 
 struct WorkerPorts {
   RunExecutor execute;
-  /// Why this rank cannot do the run as planned; empty: it can. From several threads.
+  /// Why this rank cannot do the run as planned; empty: it can. Called by several threads.
   std::function<std::string(const store::PlannedRun&)> obstacle;
   std::function<bool()> stopped;   ///< true: end what runs, take nothing more
 };
