@@ -16,8 +16,7 @@ namespace bubblesim::synth {
 [[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
                                                                  const std::string& configs);
 
-/// The same, but a file of the name that the device was asked for by, an id or a path, comes
-/// first.
+/// As above, but a file of the name that the device was asked for by, an id or a path, comes first.
 [[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(std::string_view asked,
                                                                  const hardware::GpuSpec& gpu,
                                                                  const std::string& configs);

@@ -41,8 +41,8 @@ struct ExpertRouting {
 [[nodiscard]] Result<std::vector<double>> rank_loads(const ExpertRouting& routing,
                                                      std::uint32_t experts, std::uint32_t ranks);
 
-/// The same where only the busiest rank's load is known: it is the first rank's, and the others
-/// share evenly what it leaves. Precondition: 1 <= `busiest` <= `ranks`.
+/// The loads if only the busiest rank's is known: it is the first rank's, and the others share
+/// evenly what it leaves. Precondition: 1 <= `busiest` <= `ranks`.
 [[nodiscard]] std::vector<double> loads_beside(double busiest, std::uint32_t ranks);
 
 /// The largest of `loads`; at least 1, which their mean is.

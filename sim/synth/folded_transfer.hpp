@@ -1,9 +1,9 @@
-// What a collective asks of the network where groups that are not simulated run it too.
+// What a collective asks of the network if groups that are not simulated run it too.
 //
 // Each is planned; what all of them put on a link is that link's load. Mostly they lie on nodes
-// alike, and the first stands for all. Where a group straddles a node and another does not (3
-// tensor ranks on nodes of 8), or a leaf is full of them and another is not, the slowest does: they
-// wait for each other where gradients are exchanged.
+// alike, and the first stands for all. If a group straddles a node and another does not (3 tensor
+// ranks on nodes of 8), or a leaf is full of them and another is not, the slowest does: they wait
+// for each other where gradients are exchanged.
 #pragma once
 
 #include "sim/network/topology.hpp"

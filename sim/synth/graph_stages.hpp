@@ -13,7 +13,7 @@
 
 namespace bubblesim::synth {
 
-/// Who waits for whom, and in which micro-batches, as `PlanSpec::stages` says.
+/// Which stage waits for which, and in which micro-batches, as `PlanSpec::stages` says.
 [[nodiscard]] Result<pipeline::StageGraph> graph_of(const PlanSpec& plan);
 
 /// Layers of each stage. Faults: a branch that the model does not have, with the nearest; branches

@@ -64,7 +64,7 @@ class HostTransfers {
 
 /// Whether the plan's optimiser runs on the host.
 [[nodiscard]] bool updates_on_host(const PlanSpec& plan);
-/// Of the link, one direction: as the plan says, or as the device's file does.
+/// Bandwidth of the host link in one direction: the plan's, else the device file's.
 [[nodiscard]] BytesPerSecond host_bandwidth(const ParallelPlan& plan);
 /// Optimiser states that a rank writes for a checkpoint: replicas that hold the same write a part
 /// each.

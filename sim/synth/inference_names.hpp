@@ -14,7 +14,7 @@
 
 namespace bubblesim::synth {
 
-/// Who is served together.
+/// Which requests are served together.
 enum class BatchingMode : std::uint8_t {
   kStatic,      ///< a batch of requests from its first to its last token
   kContinuous,  ///< requests join and leave between steps; `batch` at most (iteration_program.hpp)

@@ -24,7 +24,7 @@ struct JobNames {
   std::vector<PlanChange> changes;      ///< of a plan by name
   std::string cluster;
   std::optional<std::uint32_t> nodes;   ///< >= 1; nothing: the cluster's
-  /// Of the hash that places flows on up-links; nothing: the cluster's.
+  /// Seed of the hash that places flows on up-links; nothing: the cluster's.
   std::optional<std::uint64_t> hash_seed = std::nullopt;
   std::optional<std::string> device;    ///< nothing: the cluster's
   std::optional<std::string> software;  ///< nothing: the plan's

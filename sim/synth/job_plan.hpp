@@ -48,13 +48,13 @@ struct ParallelPlan {
   TimedModel model;
   std::vector<Stage> stages;   ///< by the schedule's stage numbers
   std::uint32_t copies = 1;    ///< of the model in a pipeline: 2 in DualPipe and Chimera
-  /// Where micro-batches are in parts (PlanSpec::tensor_overlap): by part, what is added to a kind
-  /// of layer to find the part's own, into ModelWork::kinds.
+  /// If micro-batches are split into parts (PlanSpec::tensor_overlap): by part, what is added to a
+  /// kind of layer to find the part's own, into ModelWork::kinds.
   std::vector<std::uint32_t> part_kinds;
-  /// By number among the ranks that share out the experts: its tokens over their mean.
+  /// Tokens of each of the ranks that share out the experts, over their mean; by number among them.
   std::vector<double> expert_loads;
-  /// Where these ranks are simulated apart and their loads differ, by the same number: what is
-  /// added to a kind of layer to find the rank's own. Empty: all work on the busiest one's tokens.
+  /// If these ranks are simulated apart and their loads differ, by the same number: what is added
+  /// to a kind of layer to find the rank's own. Empty: all work on the busiest one's tokens.
   std::vector<std::uint32_t> expert_kinds;
   /// What is added to a kind of layer to find the one that works on the mean of the tokens.
   std::uint32_t mean_kinds = 0;
@@ -64,7 +64,7 @@ struct ParallelPlan {
   [[nodiscard]] std::uint32_t kind_of(std::uint32_t layer) const {
     return model.work.layers[layer];
   }
-  /// The same as the rank at `place` works on it.
+  /// Kind of the layer as the rank at `place` works on it.
   [[nodiscard]] std::uint32_t own_kind(std::uint32_t layer, const RankPlace& place) const {
     return kind_of(layer) + (expert_kinds.empty() ? 0 : expert_kinds[grid.expert_rank(place)]);
   }
@@ -78,7 +78,7 @@ struct ParallelPlan {
 /// split that does not divide the model, the batch or the cluster; a schedule that cannot be made.
 [[nodiscard]] CheckedResult<ParallelPlan> plan_job(JobRequest request);
 
-/// The same without asking whether it fits the device's memory.
+/// Plans as plan_job does without asking whether the plan fits the device's memory.
 [[nodiscard]] CheckedResult<ParallelPlan> plan_without_memory(JobRequest request);
 
 }  // namespace bubblesim::synth

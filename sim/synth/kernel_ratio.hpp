@@ -20,7 +20,7 @@ struct RooflineDevice {
   model::Efficiency efficiency;
 };
 
-/// In which precision a product's kernel computes, by the words that cuBLAS, cuDNN, CUTLASS and
+/// The precision in which a product's kernel computes, by the words that cuBLAS, cuDNN, CUTLASS and
 /// nvjet put in its name ("bf16", "f16_s16816gemm", "h884", "tf32", "sgemm"); nothing: no word.
 [[nodiscard]] std::optional<model::Precision> precision_of(std::string_view kernel_name);
 

@@ -18,7 +18,7 @@
 
 namespace bubblesim::synth {
 
-/// Of the tokens of a pass, those that have logits.
+/// Which tokens of a pass have logits.
 enum class LogitRows : std::uint8_t { kAll, kSelected };
 
 class PassTimes {
@@ -32,8 +32,8 @@ class PassTimes {
 
   /// Fault: as summed_iteration_work.
   [[nodiscard]] Result<model::ModelWork> work(const model::IterationSums& sums) const;
-  /// Where attention is in the passes to come. `mixed`: of prompts and single tokens. Once, before
-  /// what follows.
+  /// Learns where attention is in the passes to come. `mixed`: of prompts and single tokens. Once,
+  /// before what follows.
   void learn(const model::ModelWork& mixed);
   [[nodiscard]] AttentionSlots add_slots();
   /// Writes the operations of a pass from `op` on; returns what is behind them.
@@ -69,7 +69,7 @@ class PassTimes {
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;  ///< of collectives
   std::vector<std::uint32_t> layers_;        ///< into kinds; the last is the head
   std::size_t before_attention_ = 0;         ///< operations of a block
-  /// By tokens, and those of the group.
+  /// Times by tokens, and those of the group.
   std::map<std::pair<std::uint64_t, std::uint64_t>, Timings> bodies_;
   std::map<std::pair<std::uint32_t, LogitRows>, std::vector<Timed>> heads_;
   std::vector<Timed> attention_;             ///< of the present step

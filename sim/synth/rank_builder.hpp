@@ -38,13 +38,14 @@ class RankBuilder {
   void backward_layer(const Layers& layers, std::size_t at, std::uint32_t micro_batch);
   void wait_after(ComputeWait what);
   void wait_for_compute();
-  /// From the next operation on: what the rank always holds, activations, and `besides`.
+  /// Marks the memory that the rank holds from the next operation on: its constant part,
+  /// activations, and `besides`.
   void mark_memory(double besides);
 
   [[nodiscard]] Layers forward_layers(std::uint32_t stage) const;
   [[nodiscard]] Layers backward_layers(std::uint32_t stage) const;
   [[nodiscard]] const TimedLayer& timed(std::uint32_t layer) const;
-  /// Of a part of a micro-batch.
+  /// The timed layer of part `number` of a micro-batch.
   [[nodiscard]] const TimedLayer& part(std::uint32_t layer, std::size_t number) const;
 
   const ParallelPlan& plan_;

@@ -25,7 +25,7 @@ inline constexpr std::uint16_t kGradientStream = 2;
 inline constexpr std::uint16_t kWideAreaStream = 3;
 inline constexpr std::uint16_t kFirstOtherStream = 4;
 
-/// Whose host costs a call has.
+/// The pass whose host costs a call has.
 enum class HostPass : std::uint8_t { kForward, kBackward, kOptimizer };
 
 /// A collective to launch.
@@ -72,7 +72,7 @@ class RankEmitter {
   /// Launches a collective after all compute so far; returns its operation. Compute does not wait
   /// for it.
   std::uint32_t launch(const CollectiveCall& call, Duration think);
-  /// The same, after all that the lane's next kernel would wait for, too.
+  /// Launches it after all that the lane's next kernel would wait for, too.
   std::uint32_t launch_in_turn(const CollectiveCall& call, Duration think);
   /// A collective that waits for nothing: a receive that is posted ahead.
   std::uint32_t launch_at_once(const CollectiveCall& call, Duration think);

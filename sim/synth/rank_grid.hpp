@@ -1,4 +1,4 @@
-// Where each rank of a plan stands: which pipeline stage, replica, context and tensor part, on
+// The place of each rank of a plan: which pipeline stage, replica, context and tensor part, on
 // which GPU, and with whom it exchanges. Ranks are numbered as Megatron-LM numbers them: tensor
 // fastest, then context, data, pipeline; rank n runs on GPU n.
 #pragma once
@@ -74,7 +74,7 @@ class RankGrid {
   /// synchronise apart, region(); of experts, expert_data() or region().
   [[nodiscard]] Communicator replicas(const RankPlace& place) const;
   [[nodiscard]] Communicator expert_replicas(const RankPlace& place) const;
-  /// The same part of two pipeline stages.
+  /// The ranks of the same part of two pipeline stages.
   [[nodiscard]] Communicator pair(const RankPlace& place, std::uint32_t other_pipeline) const;
   /// All parts of one replica.
   [[nodiscard]] Communicator model(const RankPlace& place) const;

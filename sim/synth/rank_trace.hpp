@@ -1,4 +1,4 @@
-// From what a rank did to its trace. Internal to record_trace.
+// Makes a trace of what a rank did. Internal to record_trace.
 #pragma once
 
 #include <cstdint>

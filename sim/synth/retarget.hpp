@@ -7,9 +7,9 @@
 //   model(new cluster, new replicas) / model(recorded cluster, recorded replicas)
 //
 // with the network's cost of a collective alone (sim/network/topology.hpp), so that nothing changed
-// gives back the recording. Where the recorded cluster is not named, the span is the model's own.
-// The array of a collective stays as large as it was: gradients and parameters do not depend on
-// the number of replicas. Kernels are scaled by a ratio that is handed in; hosts stay as recorded.
+// gives back the recording. If the recorded cluster is not named, the span is the model's own. The
+// array of a collective stays as large as it was: gradients and parameters do not depend on the
+// number of replicas. Kernels are scaled by a ratio that is handed in; hosts stay as recorded.
 //
 // Whatever is not in the recording is named: counters say how often, `extrapolated` says what.
 #pragma once

@@ -7,7 +7,7 @@
 // training waits for the responses of rollout k, trains, and sends the weights to those that
 // generate; rollout k begins when the weights of iteration k - d are there, d being
 // RolloutPlan::distance(). With G and T the times of a rollout and of a training step an iteration
-// takes G + T where d = 1, and max(G, T) where d > 1 and both are always the same. Where lengths
+// takes G + T where d = 1, and max(G, T) where d > 1 and both are always the same. If lengths
 // differ, each GPU that generates goes on by itself, d rollouts ahead at most. It takes weights
 // into a buffer of their own while it generates.
 #pragma once

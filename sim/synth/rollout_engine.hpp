@@ -27,7 +27,7 @@ namespace bubblesim::synth {
 [[nodiscard]] std::vector<std::uint32_t> response_lengths(const PlanSpec& plan, std::uint32_t gpu,
                                                           std::uint32_t round);
 
-/// Of keys and values, what a GPU that generates holds: RolloutPlan::kv_cache, else room for all
+/// Keys and values that a GPU that generates holds: RolloutPlan::kv_cache, else room for all
 /// responses at their longest.
 [[nodiscard]] Result<double> rollout_cache_bytes(const JobRequest& request);
 

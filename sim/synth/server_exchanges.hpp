@@ -1,5 +1,5 @@
-// Where GPUs of a server meet: a collective for each kind and size of exchange that its steps have,
-// carried by the links that training's collectives load too.
+// The meetings of a server's GPUs: a collective for each kind and size of exchange that its steps
+// have, carried by the links that training's collectives load too.
 //
 // An exchange costs what sim/network says of the server's GPUs. Its kernel holds SMs on each of
 // them from its own start on, as training's does. A size that a step has had is never forgotten:
@@ -29,7 +29,8 @@ class ServerExchanges {
                   network::Rendezvous& rendezvous)
       : topology_(topology), group_(std::move(group)), rendezvous_(rendezvous) {}
 
-  /// Where all GPUs meet for this exchange: the same for each that asks, whichever step asks first.
+  /// The meeting of all GPUs for this exchange: the same for each that asks, whichever step asks
+  /// first.
   [[nodiscard]] Meeting meeting(const model::Communication& what);
 
  private:
@@ -44,7 +45,7 @@ class ServerExchanges {
   std::map<std::pair<network::CollectiveKind, std::uint64_t>, Planned> planned_;  ///< by bytes
 };
 
-/// Where a GPU's exchanges are; null: they meet nobody, and take no time.
+/// The meetings of a GPU's exchanges; null: they meet nobody, and take no time.
 struct ServerMeetings {
   ServerExchanges* tensor = nullptr;   ///< of its member's GPUs, which share each layer
   ServerExchanges* experts = nullptr;  ///< of all members' GPUs, which share the experts

@@ -59,7 +59,7 @@ struct ServerPlan {
   /// it is unused.
   InferenceRequest request;
   serving::SchedulerSpec scheduler;
-  /// Of a GPU: weights, cache, and activations of the largest step; a draft model's too.
+  /// What a GPU holds: weights, cache, and activations of the largest step; a draft model's too.
   InstanceMemory memory;
   double block_bytes = 0;    ///< of a block of the cache, on each GPU
   std::uint32_t layers = 1;  ///< that have keys and values
@@ -79,7 +79,7 @@ struct ServerPlan {
   }
 };
 
-/// From a GPU that computed a prompt to one that decodes: the bytes of its blocks, and
+/// The handover from a GPU that computed a prompt to one that decodes: the bytes of its blocks, and
 /// PrefillSplit::write for each write. Precondition: the plan has `prefill`.
 [[nodiscard]] Bytes handover_bytes(const ServerPlan& plan, std::uint32_t prompt_tokens);
 [[nodiscard]] Duration handover_writes(const ServerPlan& plan, std::uint32_t prompt_tokens);

@@ -9,14 +9,14 @@
 // A server over several GPUs has a program on each, all of which take the same steps: kernels of a
 // GPU's part of each layer, and between them exchanges, each of which starts when the last of the
 // GPUs has come to it. What its scheduler tells the other GPUs' processes is in the step's host
-// time. Where data-parallel members share the experts of a mixture (ServerPlan::members), all of
+// time. If data-parallel members share the experts of a mixture (ServerPlan::members), all of
 // them take a step at once, each its own, and exchange tokens in every mixture.
 //
 // A draft model runs before the model that checks its tokens: over a step's prompts once, and in a
 // step with decoding sequences once for each token that a step drafts, a token of each of them at a
-// time (vLLM's proposer, vllm/v1/spec_decode, makes as many passes over the whole batch, too). Of
-// what was accepted, the draft model's cache has all but the last token, which is the first that it
-// sees: where all were accepted, one more, which is left out.
+// time (vLLM's proposer, vllm/v1/spec_decode, makes as many passes over the whole batch, too). The
+// draft model's cache has all accepted tokens but the last, which is the first that it sees; if all
+// were accepted it sees one more, which is left out here.
 //
 // What is rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM
 // captures, but for attention and logits; those of members to the largest of theirs, or not at all
@@ -27,7 +27,7 @@
 // its input, or beside its kernels on a stream of their own, for which the step waits at its end
 // (swap_timing).
 //
-// Where the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
+// If the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
 // between them take that together, each kernel in proportion to what the kernel model says.
 //
 // Policies know a kernel by name and profile: a product of another number of tokens is another
@@ -75,7 +75,7 @@ class ServerProgram final : public workload::StepProgram {
   enum Kind : std::uint8_t { kPrompts, kDecode, kMixed };
   static constexpr std::size_t kKinds = 3;
 
-  /// Where a thread's operations are, and the profiles of its passes' attention: of drafts, if
+  /// The places of a thread's operations, and the profiles of its passes' attention: of drafts, if
   /// there are any, and of the model itself last.
   struct Template {
     std::uint32_t first = 0;   ///< of its kernels, into the program's ops

@@ -10,7 +10,7 @@
 
 namespace bubblesim::synth {
 
-/// Who waits for an activation that a pipeline stage receives.
+/// What waits for an activation that a pipeline stage receives.
 enum class PipelineWait : std::uint8_t {
   kStream,  ///< the compute stream; the host goes on
   kHost,    ///< the host, until it has arrived
@@ -25,14 +25,14 @@ enum class PipelineTensors : std::uint8_t {
 /// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.
 enum class GradientNorm : std::uint8_t { kNone, kGlobal };
 
-/// Where the host waits for the compute stream, besides the end of an iteration.
+/// The points at which the host waits for the compute stream, besides the end of an iteration.
 enum class ComputeWait : std::uint8_t {
   kNone,
   kAction,  ///< after each step of the schedule
   kLayer,   ///< after each layer's forward pass and each layer's backward pass
 };
 
-/// Who waits for an exchange inside a layer.
+/// What waits for an exchange inside a layer.
 enum class ExchangeWait : std::uint8_t { kStream, kHost };
 
 /// How much longer kernels take than with the libraries that the efficiency file was fitted to.
