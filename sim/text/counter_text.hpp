@@ -19,7 +19,7 @@ namespace bubblesim {
 
 /// An object by name; of each its count, severity and help.
 [[nodiscard]] Json counters_object(const CounterSet& counters);
-/// The same without help: severity and count.
+/// An object by name; of each its severity and count.
 [[nodiscard]] Json counts_object(const CounterSet& counters);
 
 }  // namespace bubblesim

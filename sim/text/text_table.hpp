@@ -6,7 +6,7 @@
 
 namespace bubblesim {
 
-/// Where a column's cells stand. `kNumbersRight`: cells that are numbers to the right, others left.
+/// How a column's cells are aligned. `kNumbersRight`: cells that are numbers right, others left.
 enum class Align { kLeft, kRight, kNumbersRight };
 
 /// Rows of cells; columns are as wide as their widest cell and two spaces apart; lines do not end
