@@ -66,7 +66,8 @@ struct MeasuredCell {
   [[nodiscard]] std::string name() const;
 };
 
-/// In the order of `matched`; first what runs alone, then by policy and filler. Not judged are
+/// Cells come in the order of `matched`; first what runs alone, then by policy and filler. Not
+/// judged are
 ///  - stated: what was simulated and not measured, lower bounds, fillers that ran on neither side,
 ///    policies that admit none on either (their training is the job alone);
 ///  - failed: what was measured and not simulated; a throughput of zero simulated as more.

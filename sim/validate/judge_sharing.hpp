@@ -90,7 +90,7 @@ struct SharingStage {
 /// its share of the memory slices, of their bandwidth and L2. Fault: the GPU has no such instance.
 [[nodiscard]] Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices);
 
-/// In the order of the rows; the same on any number of threads. Faults: parameters of the
+/// Judges the rows in their order; the same on any number of threads. Faults: parameters of the
 /// setting that a policy does not have. A row whose system has no policy, whose job has no workload
 /// or whose instance its GPU has not is stated; one that cannot run has failed, and the others are
 /// judged all the same.

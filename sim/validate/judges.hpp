@@ -21,7 +21,7 @@ struct TrainingTable {
   std::string name;
   TableNote note;
   std::vector<TrainingRow> rows;
-  /// By cluster and software.
+  /// Machines by cluster and software.
   std::map<std::pair<std::string, std::string>, Machine> machines;
 
   [[nodiscard]] const Machine& machine_of(const TrainingRow& row) const {
@@ -44,7 +44,7 @@ using RowDone = std::function<void(std::size_t done, std::size_t of)>;
 
 // Measured all-reduce tables of one node, row by row.
 
-/// Where the tables lie in the folder of public data, and the cluster that they are of.
+/// The folder of the tables in the public data, and the cluster that they are of.
 inline constexpr const char* kAllReduceFolder = "VIA-Research+vTrain/trace/a100";
 inline constexpr const char* kAllReduceCluster = "dgx-a100-80gb";
 

@@ -30,9 +30,9 @@ struct MatchedReports {
   std::vector<const ReportFigures*> measured;
 };
 
-/// By the config's name. Where both sides have the name in several folders, by folder; where one
-/// side has it in one folder only, the other's folders are repetitions. In the order of the
-/// simulated groups, then of measured ones that nothing was simulated for. Borrows both.
+/// Matches reports by the config's name. If both sides have the name in several folders, by folder;
+/// if one side has it in one folder only, the other's folders are repetitions. The order is that of
+/// the simulated groups, then of measured ones that nothing was simulated for. Borrows both.
 [[nodiscard]] std::vector<MatchedReports> match_reports(
     const std::vector<ReportGroup>& simulated, const std::vector<ReportGroup>& measured);
 

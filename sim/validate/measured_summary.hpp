@@ -42,7 +42,7 @@ struct MeasuredSummary : ErrorSummary {
   [[nodiscard]] bool met() const { return !aim || (!fake && mean_absolute <= aim->bound + 1e-9); }
 };
 
-/// By metric, role, policy. A metric that no cell predicts is left out.
+/// Summaries by metric, role, policy. A metric that no cell predicts is left out.
 [[nodiscard]] std::vector<MeasuredSummary> summarise_measured(
     const std::vector<MeasuredCell>& cells);
 

@@ -26,7 +26,7 @@ struct PairMachine {
                                                             const PairMachine& machine,
                                                             std::uint32_t batch = 0);
 
-/// The same program with all of its durations, of kernels, copies and host, times `factor` (> 0).
+/// The program with all of its durations, of kernels, copies and host, times `factor` (> 0).
 [[nodiscard]] program::Program stretched(program::Program program, double factor);
 
 }  // namespace bubblesim::validate

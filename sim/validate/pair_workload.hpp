@@ -108,7 +108,7 @@ struct FoundWorkload {
 [[nodiscard]] std::string refuse_batch(const PairWorkload& workload, std::uint32_t batch);
 
 /// The workload of a role that a table calls `name`; case, spaces, punctuation and how a batch size
-/// is written (batches_in) do not count. Where none has that name, the one with the longest name of
+/// is written (batches_in) do not count. If none has that name, the one with the longest name of
 /// several words that stands in it (is_within); else one that has its steps at any batch and is
 /// called so but for the batch size. One whose name gives no batch size and that cannot run at the
 /// one asked for is refused, if there is no other. Fault: none; with all names and the nearest.

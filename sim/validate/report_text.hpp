@@ -8,7 +8,7 @@
 
 namespace bubblesim::validate {
 
-/// Of each table its setting and devices, columns that are not read, and figures left out. Empty
+/// The setting and devices of each table, columns that are not read, and figures left out. Empty
 /// without a table.
 [[nodiscard]] std::string tables_text(const std::vector<TableNote>& tables);
 

@@ -56,7 +56,7 @@ struct ClientFigures {
   [[nodiscard]] double percentile_ms(double percent) const;
 };
 
-/// In the order of the clients. Fault: an illegal decision, a client that is not admitted.
+/// Figures in the order of the clients. Fault: an illegal decision, a client that is not admitted.
 [[nodiscard]] Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup);
 
 /// Mean time of a pass when nobody else is there.

@@ -35,7 +35,8 @@ void keep_reason(std::string& reason, std::string because);
 [[nodiscard]] Result<std::optional<double>> measured_figure(const CsvTable& table, std::size_t row,
                                                             std::string_view column);
 
-/// Of another number than a whole one from 1 to `most` the row is stated; then 1. Fault: text.
+/// The count in a cell, or 1 and a reason if it is no whole number from 1 to `most`: the row is
+/// then stated. Fault: text.
 [[nodiscard]] Result<std::uint32_t> stated_count(const CsvTable& table, std::size_t row,
                                                  std::string_view column, std::uint32_t most,
                                                  std::string& reason);

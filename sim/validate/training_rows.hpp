@@ -79,9 +79,9 @@ struct TrainingRow {
 
 /// FLOPs of an iteration as the tables count them. A GPT: 96 B s l h^2 (1 + s/6h + V/16lh) with
 /// full recomputation, 72 without (Narayanan et al., SC 2021, section 5.1). Another model: 6 N B s
-/// with its published parameters N, as scaling laws count; attention's own products, 4 % of
-/// Llama 3 405B's at 8192 tokens, are not in it. Where they are more than a tenth, rows of which
-/// TFLOP/s are all that was measured are stated: whether the source counts them is not known.
+/// with its published parameters N, as scaling laws count; attention's own products, 4 % of Llama 3
+/// 405B's at 8192 tokens, are not in it. If they are more than a tenth, rows of which TFLOP/s are
+/// all that was measured are stated: whether the source counts them is not known.
 [[nodiscard]] double counted_flops(const TrainingRow& row);
 
 }  // namespace bubblesim::validate

@@ -25,9 +25,9 @@ struct ServedLoad {
   serving::SchedulerCounts counts;  ///< sums over the members
 };
 
-/// Serves `requests`, which are ordered by arrival and numbered from 0 on; each is admissible. Of
-/// several members, a request goes to that of the least 4 x waiting + running, the first of equals
-/// (vLLM's DPLBAsyncMPClient); a step of the group lasts as long as its slowest member's.
+/// Serves `requests`, which are ordered by arrival and numbered from 0 on; each is admissible.
+/// Among several members, a request goes to that of the least 4 x waiting + running, the first of
+/// equals (vLLM's DPLBAsyncMPClient); a step of the group lasts as long as its slowest member's.
 [[nodiscard]] ServedLoad serve_group(const serving::SchedulerSpec& spec, std::uint32_t members,
                                      std::span<const serving::Request> requests,
                                      step_cost::EngineCost& cost);
