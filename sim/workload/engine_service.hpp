@@ -2,8 +2,8 @@
 // program does it on the GPU, and requests end as their tokens are there.
 //
 // A step starts when the one before it has ended, its tokens being on the host. What vLLM hides by
-// launching a step before its predecessor has ended (a launch and copies of some bytes, about
-// 20 us) is not hidden. With Pacing::kOneAhead a step's host time is.
+// launching a step before its predecessor has ended (a launch and copies of some bytes, about 20
+// us) is not hidden; with Pacing::kOneAhead a step's host time is.
 //
 // A server over several GPUs starts a step on all of them at once, each GPU's program being told of
 // it, and the step has ended when each of them has done its part. So it is with data-parallel
@@ -34,7 +34,7 @@ class HandoverSink {
   virtual ~HandoverSink() = default;
   /// `request` has its first token (Request::handed).
   virtual void hand_over(serving::Request request, SimTime now) = 0;
-  /// Those that have not arrived yet.
+  /// Requests that have not arrived yet.
   [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> underway() const = 0;
 };
 
@@ -45,15 +45,15 @@ class EngineService final : public RequestService {
   EngineService(ProgramRun& run, StepProgram& steps, const serving::SchedulerSpec& spec,
                 LengthSequence lengths, ServiceListener& listener);
 
-  /// Another GPU of the last member. `run` and `steps` as the constructor's. Before anything
-  /// arrives.
+  /// Adds another GPU of the last member. `run` and `steps` as the constructor's. Must be called
+  /// before anything arrives.
   void add_gpu(ProgramRun& run, StepProgram& steps) {
     members_.back()->gpus.push_back({&run, &steps});
   }
-  /// Another member, whose GPUs come next. Likewise.
+  /// Adds another member, whose GPUs come next. Must be called before anything arrives.
   void add_member();
   /// From now on it computes prompts and first tokens only; what comes after goes to `sink`, which
-  /// outlives it. Online, before anything arrives.
+  /// outlives it. Called online, before anything arrives.
   void compute_prompts_for(HandoverSink& sink) { sink_ = &sink; }
   /// A request whose prompt another server has computed.
   void take_over(const serving::Request& request, SimTime now);
@@ -61,7 +61,7 @@ class EngineService final : public RequestService {
   void start_offline(SimTime now) override;
   void enqueue(std::uint64_t number, SimTime now) override;
   void serve_waiting(SimTime now) override;
-  /// Of each GPU's part of a step.
+  /// Called at the end of each GPU's part of a step; the step ends with the last of them.
   void pass_finished(SimTime now) override;
   [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t member) const override;
   [[nodiscard]] std::size_t queued() const override;

@@ -10,8 +10,8 @@
 //
 // Source of 2 and 3: 3,985 distinct recorded launches (by name and shape) of V100, A100 and H100 in
 // public PyTorch profiler traces. Resident share, mean recorded against estimated, by time: 0.95
-// and 1.00 of compute-bound kernels, 0.97 and 0.97 of memory-bound, 0.77 and 0.99 of others. Of
-// kernels below 20 us 0.54 and 0.44; a single one of those errs by 0.29 in the mean.
+// and 1.00 of compute-bound kernels, 0.97 and 0.97 of memory-bound, 0.77 and 0.99 of others; 0.54
+// and 0.44 of kernels below 20 us, of which a single one errs by 0.29 in the mean.
 #pragma once
 
 #include <map>

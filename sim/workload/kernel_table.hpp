@@ -21,7 +21,7 @@ namespace bubblesim::workload {
                                                           const hardware::GpuSpec& spec,
                                                           Duration launch_gap);
 
-/// The same from a file of at most 64 MiB.
+/// Reads such a table from a file of at most 64 MiB.
 [[nodiscard]] Result<program::Program> read_kernel_table(const std::string& path,
                                                 const hardware::GpuSpec& spec,
                                                 Duration launch_gap);

@@ -1,8 +1,8 @@
 // Launch calls of a recording that a full launch queue held, and what made room for them.
 //
-// A launch puts its work into a ring of the driver, of 1,024 entries a stream. Where the ring is
-// full, the call returns only when an operation has left it: its time is the device's, not the
-// host's. Our own recordings say so (traces::HostStall); in others such a call is recognised:
+// A launch puts its work into a ring of the driver, of 1,024 entries a stream. If the ring is full,
+// the call returns only when an operation has left it: its time is the device's, not the host's.
+// Our own recordings say so (traces::HostStall); in others such a call is recognised:
 //
 // * at its start at least kNearlyFull operations are pending on its stream. Measured where one
 //   stream does all: V100, A100 and H100 calls block at 1,022 or 1,023 pending operations. Stream

@@ -52,7 +52,7 @@ class Machine final : private engine::JointContact {
   ProgramRun& add_program(MachineGpu& gpu, const program::Program& program, const RunSetup& setup);
 
   [[nodiscard]] const hardware::GpuSpec& spec() const { return spec_; }
-  /// Where the job's ranks meet; null without a job.
+  /// The network in which the job's ranks meet; null without a job.
   [[nodiscard]] network::Rendezvous* network() { return network_ ? &*network_ : nullptr; }
   /// The engine of GPUs without a bound, and of what belongs to no GPU.
   [[nodiscard]] engine::Engine& engine() { return conductor_.shared(); }

@@ -1,5 +1,6 @@
-// Where a program meets other ranks, and how much its device and its host must do before: from
-// this a run knows where it arrives next, and how long it surely does not (next_meetings).
+// The meetings of a program with other ranks, and how much its device and its host must do before
+// each: from this a run knows where it arrives next, and how long it surely does not
+// (next_meetings).
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 
 namespace bubblesim::workload {
 
-/// From the start of the first to the end of the last query, calls of the trace.
+/// A poll: the host calls of the trace from its first query to its last.
 struct Poll {
   std::uint32_t first = 0;
   std::uint32_t last = 0;

@@ -1,4 +1,4 @@
-// From a recorded trace to a program: finds what each call and operation truly waited for.
+// Turns a recorded trace into a program: finds what each call and operation truly waited for.
 //
 // What the trace states is used as it stands (launches, stream order, recorded event edges);
 // what it leaves out is inferred from the calls and counted (sim/workload/README.md lists each

@@ -72,8 +72,8 @@ struct Draft {
   std::vector<DraftEdge> edges;  ///< of all operations, in no order
   std::vector<DraftWait> waits;  ///< of all calls, in no order
   std::vector<std::vector<std::uint32_t>> stream_ops;  ///< by stream, in start order
-  /// By stream, of a pass that repeats: when the stream's last operation of the pass before ended,
-  /// which the first one of this pass follows.
+  /// The time at which each stream's last operation of the previous pass ended; the first operation
+  /// of this pass follows it. Only for passes that repeat.
   std::vector<std::optional<TraceTime>> first_held_by;
   std::vector<std::vector<std::uint32_t>> thread_calls;  ///< by thread, in start order
   std::vector<TraceTime> iteration_starts;
@@ -91,7 +91,7 @@ struct Draft {
   [[nodiscard]] TraceTime moved(TraceTime recorded) const {
     return pass == nullptr ? recorded : pass->without_waits(recorded);
   }
-  /// The same of a host call: on the device's clock.
+  /// A recorded instant of a host call as the draft has it: moved, and on the device's clock.
   [[nodiscard]] TraceTime called(TraceTime recorded) const { return moved(recorded) - host_late; }
   /// When the last operation of a stream ended, as it was one pass before; nothing if passes do
   /// not repeat.
@@ -120,7 +120,7 @@ struct Draft {
     }
     return waits[call.wait];
   }
-  /// The same, to read: one that waits for nothing if the call has none.
+  /// The call's wait, to read; one that waits for nothing if the call has none.
   [[nodiscard]] const DraftWait& wait_of(const DraftCall& call) const {
     static constexpr DraftWait kNoWait{};
     return call.wait == program::kNoIndex ? kNoWait : waits[call.wait];
@@ -146,7 +146,7 @@ void find_waits(Draft& draft);
 void find_hand_overs(Draft& draft);
 /// Ties threads that begin by themselves to the marked thread's first iteration.
 void tie_free_threads(Draft& draft);
-/// Where each recorded operation is, into Draft::ops; kNoIndex: outside the window.
+/// The place of each recorded operation in Draft::ops; kNoIndex: outside the window.
 std::vector<std::uint32_t> place_of_each(const Draft& draft);
 /// Writes the finished program; the draft goes as what it holds is written.
 program::Program emit(Draft draft, const hardware::GpuSpec& spec);

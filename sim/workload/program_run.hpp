@@ -67,7 +67,7 @@ struct OutsideLaunch {
   double slowdown = 1;       ///< of their durations
 };
 
-/// Where a stream arrives next.
+/// The collective at which a stream arrives next.
 struct NextMeeting {
   std::uint32_t collective = program::kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
   SimTime earliest{};
@@ -127,19 +127,19 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
   /// Launch calls that its threads have made.
   [[nodiscard]] std::uint64_t launch_calls() const { return launch_calls_; }
-  /// What it waits for now. Of several things the first in the order of what others cannot give:
-  /// a release by the policy, room on the GPU, the end of what runs, peers, its own host.
+  /// What it waits for now. If that is several things, the first in the order of what others cannot
+  /// give: a release by the policy, room on the GPU, the end of what runs, peers, its own host.
   [[nodiscard]] Wait waits_for() const;
   /// No operation runs or is due: nothing happens on the device unless something is launched.
   [[nodiscard]] bool stands_still() const;
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
-  /// Where each stream of the run arrives next, no earlier than it says, as long as none that
-  /// the run waits in is completed: what the device and the host must do before takes at least its
-  /// own time. Streams that arrive nowhere before then are left out. Nothing is sure about the
-  /// streams of a run that has an entry for kNoIndex: it may arrive anywhere, from `now` on.
-  /// `now` is the present. Appends to `next`.
+  /// Appends to `next` the collective at which each stream of the run arrives next, no earlier than
+  /// it says, as long as none that the run waits in is completed: what the device and the host must
+  /// do before takes at least its own time. Streams that arrive nowhere before then are left out.
+  /// Nothing is sure about the streams of a run that has an entry for kNoIndex: it may arrive
+  /// anywhere, from `now` on. `now` is the present.
   void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
 
   /// Hands over the arrivals of a window, which nobody has been told of yet. Appends to `arrivals`.
@@ -184,7 +184,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void announce(Stream& stream);
   void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
-  /// Of an operation that is handed over now.
+  /// The duration of an operation that is handed to the GPU now.
   [[nodiscard]] inline Duration duration_of(const program::Op& op, double slowdown) const;
   [[nodiscard]] inline double remote_stretch(const program::Op& op) const;
   [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,

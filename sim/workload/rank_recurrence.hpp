@@ -14,7 +14,7 @@
 
 namespace bubblesim::workload {
 
-/// Where ranks meet: counts arrivals, and keeps what is complete until somebody takes it.
+/// Counts the arrivals of ranks, and keeps what is complete until somebody takes it.
 class MeetingBoard {
  public:
   struct Arrival {

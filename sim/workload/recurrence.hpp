@@ -1,7 +1,7 @@
 // A recorded job that has its GPUs to itself, without events. Nothing there competes for anything:
 // each operation starts a lag after the last of what it waits for, so that a pass is one walk over
-// the calls of its threads (a recurrence of sums and maxima). The same times as a LoneJob's, to the
-// nanosecond (tests/laws/workload/recurrence_test.cpp), several times as fast.
+// the calls of its threads (a recurrence of sums and maxima). Its times are those of a LoneJob, to
+// the nanosecond (tests/laws/workload/recurrence_test.cpp); it is several times as fast.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ class ServiceListener {
   virtual void on_served(const ServedRequest& request) = 0;
   /// A pass has ended; `requests` ended with it.
   virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
-  /// Before that, of a language-model engine: times between tokens that the step has brought.
+  /// Called before on_batch() by a language-model engine: times between tokens that the step has
+  /// brought.
   virtual void on_token_gaps(std::span<const Duration> /*gaps*/, SimTime /*now*/) {}
   /// A language-model engine has scheduled, or has found nothing to schedule: from now on its
   /// sequences hold the blocks that its schedulers say, until the next call.
@@ -40,7 +41,7 @@ class ServiceListener {
 class RequestService {
  public:
   virtual ~RequestService() = default;
-  /// Always has a next request, from now on.
+  /// There is always a next request, from now on.
   virtual void start_offline(SimTime now) = 0;
   /// A request arrives and waits. Once all requests of the instant wait, serve_waiting() must be
   /// called: what starts then can take them together.
@@ -63,7 +64,7 @@ class RequestService {
   [[nodiscard]] virtual std::size_t queued() const = 0;
   /// Requests that arrived and have not been served, oldest first.
   [[nodiscard]] virtual std::vector<SimTime> unfinished() const = 0;
-  /// The same of a language-model engine, with their first tokens.
+  /// The unfinished requests of a language-model engine, with their first tokens.
   [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> unfinished_tokens() const {
     return {};
   }

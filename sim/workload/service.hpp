@@ -24,7 +24,7 @@ class Service final : public RequestService, public engine::EventHandler {
   Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
           ServiceListener& listener);
 
-  /// Always has a next batch, from now on.
+  /// There is always a next batch, from now on.
   void start_offline(SimTime now) override;
   void enqueue(std::uint64_t number, SimTime now) override;
   void serve_waiting(SimTime now) override;

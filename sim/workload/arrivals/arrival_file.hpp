@@ -62,13 +62,13 @@ struct RecordedArrivals {
 };
 
 /// Absolute times become offsets from the earliest; times out of order are sorted and counted.
-/// Precondition: not empty. For the readers of this folder.
+/// Precondition: not empty. Used by the readers of this folder.
 void count_from_first(RecordedArrivals& arrivals);
 
 [[nodiscard]] Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format,
                                                      Lengths lengths = Lengths::kSkipped);
 
-/// The same for a text; `label` names it in faults.
+/// Reads arrivals as read_arrivals does, from a text; `label` names it in faults.
 [[nodiscard]] Result<RecordedArrivals> parse_arrivals(std::string_view text, ArrivalFormat format,
                                                       const std::string& label,
                                                       Lengths lengths = Lengths::kSkipped);
