@@ -163,7 +163,7 @@ struct SyncRecord {
   std::uint64_t event = 0;  ///< the recording of an event that is meant; 0: not recorded
 };
 
-/// Who said what a collective is.
+/// The source that says what a collective is.
 enum class CollectiveSource : std::uint8_t {
   kNcclProfiler,  ///< NCCL's profiler plug-in
   kNvtx,          ///< the payload of NCCL's own NVTX ranges
@@ -200,7 +200,7 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;
 };
 
-/// Where the trace came from.
+/// What the trace was read or made from.
 struct Provenance {
   std::string source;      ///< file name, without its folder
   std::string format;      ///< "kineto", "nsys", "bubblesim-synth", ...

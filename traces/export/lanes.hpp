@@ -13,7 +13,7 @@ enum class LaneShape : std::uint8_t {
   kNested,  ///< spans inside spans: calls of a host thread
 };
 
-/// From `start_ns` up to, not including, `end_ns`; end_ns >= start_ns.
+/// A span from `start_ns` up to, not including, `end_ns`; end_ns >= start_ns.
 struct LaneSpan {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;

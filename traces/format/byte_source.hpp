@@ -1,5 +1,5 @@
 // Random access to the bytes of a file through a window of bounded size, or to bytes in memory.
-// Not a memory map: a file that another process cuts short while it is read must not end us.
+// It is no memory map: a file that another process cuts short while it is read must not end us.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace bubblesim::traces::format {
 inline constexpr std::uint16_t kMajorVersion = 1;
 inline constexpr std::uint16_t kMinorVersion = 2;
 
-/// As PNG's: a high bit, a name, and line ends that a text-mode transfer would spoil.
+/// Formed as PNG's: a high bit, a name, and line ends that a text-mode transfer would spoil.
 inline constexpr std::array<std::uint8_t, 8> kFileMagic{0x89, 'B',  'T',  'R',
                                                         0x0D, 0x0A, 0x1A, 0x0A};
 inline constexpr std::array<std::uint8_t, 4> kChunkMagic{0xC5, 'B', 'C', 'K'};

@@ -24,7 +24,7 @@ class TableExtents {
   [[nodiscard]] std::uint64_t loaded() const { return loaded_; }
   /// Is every position below `used` there, where it was written?
   [[nodiscard]] bool covers(std::uint64_t used) const;
-  /// Where the record written at `position` stands among those read.
+  /// The index, among the records read, of the record written at `position`.
   [[nodiscard]] std::optional<std::uint32_t> place(std::uint64_t position) const;
 
  private:
@@ -41,8 +41,8 @@ class TableExtents {
   return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
 }
 
-/// Which ids records hold: for each table, one past the greatest. Taken while records are decoded
-/// and in the cache: a pass of its own over a trace took a tenth of reading it.
+/// The ids that records hold: for each table, one past the greatest. They are taken while records
+/// are decoded and in the cache: a pass of its own over a trace took a tenth of reading it.
 struct UsedIds {
   struct Extent {
     std::uint64_t end = 0;

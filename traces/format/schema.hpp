@@ -37,7 +37,7 @@ struct CounterRecord {
   std::uint64_t count = 0;
 };
 
-/// In the end chunk: how many records of a kind a rank has in the whole file.
+/// A record of the end chunk: how many records of a kind a rank has in the whole file.
 struct TotalRecord {
   std::uint32_t rank = 0;
   std::uint16_t kind = 0;

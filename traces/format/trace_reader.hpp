@@ -2,7 +2,7 @@
 //
 // A damaged file is read as far as it is whole; what is missing is counted (counters.hpp), never
 // guessed. Every id of the result points at a record that exists. Memory: the records, plus one
-// chunk. Not for use by several threads on one file handle; calls share nothing.
+// chunk. Calls share nothing, but threads must not read through one file handle at once.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct ReadOutcome {
 
 /// Fails only if the file cannot be read, is no .btr file or has another major version.
 [[nodiscard]] Result<ReadOutcome> read_job(const std::string& path);
-/// The same for a file held in memory; `name` stands for the path in messages.
+/// Reads as read_job does, from a file held in memory; `name` stands for the path in messages.
 [[nodiscard]] Result<ReadOutcome> read_job_bytes(std::span<const std::uint8_t> bytes,
                                                  const std::string& name);
 

@@ -25,8 +25,8 @@ struct RankFile {
 /// rank has started it; the n-th start of a group, kind and pair of ends on one rank meets the n-th
 /// on every other. Recorded starts stay. Sets starts, and durations of collectives with their
 /// waiting. Returns, by rank, each node's place in the order of starts.
-/// Where nothing goes on, a cycle of dependencies is opened at its least id, else the collective
-/// that waits longest goes on without its partners; both are counted.
+/// If nothing goes on, a cycle of dependencies is opened at its least id, else the collective that
+/// waits longest goes on without its partners; both are counted.
 /// O(n log n + dependencies). Fault: the layout takes longer than 73 years.
 [[nodiscard]] Result<std::vector<std::vector<std::uint32_t>>> lay_out(
     std::span<const RankFile> ranks);

@@ -47,7 +47,7 @@ struct ImportOptions {
                                                    const ImportOptions& options = {},
                                                    const ProgressCallback& progress = {});
 
-/// The same for a text in memory; `source` stands for the file's name.
+/// Imports as above from a text in memory; `source` stands for the file's name.
 [[nodiscard]] Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
                                                    const ImportOptions& options = {});
 

@@ -7,9 +7,9 @@
 
 namespace bubblesim::traces {
 
-/// Sorts all records by time. Where times tie: operations by launch, then by graph node; calls and
-/// markers the enclosing one first; then by what they say. Counts device operations that stood
-/// before one that started earlier.
+/// Sorts all records by time, and records of one time: operations by launch, then by graph node;
+/// calls and markers the enclosing one first; then by what they say. Counts device operations that
+/// stood before one that started earlier.
 void sort_records(KinetoRecords& records);
 
 /// Numbers names, shapes, threads and streams in the order in which the sorted records use them;

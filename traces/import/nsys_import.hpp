@@ -28,10 +28,10 @@ namespace bubblesim::traces {
 [[nodiscard]] Result<JobTrace> import_nsys_file(const std::filesystem::path& path,
                                                 const ProgressCallback& progress = {});
 
-/// The same for a database in memory; `source` stands for the file's name.
+/// Imports as above from a database in memory; `source` stands for the file's name.
 [[nodiscard]] Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source);
 
-/// Reads several exports of one job. Where not all of them name their ranks, or two name the same,
+/// Reads several exports of one job. If not all of them name their ranks, or two name the same,
 /// ranks come from file names ("...rank3...") if each has one and holds one rank, else from the
 /// order of `paths`.
 [[nodiscard]] Result<JobTrace> import_nsys_job(std::span<const std::filesystem::path> paths,

@@ -19,7 +19,7 @@ struct NvtxCommunicator {
   bool has_device = false;
 };
 
-/// By process, in the order of the table.
+/// Communicators by process, each process's in the order of the table.
 using Communicators = std::map<std::int64_t, std::vector<NvtxCommunicator>>;
 
 /// Adds markers, and notes with their collectives. Calls come first: a range goes to the ranks

@@ -42,7 +42,7 @@ class PayloadSchemas {
   std::map<Key, std::vector<Field>> schemas_;
 };
 
-/// The same of a text `{"NCCL communicator ID": 1234, ...}`; numbers may be in quotes and have
+/// The fields of a text `{"NCCL communicator ID": 1234, ...}`; numbers may be in quotes and have
 /// commas.
 [[nodiscard]] std::optional<PayloadFields> payload_of_json(std::string_view text);
 

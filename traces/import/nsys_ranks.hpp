@@ -1,4 +1,5 @@
-// Who is a rank: every process and GPU that ran kernels. Where rows of each process go.
+// Decides which processes and GPUs are ranks (those that ran kernels), and to which rank each row
+// of the export belongs.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace bubblesim::traces::nsys {
 
-/// CUDA's number of a GPU in its process. Larger ones are no numbers of GPUs.
+/// The largest CUDA device ordinal that is believed; a row with a larger one is damaged.
 inline constexpr std::int64_t kMaxDevice = 1 << 16U;
 /// What a copy, a memset or a collective may have moved; records of more bytes are damaged.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50U;
@@ -76,7 +77,7 @@ class RankSet {
 
   /// Nothing: the process ran no kernel.
   [[nodiscard]] Process* process(std::optional<std::int64_t> global_id);
-  /// Where an operation goes: the rank of its GPU, else the main rank of its process.
+  /// The rank that a device operation belongs to: its GPU's, else the main one of its process.
   [[nodiscard]] NsysRankBuilder* of_device(std::optional<std::int64_t> global_pid,
                                        std::uint32_t device);
   /// The ranks whose threads a row of the process may name: all, of any real process.

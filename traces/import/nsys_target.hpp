@@ -15,7 +15,8 @@ namespace bubblesim::traces::nsys {
 /// The GPU of every rank.
 void describe_devices(NsysSession& session, RankSet& set);
 
-/// Priorities of streams, names of threads, provenance. After all records.
+/// Adds priorities of streams, names of threads, provenance. To be called after all records are
+/// read.
 void describe_ranks(NsysSession& session, RankSet& set);
 
 /// Which rank of the job each of the set is.
@@ -25,8 +26,8 @@ struct RankNumbers {
   bool recorded = false;  ///< false: numbered by process and GPU
 };
 
-/// From MPI, else NCCL's communicators, else the environment; each only if it names all ranks of
-/// the set, and no two alike.
+/// Finds ranks from MPI, else NCCL's communicators, else the environment; each only if it names all
+/// ranks of the set, and no two alike.
 [[nodiscard]] RankNumbers find_ranks(NsysSession& session, RankSet& set,
                                      const Communicators& communicators);
 

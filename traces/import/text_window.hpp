@@ -25,7 +25,7 @@ class TextWindow {
   [[nodiscard]] bool more();
   /// Moves the anchor on by `count` <= text().size().
   void advance(std::size_t count);
-  /// Where the anchor is in the unpacked input.
+  /// Offset of the anchor in the unpacked input, in bytes.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
   /// The input has ended: what `text()` shows is all there is.
   [[nodiscard]] bool at_end() const { return ended_; }

@@ -1,4 +1,4 @@
-// Where a rank's GPU has no work of its own to do, and why: every nanosecond named once.
+// Finds when a rank's GPU has no work of its own to do, and why: every nanosecond named once.
 //
 // Window: from the start of the rank's first device operation to the end of its last.
 // Busy: a kernel, copy or memset runs. Idle: none runs. Bubble: no computing kernel runs, so that a
@@ -28,9 +28,9 @@
 // Without a recorded launch of N, the whole gap is `turnaround` up to `turnaround_limit`, else
 // `other`, and `inspect_gap_without_launch` counts it.
 //
-// A driving thread is one that launched a kernel or graph of this trace; where no such launch was
-// recorded, all threads drive. Event queries are not calls here: watchdogs poll. Of operations
-// that start together, the first in the trace is N.
+// A driving thread is one that launched a kernel or graph of this trace; if no such launch was
+// recorded, all threads drive. Event queries are not calls here: watchdogs poll. If operations
+// start together, N is the first of them in the trace.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ inline constexpr std::size_t kBubbleCauseCount = 8;
 
 /// snake_case: "collective_wait".
 [[nodiscard]] std::string_view bubble_cause_name(BubbleCause cause);
-/// For people: "collective wait".
+/// The name for people: "collective wait".
 [[nodiscard]] std::string_view bubble_cause_label(BubbleCause cause);
 
 /// Thresholds of the attribution. They move time between causes, never in or out of the sum.

@@ -25,8 +25,8 @@ namespace bubblesim::traces {
 /// "<10 us", "10-100 us", ...
 [[nodiscard]] std::string_view length_bucket_label(std::size_t bucket);
 
-/// At most `columns` characters: what is cut from the middle is replaced by "..". Never cuts a
-/// UTF-8 character.
+/// `text` in at most `columns` characters: what is cut from the middle is replaced by "..". It
+/// never cuts a UTF-8 character.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t columns);
 
 /// "NVIDIA H100 80GB HBM3 (132 SMs)", or "device not recorded".

@@ -23,7 +23,7 @@ struct ShownSpan {
   friend bool operator==(const ShownSpan&, const ShownSpan&) = default;
 };
 
-/// By start, as every list of spans here.
+/// Spans in order of their start, as every list of spans here.
 using ShownSpans = std::vector<ShownSpan>;
 
 /// Neighbours that are shorter than `resolution`, with less than that between them, become one.

@@ -5,7 +5,7 @@
 
 namespace bubblesim::traces {
 
-/// Over all of the rank's operations; no list is cut.
+/// Sums over all of the rank's operations; no list is cut.
 [[nodiscard]] OperationUse operation_use(const RankTrace& rank);
 
 /// Adds `other` to `sums` by name, kind and direction, and sorts.

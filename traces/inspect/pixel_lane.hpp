@@ -30,7 +30,7 @@ inline constexpr std::size_t kPaintCount = static_cast<std::size_t>(Paint::kPhas
 [[nodiscard]] Paint paint_of(BubbleCause cause);
 /// snake_case and unique: "kernel", "send_recv"; of a cause, bubble_cause_name().
 [[nodiscard]] std::string_view paint_name(Paint paint);
-/// For people: "kernel", "send or receive"; of a cause, bubble_cause_label().
+/// The name for people: "kernel", "send or receive"; of a cause, bubble_cause_label().
 [[nodiscard]] std::string_view paint_label(Paint paint);
 /// The paint of that name; nothing: there is none.
 [[nodiscard]] std::optional<Paint> paint_named(std::string_view name);

@@ -2,7 +2,7 @@
 // as they repeat. `inspect`, `inspect --replay` and `run` all ask here, so that they mean the same.
 //
 // Recorded iterations run from one iteration marker's start to the next one's, the last one to its
-// marker's end (host time, of the thread that has most markers). Where nothing is marked, the
+// marker's end (host time, of the thread that has most markers). If nothing is marked, the
 // recording is one iteration: from its first launch or synchronisation to the return of its last
 // one, of synchronisations as far as there is device work that they could wait for.
 //
@@ -18,11 +18,11 @@
 //      when it started, if the rank's own work had begun.
 // What belongs to none is dropped and counted.
 //
-// Iterations of different ranks are one by their number. Where numbers start again (steps counted
-// anew in each epoch), by epoch and number: those of the first restart on all ranks are one epoch,
-// or, if a rank then shares more with the first rank, an epoch apart (of equals, the rank's window
-// opened later). If no number is on all ranks and all recorded
-// equally many, by place. A number may so name several iterations; a choice of it means all.
+// Iterations of different ranks are one by their number. If numbers start again (steps counted anew
+// in each epoch), they are one by epoch and number: those of the first restart on all ranks are one
+// epoch, or, if a rank then shares more with the first rank, an epoch apart (of equals, the rank's
+// window opened later). If no number is on all ranks and all recorded equally many, they are one by
+// place. A number may so name several iterations; a choice of it means all.
 //
 // Used are the iterations that are settled (warm_up.hpp says which are not, and why), of those the
 // longest run of neighbours, of equals the last; the same on all ranks. They are the *pass*.
@@ -68,7 +68,7 @@ enum class IterationUse : std::uint8_t {
 
 /// snake_case: "first".
 [[nodiscard]] std::string_view iteration_use_name(IterationUse use);
-/// For people: "the window's first".
+/// The name for people: "the window's first".
 [[nodiscard]] std::string_view iteration_use_label(IterationUse use);
 
 struct RecordedIteration {
@@ -122,7 +122,7 @@ struct JobPass {
 /// Fault: no rank has recorded an iteration that the choice names; says which there are.
 [[nodiscard]] Result<JobPass> find_job_pass(const JobTrace& job,
                                             const IterationChoice& choice = {});
-/// The same of one rank by itself.
+/// Finds the pass of one rank by itself.
 [[nodiscard]] Result<RankPass> find_rank_pass(const RankTrace& rank,
                                               const IterationChoice& choice = {});
 

@@ -15,8 +15,9 @@ class LaunchOrder {
   /// The operations of `trace` are final: sorted, launches linked.
   explicit LaunchOrder(const RankTrace& trace);
 
-  /// From the last operation launched on `source` before `record_call` to the first launched on
-  /// `stream` after `wait_call` (indices of host calls). Nothing: one of them is not in the trace.
+  /// The edge from the last operation launched on `source` before `record_call` to the first
+  /// launched on `stream` after `wait_call` (indices of host calls). Nothing: one of them is not in
+  /// the trace.
   [[nodiscard]] std::optional<Edge> edge(std::uint32_t source, std::uint32_t record_call,
                                          std::uint32_t stream, std::uint32_t wait_call) const;
 

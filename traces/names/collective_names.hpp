@@ -16,7 +16,7 @@ namespace bubblesim::traces {
 /// kUnknown where the name does not say (DeepEP dispatch and combine, NVSHMEM).
 [[nodiscard]] CollectiveKind kind_of_kernel(std::string_view kernel_name);
 
-/// For "Collective name" ("_allgather_base", "all_to_allv") and for what follows "nccl:".
+/// The kind of "Collective name" ("_allgather_base", "all_to_allv") and of what follows "nccl:".
 [[nodiscard]] CollectiveKind kind_of_collective(std::string_view collective_name);
 
 /// Bytes of an element of a PyTorch dtype ("BFloat16"); nothing for unknown names.
