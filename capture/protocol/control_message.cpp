@@ -7,6 +7,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -38,11 +39,6 @@ Result<JsonDocument> parse(std::string_view text) {
   auto document = JsonDocument::parse(text, "message");
   if (!document) return tl::make_unexpected(document.error().front());
   return std::move(*document);
-}
-
-bool is_utf8(std::string_view text) {
-  const Json json = std::string(text);
-  return Json::parse(compact_text(json), nullptr, false) == json;
 }
 
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t limit) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/base/escape_controls.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace bubblesim {
 namespace {
@@ -98,11 +99,7 @@ std::string list_names(std::span<const std::string_view> names) {
 }
 
 std::string quote_found(std::string_view text) {
-  std::size_t end = std::min(text.size(), kMaxQuoted);
-  // Never cut inside a UTF-8 sequence: its later bytes are 10xxxxxx.
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;
-  }
+  const std::size_t end = uncut_length(text, kMaxQuoted);
   return '"' + escape_controls(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/text/utf8.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace bubblesim::store {
 namespace {

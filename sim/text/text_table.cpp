@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/base/escape_controls.hpp"
-#include "sim/text/utf8.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace bubblesim {
 namespace {

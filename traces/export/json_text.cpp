@@ -1,35 +1,11 @@
 #include "traces/export/json_text.hpp"
 
+#include "sim/base/utf8.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
 using Byte = unsigned char;
-
-bool continues(std::string_view text, std::size_t at, Byte low = 0x80, Byte high = 0xBF) {
-  if (at >= text.size()) return false;
-  const auto byte = static_cast<Byte>(text[at]);
-  return byte >= low && byte <= high;
-}
-
-/// Bytes of the UTF-8 sequence at `at`, whose first byte is 0x80 or more; 0: not UTF-8.
-/// Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto lead = static_cast<Byte>(text[at]);
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(text, at + 1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const Byte low = lead == 0xE0 ? 0xA0 : 0x80;
-    const Byte high = lead == 0xED ? 0x9F : 0xBF;
-    return continues(text, at + 1, low, high) && continues(text, at + 2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const Byte low = lead == 0xF0 ? 0x90 : 0x80;
-    const Byte high = lead == 0xF4 ? 0x8F : 0xBF;
-    return continues(text, at + 1, low, high) && continues(text, at + 2) && continues(text, at + 3)
-               ? 4
-               : 0;
-  }
-  return 0;
-}
 
 /// Whether the byte stands for itself in a JSON string.
 bool is_plain(char letter) {
@@ -68,8 +44,8 @@ void append_json_string(std::string& out, std::string_view text) {
       escape_ascii(out, text[at++]);
       continue;
     }
-    const std::size_t length = sequence_length(text, at);
-    out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(at, length);
+    const std::size_t length = character_length(text.substr(at));
+    out += length == 0 ? kReplacementCharacter : text.substr(at, length);
     at += length == 0 ? 1 : length;
   }
   out += '"';

@@ -2,10 +2,10 @@
 
 #include <limits>
 
+#include "sim/base/utf8.hpp"
 #include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
-#include "traces/import/utf8.hpp"
 #include "traces/record_names.hpp"
 
 namespace bubblesim::traces::chakra {
@@ -193,7 +193,7 @@ Outcome apply_tables(std::string_view name, const AttributeValue& value, RankTra
   const auto number = [&value](std::size_t i) { return (*value.numbers)[i]; };
   if (name == "thread_names") {
     return outcome(apply_column(trace.threads, value, [&](HostThread& thread, std::size_t i) {
-      if (i < value.texts.size()) thread.name = as_utf8(value.texts[i]);
+      if (i < value.texts.size()) thread.name = repaired_utf8(value.texts[i]);
     }));
   }
   if (name != "streams" && name != "stream_priorities" && name != "stream_devices" &&
@@ -215,7 +215,7 @@ Outcome apply_tables(std::string_view name, const AttributeValue& value, RankTra
 
 Outcome apply_device(std::string_view name, const AttributeValue& value, DeviceInfo& device) {
   if (name == "device_name") {
-    device.name = as_utf8(text_of(value));
+    device.name = repaired_utf8(text_of(value));
     return outcome(value.text.has_value());
   }
   if (name == "device_sms") return outcome(put(device.sm_count, fit<std::uint32_t>(value)));
@@ -306,7 +306,7 @@ void read_groups(std::string_view values, File& file) {
 NameId intern_name(std::string_view text, File& file) {
   if (is_utf8(text)) return file.trace.names.intern(text);
   file.trace.counters.add(kInvalidUtf8);
-  return file.trace.names.intern(as_utf8(text));
+  return file.trace.names.intern(repaired_utf8(text));
 }
 
 std::optional<std::int64_t> micros_to_ns(std::uint64_t micros) {

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "sim/base/utf8.hpp"
 #include "traces/import/json_brackets.hpp"
 #include "traces/import/json_scan.hpp"
 
@@ -96,25 +97,6 @@ std::optional<std::size_t> scalar_end(std::string_view text, std::size_t at) {
   return at;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto put = [&out](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xc0 | (code >> 6U));
-    put(0x80 | (code & 0x3fU));
-  } else if (code < 0x10000) {
-    put(0xe0 | (code >> 12U));
-    put(0x80 | ((code >> 6U) & 0x3fU));
-    put(0x80 | (code & 0x3fU));
-  } else {
-    put(0xf0 | (code >> 18U));
-    put(0x80 | ((code >> 12U) & 0x3fU));
-    put(0x80 | ((code >> 6U) & 0x3fU));
-    put(0x80 | (code & 0x3fU));
-  }
-}
-
 std::optional<std::uint32_t> four_hex(std::string_view raw, std::size_t at) {
   if (at + 4 > raw.size()) return std::nullopt;
   std::uint32_t code = 0;
@@ -133,12 +115,11 @@ std::size_t append_unicode(std::string& out, std::string_view raw, std::size_t a
   if (*high >= 0xd800 && *high < 0xdc00 && raw.substr(at + 4, 2) == "\\u") {
     const auto low = four_hex(raw, at + 6);
     if (low && *low >= 0xdc00 && *low < 0xe000) {
-      append_utf8(out, 0x10000 + ((*high - 0xd800) << 10U) + (*low - 0xdc00));
+      append_character(out, 0x10000 + ((*high - 0xd800) << 10U) + (*low - 0xdc00));
       return 10;
     }
   }
-  const bool lone_surrogate = *high >= 0xd800 && *high < 0xe000;
-  append_utf8(out, lone_surrogate ? 0xfffd : *high);
+  append_character(out, *high);  // U+FFFD for half of a pair
   return 4;
 }
 

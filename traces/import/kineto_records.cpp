@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/base/utf8.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/host_call_names.hpp"
 #include "traces/import/kernel_args.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_metadata.hpp"
-#include "traces/import/utf8.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
@@ -16,6 +16,11 @@ namespace {
 
 /// Names of categories that are kept for the fault message of a file that is not Kineto's.
 constexpr std::size_t kMostForeignNames = 64;
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+}
 
 /// The digits of "4093687616", 4093687616 or "stream 7".
 std::uint64_t number_in(std::string_view text) {
@@ -292,7 +297,7 @@ void KinetoRecorder::add_thread_name(const RawEvent& event) {
     id += event.tid.text;
     // A thread that was renamed has several; which came last, the file does not say.
     std::string& name = records_.thread_names[std::move(id)];
-    name = std::max(name, as_utf8(unescape(value.text)));
+    name = std::max(name, repaired_utf8(unescape(value.text)));
   }
 }
 
@@ -303,11 +308,11 @@ NameId KinetoRecorder::intern(std::string_view raw_name) {
   if (raw_name.find('\\') != std::string_view::npos) {
     const std::string name = unescape(raw_name);
     const bool good = is_utf8(name);
-    id = names.intern(good ? name : as_utf8(name));
+    id = names.intern(good ? name : repaired_utf8(name));
     if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
   } else {
     const bool good = is_utf8(raw_name);
-    id = good ? names.intern(raw_name) : names.intern(as_utf8(raw_name));
+    id = good ? names.intern(raw_name) : names.intern(repaired_utf8(raw_name));
     if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
   }
   if (names.size() > before && has_control(raw_name)) {

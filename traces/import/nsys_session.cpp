@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/base/utf8.hpp"
 #include "traces/import/nsys_counters.hpp"
-#include "traces/import/utf8.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {
@@ -94,7 +94,7 @@ std::optional<Span> NsysSession::span(std::optional<std::int64_t> start,
 std::string NsysSession::clean(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   count(kInvalidUtf8);
-  return as_utf8(text);
+  return repaired_utf8(text);
 }
 
 std::string NsysSession::name(std::optional<std::int64_t> id) {

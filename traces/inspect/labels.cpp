@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/text/utf8.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -5,15 +5,15 @@
 #include <variant>
 #include <vector>
 
+#include "sim/base/utf8.hpp"
+
 namespace bubblesim::capture {
 namespace {
 
-// Cuts before a byte that continues a character of UTF-8, so that what is kept stays text.
 bool cut(std::string& text) noexcept {
-  if (text.size() <= kMaxEventText) return false;
-  std::size_t end = kMaxEventText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) >> 6U) == 2U) --end;
-  text.resize(end);
+  const std::size_t kept = uncut_length(text, kMaxEventText);
+  if (kept == text.size()) return false;
+  text.resize(kept);
   return true;
 }
 

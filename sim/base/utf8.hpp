@@ -1,0 +1,46 @@
+// Characters of UTF-8 (RFC 3629) in texts that may be anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bubblesim {
+
+/// What stands where a text has no character: U+FFFD.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+/// Whether a byte is the second or a later one of its character.
+[[nodiscard]] constexpr bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+/// Bytes of the character whose first byte this is; 0 if no character starts with it.
+[[nodiscard]] constexpr std::size_t length_by_lead(char byte) {
+  const auto lead = static_cast<unsigned char>(byte);
+  if (lead < 0x80U) return 1;
+  if (lead < 0xC2U || lead > 0xF4U) return 0;
+  return lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
+}
+
+/// Bytes of the character that `text` starts with; 0 if it starts with none: an empty text, a byte
+/// out of place, a form longer than needed, a surrogate, or a number beyond U+10FFFF.
+[[nodiscard]] std::size_t character_length(std::string_view text);
+
+/// Whether `text` is nothing but characters.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+/// `text` with U+FFFD in place of each byte that belongs to no character.
+[[nodiscard]] std::string repaired_utf8(std::string_view text);
+
+/// Appends the character of a number; U+FFFD for surrogates and numbers beyond U+10FFFF.
+void append_character(std::string& out, std::uint32_t number);
+
+/// The most bytes that can be kept of `text`, up to `limit`, without cutting a character.
+[[nodiscard]] std::size_t uncut_length(std::string_view text, std::size_t limit);
+
+/// Columns that a text takes in a terminal, as far as each character takes one.
+[[nodiscard]] std::size_t letter_count(std::string_view text);
+
+}  // namespace bubblesim
