@@ -1,43 +1,19 @@
 #include "sim/fit/table_text.hpp"
 
-#include <zlib.h>
-
 #include <charconv>
 #include <functional>
-#include <memory>
 #include <numeric>
 
+#include "sim/base/packed_file.hpp"
+
 namespace bubblesim::fit {
-namespace {
 
-struct CloseFile {
-  void operator()(gzFile_s* file) const { gzclose(file); }
-};
-
-}  // namespace
-
-Result<std::string> read_text_file(const std::string& path) {
-  constexpr std::size_t kChunk = std::size_t{1} << 18;
-  const std::unique_ptr<gzFile_s, CloseFile> file(gzopen(path.c_str(), "rb"));
-  if (!file) return fail(path, {}, "the file cannot be opened");
-  std::string text;
-  while (true) {
-    const std::size_t had = text.size();
-    if (had > kMaxTableBytes) return fail(path, {}, "more than 512 MiB; expected a table");
-    text.resize(had + kChunk);
-    const int count = gzread(file.get(), text.data() + had, static_cast<unsigned>(kChunk));
-    int status = Z_OK;
-    (void)gzerror(file.get(), &status);
-    if (count < 0 || (status != Z_OK && status != Z_STREAM_END)) {
-      return fail(path, {}, "the file cannot be read to its end, or its compression is damaged");
-    }
-    text.resize(had + static_cast<std::size_t>(count));
-    if (count == 0) return text;
-  }
+Result<std::string> read_table_text(const std::string& path) {
+  return read_packed_text(path, 512, "a table");
 }
 
 Result<CsvTable> read_packed_table(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_table_text(path));
   return CsvTable::parse(text, path);
 }
 

@@ -1,7 +1,6 @@
 // Inside of kernel tables: text files, plain or gzip, tables and shapes in their cells.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +10,8 @@
 
 namespace bubblesim::fit {
 
-inline constexpr std::size_t kMaxTableBytes = std::size_t{512} << 20;  ///< unpacked
-
-/// The whole file, unpacked if its content is gzip.
-[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
+/// The whole file, unpacked if its content is gzip: at most 512 MiB.
+[[nodiscard]] Result<std::string> read_table_text(const std::string& path);
 
 /// A table, packed or not.
 [[nodiscard]] Result<CsvTable> read_packed_table(const std::string& path);

@@ -1,19 +1,15 @@
 #include "sim/workload/arrivals/arrival_file.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <utility>
 
+#include "sim/base/packed_file.hpp"
 #include "sim/workload/arrivals/arrival_documents.hpp"
 #include "sim/workload/arrivals/arrival_lines.hpp"
 
 namespace bubblesim::workload {
 namespace {
-
-constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
 
 // Requests that arrive at once stay in the file's order, with what they ask.
 void sort_by_time(RecordedArrivals& arrivals) {
@@ -70,28 +66,6 @@ class LineCutter {
   std::string rest_;
 };
 
-struct CloseFile {
-  void operator()(gzFile_s* file) const { gzclose(file); }
-};
-using File = std::unique_ptr<gzFile_s, CloseFile>;
-
-/// Hands on the file's bytes, unpacked, until the end or a fault of the taker.
-template <class Take>
-Result<void> for_each_chunk(gzFile_s* file, const std::string& path, Take take) {
-  std::vector<char> buffer(kChunkBytes);
-  while (true) {
-    const int count = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
-    int status = Z_OK;
-    (void)gzerror(file, &status);
-    if (count < 0 || (status != Z_OK && status != Z_STREAM_END)) {
-      return fail(path, {}, "the file cannot be read to its end, or its compression is damaged");
-    }
-    if (count == 0) return {};
-    BUBBLESIM_RETURN_IF_ERROR(
-        take(std::string_view(buffer.data(), static_cast<std::size_t>(count))));
-  }
-}
-
 }  // namespace
 
 void count_from_first(RecordedArrivals& arrivals) {
@@ -118,23 +92,15 @@ Result<RecordedArrivals> parse_arrivals(std::string_view text, ArrivalFormat for
 
 Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format,
                                        Lengths lengths) {
-  const File file(gzopen(path.c_str(), "rb"));  // reads plain files too
-  if (!file) return fail(path, {}, "the file cannot be opened");
   if (is_document(format)) {
-    std::string text;
-    BUBBLESIM_RETURN_IF_ERROR(
-        for_each_chunk(file.get(), path, [&](std::string_view bytes) -> Result<void> {
-          text += bytes;
-          if (text.size() > kMaxArrivalDocumentBytes) {
-            return fail(path, {}, "more than 256 MiB; expected a smaller document");
-          }
-          return {};
-        }));
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const std::string text,
+        read_packed_text(path, kMaxArrivalDocumentMiB, "a smaller document"));
     return parse_document(text, format, path, lengths);
   }
   LineCutter cutter(format, path, lengths);
-  BUBBLESIM_RETURN_IF_ERROR(for_each_chunk(
-      file.get(), path, [&](std::string_view bytes) { return cutter.add(bytes); }));
+  BUBBLESIM_RETURN_IF_ERROR(
+      read_packed_file(path, [&](std::string_view bytes) { return cutter.add(bytes); }));
   return std::move(cutter).finish();
 }
 

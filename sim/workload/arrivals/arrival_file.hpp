@@ -33,7 +33,7 @@ inline constexpr CounterSpec kArrivalsReordered{
 
 inline constexpr std::size_t kMaxArrivals = 100'000'000;
 inline constexpr std::size_t kMaxArrivalLineBytes = std::size_t{4} << 20;
-inline constexpr std::size_t kMaxArrivalDocumentBytes = std::size_t{256} << 20;
+inline constexpr std::size_t kMaxArrivalDocumentMiB = 256;
 
 /// What a language model is asked, as recorded.
 struct RecordedLength {

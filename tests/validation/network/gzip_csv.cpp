@@ -1,28 +1,11 @@
 #include "tests/validation/network/gzip_csv.hpp"
 
-#include <zlib.h>
-
-#include <array>
-#include <memory>
 #include <sstream>
+
+#include "sim/base/packed_file.hpp"
 
 namespace bubblesim::validation {
 namespace {
-
-std::string text_of(const std::string& path) {
-  struct Close {
-    void operator()(gzFile_s* file) const { gzclose(file); }
-  };
-  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rb"));
-  std::string text;
-  if (!file) return text;
-  std::array<char, 65536> part{};
-  for (int got = 1; got > 0;) {
-    got = gzread(file.get(), part.data(), static_cast<unsigned>(part.size()));
-    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> out;
@@ -34,7 +17,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 }  // namespace
 
 std::vector<std::map<std::string, std::string>> read_gzip_csv(const std::string& path) {
-  std::istringstream lines(text_of(path));
+  std::istringstream lines(read_packed_text(path, 512, "a table").value_or(""));
   std::string line;
   std::getline(lines, line);
   const std::vector<std::string> names = cells_of(line);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "policies/builtin.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/fit/table_text.hpp"
 #include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/mechanisms.hpp"
@@ -44,7 +45,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 // "| `l2` | `sm_caps_a100` | `sm_cap` | `metric` | 6 | 5.1 | 5.2 |"
 std::vector<Stated> stated_figures() {
   std::vector<Stated> out;
-  const auto page = fit::read_text_file(kSources + "/docs/sharing.md");
+  const auto page = read_text_file(kSources + "/docs/sharing.md");
   if (!page) return out;
   std::istringstream text(*page);
   for (std::string line; std::getline(text, line);) {
@@ -181,7 +182,7 @@ const std::string kLogs = kDataFolder + "/XpuOS+xsched-artifacts/results/fig11/r
 
 // Passes a second in windows of one process's log, from an instant of its day (s) on.
 std::vector<double> logged(const std::string& job, double start) {
-  const auto text = fit::read_text_file(kLogs + "/cotrain_tgs_" + job + "_gv100.json.gz");
+  const auto text = fit::read_table_text(kLogs + "/cotrain_tgs_" + job + "_gv100.json.gz");
   std::vector<double> out;
   if (!text) return out;
   std::istringstream lines(*text);
