@@ -1,42 +1,21 @@
 #include "sim/observe/latency_histogram.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "sim/base/check.hpp"
+#include "sim/base/log_buckets.hpp"
 #include "sim/observe/latency_buckets.hpp"
 #include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::observe {
 namespace {
 
-constexpr std::uint32_t kParts = 128;  ///< of each power of two
-constexpr unsigned kPartBits = 7;
-/// Of the greatest int64: 56 powers of two above the linear part.
-constexpr std::uint32_t kMaxBucket = (63 - kPartBits) * kParts + kParts - 1;
-
-std::uint32_t bucket_of(Duration latency) {
-  const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(latency.count(), 0));
-  if (ns < kParts) return static_cast<std::uint32_t>(ns);
-  const auto power = static_cast<unsigned>(std::bit_width(ns)) - 1;  // >= kPartBits
-  const auto part = static_cast<std::uint32_t>(ns >> (power - kPartBits)) - kParts;
-  return (power - kPartBits + 1) * kParts + part;
-}
-
-/// The least latency of a bucket.
-Duration low_of(std::uint32_t bucket) {
-  if (bucket < kParts) return Duration{bucket};
-  const std::uint64_t low = std::uint64_t{kParts + bucket % kParts} << (bucket / kParts - 1);
-  return Duration{static_cast<std::int64_t>(low)};
-}
+using Layout = LogBuckets<7>;
+constexpr std::uint32_t kMaxBucket = Layout::bucket_of(Duration::max());
 
 /// The middle of a bucket, rounded down.
 Duration middle_of(std::uint32_t bucket) {
-  if (bucket < kParts) return Duration{bucket};
-  const unsigned shift = bucket / kParts - 1;
-  const std::uint64_t low = std::uint64_t{kParts + bucket % kParts} << shift;
-  const std::uint64_t width = std::uint64_t{1} << shift;
-  return Duration{static_cast<std::int64_t>(low + (width - 1) / 2)};
+  return Layout::low_of(bucket) + (Layout::width_of(bucket) - Duration{1}) / 2;
 }
 
 void put_varint(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
@@ -94,13 +73,13 @@ LatencyHistogram::LatencyHistogram(const LatencyDistribution& distribution) {
 }
 
 void LatencyHistogram::add(Duration latency) {
-  ++completed_[bucket_of(latency)];
+  ++completed_[Layout::bucket_of(latency)];
   ++completed_total_;
   longest_ = std::max(longest_, latency);
 }
 
 void LatencyHistogram::add_unfinished(Duration age) {
-  ++unfinished_[bucket_of(age)];
+  ++unfinished_[Layout::bucket_of(age)];
   ++unfinished_total_;
   longest_ = std::max(longest_, age);
 }
@@ -168,13 +147,13 @@ LatencyBuckets buckets_of(const LatencyHistogram& histogram) {
     return found == buckets.end() ? 0 : found->second;
   };
   for (std::uint32_t bucket = all.begin()->first; bucket <= all.rbegin()->first; ++bucket) {
-    result.edges.push_back(low_of(bucket));
+    result.edges.push_back(Layout::low_of(bucket));
     result.middles.push_back(middle_of(bucket));
     result.completed.push_back(count_in(completed, bucket));
     result.unfinished.push_back(count_in(unfinished, bucket));
   }
   const std::uint32_t last = all.rbegin()->first;
-  result.edges.push_back(last == kMaxBucket ? Duration::max() : low_of(last + 1));
+  result.edges.push_back(last == kMaxBucket ? Duration::max() : Layout::low_of(last + 1));
   return result;
 }
 
