@@ -5,16 +5,15 @@
 #include <boost/random/normal_distribution.hpp>
 #include <boost/random/uniform_01.hpp>
 
+#include "sim/base/hash.hpp"
+
 namespace bubblesim {
 namespace {
 
 // FNV-1a over the name, started from the seed: distinct names give distinct streams.
 std::uint64_t mix(std::uint64_t seed, std::string_view name) {
-  std::uint64_t hash = 14695981039346656037ULL ^ (seed * 0x9E3779B97F4A7C15ULL);
-  for (const char letter : name) {
-    hash ^= static_cast<unsigned char>(letter);
-    hash *= 1099511628211ULL;
-  }
+  std::uint64_t hash = kFnvBasis ^ (seed * 0x9E3779B97F4A7C15ULL);
+  for (const char letter : name) hash = fnv1a(hash, static_cast<unsigned char>(letter));
   return hash;
 }
 

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "sim/base/hash.hpp"
+
 namespace bubblesim::network {
 namespace {
 
 using hardware::FlowPlacement;
-
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every bit of the ends counts.
-std::uint64_t scrambled(std::uint64_t value) {
-  value = (value ^ (value >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  value = (value ^ (value >> 27U)) * 0x94D049BB133111EBULL;
-  return value ^ (value >> 31U);
-}
 
 /// Members of a group that are on one node, and the node.
 struct NodePart {
@@ -48,7 +43,7 @@ std::uint32_t uplink_of(const hardware::FatTreeSpec& tree, std::uint32_t nic,
   if (tree.placement == FlowPlacement::kPlanned) return nic % tree.uplinks;
   const std::uint64_t ends = (std::uint64_t{nic} << 32U) | to_leaf;
   const std::uint64_t salt = tree.hash_seed * 0x9E3779B97F4A7C15ULL;
-  return static_cast<std::uint32_t>(scrambled(scrambled(ends) + salt) % tree.uplinks);
+  return static_cast<std::uint32_t>(splitmix64(splitmix64(ends) + salt) % tree.uplinks);
 }
 
 void FlowLoads::add(std::span<const std::uint32_t> nics, std::uint32_t to_node, double bytes) {

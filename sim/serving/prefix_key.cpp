@@ -1,28 +1,22 @@
 #include "sim/serving/prefix_key.hpp"
 
+#include "sim/base/hash.hpp"
+
 namespace bubblesim::serving {
 namespace {
 
 enum class Owner : std::uint64_t { kRequest = 1, kConversation = 2, kHash = 3 };
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-/// OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 BlockKey key(Owner owner, std::uint64_t id, std::uint32_t block) {
-  const std::uint64_t whose = mixed(id + mixed(static_cast<std::uint64_t>(owner)));
-  const BlockKey found = mixed(whose + block + 1);
+  const std::uint64_t whose = splitmix64(id + splitmix64(static_cast<std::uint64_t>(owner)));
+  const BlockKey found = splitmix64(whose + block + 1);
   return found == 0 ? 1 : found;
 }
 
 }  // namespace
 
 double uniform_of(std::uint64_t seed, std::uint64_t request, std::uint64_t place) {
-  const std::uint64_t bits = mixed(mixed(mixed(seed + 1) + request) + place);
+  const std::uint64_t bits = splitmix64(splitmix64(splitmix64(seed + 1) + request) + place);
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "sim/base/hash.hpp"
+
 namespace bubblesim::store {
 namespace {
 
@@ -37,11 +39,9 @@ class Digest {
   [[nodiscard]] std::uint64_t value() const { return value_; }
 
  private:
-  void put(std::uint64_t byte) {
-    value_ ^= byte;
-    value_ *= 1099511628211U;
-  }
-  std::uint64_t value_ = 14695981039346656037U;
+  void put(std::uint64_t byte) { value_ = fnv1a(value_, static_cast<unsigned char>(byte)); }
+
+  std::uint64_t value_ = kFnvBasis;
 };
 
 /// By policy and filler, as a store gives them back.
