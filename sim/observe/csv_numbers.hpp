@@ -18,11 +18,9 @@ inline std::string number(const std::optional<double>& value) {
 
 /// Nanoseconds over a power of ten, exactly: digits after the point are `decimals`.
 inline std::string decimal(Duration span, std::size_t decimals) {
-  const bool negative = span < Duration::zero();
-  std::string digits = std::to_string(span.count()).substr(negative ? 1 : 0);
-  if (digits.size() <= decimals) digits.insert(0, decimals + 1 - digits.size(), '0');
-  digits.insert(digits.size() - decimals, ".");
-  return (negative ? "-" : "") + digits;
+  std::string text;
+  append_decimal(text, span.count(), decimals);
+  return text;
 }
 inline std::string seconds(Duration span) { return decimal(span, 9); }
 inline std::string milliseconds(Duration span) { return decimal(span, 6); }

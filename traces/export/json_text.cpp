@@ -51,17 +51,4 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void append_microseconds(std::string& out, std::int64_t ns) {
-  // Unsigned: the smallest int64 has no positive counterpart.
-  const std::uint64_t size = ns < 0 ? 0 - static_cast<std::uint64_t>(ns)
-                                    : static_cast<std::uint64_t>(ns);
-  const std::uint64_t rest = size % 1000;
-  if (ns < 0) out += '-';
-  out += std::to_string(size / 1000);
-  out += '.';
-  out += static_cast<char>('0' + rest / 100);
-  out += static_cast<char>('0' + rest / 10 % 10);
-  out += static_cast<char>('0' + rest % 10);
-}
-
 }  // namespace bubblesim::traces

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/number_text.hpp"
+
 namespace bubblesim::traces {
 
 /// A JSON string with its quotes. Control characters are escaped; bytes that are not UTF-8
@@ -12,6 +14,6 @@ namespace bubblesim::traces {
 void append_json_string(std::string& out, std::string_view text);
 
 /// Nanoseconds as microseconds with three decimals, exactly: -1500 ns is "-1.500".
-void append_microseconds(std::string& out, std::int64_t ns);
+inline void append_microseconds(std::string& out, std::int64_t ns) { append_decimal(out, ns, 3); }
 
 }  // namespace bubblesim::traces
