@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -18,7 +19,7 @@ IterationReference::IterationReference(const ReferenceConstants& constants)
 void IterationReference::add(Duration length, Instant now) {
   if (!is_measuring(now)) return;
   lengths_.insert(std::ranges::upper_bound(lengths_, length), length);
-  value_ = lengths_[(lengths_.size() - 1) / 2];
+  value_ = percentile_of(lengths_, 50);
 }
 
 bool IterationReference::is_measuring(Instant now) const {

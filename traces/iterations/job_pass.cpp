@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/base/nearest_rank.hpp"
 #include "traces/iterations/before_window.hpp"
 #include "traces/iterations/device_work.hpp"
 #include "traces/iterations/marked_iterations.hpp"
@@ -352,7 +353,7 @@ RankPass median_iteration(const RankTrace& rank, const RankPass& pass) {
     return pass.recorded[a].host.length() < pass.recorded[b].host.length();
   });
   RankPass median = pass;
-  median.first = order[(order.size() - 1) / 2];
+  median.first = percentile_of(order, 50);
   median.count = 1;
   measure_pass(rank, median);
   median.length = std::max(median.host_time, median.device_time);
