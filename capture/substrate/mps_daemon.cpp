@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "capture/control/process_info.hpp"
 #include "capture/substrate/program_run.hpp"
 #include "sim/base/input_file.hpp"
 
@@ -29,29 +30,18 @@ pid_t pid_in(const std::string& pipe_directory) {
   return pid;
 }
 
-/// Field 1 + `n` after the name in /proc/PID/stat (state is 0, parent 1, start 19); empty: gone, or
-/// a process that has ended and waits for its parent.
-std::string stat_field(pid_t pid, std::size_t n) {
+/// When a process started (field 22 of /proc/PID/stat, in clock ticks since the boot); empty: it is
+/// gone, or has ended and waits for its parent.
+std::string start_of(pid_t pid) {
+  constexpr std::size_t kAfterState = 19;
+  if (pid <= 0) return {};
   const std::string text =
       read_text_file("/proc/" + std::to_string(pid) + "/stat").value_or(std::string());
   const std::size_t name = text.rfind(") ");
   if (name == std::string::npos || text[name + 2] == 'Z') return {};
   std::size_t at = name + 2;
-  for (; n > 0 && at != std::string::npos; --n) at = text.find(' ', at) + 1;
+  for (std::size_t i = 0; i < kAfterState; ++i) at = text.find(' ', at) + 1;
   return text.substr(at, text.find(' ', at) - at);
-}
-std::string start_of(pid_t pid) { return pid > 0 ? stat_field(pid, 19) : std::string(); }
-
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename().string();
-    pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    if (stat_field(pid, 1) == std::to_string(parent)) found.push_back(pid);
-  }
-  return found;
 }
 
 Result<void> make_folder(const std::string& path) {
@@ -152,7 +142,7 @@ Result<void> MpsDaemon::quit() {
   const auto told = run_program({program_}, environment_, "quit\n", settings_.patience);
   const bool went = gone_within(settings_.patience);
   if (!went) {
-    for (const pid_t server : children_of(pid_)) ::kill(server, SIGKILL);
+    for (const pid_t server : descendants(pid_)) ::kill(server, SIGKILL);
     ::kill(pid_, SIGKILL);
   }
   started_.clear();
