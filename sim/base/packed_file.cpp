@@ -39,8 +39,8 @@ Result<std::string> read_packed_text(const std::string& path, std::size_t most_m
   BUBBLESIM_RETURN_IF_ERROR(read_packed_file(path, [&](std::string_view bytes) -> Result<void> {
     text += bytes;
     if (text.size() <= most_mib << 20U) return {};
-    return fail(path, {},
-                "more than " + std::to_string(most_mib) + " MiB; expected " + std::string(expected));
+    const std::string limit = std::to_string(most_mib) + " MiB";
+    return fail(path, {}, "more than " + limit + "; expected " + std::string(expected));
   }));
   return text;
 }
