@@ -58,8 +58,7 @@ CheckedResult<policy::ParameterSet> read_policy_values(const policy::PolicySpec&
       faults.push_back({"--set", {}, "found \"" + value + "\", expected name=value"});
       continue;
     }
-    const std::string_view text = value;
-    given.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    given.push_back({std::string_view(value).substr(0, equals), value.substr(equals + 1)});
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   return policy::check_parameters(spec, given, "--set", "");

@@ -56,7 +56,7 @@ std::optional<std::vector<policy::GivenParameter>> given_parameters(std::string_
     const std::string_view part = text.substr(0, colon);
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
-    given.push_back({part.substr(0, equals), part.substr(equals + 1)});
+    given.push_back({part.substr(0, equals), std::string(part.substr(equals + 1))});
   }
   return given;
 }

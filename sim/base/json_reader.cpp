@@ -173,6 +173,21 @@ std::string ObjectReader::raw(std::string_view key) {
   return node == nullptr ? std::string() : json_detail::to_json_text(*node);
 }
 
+JsonScalar ObjectReader::scalar(std::string_view key) {
+  tell_one(*state_, key, Presence::kOptional, AnyShape{});
+  const Node* node = find(key, Presence::kOptional);
+  if (node == nullptr) return std::string();
+  if (const auto* flag = std::get_if<bool>(&node->value)) return *flag;
+  if (const auto* integer = std::get_if<std::int64_t>(&node->value)) return *integer;
+  if (const auto* number = std::get_if<double>(&node->value)) return *number;
+  if (const auto* text = std::get_if<std::string>(&node->value)) return *text;
+  const auto* count = std::get_if<std::uint64_t>(&node->value);
+  if (count != nullptr && std::in_range<std::int64_t>(*count)) {
+    return static_cast<std::int64_t>(*count);
+  }
+  return json_detail::to_json_text(*node);
+}
+
 bool ObjectReader::require(std::string_view key, std::string message) {
   tell_one(*state_, key, Presence::kRequired, AnyShape{});
   const bool found = find(key, Presence::kOptional) != nullptr;

@@ -93,6 +93,9 @@ template <class E, std::size_t N>
   return choices.front().name;
 }
 
+/// A value that holds no others.
+using JsonScalar = std::variant<bool, std::int64_t, double, std::string>;
+
 /// A fallback, as recorders are told of it.
 using JsonDefault = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, Duration,
                                  Bytes, BytesPerSecond>;
@@ -128,6 +131,9 @@ class ObjectReader {
   [[nodiscard]] JsonKind kind(std::string_view key);
   /// The value as compact JSON text; empty if absent. Declares the key.
   [[nodiscard]] std::string raw(std::string_view key);
+  /// The value as it was written; what JsonScalar does not hold (null, lists, objects, integers
+  /// from 2^63 on) is its raw() text. Declares the key.
+  [[nodiscard]] JsonScalar scalar(std::string_view key);
 
   /// Whether the key is there; if not, `message` is a fault of the object.
   [[nodiscard]] bool require(std::string_view key, std::string message);

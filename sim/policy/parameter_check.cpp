@@ -26,10 +26,13 @@ tl::unexpected<Error> wrong(const ParameterSpec& parameter, std::string_view tex
 
 /// Not a number (NaN) is in no range.
 template <class T>
+bool is_in_range(const ParameterSpec& parameter, T value) {
+  return value >= std::get<T>(parameter.minimum) && value <= std::get<T>(parameter.maximum);
+}
+
+template <class T>
 Result<Value> in_range(const ParameterSpec& parameter, std::string_view text, T value) {
-  if (value >= std::get<T>(parameter.minimum) && value <= std::get<T>(parameter.maximum)) {
-    return Value(value);
-  }
+  if (is_in_range(parameter, value)) return Value(value);
   std::string expected = value_text(parameter.minimum) + " to " + value_text(parameter.maximum);
   if (!parameter.unit.empty()) expected += " " + parameter.unit;
   return wrong(parameter, text, expected);
@@ -65,6 +68,43 @@ struct Reader {
     return fail(unknown_name_message("value", text, parameter.choices));
   }
 };
+
+/// As JSON writes it: a number that is not an integer shows that.
+std::string text_of(const JsonScalar& given) {
+  struct Text {
+    std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+    std::string operator()(std::int64_t number) const { return std::to_string(number); }
+    std::string operator()(double number) const {
+      const std::string text = shortest_text(number);
+      return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+    }
+    std::string operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Text{}, given);
+}
+
+/// A flag or a number of the parameter's type, in range; nothing: its text decides, and says what
+/// is wrong.
+std::optional<Value> typed_value(const ParameterSpec& parameter, const JsonScalar& given) {
+  const Value& type = type_value(parameter);
+  const auto* flag = std::get_if<bool>(&given);
+  if (flag != nullptr && std::holds_alternative<bool>(type)) return Value(*flag);
+  const auto* integer = std::get_if<std::int64_t>(&given);
+  if (integer != nullptr && std::holds_alternative<std::int64_t>(type)) {
+    if (is_in_range(parameter, *integer)) return Value(*integer);
+  }
+  const auto* number = std::get_if<double>(&given);
+  if ((integer != nullptr || number != nullptr) && std::holds_alternative<double>(type)) {
+    const double value = number != nullptr ? *number : static_cast<double>(*integer);
+    if (is_in_range(parameter, value)) return Value(value);
+  }
+  return std::nullopt;
+}
+
+Result<Value> read_value(const ParameterSpec& parameter, const JsonScalar& given) {
+  if (auto value = typed_value(parameter, given)) return *std::move(value);
+  return parse_value(parameter, text_of(given));
+}
 
 /// A JSON pointer's escapes, RFC 6901 section 3.
 std::string pointer_token(std::string_view name) {
@@ -111,7 +151,7 @@ CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
         {std::string(file), std::string(place) + "/" + pointer_token(name), std::move(message)});
   };
   std::set<std::string_view> seen;
-  for (const auto& [name, text] : given) {
+  for (const auto& [name, given_value] : given) {
     const auto parameter = std::ranges::find(spec.parameters, name, &ParameterSpec::name);
     if (parameter == spec.parameters.end()) {
       add_error(name, unknown_name_message("parameter of policy " + spec.name, name, names));
@@ -121,7 +161,7 @@ CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
       add_error(name, "given twice");
       continue;
     }
-    auto value = parse_value(*parameter, text);
+    auto value = read_value(*parameter, given_value);
     if (value)
       values.find(name)->second = *std::move(value);
     else

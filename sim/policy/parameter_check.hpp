@@ -6,15 +6,17 @@
 #include <span>
 #include <string_view>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 
 namespace bubblesim::policy {
 
-/// One value as a config writes it: true, 20000, 0.68, 5ms, none (JSON strings without quotes).
+/// A config gives the flag, number or text that it holds. A text, and an option has nothing else,
+/// is read as the parameter's type: true, 20000, 0.68, 5ms, none.
 struct GivenParameter {
   std::string_view name;
-  std::string_view text;
+  JsonScalar value;
 };
 
 /// The value whose alternative is the parameter's type: its default, or its minimum if the

@@ -1,6 +1,8 @@
 // "policies": names, and objects with parameters. A name alone is short for {"name": it}.
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/repeated_policies.hpp"
@@ -11,29 +13,19 @@ namespace {
 
 constexpr const char* kKey = "policies";
 
-/// The parameters as a config writes them; lists and objects are passed on for their fault.
-std::vector<std::pair<std::string, std::string>> read_given(ObjectReader& parameters) {
-  std::vector<std::pair<std::string, std::string>> given;
-  for (const std::string& name : parameters.keys()) {
-    const bool text = parameters.kind(name) == JsonKind::kText;
-    given.emplace_back(name, text ? parameters.text(name) : parameters.raw(name));
-  }
-  return given;
-}
-
 std::optional<PolicyChoice> read_policy(ObjectReader& reader, const std::string& file,
                                         const policy::Registry& registry, Errors& errors) {
   const std::string name = reader.text("name");
   ObjectReader parameters = reader.child("parameters", Presence::kOptional);
-  const auto pairs = read_given(parameters);
+  const std::vector<std::string> names = parameters.keys();
+  std::vector<policy::GivenParameter> given;
+  for (const std::string& key : names) given.push_back({key, parameters.scalar(key)});
   if (reader.kind("name") != JsonKind::kText) return std::nullopt;
   const auto spec = registry.find(name);
   if (!spec) {
     reader.fault("name", spec.error().message);
     return std::nullopt;
   }
-  std::vector<policy::GivenParameter> given;
-  for (const auto& [parameter, text] : pairs) given.push_back({parameter, text});
   auto checked = policy::check_parameters(**spec, given, file, parameters.pointer());
   if (!checked) {
     errors.add(checked.error());

@@ -85,17 +85,15 @@ CheckedResult<System> find_system(const SystemSetting& setting, const SharingRow
   const auto spec = stage.policies->find(setting.policy);
   if (!spec) return System{nullptr, {}, setting.policy, {}};
   std::vector<policy::GivenParameter> given;
-  for (const auto& [name, text] : setting.parameters) given.push_back({name, text});
+  for (const auto& [name, value] : setting.parameters) given.push_back({name, value});
   const auto check = [&] {
     return policy::check_parameters(**spec, given, stage.settings.at(row.table).path,
                                     "/systems/" + setting.name + "/parameters");
   };
   System out{*spec, {}, setting.policy, {}};
   BUBBLESIM_ASSIGN_OR_RETURN(out.parameters, check());
-  const std::string percentage = std::to_string(row.sm_percentage);
-  const std::string profile = std::to_string(row.partition) + "g";
-  if (row.sm_percentage > 0) given.push_back({"training_percentage", percentage});
-  if (row.partition > 0) given.push_back({"training_profile", profile});
+  if (row.sm_percentage > 0) given.push_back({"training_percentage", row.sm_percentage});
+  if (row.partition > 0) given.push_back({"training_profile", std::to_string(row.partition) + "g"});
   auto parameters = check();
   if (parameters) {
     out.parameters = *std::move(parameters);

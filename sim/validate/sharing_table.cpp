@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "sim/base/data_file.hpp"
-#include "sim/base/json_reader.hpp"
 #include "sim/validate/job_name.hpp"
 #include "sim/validate/sharing_case.hpp"
 #include "sim/validate/table_cells.hpp"
@@ -404,9 +403,7 @@ SystemSetting read_system(ObjectReader& object) {
   ObjectReader parameters = object.child("parameters", Presence::kOptional);
   if (!parameters.present()) return out;
   for (const std::string& key : parameters.keys()) {
-    std::string text = parameters.raw(key);
-    if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
-    out.parameters.emplace_back(key, std::move(text));
+    out.parameters.emplace_back(key, parameters.scalar(key));
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/base/csv_table.hpp"
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/validate/pair_workload.hpp"
@@ -82,7 +83,7 @@ struct SystemSetting {
   std::string name;    ///< as the table calls it
   std::string policy;  ///< of the registry
   std::string case_name;  ///< of rows whose subject begins so; empty: of all
-  std::vector<std::pair<std::string, std::string>> parameters;  ///< names and texts
+  std::vector<std::pair<std::string, JsonScalar>> parameters;
 };
 
 /// What of a run was measured.

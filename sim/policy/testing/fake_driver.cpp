@@ -411,7 +411,7 @@ Outcome drive(const PolicySpec& spec, const std::vector<std::string>& given,
   for (std::string_view text : given) {
     const auto equals = text.find('=');
     BUBBLESIM_CHECK(equals != std::string_view::npos, "expected name=value");
-    parameters.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    parameters.push_back({text.substr(0, equals), std::string(text.substr(equals + 1))});
   }
   const auto values = check_parameters(spec, parameters, "", "");
   BUBBLESIM_CHECK(values.has_value(), values.error().front().text());

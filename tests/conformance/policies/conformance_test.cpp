@@ -259,7 +259,8 @@ TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
   std::vector<GivenParameter> parameters;
   const std::vector<std::string> texts = given();
   for (const std::string_view text : texts) {
-    parameters.push_back({text.substr(0, text.find('=')), text.substr(text.find('=') + 1)});
+    const auto equals = text.find('=');
+    parameters.push_back({text.substr(0, equals), std::string(text.substr(equals + 1))});
   }
   const auto policy = spec.make(*check_parameters(spec, parameters, "", ""));
   Scenario scenario = training_that_stops(1ms);

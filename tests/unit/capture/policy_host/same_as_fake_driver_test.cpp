@@ -80,7 +80,7 @@ class GatedRun {
     std::vector<GivenParameter> parameters;
     for (std::string_view text : given) {
       const auto equals = text.find('=');
-      parameters.push_back({text.substr(0, equals), text.substr(equals + 1)});
+      parameters.push_back({text.substr(0, equals), std::string(text.substr(equals + 1))});
     }
     policy_ = spec.make(*check_parameters(spec, parameters, "", ""));
     capture::PolicyHostSetup setup{&spec, policy_.get(), hosted(), HostTime{}};

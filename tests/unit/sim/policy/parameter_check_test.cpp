@@ -26,8 +26,8 @@ CheckedResult<ParameterSet> check(std::vector<GivenParameter> given) {
 }
 
 /// The one fault that a value gives.
-std::string fault(std::string_view name, std::string_view text) {
-  const auto set = check({{name, text}});
+std::string fault(std::string_view name, const JsonScalar& value) {
+  const auto set = check({{name, value}});
   if (set) return "no fault";
   EXPECT_EQ(set.error().size(), 1u);
   return set.error()[0].text();
@@ -65,7 +65,7 @@ TEST(check_parameters, takes_the_ends_of_a_range_and_nothing_beyond) {
 }
 
 TEST(check_parameters, refuses_other_types) {
-  for (const auto& [name, text] : std::vector<GivenParameter>{{"blocks", "7.0"},
+  for (const auto& [name, value] : std::vector<GivenParameter>{{"blocks", "7.0"},
                                                               {"blocks", ""},
                                                               {"blocks", "99999999999999999999"},
                                                               {"blocks", "7 "},
@@ -76,8 +76,23 @@ TEST(check_parameters, refuses_other_types) {
                                                               {"window", "-5ms"},
                                                               {"drain", "1"},
                                                               {"drain", "True"}}) {
-    EXPECT_NE(fault(name, text), "no fault") << name << " = " << text;
+    EXPECT_NE(fault(name, value), "no fault") << name << " = " << std::get<std::string>(value);
   }
+}
+
+/// What a config has typed is judged as its text would be.
+TEST(check_parameters, takes_flags_and_numbers_as_they_are) {
+  const auto set = check({{"drain", true}, {"blocks", 7}, {"fraction", 0.25}});
+  ASSERT_TRUE(set);
+  EXPECT_EQ(*set, *check({{"drain", "true"}, {"blocks", "7"}, {"fraction", "0.25"}}));
+  EXPECT_EQ(check({{"fraction", 1}})->number("fraction"), 1.0);
+  const std::string place = "run.json: /policy/parameters/";
+  EXPECT_EQ(fault("blocks", 7.0), place + "blocks: found \"7.0\", expected a whole number");
+  EXPECT_EQ(fault("blocks", -1), place + "blocks: found \"-1\", expected 0 to 100000 blocks");
+  EXPECT_EQ(fault("fraction", 2), place + "fraction: found \"2\", expected 0.01 to 1");
+  EXPECT_EQ(fault("drain", 1), place + "drain: found \"1\", expected true or false");
+  EXPECT_EQ(fault("barrier", true), fault("barrier", "true"));
+  EXPECT_EQ(fault("window", 5), fault("window", "5"));
 }
 
 TEST(check_parameters, names_the_nearest_parameter_and_choice) {
