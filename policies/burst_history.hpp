@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "sim/policy/declaration.hpp"
 
 namespace bubblesim::policies {
 
@@ -39,5 +42,12 @@ class BurstHistory {
   std::int64_t shortest_ = 0;
   std::vector<std::int64_t> recent_;  ///< a ring
 };
+
+/// The rule as burst_parameters() were set.
+[[nodiscard]] BurstRule burst_rule(const policy::ParameterSet& given);
+/// The rule's parameters, and recover_factor, by which a recovery raises the quota. `periods` is
+/// what a policy calls the unit of lengths, `code` the source of the defaults.
+[[nodiscard]] std::vector<policy::ParameterSpec> burst_parameters(const std::string& periods,
+                                                                  const std::string& code);
 
 }  // namespace bubblesim::policies

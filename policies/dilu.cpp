@@ -176,7 +176,8 @@ PolicySpec dilu_spec() {
   spec.summary = "Tokens by request and limit; online services watched, training throttled";
   spec.source = "Dilu, ASPLOS'25, arXiv 2503.05130; github.com/sigserverless/Dilu at 1134655a";
   spec.parameters = own_parameters();
-  for (auto more : {rckm_parameters(), dilu_placer_parameters()}) {
+  for (auto more : {rckm_parameters(), burst_parameters("periods", "Dilu RCKM.c"),
+                    dilu_placer_parameters()}) {
     for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
   }
   spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};

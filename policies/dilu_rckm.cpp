@@ -123,12 +123,7 @@ RckmConstants rckm_constants(const policy::ParameterSet& given) {
           .conservative = given.integer("conservative_until"),
           .busy_peer = given.integer("busy_until"),
           .all_idle = given.integer("idle_after"),
-          .burst = {.shortest_burst = given.integer("shortest_burst"),
-                    .history = given.integer("burst_history"),
-                    .recover = given.number("inflation_recover"),
-                    .cut = given.number("inflation_cut"),
-                    .ignore = given.number("inflation_ignore"),
-                    .recover_bursts = given.integer("recover_bursts")},
+          .burst = burst_rule(given),
           .recover_factor = given.number("recover_factor"),
           .llm_cut = given.number("llm_inflation_cut")};
 }
@@ -157,26 +152,10 @@ std::vector<policy::ParameterSpec> rckm_parameters() {
                       {"periods", "A sensitive process idle no longer counts as busy.", rckm}),
       declare_integer("idle_after", 120, 0, 1'000'000,
                       {"periods", "Sensitive processes idle longer: the limits count.", rckm}),
-      declare_integer("shortest_burst", 6, 0, 100000,
-                      {"periods", "A burst must be longer to be the reference of all time.", rckm}),
-      declare_integer("burst_history", 20, 1, 10000,
-                      {"bursts", "The last bursts, a language model's reference.",
-                       rckm + ": PERIOD_HISTORY_SIZE"}),
-      declare_number(
-          "inflation_recover", 1.2, 0, 1000,
-          {"", "A burst below this inflation lets the quota recover.", rckm + ": OVERFLOW_RATE_A"}),
-      declare_number(
-          "inflation_cut", 1.6, 0, 1000,
-          {"", "From this inflation on the quota is divided by it.", rckm + ": OVERFLOW_RATE_D"}),
       declare_number("llm_inflation_cut", 1.3, 0, 1000,
-                     {"", "The same for a language model.", rckm + ": OVERFLOW_RATE_DLLM"}),
-      declare_number("inflation_ignore", 4.0, 0, 1000,
-                     {"", "From this inflation on a burst is of another kind and ignored.",
-                      rckm + ": OVERFLOW_RATE_U"}),
-      declare_number("recover_factor", 1.3, 1, 1000,
-                     {"", "A recovery's factor.", rckm + ": INCREASE_FACTOR"}),
-      declare_integer("recover_bursts", 5, 1, 100000,
-                      {"bursts", "One recovery in so many bursts.", rckm}),
+                     {"",
+                      "From this inflation on a language model's burst divides the quota by it.",
+                      rckm + ": OVERFLOW_RATE_DLLM"}),
   };
 }
 

@@ -269,7 +269,9 @@ PolicySpec specinf_rckm_spec() {
                       "reconstructed"}),
       spare_memory_parameter(),
   };
-  for (auto more : {specinf_rckm_token_parameters(), reference_parameters()}) {
+  for (auto more : {specinf_rckm_token_parameters(),
+                    burst_parameters("windows", "Dilu RCKM.c, roles mirrored"),
+                    reference_parameters()}) {
     for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
   }
   spec.make_placer = make_spare_memory_placer;
