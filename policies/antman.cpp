@@ -14,7 +14,7 @@
 // Source: OSDI'20; gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at
 // 2069b38 for the throttle (its fixed cost of 50 us, suspended jobs look every 100 us).
 // Reconstructed: the coordinator's law and every number in it, the reference (the first iterations
-// run without fillers), that a job silent for idle_after has stopped (then p is 100), and which
+// run without fillers), that a job silent for a second has stopped (then p is 100), and which
 // filler's memory overflows first (the last).
 // Differs: a mini-batch that ends suspended leaves no sleep to be inserted (the code keeps the
 // one of the mini-batch before).
@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 
 constexpr CounterSpec kNoReference{
     "antman_no_reference", Severity::kNotice,
-    "the protected job ended no iteration in reference_longest: fillers ran at the percentage"};
+    "the protected job ended no iteration in 60 s: fillers ran at the percentage"};
 constexpr CounterSpec kNoBatches{
     "antman_fillers_without_batches", Severity::kNotice,
     "fillers that launched but ended no mini-batch: their throttle had nothing to go by"};
@@ -54,7 +54,6 @@ class AntMan final : public Policy {
   explicit AntMan(const ParameterSet& given)
       : is_fixed_(given.text("control") == "fixed"),
         percentage_(given.integer("percentage")),
-        idle_after_(given.duration("idle_after")),
         poll_(given.duration("suspend_poll")),
         fixed_cost_(given.duration("fixed_cost")),
         mode_(given.text("sharing") == "spatial" ? SharingMode::kMps
@@ -119,7 +118,7 @@ class AntMan final : public Policy {
         suspended = true;
     }
     if (!suspended || has_stopped_) return next;
-    earlier(last_protected_ + idle_after_);
+    earlier(last_protected_ + kStoppedAfter);
     if (!is_fixed_ && !no_reference_ && !coordinator_.reference().value()) {
       earlier(std::max(coordinator_.reference().deadline(), last_protected_));
     }
@@ -127,7 +126,7 @@ class AntMan final : public Policy {
   }
 
   void on_tick(Instant now, Actions& actions) override {
-    if (now >= last_protected_ + idle_after_) has_stopped_ = true;
+    if (now >= last_protected_ + kStoppedAfter) has_stopped_ = true;
     if (!is_fixed_ && !coordinator_.is_measuring(now) && !coordinator_.reference().value()) {
       no_reference_ = true;
     }
@@ -220,7 +219,6 @@ class AntMan final : public Policy {
 
   bool is_fixed_;
   std::int64_t percentage_;
-  Duration idle_after_;
   Duration poll_;
   Duration fixed_cost_;
   SharingMode mode_;
@@ -255,9 +253,6 @@ std::vector<ParameterSpec> antman_parameters() {
                        {"", "Taken off the sleep after a mini-batch.", code}),
       declare_duration("suspend_poll", 100us, 1ns, 10s,
                        {"", "A suspended job looks again so often.", code}),
-      declare_duration(
-          "idle_after", 1s, 1us, 1000s,
-          {"", "A protected client that is silent so long has stopped.", "reconstructed"}),
       declare_choice(
           "sharing", {"spatial", "time_sliced"},
           {"", "How kernels of the jobs share the GPU.", "reconstructed: one GPU, no partition"}),

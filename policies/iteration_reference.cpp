@@ -29,8 +29,7 @@ bool IterationReference::is_measuring(Instant now) const {
 
 ReferenceConstants reference_constants(const ParameterSet& given) {
   return {.given = given.duration("reference"),
-          .iterations = given.integer("reference_iterations"),
-          .longest = given.duration("reference_longest")};
+          .iterations = given.integer("reference_iterations")};
 }
 
 std::vector<ParameterSpec> reference_parameters() {
@@ -44,8 +43,6 @@ std::vector<ParameterSpec> reference_parameters() {
                        "So many first iterations are measured, fillers kept out; their median "
                        "counts.",
                        ours}),
-      declare_duration("reference_longest", 60s, 0ns, 100000s,
-                       {"", "Fillers are kept out no longer than this for it.", ours}),
   };
 }
 

@@ -23,7 +23,7 @@
 // iterations the code leaves out of its figures; the code makes the protected client wait for the
 // end of its iteration, here it may have launched of the next one: that keeps it busy, but for the
 // fillers' oldest launches, which go in the instant of the mark, as in the code's polls before the
-// next launch; a client that is silent for idle_after has stopped. Launches are held, not queued: a
+// next launch; a client that is silent for a second has stopped. Launches are held, not queued: a
 // host thread waits.
 #include <algorithm>
 #include <memory>
@@ -57,7 +57,6 @@ class Orion final : public Policy {
         latency_(given.duration("latency")),
         slowdown_limit_(given.number("slowdown_limit")),
         update_start_(static_cast<std::uint64_t>(given.integer("update_start"))),
-        idle_after_(given.duration("idle_after")),
         measures_latency_(latency_ == Duration{}),
         threshold_(given.integer("search_iterations")),
         training_(collectives_of(given)) {}
@@ -130,11 +129,11 @@ class Orion final : public Policy {
 
   std::optional<Instant> next_tick() const override {
     if (held_ == 0 || has_stopped_ || is_busy()) return std::nullopt;
-    return last_protected_ + idle_after_;
+    return last_protected_ + kStoppedAfter;
   }
 
   void on_tick(Instant now, Actions& actions) override {
-    if (is_busy() || now < last_protected_ + idle_after_) return;
+    if (is_busy() || now < last_protected_ + kStoppedAfter) return;
     has_stopped_ = true;
     poll(actions);
   }
@@ -228,7 +227,6 @@ class Orion final : public Policy {
   Duration latency_;  ///< of an iteration or a request; 0: not known yet
   double slowdown_limit_;
   std::uint64_t update_start_;
-  Duration idle_after_;
   bool measures_latency_;
   bool is_training_ = true;
   std::uint32_t sm_count_ = 0;
@@ -280,9 +278,6 @@ std::vector<ParameterSpec> orion_parameters() {
                        "The launch of an iteration after which training updates its weights; 0: "
                        "not told.",
                        code + ": update_start"}),
-      declare_duration("idle_after", 1s, 1us, 1000s,
-                       {"", "A protected client that is silent so long has stopped.",
-                        "reconstructed: the code knows how many iterations there will be"}),
       collectives_parameter(),
   };
 }

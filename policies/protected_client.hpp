@@ -2,9 +2,14 @@
 #pragma once
 
 #include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
 
 namespace bubblesim::policies {
 
 inline constexpr ClientId kProtected{0};
+
+/// A protected client that is silent so long has stopped. Reconstructed: the sources are told how
+/// many iterations there will be.
+inline constexpr Duration kStoppedAfter = std::chrono::seconds(1);
 
 }  // namespace bubblesim::policies

@@ -5,6 +5,15 @@
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
+namespace {
+
+// With `reaction: iterations`; reconstructed, as no source has such a reaction.
+constexpr double kSlowdownRecover = 0.02;  ///< an iteration longer by at most this raises the quota
+constexpr double kSlowdownCut = 0.05;      ///< one longer by more cuts it
+constexpr double kSlowdownDivisor = 2;     ///< by this
+
+}  // namespace
+
 void SpecInfRckmTokens::end_window(Window window) {
   if (window == Window::kBusy) {
     empty_ = 0;
@@ -37,9 +46,9 @@ void SpecInfRckmTokens::end_burst() {
 
 void SpecInfRckmTokens::end_iteration(Duration length, Duration reference) {
   if (constants_.reacts_to_bursts) return;
-  if (length > scale(reference, 1 + constants_.slowdown_cut))
-    cut(constants_.slowdown_divisor);
-  else if (length <= scale(reference, 1 + constants_.slowdown_recover))
+  if (length > scale(reference, 1 + kSlowdownCut))
+    cut(kSlowdownDivisor);
+  else if (length <= scale(reference, 1 + kSlowdownRecover))
     recover();
 }
 
@@ -58,8 +67,6 @@ SpecInfRckmTokens::Phase SpecInfRckmTokens::phase() const {
 }
 
 double SpecInfRckmTokens::tokens(policy::Role role) const {
-  const bool while_busy =
-      role == policy::Role::kOnline ? constants_.online_while_busy : constants_.offline_while_busy;
   switch (phase()) {
     case Phase::kAggressive:
       return constants_.upper_blocks * constants_.filler_limit;
@@ -68,7 +75,9 @@ double SpecInfRckmTokens::tokens(policy::Role role) const {
     case Phase::kBusy:
       break;
   }
-  return while_busy ? quota_ * constants_.filler_request : 0;
+  // Reconstructed: offline fillers get none, where RCKM grants the conservative quota even then.
+  const bool granted = role == policy::Role::kOnline && constants_.online_while_busy;
+  return granted ? quota_ * constants_.filler_request : 0;
 }
 
 SpecInfRckmConstants specinf_rckm_constants(const policy::ParameterSet& given) {
@@ -79,16 +88,12 @@ SpecInfRckmConstants specinf_rckm_constants(const policy::ParameterSet& given) {
           .floor_share = given.number("floor_share"),
           .filler_request = given.number("filler_request"),
           .filler_limit = given.number("filler_limit"),
-          .offline_while_busy = given.text("offline_while_busy") == "conservative",
           .online_while_busy = given.text("online_while_busy") == "conservative",
           .reacts_to_bursts = given.text("reaction") == "bursts",
           .burst = burst_rule(given),
           .recover_factor = given.number("recover_factor"),
           .recent_reference = given.text("burst_reference") == "recent",
-          .aggressive_resets = given.flag("aggressive_resets"),
-          .slowdown_recover = given.number("slowdown_recover"),
-          .slowdown_cut = given.number("slowdown_cut"),
-          .slowdown_divisor = given.number("slowdown_divisor")};
+          .aggressive_resets = given.flag("aggressive_resets")};
 }
 
 std::vector<policy::ParameterSpec> specinf_rckm_token_parameters() {
@@ -118,9 +123,6 @@ std::vector<policy::ParameterSpec> specinf_rckm_token_parameters() {
       declare_number("filler_limit", 0.6, 0, 1,
                      {"", "A filler's share of upper_blocks in the aggressive phase.",
                       ours + "Dilu deploys RoBERTa-large with limit 0.6"}),
-      declare_choice("offline_while_busy", {"none", "conservative"},
-                     {"", "Tokens of offline fillers while training launches.",
-                      ours + "RCKM grants the conservative quota even then"}),
       declare_choice("online_while_busy", {"conservative", "none"},
                      {"", "Tokens of online fillers while training launches.",
                       ours + "RCKM grants the conservative quota even then"}),
@@ -138,14 +140,6 @@ std::vector<policy::ParameterSpec> specinf_rckm_token_parameters() {
           "aggressive_resets", false,
           {"", "The aggressive phase restores the whole quota.",
            ours + "RCKM does so after 0.6 s; within short bubbles it would undo each cut"}),
-      declare_number("slowdown_recover", 0.02, 0, 1000,
-                     {"", "reaction iterations: one longer by at most this recovers the quota.",
-                      "reconstructed"}),
-      declare_number(
-          "slowdown_cut", 0.05, 0, 1000,
-          {"", "reaction iterations: one longer by more than this cuts it.", "reconstructed"}),
-      declare_number("slowdown_divisor", 2, 1, 1000,
-                     {"", "reaction iterations: by this divisor.", "reconstructed"}),
   };
 }
 

@@ -19,16 +19,12 @@ struct SpecInfRckmConstants {
   double floor_share;               ///< of upper_blocks: what a cut leaves at least
   double filler_request;            ///< a filler's share of the conservative quota
   double filler_limit;              ///< a filler's share of upper_blocks when aggressive
-  bool offline_while_busy;          ///< conservative tokens in busy windows
-  bool online_while_busy;
-  bool reacts_to_bursts;  ///< else to iterations
+  bool online_while_busy;           ///< online fillers: conservative tokens in busy windows
+  bool reacts_to_bursts;            ///< else to iterations
   BurstRule burst;
   double recover_factor;
-  bool recent_reference;    ///< reference: among the last bursts; else of all time
-  bool aggressive_resets;   ///< the aggressive phase restores the whole quota
-  double slowdown_recover;  ///< an iteration longer by less lets the quota recover
-  double slowdown_cut;      ///< one longer by more cuts it
-  double slowdown_divisor;  ///< by this
+  bool recent_reference;   ///< reference: among the last bursts; else of all time
+  bool aggressive_resets;  ///< the aggressive phase restores the whole quota
 };
 
 [[nodiscard]] SpecInfRckmConstants specinf_rckm_constants(const policy::ParameterSet& given);
