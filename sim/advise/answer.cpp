@@ -171,12 +171,12 @@ class Answerer {
   }
 
   CheckedResult<observe::RunReport> report_of(const Json& config) {
-    const std::string text = compact_text(config);
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig parsed,
-                               run::parse_run_config(text, question_.base_file, registry_));
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, text));
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const run::RunConfig parsed,
+        run::parse_run_config(compact_text(config), question_.base_file, registry_));
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, config));
     run::RunOptions how;
-    how.baselines = {&shared_.baselines, sweep::baseline_keys(text)};
+    how.baselines = {&shared_.baselines, sweep::baseline_keys(config)};
     how.threads = options_.threads;
     return run::run_policies(loaded, registry_, how);
   }
@@ -189,9 +189,7 @@ class Answerer {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig given,
         run::parse_run_config(compact_text(config), question_.base_file, registry_));
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const run::LoadedRun loaded,
-        shared_.inputs.load(given, compact_text(config)));
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(given, config));
     if (const Errors faults = check_job(question_, loaded); !faults.empty()) {
       return tl::unexpected<Errors>(faults);
     }
@@ -224,10 +222,10 @@ class Answerer {
   /// lasts for many of their steps, so that the first ones end late, all about then. A window of a
   /// given length, which may hold little else, does not say what they serve.
   CheckedResult<void> measure_services(const Json& offline) {
-    const std::string text = compact_text(offline);
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig parsed,
-                               run::parse_run_config(text, question_.base_file, registry_));
-    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, text));
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const run::RunConfig parsed,
+        run::parse_run_config(compact_text(offline), question_.base_file, registry_));
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, offline));
     for (std::uint32_t i = 0; i < parts_.fillers.size(); ++i) {
       if (!loaded.batches_continuously(i)) continue;
       BUBBLESIM_ASSIGN_OR_RETURN(parts_.fillers[i].requests_per_s, settled_rate(loaded, i));

@@ -82,7 +82,7 @@ CheckedResult<store::PlannedRun> Trials::plan(const Trial& trial) {
   store::PlannedRun run;
   run.config = compact_text(config);
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string content,
-                             sweep::run_content(run.config, options_.config_folder, files_));
+                             sweep::run_content(config, options_.config_folder, files_));
   run.index = planned_++;
   run.seed = trial.seed;
   run.key = sweep::run_key(content, run.seed, options_.execute.version);

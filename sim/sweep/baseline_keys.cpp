@@ -37,10 +37,10 @@ std::string job_text(const Json& config) {
          text_at(config, "/training/synth") + '\n' + text_at(config, "/training/slow_links");
 }
 
-run::BaselineKeys baseline_keys(std::string_view config) {
-  const Json json = Json::parse(config, nullptr, false);
-  run::BaselineKeys keys = *keys_of(json, [](const Json& part) { return canonical_text(part); });
-  keys.bubbles = hash_text(job_text(json) + '\n' + text_at(json, "/power"));  // of a locked clock
+run::BaselineKeys baseline_keys(const Json& config) {
+  run::BaselineKeys keys = *keys_of(config, [](const Json& part) { return canonical_text(part); });
+  // Of a locked clock.
+  keys.bubbles = hash_text(job_text(config) + '\n' + text_at(config, "/power"));
   return keys;
 }
 
@@ -55,7 +55,7 @@ CheckedResult<run::BaselineKeys> baseline_keys_now(std::string_view config,
       run::BaselineKeys keys,
       keys_of(json, [&](const Json& part) -> CheckedResult<std::string> {
         BUBBLESIM_ASSIGN_OR_RETURN(std::string content,
-                                   run_content(canonical_text(part), configs, files));
+                                   run_content(part, configs, files));
         return std::move(content) + "\nseed " + text_at(part, "/seed");
       }));
   keys.bubbles = keys.training;

@@ -19,9 +19,9 @@ namespace bubblesim::sweep {
 /// What of a config decides its training job's programs, device included.
 [[nodiscard]] std::string job_text(const Json& config);
 
-/// Keys of a run config (JSON, paths absolute) for runs that read each file once: a path stands for
+/// Keys of a run config (paths absolute) for runs that read each file once: a path stands for
 /// its content. 32 digits each.
-[[nodiscard]] run::BaselineKeys baseline_keys(std::string_view config);
+[[nodiscard]] run::BaselineKeys baseline_keys(const Json& config);
 
 /// Keys for runs between which files may change: what they hold now is part of the keys. The
 /// config's paths are relative to `folder`; `configs` and faults as run_content.

@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/sweep/baseline_keys.hpp"
@@ -32,9 +33,10 @@ CheckedResult<observe::RunReport> report_of(const store::PlannedRun& run,
                                             const ExecuteOptions& options, SharedWork& shared) {
   BUBBLESIM_ASSIGN_OR_RETURN(const run::RunConfig config,
                              run::parse_run_config(run.config, options.sweep, registry));
-  BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared.inputs.load(config, run.config));
+  const Json json = Json::parse(run.config, nullptr, false);
+  BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared.inputs.load(config, json));
   run::RunOptions how;
-  how.baselines = {&shared.baselines, baseline_keys(run.config)};
+  how.baselines = {&shared.baselines, baseline_keys(json)};
   return run::run_policies(loaded, registry, how);
 }
 

@@ -125,8 +125,7 @@ InputCache::InputCache(std::string device_folder, std::size_t bytes_kept)
 InputCache::~InputCache() = default;
 
 CheckedResult<run::LoadedRun> InputCache::load(const run::RunConfig& config,
-                                               std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+                                               const Json& json) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto training, trainings_->get(job_text(json), *use_, [&] {
     return run::load_training(config, device_folder_, {});
   }));

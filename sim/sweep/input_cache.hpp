@@ -12,8 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 
+#include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
 #include "sim/run/run_inputs.hpp"
 
@@ -29,10 +29,9 @@ class InputCache {
   explicit InputCache(std::string device_folder, std::size_t bytes_kept = kInputBytesKept);
   ~InputCache();
 
-  /// Loads as load_run does. `text`: the config as JSON, paths absolute; what it says of programs
-  /// is the key.
-  [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config,
-                                                   std::string_view text);
+  /// Loads as load_run does. `json`: the config, paths absolute; what it says of programs is the
+  /// key.
+  [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config, const Json& json);
   /// How often something was loaded.
   [[nodiscard]] std::size_t loads() const;
 

@@ -219,13 +219,13 @@ class Planner {
     const std::size_t number = points_++;
     if (full()) return;
     make_paths_absolute(point.config, base_folder_);
-    const std::string text = compact_text(point.config);
-    const auto config = run::parse_run_config(text, sweep_.base_file, registry_);
+    const auto config =
+        run::parse_run_config(compact_text(point.config), sweep_.base_file, registry_);
     if (!config) {
       for (const Error& fault : config.error()) faults_.add(fault, number, point);
       return;
     }
-    const auto content = run_content(text, configs_, files_);
+    const auto content = run_content(point.config, configs_, files_);
     if (!content) {
       for (const Error& fault : content.error()) faults_.add(fault, number, point);
       return;

@@ -163,9 +163,9 @@ class Content {
 
 }  // namespace
 
-CheckedResult<std::string> run_content(std::string_view config, const std::string& configs,
+CheckedResult<std::string> run_content(const Json& config, const std::string& configs,
                                        FileHashes& files) {
-  return Content(configs, files).text(Json::parse(config, nullptr, false));
+  return Content(configs, files).text(config);
 }
 
 std::string run_key(std::string_view content, std::uint64_t seed,

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
 #include "sim/sweep/content_hash.hpp"
 
@@ -15,7 +16,7 @@ namespace bubblesim::sweep {
 /// names by id or that those name, in `configs` (holds devices/, models/ ...). A config that uses a
 /// trace without naming a device depends on all of devices/. Faults, at pointers of the config:
 /// what is not there, with the nearest name.
-[[nodiscard]] CheckedResult<std::string> run_content(std::string_view config,
+[[nodiscard]] CheckedResult<std::string> run_content(const Json& config,
                                                      const std::string& configs,
                                                      FileHashes& files);
 

@@ -82,8 +82,7 @@ class Planner {
     Errors faults;
     const auto& jobs = plan_.question.jobs;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const auto content = sweep::run_content(compact_text(base_of(jobs[i])),
-                                              options_.config_folder, files_);
+      const auto content = sweep::run_content(base_of(jobs[i]), options_.config_folder, files_);
       if (!content) {
         for (const Error& fault : content.error()) faults.push_back(at_job(jobs[i], fault));
         continue;
@@ -110,11 +109,10 @@ class Planner {
   }
 
   CheckedResult<run::LoadedRun> load(const Json& config) {
-    const std::string text = compact_text(config);
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig parsed,
-        run::parse_run_config(text, plan_.question.file, registry_));
-    return shared_.inputs.load(parsed, text);
+        run::parse_run_config(compact_text(config), plan_.question.file, registry_));
+    return shared_.inputs.load(parsed, config);
   }
 
   /// What is wrong with a work's row: why its filler does not load beside a job that does. What is

@@ -235,7 +235,7 @@ std::function<std::string(const store::PlannedRun&)> check_of_files(const Execut
   // Shared: the function may be copied.
   auto files = std::make_shared<FileHashes>();
   return [files, configs, version = options.version](const store::PlannedRun& run) -> std::string {
-    const auto content = run_content(run.config, configs, *files);
+    const auto content = run_content(Json::parse(run.config, nullptr, false), configs, *files);
     if (!content) return text_of(content.error());
     if (run_key(*content, run.seed, version) == run.key) return {};
     return "files that run " + std::to_string(run.index) +

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "policies/builtin.hpp"
+#include "sim/base/json.hpp"
 #include "sim/sweep/baseline_keys.hpp"
 #include "sim/sweep/execute.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
@@ -29,7 +30,7 @@ Distinct distinct(const std::string& axis) {
   }
   std::set<std::string> training, filler, bubbles;
   for (const store::PlannedRun& run : plan->runs) {
-    const run::BaselineKeys keys = baseline_keys(run.config);
+    const run::BaselineKeys keys = baseline_keys(Json::parse(run.config));
     training.insert(keys.training);
     filler.insert(keys.fillers.at(0));
     bubbles.insert(keys.bubbles);
@@ -49,9 +50,9 @@ TEST(BaselineKeys, NameAndPoliciesChangeNone) {
 }
 
 TEST(BaselineKeys, WhatAGateTakesChangesNone) {
-  const auto gated = baseline_keys(
-      R"({"gate": {"ask": "1us", "tell": "1us"}, "fillers": [{"name": "a"}]})");
-  const auto free = baseline_keys(R"({"fillers": [{"name": "a"}]})");
+  const auto gated = baseline_keys(Json::parse(
+      R"({"gate": {"ask": "1us", "tell": "1us"}, "fillers": [{"name": "a"}]})"));
+  const auto free = baseline_keys(Json::parse(R"({"fillers": [{"name": "a"}]})"));
   EXPECT_EQ(gated.training, free.training);
   EXPECT_EQ(gated.fillers, free.fillers);
 }
@@ -78,9 +79,9 @@ TEST(BaselineKeys, TheDeviceChangesAll) {
 }
 
 TEST(BaselineKeys, OtherFillersAndPlacesInTheListDoNotMix) {
-  const auto keys = baseline_keys(R"({"fillers": [{"name": "a"}, {"name": "b"}]})");
-  const auto fewer = baseline_keys(R"({"fillers": [{"name": "a"}]})");
-  const auto moved = baseline_keys(R"({"fillers": [{"name": "b"}]})");
+  const auto keys = baseline_keys(Json::parse(R"({"fillers": [{"name": "a"}, {"name": "b"}]})"));
+  const auto fewer = baseline_keys(Json::parse(R"({"fillers": [{"name": "a"}]})"));
+  const auto moved = baseline_keys(Json::parse(R"({"fillers": [{"name": "b"}]})"));
   EXPECT_EQ(keys.training, fewer.training);
   EXPECT_EQ(keys.fillers[0], fewer.fillers[0]);
   EXPECT_NE(keys.fillers[1], moved.fillers[0]);

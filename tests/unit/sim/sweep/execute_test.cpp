@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "policies/builtin.hpp"
+#include "sim/base/json.hpp"
 #include "sim/sweep/execute.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
@@ -113,8 +114,8 @@ TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
     const std::string& text = plan->runs[i].config;
     const auto config = run::parse_run_config(text, "s", registry);
     ASSERT_TRUE(config);
-    EXPECT_TRUE(on_one.load(*config, text));
-    EXPECT_TRUE(all.load(*config, text));
+    EXPECT_TRUE(on_one.load(*config, Json::parse(text)));
+    EXPECT_TRUE(all.load(*config, Json::parse(text)));
   }
   EXPECT_EQ(all.loads(), 4U);
   EXPECT_EQ(on_one.loads(), 8U);

@@ -31,13 +31,13 @@ class RunKey : public testing::Test {
   std::string key(const std::string& config, std::uint64_t seed = 1,
                   const std::string& version = "1") {
     FileHashes files;
-    const auto content = run_content(config, folder_.path(""), files);
+    const auto content = run_content(Json::parse(config), folder_.path(""), files);
     EXPECT_TRUE(content) << texts(content.error());
     return content ? run_key(*content, seed, version) : "";
   }
   std::string fault(const std::string& config) {
     FileHashes files;
-    const auto content = run_content(config, folder_.path(""), files);
+    const auto content = run_content(Json::parse(config), folder_.path(""), files);
     return content ? "" : texts(content.error());
   }
   [[nodiscard]] std::string recorded(const std::string& file) const {
