@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
@@ -106,6 +111,18 @@ TEST(RetargetOptions, TheTraceThatIsWrittenTakesTheTimeThatIsPrinted) {
   EXPECT_NEAR(inspected["job"]["iteration_mean_ns"].get<double>(), printed, 0.0001 * printed);
 }
 
+/// What was recorded on a faster network takes longer on this one; on the same, as long.
+TEST(RetargetOptions, CollectivesAreScaledFromTheRecordedCluster) {
+  const Workplace place;
+  succeed(place, "synth --model bert-base --plan ddp-4 --cluster a100-40gb-4 --fold nothing "
+                 "-o job.btr");
+  const std::string retarget =
+      "retarget job.btr --cluster a100-40gb-4 -o new.btr --recorded-cluster ";
+  EXPECT_THAT(printed(place, retarget + "a100-40gb-4", "re-targeted "), HasSubstr("(+0.0 %)"));
+  EXPECT_THAT(printed(place, retarget + "h100-dgx", "re-targeted "),
+              AllOf(HasSubstr("(+"), Not(HasSubstr("(+0.0 %)"))));
+}
+
 TEST(RunOptions, LoadIsTheShareOfWhatAServiceAloneCanServe) {
   const Workplace place;
   const auto kept = [&](const std::string& load) {
@@ -145,6 +162,60 @@ TEST(ValidateParallelOptions, ThreadsChangeNothing) {
   place.write("table.csv", kMeasuredTable);
   const std::string judge = "validate parallel --table table.csv --jobs ";
   EXPECT_EQ(succeed(place, judge + "1").out, succeed(place, judge + "2").out);
+}
+
+constexpr const char* kTwoLoops =
+    "role,gpu,case,metric,clients,alone,shared\n"
+    "fit,GV100,\"two closed loops, ResNet-152 batch 1 (TensorRT)\",samples_per_s,2,155.7,141.01\n";
+constexpr const char* kCaps =
+    "role,work,sm_percentage,time_relative_to_all_sms\n"
+    "fit,decode,50,1.2\n"
+    "judge,prefill,50,3\n";
+
+TEST(ValidateSharingOptions, OnlyRowsOfASystemAreJudged) {
+  const Workplace place;
+  place.write("loops.csv", kTwoLoops);
+  place.write("caps.csv", kCaps);
+  const std::string judge = "validate sharing --table loops.csv --table caps.csv --csv rows.csv ";
+  succeed(place, judge);
+  EXPECT_EQ(csv_of(place.read("rows.csv")).size(), 1U + 3U);
+  succeed(place, judge + "--system time-slicing");
+  const auto rows = csv_of(place.read("rows.csv"));
+  ASSERT_EQ(rows.size(), 1U + 1U);
+  EXPECT_EQ(rows[1][0], "loops");
+  EXPECT_EQ(rows[1][3], "time_slicing");
+  expect_fault(place, judge + "--system mps", HasSubstr("--system: no row of these systems"));
+}
+
+/// Each of the two loops has half of the 141 passes a second that were measured, in any window.
+TEST(ValidateSharingOptions, RatesOverTimeAreThoseOfWindows) {
+  const Workplace place;
+  place.write("loops.csv", kTwoLoops);
+  const auto rates = [&](const std::string& window) {
+    std::istringstream line(printed(
+        place, "validate sharing --table loops.csv --over-time " + window, "over time: "));
+    return std::vector<double>(std::istream_iterator<double>(line), {});
+  };
+  const std::vector<double> seconds = rates("1s");
+  ASSERT_GE(seconds.size(), 2U);
+  for (const double rate : seconds) EXPECT_NEAR(rate, 70.5, 5);
+  EXPECT_EQ(rates("2s").size(), seconds.size() / 2);
+  expect_fault(place, "validate sharing --table loops.csv --over-time 0s",
+               HasSubstr("--over-time: expected a duration above 0"));
+}
+
+/// The row that is to be judged does not count; what a part of the SMs reaches meets the other.
+TEST(FitSharing, ConstantsMeetTheRowsToBeFitted) {
+  const Workplace place;
+  place.write("caps.csv", kCaps);
+  const std::string fit = "fit sharing --table caps.csv --jobs 1 --device a100-80gb --rounds ";
+  const std::string fitted = printed(place, fit + "1", "1 rows, ");
+  const std::size_t error = fitted.find("mean |error| ");
+  const std::size_t arrow = fitted.find("% -> ");
+  ASSERT_NE(arrow, std::string::npos) << fitted;
+  EXPECT_LT(std::stod(fitted.substr(arrow + 5)), std::stod(fitted.substr(error + 13))) << fitted;
+  EXPECT_LT(std::stoi(fitted), std::stoi(printed(place, fit + "3", "1 rows, "))) << "evaluations";
+  expect_fault(place, "fit sharing --table caps.csv", HasSubstr("no row of a a100-40gb"));
 }
 
 }  // namespace

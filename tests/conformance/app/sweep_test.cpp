@@ -43,8 +43,10 @@ TEST(Sweep, TheBestRunAndTheIntervalsAreThoseAskedFor) {
   EXPECT_THAT(succeed(place, compare + "--by-point --confidence 0.5").out,
               HasSubstr("50 % interval"));
   succeed(place, "report runs.db -o page.html --best min:latency_p95_ms --timeline best:1 "
-                 "--confidence 0.9");
-  EXPECT_THAT(place.read("page.html"), HasSubstr("\"confidence\":0.9"));
+                 "--confidence 0.9 --title 'Shares & limits'");
+  const std::string page = place.read("page.html");
+  EXPECT_THAT(page, HasSubstr("\"confidence\":0.9"));
+  EXPECT_THAT(page, HasSubstr("<title>Shares &amp; limits</title>"));
 }
 
 // A run of 300 ms with specinf twice; the filler does a kernel of 1 ms.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
@@ -140,6 +142,26 @@ TEST(ValidateServing, WhatCannotBeServedIsASentenceAndExitCode2) {
   expect_fault(place, "validate serving run", HasSubstr("but the whole KV cache holds 48"));
   place.write("layers.json", "{}");
   expect_fault(place, "validate serving run --layers layers.json", HasSubstr("layers.json"));
+}
+
+/// Queued at 1 s, its first of three tokens at 2 s and the last at 3 s.
+TEST(ValidateServing, TimesOfEachRequestAreWritten) {
+  const Workplace place;
+  write_bundle(place, settings(R"("max_model_len": 4096})"));
+  succeed(place, "validate serving run --requests requests.csv");
+  const auto rows = csv_of(place.read("requests.csv"));
+  ASSERT_EQ(rows.size(), 2U);
+  ASSERT_EQ(rows[0].size(), rows[1].size());
+  const auto cell = [&](const std::string& column) {
+    const auto at = std::find(rows[0].begin(), rows[0].end(), column);
+    return at == rows[0].end() ? "no " + column
+                               : rows[1][static_cast<std::size_t>(at - rows[0].begin())];
+  };
+  EXPECT_EQ(cell("request"), "a");
+  EXPECT_EQ(cell("measured_ttft_ms"), "1000.000");
+  EXPECT_EQ(cell("measured_tpot_ms"), "500.000");
+  EXPECT_EQ(cell("measured_latency_ms"), "2000.000");
+  EXPECT_GT(std::stod(cell("simulated_latency_ms")), std::stod(cell("simulated_ttft_ms")));
 }
 
 /// What PyTorch's profiler writes of an engine: a prompt of 300 tokens in 80 ms, and one sequence
