@@ -133,6 +133,22 @@ TEST(JsonReader, RawTextIsCompactJson) {
   EXPECT_EQ(document.root(errors).raw("v"), R"([1,-2,2.5,"q\"\n",true,null,{"k":[]}])");
 }
 
+TEST(JsonReader, AScalarIsWhatWasWritten) {
+  const JsonDocument document = parsed(
+      R"({"a": true, "b": 7, "c": -7, "d": 7.0, "e": "7", "f": [7], "g": 18446744073709551615})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EXPECT_EQ(root.scalar("a"), JsonScalar(true));
+  EXPECT_EQ(root.scalar("b"), JsonScalar(std::int64_t{7}));
+  EXPECT_EQ(root.scalar("c"), JsonScalar(std::int64_t{-7}));
+  EXPECT_EQ(root.scalar("d"), JsonScalar(7.0));
+  EXPECT_EQ(root.scalar("e"), JsonScalar("7"));
+  EXPECT_EQ(root.scalar("f"), JsonScalar("[7]"));
+  EXPECT_EQ(root.scalar("g"), JsonScalar("18446744073709551615"));
+  root.finish();
+  EXPECT_THAT(errors, IsEmpty());
+}
+
 TEST(JsonReader, LoadsAFile) {
   const std::string path = ::testing::TempDir() + "json_reader_test.json";
   std::ofstream(path) << R"({"n": 1})";
