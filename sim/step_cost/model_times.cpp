@@ -1,5 +1,6 @@
 #include "sim/step_cost/model_times.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include "sim/base/check.hpp"
@@ -57,8 +58,13 @@ double ModelTimes::sums_us(const model::IterationSums& sums) const {
     }
   }
   double sum = 0;
-  for (const std::uint32_t kind : work->layers) sum += layer_us[kind];
-  return sum;
+  std::size_t operations = 0;
+  for (const std::uint32_t kind : work->layers) {
+    sum += layer_us[kind];
+    operations += work->kinds[kind].forward.size();
+  }
+  const double gaps = static_cast<double>(std::max<std::size_t>(operations, 1) - 1);
+  return sum + gaps * 1e6 * to_seconds(gpu_.stream_gap);
 }
 
 double ModelTimes::experts_us(double) { return 0; }

@@ -1,5 +1,6 @@
 // Kernel times from bubblesim's own kernel model, where nobody has profiled the engine: the kernels
-// of sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says.
+// of sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says, and the stream's
+// gap between one operation and the next, as a run has it.
 #pragma once
 
 #include "sim/hardware/gpu_spec.hpp"

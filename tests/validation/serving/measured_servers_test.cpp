@@ -135,8 +135,8 @@ TEST_P(MeasuredServers, AreMetByTheKernelModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, MeasuredServers,
-                         ::testing::Values(ServerLimits{"RTX4090", 0.055, 0.03},
-                                           ServerLimits{"RTXPRO6000", 0.013, 0.065}),
+                         ::testing::Values(ServerLimits{"RTX4090", 0.055, 0.02},
+                                           ServerLimits{"RTXPRO6000", 0.013, 0.045}),
                          [](const auto& tested) { return tested.param.gpu; });
 
 }  // namespace
