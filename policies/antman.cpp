@@ -68,8 +68,8 @@ class AntMan final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    fillers_[client.id.index()].resident = memory_.of(client.id);
-    return {.resident = memory_.of(client.id)};
+    fillers_[client.id.index()].resident = memory_.resident_of(client.id);
+    return {.resident = memory_.resident_of(client.id)};
   }
 
   /// Memory beyond the device's overflows to the host.
@@ -211,7 +211,7 @@ class AntMan final : public Policy {
       filler.sleeps_until = now + sleep;
       filler.in_batch = false;
     }
-    const auto resident = memory_.of(id);
+    const auto resident = memory_.resident_of(id);
     if (!resident || resident == filler.resident) return;
     filler.resident = resident;
     actions.set_resident_memory(id, *resident);

@@ -102,8 +102,8 @@ class OutstandingOperations {
   }
   void gone(ClientId client) { counts_[client.index()] = 0; }
 
-  [[nodiscard]] std::uint64_t of(ClientId client) const { return counts_[client.index()]; }
-  [[nodiscard]] bool idle(ClientId client) const { return of(client) == 0; }
+  [[nodiscard]] std::uint64_t count_of(ClientId client) const { return counts_[client.index()]; }
+  [[nodiscard]] bool idle(ClientId client) const { return count_of(client) == 0; }
 
  private:
   std::vector<std::uint64_t> counts_;

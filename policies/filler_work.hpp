@@ -18,7 +18,7 @@ class FillerWork {
   FillerWork(std::size_t clients, Duration unknown) : unknown_(unknown), queues_(clients) {}
 
   [[nodiscard]] Duration estimate(const policy::LaunchInfo& launch) const {
-    return times_.of(kernel_key(launch)).value_or(unknown_);
+    return times_.time_of(kernel_key(launch)).value_or(unknown_);
   }
 
   void pass(const policy::LaunchInfo& launch, policy::Instant now) {
@@ -52,7 +52,9 @@ class FillerWork {
     return launches_ == 0 ? Duration{} : std::max(Duration{}, ends_ - now);
   }
   [[nodiscard]] bool empty() const { return launches_ == 0; }
-  [[nodiscard]] std::size_t of(ClientId client) const { return queues_[client.index()].size(); }
+  [[nodiscard]] std::size_t launches_of(ClientId client) const {
+    return queues_[client.index()].size();
+  }
 
  private:
   struct Launch {

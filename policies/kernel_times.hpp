@@ -39,7 +39,7 @@ class KernelTimes {
     if (span > seen.longest_blocked) seen.longest_blocked = span;
   }
   /// Nothing: it has not been seen to end.
-  [[nodiscard]] std::optional<Duration> of(std::uint64_t key) const {
+  [[nodiscard]] std::optional<Duration> time_of(std::uint64_t key) const {
     const auto found = kernels_.find(key);
     if (found == kernels_.end()) return std::nullopt;
     const Duration span = found->second.span();

@@ -27,7 +27,9 @@ void ResidentMemory::start(const policy::GpuInfo& gpu, std::span<const policy::C
   distribute();
 }
 
-std::optional<Bytes> ResidentMemory::of(ClientId client) const { return resident_[client.index()]; }
+std::optional<Bytes> ResidentMemory::resident_of(ClientId client) const {
+  return resident_[client.index()];
+}
 
 void ResidentMemory::remove(ClientId client) {
   if (!known_) return;

@@ -18,7 +18,7 @@ class ResidentMemory {
   void start(const policy::GpuInfo& gpu, std::span<const policy::ClientInfo> clients,
              Bytes reserve);
   /// Nothing: not known.
-  [[nodiscard]] std::optional<Bytes> of(ClientId client) const;
+  [[nodiscard]] std::optional<Bytes> resident_of(ClientId client) const;
   /// A filler has ended: those after it may have its room.
   void remove(ClientId client);
 

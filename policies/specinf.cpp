@@ -246,7 +246,7 @@ class SpecInf final : public Policy {
     if (!serves_) return false;
     for (const ClientId filler : fillers_) {
       if (!is_online(filler)) break;
-      if (work_.of(filler) > 0 || actions.held(filler) > 0) return true;
+      if (work_.launches_of(filler) > 0 || actions.held(filler) > 0) return true;
     }
     return served_ && now < *served_ + linger_;
   }
@@ -315,7 +315,7 @@ class SpecInf final : public Policy {
   [[nodiscard]] Duration room(Instant now) const {
     const std::optional<Instant> end = watch_.expected_end();
     if (end && now < *end) return *end - now;
-    const Duration lasted = now - (end ? *end : watch_.since());
+    const Duration lasted = now - (end ? *end : watch_.bubble_begin());
     return std::max(first_, scale(lasted, growth_));
   }
 

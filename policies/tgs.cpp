@@ -57,8 +57,8 @@ class Tgs final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    resident_[client.id.index()] = memory_.of(client.id);
-    return {.resident = memory_.of(client.id)};
+    resident_[client.id.index()] = memory_.resident_of(client.id);
+    return {.resident = memory_.resident_of(client.id)};
   }
 
   /// The filler believes that the GPU is empty but for the reserve.
@@ -83,7 +83,7 @@ class Tgs final : public Policy {
     memory_.remove(gone);
     resident_[gone.index()].reset();
     for (std::uint32_t id = 1; id < resident_.size(); ++id) {
-      const auto resident = memory_.of(ClientId{id});
+      const auto resident = memory_.resident_of(ClientId{id});
       if (!resident_[id] || resident_[id] == resident) continue;
       resident_[id] = resident;
       actions.set_resident_memory(ClientId{id}, *resident);

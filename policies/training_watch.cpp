@@ -22,7 +22,7 @@ void TrainingWatch::launch(const LaunchInfo& launch, Instant now) {
   Launch entry{launch.launch,     kernel_key(launch), context_, place_,
                launch.operations, launch.kind == WorkKind::kKernel, now, {}};
   if (entry.computes) {
-    entry.span = times_.of(entry.key).value_or(Duration{});
+    entry.span = times_.time_of(entry.key).value_or(Duration{});
     ahead_ += entry.span;
     ++kernels_;
     ++place_;
@@ -102,7 +102,7 @@ void TrainingWatch::settle(Instant now) {
   }
   const std::optional<Duration> gap = known_gap(next->place, next->context);
   if (gap && *gap >= shortest_) return begin_bubble(idle_from, gap);
-  const std::optional<Duration> span = times_.of(next->key);
+  const std::optional<Duration> span = times_.time_of(next->key);
   const Instant overdue =
       std::max(next->launched, idle_from) + shortest_ + span.value_or(Duration{}) * kOverdue;
   if (span && now >= overdue) return begin_bubble(overdue, std::nullopt);
@@ -111,7 +111,7 @@ void TrainingWatch::settle(Instant now) {
 }
 
 void TrainingWatch::begin_bubble(Instant since, std::optional<Duration> length) {
-  if (computes_ || since > since_) since_ = since;
+  if (computes_ || since > bubble_begin_) bubble_begin_ = since;
   computes_ = false;
   expected_end_.reset();
   if (length) expected_end_ = last_end_.value_or(Instant{}) + *length;

@@ -40,7 +40,7 @@ class TrainingWatch {
 
   [[nodiscard]] bool computes() const { return computes_; }
   /// When the present bubble began. Precondition: not computes().
-  [[nodiscard]] policy::Instant since() const { return since_; }
+  [[nodiscard]] policy::Instant bubble_begin() const { return bubble_begin_; }
   /// When it ended at this place last time; nothing: not known.
   [[nodiscard]] std::optional<policy::Instant> expected_end() const { return expected_end_; }
   /// When the kernel that seems to run will be overdue; nothing: it cannot be.
@@ -86,7 +86,7 @@ class TrainingWatch {
   std::vector<Duration> gaps_;               ///< by place; negative: not seen
   std::unordered_map<std::uint64_t, Duration> gaps_by_context_;  ///< looked up, never iterated
   bool computes_ = false;
-  policy::Instant since_{};
+  policy::Instant bubble_begin_{};
   std::optional<policy::Instant> expected_end_;
   std::optional<policy::Instant> overdue_at_;
 };

@@ -82,7 +82,9 @@ class XSched final : public Policy {
       return;
     }
     outstanding_.ended(completion.client);
-    if (outstanding_.of(completion.client) <= wake_at_) full_[completion.client.index()] = false;
+    if (outstanding_.count_of(completion.client) <= wake_at_) {
+      full_[completion.client.index()] = false;
+    }
     release_passing(completion.client, actions);
   }
 
@@ -102,7 +104,7 @@ class XSched final : public Policy {
 
   void pass(const LaunchInfo& launch) {
     outstanding_.passed(launch);
-    if (outstanding_.of(launch.client) >= threshold_) full_[launch.client.index()] = true;
+    if (outstanding_.count_of(launch.client) >= threshold_) full_[launch.client.index()] = true;
   }
 
   void suspend(Actions& actions) {

@@ -66,7 +66,7 @@ TEST(launch_queue, grows_and_keeps_the_order) {
 TEST(outstanding_operations, ignore_ends_after_death) {
   OutstandingOperations outstanding(2);
   outstanding.passed(launch(1, 2));
-  EXPECT_EQ(outstanding.of(ClientId{1}), 2u);
+  EXPECT_EQ(outstanding.count_of(ClientId{1}), 2u);
   outstanding.ended(ClientId{1});
   EXPECT_FALSE(outstanding.idle(ClientId{1}));
   outstanding.gone(ClientId{1});

@@ -34,11 +34,11 @@ CompletionInfo end_of(const LaunchInfo& info) { return {info.client, info.kind, 
 
 TEST(kernel_times, believes_the_shortest_time_of_a_kernel) {
   KernelTimes times;
-  EXPECT_EQ(times.of(7), std::nullopt);
+  EXPECT_EQ(times.time_of(7), std::nullopt);
   times.observe(7, 30us);
   times.observe(7, 20us);
   times.observe(7, 25us);
-  EXPECT_EQ(times.of(7), Duration{20us});
+  EXPECT_EQ(times.time_of(7), Duration{20us});
 }
 
 /// Twice 10 us after a collective's end, whatever stood before it: it was blocked. 10 and 20 us
@@ -47,13 +47,13 @@ TEST(kernel_times, believes_in_a_blocked_kernel_if_that_repeats) {
   KernelTimes times;
   times.observe(1, 300us);
   times.observe_after_collective(1, 10us);
-  EXPECT_EQ(times.of(1), Duration{300us});
+  EXPECT_EQ(times.time_of(1), Duration{300us});
   times.observe_after_collective(1, 10us);
-  EXPECT_EQ(times.of(1), Duration{10us});
+  EXPECT_EQ(times.time_of(1), Duration{10us});
   times.observe(2, 300us);
   times.observe_after_collective(2, 10us);
   times.observe_after_collective(2, 20us);
-  EXPECT_EQ(times.of(2), Duration{300us});
+  EXPECT_EQ(times.time_of(2), Duration{300us});
 }
 
 /// Nothing is known of the first kernel: 100 us. It takes 40 us, and so do two more: 80 us are
@@ -395,7 +395,7 @@ TEST(training_watch, learns_how_long_training_idled_at_a_place) {
     EXPECT_TRUE(watch.computes());
     watch.complete(end_of(call_of(number, 1)), false, begin + 10us);
     EXPECT_FALSE(watch.computes());
-    EXPECT_EQ(watch.since(), begin + 10us);
+    EXPECT_EQ(watch.bubble_begin(), begin + 10us);
   };
   iteration(0us, 1);
   EXPECT_EQ(watch.expected_end(), std::nullopt);
