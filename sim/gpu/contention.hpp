@@ -71,7 +71,7 @@ struct Confinement {
   double lit = 1;    ///< l
   double waves = 1;  ///< w
 
-  [[nodiscard]] bool none() const { return sms >= 1 && lit >= 1; }
+  [[nodiscard]] bool is_unconfined() const { return sms >= 1 && lit >= 1; }
 };
 
 /// The formula above, for one GPU.
@@ -111,7 +111,7 @@ class Contention {
   [[nodiscard]] double rate(const Pressure& all, double own_dram,
                             program::KernelClass kernel_class,
                             const Confinement& confined = {}) const {
-    if (confined.none()) return rate_on_all_sms(all, own_dram, kernel_class);
+    if (confined.is_unconfined()) return rate_on_all_sms(all, own_dram, kernel_class);
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
     const double stretch =
@@ -151,7 +151,9 @@ class DemandSum {
   /// added in their order, since a sum of doubles must not depend on who came first.
   [[nodiscard]] Demand total();
   /// The client's demand, at most 1; to be called after total().
-  [[nodiscard]] const Demand& of(ClientId client) const { return clients_[client.index()].demand; }
+  [[nodiscard]] const Demand& demand_of(ClientId client) const {
+    return clients_[client.index()].demand;
+  }
 
  private:
   struct Client {

@@ -12,7 +12,7 @@ Context::Context(Shared& shared, SimTime now)
       settled_(now) {}
 
 // Placement order: priority, then arrival.
-bool Context::before(WorkId a, WorkId b) const {
+bool Context::ordered_before(WorkId a, WorkId b) const {
   const WorkState& first = shared_.works[a];
   const WorkState& second = shared_.works[b];
   const std::int32_t p = shared_.clients[first.work.client.index()].setup.priority;
@@ -26,7 +26,7 @@ void Context::add(WorkId id) {
   state.sm_share = contention_.sm_share(whole_wave(state));
   state.refills = state.behind_held = false;
   std::size_t at = waiting_.size();
-  while (at > 0 && before(id, waiting_[at - 1].id)) --at;
+  while (at > 0 && ordered_before(id, waiting_[at - 1].id)) --at;
   if (at < marked_) ++marked_;
   waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(at), {id, state.work.client});
 }
@@ -35,7 +35,7 @@ void Context::sort_waiting() {
   changed_ = true;
   marked_ = waiting_.size();
   std::sort(waiting_.begin(), waiting_.end(),
-            [this](const Waiting& a, const Waiting& b) { return before(a.id, b.id); });
+            [this](const Waiting& a, const Waiting& b) { return ordered_before(a.id, b.id); });
 }
 
 void Context::limit_collectives(ClientId client) {

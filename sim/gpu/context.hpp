@@ -96,7 +96,7 @@ class Context {
   [[nodiscard]] SimTime look_ahead(SimTime now);
 
  private:
-  [[nodiscard]] bool before(WorkId a, WorkId b) const;
+  [[nodiscard]] bool ordered_before(WorkId a, WorkId b) const;
   [[nodiscard]] SimTime passes_front_end(ClientId client, SimTime now) const;
   /// What keeps waiting blocks of a kernel out.
   enum class Held : std::uint8_t {

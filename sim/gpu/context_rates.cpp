@@ -115,7 +115,7 @@ void Context::set_rates() {
   const Pressure all = contention_.pressure(demands_.total());
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
-    set_rate(state, all, demands_.of(state.work.client).dram);
+    set_rate(state, all, demands_.demand_of(state.work.client).dram);
   }
 }
 

@@ -243,7 +243,7 @@ bool Gpu::Model::suspended(std::size_t context) const {
 }
 
 ClientUsage Gpu::Model::usage(ClientId client) const {
-  ClientUsage usage = shared_.usage.of(client, engine_.now());
+  ClientUsage usage = shared_.usage.usage_of(client, engine_.now());
   for (const std::size_t live : live_) {
     usage.sm_seconds += contexts_[live].unsettled_sm_ns(client, engine_.now()) * 1e-9;
   }

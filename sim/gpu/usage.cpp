@@ -24,7 +24,7 @@ void Usage::count(ClientId client, program::WorkKind kind) {
   }
 }
 
-ClientUsage Usage::of(ClientId client, SimTime now) const {
+ClientUsage Usage::usage_of(ClientId client, SimTime now) const {
   const Client& used = clients_[client.index()];
   return {.sm_seconds = used.sm_ns * 1e-9,
           .busy = used.busy.total(now),

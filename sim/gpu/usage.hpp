@@ -49,7 +49,7 @@ class Usage {
   /// SMs covered, those where kernels overlap once, times nanoseconds.
   void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
 
-  [[nodiscard]] ClientUsage of(ClientId client, SimTime now) const;
+  [[nodiscard]] ClientUsage usage_of(ClientId client, SimTime now) const;
   [[nodiscard]] Duration busy(SimTime now) const { return any_.total(now); }
   [[nodiscard]] Duration busy_without_collectives(SimTime now) const {
     return any_but_collectives_.total(now);

@@ -245,7 +245,7 @@ double predicted_slowdown(const ContentionCell& cell, const hardware::GpuSpec& s
   add(0, cell.victim);
   for (std::uint32_t i = 0; i < cell.others.size(); ++i) add(i + 1, cell.others[i]);
   const gpu::Pressure all = contention.pressure(demands.total());
-  return 1 / contention.rate(all, demands.of(ClientId{0}).dram, cell.victim.kernel_class);
+  return 1 / contention.rate(all, demands.demand_of(ClientId{0}).dram, cell.victim.kernel_class);
 }
 
 ContentionFit fit_contention(const std::vector<ContentionCell>& cells,

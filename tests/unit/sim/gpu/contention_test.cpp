@@ -114,7 +114,7 @@ TEST_F(ContentionOnGpu, HalfOfTheBlocksDemandHalfOfTheBandwidth) {
   demands.add(ClientId{1}, Contention::demand(memory, 2, 4, 1));
   demands.add(ClientId{0}, Contention::demand(memory, 4, 4, 1));
   const Pressure all = contention.pressure(demands.total());  // D = 1.5
-  const double own = demands.of(ClientId{0}).dram;
+  const double own = demands.demand_of(ClientId{0}).dram;
   EXPECT_DOUBLE_EQ(contention.rate(all, own, program::KernelClass::kMemory), 1 / 1.5);
   EXPECT_DOUBLE_EQ(contention.rate(all, own, program::KernelClass::kUnknown),
                    1 / (0.7 + 0.3 * 1.5));
@@ -129,10 +129,10 @@ TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
   const Demand total = demands.total();
   EXPECT_DOUBLE_EQ(total.dram, 1.3);  // 1 of client 2
   EXPECT_DOUBLE_EQ(total.issue, 0.85);
-  EXPECT_EQ(demands.of(ClientId{2}).dram, 1);
+  EXPECT_EQ(demands.demand_of(ClientId{2}).dram, 1);
   demands.clear();
   EXPECT_EQ(demands.total().dram, 0);
-  EXPECT_EQ(demands.of(ClientId{2}).issue, 0);
+  EXPECT_EQ(demands.demand_of(ClientId{2}).issue, 0);
 }
 
 TEST_F(ContentionOnGpu, JobsThatNeverOverlapDoNotInteract) {
