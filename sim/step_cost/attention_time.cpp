@@ -24,7 +24,8 @@ double slope_of_smallest_chunk(const TimeGrid& prefill) {
   if (far <= near) return 0;
   const std::array<double, 2> at_far = {chunk, far};
   const std::array<double, 2> at_near = {chunk, near};
-  return (prefill.between(at_far, ignored) - prefill.between(at_near, ignored)) / (far - near);
+  return (prefill.interpolated(at_far, ignored) - prefill.interpolated(at_near, ignored)) /
+         (far - near);
 }
 
 /// A chunk in place of several.
@@ -63,7 +64,7 @@ AttentionTime::AttentionTime(const RankTables& tables, std::uint32_t kv_heads,
     : tables_(tables), kv_heads_(kv_heads), sm_count_(sm_count),
       alone_us_(slope_of_smallest_chunk(tables.prefill)) {}
 
-double AttentionTime::of(const Batch& batch, Beyond& beyond) const {
+double AttentionTime::layer_us(const Batch& batch, Beyond& beyond) const {
   return batch.decodes_only() ? decode_us(batch, beyond) : with_prompts_us(batch, beyond);
 }
 
@@ -76,7 +77,7 @@ AttentionTime::Equal AttentionTime::equal_lengths(Lengths lengths, TimeAt time_a
   if (at.low == at.high) return {low, alone_us_};
   const double high = time_at(cached[at.high]);
   const double slope = (high - low) / (cached[at.high] - cached[at.low]) / lengths.count;
-  return {at.between(low, high), std::max(slope, alone_us_ / kLongest)};
+  return {at.interpolated(low, high), std::max(slope, alone_us_ / kLongest)};
 }
 
 double AttentionTime::uneven_us(const Batch& batch, Lengths lengths, double shared_us) const {
@@ -109,7 +110,8 @@ double AttentionTime::decode_us(const Batch& batch, Beyond& beyond) const {
   const Lengths lengths{mean_of(batch.decodes), static_cast<std::uint32_t>(batch.decodes.size())};
   if (lengths.mean > tables_.decode.axes()[1].back()) ++beyond.lookups;
   const Equal equal = equal_lengths(lengths, [&](double cached) {
-    return tables_.decode.between(std::array{static_cast<double>(lengths.count), cached}, beyond);
+    return tables_.decode.interpolated(std::array{static_cast<double>(lengths.count), cached},
+                                       beyond);
   });
   return equal.us + (splits_keys(batch) ? 0 : uneven_us(batch, lengths, equal.shared_us));
 }
@@ -118,7 +120,7 @@ double AttentionTime::with_prompts_us(const Batch& batch, Beyond& beyond) const 
   const WholePrompt whole = whole_prompt(batch.chunks);
   const double before = std::max(0.0, whole.before);
   const auto alone = [&](double tokens, double cached) {
-    return tables_.prefill.between(std::array{tokens, cached}, beyond);
+    return tables_.prefill.interpolated(std::array{tokens, cached}, beyond);
   };
   double us = 0;
   if (whole.before < 0) {
@@ -134,10 +136,11 @@ double AttentionTime::with_prompts_us(const Batch& batch, Beyond& beyond) const 
   const Equal equal = equal_lengths(lengths, [&](double cached) {
     const auto count = static_cast<double>(lengths.count);
     if (!tables_.mixed.empty()) {
-      return tables_.mixed.between(std::array{whole.tokens, before, count, cached}, beyond);
+      return tables_.mixed.interpolated(std::array{whole.tokens, before, count, cached}, beyond);
     }
     ++beyond.lookups;
-    return alone(whole.tokens, before) + tables_.decode.between(std::array{count, cached}, beyond);
+    return alone(whole.tokens, before) +
+           tables_.decode.interpolated(std::array{count, cached}, beyond);
   });
   return us + equal.us + uneven_us(batch, lengths, equal.shared_us);
 }

@@ -33,7 +33,7 @@ class AttentionTime {
   AttentionTime(const RankTables& tables, std::uint32_t kv_heads, std::uint32_t sm_count);
 
   /// Microseconds in one layer.
-  [[nodiscard]] double of(const Batch& batch, Beyond& beyond) const;
+  [[nodiscard]] double layer_us(const Batch& batch, Beyond& beyond) const;
 
  private:
   /// The time of equal lengths, and what one more token of each sequence adds, a sequence.

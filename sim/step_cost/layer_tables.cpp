@@ -85,15 +85,15 @@ std::vector<std::string> dense_layer_names() {
   return names;
 }
 
-double ExpertTable::between(double tokens_here, double busy, Beyond& beyond) const {
+double ExpertTable::interpolated(double tokens_here, double busy, Beyond& beyond) const {
   // Few tokens cannot keep many experts busy, so each row of the profile ends where it must.
   const auto of_row = [&](std::size_t row) {
     const TimeCurve& curve = by_busy_experts[row];
-    return curve.between(std::min(busy, curve.axis().back()), beyond);
+    return curve.interpolated(std::min(busy, curve.axis().back()), beyond);
   };
   const Bracket at = bracket(tokens, tokens_here, beyond);
   const double low = of_row(at.low);
-  return at.share == 0 ? low : at.between(low, of_row(at.high));
+  return at.share == 0 ? low : at.interpolated(low, of_row(at.high));
 }
 
 Result<const RankTables*> LayerTables::of_tensor(std::uint32_t tensor) const {

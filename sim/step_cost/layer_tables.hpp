@@ -42,7 +42,7 @@ struct ExpertTable {
   std::vector<TimeCurve> by_busy_experts;
   friend bool operator==(const ExpertTable&, const ExpertTable&) = default;
 
-  [[nodiscard]] double between(double tokens_here, double busy, Beyond& beyond) const;
+  [[nodiscard]] double interpolated(double tokens_here, double busy, Beyond& beyond) const;
 };
 
 /// The tables of one GPU of `tensor` that share each layer.

@@ -86,14 +86,15 @@ TimeCurve curve_of(const Points& points) {
   return {std::move(axis), std::move(times)};
 }
 
-/// Times by layer; the axis is the column `by`.
-Result<std::map<std::string, Points>> read_layers(const std::string& path, std::string_view by,
+/// Times by layer; the axis is the column `axis_column`.
+Result<std::map<std::string, Points>> read_layers(const std::string& path,
+                                                  std::string_view axis_column,
                                                   CounterSet& counters) {
-  const std::array<std::string_view, 3> columns = {"layer", by, "time_us"};
+  const std::array<std::string_view, 3> columns = {"layer", axis_column, "time_us"};
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_table(path, columns));
   std::map<std::string, Points> layers;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t at, table.count(row, by));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t at, table.count(row, axis_column));
     BUBBLESIM_ASSIGN_OR_RETURN(const double time, time_of(table, row));
     set_time(layers[std::string(table.text(row, "layer"))], static_cast<double>(at), time,
              counters);
@@ -196,7 +197,7 @@ class GridTaker {
   std::set<AttentionPoint> taken_;
 };
 
-Axis without(Axis axis, double limit_low, double limit_high) {
+Axis within_limits(Axis axis, double limit_low, double limit_high) {
   std::erase_if(axis, [&](double at) { return at < limit_low || at > limit_high; });
   return axis;
 }
@@ -208,17 +209,18 @@ Result<void> read_attention(const std::string& path, const ProfileMeta& meta, Ra
                              read_attention_times(table, counters));
   const Axis none{0};
   const double most = std::numeric_limits<double>::max();
-  const Axis chunks = without(meta.chunks, 1, most);
-  const Axis cached = without(meta.cached, 1, most);
+  const Axis chunks = within_limits(meta.chunks, 1, most);
+  const Axis cached = within_limits(meta.cached, 1, most);
   GridTaker grids(times, table.file());
   BUBBLESIM_ASSIGN_OR_RETURN(
       rank.decode,
-      grids.take({none, none, without(meta.sequences, 1, meta.max_sequences), cached}));
+      grids.take({none, none, within_limits(meta.sequences, 1, meta.max_sequences), cached}));
   BUBBLESIM_ASSIGN_OR_RETURN(rank.prefill, grids.take({chunks, meta.cached, none, none}));
   if (meta.most_beside_prompt() > 0) {
     BUBBLESIM_ASSIGN_OR_RETURN(
-        rank.mixed, grids.take({chunks, meta.cached,
-                                without(meta.sequences, 1, meta.most_beside_prompt()), cached}));
+        rank.mixed,
+        grids.take({chunks, meta.cached,
+                    within_limits(meta.sequences, 1, meta.most_beside_prompt()), cached}));
   }
   counters.add(kPointsOffGrid, times.size() - grids.taken());
   return {};

@@ -10,9 +10,9 @@ TableTimes::TableTimes(const RankTables& tables, const model::TransformerSpec& m
       attention_(tables, std::max(1U, model.kv_heads / layout.tensor), sm_count) {}
 
 double TableTimes::batch_us(const Batch& batch) {
-  return dense_us(batch.padded_tokens) + model_.layers * attention_.of(batch, beyond_) +
-         tables_.lm_head.between(batch.sequences, beyond_) +
-         tables_.sampler.between(batch.sequences, beyond_);
+  return dense_us(batch.padded_tokens) + model_.layers * attention_.layer_us(batch, beyond_) +
+         tables_.lm_head.interpolated(batch.sequences, beyond_) +
+         tables_.sampler.interpolated(batch.sequences, beyond_);
 }
 
 double TableTimes::dense_us(std::uint32_t tokens) {
@@ -33,7 +33,7 @@ double TableTimes::experts_us(double group_tokens) {
   const double ranks = layout_.expert_ranks();
   const double busy = model::busy_experts(*model_.mixture, ranks, group_tokens);
   // Of each token's experts 1 / ranks are on this GPU: so many tokens have all of theirs here.
-  return model_.layers * tables_.experts->between(group_tokens / ranks, busy, beyond_);
+  return model_.layers * tables_.experts->interpolated(group_tokens / ranks, busy, beyond_);
 }
 
 void TableTimes::add_counters(CounterSet& counters) const {

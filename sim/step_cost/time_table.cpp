@@ -25,7 +25,7 @@ Bracket bracket(const Axis& axis, double value, Beyond& beyond) {
   return {low, high, (value - axis[low]) / (axis[high] - axis[low])};
 }
 
-double Bracket::between(double low_time, double high_time) const {
+double Bracket::interpolated(double low_time, double high_time) const {
   const double time = low_time + share * (high_time - low_time);
   return share > 1 ? std::max(time, high_time) : time;
 }
@@ -36,13 +36,13 @@ TimeCurve::TimeCurve(Axis axis, std::vector<double> microseconds)
                   "a curve needs a time for each of its points");
 }
 
-double TimeCurve::between(double value, Beyond& beyond) const {
+double TimeCurve::interpolated(double value, Beyond& beyond) const {
   const Bracket at = bracket(axis_, value, beyond);
-  return at.between(microseconds_[at.low], microseconds_[at.high]);
+  return at.interpolated(microseconds_[at.low], microseconds_[at.high]);
 }
 
 double TimeCurve::at_least(double value, Beyond& beyond) const {
-  if (value > axis_.back()) return between(value, beyond);
+  if (value > axis_.back()) return interpolated(value, beyond);
   const auto point = std::lower_bound(axis_.begin(), axis_.end(), value);
   return microseconds_[static_cast<std::size_t>(point - axis_.begin())];
 }
@@ -55,7 +55,7 @@ TimeGrid::TimeGrid(std::vector<Axis> axes, std::vector<double> microseconds)
                   "a grid needs a time for each of its points");
 }
 
-double TimeGrid::between(std::span<const double> point, Beyond& beyond) const {
+double TimeGrid::interpolated(std::span<const double> point, Beyond& beyond) const {
   BUBBLESIM_CHECK(point.size() == axes_.size(), "a grid was asked with too few coordinates");
   std::array<Bracket, kMostAxes> at;
   bool is_beyond = false;

@@ -29,7 +29,7 @@ struct Bracket {
   double share = 0;
 
   /// On the line between two neighbours' times, or beyond them.
-  [[nodiscard]] double between(double low_time, double high_time) const;
+  [[nodiscard]] double interpolated(double low_time, double high_time) const;
 };
 [[nodiscard]] Bracket bracket(const Axis& axis, double value, Beyond& beyond);
 
@@ -41,7 +41,7 @@ class TimeCurve {
   TimeCurve(Axis axis, std::vector<double> microseconds);
 
   /// The value on the line between the two neighbours.
-  [[nodiscard]] double between(double value, Beyond& beyond) const;
+  [[nodiscard]] double interpolated(double value, Beyond& beyond) const;
   /// The value of the nearest point that is not smaller: matrix products work in whole tiles, so
   /// their times are stairs, and a profile's points lie at the right ends of treads.
   [[nodiscard]] double at_least(double value, Beyond& beyond) const;
@@ -63,7 +63,7 @@ class TimeGrid {
   TimeGrid(std::vector<Axis> axes, std::vector<double> microseconds);
 
   /// Linear along each axis. Takes as many coordinates as axes.
-  [[nodiscard]] double between(std::span<const double> point, Beyond& beyond) const;
+  [[nodiscard]] double interpolated(std::span<const double> point, Beyond& beyond) const;
 
   [[nodiscard]] bool empty() const { return microseconds_.empty(); }
   [[nodiscard]] const std::vector<Axis>& axes() const { return axes_; }

@@ -27,7 +27,7 @@ class StepCost {
   virtual ~StepCost() = default;
   /// From the step's start until the scheduler knows its tokens. A `queued` step was scheduled
   /// while another ran: what the host does to prepare it is hidden behind that.
-  [[nodiscard]] virtual Duration of(const Step& step, bool queued) = 0;
+  [[nodiscard]] virtual Duration step_time(const Step& step, bool queued) = 0;
 };
 
 /// Watches a server.
@@ -57,7 +57,7 @@ class LoneServer {
       take_arrivals();
       if (const auto started = steps_.refill(now_)) {
         start_ = now_;
-        end_ = now_ + cost_.of(*started->step, started->queued);
+        end_ = now_ + cost_.step_time(*started->step, started->queued);
       }
     }
     BUBBLESIM_CHECK(scheduler_.is_idle(), "a server stopped with requests in flight");

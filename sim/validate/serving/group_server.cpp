@@ -72,7 +72,7 @@ class Group {
       queued = queued && (!started || started->queued);
     }
     if (!steps_run_) return;
-    end_ = now_ + cost_.of_group(steps_, queued);
+    end_ = now_ + cost_.step_time(steps_, queued);
     ++load_.steps;
   }
 

@@ -80,8 +80,8 @@ MeanErrors errors_of(const std::vector<Mixture>& mixtures, const AttentionTime& 
     mean /= static_cast<double>(mixture.batch.decodes.size());
     Batch equal = mixture.batch;
     equal.decodes.assign(equal.decodes.size(), static_cast<std::uint32_t>(std::lround(mean)));
-    errors.ours += std::abs(attention.of(mixture.batch, beyond) / mixture.measured_us - 1);
-    errors.equal += std::abs(attention.of(equal, beyond) / mixture.measured_us - 1);
+    errors.ours += std::abs(attention.layer_us(mixture.batch, beyond) / mixture.measured_us - 1);
+    errors.equal += std::abs(attention.layer_us(equal, beyond) / mixture.measured_us - 1);
     ++errors.rows;
   }
   errors.ours /= static_cast<double>(errors.rows);

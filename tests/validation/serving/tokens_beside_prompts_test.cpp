@@ -67,8 +67,8 @@ TEST_P(TokensBesidePrompts, TakeWavesOfBlocks) {
     for (const std::uint32_t count : {8U, 32U, 64U, 128U}) {
       for (const std::uint32_t cached : {256U, 512U, 1024U}) {
         const auto at = [](auto... values) { return std::array{static_cast<double>(values)...}; };
-        const double prompt = tables.prefill.between(at(chunk, 0), beyond);
-        const double together = tables.mixed.between(at(chunk, 0, count, cached), beyond);
+        const double prompt = tables.prefill.interpolated(at(chunk, 0), beyond);
+        const double together = tables.mixed.interpolated(at(chunk, 0, count, cached), beyond);
         const auto off = [&](const model::KernelWork& work) {
           const double us = 1e6 * to_seconds(time_kernel(work, gpu, efficiency).duration);
           return std::abs((prompt + us) / together - 1);

@@ -19,7 +19,7 @@ Batch batch_of(std::vector<PromptChunk> chunks, std::vector<std::uint32_t> decod
 double time_of(const Batch& batch, std::uint32_t sm_count) {
   const RankTables tables = test::small_tables();
   Beyond beyond;
-  return AttentionTime(tables, 4, sm_count).of(batch, beyond);
+  return AttentionTime(tables, 4, sm_count).layer_us(batch, beyond);
 }
 
 // Two blocks an SM: with 1 SM nothing is split, with 1000 all is.
@@ -77,7 +77,8 @@ TEST(AttentionTime, BesideAPromptIsTheSumOfBothWhereOneSequenceWasProfiled) {
   tables.mixed = {};
   Beyond beyond;
   // A chunk of 16, 3 us, and 500 tokens, 9 us: at both of the points around them.
-  EXPECT_NEAR(AttentionTime(tables, 4, kFull).of(batch_of({{16, 0}}, {500}), beyond), 12, 1e-9);
+  EXPECT_NEAR(AttentionTime(tables, 4, kFull).layer_us(batch_of({{16, 0}}, {500}), beyond), 12,
+              1e-9);
   EXPECT_EQ(beyond.lookups, 2U);
 }
 

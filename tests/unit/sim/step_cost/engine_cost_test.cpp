@@ -52,15 +52,15 @@ TEST(EngineCost, AddsUpTheLayersOfAStep) {
   Server server;
   // 4 sequences of 500 tokens run as the graph of 8: dense 1 us a call; 2 x attention, which is
   // 4 us + 0.01 us x 4 x 500 (the grid is linear in both); head 14 us, sampler 5 us.
-  EXPECT_EQ(server.alone.of(decodes(4, 499), true),
+  EXPECT_EQ(server.alone.step_time(decodes(4, 499), true),
             Duration(static_cast<std::int64_t>(1000 * (kDense + 2 * 24 + 14 + 5))));
 }
 
 TEST(EngineCost, PadsAStepToItsGraph) {
   Server server;
   // 9 sequences run as the graph of 16: 2 us a call.
-  const Duration nine = server.alone.of(decodes(9, 0), true);
-  const Duration sixteen = server.alone.of(decodes(16, 0), true);
+  const Duration nine = server.alone.step_time(decodes(9, 0), true);
+  const Duration sixteen = server.alone.step_time(decodes(16, 0), true);
   // 7 more sequences: head 7 us, and what attention has beyond its grid.
   EXPECT_LT(nine, sixteen);
   EXPECT_GE(nine, Duration(static_cast<std::int64_t>(1000 * 2 * kDense)));
@@ -71,9 +71,9 @@ TEST(EngineCost, AddsTheHostWhereNothingHidesIt) {
   server.engine.first_step = Duration{70000};
   server.engine.prepare = Duration{3000};
   server.engine.output = Duration{200};
-  const Duration first = server.alone.of(decodes(4, 0), false);
-  const Duration later = server.alone.of(decodes(4, 0), false);
-  const Duration ahead = server.alone.of(decodes(4, 0), true);
+  const Duration first = server.alone.step_time(decodes(4, 0), false);
+  const Duration later = server.alone.step_time(decodes(4, 0), false);
+  const Duration ahead = server.alone.step_time(decodes(4, 0), true);
   EXPECT_EQ(first - later, Duration{70000});
   EXPECT_EQ(later - ahead, Duration{3000});
 }
@@ -83,9 +83,9 @@ TEST(EngineCost, OfAGroupIsThatOfItsSlowestMember) {
   const serving::Step small = decodes(1, 10);
   const serving::Step large = decodes(8, 900);
   const std::array<const serving::Step*, 2> both = {&small, &large};
-  EXPECT_EQ(server.cost.of_group(both, true), server.alone.of(large, true));
+  EXPECT_EQ(server.cost.step_time(both, true), server.alone.step_time(large, true));
   const std::array<const serving::Step*, 2> idle = {nullptr, &large};
-  EXPECT_EQ(server.cost.of_group(idle, true), server.alone.of(large, true));
+  EXPECT_EQ(server.cost.step_time(idle, true), server.alone.step_time(large, true));
 }
 
 /// A microsecond a padded token, and of the experts what they are asked for.
@@ -111,18 +111,18 @@ TEST(EngineCost, OfAGroupPadsAllToTheLargestGraphOrNone) {
   const serving::Step nine = decodes(9, 10);
   const serving::Step many = decodes(17, 10);
   const std::array<const serving::Step*, 3> graphs = {&one, nullptr, &nine};
-  (void)cost.of_group(graphs, true);
+  (void)cost.step_time(graphs, true);
   EXPECT_EQ(times.experts_tokens, 3 * 16);  // each runs the graph of 16
   const std::array<const serving::Step*, 3> eager = {&one, &nine, &many};
-  (void)cost.of_group(eager, true);
+  (void)cost.step_time(eager, true);
   EXPECT_EQ(times.experts_tokens, 1 + 9 + 17);
-  (void)LoneCost(cost).of(one, true);
+  (void)LoneCost(cost).step_time(one, true);
   EXPECT_EQ(times.experts_tokens, 8);       // alone it has its own
 }
 
 TEST(TableTimes, CountsLookupsBeyondTheProfile) {
   Server server;
-  (void)server.alone.of(decodes(4, 3000), true);
+  (void)server.alone.step_time(decodes(4, 3000), true);
   CounterSet counters;
   server.times.add_counters(counters);
   EXPECT_GE(counters.count("beyond_layer_tables"), 1U);

@@ -254,7 +254,7 @@ TEST(ServerOverGpus, AStepTakesWhatTheServerAloneTakes) {
   const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
   EXPECT_LT(copies, microseconds{20});
   // Exchanges are rounded up.
-  EXPECT_NEAR(in_ns(server.alone.of(step, false)), in_ns(all - copies), 66);
+  EXPECT_NEAR(in_ns(server.alone.step_time(step, false)), in_ns(all - copies), 66);
 }
 
 // 8 and 3 sequences, as 8 each; 16 tokens of 2048 x 2 bytes are gathered and given back in each of
@@ -280,7 +280,7 @@ TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
   ServerAlone group(plan);
   const std::array<const serving::Step*, kGpus> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
+  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 100);
 }
 
@@ -306,7 +306,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
   ServerAlone group(plan);
   const std::array<const serving::Step*, 2> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
+  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 200);
 }
 
@@ -361,7 +361,9 @@ class Latencies final : public serving::ServerObserver {
 class OnItsGpus final : public serving::StepCost {
  public:
   explicit OnItsGpus(const ServerPlan& plan) : plan_(plan) {}
-  Duration of(const serving::Step& step, bool) override { return ServerGpus(plan_).time_of(step); }
+  Duration step_time(const serving::Step& step, bool) override {
+    return ServerGpus(plan_).time_of(step);
+  }
 
  private:
   const ServerPlan& plan_;
