@@ -65,7 +65,7 @@ std::vector<std::uint32_t> response_lengths(const PlanSpec& plan, std::uint32_t 
                                            " in round " + std::to_string(round)));
   std::vector<std::uint32_t> out;
   for (std::uint32_t i = 0; i < begun_responses(plan); ++i) {
-    out.push_back(lengths.of(i).output_tokens);
+    out.push_back(lengths.length_of(i).output_tokens);
   }
   return out;
 }

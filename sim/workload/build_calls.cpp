@@ -40,7 +40,7 @@ class LaunchedOps {
     }
   }
   /// In recorded order.
-  [[nodiscard]] std::span<const std::uint32_t> of(std::size_t call) const {
+  [[nodiscard]] std::span<const std::uint32_t> ops_of(std::size_t call) const {
     return std::span(ops_).subspan(first_[call], first_[call + 1] - first_[call]);
   }
 
@@ -77,7 +77,7 @@ void reserve(Draft& draft, const LaunchedOps& launched) {
   std::size_t ops = 0;
   for (std::size_t i = 0; i < trace.host_calls.size(); ++i) {
     const traces::HostCall& recorded = trace.host_calls[i];
-    const std::size_t count = launched.of(i).size();
+    const std::size_t count = launched.ops_of(i).size();
     if ((count == 0 && !may_wait(recorded.kind)) || !draft.holds(recorded.start)) continue;
     ++calls;
     ops += count;
@@ -95,7 +95,7 @@ void collect_calls(Draft& draft) {
   for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
     const traces::HostCall& recorded = trace.host_calls[i];
     if (!draft.holds(recorded.start)) continue;
-    const std::span<const std::uint32_t> ops = launched.of(i);
+    const std::span<const std::uint32_t> ops = launched.ops_of(i);
     if (ops.empty() && is_launch(recorded.kind)) draft.counters.add(kLaunchesWithoutOp);
     if (ops.empty() && !may_wait(recorded.kind)) continue;
     DraftCall call;

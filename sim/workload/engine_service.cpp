@@ -64,7 +64,7 @@ EngineService::Member& EngineService::least_loaded() {
 }
 
 void EngineService::enqueue(std::uint64_t number, SimTime now) {
-  serving::Request request = request_of(number, lengths_.of(number), now);
+  serving::Request request = request_of(number, lengths_.length_of(number), now);
   if (sink_ != nullptr) {
     if (request.output_tokens > 1) prompts_.emplace(number, request);
     request.output_tokens = 1;
@@ -81,7 +81,7 @@ void EngineService::keep_waiting(Member& member, SimTime now) {
   serving::Scheduler& scheduler = member.scheduler;
   while (scheduler.waiting() < scheduler.spec().max_num_seqs) {
     const std::uint64_t number = next_offline_++;
-    scheduler.arrive(request_of(number, lengths_.of(number), now));
+    scheduler.arrive(request_of(number, lengths_.length_of(number), now));
   }
 }
 

@@ -19,22 +19,22 @@ class Table {
       : low_(-kBand - std::max<std::ptrdiff_t>(0, signed_size(rows) - signed_size(columns))),
         width_(static_cast<std::size_t>(
             2 * kBand + std::max(rows, columns) - std::min(rows, columns) + 1)),
-        moves_((rows + 1) * width_), cost_(width_, kNever), before_(width_, kNever) {}
+        moves_((rows + 1) * width_), cost_(width_, kNever), cost_above_(width_, kNever) {}
 
   /// Starts row i: the last one becomes the row before.
   void next_row() {
-    std::swap(cost_, before_);
+    std::swap(cost_, cost_above_);
     std::fill(cost_.begin(), cost_.end(), kNever);
   }
   [[nodiscard]] bool inside(std::ptrdiff_t i, std::ptrdiff_t j) const {
     const std::ptrdiff_t k = j - i - low_;
     return k >= 0 && k < signed_size(width_);
   }
-  [[nodiscard]] std::int64_t here(std::ptrdiff_t i, std::ptrdiff_t j) const {
+  [[nodiscard]] std::int64_t cost_at(std::ptrdiff_t i, std::ptrdiff_t j) const {
     return inside(i, j) ? cost_[slot(i, j)] : kNever;
   }
-  [[nodiscard]] std::int64_t above(std::ptrdiff_t i, std::ptrdiff_t j) const {
-    return inside(i, j) ? before_[slot(i, j)] : kNever;
+  [[nodiscard]] std::int64_t cost_above(std::ptrdiff_t i, std::ptrdiff_t j) const {
+    return inside(i, j) ? cost_above_[slot(i, j)] : kNever;
   }
   void set(std::ptrdiff_t i, std::ptrdiff_t j, std::int64_t cost, Move move) {
     cost_[slot(i, j)] = cost;
@@ -54,7 +54,7 @@ class Table {
   std::size_t width_;
   std::vector<Move> moves_;
   std::vector<std::int64_t> cost_;
-  std::vector<std::int64_t> before_;
+  std::vector<std::int64_t> cost_above_;
 };
 
 void fill(Table& table, const std::vector<TraceTime>& reference,
@@ -79,11 +79,11 @@ void fill(Table& table, const std::vector<TraceTime>& reference,
       if (i > 0 && j > 0) {
         const Duration apart = reference[static_cast<std::size_t>(i - 1)] -
                                ends[static_cast<std::size_t>(j - 1)];
-        consider(table.above(i - 1, j - 1) + std::min(std::abs(apart.count()), kNever),
+        consider(table.cost_above(i - 1, j - 1) + std::min(std::abs(apart.count()), kNever),
                  Move::kMatch);
       }
-      if (i > 0) consider(table.above(i - 1, j) + gap, Move::kSkipReference);
-      if (j > 0) consider(table.here(i, j - 1) + gap, Move::kSkipOther);
+      if (i > 0) consider(table.cost_above(i - 1, j) + gap, Move::kSkipReference);
+      if (j > 0) consider(table.cost_at(i, j - 1) + gap, Move::kSkipOther);
       table.set(i, j, std::min(best, kNever), move);
     }
   }

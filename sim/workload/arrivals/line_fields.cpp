@@ -18,16 +18,16 @@ class FieldFinder : public nlohmann::json_sax<Json> {
     return std::move(found_);
   }
 
-  bool null() override { return other(); }
-  bool boolean(bool) override { return other(); }
+  bool null() override { return skip_value(); }
+  bool boolean(bool) override { return skip_value(); }
   bool number_integer(number_integer_t value) override { return number(std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override {
     if (in_hashes_ && depth_ == 2) found_.hashes.push_back(value);
     return number(std::to_string(value));
   }
   bool number_float(number_float_t, const string_t& text) override { return number(text); }
-  bool string(string_t&) override { return other(); }
-  bool binary(binary_t&) override { return other(); }
+  bool string(string_t&) override { return skip_value(); }
+  bool binary(binary_t&) override { return skip_value(); }
   bool start_object(std::size_t) override { return enter(); }
   bool key(string_t& name) override {
     wanted_ = depth_ == 1 ? field(name) : nullptr;
@@ -48,7 +48,7 @@ class FieldFinder : public nlohmann::json_sax<Json> {
     if (name == names_.prompt) return &found_.prompt;
     return name == names_.output ? &found_.output : nullptr;
   }
-  bool other() {
+  bool skip_value() {
     wanted_ = nullptr;
     return true;
   }

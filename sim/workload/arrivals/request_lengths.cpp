@@ -27,7 +27,7 @@ RecordedLength largest(const DrawnLengths& drawn) {
 LengthSequence::LengthSequence(RequestLengths spec, RandomStream random)
     : spec_(std::move(spec)), random_(std::move(random)) {}
 
-const RecordedLength& LengthSequence::of(std::uint64_t number) {
+const RecordedLength& LengthSequence::length_of(std::uint64_t number) {
   const auto* listed = std::get_if<ListedLengths>(&spec_);
   if (listed != nullptr && listed->pick == ListedLengths::Pick::kInOrder) {
     return (*listed->list)[number % listed->list->size()];

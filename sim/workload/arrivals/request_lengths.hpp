@@ -71,7 +71,7 @@ class LengthSequence {
   LengthSequence(RequestLengths spec, RandomStream random);
 
   /// Numbers must be asked for in ascending order, each once or more often.
-  [[nodiscard]] const RecordedLength& of(std::uint64_t number);
+  [[nodiscard]] const RecordedLength& length_of(std::uint64_t number);
 
  private:
   /// What a user has said and heard in the present conversation.
