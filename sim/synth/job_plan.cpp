@@ -94,7 +94,7 @@ class KindMaker {
 
   /// Appends all kinds so far as a rank with such a load of experts has them; returns the number
   /// of the first.
-  Result<std::uint32_t> again(double own_load) {
+  Result<std::uint32_t> append_for_load(double own_load) {
     const auto first = static_cast<std::uint32_t>(model_.layers.size());
     for (const Made& made : made_) BUBBLESIM_RETURN_IF_ERROR(append(made, own_load));
     return first;
@@ -167,7 +167,7 @@ Result<LoadedKinds> loaded_kinds(const std::vector<double>& loads, const RankGri
   std::map<double, std::uint32_t> first_kind{{busiest_load(loads), 0}};
   const auto kinds_with = [&](double load) -> Result<std::uint32_t> {
     if (!first_kind.contains(load)) {
-      BUBBLESIM_ASSIGN_OR_RETURN(first_kind[load], kinds.again(load));
+      BUBBLESIM_ASSIGN_OR_RETURN(first_kind[load], kinds.append_for_load(load));
     }
     return first_kind[load];
   };

@@ -92,7 +92,7 @@ void RankBuilder::run(std::size_t number) {
   const bool last =
       completes_gradients(action) && last_gradient_[action.backward_stage()] == number;
   last_pass_ = last ? LastPass::kYes : LastPass::kNo;
-  held_.before(action);
+  held_.begin_action(action);
   mark_memory(action.kind == ActionKind::kForward ? 0 : working_bytes_);
   switch (action.kind) {
     case ActionKind::kForward: forward(action); break;
@@ -101,7 +101,7 @@ void RankBuilder::run(std::size_t number) {
     case ActionKind::kWeightGrad: weight_grad(action); break;
     case ActionKind::kOverlapped: overlapped(action); break;
   }
-  held_.after(action);
+  held_.end_action(action);
   if (action.kind != ActionKind::kForward) mark_memory(0);
 }
 

@@ -15,8 +15,8 @@ std::uint32_t regions_of(const PlanSpec& plan, const hardware::ClusterSpec& clus
 
 // Of `groups` the first `simulated` are simulated, and the others are folded into them in turn:
 // group `number` and those folded into it.
-Shifts every(std::uint32_t simulated, std::uint32_t number, std::uint32_t groups,
-             std::uint32_t stride) {
+Shifts folded_groups(std::uint32_t simulated, std::uint32_t number, std::uint32_t groups,
+                     std::uint32_t stride) {
   return {divide_up(groups - number, simulated), simulated * stride};
 }
 
@@ -146,7 +146,7 @@ Communicator RankGrid::neighbours(const RankPlace& place, std::uint32_t count) c
       break;
     case Folding::kAll: break;
   }
-  out.twins = {every(groups, run, runs, count * tensor_), if_all(tensor_, 1)};
+  out.twins = {folded_groups(groups, run, runs, count * tensor_), if_all(tensor_, 1)};
   return out;
 }
 
@@ -215,7 +215,7 @@ Communicator RankGrid::likes(const RankPlace& place, std::uint32_t count) const 
       break;
     case Folding::kAll: break;
   }
-  out.twins = {every(groups, first, count, tensor_), if_all(tensor_, 1)};
+  out.twins = {folded_groups(groups, first, count, tensor_), if_all(tensor_, 1)};
   return out;
 }
 

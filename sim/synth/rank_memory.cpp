@@ -96,11 +96,11 @@ HeldActivations::HeldActivations(const ParallelPlan& plan) {
   }
 }
 
-void HeldActivations::before(const pipeline::Action& action) {
+void HeldActivations::begin_action(const pipeline::Action& action) {
   if (action.has_forward()) bytes_ += kept_[action.stage].forward;
 }
 
-void HeldActivations::after(const pipeline::Action& action) {
+void HeldActivations::end_action(const pipeline::Action& action) {
   const std::uint32_t stage = action.backward_stage();
   switch (action.kind) {
     case pipeline::ActionKind::kForward: return;
@@ -141,9 +141,9 @@ MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
   need.working = working_bytes(plan, pipeline);
   HeldActivations held(plan);
   for (const pipeline::Action& action : plan.schedule.actions[pipeline]) {
-    held.before(action);
+    held.begin_action(action);
     need.activations = std::max(need.activations, held.bytes());
-    held.after(action);
+    held.end_action(action);
     need.activations = std::max(need.activations, held.bytes());
   }
   need.activations = std::max(need.activations, own_rollout_cache(plan));

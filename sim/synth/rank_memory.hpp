@@ -34,8 +34,8 @@ class HeldActivations {
  public:
   explicit HeldActivations(const ParallelPlan& plan);
 
-  void before(const pipeline::Action& action);
-  void after(const pipeline::Action& action);
+  void begin_action(const pipeline::Action& action);
+  void end_action(const pipeline::Action& action);
   [[nodiscard]] double bytes() const { return bytes_; }
 
  private:

@@ -68,7 +68,8 @@ class Generator {
     waits_.push_back(writer_.reserve_wait());
     std::uint32_t last = program::kNoIndex;
     for (const auto& sums : rollout_steps(plan_.request, generator_, iteration)) {
-      last = launch(kernels_.of(sums, [this](const TimedKernel& timed) { return prepare(timed); }));
+      last = launch(
+          kernels_.prepared(sums, [this](const TimedKernel& timed) { return prepare(timed); }));
     }
     writer_.wait_for(last);
     (void)launch(responses_call(plan_, everybody(plan_), iteration));
@@ -154,7 +155,7 @@ void Rollout::generate(std::uint32_t iteration) {
   const auto prepare = [this](const TimedKernel& timed) { return emitter_.prepare(timed); };
   for (const auto& sums :
        rollout_steps(emitter_.plan().request, emitter_.place().data, iteration)) {
-    emitter_.emit(kernels_.of(sums, prepare), HostPass::kForward);
+    emitter_.emit(kernels_.prepared(sums, prepare), HostPass::kForward);
   }
 }
 

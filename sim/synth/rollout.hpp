@@ -29,7 +29,8 @@ class RolloutKernels {
   explicit RolloutKernels(const JobRequest& request) : request_(request) {}
   /// The prepared operation of a step; `prepare(TimedKernel)` makes one.
   template <class Prepare>
-  [[nodiscard]] const PreparedKernel& of(const model::IterationSums& sums, const Prepare& prepare) {
+  [[nodiscard]] const PreparedKernel& prepared(const model::IterationSums& sums,
+                                               const Prepare& prepare) {
     const auto [place, fresh] = known_.try_emplace(key_of(sums));
     if (fresh) place->second = prepare(timed(sums));
     return place->second;

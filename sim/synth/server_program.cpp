@@ -180,7 +180,7 @@ std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens
   }
   program::Op* const pass = op;
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
-  if (kernels_) stretch(pass, op, kernels_->of(step, tokens));
+  if (kernels_) stretch(pass, op, kernels_->kernel_time(step, tokens));
   BUBBLESIM_DCHECK(op == &program_.ops[thread.result], "a step has other kernels than its thread");
   const bool beside = swaps_beside() && !step.awaits_swaps;
   if (swaps_beside()) program_.ops[thread.swap].duration = beside ? swap_time(step) : Duration{};

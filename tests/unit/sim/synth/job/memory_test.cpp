@@ -61,11 +61,11 @@ TEST(Memory, ASplitBackwardPassKeepsWhatItsSecondHalfNeeds) {
   const ParallelPlan plan = pipeline_of("zb-h1", 4, 8);
   HeldActivations held(plan);
   const KeptBytes kept = activation_bytes(plan, 0);
-  held.before(pipeline::forward(0, 0));
+  held.begin_action(pipeline::forward(0, 0));
   EXPECT_EQ(held.bytes(), kept.forward);
-  held.after(pipeline::input_grad(0, 0));
+  held.end_action(pipeline::input_grad(0, 0));
   EXPECT_EQ(held.bytes(), kept.after_input_grad);
-  held.after(pipeline::weight_grad(0, 0));
+  held.end_action(pipeline::weight_grad(0, 0));
   EXPECT_EQ(held.bytes(), 0);
 }
 
