@@ -176,7 +176,7 @@ class ColumnDecoder {
 
   // What the schema calls.
   void plain(auto get) {
-    each([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
+    decode([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
       from_number(number, get(record), faults);
     });
   }
@@ -184,19 +184,19 @@ class ColumnDecoder {
     if (next_ < columns_.size()) plain(get);
   }
   void delta(auto get) {
-    each([&](Record& record, std::uint64_t number, std::uint64_t& value, FieldFaults& faults) {
+    decode([&](Record& record, std::uint64_t number, std::uint64_t& value, FieldFaults& faults) {
       value += static_cast<std::uint64_t>(unzigzag(number));
       from_number(value, get(record), faults);
     });
   }
   void index(auto get) {
-    each([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
+    decode([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
       from_number(number, get(record), faults);
       --get(record);
     });
   }
   void index_delta(auto get) {
-    each([&](Record& record, std::uint64_t number, std::uint64_t& value, FieldFaults& faults) {
+    decode([&](Record& record, std::uint64_t number, std::uint64_t& value, FieldFaults& faults) {
       value += static_cast<std::uint64_t>(unzigzag(number));
       from_number(value, get(record), faults);
       --get(record);
@@ -253,7 +253,7 @@ class ColumnDecoder {
     return lengths;
   }
 
-  void each(auto store) {
+  void decode(auto store) {
     Column& column = columns_[next_++];
     FieldFaults faults;
     std::uint64_t value = column.value;

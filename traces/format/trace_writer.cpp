@@ -68,11 +68,11 @@ class TraceWriter::State {
     std::uint64_t counters = 0;
 
     template <class Record>
-    Pending<Record>& of() {
+    Pending<Record>& pending_of() {
       return std::get<Pending<Record>>(kinds);
     }
     /// Calls `visit` for what each kind has pending, tables first.
-    void each(auto visit) {
+    void visit_kinds(auto visit) {
       std::apply([&](auto&... pending) { (visit(pending), ...); }, kinds);
     }
   };
@@ -89,7 +89,7 @@ class TraceWriter::State {
 
   template <class Record>
   Result<void> append(RankId rank, std::span<const Record> records) {
-    auto& pending = ranks_[rank.value].of<Record>();
+    auto& pending = ranks_[rank.value].pending_of<Record>();
     while (!records.empty()) {
       std::size_t bytes = 0;
       const std::size_t taken = room(pending, records, bytes);
@@ -133,7 +133,7 @@ class TraceWriter::State {
       const auto total = [&totals, number = rank](ChunkKind kind, std::uint64_t written) {
         if (written > 0) totals.push_back({number, static_cast<std::uint16_t>(kind), written});
       };
-      waiting.each([&total]<class Record>(const Pending<Record>& pending) {
+      waiting.visit_kinds([&total]<class Record>(const Pending<Record>& pending) {
         total(Schema<Record>::kKind, pending.written);
       });
       total(ChunkKind::kRank, waiting.descriptions);
@@ -190,7 +190,7 @@ class TraceWriter::State {
 
   Result<void> flush_rank(RankId rank, RankPending& waiting) {
     Result<void> result;
-    waiting.each([&](auto& pending) {
+    waiting.visit_kinds([&](auto& pending) {
       if (result) result = flush_pending(rank, pending);
     });
     return result;
@@ -198,7 +198,7 @@ class TraceWriter::State {
 
   Result<void> flush_tables(RankId rank, RankPending& waiting) {
     Result<void> result;
-    waiting.each([&]<class Record>(Pending<Record>& pending) {
+    waiting.visit_kinds([&]<class Record>(Pending<Record>& pending) {
       if constexpr (kIsTable<Record>) {
         if (result) result = flush_pending(rank, pending);
       }
@@ -210,7 +210,7 @@ class TraceWriter::State {
   Result<void> write_records(RankId rank, std::span<const Record> records) {
     RankPending& waiting = ranks_[rank.value];
     if constexpr (!kIsTable<Record>) BUBBLESIM_RETURN_IF_ERROR(flush_tables(rank, waiting));
-    return write_chunk(rank.value, records, waiting.of<Record>().written);
+    return write_chunk(rank.value, records, waiting.pending_of<Record>().written);
   }
 
   template <class Record>

@@ -40,7 +40,7 @@ class Places {
     ids_.reserve(nodes.size());
     for (const ChakraNode& node : nodes) ids_.push_back(node.id);
   }
-  [[nodiscard]] std::optional<std::uint32_t> of(std::uint64_t id) const {
+  [[nodiscard]] std::optional<std::uint32_t> place_of(std::uint64_t id) const {
     const auto found = std::ranges::lower_bound(ids_, id);
     if (found == ids_.end() || *found != id) return std::nullopt;
     return static_cast<std::uint32_t>(found - ids_.begin());
@@ -55,7 +55,7 @@ std::uint64_t resolve(std::vector<std::uint64_t>& ids, const Places& places) {
   const std::size_t before = ids.size();
   std::size_t kept = 0;
   for (const std::uint64_t id : ids) {
-    if (const auto place = places.of(id)) ids[kept++] = *place;
+    if (const auto place = places.place_of(id)) ids[kept++] = *place;
   }
   ids.resize(kept);
   return before - kept;

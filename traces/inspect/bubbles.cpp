@@ -57,8 +57,8 @@ class GapExplainer {
   }
 
   void explain_unlaunched(Interval part, std::vector<BubbleSegment>& out) {
-    const Intervals blocked = blocked_.within(part);
-    const Intervals silent = silent_.within(part);
+    const Intervals blocked = blocked_.parts_within(part);
+    const Intervals silent = silent_.parts_within(part);
     add_all(out, blocked, BubbleCause::kSynchronisation);
     add_all(out, silent, BubbleCause::kHostSilent);
     const Intervals rest = subtract(subtract({part}, blocked), silent);

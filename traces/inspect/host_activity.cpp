@@ -67,7 +67,7 @@ HostPauses host_activity(const RankTrace& rank, Duration host_silence) {
   return {subtract(blocked, busy), silent_stretches(unite(std::move(any)), host_silence)};
 }
 
-Intervals IntervalCursor::within(Interval part) {
+Intervals IntervalCursor::parts_within(Interval part) {
   while (first_ < spans_.size() && spans_[first_].end <= part.begin) ++first_;
   Intervals inside;
   for (std::size_t i = first_; i < spans_.size() && spans_[i].begin < part.end; ++i) {

@@ -18,13 +18,13 @@ struct HostPauses {
 /// Silence is reckoned over all recorded time: before the first and after the last call, too.
 [[nodiscard]] HostPauses host_activity(const RankTrace& rank, Duration host_silence);
 
-/// Answers `within` for spans that are asked in time order, in linear time over all of them.
+/// Answers parts_within() for spans that are asked in time order, in linear time over all of them.
 class IntervalCursor {
  public:
   explicit IntervalCursor(const Intervals& spans) : spans_(spans) {}
 
   /// The parts of the list within `part`; `part.begin` never decreases between calls.
-  [[nodiscard]] Intervals within(Interval part);
+  [[nodiscard]] Intervals parts_within(Interval part);
 
  private:
   const Intervals& spans_;

@@ -9,7 +9,7 @@
 namespace bubblesim::traces {
 namespace {
 
-std::array<std::pair<Bottleneck, double>, 4> each(const Sensitivities& job) {
+std::array<std::pair<Bottleneck, double>, 4> bottleneck_sensitivities(const Sensitivities& job) {
   return {{{Bottleneck::kKernels, job.kernels},
            {Bottleneck::kCopies, job.copies},
            {Bottleneck::kLink, job.link},
@@ -42,14 +42,14 @@ std::string_view plural(Bottleneck bottleneck) {
 }
 
 double sensitivity_to(Bottleneck what, const Sensitivities& job) {
-  const auto all = each(job);
+  const auto all = bottleneck_sensitivities(job);
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&](const auto& entry) { return entry.first == what; });
   return found == all.end() ? 0 : found->second;
 }
 
 // What runs longer than the thing that is asked for.
-std::string behind(const Sensitivities& job) {
+std::string limit_text(const Sensitivities& job) {
   const Bottleneck main = bottleneck(job);
   if (main == Bottleneck::kNothing) return "behind fixed latencies and waits";
   return fmt::format("behind {}", plural(main));
@@ -58,7 +58,7 @@ std::string behind(const Sensitivities& job) {
 }  // namespace
 
 Bottleneck bottleneck(const Sensitivities& job) {
-  const auto all = each(job);
+  const auto all = bottleneck_sensitivities(job);
   const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.second < b.second;
   });
@@ -89,7 +89,7 @@ std::string near_zero_reason(Bottleneck what, const Sensitivities& job,
   switch (what) {
     case Bottleneck::kKernels: {
       const std::string run = fmt::format("own work runs {:.1f} % of the time", 100 * shares.own);
-      return shares.own < kLittle ? run : run + ", " + behind(job);
+      return shares.own < kLittle ? run : run + ", " + limit_text(job);
     }
     case Bottleneck::kLink:
       if (shares.communication == 0) return "no collectives";
@@ -97,8 +97,9 @@ std::string near_zero_reason(Bottleneck what, const Sensitivities& job,
         return fmt::format("collectives alone run {:.1f} % of the time", 100 * shares.exposed);
       }
       return fmt::format("collectives alone run {:.1f} % of the time, nearly all of it waiting {}",
-                         100 * shares.exposed, behind(job));
-    case Bottleneck::kHost: return fmt::format("hosts are ahead of the device, {}", behind(job));
+                         100 * shares.exposed, limit_text(job));
+    case Bottleneck::kHost:
+      return fmt::format("hosts are ahead of the device, {}", limit_text(job));
     default: return "copies are short, or hidden";
   }
 }

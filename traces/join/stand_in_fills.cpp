@@ -39,7 +39,7 @@ Ranges fill_ranges(const RankTrace& trace) {
   return ranges;
 }
 
-bool within(const std::vector<const Marker*>& ranges, const HostCall& call) {
+bool is_inside(const std::vector<const Marker*>& ranges, const HostCall& call) {
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), call.start,
       [](TraceTime at, const Marker* range) { return at < range->start; });
@@ -55,7 +55,7 @@ void drop_stand_in_fills(RankTrace& trace) {
   if (ranges.empty()) return;
   std::unordered_set<std::uint64_t> dropped;
   std::erase_if(trace.host_calls, [&](const HostCall& call) {
-    if (call.correlation == 0 || !within(ranges[call.thread.index()], call)) return false;
+    if (call.correlation == 0 || !is_inside(ranges[call.thread.index()], call)) return false;
     dropped.insert(call.correlation);
     return true;
   });

@@ -19,7 +19,7 @@ class EventRecords {
     for (auto& [event, calls] : calls_) std::sort(calls.begin(), calls.end());
   }
   /// The last record of `event` before the call `wait`; kNone: none.
-  [[nodiscard]] std::uint32_t before(std::uint64_t event, std::uint32_t wait) const {
+  [[nodiscard]] std::uint32_t last_record_before(std::uint64_t event, std::uint32_t wait) const {
     const auto found = calls_.find(event);
     if (found == calls_.end()) return kNone;
     const auto after = std::lower_bound(found->second.begin(), found->second.end(), wait);
@@ -75,7 +75,7 @@ void join_syncs(const CallIndex& index, RankTrace& trace) {
   std::uint64_t without_record = 0;
   std::uint64_t without_edge = 0;
   for (const Wait& wait : syncs.waits) {
-    const std::uint32_t record = syncs.records.before(wait.event, wait.call);
+    const std::uint32_t record = syncs.records.last_record_before(wait.event, wait.call);
     if (record == kNone) {
       ++without_record;
       continue;
