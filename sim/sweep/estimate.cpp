@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Duration since(Clock::time_point start) {
+Duration elapsed(Clock::time_point start) {
   return std::chrono::duration_cast<Duration>(Clock::now() - start);
 }
 
@@ -39,7 +39,7 @@ std::size_t place_of(std::size_t n, std::size_t size) {
 }
 
 // Whether what is at `pointer` is `place` or in it.
-bool in(std::string_view pointer, std::string_view place) {
+bool lies_in(std::string_view pointer, std::string_view place) {
   return pointer.starts_with(place) &&
          (pointer.size() == place.size() || pointer[place.size()] == '/');
 }
@@ -48,16 +48,16 @@ bool in(std::string_view pointer, std::string_view place) {
 using DependsOn = bool (*)(std::string_view pointer);
 
 bool filler_depends_on(std::string_view pointer) {
-  return !in(pointer, "/name") && !in(pointer, "/policies");
+  return !lies_in(pointer, "/name") && !lies_in(pointer, "/policies");
 }
 
 bool training_depends_on(std::string_view pointer) {
-  return filler_depends_on(pointer) && !in(pointer, "/fillers");
+  return filler_depends_on(pointer) && !lies_in(pointer, "/fillers");
 }
 
 bool bubbles_depend_on(std::string_view pointer) {
-  return in(pointer, "/device") || pointer == "/training" || in(pointer, "/training/trace") ||
-         in(pointer, "/training/synth");
+  return lies_in(pointer, "/device") || pointer == "/training" ||
+         lies_in(pointer, "/training/trace") || lies_in(pointer, "/training/synth");
 }
 
 /// How many different baselines of a kind there are among runs of one sweep, which differ by
@@ -119,19 +119,17 @@ RunCost measure_runs(const std::vector<store::PlannedRun>& plan, const policy::R
   const std::size_t most = std::min(plan.size(), kMostMeasured);
   Duration in_runs{};
   std::vector<const store::PlannedRun*> measured;
-  for (std::size_t i = 0; i < most && (i == 0 || since(started) < budget); ++i) {
+  for (std::size_t i = 0; i < most && (i == 0 || elapsed(started) < budget); ++i) {
     const store::PlannedRun& run = plan[place_of(i, plan.size())];
     const auto loading = Clock::now();
     const auto config = run::parse_run_config(run.config, options.sweep, registry);
-    if (config) {  // a fault in loading is the run's too
-      (void)shared.inputs.load(*config, Json::parse(run.config, nullptr, false));
-    }
-    if (i == 0) cost.load = since(loading);
+    if (config) (void)shared.inputs.load(*config, run.config);  // its fault is the run's too
+    if (i == 0) cost.load = elapsed(loading);
     cost.shared = std::max(cost.shared, memory_line("VmRSS:"));
     forget_peak();
     const auto running = Clock::now();
     const store::RunRecord record = execute_run(run, registry, options, shared);
-    in_runs += since(running);
+    in_runs += elapsed(running);
     measured.push_back(&run);
     const Bytes peak = peak_memory();
     if (peak > cost.shared)

@@ -45,7 +45,7 @@ class PointFaults {
     ++faults_[found->second].points;
   }
 
-  [[nodiscard]] bool any() const { return !faults_.empty(); }
+  [[nodiscard]] bool empty() const { return faults_.empty(); }
 
   [[nodiscard]] Errors texts(std::size_t points) const {
     Errors out;
@@ -154,7 +154,7 @@ class Planner {
                "fewer values or repetitions, a \"sample\" of the axes, or several sweeps, each "
                "with an axis fixed by --set: one store may hold them all"}});
     }
-    if (faults_.any()) return tl::unexpected<Errors>(faults_.texts(points_));
+    if (!faults_.empty()) return tl::unexpected<Errors>(faults_.texts(points_));
     if (Errors idle = idle_axes(); !idle.empty()) return tl::unexpected<Errors>(std::move(idle));
     plan_.points = points_;
     return std::move(plan_);

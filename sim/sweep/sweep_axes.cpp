@@ -116,7 +116,7 @@ std::optional<Ends> read_ends(ObjectReader& reader, Scale scale) {
 }
 
 // At `share` of the way; both ends are exact.
-double between(const Ends& ends, double share, Scale scale) {
+double interpolated(const Ends& ends, double share, Scale scale) {
   const double from = ends.from.value;
   const double to = ends.to.value;
   if (share <= 0) return from;
@@ -178,7 +178,7 @@ std::vector<std::string> read_range(ObjectReader reader, Scale scale) {
     const auto count = reader.integer<std::uint64_t>("count", {1, kMostValues});
     for (std::size_t i = 0; ends && i < count; ++i) {
       const double share = count == 1 ? 0 : static_cast<double>(i) / static_cast<double>(count - 1);
-      values.push_back(between(*ends, share, scale));
+      values.push_back(interpolated(*ends, share, scale));
     }
   }
   return without_repeats(texts_of(values, unit, integers));
@@ -243,7 +243,7 @@ std::vector<std::string> sampled(ObjectReader& axis, const std::vector<double>& 
   const bool integers = reader.flag("integers", false);
   if (!ends) return {};
   std::vector<double> values;
-  for (const double share : shares) values.push_back(between(*ends, share, scale));
+  for (const double share : shares) values.push_back(interpolated(*ends, share, scale));
   // A span of integers is drawn from as numbers, unless whole numbers are asked for.
   const Unit unit = ends->from.unit == Unit::kInteger ? Unit::kNumber : ends->from.unit;
   return texts_of(values, unit, integers);

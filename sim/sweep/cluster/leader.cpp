@@ -38,7 +38,7 @@ void Leader::done_here(store::RunRecord&& record, Duration took) {
 LeaderSummary Leader::lead() {
   const Duration now = steady_now();
   for (int rank = 1; rank < transport_.size(); ++rank) workers_[rank].heard = now;
-  while (!over() || !all_parted()) {
+  while (!is_over() || !all_parted()) {
     if (const auto message = transport_.receive(kLongestReceive)) take(*message);
     answer_parked();
     if (steady_now() - looked_ < kLookEvery) continue;
@@ -161,7 +161,7 @@ void Leader::refuse(int rank, const std::string& reason) {
 }
 
 Order Leader::order_for(int rank) const {
-  if (over()) return summary_.lost > 0 ? Order::kPartAlone : Order::kPart;
+  if (is_over()) return summary_.lost > 0 ? Order::kPartAlone : Order::kPart;
   const bool refused = workers_.at(rank).state == Worker::State::kRefused;
   return stopping_ || refused ? Order::kStop : Order::kGoOn;
 }
@@ -201,7 +201,7 @@ void Leader::give_up(const std::vector<const store::PlannedRun*>& runs, const st
   }
 }
 
-bool Leader::over() const {
+bool Leader::is_over() const {
   return queue_.all_done() || (stopping_ && queue_.held() == 0);
 }
 

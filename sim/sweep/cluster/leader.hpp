@@ -89,7 +89,7 @@ class Leader {
   void look_for_lost();
   void lose(int rank, const std::string& how);
   void give_up(const std::vector<const store::PlannedRun*>& runs, const std::string& why);
-  [[nodiscard]] bool over() const;
+  [[nodiscard]] bool is_over() const;
   [[nodiscard]] bool all_parted() const;
   [[nodiscard]] std::string name_of(int rank) const;
 
