@@ -19,7 +19,7 @@ class BlockedSignals {
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   /// The thread's mask as it was: a job's.
-  [[nodiscard]] const sigset_t& before() const { return mask_; }
+  [[nodiscard]] const sigset_t& previous_mask() const { return mask_; }
 
  private:
   sigset_t mask_{};

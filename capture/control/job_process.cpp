@@ -16,7 +16,7 @@ tl::expected<std::unique_ptr<JobProcess>, StartFault> JobProcess::start(
     const std::vector<std::string>& command, const Variables& environment) {
   std::unique_ptr<JobProcess> job(new JobProcess());
   ChildSettings settings;
-  settings.mask = job->signals_.before();
+  settings.mask = job->signals_.previous_mask();
   BUBBLESIM_ASSIGN_OR_RETURN(job->pid_, start_child(command, environment, settings));
   return job;
 }

@@ -145,7 +145,7 @@ Result<void> FillRun::start_jobs() {
   // A terminal's input would stop a group that is not the terminal's. The filler must not take
   // input nor mix into training's output.
   ChildSettings settings;
-  settings.mask = signals_.before();
+  settings.mask = signals_.previous_mask();
   if (::isatty(STDIN_FILENO) != 0) settings.input = kNothing;
   auto started = training_.start(setup_.train, environment_of(kTraining), settings);
   if (started) {

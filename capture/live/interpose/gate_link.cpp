@@ -112,7 +112,7 @@ void Link::wait_for_room() {
       static_cast<std::uint64_t>(Duration{steady_clock::now() - began}.count()));
 }
 
-void Link::before(const SeenLaunch& launch) {
+void Link::before_launch(const SeenLaunch& launch) {
   const Use use(*this);
   if (!use) return;
   if (!join()) {
@@ -125,7 +125,7 @@ void Link::before(const SeenLaunch& launch) {
   count(launch.info, passage, Duration{steady_clock::now() - began});
 }
 
-void Link::after(const SeenLaunch& launch, CuResult result) {
+void Link::after_launch(const SeenLaunch& launch, CuResult result) {
   const Use use(*this);
   if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
   SeenLaunch done = launch;

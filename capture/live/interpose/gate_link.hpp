@@ -38,8 +38,8 @@ class Link {
 
   /// In a thread that is on its way out, launches go on and are counted as undecided: what it had
   /// at the gate has been given back already.
-  void before(const SeenLaunch& launch);
-  void after(const SeenLaunch& launch, CuResult result);
+  void before_launch(const SeenLaunch& launch);
+  void after_launch(const SeenLaunch& launch, CuResult result);
   void iteration();
   /// The driver is about to go: it is not asked for ends of launches any more.
   void stop_looking();

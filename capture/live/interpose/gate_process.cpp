@@ -73,12 +73,12 @@ bool gate_is_wanted() noexcept {
 
 // Nothing of ours may end a program: what cannot be done is left out.
 void before_launch(const SeenLaunch& launch) noexcept try {
-  link().before(launch);
+  link().before_launch(launch);
 } catch (...) {
 }
 
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept try {
-  link().after(launch, result);
+  link().after_launch(launch, result);
 } catch (...) {
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kLastTime = std::uint64_t{1} << 62U;
 
 template <class Wanted>
-const Wanted& as(const cupti::Record* record) {
+const Wanted& record_as(const cupti::Record* record) {
   return *reinterpret_cast<const Wanted*>(record);
 }
 
@@ -91,19 +91,19 @@ void ActivityDecoder::take(const cupti::Record* record, RecordedBatch& batch) {
   switch (record->kind) {
     case cupti::kKindConcurrentKernel:
     case cupti::kKindKernel:
-      return take_kernel(as<cupti::KernelRecord>(record), batch);
+      return take_kernel(record_as<cupti::KernelRecord>(record), batch);
     case cupti::kKindRuntime:
-      return take_call(as<cupti::ApiRecord>(record), runtime_calls_, batch);
+      return take_call(record_as<cupti::ApiRecord>(record), runtime_calls_, batch);
     case cupti::kKindDriver:
-      return take_call(as<cupti::ApiRecord>(record), driver_calls_, batch);
+      return take_call(record_as<cupti::ApiRecord>(record), driver_calls_, batch);
     case cupti::kKindMemcpy:
-      return take_copy(as<cupti::CopyRecord>(record), batch);
+      return take_copy(record_as<cupti::CopyRecord>(record), batch);
     case cupti::kKindMemset:
-      return take_memset(as<cupti::MemsetRecord>(record), batch);
+      return take_memset(record_as<cupti::MemsetRecord>(record), batch);
     case cupti::kKindSynchronization:
-      return take_synchronization(as<cupti::SynchronizationRecord>(record), batch);
+      return take_synchronization(record_as<cupti::SynchronizationRecord>(record), batch);
     case cupti::kKindCudaEvent:
-      return take_event(as<cupti::CudaEventRecord>(record));
+      return take_event(record_as<cupti::CudaEventRecord>(record));
     default:
       return take_rare(record, batch);
   }
@@ -112,20 +112,20 @@ void ActivityDecoder::take(const cupti::Record* record, RecordedBatch& batch) {
 void ActivityDecoder::take_rare(const cupti::Record* record, RecordedBatch& batch) {
   switch (record->kind) {
     case cupti::kKindMemcpyPeer:
-      return take_peer_copy(as<cupti::PeerCopyRecord>(record), batch);
+      return take_peer_copy(record_as<cupti::PeerCopyRecord>(record), batch);
     case cupti::kKindGraphTrace:
-      return take_graph(as<cupti::GraphRecord>(record), batch);
+      return take_graph(record_as<cupti::GraphRecord>(record), batch);
     case cupti::kKindOverhead:
-      return take_overhead(as<cupti::OverheadRecord>(record), batch);
+      return take_overhead(record_as<cupti::OverheadRecord>(record), batch);
     case cupti::kKindMemory2:
-      return take_memory(as<cupti::MemoryRecord>(record), batch);
+      return take_memory(record_as<cupti::MemoryRecord>(record), batch);
     case cupti::kKindDevice:
-      return devices_.describe(as<cupti::DeviceRecord>(record));
+      return devices_.describe(record_as<cupti::DeviceRecord>(record));
     case cupti::kKindContext:
-      return devices_.note_context(as<cupti::ContextRecord>(record).context,
-                                   as<cupti::ContextRecord>(record).device);
+      return devices_.note_context(record_as<cupti::ContextRecord>(record).context,
+                                   record_as<cupti::ContextRecord>(record).device);
     case cupti::kKindStream:
-      return take_stream(as<cupti::StreamRecord>(record));
+      return take_stream(record_as<cupti::StreamRecord>(record));
     default:
       return counters_.add(decode::kUnknownKind);
   }

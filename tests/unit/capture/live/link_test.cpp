@@ -101,8 +101,8 @@ class Hosted {
 void launch(Link& link, int times, std::uintptr_t stream) {
   for (int i = 0; i < times; ++i) {
     const SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false};
-    link.before(seen);
-    link.after(seen, kCuSuccess);
+    link.before_launch(seen);
+    link.after_launch(seen, kCuSuccess);
   }
 }
 
