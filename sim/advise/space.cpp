@@ -101,7 +101,7 @@ Value value_of(const Proposal& proposal, const ParameterSpec& spec) {
   return found == proposal.parameters.end() ? spec.fallback : found->second;
 }
 
-Proposal with(Proposal proposal, const ParameterSpec& spec, const Value& value) {
+Proposal with_value(Proposal proposal, const ParameterSpec& spec, const Value& value) {
   if (value == spec.fallback) {
     proposal.parameters.erase(spec.name);
   } else {
@@ -188,7 +188,7 @@ void Space::add_others(const Proposal& at, std::vector<Proposal>& starts) const 
   const bool few = parameters.size() <= kMostScaled;
   const auto add = [&](const ParameterSpec& parameter, const std::vector<Value>& values) {
     for (const Value& value : values) {
-      Proposal other = with(at, parameter, value);
+      Proposal other = with_value(at, parameter, value);
       if (is_available(other)) starts.push_back(std::move(other));
     }
   };
@@ -225,10 +225,10 @@ std::vector<Step> Space::steps(const Proposal& from, double factor,
     if (!wanted(only, parameter.name) || !is_searched(*from.policy, parameter)) continue;
     const Value value = value_of(from, parameter);
     for (const Value& word : other_words(parameter, value)) {
-      add(parameter.name, with(from, parameter, word));
+      add(parameter.name, with_value(from, parameter, word));
     }
     for (const Value& number : scaled_values(parameter, value, factor)) {
-      add(parameter.name, with(from, parameter, number));
+      add(parameter.name, with_value(from, parameter, number));
     }
   }
   return steps;

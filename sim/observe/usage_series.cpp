@@ -28,7 +28,7 @@ Duration advance(Duration& total, Duration now) {
 
 }  // namespace
 
-SimTime UsageGrid::after(SimTime boundary) const {
+SimTime UsageGrid::next_boundary(SimTime boundary) const {
   const SimTime next =
       interval_ < SimTime::max() - boundary ? boundary + interval_ : SimTime::max();
   return boundary < warmup_ ? std::min(next, warmup_) : next;

@@ -70,7 +70,7 @@ class UsageGrid {
   UsageGrid(Duration interval, SimTime warmup) : interval_(interval), warmup_(warmup) {}
 
   /// The boundary after this one; the start of the run is one.
-  [[nodiscard]] SimTime after(SimTime boundary) const;
+  [[nodiscard]] SimTime next_boundary(SimTime boundary) const;
   /// How many intervals a run has that ends then.
   [[nodiscard]] std::uint64_t count(SimTime end) const;
 

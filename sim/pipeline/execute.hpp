@@ -26,7 +26,6 @@ struct StageTimes {
   std::int64_t weight_grad = 1;
 
   [[nodiscard]] constexpr std::int64_t backward() const { return input_grad + weight_grad; }
-  [[nodiscard]] constexpr std::int64_t all() const { return forward + backward(); }
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 

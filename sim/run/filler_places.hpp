@@ -33,7 +33,9 @@ class FillerPlaces {
   /// The policy on the GPU did not let the process in: its place is free again.
   void refuse(GpuId gpu, std::size_t place);
 
-  [[nodiscard]] const std::vector<Placed>& on(GpuId gpu) const { return placed_[gpu.index()]; }
+  [[nodiscard]] const std::vector<Placed>& placed_on(GpuId gpu) const {
+    return placed_[gpu.index()];
+  }
   /// Alone, the requests of fill jobs never end: what is measured is how fast they are served.
   [[nodiscard]] observe::FillerMode mode_of(std::uint32_t filler) const;
   /// Instances of the filler that no GPU was found for.

@@ -136,7 +136,7 @@ Result<void> Simulation::build_node(GpuId gpu) {
     meters.power.emplace(loaded_.device, *loaded_.config.power, warmup_);
   }
   GpuNode& node = *nodes_.emplace_back(std::make_unique<GpuNode>(std::move(meters)));
-  for (const FillerPlaces::Placed& placed : places_.on(gpu)) {
+  for (const FillerPlaces::Placed& placed : places_.placed_on(gpu)) {
     node.add_instance(placed.filler, places_.mode_of(placed.filler));
   }
   schedule::Decider decider{.policy = scenario_.policy, .parameters = scenario_.parameters};
@@ -213,7 +213,7 @@ std::vector<policy::ClientInfo> Simulation::client_infos(GpuId gpu) const {
   if (!scenario_.training) clients.front().memory = {};
   const bool told = scenario_.profiles != nullptr && scenario_.policy != nullptr &&
                     scenario_.policy->needs.kernel_durations;
-  for (const FillerPlaces::Placed& placed : places_.on(gpu)) {
+  for (const FillerPlaces::Placed& placed : places_.placed_on(gpu)) {
     policy::ClientInfo info = filler_info(loaded_.config.fillers[placed.filler]);
     info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
     info.queued = places_.mode_of(placed.filler) == observe::FillerMode::kJobs;
@@ -389,13 +389,13 @@ Result<SimTime> Simulation::run_until_known() {
 Result<void> Simulation::run_until(SimTime last) {
   if (!records_usage()) return run_stretch(last);
   const observe::UsageGrid grid(scenario_.usage.interval, warmup_);
-  if (!next_usage_) next_usage_ = grid.after(kSimStart);
+  if (!next_usage_) next_usage_ = grid.next_boundary(kSimStart);
   for (; usage_intervals_ < scenario_.usage.most && *next_usage_ < last; ++usage_intervals_) {
     if (!machine_.conductor().next_due()) return {};
     BUBBLESIM_RETURN_IF_ERROR(run_stretch(*next_usage_));
     if (machine_.conductor().stopped()) return {};
     close_usage(*next_usage_);
-    next_usage_ = grid.after(*next_usage_);
+    next_usage_ = grid.next_boundary(*next_usage_);
   }
   return run_stretch(last);
 }

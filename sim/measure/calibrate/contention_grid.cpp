@@ -78,8 +78,8 @@ struct Beside {
   bool anybody = false;
   std::uint32_t op = 0;
 };
-std::optional<Beside> beside(const OperationRecord& victim,
-                             const std::vector<OperationRecord>& aggressor) {
+std::optional<Beside> operation_beside(const OperationRecord& victim,
+                                       const std::vector<OperationRecord>& aggressor) {
   const auto next = std::ranges::upper_bound(aggressor, victim.start, {}, &OperationRecord::start);
   if (next != aggressor.begin()) {
     const OperationRecord& before = *std::prev(next);
@@ -97,7 +97,8 @@ std::map<Place, std::vector<double>> lengths_by_place(const Records& records) {
   const auto first = by_start(records[1]), second = by_start(records[2]);
   std::map<Place, std::vector<double>> lengths;
   for (const OperationRecord& victim : records[0].operations) {
-    const auto near_first = beside(victim, first), near_second = beside(victim, second);
+    const auto near_first = operation_beside(victim, first),
+               near_second = operation_beside(victim, second);
     if (!near_first || !near_second) continue;
     lengths[{victim.op % kForms, near_first->anybody ? near_first->op : kForms,
              near_second->anybody ? near_second->op / kSecondRow : kForms}]

@@ -19,7 +19,7 @@ constexpr std::uint32_t kFirst = 0;
 constexpr std::uint32_t kSecond = 1;
 constexpr std::uint32_t kInRow = 3;  ///< from here on
 
-double between(Duration from, Duration to) { return static_cast<double>(to_ns(to - from)); }
+double ns_between(Duration from, Duration to) { return static_cast<double>(to_ns(to - from)); }
 
 /// When the launch call was over; an operation may end before its record knows.
 Duration returned(const OperationRecord& operation) {
@@ -50,17 +50,17 @@ std::vector<Finding> latency_findings(const Records& records) {
     // Behind a longer wait the process looks less often, by its own choice.
     const bool lone = now.op == kFirst || now.op == kSecond;
     if (lone && now.noticed >= now.end && now.noticed > Duration{}) {
-      notice.push_back(between(now.end, now.noticed));
+      notice.push_back(ns_between(now.end, now.noticed));
     }
     const bool follows = i > 0 && list[i - 1].pass == now.pass && list[i - 1].op + 1 == now.op;
     if (now.op == kFirst || (now.op == kSecond && follows)) {
-      launch.push_back(between(returned(now), now.start));
+      launch.push_back(ns_between(returned(now), now.start));
     }
     if (!follows) continue;
     const OperationRecord& before = list[i - 1];
-    if (now.op == kSecond) sync.push_back(between(before.end, now.called));
+    if (now.op == kSecond) sync.push_back(ns_between(before.end, now.called));
     if (now.op >= kInRow && returned(now) < before.start) {
-      gap.push_back(between(before.end, now.start));
+      gap.push_back(ns_between(before.end, now.start));
     }
   }
   return {at_least_zero(finding_of("launch_latency", std::move(launch), kTimeGrain)),

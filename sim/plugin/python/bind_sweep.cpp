@@ -45,7 +45,7 @@ class Execution {
   [[nodiscard]] std::atomic<bool>& stop() { return stop_; }
   [[nodiscard]] std::size_t done() const { return done_; }
   [[nodiscard]] std::size_t failed() const { return failed_; }
-  [[nodiscard]] std::size_t all() const { return runs_.size(); }
+  [[nodiscard]] std::size_t planned() const { return runs_.size(); }
 
  private:
   const std::vector<store::PlannedRun> runs_;
@@ -99,7 +99,7 @@ struct ExecuteSweep {
     const auto tell = [&] {
       if (progress.is_none() || told == execution.done()) return;
       told = execution.done();
-      progress(told, execution.all());
+      progress(told, execution.planned());
     };
     run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
     {

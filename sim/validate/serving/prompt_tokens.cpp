@@ -26,7 +26,7 @@ class BlockNumbers {
   explicit BlockNumbers(std::uint32_t block_size) : block_size_(block_size) {}
 
   /// Of the blocks that the tokens fill, from the first on.
-  std::vector<std::uint64_t> of(const Tokens& tokens) {
+  std::vector<std::uint64_t> numbers_of(const Tokens& tokens) {
     std::vector<std::uint64_t> numbers;
     std::uint64_t before = 0;
     for (std::size_t end = block_size_; end <= tokens.size(); end += block_size_) {
@@ -91,7 +91,7 @@ Result<void> add_prompt_tokens(ServingBundle& bundle, const std::string& path) {
                                    measured.id + " was measured with " +
                                    std::to_string(measured.prompt_tokens));
     }
-    measured.shared.hashes = blocks.of(*tokens);
+    measured.shared.hashes = blocks.numbers_of(*tokens);
     measured.shared.tokens_per_hash = block_size;
     return {};
   };

@@ -14,10 +14,10 @@ constexpr Duration operator""_ns(unsigned long long ns) {
 
 TEST(UsageGrid, IntervalsAreOfOneLengthAndBeginAnewAtTheEndOfTheWarmUp) {
   const UsageGrid grid(10_ns, at(25));
-  EXPECT_EQ(grid.after(at(0)), at(10));
-  EXPECT_EQ(grid.after(at(10)), at(20));
-  EXPECT_EQ(grid.after(at(20)), at(25));  // not 30
-  EXPECT_EQ(grid.after(at(25)), at(35));
+  EXPECT_EQ(grid.next_boundary(at(0)), at(10));
+  EXPECT_EQ(grid.next_boundary(at(10)), at(20));
+  EXPECT_EQ(grid.next_boundary(at(20)), at(25));  // not 30
+  EXPECT_EQ(grid.next_boundary(at(25)), at(35));
 }
 
 TEST(UsageGrid, CountsTheIntervalsOfARun) {
@@ -33,7 +33,7 @@ TEST(UsageGrid, CountsTheIntervalsOfARun) {
 
 TEST(UsageGrid, AnIntervalLongerThanTimeItselfIsOne) {
   const UsageGrid grid(Duration::max(), kSimStart);
-  EXPECT_EQ(grid.after(at(5)), SimTime::max());
+  EXPECT_EQ(grid.next_boundary(at(5)), SimTime::max());
   EXPECT_EQ(grid.count(at(1'000'000)), 1U);
 }
 
