@@ -149,21 +149,21 @@ std::uint64_t RigRun::progress_of(const Worker& worker) const {
 }
 
 bool RigRun::reap() {
-  bool any = false;
+  bool reaped = false;
   for (const auto& worker : workers_) {
     {
       const std::scoped_lock lock(mutex_);
       if (worker->gone || !worker->process.ended()) continue;
       worker->gone = true;
     }
-    any = true;
+    reaped = true;
     for (const std::size_t job : worker->jobs) {
       // One that has done its work stands for nothing any more; the policy is not told.
       if (!host_ || status(job).state == WorkerState::kDone) continue;
       host_->client_gone(setup_.jobs[job].plan.client);
     }
   }
-  return any;
+  return reaped;
 }
 
 WorkerStatus RigRun::status(std::size_t job) const {

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 /// there, or just after it, with no code of the program's between.
 struct ThreadPart {
   std::unique_ptr<ClockPart> part;
-  const Link* of = nullptr;
+  const Link* link = nullptr;
   ~ThreadPart();
 };
 
@@ -63,10 +63,10 @@ void Link::open_gate(ClientId id) {
 
 bool Link::join() {
   if (on_its_way_out) return false;
-  if (thread_part.of == this) return true;
+  if (thread_part.link == this) return true;
   thread_part.part.reset();
   thread_part.part = clock_->join(turn_);
-  thread_part.of = this;
+  thread_part.link = this;
   return true;
 }
 

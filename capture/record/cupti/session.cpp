@@ -236,7 +236,7 @@ Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
                                                std::span<const TracedCall> wanted,
                                                LeaveOut leave_out) {
   BUBBLESIM_RETURN_IF_ERROR(enable(whole, enabled_.kind(whole.kind)));
-  bool any = false;
+  bool left_out = false;
   auto next = wanted.begin();
   for (std::uint32_t id = 1; id < kCallNumbers; ++id) {
     if (next != wanted.end() && next->id == id) {
@@ -244,10 +244,10 @@ Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
       continue;
     }
     const auto result = leave_out(id);
-    any |= result == cupti::Result::kSuccess;
+    left_out |= result == cupti::Result::kSuccess;
     if (result == cupti::Result::kNotImplemented) break;
   }
-  if (!any) {
+  if (!left_out) {
     reduced_.push_back(fmt::format(
         "{}: this CUPTI cannot leave single calls out; all of them are recorded, which costs more",
         whole.name));

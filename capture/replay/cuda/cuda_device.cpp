@@ -314,9 +314,10 @@ void CudaDevice::check_health(HostTime now) {
 void CudaDevice::watch() {
   const auto part = clock_.join(Turn::kDevice);
   while (!stop_) {
-    const bool any = look();
+    const bool progressed = look();
     const HostTime now = clock_.now();
-    if (!any) clock_.sleep_until(now + (parts_.flights->in_flight() > 0 ? kWaitStep : kIdleStep));
+    if (progressed) continue;
+    clock_.sleep_until(now + (parts_.flights->in_flight() > 0 ? kWaitStep : kIdleStep));
   }
 }
 

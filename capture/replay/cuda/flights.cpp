@@ -36,24 +36,24 @@ void Flights::launched(const OpInstance& op, std::uint32_t stream, HostTime now)
 }
 
 bool Flights::look(const ClockTrack& clock, HostTime now, DeviceListener* listener) {
-  bool any = false;
+  bool progressed = false;
   for (Lane& lane : lanes_)
-    if (!lane.flights.empty()) any = look_at(lane, clock, now, listener) || any;
-  return any;
+    if (!lane.flights.empty()) progressed = look_at(lane, clock, now, listener) || progressed;
+  return progressed;
 }
 
 bool Flights::look_at(Lane& lane, const ClockTrack& clock, HostTime now,
                       DeviceListener* listener) {
-  bool any = false;
+  bool progressed = false;
   while (!lane.flights.empty()) {
     Flight& flight = lane.flights.front();
     const std::uint32_t op = flight.op.op;
     if (copies_.tells(op)) {
-      if (!copies_.ended(op, flight.n)) return any;
+      if (!copies_.ended(op, flight.n)) return progressed;
       end(lane, {std::min(std::max(flight.launched, lane.last_end), now), now}, listener);
     } else {
       const bool ended = ring_.ended(op, flight.n);
-      if (!ended && (flight.told_start || !ring_.started(op, flight.n))) return any;
+      if (!ended && (flight.told_start || !ring_.started(op, flight.n))) return progressed;
       const HostTime start = clock.host(ring_.start_ns(op, flight.n));
       if (!flight.told_start && listener != nullptr) listener->on_started(flight.op, start);
       flight.told_start = true;
@@ -63,9 +63,9 @@ bool Flights::look_at(Lane& lane, const ClockTrack& clock, HostTime now,
       const bool kernel = program::is_kernel(program_.ops[op].kind);
       end(lane, {start, clock.host(end_ns) + (kernel ? kBesideBlocks : Duration{})}, listener);
     }
-    any = true;
+    progressed = true;
   }
-  return any;
+  return progressed;
 }
 
 void Flights::end(Lane& lane, const Times& times, DeviceListener* listener) {
