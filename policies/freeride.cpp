@@ -189,12 +189,12 @@ class FreeRide final : public Policy {
 
   /// Marks what runs as having been there when the bubble ended.
   bool mark_running() {
-    bool any = false;
+    bool marked = false;
     for (Task& task : tasks_) {
       task.after_bubble = task.running && !task.counted;
-      any = any || task.after_bubble;
+      marked = marked || task.after_bubble;
     }
-    return any;
+    return marked;
   }
 
   void count_overruns() {
