@@ -22,16 +22,16 @@ bool BlockPlacer::has_room_for_all(const program::Residency& needs) const {
 
 // Mostly as many fit as on an empty SM, which takes no division to see. Kernels of one client that
 // share space as recorded may hold more than there is: to others they then hold everything.
-inline std::uint32_t BlockPlacer::most_beside(const SmLoad& others, const SmLoad& one,
-                                            std::uint32_t most) const {
+inline std::uint32_t BlockPlacer::most_beside(const SmLoad& others, const SmLoad& block,
+                                              std::uint32_t most) const {
   if (others.slots == 0) return most;
   std::uint32_t blocks = std::min(most, minus(total_.slots, others.slots));
   const std::uint32_t warps = minus(total_.warps, others.warps);
   const std::uint32_t registers = minus(total_.registers, others.registers);
   const std::uint32_t shared_memory = minus(total_.shared_memory, others.shared_memory);
-  if (one.warps * blocks > warps) blocks = warps / one.warps;
-  if (one.registers * blocks > registers) blocks = registers / one.registers;
-  if (one.shared_memory * blocks > shared_memory) blocks = shared_memory / one.shared_memory;
+  if (block.warps * blocks > warps) blocks = warps / block.warps;
+  if (block.registers * blocks > registers) blocks = registers / block.registers;
+  if (block.shared_memory * blocks > shared_memory) blocks = shared_memory / block.shared_memory;
   return blocks;
 }
 
@@ -42,17 +42,17 @@ void BlockPlacer::each_room(const Held& all, const Kernel& kernel, SmRange sms,
                             Visit visit) const {
   auto held = all.runs().begin();
   auto placed = kernel.placed.runs().begin();
-  auto over = kernel.passed_over.runs().begin();
+  auto passed = kernel.passed_over.runs().begin();
   for (std::uint32_t begin = sms.begin; begin < sms.end;) {
     while (held->end <= begin) ++held;
     while (placed->end <= begin) ++placed;
-    while (over->end <= begin) ++over;
-    const std::uint32_t end = std::min({held->end, placed->end, over->end, sms.end});
-    SmLoad others = held->each;
-    others -= over->each;
-    others -= kernel.one * placed->each;
-    visit(SmRange{begin, end}, placed->each,
-          minus(most_beside(others, kernel.one, kernel.blocks_per_sm), placed->each));
+    while (passed->end <= begin) ++passed;
+    const std::uint32_t end = std::min({held->end, placed->end, passed->end, sms.end});
+    SmLoad others = held->value;
+    others -= passed->value;
+    others -= kernel.block * placed->value;
+    visit(SmRange{begin, end}, placed->value,
+          minus(most_beside(others, kernel.block, kernel.blocks_per_sm), placed->value));
     begin = end;
   }
 }
@@ -82,8 +82,8 @@ void BlockPlacer::choose_leavers(const Held& held, const Kernel& kernel, std::ui
   const std::uint32_t top = kernel.blocks_per_sm + 1;
   offers_.clear();
   const SmRange all{0, sm_count_};
-  each_room(held, kernel, all, [&](SmRange sms, std::uint32_t here, std::uint32_t room) {
-    if (here > 0) offers_.push_back({sms, top - room - here, top - room});
+  each_room(held, kernel, all, [&](SmRange sms, std::uint32_t placed, std::uint32_t room) {
+    if (placed > 0) offers_.push_back({sms, top - room - placed, top - room});
   });
   draw(blocks, Side::kLastSms);
 }
@@ -150,10 +150,10 @@ void BlockPlacer::draw(std::uint64_t blocks, Side side) {
 
 // Of SMs that have the same room, the first ones get one more.
 void BlockPlacer::draw_evenly(std::uint64_t blocks) {
-  const auto each = static_cast<std::uint32_t>(blocks / sm_count_);
+  const auto per_sm = static_cast<std::uint32_t>(blocks / sm_count_);
   drawn_.restart();
-  drawn_.append(static_cast<std::uint32_t>(blocks % sm_count_), each + 1);
-  drawn_.append(sm_count_, each);
+  drawn_.append(static_cast<std::uint32_t>(blocks % sm_count_), per_sm + 1);
+  drawn_.append(sm_count_, per_sm);
 }
 
 }  // namespace bubblesim::gpu

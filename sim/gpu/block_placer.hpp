@@ -18,7 +18,7 @@ class BlockPlacer {
   explicit BlockPlacer(const hardware::GpuSpec& spec);
 
   struct Kernel {
-    const SmLoad& one;        ///< of a block
+    const SmLoad& block;
     std::uint32_t blocks_per_sm;
     const Footprint& placed;
     SmRange sms;              ///< that its blocks may come to
@@ -53,7 +53,7 @@ class BlockPlacer {
 
   template <class Visit>
   void each_room(const Held& all, const Kernel& kernel, SmRange sms, Visit visit) const;
-  [[nodiscard]] std::uint32_t most_beside(const SmLoad& others, const SmLoad& one,
+  [[nodiscard]] std::uint32_t most_beside(const SmLoad& others, const SmLoad& block,
                                           std::uint32_t most) const;
   [[nodiscard]] LastLevel last_level(std::uint64_t blocks) const;
   void draw(std::uint64_t blocks, Side side);

@@ -38,23 +38,23 @@ const Moved& BlockPool::work_out(const Move& move) {
 Moved BlockPool::calculate(const Move& move) {
   const Held& held = helds_[move.held];
   const Footprint& placed = footprints_[move.placed];
-  const BlockPlacer::Kernel kernel{move.one, move.blocks_per_sm, placed, move.sms,
+  const BlockPlacer::Kernel kernel{move.block, move.blocks_per_sm, placed, move.sms,
                                    helds_[move.passed_over]};
-  const auto come = [&move](SmLoad& here, std::uint32_t blocks) { here += move.one * blocks; };
-  const auto leave = [&move](SmLoad& here, std::uint32_t blocks) { here -= move.one * blocks; };
+  const auto come = [&move](SmLoad& sm, std::uint32_t blocks) { sm += move.block * blocks; };
+  const auto leave = [&move](SmLoad& sm, std::uint32_t blocks) { sm -= move.block * blocks; };
   std::uint64_t came = 0;
   switch (move.kind) {
     case Move::Kind::kCome:
       came = placer_.find_room(held, kernel, move.most);
       held_then_.become_changed(held, placer_.drawn(), come);
       placed_then_.become_changed(placed, placer_.drawn(),
-                                  [](std::uint32_t& here, std::uint32_t more) { here += more; });
+                                  [](std::uint32_t& sm, std::uint32_t more) { sm += more; });
       break;
     case Move::Kind::kLeave:
       placer_.choose_leavers(held, kernel, move.most);
       held_then_.become_changed(held, placer_.drawn(), leave);
       placed_then_.become_changed(placed, placer_.drawn(),
-                                  [](std::uint32_t& here, std::uint32_t less) { here -= less; });
+                                  [](std::uint32_t& sm, std::uint32_t less) { sm -= less; });
       break;
     case Move::Kind::kLeaveAll:
       held_then_.become_changed(held, placed, leave);

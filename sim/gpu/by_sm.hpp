@@ -18,7 +18,7 @@ class BySm {
   /// SMs from the end of the run before it to `end`.
   struct Run {
     std::uint32_t end;
-    T each;
+    T value;
     friend bool operator==(const Run&, const Run&) = default;
   };
 
@@ -32,13 +32,13 @@ class BySm {
 
   /// Runs are given anew by append(), from the first SM to the last.
   void restart() { runs_.clear(); }
-  /// SMs from where the last call ended to `end` have `each`; there may be none.
-  void append(std::uint32_t end, const T& each) {
+  /// SMs from where the last call ended to `end` have `value`; there may be none.
+  void append(std::uint32_t end, const T& value) {
     if (end == (runs_.empty() ? 0 : runs_.back().end)) return;
-    if (!runs_.empty() && runs_.back().each == each) {
+    if (!runs_.empty() && runs_.back().value == value) {
       runs_.back().end = end;
     } else {
-      runs_.push_back({end, each});
+      runs_.push_back({end, value});
     }
   }
 
@@ -51,9 +51,9 @@ class BySm {
     for (const auto& part : parts.runs()) {
       for (std::uint32_t end = 0; end < part.end;) {
         end = run->end < part.end ? run->end : part.end;
-        T each = run->each;
-        if (part.each != Part{}) change(each, part.each);
-        append(end, each);
+        T value = run->value;
+        if (part.value != Part{}) change(value, part.value);
+        append(end, value);
         if (run->end == end) ++run;
       }
     }

@@ -50,10 +50,10 @@ void DemandSum::clear() {
 }
 
 void DemandSum::add(ClientId client, const Demand& demand) {
-  Client& of = clients_[client.index()];
-  if (!of.listed) listed_.push_back(client.value);
-  of.listed = true;
-  of.demand += demand;
+  Client& entry = clients_[client.index()];
+  if (!entry.listed) listed_.push_back(client.value);
+  entry.listed = true;
+  entry.demand += demand;
 }
 
 Demand DemandSum::total() {

@@ -62,7 +62,7 @@ struct Pressure {
   double dram = 0;           ///< D, of the GPU's whole bandwidth
   double dram_stretch = 1;   ///< max(1, D)
   double issue_stretch = 1;  ///< max(1, I)
-  bool none = true;          ///< all demands fit, L2 apart
+  bool all_fit = true;       ///< all demands fit, L2 apart
 };
 
 /// How much of the GPU a kernel may use of what it would: see above.
@@ -104,7 +104,7 @@ class Contention {
     return {.dram = total.dram,
             .dram_stretch = dram_fits ? 1.0 : total.dram / bandwidth_,
             .issue_stretch = issue_fits ? 1.0 : total.issue,
-            .none = dram_fits && issue_fits};
+            .all_fit = dram_fits && issue_fits};
   }
   /// Speed relative to alone, on all SMs, of blocks of a kernel of this class, of a client with
   /// this demand for DRAM; exactly 1 without contention and confinement.
@@ -123,7 +123,7 @@ class Contention {
   [[nodiscard]] double rate_on_all_sms(const Pressure& all, double own_dram,
                                        program::KernelClass kernel_class) const {
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
-    if (all.none && l2 <= 0) return 1;
+    if (all.all_fit && l2 <= 0) return 1;
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
     const double stretch = memory * all.dram_stretch + (1 - memory) * all.issue_stretch;
     return 1 / (std::max(1.0, stretch) * (1 + l2));

@@ -150,29 +150,29 @@ inline WorkState* Context::only_one_over(SimTime now) {
   if (!arriving_.empty() && arriving_.front().at <= now) return nullptr;
   const Duration span = now - settled_;
   if (span <= Duration::zero()) return nullptr;
-  WorkState* over = nullptr;
+  WorkState* ended_work = nullptr;
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
     if (state.behind_held) return nullptr;
     if (state.work.kind == program::WorkKind::kCollective) {
       if (state.end <= now) return nullptr;
     } else if (!state.waves.goes_on(span)) {
-      if (over != nullptr || !state.waves.ends_in(span)) return nullptr;
-      over = &state;
+      if (ended_work != nullptr || !state.waves.ends_in(span)) return nullptr;
+      ended_work = &state;
     }
   }
-  return over;
+  return ended_work;
 }
 
 std::optional<WorkId> Context::end_one(SimTime now) {
-  WorkState* const over = only_one_over(now);
-  if (over == nullptr) return std::nullopt;
+  WorkState* const ended_work = only_one_over(now);
+  if (ended_work == nullptr) return std::nullopt;
   const Duration span = now - std::exchange(settled_, now);
   WorkId ended{};
   auto kept = resident_.begin();
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
-    const bool ends = &state == over;
+    const bool ends = &state == ended_work;
     const double block_ns = ends ? state.waves.pass_last(span).block_ns : state.waves.go_on(span);
     if (block_ns > 0) shared_.usage.add_sm_ns(state.work.client, sm_ns(state, block_ns));
     if (ends) {
@@ -182,9 +182,9 @@ std::optional<WorkId> Context::end_one(SimTime now) {
     }
   }
   resident_.pop_back();
-  pool_.give_all(over->work.profile->residency, over->placed);
-  over->listed = false;
-  set_running(*over, false, now);
+  pool_.give_all(ended_work->work.profile->residency, ended_work->placed);
+  ended_work->listed = false;
+  set_running(*ended_work, false, now);
   marked_ = 0;
   note_mix();
   return ended;

@@ -237,10 +237,10 @@ inline bool Context::all_go_on(SimTime now) const {
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
     if (state.behind_held) return false;
-    const bool over = state.work.kind == program::WorkKind::kCollective
-                          ? state.end <= now
-                          : span > Duration::zero() && !state.waves.goes_on(span);
-    if (over) return false;
+    const bool ended = state.work.kind == program::WorkKind::kCollective
+                           ? state.end <= now
+                           : span > Duration::zero() && !state.waves.goes_on(span);
+    if (ended) return false;
   }
   return true;
 }

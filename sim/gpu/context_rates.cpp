@@ -121,18 +121,18 @@ void Context::set_rates() {
 
 // Returns how long it is until blocks of one of them end, if nobody waits.
 inline Duration Context::set_rates_of_two(SimTime now) {
-  WorkState& one = shared_.works[resident_[0]];
-  WorkState& other = shared_.works[resident_[1]];
-  const Demand a = demand_of(one).of_client();
-  const Demand b = demand_of(other).of_client();
+  WorkState& first = shared_.works[resident_[0]];
+  WorkState& second = shared_.works[resident_[1]];
+  const Demand a = demand_of(first).of_client();
+  const Demand b = demand_of(second).of_client();
   const Pressure all = contention_.pressure({a.dram + b.dram, a.issue + b.issue});
-  set_rate(one, all, a.dram);
-  set_rate(other, all, b.dram);
-  const bool kernels = one.work.kind == program::WorkKind::kKernel &&
-                       other.work.kind == program::WorkKind::kKernel;
+  set_rate(first, all, a.dram);
+  set_rate(second, all, b.dram);
+  const bool kernels = first.work.kind == program::WorkKind::kKernel &&
+                       second.work.kind == program::WorkKind::kKernel;
   if (!kernels) return next_event(now);
   return Waves::whole_ns(
-      std::min(one.waves.left_to_first_end(), other.waves.left_to_first_end()));
+      std::min(first.waves.left_to_first_end(), second.waves.left_to_first_end()));
 }
 
 }  // namespace bubblesim::gpu

@@ -177,8 +177,8 @@ void Context::mark_refills(std::size_t from, std::size_t to, double part, Line& 
     const auto [id, client] = waiting_[i];
     WorkState& state = shared_.works[id];
     const bool others_wait = several_hungry || (hungry && *hungry != client);
-    const bool within = covered(client) <= part + kPartSlack;
-    state.refills = in_line(from, i) && !others_wait && (within || line.ahead == client) &&
+    const bool fits = covered(client) <= part + kPartSlack;
+    state.refills = in_line(from, i) && !others_wait && (fits || line.ahead == client) &&
                     refills_itself(i);
     state.behind_held = any_held || any_beyond;
     if (state.refills) marked_ = i + 1;

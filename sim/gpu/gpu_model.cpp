@@ -260,11 +260,11 @@ void Gpu::Model::on_event(SimTime now) {
 }
 
 void Gpu::Model::update(SimTime now) {
-  again_ = true;
+  needs_update_ = true;
   if (updating_) return;
   updating_ = true;
-  while (again_) {
-    again_ = false;
+  while (needs_update_) {
+    needs_update_ = false;
     step(now);
     tell(now);
   }

@@ -109,7 +109,7 @@ class Gpu::Model {
   std::uint32_t expected_ = 0;          ///< submissions that are to come at `expected_at_`
   SimTime expected_at_ = kSimStart;
   bool updating_ = false;
-  bool again_ = false;
+  bool needs_update_ = false;
   bool event_ = false;  ///< the update was called by the engine, for something that is due
 };
 

@@ -38,10 +38,10 @@ void Gpu::Model::begin_alone(WorkId id, SimTime now) {
   contexts_.front().pass_alone(work.client, now);
   shared_.usage.begin(work.client, work.kind, now);
   updating_ = true;
-  again_ = false;
+  needs_update_ = false;
   shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
   updating_ = false;
-  if (again_) return update(now);
+  if (needs_update_) return update(now);
   scheduled_ = now + solo;
   engine_.schedule(entity_, scheduled_);
 }
@@ -61,10 +61,10 @@ void Gpu::Model::end_alone(SimTime now) {
   shared_.usage.end(work.client, work.kind, now);
   contexts_.front().pass_alone(work.client, now);
   updating_ = true;
-  again_ = false;
+  needs_update_ = false;
   tell_finished(id, now);
   updating_ = false;
-  if (again_) update(now);
+  if (needs_update_) update(now);
 }
 
 // Hands the kernel to its context, for somebody else comes, or something changes.

@@ -19,7 +19,7 @@ bool Gpu::Model::begin_beside(WorkId id, SimTime now) {
   state.waves.start(work.solo, work.profile->blocks, full);
   if (!contexts_.front().begin_beside(id, now)) return false;
   updating_ = true;
-  again_ = false;
+  needs_update_ = false;
   shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
   end_call(now);
   return true;
@@ -28,7 +28,7 @@ bool Gpu::Model::begin_beside(WorkId id, SimTime now) {
 // After a listener's call that no update has made.
 void Gpu::Model::end_call(SimTime now) {
   updating_ = false;
-  if (again_) return update(now);
+  if (needs_update_) return update(now);
   reschedule(now);
 }
 
@@ -38,7 +38,7 @@ bool Gpu::Model::end_beside(SimTime now) {
   const std::optional<WorkId> ended = contexts_.front().end_one(now);
   if (!ended) return false;
   updating_ = true;
-  again_ = false;
+  needs_update_ = false;
   tell_finished(*ended, now);
   end_call(now);
   return true;

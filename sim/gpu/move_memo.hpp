@@ -28,7 +28,7 @@ struct Move {
   HeldId held;
   FootprintId placed;
   HeldId passed_over;  ///< of what is held: it is not in the way
-  SmLoad one;          ///< of a block, which has one slot
+  SmLoad block;        ///< which has one slot
   SmRange sms;         ///< that blocks may come to
   std::uint32_t blocks_per_sm = 0;
   std::uint64_t most = 0;
@@ -85,9 +85,9 @@ class MoveMemo {
   // both, it would have to wait until both stores are done, which costs more than all of the rest.
   [[nodiscard]] static Words words_of(const Move& move) {
     return {word_of(move.held.value, move.blocks_per_sm),
-            word_of(move.placed.value, move.one.shared_memory),
+            word_of(move.placed.value, move.block.shared_memory),
             word_of(move.passed_over.value, static_cast<std::uint32_t>(move.kind)),
-            word_of(move.one.warps, move.one.registers),
+            word_of(move.block.warps, move.block.registers),
             word_of(move.sms.begin, move.sms.end),
             move.most};
   }

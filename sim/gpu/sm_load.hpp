@@ -43,9 +43,9 @@ struct SmLoad {
   return {needs.warps, needs.registers, shared, 1};
 }
 /// What `blocks` such blocks take.
-[[nodiscard]] inline SmLoad operator*(const SmLoad& one, std::uint32_t blocks) {
-  return {one.warps * blocks, one.registers * blocks, one.shared_memory * blocks,
-          one.slots * blocks};
+[[nodiscard]] inline SmLoad operator*(const SmLoad& load, std::uint32_t blocks) {
+  return {load.warps * blocks, load.registers * blocks, load.shared_memory * blocks,
+          load.slots * blocks};
 }
 
 /// SMs [begin, end).

@@ -4,14 +4,14 @@ namespace bubblesim::gpu {
 
 void Usage::begin(ClientId client, program::WorkKind kind, SimTime now) {
   clients_[client.index()].busy.begin(now);
-  any_.begin(now);
-  if (kind != program::WorkKind::kCollective) any_but_collectives_.begin(now);
+  busy_.begin(now);
+  if (kind != program::WorkKind::kCollective) busy_without_collectives_.begin(now);
 }
 
 void Usage::end(ClientId client, program::WorkKind kind, SimTime now) {
   clients_[client.index()].busy.end(now);
-  any_.end(now);
-  if (kind != program::WorkKind::kCollective) any_but_collectives_.end(now);
+  busy_.end(now);
+  if (kind != program::WorkKind::kCollective) busy_without_collectives_.end(now);
 }
 
 void Usage::count(ClientId client, program::WorkKind kind) {

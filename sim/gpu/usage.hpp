@@ -50,9 +50,9 @@ class Usage {
   void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
 
   [[nodiscard]] ClientUsage usage_of(ClientId client, SimTime now) const;
-  [[nodiscard]] Duration busy(SimTime now) const { return any_.total(now); }
+  [[nodiscard]] Duration busy(SimTime now) const { return busy_.total(now); }
   [[nodiscard]] Duration busy_without_collectives(SimTime now) const {
-    return any_but_collectives_.total(now);
+    return busy_without_collectives_.total(now);
   }
 
  private:
@@ -65,8 +65,8 @@ class Usage {
   };
 
   std::vector<Client> clients_;
-  BusyClock any_;
-  BusyClock any_but_collectives_;
+  BusyClock busy_;
+  BusyClock busy_without_collectives_;
 };
 
 }  // namespace bubblesim::gpu

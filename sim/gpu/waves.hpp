@@ -36,8 +36,8 @@ class Waves {
   /// Whether such a kernel ends after exactly its own duration: units stay whole numbers. The last
   /// wave counts as a whole one in what waves add up.
   [[nodiscard]] static bool exact(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
-    const auto each = static_cast<double>(solo.count());
-    return static_cast<double>(blocks) * each + static_cast<double>(capacity) * each < 0x1p53;
+    const auto solo_ns = static_cast<double>(solo.count());
+    return static_cast<double>(blocks) * solo_ns + static_cast<double>(capacity) * solo_ns < 0x1p53;
   }
   /// Blocks that never end by themselves, for collectives.
   void hold(std::uint64_t blocks);

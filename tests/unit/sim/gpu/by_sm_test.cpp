@@ -11,7 +11,7 @@ using Runs = std::vector<std::pair<std::uint32_t, int>>;
 
 Runs runs_of(const BySm<int>& values) {
   Runs runs;
-  for (const BySm<int>::Run& run : values.runs()) runs.emplace_back(run.end, run.each);
+  for (const BySm<int>::Run& run : values.runs()) runs.emplace_back(run.end, run.value);
   return runs;
 }
 
