@@ -93,8 +93,8 @@ class Sheet {
   void find_repeated(const ReportFigures& report) {
     std::vector<std::string> seen;
     for (const PolicyFigures& policy : report.policies) {
-      const bool again = std::find(seen.begin(), seen.end(), policy.policy) != seen.end();
-      if (again) add_once(repeated_, policy.policy);
+      const bool is_repeated = std::find(seen.begin(), seen.end(), policy.policy) != seen.end();
+      if (is_repeated) add_once(repeated_, policy.policy);
       seen.push_back(policy.policy);
     }
   }

@@ -22,10 +22,10 @@ ErrorSummary summarise_errors(const std::vector<LabelledError>& errors) {
 }
 
 double share_within(const std::vector<LabelledError>& errors, double bound) {
-  const auto within = std::count_if(
+  const auto kept = std::count_if(
       errors.begin(), errors.end(),
       [&](const LabelledError& labelled) { return std::abs(labelled.error) <= bound; });
-  return errors.empty() ? 0 : static_cast<double>(within) / static_cast<double>(errors.size());
+  return errors.empty() ? 0 : static_cast<double>(kept) / static_cast<double>(errors.size());
 }
 
 }  // namespace bubblesim::validate

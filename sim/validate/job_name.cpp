@@ -43,9 +43,9 @@ bool goes_on(std::string_view text, std::size_t left, std::size_t right) {
   if (right >= text.size() || !counts(text[left]) || !counts(text[right])) return false;
   if (left + 1 == right) return true;
   constexpr std::string_view kJoins = "-_./+";
-  const char between = text[left + 1];
-  return kJoins.find(between) != std::string_view::npos ||
-         (between == ',' && is_digit(text[left]) && is_digit(text[right]));
+  const char joint = text[left + 1];
+  return kJoins.find(joint) != std::string_view::npos ||
+         (joint == ',' && is_digit(text[left]) && is_digit(text[right]));
 }
 
 bool stands_alone(std::string_view text, std::size_t first, std::size_t last) {
@@ -82,9 +82,9 @@ std::optional<std::size_t> behind_batch_word(std::string_view text, std::size_t 
 
 // The batch size whose word begins at `from`.
 std::optional<BatchWords> batch_at(std::string_view text, std::size_t from) {
-  const auto behind = behind_batch_word(text, from);
-  if (!behind) return std::nullopt;
-  const std::size_t at = std::min(text.find_first_not_of(" =:_-", *behind), text.size());
+  const auto word_end = behind_batch_word(text, from);
+  if (!word_end) return std::nullopt;
+  const std::size_t at = std::min(text.find_first_not_of(" =:_-", *word_end), text.size());
   BatchWords out{from, 0, 0};
   const auto [end, error] =
       std::from_chars(text.data() + at, text.data() + text.size(), out.batch);
@@ -167,12 +167,12 @@ std::string without_batch(std::string_view words) {
 bool has_unread_batch(std::string_view words) {
   const std::string text = in_lower_case(without_batch(words));
   for (auto at = text.find(kBatch); at != std::string::npos; at = text.find(kBatch, at + 1)) {
-    std::string_view behind = std::string_view(text).substr(at + kBatch.size());
+    std::string_view rest = std::string_view(text).substr(at + kBatch.size());
     for (const std::string_view word : {"", "size", "of"}) {
-      if (behind.starts_with(word)) behind.remove_prefix(word.size());
-      while (!behind.empty() && !counts(behind[0])) behind.remove_prefix(1);
+      if (rest.starts_with(word)) rest.remove_prefix(word.size());
+      while (!rest.empty() && !counts(rest[0])) rest.remove_prefix(1);
     }
-    if (!behind.empty() && is_digit(behind[0])) return true;
+    if (!rest.empty() && is_digit(rest[0])) return true;
   }
   return false;
 }

@@ -37,11 +37,11 @@ std::vector<ScheduleRequest> requests(const std::string& name) {
       for (const std::uint32_t extra : {0U, 2U}) {
         for (const std::uint32_t chunks : kChunks) {
           if (chunks != 0 && name != "interleaved") continue;
-          ScheduleRequest one;
-          one.ranks = p;
-          one.micro_batches = k * p + extra;
-          one.chunks = chunks;
-          out.push_back(std::move(one));
+          ScheduleRequest request;
+          request.ranks = p;
+          request.micro_batches = k * p + extra;
+          request.chunks = chunks;
+          out.push_back(std::move(request));
         }
       }
     }

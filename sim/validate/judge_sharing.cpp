@@ -247,7 +247,7 @@ class Scene {
     out.loops = given.pace == Pace::kLoop;
     out.epoch = given.epoch;
     out.pause = Duration{std::llround(1e6 * given.pause_ms)};
-    out.between = Duration{std::llround(1e6 * given.between_ms)};
+    out.host_gap = Duration{std::llround(1e6 * given.between_ms)};
     out.feed = Duration{std::llround(1e6 * given.feed_ms)};
     out.arrivals = arrivals_of(given, length, setting_);
     return out;
@@ -605,15 +605,15 @@ CheckedResult<std::vector<SharingRow>> add_sharing_table(SharingStage& stage,
 namespace {
 
 // NVIDIA MIG user guide: 1, 2, 3, 4, 7 of 7 compute slices; 1, 2, 4 of 4 (A30).
-bool has_instance(std::uint32_t of, std::uint32_t slices) {
-  if (slices == 0 || slices > of) return false;
-  return slices <= 2 || slices == of || (of == 7 && slices <= 4);
+bool has_instance(std::uint32_t all_slices, std::uint32_t slices) {
+  if (slices == 0 || slices > all_slices) return false;
+  return slices <= 2 || slices == all_slices || (all_slices == 7 && slices <= 4);
 }
 
-std::string instances_text(std::uint32_t of) {
+std::string instances_text(std::uint32_t all_slices) {
   std::string out;
-  for (std::uint32_t slices = 1; slices <= of; ++slices) {
-    if (!has_instance(of, slices)) continue;
+  for (std::uint32_t slices = 1; slices <= all_slices; ++slices) {
+    if (!has_instance(all_slices, slices)) continue;
     out += (out.empty() ? "it has those of " : ", ") + std::to_string(slices);
   }
   return out.empty() ? "it has none" : out;

@@ -36,7 +36,7 @@ struct TrainingTable {
                                                                const std::string& configs);
 
 /// Called after each row, from any thread, one at a time.
-using RowDone = std::function<void(std::size_t done, std::size_t of)>;
+using RowDone = std::function<void(std::size_t done, std::size_t total)>;
 
 /// Seconds where the row has them, else TFLOP/s a GPU.
 [[nodiscard]] std::vector<ReportRow> judge_training(const TrainingTable& table,

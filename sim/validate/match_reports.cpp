@@ -28,15 +28,16 @@ bool is_results_name(const std::string& name) {
 Result<std::vector<ReportFile>> list_files(const std::string& root) {
   std::vector<ReportFile> files;
   std::error_code code;
-  fs::recursive_directory_iterator it(root, code);
-  for (const fs::recursive_directory_iterator end; !code && it != end; it.increment(code)) {
+  fs::recursive_directory_iterator entry(root, code);
+  for (const fs::recursive_directory_iterator end; !code && entry != end; entry.increment(code)) {
     std::error_code ignored;
-    if (!it->is_regular_file(ignored) || !is_results_name(it->path().filename().string())) continue;
+    if (!entry->is_regular_file(ignored)) continue;
+    if (!is_results_name(entry->path().filename().string())) continue;
     if (files.size() == kMostFiles) {
       return fail(root, {}, "found more than " + std::to_string(kMostFiles) + " results.json");
     }
-    const std::string folder = it->path().parent_path().lexically_relative(root).string();
-    files.push_back({folder == "." ? "" : folder, it->path().string()});
+    const std::string folder = entry->path().parent_path().lexically_relative(root).string();
+    files.push_back({folder == "." ? "" : folder, entry->path().string()});
   }
   if (code) return fail(root, {}, "cannot be read: " + code.message());
   if (files.empty()) {
@@ -101,8 +102,9 @@ CheckedResult<std::vector<ReportGroup>> find_reports(const std::string& path) {
 
 std::vector<MatchedReports> match_reports(const Groups& simulated, const Groups& measured) {
   std::vector<MatchedReports> out;
-  const auto any = [](const ReportGroup&) { return true; };
-  for (const std::string& config : names_of(simulated, measured, &ReportGroup::config, any)) {
+  const auto every_group = [](const ReportGroup&) { return true; };
+  for (const std::string& config :
+       names_of(simulated, measured, &ReportGroup::config, every_group)) {
     const auto named = [&](const ReportGroup& group) { return group.config == config; };
     const auto add = [&](const std::string& label, const Takes& takes) {
       out.push_back({label, config, reports_of(simulated, takes), reports_of(measured, takes)});

@@ -134,12 +134,12 @@ using Progress = std::function<void(const std::string&)>;
 
 // All rows without the mechanism: those that it does not touch are as they were with it.
 CheckedResult<std::vector<JudgedRow>> judge_without(const Mechanism& mechanism,
-                                                    const std::vector<JudgedRow>& with,
+                                                    const std::vector<JudgedRow>& judged,
                                                     const SharingStage& stage,
                                                     std::size_t threads,
                                                     const Progress& progress) {
   std::vector<SharingRow> touched;
-  for (const JudgedRow& row : with) {
+  for (const JudgedRow& row : judged) {
     if (mechanism.touches(row.row, stage)) touched.push_back(row.row);
   }
   SharingStage changed = stage;
@@ -147,9 +147,9 @@ CheckedResult<std::vector<JudgedRow>> judge_without(const Mechanism& mechanism,
   const Progress named = [&](const std::string& text) {
     if (progress) progress("without " + std::string(mechanism.name) + ": " + text);
   };
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto without, judge_sharing(touched, changed, threads, named));
-  std::vector<JudgedRow> out = with;
-  auto next = without.begin();
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto rejudged, judge_sharing(touched, changed, threads, named));
+  std::vector<JudgedRow> out = judged;
+  auto next = rejudged.begin();
   for (JudgedRow& row : out) {
     if (mechanism.touches(row.row, stage)) row = *next++;
   }
@@ -186,19 +186,19 @@ CheckedResult<std::vector<Ablation>> ablate_sharing(const std::vector<SharingRow
                                                     std::size_t threads,
                                                     const Progress& progress) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto judged, judge_sharing(rows, stage, threads, progress));
-  const auto with = summarise_sharing(judged);
+  const auto complete = summarise_sharing(judged);
   std::vector<Ablation> out;
   for (const Mechanism& mechanism : kMechanisms) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto changed,
                                judge_without(mechanism, judged, stage, threads, progress));
-    const auto without = summarise_sharing(changed);
-    for (const SharingSummary& cell : with) {
-      if (!counts(cell, with)) continue;
-      const auto same = std::find_if(without.begin(), without.end(), [&](const auto& other) {
+    const auto ablated = summarise_sharing(changed);
+    for (const SharingSummary& cell : complete) {
+      if (!counts(cell, complete)) continue;
+      const auto same = std::find_if(ablated.begin(), ablated.end(), [&](const auto& other) {
         return other.table == cell.table && other.system == cell.system &&
                other.metric == cell.metric && other.role == cell.role;
       });
-      if (same == without.end()) continue;
+      if (same == ablated.end()) continue;
       if (std::abs(same->mean_absolute - cell.mean_absolute) < kLeastTold) continue;
       out.push_back({std::string(mechanism.name), cell.table, cell.system, cell.metric, cell.rows,
                      cell.mean_absolute, same->mean_absolute});
@@ -211,16 +211,12 @@ std::string ablation_text(const std::vector<Ablation>& ablations) {
   std::string out;
   for (const Mechanism& mechanism : kMechanisms) {
     out += fmt::format("{}{}; without it: {}\n", out.empty() ? "" : "\n", mechanism.name,
-                       mechanism.without);
-    TextTable table({"table", "system", "metric", "rows", "|error|", "without"},
-                    {Align::kLeft, Align::kLeft, Align::kLeft});
-    bool changes = false;
+                       mechanism.replacement);
     for (const Ablation& cell : ablations) {
       if (cell.mechanism != mechanism.name) continue;
-      table.row({cell.table, cell.system, cell.metric, fmt::to_string(cell.rows),
-                 fmt::format("{:.1f}%", 100 * cell.with),
-                 fmt::format("{:.1f}%", 100 * cell.without)});
-      changes = true;
+      out += fmt::format("  {:<23} {:<13} {:<25} {:>4} rows {:>6.1f}% -> {:>6.1f}%\n", cell.table,
+                         cell.system, cell.metric, cell.rows, 100 * cell.error_with,
+                         100 * cell.error_without);
     }
     if (changes) out += table.text();
   }

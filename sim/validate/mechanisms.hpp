@@ -15,7 +15,7 @@ namespace bubblesim::validate {
 
 struct Mechanism {
   std::string_view name;
-  std::string_view without;  ///< what is there in its place
+  std::string_view replacement;  ///< what is there in its place
   void (*leave_out)(SharingStage& stage);
   /// Whether it can move the row's figures; told by who shares what, before anything is simulated.
   bool (*touches)(const SharingRow& row, const SharingStage& stage);
@@ -33,8 +33,8 @@ struct Ablation {
   std::string system;
   std::string metric;
   std::size_t rows = 0;
-  double with = 0;     ///< mean |error|, of rows marked judge where there are any
-  double without = 0;
+  double error_with = 0;  ///< mean |error|, of rows marked judge where there are any
+  double error_without = 0;
 };
 
 /// Judges the rows once with all mechanisms and, without each, those that it touches. Only cells

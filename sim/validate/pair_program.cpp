@@ -108,13 +108,13 @@ class ProgramBuilder {
     if (!work) return fault(work.error().message);
     std::vector<std::pair<Drafts, Drafts>> kinds;
     for (const model::LayerWork& layer : work->kinds) {
-      std::pair<Drafts, Drafts> both;
-      add(layer.forward, step, both.first);
+      std::pair<Drafts, Drafts> drafts;
+      add(layer.forward, step, drafts.first);
       if (step.pass == ModelPass::kTraining) {
-        add(layer.recompute, step, both.second);
-        add(model::backward_items(layer, model::BackwardExchanges::kSerial), step, both.second);
+        add(layer.recompute, step, drafts.second);
+        add(model::backward_items(layer, model::BackwardExchanges::kSerial), step, drafts.second);
       }
-      kinds.push_back(std::move(both));
+      kinds.push_back(std::move(drafts));
     }
     Drafts out;
     for (const std::uint32_t layer : work->layers) {

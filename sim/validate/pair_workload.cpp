@@ -218,14 +218,14 @@ struct Asked {
 enum class MeantBy : std::uint8_t { kNothing, kNoBatch, kOtherBatch, kName };
 
 struct Meaning {
-  MeantBy by = MeantBy::kNothing;
+  MeantBy match = MeantBy::kNothing;
   std::size_t letters = 0;  ///< of the name that it is called by; kJustSo if by no other word
   FoundWorkload found;
 
   [[nodiscard]] bool is_better_than(const Meaning& other) const {
     // One that is refused is only for want of another.
-    return std::tuple(found.refused.empty(), by, letters) >
-           std::tuple(other.found.refused.empty(), other.by, other.letters);
+    return std::tuple(found.refused.empty(), match, letters) >
+           std::tuple(other.found.refused.empty(), other.match, other.letters);
   }
 };
 

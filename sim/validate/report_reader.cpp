@@ -48,12 +48,12 @@ double unfinished_share(ObjectReader& latency) {
 }
 
 bool read_admitted(ObjectReader& filler) {
-  bool any = true;
+  bool unlisted = true;
   for (ObjectReader& instance : filler.children("instances", Presence::kOptional)) {
     if (instance.flag("admitted", true)) return true;
-    any = false;
+    unlisted = false;
   }
-  return any;
+  return unlisted;
 }
 
 FillerFigures read_filler(ObjectReader object) {

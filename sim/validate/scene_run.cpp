@@ -73,7 +73,7 @@ class SceneWorker final : public schedule::ClientWatch, public engine::EventHand
     taken_[(in_epoch - 1) % kInputsAhead] = last_pass_;
     const SimTime room = in_epoch < kInputsAhead ? ready_ : taken_[in_epoch % kInputsAhead];
     ready_ = std::max(ready_, room) + client_.feed;
-    return std::max(now + client_.between, ready_);
+    return std::max(now + client_.host_gap, ready_);
   }
   void note(workload::ProgramRun& run, SimTime now) {
     tell_iteration(run, now - last_, now);

@@ -27,7 +27,7 @@ struct SceneClient {
   Duration start{};               ///< of a loop
   std::uint32_t epoch = 0;        ///< of a loop: after so many passes it pauses; 0: never
   Duration pause{};
-  Duration between{};             ///< host time between passes, in no latency; with epochs
+  Duration host_gap{};            ///< host time between passes, in no latency; with epochs
   Duration feed{};                ///< the data loader makes a pass's input in it; with epochs
 };
 

@@ -21,9 +21,10 @@ CheckedResult<void> judge_file(const ValidateRequest& request, const std::string
                                ParallelReport& out) {
   BUBBLESIM_ASSIGN_OR_RETURN(const TrainingTable table,
                              load_training_table(path, request.setting, request.configs));
-  const auto rows = judge_training(table, request.threads, [&](std::size_t done, std::size_t of) {
-    say(request, fmt::format("{}: {} of {} rows", table.name, done, of));
-  });
+  const auto rows =
+      judge_training(table, request.threads, [&](std::size_t done, std::size_t total) {
+        say(request, fmt::format("{}: {} of {} rows", table.name, done, total));
+      });
   out.tables.push_back(table.note);
   out.rows.insert(out.rows.end(), rows.begin(), rows.end());
   return {};

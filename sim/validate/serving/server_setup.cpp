@@ -138,20 +138,22 @@ Result<void> check_requests(const ServingBundle& bundle, const serving::Schedule
     serving::Request request;
     request.prompt_tokens = measured.prompt_tokens;
     request.output_tokens = measured.output_tokens;
-    const std::string who = "the request '" + measured.id + "' has " +
-                            std::to_string(measured.prompt_tokens) + " tokens of prompt and " +
-                            std::to_string(measured.output_tokens) + " of output";
+    const std::string request_text =
+        "the request '" + measured.id + "' has " + std::to_string(measured.prompt_tokens) +
+        " tokens of prompt and " + std::to_string(measured.output_tokens) + " of output";
     switch (serving::Scheduler::admissible(spec, request)) {
       case serving::Arrival::kQueued: break;
       case serving::Arrival::kLongerThanWindow:
-        return fail(bundle.folder, "requests.jsonl",
-                    who + ", but the model's window is " + std::to_string(spec.max_model_len));
+        return fail(
+            bundle.folder, "requests.jsonl",
+            request_text + ", but the model's window is " + std::to_string(spec.max_model_len));
       case serving::Arrival::kLargerThanCache:
         return fail(bundle.folder, "requests.jsonl",
-                    who + ", but the whole KV cache holds " +
+                    request_text + ", but the whole KV cache holds " +
                         std::to_string(std::uint64_t{spec.kv_blocks} * spec.block_size));
       case serving::Arrival::kLargerThanBudget:
-        return fail(bundle.folder, "requests.jsonl", who + ", which exceed a step's budget");
+        return fail(bundle.folder, "requests.jsonl",
+                    request_text + ", which exceed a step's budget");
     }
   }
   return {};

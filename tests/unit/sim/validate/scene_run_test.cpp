@@ -161,7 +161,7 @@ TEST(SceneRun, ADataLoaderGetsAheadOfASlowLoop) {
   setup.gpu = &gpu;
   setup.clients = {job_of(job)};
   setup.clients.front().epoch = 100;
-  setup.clients.front().between = Duration{1000};
+  setup.clients.front().host_gap = Duration{1000};
   setup.clients.front().feed = Duration{3000};
   setup.length = Duration{60'500};
   const auto figures = run_scene(setup);
