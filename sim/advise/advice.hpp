@@ -41,7 +41,7 @@ struct KnownError {
   std::string figure;  ///< "training", "filler", "p95"
   double error_percent = 0;
   std::string source;  ///< table of docs/validation.md
-  bool here = false;   ///< measured on the device that was asked about
+  bool same_device = false;  ///< measured on the device that was asked about
 };
 
 struct Advice {

@@ -110,7 +110,7 @@ Json errors_json(const std::vector<KnownError>& errors) {
   Json list = Json::array();
   for (const KnownError& error : errors) {
     list.push_back({{"device", error.device},
-                    {"here", error.here},
+                    {"here", error.same_device},
                     {"figure", error.figure},
                     {"error_percent", error.error_percent},
                     {"table", error.source}});

@@ -200,16 +200,16 @@ std::string seeds_text(const Confirmation& confirmed) {
 
 std::string errors_text(const Advice& advice) {
   std::string text;
-  const bool here = std::ranges::any_of(advice.errors, &KnownError::here);
+  const bool same_device = std::ranges::any_of(advice.errors, &KnownError::same_device);
   for (const KnownError& error : advice.errors) {
-    if (error.here != here) continue;
+    if (error.same_device != same_device) continue;
     text += fmt::format("{}{} {:g} %", text.empty() ? "" : ", ", error.figure,
                         error.error_percent);
-    if (!here) text += " (" + error.device + ")";
+    if (!same_device) text += " (" + error.device + ")";
   }
   if (text.empty()) return "of the simulator under this policy: never measured";
-  return "of the simulator under this policy" + std::string(here ? "" : ", on other devices only") +
-         ": " + text;
+  return "of the simulator under this policy" +
+         std::string(same_device ? "" : ", on other devices only") + ": " + text;
 }
 
 void add_sureness(const Advice& advice, std::vector<AnswerLine>& lines) {

@@ -58,15 +58,15 @@ bool is_safer(const Tried& tried, const Tried& broken) {
 /// Keeps the first `most`, of a policy `of_policy` at most.
 void keep_first(std::vector<Tried>& tried, std::size_t most, std::size_t of_policy) {
   std::map<std::string, std::size_t> counts;
-  std::erase_if(tried, [&counts, of_policy](const Tried& one) {
-    return ++counts[one.proposal.policy->name] > of_policy;
+  std::erase_if(tried, [&counts, of_policy](const Tried& trial) {
+    return ++counts[trial.proposal.policy->name] > of_policy;
   });
   tried.resize(std::min(tried.size(), most));
 }
 
 std::vector<Proposal> proposals_of(const std::vector<Tried>& tried) {
   std::vector<Proposal> proposals;
-  for (const Tried& one : tried) proposals.push_back(one.proposal);
+  for (const Tried& trial : tried) proposals.push_back(trial.proposal);
   return proposals;
 }
 
@@ -120,11 +120,11 @@ class Finals {
       }
     }
     for (const Tried& tried : leading(accepts_all, kLeading)) add(tried);
-    for (const TrialLog::Which which :
+    for (const TrialLog::Which reach :
          {TrialLog::Which::kOutOfReach, TrialLog::Which::kAvailable}) {
-      for (const Tried& tried : log_.best_by_policy(limits_, which, TrialLog::kEveryPolicy)) {
+      for (const Tried& tried : log_.best_by_policy(limits_, reach, TrialLog::kEveryPolicy)) {
         const bool nothing = tried.proposal.policy->name == "exclusive";
-        const bool out_of_reach = which == TrialLog::Which::kOutOfReach &&
+        const bool out_of_reach = reach == TrialLog::Which::kOutOfReach &&
                                   (!scarce || tried.proposal.policy->oracle);
         if (out_of_reach || nothing) add(tried);
       }
@@ -135,10 +135,10 @@ class Finals {
   /// What keeps the limits and gains something, of all that was tried for long enough.
   [[nodiscard]] std::vector<Tried> leading(const Accepts& accepts, std::size_t most) const {
     std::vector<Tried> tried;
-    for (const Tried& one : log_.all()) {
-      const bool good = one.available && keeps(one) && one.result.gain > 0 &&
-                        one.length >= log_.length() / kTriedFor;
-      if (good && accepts(one)) tried.push_back(one);
+    for (const Tried& trial : log_.all()) {
+      const bool good = trial.available && keeps(trial) && trial.result.gain > 0 &&
+                        trial.length >= log_.length() / kTriedFor;
+      if (good && accepts(trial)) tried.push_back(trial);
     }
     std::ranges::stable_sort(tried, better());
     keep_first(tried, most, kOfPolicy);
@@ -165,7 +165,7 @@ class Finals {
   /// The best setting of each policy among these.
   [[nodiscard]] std::vector<Tried> best_of_each(std::vector<Tried> tried) const {
     std::ranges::stable_sort(tried, better());
-    std::erase_if(tried, [](const Tried& one) { return !one.result.done; });
+    std::erase_if(tried, [](const Tried& trial) { return !trial.result.done; });
     keep_first(tried, tried.size(), 1);
     return tried;
   }
@@ -381,7 +381,7 @@ class Finals {
       });
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried,
                                  log_.try_out(proposals_of(fresh), 1));
-      for (const Tried& one : tried) put(one);
+      for (const Tried& trial : tried) put(trial);
     }
     const Accepts gains = [&takes](const Tried& tried) {
       return tried.result.gain > 0 && takes(tried);

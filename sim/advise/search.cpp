@@ -174,8 +174,8 @@ class Searcher {
   Result<void> improve_all() {
     std::vector<Tried> leaders;
     using enum TrialLog::Which;
-    for (const TrialLog::Which which : {kAvailable, kOutOfReach}) {
-      for (Tried& trial : log_.best_by_policy(options_.limits, which, TrialLog::kEveryPolicy)) {
+    for (const TrialLog::Which reach : {kAvailable, kOutOfReach}) {
+      for (Tried& trial : log_.best_by_policy(options_.limits, reach, TrialLog::kEveryPolicy)) {
         leaders.push_back(std::move(trial));
       }
     }
@@ -198,9 +198,9 @@ class Searcher {
   /// The largest loads within the limits, of all at once: up and down by ever smaller factors.
   Result<void> search_loads(std::vector<Tried>& leaders, std::size_t factors) {
     std::vector<std::size_t> at(leaders.size(), 0);  // which factor is next, of each
-    for (bool any = true; any && !stopped();) {
+    for (bool improving = true; improving && !stopped();) {
       std::vector<Proposal> proposals;
-      std::vector<std::size_t> whose;
+      std::vector<std::size_t> owners;
       for (std::size_t i = 0; i < leaders.size(); ++i) {
         if (at[i] >= factors) continue;
         const bool keeps = violation(leaders[i].result, options_.limits) <= 0;
@@ -211,16 +211,16 @@ class Searcher {
           continue;
         }
         proposals.push_back(std::move(next));
-        whose.push_back(i);
+        owners.push_back(i);
       }
-      any = !proposals.empty();
+      improving = !proposals.empty();
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried,
                                  log_.try_out(proposals, 1.0 / kThird));
       for (std::size_t k = 0; k < tried.size(); ++k) {
-        if (better(0)(tried[k], leaders[whose[k]])) {
-          leaders[whose[k]] = tried[k];
+        if (better(0)(tried[k], leaders[owners[k]])) {
+          leaders[owners[k]] = tried[k];
         } else {
-          ++at[whose[k]];
+          ++at[owners[k]];
         }
       }
     }

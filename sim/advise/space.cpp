@@ -119,8 +119,8 @@ double number_of(const std::string& text) {
 std::vector<std::string> other_values(const PlaceRange& place, const std::string& value,
                                       double factor) {
   std::vector<std::string> values;
-  if (place.between) {
-    const auto [low, high] = *place.between;
+  if (place.range) {
+    const auto [low, high] = *place.range;
     const double number = number_of(value);
     for (const double wanted : {number * factor, number / factor}) {
       const std::string text = number_text(std::clamp(wanted, low, high));
@@ -247,9 +247,9 @@ bool Space::is_available(const Proposal& proposal) const {
 Proposal Space::with_load(const Proposal& proposal, double factor) const {
   Proposal scaled = proposal;
   for (const PlaceRange& place : places_) {
-    if (!place.between) continue;
+    if (!place.range) continue;
     std::string& value = scaled.places[place.pointer];
-    const auto [low, high] = *place.between;
+    const auto [low, high] = *place.range;
     value = number_text(std::clamp(number_of(value) * factor, low, high));
   }
   return scaled;

@@ -16,7 +16,7 @@ struct PlaceRange {
   std::string pointer;
   std::vector<std::string> values;  ///< JSON texts; where searches begin
   /// Numbers between the first and the last value, and up to these, are values too.
-  std::optional<std::pair<double, double>> between = std::nullopt;
+  std::optional<std::pair<double, double>> range = std::nullopt;
   /// Searches begin with the base as it is and step to the first value from there: places that
   /// seldom matter.
   bool begins_at_base = false;

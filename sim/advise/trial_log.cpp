@@ -97,12 +97,12 @@ void TrialLog::note(const Tried& tried) {
   if (tried.result.done && better_known) known = tried;
 }
 
-std::vector<Tried> TrialLog::best_by_policy(const Limits& limits, Which which,
+std::vector<Tried> TrialLog::best_by_policy(const Limits& limits, Which reach,
                                             std::size_t most) const {
   const Duration long_enough = trial({}, kLongEnough).length;
   std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
   for (const Tried& tried : all_) {
-    const bool wanted = tried.available == (which == Which::kAvailable);
+    const bool wanted = tried.available == (reach == Which::kAvailable);
     if (wanted && tried.result.done) pool.emplace_back(tried, tried.length >= long_enough);
   }
   std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {

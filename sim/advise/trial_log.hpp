@@ -42,7 +42,7 @@ class TrialLog {
 
   /// The best setting of each policy; what was tried for a third of the searched length comes
   /// before what was not. The best policies come first.
-  [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which which,
+  [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which reach,
                                                   std::size_t most) const;
 
   /// Each setting's longest trial, in order of its first.

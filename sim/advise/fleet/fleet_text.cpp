@@ -31,18 +31,18 @@ void add_kind(const FleetPlan& plan, std::size_t place, TextTable& table) {
   const FleetKind& kind = plan.kinds[place];
   const std::string jobs = std::to_string(kind.jobs);
   const std::string hours = fmt::format("{:.1f}", kind.gpu_hours);
-  bool any = false;
+  bool listed = false;
   for (std::size_t work = 0; work < kind.answers.size(); ++work) {
     if (kind.hours[work] <= 0) continue;
     const KindAnswer& answer = kind.answers[work];
-    table.row({any ? "" : kind_name(plan, place), any ? "" : jobs, any ? "" : hours,
+    table.row({listed ? "" : kind_name(plan, place), listed ? "" : jobs, listed ? "" : hours,
                plan.question.work[work].name, fmt::format("{:.1f}", kind.hours[work]),
                two_digits(kind.hours[work] * answer.gains),
                two_digits(kind.hours[work] * answer.costs),
                fmt::format("{:.4f}", 1 - answer.costs), answer.setting});
-    any = true;
+    listed = true;
   }
-  if (any) return;
+  if (listed) return;
   std::string why = kind.answers.empty() ? "" : kind.answers.front().reason;
   if (why.empty()) why = "no work pays under the setting that gains most, or none is left";
   table.row({kind_name(plan, place), jobs, hours, "-", "", "", "", "", why});

@@ -37,10 +37,10 @@ TEST(known_errors, of_a_policy_that_was_not_measured_are_none) {
   const auto mps = known_errors(kSourceFolder + "/configs", "mps", kA100);
   ASSERT_TRUE(mps);
   ASSERT_EQ(mps->size(), 3U);
-  EXPECT_TRUE(mps->front().here);
+  EXPECT_TRUE(mps->front().same_device);
   const auto elsewhere = known_errors(kSourceFolder + "/configs", "mps", "NVIDIA H100 80GB HBM3");
   ASSERT_TRUE(elsewhere);
-  EXPECT_FALSE(elsewhere->front().here);
+  EXPECT_FALSE(elsewhere->front().same_device);
 }
 
 }  // namespace

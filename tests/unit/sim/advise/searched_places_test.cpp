@@ -31,7 +31,7 @@ TEST(searched_places, are_loads_and_batch_sizes) {
   const PlaceRange* load = place_at(places, "/fillers/0/arrivals/rate_per_s");
   ASSERT_NE(load, nullptr);
   EXPECT_EQ(load->values, (std::vector<std::string>{"20", "60", "160", "320"}));
-  EXPECT_EQ(load->between, std::pair(0.8, 480.0));
+  EXPECT_EQ(load->range, std::pair(0.8, 480.0));
   EXPECT_EQ(place_at(places, "/fillers/0/program/batch")->values,
             (std::vector<std::string>{"2", "8", "32"}));
 }
