@@ -26,9 +26,9 @@ struct CaptureOptions {
   bool no_memory = false;
 };
 
-/// Adds the options above but `sockets`. They do not go with those of `without`.
+/// Adds the options above but `sockets`. They do not go with those that are `excluded`.
 void add_recording_options(CLI::App& command, CaptureOptions& options,
-                           const std::vector<std::string>& without = {});
+                           const std::vector<std::string>& excluded = {});
 void add_sockets_option(CLI::App& command, CaptureOptions& options);
 
 /// The fault names the option. The output is made absolute; the folder is not made.

@@ -50,7 +50,7 @@ Result<void> check_start_at(std::int64_t second) {
 }  // namespace
 
 void add_recording_options(CLI::App& command, CaptureOptions& options,
-                           const std::vector<std::string>& without) {
+                           const std::vector<std::string>& excluded) {
   const std::vector<CLI::Option*> added{
       command.add_option("-o,--output", options.output,
                          "Folder for rank<N>.btr, a file a process; made if it is not there"),
@@ -71,7 +71,7 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
           ->check(CLI::IsMember({"node", "graph"}))
           ->capture_default_str(),
       command.add_flag("--no-memory", options.no_memory, "Do not record memory allocations")};
-  for (const std::string& name : without) {
+  for (const std::string& name : excluded) {
     for (CLI::Option* option : added) option->excludes(name);
   }
 }

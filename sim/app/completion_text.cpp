@@ -14,9 +14,9 @@ std::string quoted(const std::string& text, const char* quote = "'\\''") {
   return out + "'";
 }
 
-std::string joined(const std::vector<std::string>& words, const char* between = " ") {
+std::string joined(const std::vector<std::string>& words, const char* separator = " ") {
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
   return text;
 }
 
@@ -29,12 +29,12 @@ std::vector<std::string> option_words(const CommandText& command) {
 }
 
 /// Lines of a case statement that has a pattern for every command below the program.
-std::string command_patterns(const CommandText& program, const char* between) {
+std::string command_patterns(const CommandText& program, const char* separator) {
   std::vector<std::string> patterns;
   for (const CommandText* command : with_all_below(program)) {
     if (command != &program) patterns.push_back(quoted(command->name));
   }
-  return joined(patterns, between);
+  return joined(patterns, separator);
 }
 
 /// "'bubblesim run --mode') COMMAND offline online both ;;", a line an option with choices.

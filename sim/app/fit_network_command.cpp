@@ -51,17 +51,17 @@ ExitCode fit_network(const NetworkArguments& arguments, const AppContext& contex
 
 void add_fit_network(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<NetworkArguments>();
-  CLI::App* it = fit.add_subcommand(
+  CLI::App* network = fit.add_subcommand(
       "network", "How long collectives take inside a node: constants of configs/clusters/*.json, "
                  "from measured all-reduce tables (sim/fit/fit_all_reduce.hpp says which).");
-  it->alias("all-reduce");
-  it->add_option("--data", arguments->data, "Folder of the public data sets")->required();
-  it->add_option("--cluster", arguments->cluster,
-                 "A file of configs/clusters: gives what is not fitted, and the start")
+  network->alias("all-reduce");
+  network->add_option("--data", arguments->data, "Folder of the public data sets")->required();
+  network->add_option("--cluster", arguments->cluster,
+                      "A file of configs/clusters: gives what is not fitted, and the start")
       ->capture_default_str();
-  it->add_option("-o,--output", arguments->output,
-                 "Write the cluster file here (default: print only)");
-  it->callback([arguments, &context] {
+  network->add_option("-o,--output", arguments->output,
+                      "Write the cluster file here (default: print only)");
+  network->callback([arguments, &context] {
     context.exit_code = reported(fit_network(*arguments, context));
   });
 }

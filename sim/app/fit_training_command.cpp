@@ -124,24 +124,25 @@ ExitCode fit_training(TrainingArguments arguments, const AppContext& context) {
 
 void add_fit_training(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<TrainingArguments>();
-  CLI::App* it = fit.add_subcommand(
+  CLI::App* training = fit.add_subcommand(
       "training", "What a training framework costs on the host, and its slowdowns: constants of "
                   "configs/software/*.json, from rows with the role fit of measured tables.");
-  it->add_option("--dir", arguments->folder, "Folder of the measured tables")->required();
-  it->add_option("--software", arguments->software, "A file of configs/software: the start")
+  training->add_option("--dir", arguments->folder, "Folder of the measured tables")->required();
+  training->add_option("--software", arguments->software, "A file of configs/software: the start")
       ->required();
-  it->add_option("--tables", arguments->tables, "Names of tables, comma-separated")
+  training->add_option("--tables", arguments->tables, "Names of tables, comma-separated")
       ->capture_default_str();
   std::string names;
   for (const std::string& name : fit::fit_constants()) {
     names += (names.empty() ? "" : ", ") + name;
   }
-  it->add_option("--constants", arguments->constants,
-                 "What to fit, comma-separated (default: all of " + names + ")");
-  it->add_option("-o,--output", arguments->output,
-                 "Write the software file here (default: print only)");
-  it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();
-  it->callback([arguments, &context] {
+  training->add_option("--constants", arguments->constants,
+                       "What to fit, comma-separated (default: all of " + names + ")");
+  training->add_option("-o,--output", arguments->output,
+                       "Write the software file here (default: print only)");
+  training->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
+      ->capture_default_str();
+  training->callback([arguments, &context] {
     context.exit_code = reported(fit_training(*arguments, context));
   });
 }

@@ -103,7 +103,7 @@ RankLaunch launch_of_this_process() {
   if (launch.processes <= 1) return launch;
   const bool mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr ||
                    std::getenv("PMI_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
-  launch.by = mpi ? RankLaunch::By::kMpi : RankLaunch::By::kSlurmAlone;
+  launch.launcher = mpi ? RankLaunch::Launcher::kMpi : RankLaunch::Launcher::kSlurmAlone;
   return launch;
 }
 
@@ -205,8 +205,8 @@ int SweepRanks::leave(int code) {
 
 Result<std::unique_ptr<SweepRanks>> join_ranks(MpiUse use, const RankLaunch& launch) {
   if (use == MpiUse::kOff) return nullptr;
-  if (use != MpiUse::kOn && launch.by == RankLaunch::By::kNobody) return nullptr;
-  if (use != MpiUse::kOn && launch.by == RankLaunch::By::kSlurmAlone) {
+  if (use != MpiUse::kOn && launch.launcher == RankLaunch::Launcher::kNobody) return nullptr;
+  if (use != MpiUse::kOn && launch.launcher == RankLaunch::Launcher::kSlurmAlone) {
     if (use == MpiUse::kAutoMpi) return nullptr;
     return fail("--mpi", {}, fmt::format("srun started {} processes without MPI, and each would do "
                                          "every run; expected srun --mpi=pmix or mpirun, or "

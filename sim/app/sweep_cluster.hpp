@@ -32,7 +32,7 @@ struct RankLaunch {
   std::size_t processes = 1;
   std::size_t on_this_host = 1;
   std::size_t rank = 0;
-  enum class By : std::uint8_t { kNobody, kMpi, kSlurmAlone } by = By::kNobody;
+  enum class Launcher : std::uint8_t { kNobody, kMpi, kSlurmAlone } launcher = Launcher::kNobody;
 };
 [[nodiscard]] RankLaunch launch_of_this_process();
 

@@ -48,7 +48,7 @@ struct SweepArguments {
 struct Sweep {
   sweep::SweepConfig config;
   sweep::SweepPlan plan;
-  std::vector<store::PlannedRun> mine;  ///< of this shard
+  std::vector<store::PlannedRun> shard_runs;
   sweep::BestGoal goal;
   sweep::ExecuteOptions options;
   std::string store;
@@ -88,7 +88,7 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   BUBBLESIM_ASSIGN_OR_RETURN(
       sweep.plan,
       sweep::plan_sweep(sweep.config, context.policies, {context.device_folder(), version}));
-  sweep.mine = sweep::shard_of(sweep.plan.runs, shard);
+  sweep.shard_runs = sweep::shard_of(sweep.plan.runs, shard);
   sweep.options.sweep = sweep.config.name;
   sweep.options.device_folder = context.device_folder();
   sweep.options.version = version;
@@ -114,15 +114,17 @@ ExitCode dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppC
                                store::open_store(sweep.store, store::StoreAccess::kRead));
     BUBBLESIM_ASSIGN_OR_RETURN(
         auto found,
-        sweep::remaining_runs(sweep.mine, sweep.config.name, *store, failed_runs(arguments), best));
+        sweep::remaining_runs(sweep.shard_runs, sweep.config.name, *store, failed_runs(arguments),
+                              best));
     left = std::move(found);
   } else {
-    left.runs = sweep.mine;
+    left.runs = sweep.shard_runs;
   }
   if (arguments.limit > 0 && arguments.limit < left.runs.size()) left.runs.resize(arguments.limit);
   const SweepForecast cast = forecast(left, sweep.options, context.policies);
-  const ForecastSubject subject{sweep.config.name,      sweep.store,        sweep.plan.points,
-                                sweep.plan.runs.size(), sweep.mine.size(), sweep.plan.repeated};
+  const ForecastSubject subject{sweep.config.name,       sweep.store,
+                                sweep.plan.points,       sweep.plan.runs.size(),
+                                sweep.shard_runs.size(), sweep.plan.repeated};
   const std::string text = arguments.json ? forecast_json(subject, left, cast)
                                           : forecast_text(subject, left, cast);
   std::fputs(text.c_str(), stdout);
@@ -148,7 +150,7 @@ void forget(sweep::DeadJournals& dead, const Sweep& sweep) {
   if (dead.empty()) return;
   std::unordered_set<std::string> others;
   for (const store::PlannedRun& run : sweep.plan.runs) others.insert(run.key);
-  for (const store::PlannedRun& run : sweep.mine) others.erase(run.key);
+  for (const store::PlannedRun& run : sweep.shard_runs) others.erase(run.key);
   dead.forget_but(others);
 }
 
@@ -173,11 +175,12 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
                  SweepRanks* ranks) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
                              store::open_store(sweep.store, store::StoreAccess::kWrite));
-  BUBBLESIM_RETURN_IF_ERROR(store->join(sweep.config.name, sweep.mine));
+  BUBBLESIM_RETURN_IF_ERROR(store->join(sweep.config.name, sweep.shard_runs));
   sweep::BestSoFar best(sweep.goal);
   BUBBLESIM_ASSIGN_OR_RETURN(
       auto left,
-      sweep::remaining_runs(sweep.mine, sweep.config.name, *store, failed_runs(arguments), best));
+      sweep::remaining_runs(sweep.shard_runs, sweep.config.name, *store, failed_runs(arguments),
+                            best));
   const sweep::JournalPlace place = journal_place(sweep);
   BUBBLESIM_ASSIGN_OR_RETURN(auto dead, sweep::DeadJournals::read(place));
   if (arguments.retry_failed) forget(dead, sweep);
@@ -189,7 +192,7 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
   if (arguments.limit > 0 && arguments.limit < all) left.runs.resize(arguments.limit);
   sweep.options.threads =
       std::max<std::size_t>(1, std::min(sweep.options.threads, left.runs.size()));
-  SweepDisplay display({sweep.mine.size(), left.done + left.failed, left.runs.size(), 0, 0},
+  SweepDisplay display({sweep.shard_runs.size(), left.done + left.failed, left.runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
       run_sweep(sweep::by_trust(left.runs, dead), dead, context, sweep, *store,

@@ -59,8 +59,8 @@ std::string short_time(Duration span) {
 
 std::string best_text(const sweep::BestSoFar& best) {
   const auto named = [](const sweep::BestRun& run) {
-    const std::string with = run.policy_parameters.empty() ? "" : " " + run.policy_parameters;
-    return fmt::format("{:.6g} ({}{}, {})", run.value, run.policy, with,
+    const std::string parameters = run.policy_parameters.empty() ? "" : " " + run.policy_parameters;
+    return fmt::format("{:.6g} ({}{}, {})", run.value, run.policy, parameters,
                        sweep::settings_text(run.settings));
   };
   if (best.best()) return named(*best.best());

@@ -75,23 +75,24 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
   arguments->request.tables = "../shared/validation";
   arguments->request.data = "../shared/data";
   arguments->request.threads = 0;
-  CLI::App* it = command->add_subcommand(
+  CLI::App* parallel = command->add_subcommand(
       "parallel", "Synthesised training jobs, their schedules and their network. Exit code 1 if "
                   "a row could not be predicted for a reason other than a stated one.");
-  it->add_option("--dir", arguments->request.tables, "Folder of the measured tables")
+  parallel->add_option("--dir", arguments->request.tables, "Folder of the measured tables")
       ->capture_default_str();
-  it->add_option("--data", arguments->request.data, "Folder of the public data sets")
+  parallel->add_option("--data", arguments->request.data, "Folder of the public data sets")
       ->capture_default_str();
-  it->add_option("--table", arguments->request.table,
-                 "Only this table: a CSV file with the columns of one of the folder's");
-  it->add_option("--setting", arguments->request.setting,
-                 "With --table: a file of configs/validation (default: by the table's columns)");
-  it->add_option("--only", arguments->request.only,
-                 "Only one of " + list_of(validate::validate_names()));
-  add_judge_outputs(*it, arguments->outputs);
-  it->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
+  parallel->add_option("--table", arguments->request.table,
+                       "Only this table: a CSV file with the columns of one of the folder's");
+  parallel->add_option(
+      "--setting", arguments->request.setting,
+      "With --table: a file of configs/validation (default: by the table's columns)");
+  parallel->add_option("--only", arguments->request.only,
+                       "Only one of " + list_of(validate::validate_names()));
+  add_judge_outputs(*parallel, arguments->outputs);
+  parallel->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
       ->capture_default_str();
-  it->callback([arguments, &context] {
+  parallel->callback([arguments, &context] {
     context.exit_code = reported(validate_all(*arguments, context));
   });
   add_validate_sharing(*command, context);

@@ -23,7 +23,7 @@ struct SharingArguments {
   std::vector<std::string> tables;
   std::string setting;
   std::vector<std::string> systems;
-  std::vector<std::string> without;
+  std::vector<std::string> left_out;
   bool ablation = false;
   std::string window;
   std::size_t threads = 0;
@@ -79,7 +79,7 @@ ExitCode validate_sharing(const SharingArguments& arguments, const AppContext& c
   BUBBLESIM_ASSIGN_OR_RETURN(auto stage,
                              validate::make_sharing_stage(context.config_folder, registry));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, rows_of(arguments, stage, context.config_folder));
-  for (const std::string& mechanism : arguments.without) {
+  for (const std::string& mechanism : arguments.left_out) {
     BUBBLESIM_RETURN_IF_ERROR(validate::leave_out(stage, mechanism));
   }
   if (!arguments.window.empty()) {
@@ -128,7 +128,7 @@ void add_validate_sharing(CLI::App& parent, AppContext& context) {
   for (const validate::Mechanism& mechanism : validate::sharing_mechanisms()) {
     names += (names.empty() ? "" : ", ") + std::string(mechanism.name);
   }
-  command->add_option("--without", arguments->without,
+  command->add_option("--without", arguments->left_out,
                       "Leave a mechanism of the model out (may be repeated): " + names);
   command->add_flag("--ablation", arguments->ablation,
                     "Mean errors with all mechanisms and without each, where they differ");
