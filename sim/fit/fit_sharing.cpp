@@ -86,7 +86,9 @@ double sharing_loss(const std::vector<JudgedRow>& rows) {
       ++figures;
     }
   }
-  for (const auto& [table, of] : by_table) sum += of.first / static_cast<double>(of.second);
+  for (const auto& [table, total] : by_table) {
+    sum += total.first / static_cast<double>(total.second);
+  }
   return by_table.empty() ? 0 : sum / static_cast<double>(by_table.size());
 }
 

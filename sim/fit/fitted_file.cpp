@@ -26,9 +26,9 @@ Json spelled(const FittedConstant& constant) {
 }  // namespace
 
 Result<Json> load_config(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(path, "", "cannot be read");
-  Json out = Json::parse(in, nullptr, false);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(path, "", "cannot be read");
+  Json out = Json::parse(file, nullptr, false);
   if (out.is_discarded() || !out.is_object()) return fail(path, "", "expected a JSON object");
   return out;
 }

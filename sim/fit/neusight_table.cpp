@@ -31,31 +31,31 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 // fp32 throughout: linear layers reach 50 TFLOP/s, within the CUDA cores' 67 and far from TF32.
 constexpr Precision kSingle = Precision::kFp32;
 
-std::optional<KernelWork> product_of(std::string_view target, const Shapes& in,
+std::optional<KernelWork> product_of(std::string_view target, const Shapes& inputs,
                                      const std::vector<double>& out) {
-  if (contains_any(target, {"method addmm"}) && in.size() >= 3 && in[1].size() == 2) {
-    return gemm_work("addmm", kSingle, in[1][0], in[2].back(), in[1][1], 1);
+  if (contains_any(target, {"method addmm"}) && inputs.size() >= 3 && inputs[1].size() == 2) {
+    return gemm_work("addmm", kSingle, inputs[1][0], inputs[2].back(), inputs[1][1], 1);
   }
-  if (contains_any(target, {"method bmm", "method matmul"}) && in.size() >= 2 &&
-      in[0].size() >= 3 && in[1].size() >= 3) {
-    const double k = in[0].back();
-    const double m = in[0][in[0].size() - 2];
-    return gemm_work("bmm", kSingle, m, in[1].back(), k, elements_of(in[0]) / (m * k));
+  if (contains_any(target, {"method bmm", "method matmul"}) && inputs.size() >= 2 &&
+      inputs[0].size() >= 3 && inputs[1].size() >= 3) {
+    const double k = inputs[0].back();
+    const double m = inputs[0][inputs[0].size() - 2];
+    return gemm_work("bmm", kSingle, m, inputs[1].back(), k, elements_of(inputs[0]) / (m * k));
   }
   if (ends_with_any(target, {".query", ".key", ".value", ".dense", "fc1", "fc2", "_proj",
                              "lm_head", "predictions.decoder"}) &&
-      !in.empty() && in[0].size() >= 2 && !out.empty()) {
-    const double k = in[0].back();
-    return gemm_work("linear", kSingle, elements_of(in[0]) / k, out.back(), k, 1);
+      !inputs.empty() && inputs[0].size() >= 2 && !out.empty()) {
+    const double k = inputs[0].back();
+    return gemm_work("linear", kSingle, elements_of(inputs[0]) / k, out.back(), k, 1);
   }
   return std::nullopt;
 }
 
-std::optional<KernelWork> stream_of(std::string_view target, const Shapes& in,
+std::optional<KernelWork> stream_of(std::string_view target, const Shapes& inputs,
                                     const std::vector<double>& out) {
   const double elements = elements_of(out);
-  double inputs = 0;
-  for (const auto& shape : in) inputs += elements_of(shape);
+  double input_elements = 0;
+  for (const auto& shape : inputs) input_elements += elements_of(shape);
   const auto make = [&](std::string name, KernelKind kind, double bytes) {
     return stream_work(std::move(name), kind, kSingle, elements, bytes);
   };
@@ -70,7 +70,7 @@ std::optional<KernelWork> stream_of(std::string_view target, const Shapes& in,
   }
   if (contains_any(target, {"function add>", "function mul>", "function truediv>",
                             "method tanh", "function gelu>", "activation_fn", "method pow"})) {
-    return make("elementwise", KernelKind::kElementwise, 4 * (inputs + elements));
+    return make("elementwise", KernelKind::kElementwise, 4 * (input_elements + elements));
   }
   return std::nullopt;
 }

@@ -13,7 +13,7 @@ using model::KernelWork;
 using model::Precision;
 
 struct Layer {
-  double in, out, side;  // channels, channels, pixels
+  double in_channels, out_channels, side;  // side: pixels
 };
 
 // VGG13 (Simonyan and Zisserman 2015, configuration B): 3x3 kernels on squares.
@@ -47,10 +47,11 @@ CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& o
   for (std::size_t layer = 0; layer < kVgg13.size(); ++layer) {
     const Layer& shape = kVgg13[layer];
     const double pixels = kBatch * shape.side * shape.side;
-    KernelWork work =
-        gemm_work("convolution", Precision::kTf32, pixels, shape.out, shape.in * 9, 1);
+    KernelWork work = gemm_work("convolution", Precision::kTf32, pixels, shape.out_channels,
+                                shape.in_channels * 9, 1);
     work.kind = KernelKind::kConvolution;
-    work.bytes = 4 * (pixels * (shape.in + shape.out) + shape.in * shape.out * 9);
+    work.bytes = 4 * (pixels * (shape.in_channels + shape.out_channels) +
+                      shape.in_channels * shape.out_channels * 9);
     TableFile own = file;
     own.role = layer % 2 == 0 ? validate::Role::kFit : validate::Role::kJudge;
     out.add(own, work, table.figure(convolutions[layer], kTime), 1e3);

@@ -84,19 +84,19 @@ class ArmRun {
   }
 
   Result<void> add_jobs() {
-    const PlanSetup with{.spec = arm_.policy,
-                         .shares = &shares_,
-                         .bubbles = arm_.bubbles,
-                         .length = limit(),
-                         .record_operations = options_.operations != nullptr};
+    const PlanSetup setup{.spec = arm_.policy,
+                          .shares = &shares_,
+                          .bubbles = arm_.bubbles,
+                          .length = limit(),
+                          .record_operations = options_.operations != nullptr};
     if (arm_.training) {
-      BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job, training_plan(lone_, with));
+      BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job, training_plan(lone_, setup));
       add_job(std::move(job));
     }
     for (std::size_t i = 0; i < arm_.fillers.size(); ++i) {
       const ClientId client{static_cast<std::uint32_t>(i + 1)};
       BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job,
-                                 filler_plan(lone_, arm_.fillers[i], client, with));
+                                 filler_plan(lone_, arm_.fillers[i], client, setup));
       arrivals_.push_back(job.plan.serve->arrivals);  // they come to a refused filler too
       if (plan_.decided.admissions[i + 1].admitted) add_job(std::move(job));
     }

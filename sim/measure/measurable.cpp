@@ -49,10 +49,10 @@ Errors check_measurable(const run::LoadedRun& lone, const policy::Registry& regi
                       "nobody stops a job on a real GPU here; expected none"});
   }
   // Arrivals are drawn for the run itself; one that has no end says so here too.
-  const PlanSetup with{.length = std::chrono::milliseconds(1)};
-  note(training_plan(lone, with));
+  const PlanSetup setup{.length = std::chrono::milliseconds(1)};
+  note(training_plan(lone, setup));
   for (std::uint32_t i = 0; i < lone.config.fillers.size(); ++i) {
-    note(filler_plan(lone, i, ClientId{i + 1}, with));
+    note(filler_plan(lone, i, ClientId{i + 1}, setup));
   }
   for (const run::PolicyChoice& choice : lone.config.policies) {
     note(check_policy(lone, choice, registry, place));

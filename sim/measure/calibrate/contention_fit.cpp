@@ -196,20 +196,20 @@ void Fitter::drop_unknown(std::vector<FittedParameter>& parameters) {
       if (worst == free_.size() || own > error[static_cast<Eigen::Index>(worst)]) worst = i;
     }
     if (worst == free_.size()) return;
-    const std::size_t which = free_[worst];
+    const std::size_t dropped = free_[worst];
     const Fitter before = *this;
     free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(worst));
-    spec_.contention.*all_[which].value = parameters[which].base;
+    spec_.contention.*all_[dropped].value = parameters[dropped].base;
     if (!free_.empty() && !cells_.empty()) refine(values());
     if (rms() > before.rms() + kContentionNoise / 5) {
       spec_ = before.spec_;
       free_ = before.free_;
-      needed[which] = true;
+      needed[dropped] = true;
       continue;
     }
-    parameters[which].kept = fmt::format("the grid does not identify it (standard error {:.2g})",
-                                         parameters[which].error);
-    parameters[which].error = 0;
+    parameters[dropped].kept = fmt::format("the grid does not identify it (standard error {:.2g})",
+                                           parameters[dropped].error);
+    parameters[dropped].error = 0;
   }
 }
 
