@@ -206,34 +206,34 @@ Steps steps_of(CollectiveKind kind, Algorithm algorithm, const Footprint& place)
   switch (algorithm) {
     case Algorithm::kTree:
       out.inside = passes * (n / nodes - 1);
-      out.between = passes * log2_of(place.nodes());
+      out.between_nodes = passes * log2_of(place.nodes());
       out.leaves = passes * log2_of(place.leaves);
       out.regions = passes * log2_of(place.regions);
       return out;
     case Algorithm::kNvls:
       out.inside = 1;
-      out.between = passes * log2_of(place.nodes());
+      out.between_nodes = passes * log2_of(place.nodes());
       out.leaves = passes * log2_of(place.leaves);
       out.regions = passes * log2_of(place.regions);
       return out;
     case Algorithm::kDirect:
-      (nodes > 1 ? out.between : out.inside) = 1;
+      (nodes > 1 ? out.between_nodes : out.inside) = 1;
       out.leaves = place.leaves > 1 ? 1 : 0;
       out.regions = place.regions > 1 ? 1 : 0;
       return out;
     case Algorithm::kHierarchical:
-      out.between = passes * (nodes - 1);
+      out.between_nodes = passes * (nodes - 1);
       out.inside = passes * (n / nodes - 1);
       break;
     case Algorithm::kAuto:
     case Algorithm::kRing:
-      out.between = passes * (nodes - 1);
-      out.inside = passes * (n - 1) - out.between;
+      out.between_nodes = passes * (nodes - 1);
+      out.inside = passes * (n - 1) - out.between_nodes;
       break;
   }
   // A ring that visits nodes in order crosses each boundary once a turn.
-  if (place.leaves > 1) out.leaves = out.between * place.leaves / nodes;
-  if (place.regions > 1) out.regions = out.between * place.regions / nodes;
+  if (place.leaves > 1) out.leaves = out.between_nodes * place.leaves / nodes;
+  if (place.regions > 1) out.regions = out.between_nodes * place.regions / nodes;
   return out;
 }
 

@@ -46,7 +46,7 @@ struct Footprint {
 /// Steps of an algorithm, over all of them on the critical path.
 struct Steps {
   double inside = 0;  ///< between GPUs of a node
-  double between = 0; ///< between nodes, those below included
+  double between_nodes = 0;  ///< between nodes, those below included
   double leaves = 0;  ///< between leaf switches
   double regions = 0; ///< between regions
 };

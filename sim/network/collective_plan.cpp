@@ -46,11 +46,11 @@ class Planner {
           const KernelForm& form)
       : topology_(topology), spec_(topology.spec()), costs_(spec_.collectives), kind_(kind),
         bytes_(static_cast<double>(bytes.value)), form_(form), place_(footprint(topology, group)),
-        each_(even_members(place_)) {
+        node_members_(even_members(place_)) {
     if (kind == CollectiveKind::kSendRecv) {
       BUBBLESIM_CHECK(place_.ranks() == 2, "a send has a sender and a receiver");
-      from_ = group.listed.empty() ? place_.gpus[0] : group.listed[0];
-      to_ = group.listed.empty() ? place_.gpus[1] : group.listed[1];
+      sender_ = group.listed.empty() ? place_.gpus[0] : group.listed[0];
+      receiver_ = group.listed.empty() ? place_.gpus[1] : group.listed[1];
     }
   }
 
@@ -85,9 +85,9 @@ class Planner {
       case Algorithm::kTree:
         return kind_ == CollectiveKind::kAllReduce;
       case Algorithm::kNvls:
-        return kind_ == CollectiveKind::kAllReduce && costs_.nvls && each_ >= kNvlsRanks;
+        return kind_ == CollectiveKind::kAllReduce && costs_.nvls && node_members_ >= kNvlsRanks;
       case Algorithm::kHierarchical:
-        return reduces_or_gathers(kind_) && place_.nodes() > 1 && each_ > 1;
+        return reduces_or_gathers(kind_) && place_.nodes() > 1 && node_members_ > 1;
       case Algorithm::kDirect:
         return direct();
       case Algorithm::kAuto:
@@ -108,7 +108,7 @@ class Planner {
   Transfer best_protocol(Algorithm algorithm) const {
     std::vector<LinkLoad> loads;
     if (kind_ == CollectiveKind::kSendRecv) {
-      add_send(topology_, bytes_, from_, to_, place_, loads);
+      add_send(topology_, bytes_, sender_, receiver_, place_, loads);
     } else {
       add_loads(topology_, kind_, algorithm, bytes_, place_, loads);
     }
@@ -140,18 +140,18 @@ class Planner {
     const bool tree = algorithm == Algorithm::kTree;
     double base = ns_of(tree ? costs_.tree_base[p] : costs_.ring_base[p]);
     double inside = ns_of(tree ? costs_.tree_hop[p] : costs_.ring_hop[p]);
-    double between = ns_of(tree ? costs_.tree_net_hop[p] : costs_.ring_net_hop[p]);
+    double net_hop = ns_of(tree ? costs_.tree_net_hop[p] : costs_.ring_net_hop[p]);
     if (algorithm == Algorithm::kNvls) {
       base = 0;
       inside = ns_of(costs_.nvls_hop);
-      between = ns_of(costs_.nvls_net_hop);
+      net_hop = ns_of(costs_.nvls_net_hop);
     }
     if (algorithm == Algorithm::kDirect && protocol == Protocol::kSimple) {
       base = ns_of(costs_.p2p_base);
     }
     // NCCL adds the NIC's latency once, and twice for Simple, which signals apart from the data.
-    between += ns_of(spec_.nics.latency) * (protocol == Protocol::kSimple ? 2 : 1);
-    double sum = base + steps.inside * inside + steps.between * between +
+    net_hop += ns_of(spec_.nics.latency) * (protocol == Protocol::kSimple ? 2 : 1);
+    double sum = base + steps.inside * inside + steps.between_nodes * net_hop +
                  steps.leaves * 2 * ns_of(spec_.tree.hop_latency);
     const bool ring = algorithm == Algorithm::kRing || algorithm == Algorithm::kHierarchical;
     if (ring && protocol == Protocol::kSimple && place_.nodes() > 1) sum *= costs_.ring_net_factor;
@@ -162,7 +162,8 @@ class Planner {
   // What a GPU of the group sends and receives inside its node.
   double node_rate() const {
     const hardware::NodeFabricSpec& node = spec_.node;
-    const std::uint32_t members = each_ > 0 ? each_ : place_.ranks() / place_.nodes();
+    const std::uint32_t members =
+        node_members_ > 0 ? node_members_ : place_.ranks() / place_.nodes();
     if (node.kind == NodeLink::kMesh && members >= 2) {
       return node.group_bandwidth[members - 2].value;
     }
@@ -192,25 +193,25 @@ class Planner {
   // carries, and pass over their parts of what is fused, one after the other.
   double seconds_of_blocks(Algorithm algorithm, Protocol protocol) const {
     if (form_ == KernelForm{}) return 0;
-    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(), std::max(each_, 1U),
-                                    place_.nodes());
-    const double each = channels_of(algorithm, protocol);
+    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(),
+                                    std::max(node_members_, 1U), place_.nodes());
+    const double channels = channels_of(algorithm, protocol);
     return (volume.port / costs_.block_bandwidth.value +
-            form_.local_bytes / costs_.block_local_bandwidth.value) / each;
+            form_.local_bytes / costs_.block_local_bandwidth.value) / channels;
   }
 
   Duration least_of(Algorithm algorithm, Protocol protocol, double links) const {
     const bool one_node = place_.nodes() == 1;
     double seconds = links;
-    if (algorithm == Algorithm::kRing && (one_node || each_ > 1)) {
+    if (algorithm == Algorithm::kRing && (one_node || node_members_ > 1)) {
       const double ranks = place_.ranks();
       const double filled = quantum(protocol) * channel_limit(algorithm);
       const double bytes = one_node ? std::max(bytes_, filled) : bytes_;
       const double steps = bus_factor(kind_, place_.ranks()) * ranks + costs_.local_copies;
       seconds = std::max(seconds, bytes / ranks * steps / node_rate());
-    } else if (one_node || each_ > 1) {
+    } else if (one_node || node_members_ > 1) {
       const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(),
-                                      std::max(each_, 1U), place_.nodes());
+                                      std::max(node_members_, 1U), place_.nodes());
       const double port = kind_ == CollectiveKind::kSendRecv ? bytes_ : volume.port;
       if (one_node || !direct()) seconds = std::max(seconds, port / node_rate());
     }
@@ -228,9 +229,9 @@ class Planner {
   double bytes_;
   KernelForm form_;
   Footprint place_;
-  std::uint32_t each_;
-  std::uint32_t from_ = 0;
-  std::uint32_t to_ = 0;
+  std::uint32_t node_members_;
+  std::uint32_t sender_ = 0;
+  std::uint32_t receiver_ = 0;
 };
 
 }  // namespace
