@@ -64,7 +64,7 @@ std::optional<MixtureSpec> read_mixture(ObjectReader& root, std::uint32_t layers
   spec.expert_ffn = width(at, "expert_ffn");
   spec.shared_experts = count(at, "shared_experts", 0);
   spec.first_dense = count(at, "first_dense", 0);
-  spec.every = at.integer<std::uint32_t>("every", {1, kMaxCount}, 1);
+  spec.interval = at.integer<std::uint32_t>("every", {1, kMaxCount}, 1);
   if (spec.top_k > spec.experts) {
     at.fault("top_k", "found " + std::to_string(spec.top_k) + "; expected at most " +
                           std::to_string(spec.experts) + ", the number of experts");

@@ -36,8 +36,8 @@ Result<void> check_sequence(const ModelSpec& model, std::uint64_t tokens) {
 
 bool has_experts(const TransformerSpec& spec, std::uint32_t layer) {
   if (!spec.mixture || layer < spec.mixture->first_dense) return false;
-  const std::uint32_t every = std::max(spec.mixture->every, 1U);
-  return (layer - spec.mixture->first_dense) % every == every - 1;
+  const std::uint32_t interval = std::max(spec.mixture->interval, 1U);
+  return (layer - spec.mixture->first_dense) % interval == interval - 1;
 }
 
 }  // namespace bubblesim::model

@@ -19,7 +19,7 @@ struct MixtureSpec {
   std::uint64_t expert_ffn = 0;       ///< inner width of one expert
   std::uint32_t shared_experts = 0;   ///< that every token goes to besides; same inner width
   std::uint32_t first_dense = 0;      ///< blocks at the start without experts
-  std::uint32_t every = 1;            ///< of the blocks after them each `every`-th has experts
+  std::uint32_t interval = 1;         ///< of the blocks after them each `interval`-th has experts
 };
 
 enum class AttentionMask : std::uint8_t { kCausal, kBidirectional };  ///< decoder, encoder

@@ -17,7 +17,7 @@ double half_ring_us(const Link& link, double bytes, double ranks) {
 double blocks_with_experts(const model::TransformerSpec& model) {
   if (!model.mixture) return 0;
   return std::ceil((model.layers - model.mixture->first_dense) /
-                   static_cast<double>(model.mixture->every));
+                   static_cast<double>(model.mixture->interval));
 }
 
 }  // namespace
