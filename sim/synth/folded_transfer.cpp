@@ -12,9 +12,9 @@ using network::Group;
 using network::Topology;
 using network::Transfer;
 
-Group shifted(Group group, std::uint32_t by) {
-  group.first += by;
-  for (std::uint32_t& rank : group.listed) rank += by;
+Group shifted(Group group, std::uint32_t offset) {
+  group.first += offset;
+  for (std::uint32_t& rank : group.listed) rank += offset;
   return group;
 }
 

@@ -171,8 +171,8 @@ void GradientExchange::reduce_tied_embeddings() {
   if (elements == 0 || !plan.embeddings_apart()) return;
   const std::uint32_t first = plan.stages.front().pipeline;
   const std::uint32_t last = plan.stages.back().pipeline;
-  const std::uint32_t here = emitter_.place().pipeline;
-  if (here != first && here != last) return;
+  const std::uint32_t own = emitter_.place().pipeline;
+  if (own != first && own != last) return;
   RankPlace at = emitter_.place();
   at.pipeline = first;
   last_reduction_ = call(Channel::kEmbedding, CollectiveKind::kAllReduce,
@@ -185,14 +185,14 @@ void GradientExchange::reduce_tied_embeddings() {
 void GradientExchange::reduce_copies() {
   const ParallelPlan& plan = emitter_.plan();
   if (plan.copies == 1) return;
-  const std::uint32_t here = emitter_.place().pipeline;
-  const std::uint32_t other = plan.plan().pipeline - 1 - here;
-  if (other == here) return;
+  const std::uint32_t own = emitter_.place().pipeline;
+  const std::uint32_t other = plan.plan().pipeline - 1 - own;
+  if (other == own) return;
   RankPlace at = emitter_.place();
-  at.pipeline = std::min(here, other);
+  at.pipeline = std::min(own, other);
   last_reduction_ = call(Channel::kCopies, CollectiveKind::kAllReduce,
-                         own_elements(plan, here) * element_bytes(),
-                         plan.grid.pair(at, std::max(here, other)), "reduce stage copies");
+                         own_elements(plan, own) * element_bytes(),
+                         plan.grid.pair(at, std::max(own, other)), "reduce stage copies");
 }
 
 void GradientExchange::step(std::uint32_t iteration, HostTransfers& host) {
@@ -266,7 +266,7 @@ void GradientExchange::gather_updated() {
 void GradientExchange::exchange_regions(std::uint32_t iteration) {
   const ParallelPlan& plan = emitter_.plan();
   const WideAreaPlan& wide = plan.plan().wide_area;
-  if (wide.mode == WideAreaMode::kEveryIteration || (iteration + 1) % wide.every != 0) return;
+  if (wide.mode == WideAreaMode::kEveryIteration || (iteration + 1) % wide.interval != 0) return;
   const Communicator regions = plan.grid.across_regions(emitter_.place());
   if (regions.group.size() <= 1) return;
   const bool averages = wide.mode == WideAreaMode::kAveraging;

@@ -73,10 +73,10 @@ double HostTransfers::kept_bytes(std::uint32_t layer) const {
 }
 
 void HostTransfers::begin_iteration(std::uint32_t iteration) {
-  const std::uint32_t every = emitter_.plan().plan().host.checkpoint_every;
-  saves_ = every > 0 && iteration % every == 0;
-  out_.clear();
-  in_.clear();
+  const std::uint32_t checkpoint_every = emitter_.plan().plan().host.checkpoint_every;
+  saves_ = checkpoint_every > 0 && iteration % checkpoint_every == 0;
+  offloads_.clear();
+  fetches_.clear();
   under_way_.clear();
 }
 
@@ -93,24 +93,24 @@ void HostTransfers::after_forward(std::uint32_t layer, std::uint32_t micro_batch
   if (bytes == 0) return;
   const std::uint32_t op =
       copy(Way::kOut, "activations to host", bytes, {emitter_.last_compute()});
-  out_[{layer, micro_batch}] = op;
+  offloads_[{layer, micro_batch}] = op;
   under_way_.push_back(op);
 }
 
 // Not before the kernels so far: room for more layers than `ahead` is not kept.
 void HostTransfers::fetch(const Key& key) {
-  const auto out = out_.find(key);
-  if (out == out_.end() || in_.contains(key)) return;
-  in_[key] = copy(Way::kIn, "activations from host", kept_bytes(key.first),
-                  {out->second, emitter_.last_compute()});
+  const auto offload = offloads_.find(key);
+  if (offload == offloads_.end() || fetches_.contains(key)) return;
+  fetches_[key] = copy(Way::kIn, "activations from host", kept_bytes(key.first),
+                       {offload->second, emitter_.last_compute()});
 }
 
 void HostTransfers::before_backward(const std::vector<std::uint32_t>& layers, std::size_t at,
                                     std::uint32_t micro_batch) {
   const std::size_t last = at + emitter_.plan().plan().host.ahead;
   for (std::size_t i = at; i <= last && i < layers.size(); ++i) fetch({layers[i], micro_batch});
-  const auto in = in_.find({layers[at], micro_batch});
-  if (in != in_.end()) emitter_.wait_next(in->second);
+  const auto fetched = fetches_.find({layers[at], micro_batch});
+  if (fetched != fetches_.end()) emitter_.wait_next(fetched->second);
 }
 
 void HostTransfers::after_pass() {

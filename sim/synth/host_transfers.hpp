@@ -54,8 +54,8 @@ class HostTransfers {
 
   RankEmitter& emitter_;
   std::map<Way, std::uint16_t> streams_;
-  std::map<Key, std::uint32_t> out_;        ///< operations
-  std::map<Key, std::uint32_t> in_;
+  std::map<Key, std::uint32_t> offloads_;   ///< operations
+  std::map<Key, std::uint32_t> fetches_;
   std::vector<std::uint32_t> under_way_;    ///< copies out of forward passes, in order
   double piece_bytes_ = 0;                  ///< of a checkpoint, a layer's pass
   bool saves_ = false;                      ///< the present iteration writes a checkpoint

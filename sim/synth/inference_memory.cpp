@@ -18,14 +18,15 @@ Result<InstanceMemory> memory_of(const InferenceRequest& request, const OnePass&
 }
 
 // Of one model of a generating instance: prompts, then `cached` tokens a sequence.
-Result<InstanceMemory> memory_of(const InferenceRequest& request, const model::ModelSpec& which,
-                                 std::uint64_t prompt_tokens, double cached) {
+Result<InstanceMemory> memory_of(const InferenceRequest& request,
+                                 const model::ModelSpec& served_model, std::uint64_t prompt_tokens,
+                                 double cached) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       const model::ModelWork prompt,
-      model::prefill_work(which, {}, request.precision, request.batch, prompt_tokens));
+      model::prefill_work(served_model, {}, request.precision, request.batch, prompt_tokens));
   BUBBLESIM_ASSIGN_OR_RETURN(
       const double cache,
-      model::kv_cache_bytes(which, {}, request.precision, cached * request.batch));
+      model::kv_cache_bytes(served_model, {}, request.precision, cached * request.batch));
   return InstanceMemory{weight_bytes(prompt, request.precision), cache, pass_bytes(prompt)};
 }
 

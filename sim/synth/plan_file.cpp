@@ -204,7 +204,7 @@ void read_wide_area(ObjectReader& object, WideAreaPlan& out) {
   ObjectReader reader = object.child("wide_area", Presence::kOptional);
   if (!reader.present()) return;
   out.mode = reader.choice("mode", kWideArea);
-  out.every = reader.integer<std::uint32_t>("every", {1, 10'000}, 1);
+  out.interval = reader.integer<std::uint32_t>("every", {1, 10'000}, 1);
 }
 
 void read_work(ObjectReader& object, PlanSpec& plan) {

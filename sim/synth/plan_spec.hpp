@@ -105,7 +105,7 @@ enum class WideAreaMode : std::uint8_t {
 
 struct WideAreaPlan {
   WideAreaMode mode = WideAreaMode::kEveryIteration;
-  std::uint32_t every = 1;        ///< iterations, >= 1
+  std::uint32_t interval = 1;  ///< iterations, >= 1
 };
 
 /// Which replicas are simulated one by one. Folded ones behave alike; one stands for all, and its

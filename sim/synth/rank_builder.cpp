@@ -36,7 +36,7 @@ program::Program RankBuilder::build() {
   const WideAreaPlan& wide = plan_.plan().wide_area;
   std::uint32_t iterations = wide.mode == WideAreaMode::kEveryIteration
                                  ? std::max(plan_.plan().host.checkpoint_every, 1U)
-                                 : wide.every;
+                                 : wide.interval;
   if (plan_.plan().rollout) iterations = plan_.plan().rollout->rounds;
   for (std::uint32_t i = 0; i < iterations; ++i) iterate(i);
   return emitter_.writer().finish();

@@ -16,26 +16,26 @@ constexpr double kMostBlocks = std::numeric_limits<std::uint32_t>::max() / 2;
 std::string megabytes(double bytes) { return std::to_string(std::llround(bytes * 1e-6)) + " MB"; }
 
 /// A prompt that fills the budget, in each member, and logits of as many sequences as may run.
-Result<model::ModelWork> largest_step(const model::ModelSpec& which, const model::Split& split,
-                                      const ServerPlan& plan) {
+Result<model::ModelWork> largest_step(const model::ModelSpec& served_model,
+                                      const model::Split& split, const ServerPlan& plan) {
   const serving::SchedulerSpec& spec = plan.scheduler;
   model::IterationSums sums;
   sums.prompts.add({spec.max_num_batched_tokens, 0});
   sums.tokens = spec.max_num_batched_tokens;
   sums.rows = std::min(spec.max_num_seqs, spec.max_num_batched_tokens);
   sums.group_tokens = plan.members * sums.tokens;
-  return model::summed_iteration_work(which, split, plan.request.precision, sums);
+  return model::summed_iteration_work(served_model, split, plan.request.precision, sums);
 }
 
 /// Adds its weights, and the activations of its largest step as far as another model's are smaller:
 /// passes of two models come one after another. Returns the bytes of a block of its cache.
-Result<double> add_model(const model::ModelSpec& which, const model::Split& split,
+Result<double> add_model(const model::ModelSpec& served_model, const model::Split& split,
                          ServerPlan& plan) {
   const model::Precision precision = plan.request.precision;
-  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work, largest_step(which, split, plan));
+  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work, largest_step(served_model, split, plan));
   plan.memory.weights += weight_bytes(work, precision);
   plan.memory.activations = std::max(plan.memory.activations, pass_bytes(work));
-  return model::kv_cache_bytes(which, split, precision, plan.scheduler.block_size);
+  return model::kv_cache_bytes(served_model, split, precision, plan.scheduler.block_size);
 }
 
 Result<void> add_members(std::uint32_t members, ServerPlan& plan) {

@@ -182,10 +182,10 @@ std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens
   op = passes_.write(op, sums, rows_of(kind == kDecode), thread.attention.back());
   if (kernels_) stretch(pass, op, kernels_->kernel_time(step, tokens));
   BUBBLESIM_DCHECK(op == &program_.ops[thread.result], "a step has other kernels than its thread");
-  const bool beside = swaps_beside() && !step.awaits_swaps;
-  if (swaps_beside()) program_.ops[thread.swap].duration = beside ? swap_time(step) : Duration{};
+  const bool swaps_now = swaps_beside() && !step.awaits_swaps;
+  if (swaps_beside()) program_.ops[thread.swap].duration = swaps_now ? swap_time(step) : Duration{};
   program_.ops[thread.input].duration =
-      copy_time(kTokenBytes * tokens.own) + (beside ? Duration{} : swap_time(step));
+      copy_time(kTokenBytes * tokens.own) + (swaps_now ? Duration{} : swap_time(step));
   program_.ops[thread.result].duration = copy_time(kTokenBytes * static_cast<double>(sums.rows));
   program::Step& begin = program_.threads[kind].steps.front();
   if (begin.kind == program::StepKind::kPause) {

@@ -28,13 +28,13 @@ double flops_of(const std::vector<TimedItem>& items, const TimedModel& model) {
 // changes no work. Each stage works on its own number of micro-batches.
 void count_flops(const ParallelPlan& plan, SynthesisedJob& out) {
   double once = 0;
-  double again = 0;
+  double recomputed = 0;
   for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
     const StageLayers& run = plan.stages[s].layers;
     const double times = plan.graph.stages[s].micro_batches;
     for (std::uint32_t i = run.first; i < run.last; ++i) {
       const TimedLayer& layer = plan.model.layers[plan.mean_kinds + plan.kind_of(i)];
-      again += times * flops_of(layer.recompute, plan.model);
+      recomputed += times * flops_of(layer.recompute, plan.model);
       once += times * (flops_of(layer.forward, plan.model) +
                        flops_of(layer.input_grad, plan.model) +
                        flops_of(layer.weight_grad, plan.model));
@@ -43,7 +43,7 @@ void count_flops(const ParallelPlan& plan, SynthesisedJob& out) {
   const PlanSpec& spec = plan.plan();
   const double ranks = 1.0 * spec.data * spec.context * spec.tensor;
   out.model_flops = once * ranks;
-  out.flops = (once + again) * ranks;
+  out.flops = (once + recomputed) * ranks;
 }
 
 // Ranks with fewer tokens than the busiest one, which stands for them.
