@@ -39,14 +39,14 @@ bool missed(const Visit& visit, const std::string& key) {
 Names always_required(const ObjectForm& object) {
   Names required;
   for (const std::string& key : object.order) {
-    bool some = false;
+    bool is_absent = false;
     bool all = true;
     for (const Visit& visit : object.visits) {
       if (!absent(visit, key)) continue;
-      some = true;
+      is_absent = true;
       all = all && missed(visit, key);
     }
-    if (some && all) required.insert(key);
+    if (is_absent && all) required.insert(key);
   }
   return required;
 }
@@ -145,21 +145,21 @@ std::vector<ChoiceCondition> conditions_on(const ObjectForm& object, const std::
 
 /// What depends on whether `key`, which readers look for, is there.
 void add_needs(const ObjectForm& object, const std::string& key, Conditions& out) {
-  const std::string keyword = "with";
-  const std::string without = "without";
+  const std::string keyed = "with";
+  const std::string keyless = "without";
   const Groups groups = group(
-      object, key, [&](const Visit& visit) { return absent(visit, key) ? without : keyword; });
-  Names followers = shown(groups, without, object, undeclared);
-  keep_uncontradicted(followers, groups, without, undeclared);
+      object, key, [&](const Visit& visit) { return absent(visit, key) ? keyless : keyed; });
+  Names followers = shown(groups, keyless, object, undeclared);
+  keep_uncontradicted(followers, groups, keyless, undeclared);
   for (const std::string& follower : followers) out.needs[follower].insert(key);
-  Names needed = shown(groups, keyword, object, missed);
-  keep_uncontradicted(needed, groups, keyword, there_or_missed);
+  Names needed = shown(groups, keyed, object, missed);
+  keep_uncontradicted(needed, groups, keyed, there_or_missed);
   needed.erase(key);
   if (!needed.empty()) out.needs[key].insert(needed.begin(), needed.end());
-  Names instead = shown(groups, without, object, missed);
-  keep_uncontradicted(instead, groups, without, there_or_missed);
+  Names instead = shown(groups, keyless, object, missed);
+  keep_uncontradicted(instead, groups, keyless, there_or_missed);
   instead.erase(key);
-  for (const std::string& other : instead) out.either.insert({key, other});
+  for (const std::string& other : instead) out.alternatives.insert({key, other});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Conditions {
   std::set<std::string> required;  ///< always
   std::vector<ChoiceCondition> choices;
   std::map<std::string, std::set<std::string>> needs;  ///< a key, and those that must be with it
-  std::set<std::pair<std::string, std::string>> either;  ///< at least one of the two
+  std::set<std::pair<std::string, std::string>> alternatives;  ///< at least one of the two
 };
 
 [[nodiscard]] Conditions conditions_of(const ObjectForm& object);

@@ -104,21 +104,21 @@ using Counted = std::pair<JsonCount, JsonShape>;
 
 /// Ranges that differ between readings become the widest; choices have all names.
 struct Widen {
-  JsonShape& into;
+  JsonShape& widest;
 
   template <class T>
   bool operator()(const T& shape) const {
-    return std::get<T>(into) == shape;
+    return std::get<T>(widest) == shape;
   }
   template <class T>
   bool operator()(const Range<T>& range) const {
-    auto& wide = std::get<Range<T>>(into);
+    auto& wide = std::get<Range<T>>(widest);
     if (range.low < wide.low) wide.low = range.low;
     if (wide.high < range.high) wide.high = range.high;
     return true;
   }
   bool operator()(const ChoiceShape& shape) const {
-    auto& names = std::get<ChoiceShape>(into).names;
+    auto& names = std::get<ChoiceShape>(widest).names;
     for (const std::string& name : shape.names) add_once(names, name);
     return true;
   }

@@ -36,7 +36,7 @@ void add_conditions(Json& out, const ObjectForm& object) {
     all.push_back(condition_json(condition));
   }
   for (const auto& keys : object.one_of) all.push_back({{"oneOf", one_of_json(keys)}});
-  for (const auto& [key, other] : conditions.either) {
+  for (const auto& [key, other] : conditions.alternatives) {
     all.push_back({{"anyOf", one_of_json({key, other})}});
   }
   if (!all.empty()) out["allOf"] = std::move(all);
