@@ -263,8 +263,8 @@ class Placement {
 
   /// Rounds over the ranks that are not placed, until one places none. True if any was placed.
   bool place_all(const std::vector<RankSequences>& sequences) {
-    bool any = false;
-    for (bool moved = true; moved; any = any || moved) {
+    bool placed_any = false;
+    for (bool moved = true; moved; placed_any = placed_any || moved) {
       moved = false;
       for (std::size_t rank = 1; rank < sequences.size(); ++rank) {
         if (offsets_[rank]) continue;
@@ -278,7 +278,7 @@ class Placement {
         moved = true;
       }
     }
-    return any;
+    return placed_any;
   }
 
   [[nodiscard]] std::vector<RankAlignment> take() { return std::move(alignments_); }

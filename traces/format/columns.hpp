@@ -235,9 +235,9 @@ class ColumnDecoder {
   };
 
   static bool all_one_byte(ByteView column) {
-    std::uint8_t any = 0;
-    for (const std::uint8_t byte : column) any |= byte;
-    return any <= 0x7F;
+    std::uint8_t bits = 0;
+    for (const std::uint8_t byte : column) bits |= byte;
+    return bits <= 0x7F;
   }
 
   void read(Column& column, std::size_t count, auto take) {

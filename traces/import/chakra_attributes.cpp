@@ -263,7 +263,7 @@ void apply_metadata(std::string_view name, const AttributeValue& value, File& fi
   Outcome done = apply_device(name, value, file.trace.device);
   if (done == Outcome::kUnknownName) done = apply_tables(name, value, file.trace);
   if (name == "chakra") {
-    file.ours = value.number == kAttributesVersion;
+    file.native = value.number == kAttributesVersion;
     done = outcome(value.number.has_value());
   } else if (name == "rank") {
     file.rank = fit<std::uint32_t>(value);

@@ -143,7 +143,7 @@ void assign_lanes(File& file) {
   Rows<HostThread> threads(file.trace.threads);
   AssumedStreams assumed;
   for (ChakraNode& node : file.nodes) {
-    const bool own = file.ours && node.own;
+    const bool own = file.native && node.own;
     if (node.on_device()) {
       node.lane = own && streams.has(node.own->stream)
                       ? *node.own->stream

@@ -57,7 +57,7 @@ std::string refusal(const chakra::File& file) {
 void apply_own_times(chakra::File& file) {
   bool exact = false;
   for (chakra::ChakraNode& node : file.nodes) {
-    if (node.type == chakra::kMetadataNode && !(file.ours && node.own)) {
+    if (node.type == chakra::kMetadataNode && !(file.native && node.own)) {
       file.trace.counters.add(chakra::kMetadataNodes);
     } else if (node.type != chakra::kMetadataNode && !node.is_known()) {
       file.trace.counters.add(chakra::kUnknownNodes);
@@ -83,7 +83,7 @@ struct ReadRank {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   bool has_rank = false;
-  bool ours = false;
+  bool native = false;
   bool finished = false;  ///< `trace` holds the records
   Provenance provenance;
 
@@ -120,7 +120,7 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
   chakra::assign_lanes(file);
   ReadRank out;
   out.has_rank = options.rank.has_value() || file.rank.has_value();
-  out.ours = file.ours;
+  out.native = file.native;
   out.rank = options.rank.value_or(file.rank.value_or(0));
   out.world_size = std::max(file.world_size.value_or(1), out.rank + 1);
   out.provenance = {fs::path(name).filename().string(), "chakra", file.version, {}};
@@ -202,7 +202,7 @@ Result<void> check_distinct(const std::vector<ReadRank>& files) {
 
 /// What could not be known before the job was: its size, and both ends of sends and receives.
 void finish_collectives(const ReadRank& file, std::uint32_t world, RankTrace& trace) {
-  if (file.ours) return;
+  if (file.native) return;
   for (Collective& collective : trace.collectives) {
     const bool pair = collective.kind == CollectiveKind::kSend ||
                       collective.kind == CollectiveKind::kRecv;

@@ -397,12 +397,12 @@ class JobLayout {
 /// Most of a file's device nodes lack a start.
 bool is_mostly_inferred(const File& file) {
   std::size_t device = 0;
-  std::size_t without = 0;
+  std::size_t startless = 0;
   for (const ChakraNode& node : file.nodes) {
     device += node.on_device() ? 1 : 0;
-    without += node.on_device() && !node.start_ns ? 1 : 0;
+    startless += node.on_device() && !node.start_ns ? 1 : 0;
   }
-  return 2 * without > device;
+  return 2 * startless > device;
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ struct ChakraGroup {
 
 /// One file.
 struct File {
-  bool ours = false;  ///< written by bubblesim: exact times, own fields
+  bool native = false;  ///< written by bubblesim: exact times, own fields
   std::optional<std::uint32_t> rank, world_size;
   std::string version;
   std::vector<ChakraNode> nodes;

@@ -44,7 +44,7 @@ class Maker {
  private:
   const ChakraNode& node_at(std::uint64_t index) const { return file_.nodes[index]; }
   const OwnFields* own_of(const ChakraNode& node, OwnFields::What what) const {
-    return file_.ours && node.own && node.own->what == what ? node.own.get() : nullptr;
+    return file_.native && node.own && node.own->what == what ? node.own.get() : nullptr;
   }
 
   void sort_nodes() {
@@ -286,7 +286,7 @@ class Maker {
   /// The order of a graph is the program's, and a file holds a whole rank: the n-th of a group
   /// meets the n-th of every other rank.
   void number_collectives() {
-    if (file_.ours) return;
+    if (file_.native) return;
     std::map<std::tuple<NameId, CollectiveKind, std::uint32_t>, std::uint64_t> next;
     for (Collective& collective : trace_.collectives) {
       const bool pair = (collective.kind == CollectiveKind::kSend ||

@@ -17,8 +17,8 @@ enum class JsonByte : std::uint8_t { kPlain, kQuote, kOpen, kClose, kComma, kSpa
 [[nodiscard]] constexpr std::array<JsonByte, 256> make_json_bytes() {
   std::array<JsonByte, 256> bytes{};
   bytes.fill(JsonByte::kBad);
-  const auto set = [&bytes](std::string_view which, JsonByte meaning) {
-    for (const char c : which) bytes[static_cast<unsigned char>(c)] = meaning;
+  const auto set = [&bytes](std::string_view characters, JsonByte meaning) {
+    for (const char c : characters) bytes[static_cast<unsigned char>(c)] = meaning;
   };
   set("0123456789+-.eEtruefalsnNIiy:", JsonByte::kPlain);
   set(" \n\t\r", JsonByte::kSpace);

@@ -62,9 +62,9 @@ HostPauses host_activity(const RankTrace& rank, Duration host_silence) {
   }
   const Intervals blocked = unite(std::move(blocking));
   const Intervals busy = unite(std::move(working));
-  std::vector<Interval> any = blocked;
-  any.insert(any.end(), busy.begin(), busy.end());
-  return {subtract(blocked, busy), silent_stretches(unite(std::move(any)), host_silence)};
+  std::vector<Interval> in_calls = blocked;
+  in_calls.insert(in_calls.end(), busy.begin(), busy.end());
+  return {subtract(blocked, busy), silent_stretches(unite(std::move(in_calls)), host_silence)};
 }
 
 Intervals IntervalCursor::parts_within(Interval part) {

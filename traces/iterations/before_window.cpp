@@ -64,11 +64,11 @@ Intervals find_waits(const RankTrace& rank, const RankPass& pass, const DeviceTi
   std::vector<Interval> waits;
   const std::vector<const HostCall*> launches = launches_of(rank, pass);
   // Nothing waits for earlier work once that has ended and the pass's has begun.
-  TraceTime over = device.own.front().begin;
-  if (!device.before.empty()) over = std::max(over, device.before.back().end);
+  TraceTime last_end = device.own.front().begin;
+  if (!device.before.empty()) last_end = std::max(last_end, device.before.back().end);
   for (const HostCall& call : rank.host_calls) {  // sorted by start
     if (call.start < pass.host.begin || !may_wait(call.kind)) continue;
-    if (call.start >= std::min(over, pass.host.end)) break;
+    if (call.start >= std::min(last_end, pass.host.end)) break;
     if (call.duration <= kCallItself) continue;
     const Interval span = waiting_time(pass, call, launches);
     if (span.begin >= span.end) continue;

@@ -34,19 +34,19 @@ Intervals unite(std::vector<Interval> spans) {
 }
 
 Intervals intersect(const Intervals& a, const Intervals& b) {
-  Intervals both;
+  Intervals common;
   std::size_t i = 0;
   std::size_t j = 0;
   while (i < a.size() && j < b.size()) {
-    const Interval common{std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
-    if (common.begin < common.end) both.push_back(common);
+    const Interval overlap{std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
+    if (overlap.begin < overlap.end) common.push_back(overlap);
     if (a[i].end < b[j].end) {
       ++i;
     } else {
       ++j;
     }
   }
-  return both;
+  return common;
 }
 
 Intervals gaps_within(const Intervals& busy, Interval window) {

@@ -91,9 +91,9 @@ std::vector<IterationKey> later(std::vector<IterationKey> keys, std::int64_t epo
 std::vector<IterationKey> fitted_to(const std::vector<IterationKey>& first,
                                     const std::vector<IterationKey>& keys) {
   const auto shared = [&](const std::vector<IterationKey>& fitted) {
-    std::vector<IterationKey> both;
-    std::ranges::set_intersection(first, fitted, std::back_inserter(both));
-    return both.size();
+    std::vector<IterationKey> common;
+    std::ranges::set_intersection(first, fitted, std::back_inserter(common));
+    return common.size();
   };
   std::vector<IterationKey> best = keys;
   for (const std::int64_t epochs : {1, -1}) {
@@ -143,15 +143,15 @@ std::vector<JobIteration> job_iterations(const std::vector<RankPass>& ranks) {
 Result<void> choose(std::vector<JobIteration>& iterations, const IterationChoice& choice) {
   using Kind = IterationChoice::Kind;
   if (choice.kind == Kind::kSettled) return {};
-  bool any = false;
+  bool has_used = false;
   for (JobIteration& iteration : iterations) {
     if (iteration.use == IterationUse::kNotOnAllRanks) continue;
     const bool wanted = choice.kind == Kind::kAll || (iteration.number >= choice.first &&
                                                       iteration.number <= choice.last);
     iteration.use = wanted ? IterationUse::kUsed : IterationUse::kNotChosen;
-    any |= wanted;
+    has_used |= wanted;
   }
-  if (any || iterations.empty()) return {};
+  if (has_used || iterations.empty()) return {};
   const auto [lowest, highest] =
       std::ranges::minmax_element(iterations, {}, &JobIteration::number);
   return fail({}, {},

@@ -25,13 +25,13 @@ using Ranges = std::vector<std::vector<const Marker*>>;
 /// By thread, in order of start. Fills do not nest.
 Ranges fill_ranges(const RankTrace& trace) {
   std::vector<bool> fills(trace.names.size());
-  bool any = false;
+  bool has_fills = false;
   for (std::uint32_t i = 0; i < trace.names.size(); ++i) {
     fills[i] = is_fill(trace.names[NameId{i}]);
-    any = any || fills[i];
+    has_fills = has_fills || fills[i];
   }
   Ranges ranges;
-  if (!any) return ranges;
+  if (!has_fills) return ranges;
   ranges.resize(trace.threads.size());
   for (const Marker& marker : trace.markers) {
     if (fills[marker.name.index()]) ranges[marker.thread.index()].push_back(&marker);
