@@ -9,7 +9,7 @@ namespace {
 /// Null: the policy has no such parameter.
 const Value* value_of(const ParameterSet& given, std::string_view name) {
   const auto found =
-      std::ranges::find_if(given, [name](const auto& each) { return each.first == name; });
+      std::ranges::find_if(given, [name](const auto& term) { return term.first == name; });
   return found == given.end() ? nullptr : &found->second;
 }
 

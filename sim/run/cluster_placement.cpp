@@ -23,7 +23,7 @@ void ClusterPlacement::book(const policy::JobInfo& job, GpuId gpu, bool placed) 
 void ClusterPlacement::remove(const policy::JobInfo& job, GpuId gpu) {
   auto& booked = booked_[gpu.index()];
   booked.erase(std::ranges::find_if(
-      booked, [&job](const Booked& each) { return each.job.id == job.id; }));
+      booked, [&job](const Booked& entry) { return entry.job.id == job.id; }));
   update(gpu);
 }
 
@@ -64,8 +64,8 @@ std::vector<policy::Placement> ClusterPlacement::first_come(
     if (gpus_[gpu].jobs == 0) free.insert(gpu);
   }
   for (const policy::JobInfo& job : waiting) {
-    const auto gpu =
-        std::ranges::find_if(free, [&](std::uint32_t each) { return fits(job, GpuId{each}); });
+    const auto gpu = std::ranges::find_if(
+        free, [&](std::uint32_t candidate) { return fits(job, GpuId{candidate}); });
     if (gpu == free.end()) continue;
     placements.push_back({job.id, GpuId{*gpu}});
     free.erase(gpu);

@@ -175,11 +175,11 @@ Result<std::vector<fs::path>> trace_files(const fs::path& path) {
     return fail(path.string(), {}, "not a regular file; expected a trace or a folder");
   }
   std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
-       it.increment(fault)) {
-    if (it->is_regular_file(fault) && is_named_as_trace(it->path()) &&
-        !is_retarget_report(it->path())) {
-      files.push_back(it->path());
+  for (fs::recursive_directory_iterator entry(path, fault), end; !fault && entry != end;
+       entry.increment(fault)) {
+    if (entry->is_regular_file(fault) && is_named_as_trace(entry->path()) &&
+        !is_retarget_report(entry->path())) {
+      files.push_back(entry->path());
     }
   }
   if (fault) return fail(path.string(), {}, "cannot be listed: " + fault.message());

@@ -96,8 +96,8 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   inputs.world_size = job.world_size;
   inputs.fold = job.fold;
   inputs.samples = job.samples;
-  const std::uint32_t every = plan->request.plan.host.checkpoint_every;
-  if (every > 0) inputs.checkpoint_every = every;
+  const std::uint32_t checkpoint_every = plan->request.plan.host.checkpoint_every;
+  if (checkpoint_every > 0) inputs.checkpoint_every = checkpoint_every;
   for (const synth::MemoryNeed& need : job.memory) {
     inputs.rank_memory.emplace_back(
         Bytes{static_cast<std::uint64_t>(std::llround(need.total()))});

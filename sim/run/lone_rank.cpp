@@ -156,9 +156,9 @@ Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
   if (folded == 0 || rank >= ranks.size() + folded) {
     return {run.config.file, place, "the job has no such rank; simulated are " + known};
   }
-  const std::string who = ranks.size() == 1 ? "rank " + known : "one of the ranks " + known;
+  const std::string stand_in = ranks.size() == 1 ? "rank " + known : "one of the ranks " + known;
   return {run.config.file, place,
-          "the job has it, but " + who + " stands for it; expected that, or "
+          "the job has it, but " + stand_in + " stands for it; expected that, or "
           "\"folding\": \"nothing\", which simulates all"};
 }
 

@@ -358,9 +358,9 @@ Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ra
                         "found " + std::to_string(*found.instances) + " instances for " +
                             std::to_string(gpus) + " GPUs; expected that many or fewer"});
     }
-    if (const std::uint32_t each = gpus_of_server(found); gpus % each != 0) {
+    if (const std::uint32_t server_gpus = gpus_of_server(found); gpus % server_gpus != 0) {
       errors.push_back({config.file, filler + "/program/engine/" + *key_with_links(found),
-                        "found servers over " + std::to_string(each) + " GPUs on " +
+                        "found servers over " + std::to_string(server_gpus) + " GPUs on " +
                             std::to_string(gpus) + "; expected a divisor of that"});
     }
     if (!found.gpus) continue;

@@ -195,13 +195,13 @@ void set_most(ObjectReader& reader, const char* key, workload::LengthSpec& lengt
   auto* drawn = std::get_if<workload::LognormalLength>(&length);
   if (drawn == nullptr) return;
   if (drawn->most == 0) {
-    const std::uint32_t beside = workload::longest(other);
-    if (beside == 0) {
+    const std::uint32_t other_longest = workload::longest(other);
+    if (other_longest == 0) {
       reader.fault(key, "found no \"most\" in either length; expected it in one of them");
       drawn->most = drawn->least;
       return;
     }
-    drawn->most = beside < window ? window - beside : 1;
+    drawn->most = other_longest < window ? window - other_longest : 1;
     if (drawn->mean > drawn->most) {
       reader.fault(key, fmt::format("found \"mean\" {}; expected at most the {} that max_model_len "
                                     "leaves beside the other length, or \"most\"",

@@ -116,12 +116,12 @@ std::vector<FillJobConfig> read_jobs(ObjectReader& reader) {
   ObjectReader repeated = reader.child("jobs");
   FillJobConfig job = read_job(repeated);
   const auto count = repeated.integer<std::uint32_t>("count", {1, kMostJobs});
-  const Duration every = repeated.duration("every", kSpan, Duration::zero());
-  if (every > kLongestSpan / count) {
+  const Duration interval = repeated.duration("every", kSpan, Duration::zero());
+  if (interval > kLongestSpan / count) {
     repeated.fault("every", "the last job is submitted beyond a year; expected less");
     return {job};
   }
-  for (std::uint32_t i = 0; i < count; ++i, job.submitted += every) jobs.push_back(job);
+  for (std::uint32_t i = 0; i < count; ++i, job.submitted += interval) jobs.push_back(job);
   return jobs;
 }
 

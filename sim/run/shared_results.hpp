@@ -55,9 +55,9 @@ class SharedResults {
       std::shared_ptr<Entry>& known = entries_[key];
       if (!known) {
         known = std::make_shared<Entry>();
-        const std::shared_ptr<Entry> mine = known;
+        const std::shared_ptr<Entry> own = known;
         lock.unlock();
-        return make_it(key, mine, stop, make);
+        return make_it(key, own, stop, make);
       }
       const std::shared_ptr<Entry> entry = known;
       while (!entry->ended) {

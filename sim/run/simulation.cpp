@@ -153,9 +153,9 @@ Result<void> Simulation::build_node(GpuId gpu) {
 void Simulation::share_power(GpuNode& node) {
   if (!loaded_.config.power || !loaded_.config.power->node_cap_w) return;
   const network::Topology& topology = **loaded_.topology;
-  const std::uint32_t on = topology.node_of(places_on_cluster_[node.id().index()]);
+  const std::uint32_t server_node = topology.node_of(places_on_cluster_[node.id().index()]);
   const auto found =
-      node_power_.try_emplace(on, loaded_.device, *loaded_.config.power, warmup_).first;
+      node_power_.try_emplace(server_node, loaded_.device, *loaded_.config.power, warmup_).first;
   found->second.add(*node.power());
 }
 
@@ -378,8 +378,8 @@ Result<SimTime> Simulation::run_until_known() {
   while (true) {
     const SimTime look = watch_->next_look();
     BUBBLESIM_RETURN_IF_ERROR(run_until(look));
-    const bool over = machine_.conductor().stopped() || !machine_.conductor().next_due();
-    if (watch_->look(look) || look == watch_->last() || over) return look;
+    const bool ended = machine_.conductor().stopped() || !machine_.conductor().next_due();
+    if (watch_->look(look) || look == watch_->last() || ended) return look;
   }
 }
 

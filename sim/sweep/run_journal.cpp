@@ -156,10 +156,10 @@ Suspicion DeadJournals::suspicion(const std::string& key) const {
   return found == suspicions_.end() ? Suspicion{} : found->second;
 }
 
-void DeadJournals::forget_but(const std::unordered_set<std::string>& others) {
+void DeadJournals::forget_but(const std::unordered_set<std::string>& needed_keys) {
   std::erase_if(journals_, [&](const Journal& journal) {
     const bool needed = std::any_of(journal.keys.begin(), journal.keys.end(),
-                                    [&](const auto& key) { return others.contains(key); });
+                                    [&](const auto& key) { return needed_keys.contains(key); });
     if (needed) return false;
     unlink(journal.path.c_str());
     for (const std::string& key : journal.keys) suspicions_.erase(key);

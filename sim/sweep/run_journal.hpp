@@ -70,7 +70,7 @@ class DeadJournals {
   [[nodiscard]] Suspicion suspicion(const std::string& key) const;
   [[nodiscard]] bool empty() const { return journals_.empty(); }
   /// Removes the files but those with a run that is somebody else's: of another shard.
-  void forget_but(const std::unordered_set<std::string>& others);
+  void forget_but(const std::unordered_set<std::string>& needed_keys);
 
  private:
   struct Journal {

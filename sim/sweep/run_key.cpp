@@ -78,9 +78,9 @@ class Content {
       case NamedKind::kCluster: return add_tree(text, kind);
       case NamedKind::kDevice: {
         add_named(text, "device", "devices");
-        const std::string beside = configs_ + "/efficiency/" + data_file_id(name) + ".json";
+        const std::string fits = configs_ + "/efficiency/" + data_file_id(name) + ".json";
         std::error_code fault;
-        if (fs::exists(beside, fault)) add_part("efficiency/" + data_file_id(name), beside);
+        if (fs::exists(fits, fault)) add_part("efficiency/" + data_file_id(name), fits);
         return;
       }
     }

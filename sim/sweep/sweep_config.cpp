@@ -88,8 +88,8 @@ CheckedResult<SweepConfig> parse(const JsonDocument& document, BaseParts& base) 
   return sweep;
 }
 
-bool one_contains_other(const std::string& one, const std::string& other) {
-  return (one + '/').starts_with(other + '/') || (other + '/').starts_with(one + '/');
+bool one_contains_other(const std::string& first, const std::string& second) {
+  return (first + '/').starts_with(second + '/') || (second + '/').starts_with(first + '/');
 }
 
 // An override holds for all points: the axis of its place is no more, and conditions on the place

@@ -13,7 +13,7 @@ std::vector<const store::PlannedRun*> RunQueue::give(int rank, std::size_t idle,
   std::vector<const store::PlannedRun*> given;
   if (stopped_) return given;
   std::size_t all_threads = 0;
-  for (const auto& [of, threads] : threads_) all_threads += threads;
+  for (const auto& [owner, threads] : threads_) all_threads += threads;
   while (given.size() < idle + spare) {
     if (given.size() >= idle && waiting() <= all_threads) break;
     const std::optional<Place> place = take(true);

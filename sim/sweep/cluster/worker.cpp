@@ -142,9 +142,9 @@ class Talker {
     const Duration now = steady_now();
     const bool leaving = ports_.stopped();
     if (leaving) desk_.drop_waiting();
-    const bool again = waits_for_answer_ && now - asked_ > options_.ask_again;
+    const bool asks_again = waits_for_answer_ && now - asked_ > options_.ask_again;
     const bool due = !waits_for_answer_ && (desk_.has_news() || now - asked_ >= kBeat);
-    if (!again && !due) return;
+    if (!asks_again && !due) return;
     Ask ask = desk_.ask();
     ask.number = ++number_;
     ask.host = options_.host;
