@@ -96,8 +96,8 @@ Result<OutputTarget> output_target(const std::string& path) {
   }
   const fs::file_status status = fs::status(target, fault);
   if (fs::is_directory(status)) return unwritable(path, EISDIR);
-  const bool beside = !fs::exists(status) || fs::is_regular_file(status);
-  return OutputTarget{target.string(), beside ? target.string() + ".partial" : ""};
+  const bool renames = !fs::exists(status) || fs::is_regular_file(status);
+  return OutputTarget{target.string(), renames ? target.string() + ".partial" : ""};
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {

@@ -68,15 +68,15 @@ std::vector<Duration> ascending_samples(std::span<const Samples> places) {
 
 // The n-th batch's share of samples at or below `value`.
 double share_within(std::span<const Samples> places, std::size_t n, Duration value) {
-  std::size_t within = 0;
+  std::size_t kept = 0;
   std::size_t all = 0;
   for (const Samples& place : places) {
     const Samples batch = part(place, n, kMostBatches);
-    within += static_cast<std::size_t>(
+    kept += static_cast<std::size_t>(
         std::ranges::count_if(batch, [value](Duration sample) { return sample <= value; }));
     all += batch.size();
   }
-  return all == 0 ? 0 : static_cast<double>(within) / static_cast<double>(all);
+  return all == 0 ? 0 : static_cast<double>(kept) / static_cast<double>(all);
 }
 
 double value_at(const std::vector<Duration>& ascending, double percent) {

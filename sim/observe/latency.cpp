@@ -68,10 +68,10 @@ std::optional<LatencyValue> LatencyDistribution::percentile(double percent) cons
 std::optional<LatencySummary> LatencyDistribution::summary() const {
   if (empty()) return std::nullopt;
   const std::vector<Sample> samples = sorted(completed_, unfinished_);
-  const Bound any = unfinished_.empty() ? Bound::kExact : Bound::kLower;
+  const Bound mean_bound = unfinished_.empty() ? Bound::kExact : Bound::kLower;
   return LatencySummary{at_rank(samples, 50), at_rank(samples, 90), at_rank(samples, 95),
                         at_rank(samples, 99), at_rank(samples, 100),
-                        LatencyValue{rounded_mean(samples), any}};
+                        LatencyValue{rounded_mean(samples), mean_bound}};
 }
 
 }  // namespace bubblesim::observe

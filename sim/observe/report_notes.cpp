@@ -25,8 +25,8 @@ struct Note {
 
 using NotesOfReport = std::map<NoteKey, Note>;
 
-std::string joined(std::string text, const std::string& more, const char* between = ", ") {
-  if (!text.empty()) text += between;
+std::string joined(std::string text, const std::string& more, const char* separator = ", ") {
+  if (!text.empty()) text += separator;
   return text + more;
 }
 
@@ -136,8 +136,8 @@ std::string reconstructions_of(const RunReport& report) {
   std::string text;
   std::vector<std::string_view> named;
   for (const PolicyResult& policy : report.policies) {
-    const bool again = std::find(named.begin(), named.end(), policy.policy) != named.end();
-    if (policy.reconstruction.empty() || again) continue;
+    const bool is_named = std::find(named.begin(), named.end(), policy.policy) != named.end();
+    if (policy.reconstruction.empty() || is_named) continue;
     named.push_back(policy.policy);
     text = joined(std::move(text), fmt::format("{} ({})", policy.policy, policy.reconstruction));
   }

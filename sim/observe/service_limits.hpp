@@ -34,12 +34,12 @@ struct ServedTokens {
 
 /// At most as long as each limit says; a request of one token has no time per output token to keep.
 [[nodiscard]] inline bool keeps(const ServedTokens& request, const ServiceLimits& limits) {
-  const auto within = [](const std::optional<Duration>& value,
-                         const std::optional<Duration>& limit) {
+  const auto keeps_limit = [](const std::optional<Duration>& value,
+                              const std::optional<Duration>& limit) {
     return !limit || !value || *value <= *limit;
   };
-  return within(request.ttft, limits.ttft) && within(request.tpot(), limits.tpot) &&
-         within(request.latency, limits.latency);
+  return keeps_limit(request.ttft, limits.ttft) && keeps_limit(request.tpot(), limits.tpot) &&
+         keeps_limit(request.latency, limits.latency);
 }
 
 /// What a language-model server did in the measured window, over all of its GPUs.

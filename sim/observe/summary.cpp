@@ -23,8 +23,8 @@ namespace {
 // Iterations that count for means: whole passes, since iterations of a pass differ; or all, if no
 // pass was finished.
 std::size_t counted_for_mean(const RankIterations& rank, std::size_t finished) {
-  const std::size_t over = finished % std::max<std::size_t>(1, rank.per_pass);
-  return over == finished ? finished : finished - over;
+  const std::size_t unfinished = finished % std::max<std::size_t>(1, rank.per_pass);
+  return unfinished == finished ? finished : finished - unfinished;
 }
 
 std::size_t finished_in_window(const RankIterations& rank) {
@@ -46,18 +46,18 @@ Duration lost_at_end(const RankIterations& rank, const TrainingScale& scale) {
 std::optional<double> kept_within_pass(const std::vector<RankIterations>& ranks,
                                        const std::vector<Duration>& alone_pass, Duration lost) {
   Duration alone{};
-  Duration here = lost;
+  Duration measured = lost;
   for (const RankIterations& rank : ranks) {
     const std::size_t counted = counted_for_mean(rank, finished_in_window(rank));
     for (std::size_t i = rank.times.size() - counted; i < rank.times.size(); ++i) {
       const std::size_t place = i % std::max<std::size_t>(1, rank.per_pass);
       if (place >= alone_pass.size() || alone_pass[place] == Duration{}) continue;
       alone += alone_pass[place];
-      here += rank.times[i];
+      measured += rank.times[i];
     }
   }
-  if (here == Duration{}) return std::nullopt;
-  return to_seconds(alone) / to_seconds(here);
+  if (measured == Duration{}) return std::nullopt;
+  return to_seconds(alone) / to_seconds(measured);
 }
 
 // Iterations that are done again because of faults that strike the counted ones, from `first` on,
@@ -69,10 +69,10 @@ std::uint64_t done_again(const RankIterations& rank, std::size_t first,
   std::uint64_t counted = 0;
   for (const Duration fault : scale.faults) {
     const std::size_t struck = first_after(rank.times, fault);
-    const std::uint64_t again = (struck - all) % scale.checkpoint_every;
-    all += again;
+    const std::uint64_t redone = (struck - all) % scale.checkpoint_every;
+    all += redone;
     const bool in_run = struck < rank.times.size() || fault < scale.simulated;
-    if (struck >= first && in_run) counted += again;
+    if (struck >= first && in_run) counted += redone;
   }
   return counted;
 }
@@ -126,14 +126,14 @@ TrainingResult summarise_training(std::vector<RankIterations> ranks, const Train
   Duration sum{};
   Duration lost{};
   std::int64_t count = 0;
-  bool any = false;
+  bool has_minimum = false;
   std::optional<std::uint64_t> fewest;
   for (const RankIterations& rank : ranks) {
     const std::size_t first = std::min(rank.first_counted, rank.times.size());
     for (std::size_t i = first; i < rank.times.size(); ++i) {
       const Duration time = rank.times[i];
-      result.min_iteration = !any ? time : std::min(result.min_iteration, time);
-      any = true;
+      result.min_iteration = !has_minimum ? time : std::min(result.min_iteration, time);
+      has_minimum = true;
       result.max_iteration = std::max(result.max_iteration, time);
     }
     const std::uint64_t finished = rank.times.size() - first;

@@ -45,10 +45,10 @@ class Points {
       rows_.emplace_back();
     }
     ReportPoint& point = data_.points[place->second];
-    const bool again = std::any_of(point.runs.begin(), point.runs.end(), [&](std::uint32_t other) {
+    const bool seen = std::any_of(point.runs.begin(), point.runs.end(), [&](std::uint32_t other) {
       return data_.runs[other].seed == run.seed;
     });
-    if (again) {
+    if (seen) {
       ++data_.repeated;
       return;
     }

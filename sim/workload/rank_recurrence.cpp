@@ -290,10 +290,10 @@ bool RankRecurrence::begin(Stream& stream, const Pending& pending) {
 }
 
 void RankRecurrence::advance_all() {
-  for (bool again = true; again;) {
-    again = false;
+  for (bool advanced = true; advanced;) {
+    advanced = false;
     for (Stream& stream : streams_) {
-      if (stream.head < stream.pending.size()) again = advance(stream) || again;
+      if (stream.head < stream.pending.size()) advanced = advance(stream) || advanced;
     }
   }
 }
