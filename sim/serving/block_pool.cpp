@@ -6,14 +6,14 @@ namespace bubblesim::serving {
 
 // The list of free blocks is a ring through an entry of its own, behind the blocks.
 BlockPool::BlockPool(std::uint32_t blocks) : blocks_(blocks + 1), ring_(blocks) {
-  blocks_[ring_].before = blocks_[ring_].after = ring_;
+  blocks_[ring_].previous = blocks_[ring_].next = ring_;
   for (BlockIndex block = 0; block < blocks; ++block) append_free(block);
   known_.reserve(blocks);
 }
 
 BlockIndex BlockPool::take() {
   BUBBLESIM_DCHECK(free_ > 0, "a block is taken from an empty pool");
-  const BlockIndex block = blocks_[ring_].after;
+  const BlockIndex block = blocks_[ring_].next;
   unlink(block);
   Block& taken = blocks_[block];
   if (taken.key != 0) known_.erase(taken.key);
@@ -43,18 +43,18 @@ void BlockPool::release(const std::vector<BlockIndex>& blocks) {
 }
 
 void BlockPool::append_free(BlockIndex block) {
-  const BlockIndex newest = blocks_[ring_].before;
-  blocks_[block].before = newest;
-  blocks_[block].after = ring_;
-  blocks_[newest].after = block;
-  blocks_[ring_].before = block;
+  const BlockIndex newest = blocks_[ring_].previous;
+  blocks_[block].previous = newest;
+  blocks_[block].next = ring_;
+  blocks_[newest].next = block;
+  blocks_[ring_].previous = block;
   ++free_;
 }
 
 void BlockPool::unlink(BlockIndex block) {
   const Block& leaving = blocks_[block];
-  blocks_[leaving.before].after = leaving.after;
-  blocks_[leaving.after].before = leaving.before;
+  blocks_[leaving.previous].next = leaving.next;
+  blocks_[leaving.next].previous = leaving.previous;
   --free_;
 }
 

@@ -46,8 +46,8 @@ class BlockPool {
   struct Block {
     BlockKey key = 0;
     std::uint32_t holders = 0;
-    BlockIndex before = 0;  ///< in the list of free blocks
-    BlockIndex after = 0;
+    BlockIndex previous = 0;  ///< in the list of free blocks
+    BlockIndex next = 0;
   };
 
   void append_free(BlockIndex block);
