@@ -18,9 +18,9 @@ constexpr double kBlocksOnSm = 2;
 double slope_of_smallest_chunk(const TimeGrid& prefill) {
   Beyond ignored;
   const double chunk = prefill.axes()[0].front();
-  const Axis& before = prefill.axes()[1];
-  const double far = before.back();
-  const double near = before[before.size() > 2 ? before.size() - 3 : 0];
+  const Axis& prefixes = prefill.axes()[1];
+  const double far = prefixes.back();
+  const double near = prefixes[prefixes.size() > 2 ? prefixes.size() - 3 : 0];
   if (far <= near) return 0;
   const std::array<double, 2> at_far = {chunk, far};
   const std::array<double, 2> at_near = {chunk, near};
@@ -31,7 +31,7 @@ double slope_of_smallest_chunk(const TimeGrid& prefill) {
 /// A chunk in place of several.
 struct WholePrompt {
   double tokens = 0;
-  double before = 0;  ///< negative: fewer pairs than one chunk without a prefix has
+  double cached = 0;  ///< negative: fewer pairs than one chunk without a prefix has
 };
 
 WholePrompt whole_prompt(const std::vector<PromptChunk>& chunks) {
@@ -39,9 +39,9 @@ WholePrompt whole_prompt(const std::vector<PromptChunk>& chunks) {
   double pairs = 0;
   for (const PromptChunk& chunk : chunks) {
     whole.tokens += chunk.tokens;
-    pairs += chunk.tokens * (chunk.before + chunk.tokens / 2.0);
+    pairs += chunk.tokens * (chunk.cached + chunk.tokens / 2.0);
   }
-  whole.before = pairs / whole.tokens - whole.tokens / 2;
+  whole.cached = pairs / whole.tokens - whole.tokens / 2;
   return whole;
 }
 
@@ -118,28 +118,28 @@ double AttentionTime::decode_us(const Batch& batch, Beyond& beyond) const {
 
 double AttentionTime::with_prompts_us(const Batch& batch, Beyond& beyond) const {
   const WholePrompt whole = whole_prompt(batch.chunks);
-  const double before = std::max(0.0, whole.before);
+  const double prefix = std::max(0.0, whole.cached);
   const auto alone = [&](double tokens, double cached) {
     return tables_.prefill.interpolated(std::array{tokens, cached}, beyond);
   };
   double us = 0;
-  if (whole.before < 0) {
+  if (whole.cached < 0) {
     const double smallest = alone(tables_.prefill.axes()[0].front(), 0);
     us = smallest - alone(whole.tokens, 0);
     for (const PromptChunk& chunk : batch.chunks) {
-      us += alone(chunk.tokens, chunk.before) - smallest;
+      us += alone(chunk.tokens, chunk.cached) - smallest;
     }
     us = std::min(us, 0.0);
   }
-  if (batch.decodes.empty()) return us + alone(whole.tokens, before);
+  if (batch.decodes.empty()) return us + alone(whole.tokens, prefix);
   const Lengths lengths{mean_of(batch.decodes), static_cast<std::uint32_t>(batch.decodes.size())};
   const Equal equal = equal_lengths(lengths, [&](double cached) {
     const auto count = static_cast<double>(lengths.count);
     if (!tables_.mixed.empty()) {
-      return tables_.mixed.interpolated(std::array{whole.tokens, before, count, cached}, beyond);
+      return tables_.mixed.interpolated(std::array{whole.tokens, prefix, count, cached}, beyond);
     }
     ++beyond.lookups;
-    return alone(whole.tokens, before) +
+    return alone(whole.tokens, prefix) +
            tables_.decode.interpolated(std::array{count, cached}, beyond);
   });
   return us + equal.us + uneven_us(batch, lengths, equal.shared_us);

@@ -22,7 +22,7 @@ using CaptureSizes = std::vector<std::uint32_t>;
 /// Part of a prompt.
 struct PromptChunk {
   std::uint32_t tokens = 0;
-  std::uint32_t before = 0;  ///< tokens of the sequence that the cache holds already
+  std::uint32_t cached = 0;  ///< tokens of the sequence that the cache holds already
 };
 
 struct Batch {

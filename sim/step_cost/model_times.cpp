@@ -35,7 +35,7 @@ Result<void> ModelTimes::check_work(const model::ModelSpec& model, const ServerL
 
 double ModelTimes::batch_us(const Batch& batch) {
   model::IterationSums sums;
-  for (const PromptChunk& chunk : batch.chunks) sums.prompts.add({chunk.tokens, chunk.before});
+  for (const PromptChunk& chunk : batch.chunks) sums.prompts.add({chunk.tokens, chunk.cached});
   for (const std::uint32_t length : batch.decodes) sums.singles.add({1, length - 1});
   // Sequences that only fill a graph up.
   const std::uint32_t filling = batch.padded_tokens - batch.tokens;

@@ -93,7 +93,7 @@ class Recorder final : public step_cost::KernelTimes {
       sums.products += q * k;
     };
     for (const step_cost::PromptChunk& chunk : batch.chunks) {
-      add(out.prompts, chunk.tokens, double{1} * chunk.tokens + chunk.before);
+      add(out.prompts, chunk.tokens, double{1} * chunk.tokens + chunk.cached);
     }
     for (const std::uint32_t keys : batch.decodes) add(out.singles, 1, keys);
     out.kernels_us = us;

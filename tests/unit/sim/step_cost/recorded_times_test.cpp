@@ -36,7 +36,7 @@ class Corrected : public ::testing::Test {
   static RecordedStep recorded(const Batch& batch, double us) {
     RecordedStep step;
     for (const PromptChunk& chunk : batch.chunks) {
-      const double q = chunk.tokens, k = q + chunk.before;
+      const double q = chunk.tokens, k = q + chunk.cached;
       step.prompts = {1, q, k, q * q, q * k};
     }
     const auto count = static_cast<double>(batch.decodes.size());
