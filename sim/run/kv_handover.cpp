@@ -39,7 +39,7 @@ void DecodePool::arrive(std::size_t instance, const serving::Request& request, S
 
 KvLink::KvLink(engine::Engine& engine, const synth::ServerPlan& plan, GpuId from,
                DecodePool& pool, const SharedLinks* links)
-    : engine_(engine), plan_(plan), from_(from), pool_(pool), links_(links),
+    : engine_(engine), plan_(plan), source_(from), pool_(pool), links_(links),
       entity_(engine.add_entity(*this, engine::Phase::kArrival)) {
   if (links_ != nullptr) meeting_ = links_->rendezvous.add({1, &send_});
 }
@@ -56,7 +56,7 @@ void KvLink::begin(SimTime now) {
     return engine_.schedule(entity_, now + synth::handover_time(plan_, tokens));
   }
   network::Group ends;
-  ends.listed = {links_->places[from_.index()], links_->places[pool_.gpu(next.to).index()]};
+  ends.listed = {links_->places[source_.index()], links_->places[pool_.gpu(next.target).index()]};
   send_ = links_->topology.plan(network::CollectiveKind::kSendRecv,
                                 synth::handover_bytes(plan_, tokens), ends);
   send_.latency += synth::handover_writes(plan_, tokens);
@@ -67,7 +67,7 @@ void KvLink::finish(SimTime now) {
   const Transfer done = std::move(transfers_.front());
   transfers_.pop_front();
   if (!transfers_.empty()) begin(now);
-  pool_.arrive(done.to, done.request, now);
+  pool_.arrive(done.target, done.request, now);
 }
 
 void KvLink::on_all_arrived(std::uint64_t, SimTime now) { finish(now); }

@@ -70,7 +70,7 @@ class KvLink final : public engine::EventHandler,
  private:
   struct Transfer {
     serving::Request request;
-    std::size_t to = 0;
+    std::size_t target = 0;
   };
 
   void begin(SimTime now);
@@ -79,7 +79,7 @@ class KvLink final : public engine::EventHandler,
 
   engine::Engine& engine_;
   const synth::ServerPlan& plan_;
-  GpuId from_;
+  GpuId source_;
   DecodePool& pool_;
   const SharedLinks* links_;
   engine::EntityId entity_;
