@@ -25,7 +25,7 @@ struct PlaceRange {
 /// A proposal next to another one.
 struct Step {
   std::string dimension;  ///< the parameter or the place that differs
-  Proposal to;
+  Proposal proposal;
 };
 
 class Space {

@@ -56,8 +56,8 @@ TEST(space, steps_stay_in_declared_ranges_and_leave_out_what_is_not_searched) {
         const auto parameter =
             std::ranges::find(spec.parameters, step.dimension, &policy::ParameterSpec::name);
         ASSERT_NE(parameter, spec.parameters.end());
-        const std::string value = policy::value_text(step.to.parameters.at(step.dimension));
-        EXPECT_TRUE(policy::parse_value(*parameter, value)) << proposal_text(step.to);
+        const std::string value = policy::value_text(step.proposal.parameters.at(step.dimension));
+        EXPECT_TRUE(policy::parse_value(*parameter, value)) << proposal_text(step.proposal);
       }
     }
   }
@@ -73,7 +73,7 @@ TEST(space, loads_are_scaled_within_their_range) {
   EXPECT_EQ(space.with_load(start, 1e-9).places.at(place), "1");
   std::vector<std::string> values;
   for (const Step& step : space.steps(start, 2, {place})) {
-    values.push_back(step.to.places.at(place));
+    values.push_back(step.proposal.places.at(place));
   }
   EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
 }
@@ -86,8 +86,8 @@ TEST(space, some_places_begin_with_the_base_and_come_back_to_it) {
   const auto to = [&](Proposal from) {
     std::vector<std::string> values;
     for (const Step& step : space.steps(from, 2, {place})) {
-      const auto at = step.to.places.find(place);
-      values.push_back(at == step.to.places.end() ? "base" : at->second);
+      const auto at = step.proposal.places.find(place);
+      values.push_back(at == step.proposal.places.end() ? "base" : at->second);
     }
     return values;
   };
@@ -103,7 +103,7 @@ TEST(space, other_places_go_to_the_next_value) {
   const Proposal start{*registry.find("mps"), {}, {{"/fillers/0/max_batch", "4"}}};
   const auto steps = space.steps(start, 2, {"/fillers/0/max_batch"});
   ASSERT_EQ(steps.size(), 1U);
-  EXPECT_EQ(steps[0].to.places.at("/fillers/0/max_batch"), "8");
+  EXPECT_EQ(steps[0].proposal.places.at("/fillers/0/max_batch"), "8");
 }
 
 }  // namespace
