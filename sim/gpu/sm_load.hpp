@@ -42,6 +42,7 @@ struct SmLoad {
   const auto shared = static_cast<std::uint32_t>(std::min(needs.shared_memory_bytes, kBeyondAnySm));
   return {needs.warps, needs.registers, shared, 1};
 }
+
 /// What `blocks` such blocks take.
 [[nodiscard]] inline SmLoad operator*(const SmLoad& load, std::uint32_t blocks) {
   return {load.warps * blocks, load.registers * blocks, load.shared_memory * blocks,

@@ -8,8 +8,8 @@ namespace {
 enum class Owner : std::uint64_t { kRequest = 1, kConversation = 2, kHash = 3 };
 
 BlockKey key(Owner owner, std::uint64_t id, std::uint32_t block) {
-  const std::uint64_t owner_key = mixed(id + mixed(static_cast<std::uint64_t>(owner)));
-  const BlockKey found = mixed(owner_key + block + 1);
+  const std::uint64_t owner_key = splitmix64(id + splitmix64(static_cast<std::uint64_t>(owner)));
+  const BlockKey found = splitmix64(owner_key + block + 1);
   return found == 0 ? 1 : found;
 }
 

@@ -123,7 +123,9 @@ RunCost measure_runs(const std::vector<store::PlannedRun>& plan, const policy::R
     const store::PlannedRun& run = plan[place_of(i, plan.size())];
     const auto loading = Clock::now();
     const auto config = run::parse_run_config(run.config, options.sweep, registry);
-    if (config) (void)shared.inputs.load(*config, run.config);  // its fault is the run's too
+    if (config) {  // a fault in loading is the run's too
+      (void)shared.inputs.load(*config, Json::parse(run.config, nullptr, false));
+    }
     if (i == 0) cost.load = elapsed(loading);
     cost.shared = std::max(cost.shared, memory_line("VmRSS:"));
     forget_peak();

@@ -212,11 +212,15 @@ std::string ablation_text(const std::vector<Ablation>& ablations) {
   for (const Mechanism& mechanism : kMechanisms) {
     out += fmt::format("{}{}; without it: {}\n", out.empty() ? "" : "\n", mechanism.name,
                        mechanism.replacement);
+    TextTable table({"table", "system", "metric", "rows", "|error|", "without"},
+                    {Align::kLeft, Align::kLeft, Align::kLeft});
+    bool changes = false;
     for (const Ablation& cell : ablations) {
       if (cell.mechanism != mechanism.name) continue;
-      out += fmt::format("  {:<23} {:<13} {:<25} {:>4} rows {:>6.1f}% -> {:>6.1f}%\n", cell.table,
-                         cell.system, cell.metric, cell.rows, 100 * cell.error_with,
-                         100 * cell.error_without);
+      table.row({cell.table, cell.system, cell.metric, fmt::to_string(cell.rows),
+                 fmt::format("{:.1f}%", 100 * cell.error_with),
+                 fmt::format("{:.1f}%", 100 * cell.error_without)});
+      changes = true;
     }
     if (changes) out += table.text();
   }
