@@ -90,7 +90,7 @@ void reserve(Draft& draft, const LaunchedOps& launched) {
 void collect_calls(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   const LaunchedOps launched(trace);
-  const LaunchQueues queues(trace);
+  const traces::LaunchQueues queues(trace);
   reserve(draft, launched);
   for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
     const traces::HostCall& recorded = trace.host_calls[i];
@@ -106,7 +106,7 @@ void collect_calls(Draft& draft) {
     call.recorded = i;
     call.recorded_kind = recorded.kind;
     if (!ops.empty()) {
-      const QueueWait queue = queues.wait_of(i, ops.front());
+      const traces::QueueWait queue = queues.wait_of(i, ops.front());
       if (queue.held != Duration::zero()) draft.wait_of(call).queue = queue;
       add_ops(draft, call, ops, draft.ops);
     }

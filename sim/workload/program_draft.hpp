@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sim/program/program.hpp"
-#include "sim/workload/launch_queues.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "traces/iterations/job_pass.hpp"
+#include "traces/iterations/launch_queues.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {
@@ -37,7 +37,7 @@ struct DraftOp {
 
 /// What few calls have: something that they wait for.
 struct DraftWait {
-  QueueWait queue;                             ///< launches: how a full launch queue held the call
+  traces::QueueWait queue;                     ///< launches: how a full launch queue held the call
   std::uint32_t queue_op = program::kNoIndex;  ///< whose end made room, into Draft::ops
   Duration queue_lag{};                        ///< from that end until the launch
   Duration return_lag{};

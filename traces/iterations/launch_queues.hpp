@@ -15,8 +15,7 @@
 //
 // It waited for the operation of its stream that ended last within it, if it returned at most
 // kNoticed later (measured: 0 to 18 us, mostly 5 to 7); else for the last of any stream, behind
-// which its stream may have waited. What it needs beyond that is its usual time. Internal to the
-// builder.
+// which its stream may have waited. What it needs beyond that is its usual time.
 #pragma once
 
 #include <array>
@@ -26,12 +25,12 @@
 #include "sim/base/time.hpp"
 #include "traces/trace.hpp"
 
-namespace bubblesim::workload {
+namespace bubblesim::traces {
 
 /// How a launch call was held; `held` zero: it was not.
 struct QueueWait {
   Duration held{};                   ///< of the call: neither its own time nor the host's
-  std::uint32_t op = traces::kNone;  ///< whose end made room, into device_ops; none: not known
+  std::uint32_t op = kNone;          ///< whose end made room, into device_ops; none: not known
   bool inferred = false;             ///< the recording does not say so
 };
 
@@ -42,27 +41,26 @@ class LaunchQueues {
   static constexpr Duration kNoticed = std::chrono::microseconds(20);
 
   /// `trace` outlives it; its operations are sorted by start.
-  explicit LaunchQueues(const traces::RankTrace& trace);
+  explicit LaunchQueues(const RankTrace& trace);
 
   /// The wait of a call, by its place in the trace and the first operation that it launched.
   [[nodiscard]] QueueWait wait_of(std::uint32_t call, std::uint32_t first_op) const;
 
  private:
-  struct Stream {
+  struct StreamOps {
     std::vector<std::uint32_t> ops;  ///< in order of start, which is that of their launches
     std::vector<TraceTime> ends;     ///< the latest so far
   };
-  [[nodiscard]] Duration stalled(const traces::HostCall& call) const;
-  [[nodiscard]] bool nearly_full(const traces::HostCall& call, std::uint32_t first_op) const;
-  [[nodiscard]] std::uint32_t last_ended(const traces::HostCall& call,
-                                         std::uint32_t first_op) const;
+  [[nodiscard]] Duration stalled(const HostCall& call) const;
+  [[nodiscard]] bool nearly_full(const HostCall& call, std::uint32_t first_op) const;
+  [[nodiscard]] std::uint32_t last_ended(const HostCall& call, std::uint32_t first_op) const;
   void measure_usual();
 
-  const traces::RankTrace& trace_;
-  std::vector<Stream> streams_;
+  const RankTrace& trace_;
+  std::vector<StreamOps> streams_;
   std::vector<std::uint32_t> places_;  ///< of each operation in its stream
-  std::vector<std::vector<traces::HostStall>> stalls_;  ///< by thread, each by start
+  std::vector<std::vector<HostStall>> stalls_;  ///< by thread, each by start
   std::array<Duration, 4> usual_{};  ///< cost of a call with room, by kind of launch
 };
 
-}  // namespace bubblesim::workload
+}  // namespace bubblesim::traces

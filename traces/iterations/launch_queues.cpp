@@ -1,15 +1,12 @@
-#include "sim/workload/launch_queues.hpp"
+#include "traces/iterations/launch_queues.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "sim/base/nearest_rank.hpp"
 
-namespace bubblesim::workload {
+namespace bubblesim::traces {
 namespace {
-
-using traces::HostCall;
-using traces::HostCallKind;
 
 // Of a launch call whose kind no call with room shows: the medians of 60 recordings are 3 to 14 us.
 constexpr Duration kUsualLaunch = std::chrono::microseconds(10);
@@ -25,18 +22,18 @@ std::size_t kind_of_launch(HostCallKind kind) {
 
 }  // namespace
 
-LaunchQueues::LaunchQueues(const traces::RankTrace& trace)
+LaunchQueues::LaunchQueues(const RankTrace& trace)
     : trace_(trace), streams_(trace.streams.size()), places_(trace.device_ops.size()),
       stalls_(trace.threads.size()) {
   for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
-    const traces::DeviceOp& op = trace.device_ops[i];
-    Stream& stream = streams_[op.stream.index()];
+    const DeviceOp& op = trace.device_ops[i];
+    StreamOps& stream = streams_[op.stream.index()];
     places_[i] = static_cast<std::uint32_t>(stream.ops.size());
     stream.ends.push_back(stream.ends.empty() ? op.end() : std::max(stream.ends.back(), op.end()));
     stream.ops.push_back(i);
   }
-  for (const traces::HostStall& stall : trace.stalls) {
-    if (stall.kind == traces::StallKind::kQueueFull) stalls_[stall.thread.index()].push_back(stall);
+  for (const HostStall& stall : trace.stalls) {
+    if (stall.kind == StallKind::kQueueFull) stalls_[stall.thread.index()].push_back(stall);
   }
   measure_usual();
 }
@@ -48,7 +45,7 @@ void LaunchQueues::measure_usual() {
   std::vector<bool> seen(trace_.host_calls.size());
   for (std::uint32_t op = 0; op < trace_.device_ops.size(); ++op) {
     const std::uint32_t launch = trace_.device_ops[op].launch;
-    if (launch == traces::kNone || seen[launch]) continue;
+    if (launch == kNone || seen[launch]) continue;
     seen[launch] = true;
     const HostCall& call = trace_.host_calls[launch];
     if (trace_.device_ops[op].end() <= call.end() || nearly_full(call, op)) continue;
@@ -64,7 +61,7 @@ Duration LaunchQueues::stalled(const HostCall& call) const {
   const auto& stalls = stalls_[call.thread.index()];
   auto stall = std::lower_bound(
       stalls.begin(), stalls.end(), call.start,
-      [](const traces::HostStall& s, TraceTime at) { return s.start + s.duration <= at; });
+      [](const HostStall& s, TraceTime at) { return s.start + s.duration <= at; });
   for (; stall != stalls.end() && stall->start < call.end(); ++stall) {
     sum += std::min(call.end(), stall->start + stall->duration) -
            std::max(call.start, stall->start);
@@ -76,22 +73,22 @@ Duration LaunchQueues::stalled(const HostCall& call) const {
 // the one that far before it had not.
 bool LaunchQueues::nearly_full(const HostCall& call, std::uint32_t first_op) const {
   const std::size_t place = places_[first_op];
-  const Stream& stream = streams_[trace_.device_ops[first_op].stream.index()];
+  const StreamOps& stream = streams_[trace_.device_ops[first_op].stream.index()];
   return place >= kNearlyFull && stream.ends[place - kNearlyFull] > call.start;
 }
 
 std::uint32_t LaunchQueues::last_ended(const HostCall& call, std::uint32_t first_op) const {
-  const auto last_of = [&](const Stream& stream) {
+  const auto last_of = [&](const StreamOps& stream) {
     const auto after = std::upper_bound(stream.ends.begin(), stream.ends.end(), call.end());
-    if (after == stream.ends.begin() || *std::prev(after) <= call.start) return traces::kNone;
+    if (after == stream.ends.begin() || *std::prev(after) <= call.start) return kNone;
     return stream.ops[static_cast<std::size_t>(after - stream.ends.begin()) - 1];
   };
   std::uint32_t best = last_of(streams_[trace_.device_ops[first_op].stream.index()]);
-  if (best != traces::kNone && call.end() - trace_.device_ops[best].end() <= kNoticed) return best;
-  for (const Stream& stream : streams_) {
+  if (best != kNone && call.end() - trace_.device_ops[best].end() <= kNoticed) return best;
+  for (const StreamOps& stream : streams_) {
     const std::uint32_t last = last_of(stream);
-    if (last == traces::kNone) continue;
-    if (best == traces::kNone || trace_.device_ops[last].end() > trace_.device_ops[best].end()) {
+    if (last == kNone) continue;
+    if (best == kNone || trace_.device_ops[last].end() > trace_.device_ops[best].end()) {
       best = last;
     }
   }
@@ -108,9 +105,9 @@ QueueWait LaunchQueues::wait_of(std::uint32_t index, std::uint32_t first_op) con
     return {};
   }
   const std::uint32_t op = last_ended(call, first_op);
-  if (op == traces::kNone) return {};
+  if (op == kNone) return {};
   const Duration own = std::min(usual, call.end() - trace_.device_ops[op].end());
   return {call.duration - own, op, true};
 }
 
-}  // namespace bubblesim::workload
+}  // namespace bubblesim::traces
