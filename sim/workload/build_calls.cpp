@@ -106,7 +106,10 @@ void collect_calls(Draft& draft) {
     call.recorded = i;
     call.recorded_kind = recorded.kind;
     if (!ops.empty()) {
-      const traces::QueueWait queue = queues.wait_of(i, ops.front());
+      traces::QueueWait queue = queues.wait_of(i, ops.front());
+      // What of it was for work from before the pass is no longer part of the call.
+      const Duration kept = draft.moved(recorded.end()) - draft.moved(recorded.start);
+      queue.held = std::max(Duration{}, queue.held - (recorded.duration - kept));
       if (queue.held != Duration::zero()) draft.wait_of(call).queue = queue;
       add_ops(draft, call, ops, draft.ops);
     }

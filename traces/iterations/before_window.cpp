@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "traces/iterations/launch_queues.hpp"
 #include "traces/iterations/marked_iterations.hpp"
 
 namespace bubblesim::traces {
@@ -13,6 +14,7 @@ constexpr Duration kCallItself = std::chrono::microseconds(2);
 struct DeviceTimes {
   Intervals own;
   Intervals before;
+  Intervals queued;  ///< of `before`: what was queued as the recording began
 };
 
 bool came_before(const RankTrace& rank, const RankPass& pass, std::size_t op) {
@@ -25,6 +27,7 @@ bool came_before(const RankTrace& rank, const RankPass& pass, std::size_t op) {
 DeviceTimes device_times(const RankTrace& rank, const RankPass& pass) {
   std::vector<Interval> own;
   std::vector<Interval> before;
+  std::vector<Interval> queued;
   for (std::size_t i = 0; i < rank.device_ops.size(); ++i) {
     const DeviceOp& op = rank.device_ops[i];
     const Interval span{op.start, std::max(op.start, op.end())};
@@ -32,9 +35,10 @@ DeviceTimes device_times(const RankTrace& rank, const RankPass& pass) {
       own.push_back(span);
     } else if (came_before(rank, pass, i)) {
       before.push_back(span);
+      if (pass.iteration_of[i] == kNone && op.launch == kNone) queued.push_back(span);
     }
   }
-  return {unite(std::move(own)), unite(std::move(before))};
+  return {unite(std::move(own)), unite(std::move(before)), unite(std::move(queued))};
 }
 
 std::vector<const HostCall*> launches_of(const RankTrace& rank, const RankPass& pass) {
@@ -60,9 +64,42 @@ Interval waiting_time(const RankPass& pass, const HostCall& call,
   return span;
 }
 
+// Each call's first operation, into device_ops; kNone: the call launched none.
+std::vector<std::uint32_t> first_ops(const RankTrace& rank) {
+  std::vector<std::uint32_t> first(rank.host_calls.size(), kNone);
+  for (auto op = static_cast<std::uint32_t>(rank.device_ops.size()); op-- > 0;) {
+    const std::uint32_t launch = rank.device_ops[op].launch;
+    if (launch != kNone) first[launch] = op;
+  }
+  return first;
+}
+
+// Launches that the queue held while it was full of work from before the recording. One that an
+// earlier iteration's work held is held again as the pass repeats: it waits for the pass before.
+void add_queue_waits(const RankTrace& rank, const RankPass& pass, const DeviceTimes& device,
+                     const std::vector<const HostCall*>& launches, std::vector<Interval>& waits) {
+  if (device.queued.empty() || device.queued.back().end <= pass.host.begin) return;
+  const TraceTime over = std::min(device.queued.back().end, pass.host.end);
+  const Intervals reasons = subtract(device.queued, device.own);
+  const LaunchQueues queues(rank);
+  const std::vector<std::uint32_t> first = first_ops(rank);
+  for (std::uint32_t i = 0; i < first.size(); ++i) {  // calls are sorted by start
+    const HostCall& call = rank.host_calls[i];
+    if (call.start < pass.host.begin || first[i] == kNone || may_wait(call.kind)) continue;
+    if (call.start >= over) break;
+    Interval span = waiting_time(pass, call, launches);
+    span.end = std::min(span.end, span.begin + queues.wait_of(i, first[i]).held);
+    if (span.begin >= span.end) continue;
+    for (const Interval& wait : clip(reasons, span)) {
+      if (wait.begin < wait.end) waits.push_back(wait);
+    }
+  }
+}
+
 Intervals find_waits(const RankTrace& rank, const RankPass& pass, const DeviceTimes& device) {
   std::vector<Interval> waits;
   const std::vector<const HostCall*> launches = launches_of(rank, pass);
+  add_queue_waits(rank, pass, device, launches, waits);
   // Nothing waits for earlier work once that has ended and the pass's has begun.
   TraceTime last_end = device.own.front().begin;
   if (!device.before.empty()) last_end = std::max(last_end, device.before.back().end);

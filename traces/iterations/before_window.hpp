@@ -8,6 +8,10 @@
 // launches something. A recording that opens with a 100 ms synchronisation thus begins where that
 // ends, and a pass that begins while the device is busy with the one before does not hold that
 // wait twice: the device's time has it.
+//
+// Other launches wait for it where a full launch queue held them (launch_queues.hpp), from 2 us
+// after their start for as long as they were held, while work runs that was queued before the
+// recording began, and none of the pass's.
 #pragma once
 
 #include "traces/iterations/job_pass.hpp"

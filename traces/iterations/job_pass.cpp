@@ -290,8 +290,8 @@ std::string_view iteration_use_label(IterationUse use) { return names_of(use).la
 
 TraceTime RankPass::without_waits(TraceTime at) const {
   Duration later{};
-  for (const Interval& wait : waits) {
-    if (wait.end > at) later += wait.end - std::max(wait.begin, at);
+  for (auto wait = waits.rbegin(); wait != waits.rend() && wait->end > at; ++wait) {
+    later += wait->end - std::max(wait->begin, at);
   }
   return at + later;
 }

@@ -28,8 +28,8 @@
 // longest run of neighbours, of equals the last; the same on all ranks. They are the *pass*.
 //
 // A wait for work from before the window is not part of a pass: a synchronising call in which none
-// of the pass's work runs, while earlier work does or none of the pass's has begun, takes no time
-// (before_window.hpp).
+// of the pass's work runs, while earlier work does or none of the pass's has begun, takes no time;
+// nor does a launch while a queue full of such work holds it (before_window.hpp).
 //
 // The length of a pass is the slower of two stages of a pipeline, the host and the device: the
 // host's time from the first marker to the last one's end without waits as above, and the device's

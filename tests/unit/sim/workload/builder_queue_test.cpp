@@ -87,6 +87,23 @@ TEST(LaunchQueue, what_made_room_before_the_window_leaves_the_usual_cost) {
   EXPECT_EQ(microseconds(step_of(program, 0).cost), 1);
 }
 
+// Launches of 95 at 10 + 100 i are held for 90 by four kernels of before the window, which are not
+// part of it: 90, 90, 90 and 88 of them are waits that the pass does not hold, and the last call's
+// other 2 are the queue's. What is left of each is its own 5.
+TEST(LaunchQueue, a_launch_held_by_work_from_before_the_window_keeps_its_own_cost) {
+  TraceBuilder job;
+  for (std::int64_t i = 0; i < 4; ++i) job.orphan({.start = 100 * i, .end = 100 * (i + 1)});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    job.kernel({.called = 100 * i + 10, .returned = 100 * i + 105, .start = 400 + 100 * i,
+                .end = 500 + 100 * i});
+    job.queue_full(100 * i + 12, 100 * i + 102);
+  }
+  const program::Program program = must_build(job.trace(), Window::kIterations);
+  for (std::size_t launch = 0; launch < 4; ++launch) {
+    EXPECT_EQ(microseconds(step_of(program, launch).cost), 5) << launch;
+  }
+}
+
 // The call returns at 200 with the last part of the copy on its way, which ends at 216.
 TEST(BuilderWaits, a_copy_of_pageable_memory_blocks_though_it_ends_after_its_call) {
   TraceBuilder job(0, 1, 2);

@@ -323,6 +323,63 @@ TEST(JobPass, SoDoesOneForRecordedWorkFromBefore) {
   EXPECT_EQ(in_us(pass_of(job).host_time), 52 - 10 - 29);
 }
 
+// Four kernels of 100 each were queued before the window. Each of four launches, 95 long, is held
+// for 90, from 2 on, until one of these has ended; its kernel runs from 400 + 100 i. Of the holds
+// 90 + 90 + 90 + 88 lie before 400, so that of the host's 790, from 10 to 800, 432 are left.
+TEST(JobPass, ALaunchHeldByWorkFromBeforeTheWindowTakesNoTime) {
+  TraceBuilder job;
+  for (std::int64_t i = 0; i < 4; ++i) job.orphan({.start = 100 * i, .end = 100 * (i + 1)});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    job.kernel({.called = 100 * i + 10, .returned = 100 * i + 105, .start = 400 + 100 * i,
+                .end = 500 + 100 * i});
+    job.queue_full(100 * i + 12, 100 * i + 102);
+  }
+  job.call(HostCallKind::kDeviceSync, {.start = 406, .end = 802});
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.waits, (Intervals{{TraceTime{us(12)}, TraceTime{us(102)}},
+                                   {TraceTime{us(112)}, TraceTime{us(202)}},
+                                   {TraceTime{us(212)}, TraceTime{us(302)}},
+                                   {TraceTime{us(312)}, TraceTime{us(400)}}}));
+  EXPECT_EQ(in_us(pass.host_time), 432);
+  EXPECT_EQ(in_us(pass.device_time), 400);
+  EXPECT_EQ(in_us(pass.length), 432);
+}
+
+/// So many kernels of 100 were queued before; four launches of 95, at 10 + 100 i, which return 5
+/// after one of them has ended. Then a synchronisation from 406 until all is done.
+TraceBuilder launches_behind(std::int64_t queued) {
+  TraceBuilder job;
+  for (std::int64_t i = 0; i < queued; ++i) job.orphan({.start = 100 * i, .end = 100 * (i + 1)});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    job.kernel({.called = 100 * i + 10, .returned = 100 * i + 105, .start = 100 * (queued + i),
+                .end = 100 * (queued + i + 1)});
+  }
+  job.call(HostCallKind::kDeviceSync, {.start = 406, .end = 100 * (queued + 4) + 2});
+  return job;
+}
+
+// 1,000 fill the queue, whether the recording says so or not: of each call 5 are its own, 90 are
+// waits. 800 do not: then the four calls are the host's. In both the synchronisation waits from 408
+// until the last kernel of before has ended: of the host's 10 to 406, 2 of it and the pass's 400.
+TEST(JobPass, WithoutStallsADeepQueueSaysThatALaunchWasHeld) {
+  EXPECT_EQ(in_us(pass_of(launches_behind(800)).host_time), 396 + 2 + 400);
+  EXPECT_EQ(in_us(pass_of(launches_behind(1000)).host_time), 396 + 2 + 400 - 4 * 90);
+}
+
+// Iteration 0's kernel runs until 150 and holds the launch of iteration 1, as iteration 1's would
+// that of the next: no part of the host's 100 is lost.
+TEST(JobPass, ALaunchHeldByTheIterationBeforeIsHeldInEachPass) {
+  TraceBuilder job;
+  job.iteration(0, 100).iteration(100, 200);
+  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 150})
+      .kernel({.called = 100, .returned = 155, .start = 150, .end = 250})
+      .queue_full(102, 152);
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.first, 1U);
+  EXPECT_TRUE(pass.waits.empty());
+  EXPECT_EQ(in_us(pass.host_time), 100);
+}
+
 // While another thread launches, time is not lost: the wait counts to 20 only.
 TEST(JobPass, AWaitEndsWhereAnotherThreadGoesOn) {
   TraceBuilder job(0, 2, 1);
