@@ -15,8 +15,8 @@ constexpr CounterSpec kQueuedBefore{
     "anything before them on their stream is recorded); part of no iteration"};
 constexpr CounterSpec kOutside{
     "iteration_ops_outside", Severity::kNotice,
-    "device operations launched before the first iteration marker or after the last; part of no "
-    "iteration"};
+    "device operations launched before the first iteration marker or after the last, or started "
+    "there on a stream of which no launch is recorded; part of no iteration"};
 
 std::uint32_t iteration_at(const RankPass& pass, TraceTime at) {
   const auto after = std::upper_bound(

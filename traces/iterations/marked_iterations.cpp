@@ -73,10 +73,12 @@ std::uint32_t busiest_thread(const RankTrace& rank) {
                                                             : most - calls.begin());
 }
 
-// What the host says of it; of a recording without calls, what the device says. Half-open, so that
-// it holds a last call or operation without length too.
-Interval everything(const RankTrace& rank) {
-  Interval span{TraceTime::max(), TraceTime::min()};
+constexpr Interval kNothing{TraceTime::max(), TraceTime::min()};
+
+// From the first launch or synchronisation to the return of the last. Half-open, so that it holds a
+// last call without length too.
+Interval calls_span(const RankTrace& rank) {
+  Interval span = kNothing;
   const TraceTime work_ends = last_end(rank);
   for (const HostCall& call : rank.host_calls) {
     const bool launches = is_launch(call.kind);
@@ -85,9 +87,30 @@ Interval everything(const RankTrace& rank) {
     const TraceTime end = launches ? call.end() : std::min(call.end(), work_ends);
     span.end = std::max({span.end, end, call.start + kShortest});
   }
-  if (span.begin != TraceTime::max()) return span;
+  return span;
+}
+
+std::vector<bool> streams_with_launch(const RankTrace& rank) {
+  std::vector<bool> launched(rank.streams.size());
   for (const DeviceOp& op : rank.device_ops) {
-    span.begin = std::min(span.begin, op.start);
+    if (op.launch != kNone) launched[op.stream.index()] = true;
+  }
+  return launched;
+}
+
+// What the host says of it, and the device where no launch does: operations of streams without any
+// belong by when they start (device_work.hpp), the last of them after the last call perhaps, and,
+// where no stream has any, the first of them before the first call.
+Interval everything(const RankTrace& rank) {
+  const Interval calls = calls_span(rank);
+  const bool called = calls != kNothing;
+  const std::vector<bool> launched = streams_with_launch(rank);
+  const bool any_launch = std::ranges::find(launched, true) != launched.end();
+  Interval span = calls;
+  for (const DeviceOp& op : rank.device_ops) {
+    if (called && launched[op.stream.index()]) continue;
+    if (!called || !any_launch) span.begin = std::min(span.begin, op.start);
+    if (op.start < calls.end) continue;
     span.end = std::max({span.end, op.end(), op.start + kShortest});
   }
   return span;

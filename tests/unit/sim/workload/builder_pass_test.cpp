@@ -79,6 +79,16 @@ TEST(BuilderPass, WorkQueuedBeforeTheWindowIsNotRepeated) {
   EXPECT_EQ(repeated(job), Times{100});
 }
 
+// The only call returns at 10, before what runs on the device, which nothing launched.
+TEST(BuilderPass, WorkAfterTheLastCallOfAnUnmarkedRecordingIsRepeated) {
+  TraceBuilder recording;
+  recording.call(HostCallKind::kDeviceSync, {.start = 0, .end = 10})
+      .orphan({.start = 100, .end = 190})
+      .orphan({.start = 200, .end = 290});
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
+  EXPECT_EQ(job.ranks[0].ops.size(), 2U);
+}
+
 // Each iteration begins with a wait for the device's work of the one before: 30 of host time, 70 of
 // kernel. A kernel twice as fast shortens the wait.
 TEST(BuilderPass, AWaitForThePassBeforeIsKept) {

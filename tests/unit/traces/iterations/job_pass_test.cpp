@@ -410,6 +410,53 @@ TEST(JobPass, AnUnmarkedRecordingIsOneIterationWithoutItsTail) {
   EXPECT_EQ(pass.length, us(50));
 }
 
+// Two operations that nothing launched, on a stream of their own, follow the last call, which
+// returns at 102: the recording is all from 0 to 350.
+TEST(JobPass, UnlaunchedWorkAfterTheLastCallIsPartOfAnUnmarkedRecording) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100});
+  job.call(HostCallKind::kDeviceSync, {.start = 12, .end = 102});
+  job.orphan({.start = 200, .end = 250, .stream = 1});
+  job.orphan({.start = 300, .end = 350, .stream = 1});
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{0, 0, 0}));
+  EXPECT_EQ(pass.counters.count("iteration_ops_outside"), 0U);
+  EXPECT_EQ(pass.host_time, us(350));
+  EXPECT_EQ(pass.device_time, us(340));
+  EXPECT_EQ(pass.length, us(350));
+}
+
+// The synchronisation returns at 10, of which 2 are its own and 8 a wait for what is not recorded;
+// the kernels, which nothing launched, end at 290.
+TEST(JobPass, WorkWithoutAnyLaunchIsPartOfAnUnmarkedRecordingWhereverTheCallsAre) {
+  TraceBuilder early;
+  early.call(HostCallKind::kDeviceSync, {.start = 0, .end = 10});
+  early.orphan({.start = 100, .end = 190}).orphan({.start = 200, .end = 290});
+  const RankPass pass = pass_of(early);
+  EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(pass.counters.count("iteration_ops_outside"), 0U);
+  EXPECT_EQ(pass.host_time, us(282));
+  EXPECT_EQ(pass.device_time, us(190));
+
+  TraceBuilder late;  // called after the first kernel, until 192; what lasts longer is nobody's
+  late.orphan({.start = 0, .end = 90}).orphan({.start = 100, .end = 190});
+  late.call(HostCallKind::kDeviceSync, {.start = 120, .end = 192});
+  EXPECT_EQ(pass_of(late).iteration_of, (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(pass_of(late).host_time, us(190));
+}
+
+// It starts before the last call returns, at 52, and so belongs as it did: the host is done at 52.
+TEST(JobPass, UnlaunchedWorkThatOutlastsTheLastCallIsNoHostTime) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  job.call(HostCallKind::kDeviceSync, {.start = 20, .end = 52});
+  job.orphan({.start = 30, .end = 80, .stream = 1});
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(pass.host_time, us(52));
+  EXPECT_EQ(pass.length, us(70));
+}
+
 TEST(JobPass, ACallWithoutLengthIsPartOfAnUnmarkedRecording) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 0, .start = 1, .end = 6});
