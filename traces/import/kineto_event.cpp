@@ -39,7 +39,7 @@ constexpr std::array kCategories{
     NamedCategory{"async", KinetoCategory::kFlow},
     NamedCategory{"forward_backward", KinetoCategory::kFlow},
     NamedCategory{"trace", KinetoCategory::kTraceSpan},
-    NamedCategory{"overhead", KinetoCategory::kProfilerInternal},
+    NamedCategory{"overhead", KinetoCategory::kOverhead},
     NamedCategory{"cuda_event", KinetoCategory::kProfilerInternal},
     NamedCategory{"cuda_profiler_range", KinetoCategory::kProfilerInternal},
     NamedCategory{"collective_comm", KinetoCategory::kProfilerInternal},
@@ -95,8 +95,9 @@ void store(std::string_view key, const JsonValue& value, RawEvent& event) {
 bool decided(const RawEvent& event) {
   if (event.phase == 0 || event.category == KinetoCategory::kMissing) return false;
   if (is_skipped(event.category)) return true;
-  return event.category == KinetoCategory::kCpuOp && !event.name.empty() &&
-         !event.name.starts_with("ProfilerStep");
+  if (event.name.empty()) return false;
+  if (event.category == KinetoCategory::kOverhead) return event.name != kQueueFullEvent;
+  return event.category == KinetoCategory::kCpuOp && !event.name.starts_with("ProfilerStep");
 }
 
 }  // namespace

@@ -25,9 +25,13 @@ enum class KinetoCategory : std::uint8_t {
   kFlow,             ///< ac2g, async_cpu_to_gpu, async_gpu, fwdbwd
   kGpuAnnotation,    ///< gpu_user_annotation: the host's range drawn on a stream
   kTraceSpan,        ///< "Trace": the profiler's own span
-  kProfilerInternal, ///< overhead, cuda_event and other rows that replay does not need
+  kOverhead,         ///< what held a thread; all but a full launch queue are the profiler's own
+  kProfilerInternal, ///< cuda_event and other rows that replay does not need
   kForeign,          ///< none of Kineto's
 };
+
+/// The event of category overhead that is a stall of the host's.
+inline constexpr std::string_view kQueueFullEvent = "Command Buffer Full";
 
 [[nodiscard]] KinetoCategory kineto_category(std::string_view text);
 

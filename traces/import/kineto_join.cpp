@@ -16,6 +16,7 @@ void shift_all(KinetoRecords& records, Duration shift) {
   for (PendingOp& entry : records.ops) entry.op.start += shift;
   for (Marker& marker : records.trace.markers) marker.start += shift;
   for (MemorySample& sample : records.trace.memory) sample.at += shift;
+  for (HostStall& stall : records.trace.stalls) stall.start += shift;
   for (SyncRow& row : records.syncs) row.at += shift;
 }
 
@@ -102,8 +103,38 @@ void count_skipped(KinetoRecords& records) {
   add(kineto::kGpuAnnotations, KinetoCategory::kGpuAnnotation);
   add(kineto::kInternalRows, KinetoCategory::kTraceSpan);
   add(kineto::kInternalRows, KinetoCategory::kProfilerInternal);
+  counters.add(kineto::kInternalRows,
+               records.count(KinetoCategory::kOverhead) - records.trace.stalls.size());
   add(kineto::kForeignEvents, KinetoCategory::kForeign);
   add(kineto::kSyncRows, KinetoCategory::kSync);
+}
+
+/// Gives each stall the thread of the launch in which it begins, of several the one that began
+/// last. A stall outside all of them is dropped.
+void place_stalls(RankTrace& trace) {
+  std::ranges::sort(trace.stalls, {}, [](const HostStall& stall) {
+    return std::pair(stall.start, stall.duration);
+  });
+  // By thread, its launch that ends last so far.
+  std::vector<const HostCall*> latest(trace.threads.size());
+  auto call = trace.host_calls.begin();
+  std::vector<HostStall> placed;
+  for (HostStall& stall : trace.stalls) {
+    for (; call != trace.host_calls.end() && call->start <= stall.start; ++call) {
+      const HostCall*& last = latest[call->thread.index()];
+      if (launches(call->kind) && (last == nullptr || call->end() > last->end())) last = &*call;
+    }
+    const HostCall* holder = nullptr;
+    for (const HostCall* last : latest) {
+      if (last == nullptr || last->end() <= stall.start) continue;
+      if (holder == nullptr || last->start > holder->start) holder = last;
+    }
+    if (holder == nullptr) continue;
+    stall.thread = holder->thread;
+    placed.push_back(stall);
+  }
+  trace.counters.add(kineto::kInternalRows, trace.stalls.size() - placed.size());
+  trace.stalls = std::move(placed);
 }
 
 /// Moves the calls into the trace. Memory is given back at once: here an import has its peak.
@@ -162,6 +193,7 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   name_threads(records, trace);
   complete_collectives(collectives, metadata, trace);
   number_by_use(trace);
+  place_stalls(trace);
   count_missing_shapes(trace);
   return trace;
 }

@@ -111,6 +111,7 @@ void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
     case KinetoCategory::kSync: return add_sync(event);
     case KinetoCategory::kUserAnnotation:
     case KinetoCategory::kCpuOp: return add_marker(event);
+    case KinetoCategory::kOverhead: return add_stall(event);
     case KinetoCategory::kMissing: return count_without_category(event);
     default: return;
   }
@@ -262,6 +263,13 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
   marker.kind = step ? MarkerKind::kIteration : MarkerKind::kUser;
   if (step) marker.number = step_number(event.name);
   records_.trace.markers.push_back(marker);
+}
+
+// The row is of no process and no thread (pid -1, tid 0): which one was held, its time tells.
+void KinetoRecorder::add_stall(const RawEvent& event) {
+  Span span;
+  if (event.name != kQueueFullEvent || !read_span(event, span)) return;
+  records_.trace.stalls.push_back({span.start, span.duration, {}, StallKind::kQueueFull});
 }
 
 void KinetoRecorder::add_memory(const RawEvent& event) {

@@ -85,6 +85,7 @@ class KinetoRecorder {
   void add_host_call(const RawEvent& event);
   void add_sync(const RawEvent& event);
   void add_marker(const RawEvent& event);
+  void add_stall(const RawEvent& event);
   void add_memory(const RawEvent& event);
   void add_thread_name(const RawEvent& event);
   void add_skipped(const RawEvent& event);

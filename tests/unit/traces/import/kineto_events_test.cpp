@@ -195,6 +195,26 @@ TEST(KinetoEvents, what_is_not_stored_is_counted) {
   EXPECT_TRUE(trace.markers.empty());
 }
 
+// The launch lasts from 1 to 5; the row from 2 to 4.5 lies in it and names no thread. That at 50
+// lies in none, and the third is the profiler's own.
+TEST(KinetoEvents, a_full_launch_queue_is_a_stall_of_the_thread_that_launches) {
+  const auto overhead = [](std::string_view name, std::string_view ts) {
+    return R"({"ph": "X", "cat": "overhead", "name": ")" + std::string(name) +
+           R"(", "pid": -1, "tid": 0, "ts": )" + std::string(ts) + R"(, "dur": 2.5})";
+  };
+  const RankTrace trace = imported(file(
+      {call("1"), kernel("20"), overhead("Command Buffer Full", "50"),
+       overhead("Command Buffer Full", "2"), overhead("Activity Buffer Request", "2"),
+       R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 100,
+       "tid": 102, "ts": 1.5, "dur": 60, "args": {"correlation": 9}})"}));
+  ASSERT_EQ(trace.stalls.size(), 1U);
+  EXPECT_EQ(trace.stalls[0].kind, StallKind::kQueueFull);
+  EXPECT_EQ(to_ns(trace.stalls[0].start), 2000);
+  EXPECT_EQ(trace.stalls[0].duration, Duration{2500});
+  EXPECT_EQ(trace.stalls[0].thread, trace.host_calls[0].thread);
+  EXPECT_EQ(trace.counters.count("kineto_profiler_rows_skipped"), 2U);
+}
+
 TEST(KinetoEvents, spans_without_a_category_are_counted) {
   const auto without_category = [](std::string event) {
     const std::size_t at = event.find("\"cat\"");
