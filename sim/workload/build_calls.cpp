@@ -186,13 +186,15 @@ void collect_orphans(Draft& draft, Calls& late) {
   }
 }
 
-// The host's lead over the device stays what it was: where a pass takes longer than its host, the
-// marked thread waits at its end for the work that had been done by then.
+// The host's lead over the device stays what it was: at the end of a pass the marked thread waits
+// for the work that had been done by then. Of a host that was not recorded nothing is known but
+// that it launched the work: it waits from the beginning on.
 void close_pass(Draft& draft, Calls& late) {
   const TraceTime end = draft.begin + draft.pass->length;
-  if (end <= draft.iterations_end) return;
+  if (end < draft.iterations_end) return;
+  const bool unknown_host = draft.calls.empty() && draft.iteration_starts.size() == 1;
   DraftCall wait;
-  wait.start = draft.iterations_end;
+  wait.start = unknown_host ? draft.begin : draft.iterations_end;
   wait.end = end;
   wait.thread = draft.marked_thread;
   wait.closes_pass = true;
@@ -224,10 +226,17 @@ bool comes_after(const DraftCall& late, const DraftCall& recorded) {
   return late.start > recorded.start || (late.start == recorded.start && !is_mark(late));
 }
 
+// Of one instant, an iteration begins before its calls, and ends when what closes it has returned.
+int place_in_instant(const DraftCall& call) {
+  if (call.closes_pass) return 2;
+  if (!is_mark(call)) return 1;
+  return call.kind == program::StepKind::kEnd ? 3 : 0;
+}
+
 void sort_late(std::vector<DraftCall>& calls) {
   std::stable_sort(calls.begin(), calls.end(), [](const DraftCall& a, const DraftCall& b) {
     if (a.start != b.start) return a.start < b.start;
-    return is_mark(a) && !is_mark(b);
+    return place_in_instant(a) < place_in_instant(b);
   });
 }
 

@@ -57,6 +57,19 @@ TEST(BuilderPass, TheHostSetsThePaceOfADeviceThatWaitsForIt) {
   EXPECT_EQ(repeated(job), Times{100});
   EXPECT_EQ(repeated(with(job, "kernels=2")), Times{100});
   EXPECT_EQ(repeated(with(job, "host=2")), Times{50});
+  // Two kernels of 160 after a launch of 5, in a pass of two iterations: 325.
+  EXPECT_EQ(repeated(with(job, "kernels=0.25")), Times{162});
+}
+
+// Four kernels of 90, 10 apart, and no call: the device alone sets the pace.
+TEST(BuilderPass, AHostThatWasNotRecordedWaitsForTheDevice) {
+  TraceBuilder recording;
+  for (int i = 0; i < 4; ++i) recording.orphan({.start = 100 * i, .end = 100 * i + 90});
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
+  EXPECT_EQ(repeated(job), Times{390});
+  EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{750});
+  EXPECT_EQ(repeated(with(job, "kernels=2")), Times{210});
+  EXPECT_EQ(repeated(with(job, "host=2")), Times{390});
 }
 
 // Recorded: [0, 101] waits for unrecorded work, then a kernel of 20 and a wait for it, to 126. Of a
