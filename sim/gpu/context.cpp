@@ -5,7 +5,7 @@
 
 namespace bubblesim::gpu {
 
-Context::Context(Shared& shared, SimTime now)
+Context::Context(SharedState& shared, SimTime now)
     : shared_(shared),
       pool_(shared.spec),
       contention_(shared.spec.contention, shared.spec.sm_count, shared.spec.part),

@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
-#include "sim/gpu/block_pool.hpp"
 #include "sim/gpu/contention.hpp"
+#include "sim/gpu/sm_blocks.hpp"
 #include "sim/gpu/work_table.hpp"
 
 namespace bubblesim::gpu {
 
 class Context {
  public:
-  Context(Shared& shared, SimTime now);
+  Context(SharedState& shared, SimTime now);
 
   void set_clients(std::size_t count) {
     demands_.set_clients(count);
@@ -140,7 +140,7 @@ class Context {
   void drop_all_placed();
   [[nodiscard]] bool capped(ClientId client) const;
   [[nodiscard]] bool as_recorded(ClientId client) const;
-  [[nodiscard]] BlockPool::Kernel in_pool(const WorkState& state);
+  [[nodiscard]] SmBlocks::Kernel in_pool(const WorkState& state);
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;
@@ -192,8 +192,8 @@ class Context {
   [[nodiscard]] Duration next_event(SimTime now) const;
   [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
 
-  Shared& shared_;
-  BlockPool pool_;
+  SharedState& shared_;
+  SmBlocks pool_;
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement

@@ -15,10 +15,10 @@ bool Context::as_recorded(ClientId client) const {
 
 // Other kernels of a program that shares space as recorded are not in its way.
 // Mostly there is none.
-BlockPool::Kernel Context::in_pool(const WorkState& state) {
+SmBlocks::Kernel Context::in_pool(const WorkState& state) {
   const ClientId client = state.work.client;
   const ClientState& owner = shared_.clients[client.index()];
-  BlockPool::Kernel kernel{state.work.profile->residency, state.placed, owner.sms};
+  SmBlocks::Kernel kernel{state.work.profile->residency, state.placed, owner.sms};
   if (owner.setup.own_kernels == program::OwnKernels::kCompete) return kernel;
   for (const WorkId id : resident_) {
     const WorkState& other = shared_.works[id];

@@ -93,7 +93,7 @@ class Gpu::Model {
   };
 
   engine::Engine& engine_;
-  Shared shared_;
+  SharedState shared_;
   program::SharingMode mode_;
   Governor* governor_ = nullptr;   ///< null: the spec's clock
   std::vector<Context> contexts_;  ///< one; or one a client; bounds: one for the first client,

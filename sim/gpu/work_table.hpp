@@ -7,8 +7,8 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/time.hpp"
-#include "sim/gpu/block_pool.hpp"
 #include "sim/gpu/gpu.hpp"
+#include "sim/gpu/sm_blocks.hpp"
 #include "sim/gpu/usage.hpp"
 #include "sim/gpu/waves.hpp"
 
@@ -93,7 +93,7 @@ class WorkTable {
 };
 
 /// State that the model and its contexts share.
-struct Shared {
+struct SharedState {
   hardware::GpuSpec spec;
   WorkTable works;
   std::vector<ClientState> clients;

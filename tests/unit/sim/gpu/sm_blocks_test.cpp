@@ -1,4 +1,4 @@
-#include "sim/gpu/block_pool.hpp"
+#include "sim/gpu/sm_blocks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class RandomMoves {
     const std::size_t at = random_() % kernels_.size();
     PooledKernel& kernel = kernels_[at];
     const PooledKernel& before = kernels_[(at + kernels_.size() - 1) % kernels_.size()];
-    BlockPool::Kernel in_pool{kernel.needs, kernel.placed, kernel.sms};
+    SmBlocks::Kernel in_pool{kernel.needs, kernel.placed, kernel.sms};
     if (random_() % 2 == 0 && before.blocks > 0) {
       in_pool.passed_over = pool_.add({}, before.needs, before.placed);
     }
@@ -77,7 +77,7 @@ class RandomMoves {
     }
     ASSERT_EQ(pool_.held(), sum);
   }
-  [[nodiscard]] const BlockPool& pool() const { return pool_; }
+  [[nodiscard]] const SmBlocks& pool() const { return pool_; }
 
  private:
   void leave(PooledKernel& kernel) {
@@ -86,12 +86,12 @@ class RandomMoves {
   }
 
   std::mt19937 random_{7};
-  BlockPool pool_;
+  SmBlocks pool_;
   std::vector<PooledKernel> kernels_ = some_kernels();
   std::uint64_t came_ = 0;
 };
 
-TEST(BlockPool, MovesThatAreRememberedAreAsIfWorkedOutAnew) {
+TEST(SmBlocks, MovesThatAreRememberedAreAsIfWorkedOutAnew) {
   RandomMoves remembered(100'000);
   RandomMoves worked_out(1);
   for (int i = 0; i < 20'000; ++i) {
@@ -104,7 +104,7 @@ TEST(BlockPool, MovesThatAreRememberedAreAsIfWorkedOutAnew) {
   EXPECT_GT(remembered.pool().moves(), 1'000U);
 }
 
-TEST(BlockPool, KeepsNoMoreThanItIsToldAndWhatIsThere) {
+TEST(SmBlocks, KeepsNoMoreThanItIsToldAndWhatIsThere) {
   constexpr std::size_t kMoves = 20;
   RandomMoves moves(kMoves);
   for (int i = 0; i < 20'000; ++i) {
@@ -116,7 +116,7 @@ TEST(BlockPool, KeepsNoMoreThanItIsToldAndWhatIsThere) {
   }
 }
 
-TEST(BlockPool, IsEmptyWhenAllHaveLeft) {
+TEST(SmBlocks, IsEmptyWhenAllHaveLeft) {
   RandomMoves moves(1);
   const program::Residency wave = blocks_of_warps(8, 4).residency;
   for (int i = 0; i < 100; ++i) moves.move();

@@ -1,32 +1,32 @@
-#include "sim/gpu/block_pool.hpp"
+#include "sim/gpu/sm_blocks.hpp"
 
 namespace bubblesim::gpu {
 
-BlockPool::BlockPool(const hardware::GpuSpec& spec, std::size_t most_moves)
+SmBlocks::SmBlocks(const hardware::GpuSpec& spec, std::size_t most_moves)
     : placer_(spec), helds_(spec.sm_count), footprints_(spec.sm_count), memo_(most_moves) {}
 
-std::uint64_t BlockPool::find_room(const Kernel& kernel, std::uint64_t most) {
+std::uint64_t SmBlocks::find_room(const Kernel& kernel, std::uint64_t most) {
   found_ = ask({Move::Kind::kCome, held_, kernel.placed, kernel.passed_over,
                 load_of(kernel.needs), kernel.sms, kernel.needs.blocks_per_sm, most});
   return found_.blocks;
 }
 
-void BlockPool::give(const Kernel& kernel, FootprintId& placed, std::uint64_t blocks) {
+void SmBlocks::give(const Kernel& kernel, FootprintId& placed, std::uint64_t blocks) {
   become(ask({Move::Kind::kLeave, held_, placed, kernel.passed_over, load_of(kernel.needs), {},
               kernel.needs.blocks_per_sm, blocks}),
          placed);
 }
 
-void BlockPool::give_all(const program::Residency& needs, FootprintId& placed) {
+void SmBlocks::give_all(const program::Residency& needs, FootprintId& placed) {
   become(ask({Move::Kind::kLeaveAll, held_, placed, {}, load_of(needs), {}}), placed);
 }
 
-HeldId BlockPool::add(HeldId held, const program::Residency& needs, FootprintId placed) {
+HeldId SmBlocks::add(HeldId held, const program::Residency& needs, FootprintId placed) {
   helds_.replace(sum_, ask({Move::Kind::kAdd, held, placed, {}, load_of(needs), {}}).held);
   return sum_;
 }
 
-const Moved& BlockPool::work_out(const Move& move) {
+const Moved& SmBlocks::work_out(const Move& move) {
   if (memo_.full()) {
     memo_.clear();
     helds_.forget_others();
@@ -35,7 +35,7 @@ const Moved& BlockPool::work_out(const Move& move) {
   return memo_.put(move, calculate(move));
 }
 
-Moved BlockPool::calculate(const Move& move) {
+Moved SmBlocks::calculate(const Move& move) {
   const Held& held = helds_[move.held];
   const Footprint& placed = footprints_[move.placed];
   const BlockPlacer::Kernel kernel{move.block, move.blocks_per_sm, placed, move.sms,

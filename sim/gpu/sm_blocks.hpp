@@ -20,9 +20,9 @@ namespace bubblesim::gpu {
 
 /// The SMs of a GPU, and what is held of each. Once so many moves are remembered, all of them are
 /// forgotten, and the values that nobody has any more: what is kept is bounded.
-class BlockPool {
+class SmBlocks {
  public:
-  explicit BlockPool(const hardware::GpuSpec& spec, std::size_t most_moves = MoveMemo::kMost);
+  explicit SmBlocks(const hardware::GpuSpec& spec, std::size_t most_moves = MoveMemo::kMost);
 
   /// A kernel that looks for room. FootprintId{}: it has no blocks.
   struct Kernel {
