@@ -35,7 +35,8 @@ Result<Made> make_server(const synth::EngineNames& engine,
                                serving::read_acceptance(*engine.accepted_file, drafts.tokens));
   }
   BUBBLESIM_ASSIGN_OR_RETURN(synth::ServerPlan plan, synth::plan_server(request, settings));
-  if (plan.scheduler.preemption == serving::Preemption::kSwap && plan.scheduler.host_blocks == 0) {
+  if (plan.scheduler.preemption == serving::CachePreemption::kSwap &&
+      plan.scheduler.host_blocks == 0) {
     return fail("\"host_cache\" of " + std::to_string(settings.host_cache.value) +
                 " bytes holds no block of " + std::to_string(std::llround(plan.block_bytes)) +
                 "; expected more, or preemption \"recompute\"");

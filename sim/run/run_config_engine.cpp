@@ -44,8 +44,9 @@ constexpr std::array<Choice<serving::Reserve>, 3> kReserves{
     {{"chunk", serving::Reserve::kChunk},
      {"prompt", serving::Reserve::kPrompt},
      {"request", serving::Reserve::kWholeRequest}}};
-constexpr std::array<Choice<serving::Preemption>, 2> kPreemptions{
-    {{"recompute", serving::Preemption::kRecompute}, {"swap", serving::Preemption::kSwap}}};
+constexpr std::array<Choice<serving::CachePreemption>, 2> kPreemptions{
+    {{"recompute", serving::CachePreemption::kRecompute},
+     {"swap", serving::CachePreemption::kSwap}}};
 constexpr std::array<Choice<serving::SwapTiming>, 2> kSwapTimings{
     {{"before", serving::SwapTiming::kBefore}, {"beside", serving::SwapTiming::kBeside}}};
 constexpr std::array<Choice<synth::KvWrites>, 2> kKvWrites{
@@ -156,7 +157,7 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
                  "found beside \"layers\", which says the same times; expected one of them");
   }
   settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
-  const bool swaps = settings.scheduler.preemption == serving::Preemption::kSwap;
+  const bool swaps = settings.scheduler.preemption == serving::CachePreemption::kSwap;
   if (swaps && settings.host_cache == Bytes{0}) {
     reader.fault("preemption", "found \"swap\" with no room on the host to swap to; expected "
                                "\"host_cache\" of a size, as \"16GB\", or \"recompute\"");

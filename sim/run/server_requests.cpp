@@ -13,17 +13,17 @@ namespace {
 using workload::ListedLengths;
 using workload::RecordedLength;
 
-std::string why_not(serving::Arrival what, const serving::SchedulerSpec& spec) {
+std::string why_not(serving::ArrivalOutcome what, const serving::SchedulerSpec& spec) {
   switch (what) {
-    case serving::Arrival::kLongerThanWindow:
+    case serving::ArrivalOutcome::kLongerThanWindow:
       return "max_model_len " + std::to_string(spec.max_model_len) + " holds together";
-    case serving::Arrival::kLargerThanCache:
+    case serving::ArrivalOutcome::kLargerThanCache:
       return "the KV cache of " + std::to_string(spec.kv_blocks) + " blocks of " +
              std::to_string(spec.block_size) + " tokens holds";
-    case serving::Arrival::kLargerThanBudget:
+    case serving::ArrivalOutcome::kLargerThanBudget:
       return "max_num_batched_tokens " + std::to_string(spec.max_num_batched_tokens) +
              " computes as a whole";
-    case serving::Arrival::kQueued: break;
+    case serving::ArrivalOutcome::kQueued: break;
   }
   return {};
 }
@@ -33,8 +33,8 @@ Result<void> check_length(const RecordedLength& length, const serving::Scheduler
   serving::Request request;
   request.prompt_tokens = length.prompt_tokens;
   request.output_tokens = length.output_tokens;
-  const serving::Arrival what = serving::Scheduler::admissible(spec, request);
-  if (what == serving::Arrival::kQueued) return {};
+  const serving::ArrivalOutcome what = serving::Scheduler::admissible(spec, request);
+  if (what == serving::ArrivalOutcome::kQueued) return {};
   return fail(file, place,
               "found a request of " + std::to_string(length.prompt_tokens) + " prompt and " +
                   std::to_string(length.output_tokens) + " output tokens; expected at most what " +

@@ -27,30 +27,30 @@ Scheduler::Scheduler(const SchedulerSpec& spec) : spec_(spec), pool_(spec.kv_blo
   running_.reserve(spec.max_num_seqs);
 }
 
-Arrival Scheduler::admissible(const SchedulerSpec& spec, const Request& request) {
+ArrivalOutcome Scheduler::admissible(const SchedulerSpec& spec, const Request& request) {
   const std::uint64_t cached = most_cached(spec, request);
   if (std::uint64_t{request.prompt_tokens} + request.output_tokens > spec.max_model_len) {
-    return Arrival::kLongerThanWindow;
+    return ArrivalOutcome::kLongerThanWindow;
   }
-  if (blocks_of(spec, cached) > spec.kv_blocks) return Arrival::kLargerThanCache;
+  if (blocks_of(spec, cached) > spec.kv_blocks) return ArrivalOutcome::kLargerThanCache;
   // A preempted sequence computes prompt and output as one prompt.
   const std::uint64_t longest_prompt =
       spec.reserve == Reserve::kWholeRequest ? request.prompt_tokens : cached;
   if (spec.chunking == Chunking::kWhole && longest_prompt > spec.max_num_batched_tokens) {
-    return Arrival::kLargerThanBudget;
+    return ArrivalOutcome::kLargerThanBudget;
   }
-  return Arrival::kQueued;
+  return ArrivalOutcome::kQueued;
 }
 
-Arrival Scheduler::arrive(const Request& request) {
+ArrivalOutcome Scheduler::arrive(const Request& request) {
   BUBBLESIM_CHECK(request.prompt_tokens > 0 && request.output_tokens > 0,
                   "a request without a prompt or without an output");
-  const Arrival what = admissible(spec_, request);
+  const ArrivalOutcome what = admissible(spec_, request);
   switch (what) {
-    case Arrival::kLongerThanWindow: ++counts_.refused_by_window; return what;
-    case Arrival::kLargerThanCache: ++counts_.refused_by_cache; return what;
-    case Arrival::kLargerThanBudget: ++counts_.refused_by_budget; return what;
-    case Arrival::kQueued: break;
+    case ArrivalOutcome::kLongerThanWindow: ++counts_.refused_by_window; return what;
+    case ArrivalOutcome::kLargerThanCache: ++counts_.refused_by_cache; return what;
+    case ArrivalOutcome::kLargerThanBudget: ++counts_.refused_by_budget; return what;
+    case ArrivalOutcome::kQueued: break;
   }
   const Slot slot = new_slot();
   Sequence& sequence = sequences_[slot];
@@ -229,7 +229,7 @@ void Scheduler::preempt(Slot slot) {
   ++sequence.preemptions;
   ++counts_.preemptions;
   step_->preempted.push_back(sequence.request.number);
-  if (spec_.preemption == Preemption::kRecompute || !swap_out(sequence)) {
+  if (spec_.preemption == CachePreemption::kRecompute || !swap_out(sequence)) {
     drop_host_copy(sequence);
     sequence.lost = sequence.computed;
     sequence.computed = 0;

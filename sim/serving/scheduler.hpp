@@ -42,7 +42,7 @@
 namespace bubblesim::serving {
 
 /// What became of a request at its arrival.
-enum class Arrival : std::uint8_t {
+enum class ArrivalOutcome : std::uint8_t {
   kQueued,
   kLongerThanWindow,  ///< prompt and output exceed max_model_len
   kLargerThanCache,   ///< the whole cache could not hold it alone
@@ -61,9 +61,9 @@ class Scheduler {
   explicit Scheduler(const SchedulerSpec& spec);
 
   /// Whether a request could ever be served by these settings.
-  [[nodiscard]] static Arrival admissible(const SchedulerSpec& spec, const Request& request);
+  [[nodiscard]] static ArrivalOutcome admissible(const SchedulerSpec& spec, const Request& request);
   /// Takes a request into the queue, or refuses it and counts that.
-  Arrival arrive(const Request& request);
+  ArrivalOutcome arrive(const Request& request);
 
   /// Schedules a step. Nothing if as many are in flight as Pacing allows, or if no sequence can do
   /// anything before a step in flight ends, or at all. The step stays as it is until it has ended

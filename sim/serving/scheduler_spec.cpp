@@ -90,11 +90,11 @@ Result<void> check(const SchedulerSpec& spec) {
   if (!is_share(spec.prefix_hit_rate)) return fail("prefix_hit_rate is outside of [0, 1)");
   const bool swaps_somehow = spec.swap_group > 0 || spec.swap_reuse ||
                              spec.swap_timing != SwapTiming::kBefore;
-  if (swaps_somehow && spec.preemption != Preemption::kSwap) {
+  if (swaps_somehow && spec.preemption != CachePreemption::kSwap) {
     return fail("a setting of swaps without preemption by swapping; expected preemption \"swap\"");
   }
   if (spec.priority_period > 0 &&
-      (spec.order != Order::kPriority || spec.preemption != Preemption::kSwap ||
+      (spec.order != Order::kPriority || spec.preemption != CachePreemption::kSwap ||
        spec.reserve == Reserve::kWholeRequest)) {
     return fail("priorities that change; expected order \"priority\", preemption \"swap\", and no "
                 "whole requests reserved");

@@ -42,7 +42,7 @@ enum class Reserve : std::uint8_t {
 };
 
 /// What becomes of the cache of a preempted sequence.
-enum class Preemption : std::uint8_t {
+enum class CachePreemption : std::uint8_t {
   kRecompute,  ///< dropped; prompt and output so far are computed again
   kSwap,       ///< copied to the host and back; recomputed if the host has no room
 };
@@ -112,15 +112,15 @@ struct SchedulerSpec {
   Mixing mixing = Mixing::kDecodeFirst;
   Chunking chunking = Chunking::kChunks;
   Reserve reserve = Reserve::kPrompt;
-  Preemption preemption = Preemption::kRecompute;
+  CachePreemption preemption = CachePreemption::kRecompute;
   SwapTiming swap_timing = SwapTiming::kBefore;
   Pacing pacing = Pacing::kSynchronous;
   OutputEnd output_end = OutputEnd::kTokenLimit;
   Speculation speculation{};  ///< with Pacing::kSynchronous only
   /// Steps after which the priorities of all requests in flight are drawn anew, and the most urgent
   /// ones that the cache holds together run, whoever did (FastSwitch: fairness by priorities that
-  /// change); 0: never. With Order::kPriority and Preemption::kSwap only (recomputed, requests that
-  /// take turns may never end), and not with Reserve::kWholeRequest.
+  /// change); 0: never. With Order::kPriority and CachePreemption::kSwap only (recomputed, requests
+  /// that take turns may never end), and not with Reserve::kWholeRequest.
   std::uint32_t priority_period = 0;
   std::uint64_t seed = 0;  ///< of what is drawn: tokens that are accepted, priorities
 };

@@ -57,7 +57,7 @@ class PoissonSource final : public RequestSource {
 
 class Count final : public ServerObserver {
  public:
-  void on_arrival(const Request&, Arrival) override {}
+  void on_arrival(const Request&, ArrivalOutcome) override {}
   void on_step(const Step&, SimTime, SimTime, const Scheduler&) override { ++steps; }
   void on_finished(const FinishedRequest&) override { ++finished; }
   std::uint64_t steps = 0;

@@ -34,7 +34,7 @@ class StepCost {
 class ServerObserver {
  public:
   virtual ~ServerObserver() = default;
-  virtual void on_arrival(const Request& request, Arrival what) = 0;
+  virtual void on_arrival(const Request& request, ArrivalOutcome what) = 0;
   /// After a step has ended, with the scheduler's state after it.
   virtual void on_step(const Step& step, SimTime start, SimTime end, const Scheduler& state) = 0;
   virtual void on_finished(const FinishedRequest& request) = 0;

@@ -57,7 +57,7 @@ class Group {
           members_.begin(), members_.end(),
           [](const auto& a, const auto& b) { return a->scheduler.load() < b->scheduler.load(); });
       const auto what = (*member)->scheduler.arrive(requests_[coming_]);
-      BUBBLESIM_CHECK(what == serving::Arrival::kQueued, "a request that was not checked");
+      BUBBLESIM_CHECK(what == serving::ArrivalOutcome::kQueued, "a request that was not checked");
       load_.requests[coming_++].queued = now_;
     }
   }

@@ -63,8 +63,8 @@ class LinearCost final : public StepCost {
 };
 
 struct ServerLog final : ServerObserver {
-  void on_arrival(const Request& request, Arrival what) override {
-    (what == Arrival::kQueued ? queued : refused).push_back(request);
+  void on_arrival(const Request& request, ArrivalOutcome what) override {
+    (what == ArrivalOutcome::kQueued ? queued : refused).push_back(request);
   }
   void on_step(const Step& step, SimTime, SimTime, const Scheduler& state) override {
     steps.push_back(step);

@@ -34,7 +34,7 @@ SchedulerSpec random_spec(std::uint64_t seed) {
   spec.chunking = static_cast<Chunking>(below(2));
   spec.reserve = static_cast<Reserve>(below(3));
   if (spec.reserve == Reserve::kWholeRequest) spec.watermark = 0;
-  spec.preemption = static_cast<Preemption>(below(2));
+  spec.preemption = static_cast<CachePreemption>(below(2));
   spec.pacing = static_cast<Pacing>(below(2));
   spec.output_end = static_cast<OutputEnd>(below(2));
   if (spec.mixing == Mixing::kPromptsApart) spec.chunking = Chunking::kWhole;
@@ -46,7 +46,7 @@ SchedulerSpec random_spec(std::uint64_t seed) {
     spec.speculation = {3, independent_acceptance(3, 0.6)};
     spec.seed = seed;
   }
-  if (spec.preemption == Preemption::kSwap) {
+  if (spec.preemption == CachePreemption::kSwap) {
     if (spec.order == Order::kPriority && spec.reserve != Reserve::kWholeRequest &&
         below(2) == 0) {
       spec.priority_period = 7;

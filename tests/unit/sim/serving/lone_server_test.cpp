@@ -35,8 +35,8 @@ class TokenCost final : public StepCost {
 
 class Log final : public ServerObserver {
  public:
-  void on_arrival(const Request& request, Arrival what) override {
-    if (what != Arrival::kQueued) refused.push_back(request.number);
+  void on_arrival(const Request& request, ArrivalOutcome what) override {
+    if (what != ArrivalOutcome::kQueued) refused.push_back(request.number);
   }
   void on_step(const Step& step, SimTime start, SimTime end, const Scheduler&) override {
     steps.push_back(std::to_string(to_ns(start) / 1'000'000) + "-" +

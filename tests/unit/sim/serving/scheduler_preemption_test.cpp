@@ -69,7 +69,7 @@ TEST(SchedulerPreemption, ThePrefixCacheGivesBackTheBlocksThatNobodyTook) {
 
 TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
   SchedulerSpec spec = tight_spec();
-  spec.preemption = Preemption::kSwap;
+  spec.preemption = CachePreemption::kSwap;
   spec.host_blocks = 2;
   Scheduler scheduler(spec);
   fill(scheduler);
@@ -86,7 +86,7 @@ TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
 /// As tight_spec, with swaps and room for them.
 SchedulerSpec swapping_spec() {
   SchedulerSpec spec = tight_spec();
-  spec.preemption = Preemption::kSwap;
+  spec.preemption = CachePreemption::kSwap;
   spec.host_blocks = 8;
   return spec;
 }
@@ -189,13 +189,13 @@ TEST(SchedulerPreemption, SettingsOfSwapsNeedSwaps) {
   SchedulerSpec spec = tight_spec();
   spec.swap_reuse = true;
   EXPECT_FALSE(check(spec));
-  spec.preemption = Preemption::kSwap;
+  spec.preemption = CachePreemption::kSwap;
   EXPECT_TRUE(check(spec));
 }
 
 TEST(SchedulerPreemption, WithoutRoomOnTheHostItIsRecomputedAndCounted) {
   SchedulerSpec spec = tight_spec();
-  spec.preemption = Preemption::kSwap;
+  spec.preemption = CachePreemption::kSwap;
   spec.host_blocks = 1;
   Scheduler scheduler(spec);
   fill(scheduler);

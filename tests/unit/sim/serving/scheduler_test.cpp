@@ -158,15 +158,16 @@ TEST(Scheduler, PriorityComesBeforeArrival) {
 TEST(Scheduler, RequestsThatCouldNeverBeServedAreRefusedByName) {
   SchedulerSpec spec = small_spec();
   spec.kv_blocks = 8;                                                // 32 tokens
-  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 60, 5)), Arrival::kLongerThanWindow);
-  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 30, 4)), Arrival::kLargerThanCache);
-  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 30, 3)), Arrival::kQueued);  // 32 cached
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 60, 5)), ArrivalOutcome::kLongerThanWindow);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 30, 4)), ArrivalOutcome::kLargerThanCache);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 30, 3)),  // 32 cached
+            ArrivalOutcome::kQueued);
   spec.chunking = Chunking::kWhole;
-  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 8, 2)), Arrival::kLargerThanBudget);
-  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 7, 2)), Arrival::kQueued);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 8, 2)), ArrivalOutcome::kLargerThanBudget);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 7, 2)), ArrivalOutcome::kQueued);
   Scheduler scheduler(spec);
-  EXPECT_EQ(scheduler.arrive(make_request(1, 60, 5)), Arrival::kLongerThanWindow);
-  EXPECT_EQ(scheduler.arrive(make_request(2, 8, 2)), Arrival::kLargerThanBudget);
+  EXPECT_EQ(scheduler.arrive(make_request(1, 60, 5)), ArrivalOutcome::kLongerThanWindow);
+  EXPECT_EQ(scheduler.arrive(make_request(2, 8, 2)), ArrivalOutcome::kLargerThanBudget);
   EXPECT_TRUE(scheduler.is_idle());
   CounterSet counters;
   add_counters(scheduler.counts(), counters);

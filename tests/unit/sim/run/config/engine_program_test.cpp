@@ -55,7 +55,7 @@ TEST(EngineProgram, RulesAreStartedFromAndEverySettingMayDiffer) {
   EXPECT_EQ(settings.scheduler.chunking, serving::Chunking::kWhole);
   EXPECT_EQ(settings.scheduler.reserve, serving::Reserve::kWholeRequest);
   EXPECT_EQ(settings.scheduler.order, serving::Order::kPriority);
-  EXPECT_EQ(settings.scheduler.preemption, serving::Preemption::kSwap);
+  EXPECT_EQ(settings.scheduler.preemption, serving::CachePreemption::kSwap);
   EXPECT_EQ(std::get<Bytes>(settings.cache).value, 4'000'000'000U);
   EXPECT_EQ(settings.host_cache.value, 8'000'000'000U);
 }

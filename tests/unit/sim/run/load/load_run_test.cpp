@@ -251,7 +251,7 @@ TEST(LoadRun, AServerThatSwapsHasRoomForABlockOnTheHost) {
   made.training.synth->folding = synth::Folding::kNothing;
   add_server(made);
   auto& engine = *std::get<synth::InferenceNames>(made.fillers.front().program).engine;
-  engine.settings.scheduler.preemption = serving::Preemption::kSwap;
+  engine.settings.scheduler.preemption = serving::CachePreemption::kSwap;
   engine.settings.host_cache = Bytes{1000};
   EXPECT_THAT(fault(made), HasSubstr("\"host_cache\" of 1000 bytes holds no block of "));
   engine.settings.host_cache = Bytes{1'000'000'000};

@@ -345,8 +345,8 @@ class Requests final : public serving::RequestSource {
 
 class Latencies final : public serving::ServerObserver {
  public:
-  void on_arrival(const serving::Request&, serving::Arrival what) override {
-    EXPECT_EQ(what, serving::Arrival::kQueued);
+  void on_arrival(const serving::Request&, serving::ArrivalOutcome what) override {
+    EXPECT_EQ(what, serving::ArrivalOutcome::kQueued);
   }
   void on_step(const serving::Step&, SimTime, SimTime, const serving::Scheduler&) override {}
   void on_finished(const serving::FinishedRequest& request) override {

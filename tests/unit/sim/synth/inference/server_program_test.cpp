@@ -230,7 +230,7 @@ TEST(ServerProgram, SwappedBlocksAreCopiedBeforeTheStep) {
 /// LLaMA2-7B's 32 layers, swapped in groups of blocks.
 ServerPlan swapping_plan(serving::SwapTiming timing) {
   EngineSettings settings = engine_settings();
-  settings.scheduler.preemption = serving::Preemption::kSwap;
+  settings.scheduler.preemption = serving::CachePreemption::kSwap;
   settings.scheduler.swap_timing = timing;
   settings.host_cache = Bytes{8'000'000'000};
   return value(plan_server(generation(1, 1, DecodeMode::kEager), settings));
