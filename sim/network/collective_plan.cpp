@@ -43,7 +43,7 @@ std::uint32_t even_members(const Footprint& place) {
 class Planner {
  public:
   Planner(const Topology& topology, CollectiveKind kind, Bytes bytes, const Group& group,
-          const KernelForm& form)
+          const CollectiveKernel& form)
       : topology_(topology), spec_(topology.spec()), costs_(spec_.collectives), kind_(kind),
         bytes_(static_cast<double>(bytes.value)), form_(form), place_(footprint(topology, group)),
         node_members_(even_members(place_)) {
@@ -192,10 +192,10 @@ class Planner {
   // What the blocks of a kernel of another form take: they move their parts of what the port
   // carries, and pass over their parts of what is fused, one after the other.
   double seconds_of_blocks(Algorithm algorithm, Protocol protocol) const {
-    if (form_ == KernelForm{}) return 0;
-    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(),
-                                    std::max(node_members_, 1U), place_.nodes());
-    const double channels = channels_of(algorithm, protocol);
+    if (form_ == CollectiveKernel{}) return 0;
+    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(), std::max(each_, 1U),
+                                    place_.nodes());
+    const double each = channels_of(algorithm, protocol);
     return (volume.port / costs_.block_bandwidth.value +
             form_.local_bytes / costs_.block_local_bandwidth.value) / channels;
   }
@@ -227,7 +227,7 @@ class Planner {
   const CollectiveSpec& costs_;
   CollectiveKind kind_;
   double bytes_;
-  KernelForm form_;
+  CollectiveKernel form_;
   Footprint place_;
   std::uint32_t node_members_;
   std::uint32_t sender_ = 0;
@@ -237,7 +237,7 @@ class Planner {
 }  // namespace
 
 Transfer Topology::plan(CollectiveKind kind, Bytes bytes, const Group& group,
-                        Algorithm algorithm, const KernelForm& form) const {
+                        Algorithm algorithm, const CollectiveKernel& form) const {
   return Planner(*this, kind, bytes, group, form).best(algorithm);
 }
 

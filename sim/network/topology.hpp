@@ -28,10 +28,10 @@ enum class CollectiveKind : std::uint8_t {
 enum class Direction : std::uint8_t { kOut, kIn };
 
 /// The kernel of a collective that is not NCCL's own (TokenWeave, arXiv 2505.11329).
-struct KernelForm {
+struct CollectiveKernel {
   std::uint32_t blocks = 0;  ///< on each GPU, at most; 0: as many as NCCL opens
   double local_bytes = 0;    ///< of its own memory that each GPU passes over besides
-  friend auto operator<=>(const KernelForm&, const KernelForm&) = default;
+  friend auto operator<=>(const CollectiveKernel&, const CollectiveKernel&) = default;
 };
 
 class Topology {
@@ -51,7 +51,7 @@ class Topology {
   /// CollectiveSpec::block_bandwidth.
   [[nodiscard]] Transfer plan(CollectiveKind kind, Bytes bytes, const Group& group,
                               Algorithm algorithm = Algorithm::kAuto,
-                              const KernelForm& form = {}) const;
+                              const CollectiveKernel& form = {}) const;
 
   [[nodiscard]] Duration solo_time(const Transfer& transfer) const {
     return network::solo_time(transfer, links_);

@@ -55,7 +55,7 @@ std::string_view channel_name(Channel channel) {
 
 std::uint32_t CollectiveTable::find(const Use& use, network::CollectiveKind kind, double bytes,
                                     const Communicator& communicator,
-                                    const network::KernelForm& form) {
+                                    const network::CollectiveKernel& form) {
   const auto [place, fresh] =
       uses_.try_emplace(use, static_cast<std::uint32_t>(job_.collectives.size()));
   const auto whole = static_cast<std::uint64_t>(std::llround(bytes));

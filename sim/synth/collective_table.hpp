@@ -47,7 +47,7 @@ class CollectiveTable {
   /// The collective of `use`, made when first asked for. All ranks of a use ask with the same
   /// kind, bytes, communicator and form.
   std::uint32_t find(const Use& use, network::CollectiveKind kind, double bytes,
-                     const Communicator& communicator, const network::KernelForm& form);
+                     const Communicator& communicator, const network::CollectiveKernel& form);
 
   /// Blocks of the collective's kernel on each rank.
   [[nodiscard]] std::uint32_t channels(std::uint32_t collective) const {
@@ -63,7 +63,7 @@ class CollectiveTable {
     std::uint32_t receiver;
     std::uint32_t members;
     Channel channel;
-    network::KernelForm form;
+    network::CollectiveKernel form;
     friend auto operator<=>(const Demand&, const Demand&) = default;
   };
   std::uint32_t group_of(const Use& use, const Communicator& communicator);

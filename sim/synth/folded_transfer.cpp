@@ -70,7 +70,7 @@ void share_links(const Topology& topology, std::vector<Transfer>& transfers) {
 
 FoldedTransfer folded_transfer(const Topology& topology, network::CollectiveKind kind, Bytes bytes,
                                const Communicator& communicator,
-                               const network::KernelForm& form) {
+                               const network::CollectiveKernel& form) {
   std::vector<Transfer> transfers;
   for (const Group& twin : twins_of(communicator, topology.spec())) {
     transfers.push_back(topology.plan(kind, bytes, twin, network::Algorithm::kAuto, form));

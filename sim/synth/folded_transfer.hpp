@@ -24,6 +24,6 @@ struct FoldedTransfer {
 [[nodiscard]] FoldedTransfer folded_transfer(const network::Topology& topology,
                                              network::CollectiveKind kind, Bytes bytes,
                                              const Communicator& communicator,
-                                             const network::KernelForm& form);
+                                             const network::CollectiveKernel& form);
 
 }  // namespace bubblesim::synth

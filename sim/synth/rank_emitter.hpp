@@ -36,7 +36,7 @@ struct CollectiveCall {
   Communicator communicator;
   std::uint16_t stream = kExchangeStream;
   std::string_view name;
-  network::KernelForm form;
+  network::CollectiveKernel form;
 };
 
 /// A kernel whose profile and name the rank's program has.

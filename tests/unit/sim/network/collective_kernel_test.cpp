@@ -21,13 +21,13 @@ Topology blocks_topology() {
   return Topology(spec);
 }
 
-Transfer all_reduce(const Topology& topology, const KernelForm& form) {
+Transfer all_reduce(const Topology& topology, const CollectiveKernel& form) {
   return topology.plan(CollectiveKind::kAllReduce, Bytes{800'000'000}, strided_group(0, 8),
                        Algorithm::kAuto, form);
 }
 
 // A port carries 1.4 GB: 14 ms at its 100 GB/s; 70 ms of 4 blocks' 20; 24 blocks' 120 suffice.
-TEST(KernelForm, FewBlocksBoundACollective) {
+TEST(CollectiveKernel, FewBlocksBoundACollective) {
   const Topology topology = blocks_topology();
   const Transfer four = all_reduce(topology, {.blocks = 4});
   EXPECT_EQ(four.channels, 4U);
@@ -38,7 +38,7 @@ TEST(KernelForm, FewBlocksBoundACollective) {
 }
 
 // 40 MB by 4 blocks of 2 GB/s are 5 ms more; 24 blocks do both within the port's 14 ms.
-TEST(KernelForm, FusedWorkIsItsBlocks) {
+TEST(CollectiveKernel, FusedWorkIsItsBlocks) {
   const Topology topology = blocks_topology();
   EXPECT_EQ(all_reduce(topology, {4, 40e6}).least, us(75000));
   EXPECT_EQ(all_reduce(topology, {24, 40e6}).least, us(14000));
@@ -56,7 +56,7 @@ struct MeasuredForm {
 // microsoft/tokenweave artifact/csvs: figure_7 (plain) and figure_10 (fused), rows of 8,192 BF16 a
 // token. The constants of h100-dgx are from both rows of 32,768 tokens by 2 blocks; the others
 // judge. What is fused passes five times over an eighth of the array.
-TEST(KernelForm, IsNearWhatTokenWeaveMeasuredOnEightH100) {
+TEST(CollectiveKernel, IsNearWhatTokenWeaveMeasuredOnEightH100) {
   const auto spec = hardware::find_cluster_spec(
       "h100-dgx", std::string(BUBBLESIM_SOURCE_DIR) + "/configs/clusters");
   ASSERT_TRUE(spec.has_value());
@@ -69,7 +69,7 @@ TEST(KernelForm, IsNearWhatTokenWeaveMeasuredOnEightH100) {
                                   {8192, 8, true, 561.7}, {2048, 2, true, 403.1},
                                   {2048, 8, false, 135.7}, {2048, 8, true, 155.4}}) {
     const double array = static_cast<double>(row.tokens) * 8192 * 2;
-    const KernelForm form{row.blocks, row.fused ? 5 * array / 8 : 0};
+    const CollectiveKernel form{row.blocks, row.fused ? 5 * array / 8 : 0};
     const Transfer transfer =
         topology.plan(CollectiveKind::kAllReduce, Bytes{static_cast<std::uint64_t>(array)},
                       strided_group(0, 8), Algorithm::kNvls, form);
