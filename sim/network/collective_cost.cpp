@@ -60,7 +60,7 @@ class NodeLoads {
 
 // Leaves or regions: `index_of` maps a node to its own; `link` gives its links.
 template <class IndexOf, class LinkOf>
-void add_domains(const Topology& topology, CollectiveKind kind, double bytes,
+void add_domains(const Topology& topology, CollectivePattern kind, double bytes,
                  const Footprint& place, double crossing, IndexOf index_of, LinkOf link,
                  std::vector<LinkLoad>& loads) {
   const std::size_t nodes = place.node_begin.size() - 1;
@@ -73,7 +73,7 @@ void add_domains(const Topology& topology, CollectiveKind kind, double bytes,
     }
     const double n = place.ranks();
     const double m = place.node_begin[i] - begin;
-    const double out = kind == CollectiveKind::kAllToAll ? bytes / n * (n - m) * m : crossing;
+    const double out = kind == CollectivePattern::kAllToAll ? bytes / n * (n - m) * m : crossing;
     loads.push_back({link(node, Direction::kOut), out});
     loads.push_back({link(node, Direction::kIn), out});
   }
@@ -86,14 +86,14 @@ bool one_pair(const ClusterSpec& spec, std::span<const std::uint32_t> members) {
          members[0] / 2 == members[1] / 2;
 }
 
-Volume volume_of(CollectiveKind kind, Algorithm algorithm, double bytes, std::uint32_t ranks,
+Volume volume_of(CollectivePattern kind, Algorithm algorithm, double bytes, std::uint32_t ranks,
                  std::uint32_t members, std::uint32_t nodes) {
   const double n = ranks;
   const double m = members;
   const double many = nodes;
   const bool spans = nodes > 1;
   const double ring = bus_factor(kind, ranks) * bytes;
-  const double passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const double passes = kind == CollectivePattern::kAllReduce ? 2 : 1;
   switch (algorithm) {
     case Algorithm::kTree:
       return {2 * bytes * (spans ? (m - 1) / m : 1), spans ? 2 * bytes : 0};
@@ -166,7 +166,7 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
   }
 }
 
-void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorithm, double bytes,
+void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const Footprint& place, std::vector<LinkLoad>& loads) {
   NodeLoads node_loads(topology, loads);
   double crossing = 0;
@@ -198,10 +198,10 @@ void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorith
   }
 }
 
-Steps steps_of(CollectiveKind kind, Algorithm algorithm, const Footprint& place) {
+Steps steps_of(CollectivePattern kind, Algorithm algorithm, const Footprint& place) {
   const double n = place.ranks();
   const double nodes = place.nodes();
-  const double passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const double passes = kind == CollectivePattern::kAllReduce ? 2 : 1;
   Steps out;
   switch (algorithm) {
     case Algorithm::kTree:

@@ -58,7 +58,7 @@ struct Volume {
   double node = 0;
 };
 
-[[nodiscard]] Volume volume_of(CollectiveKind kind, Algorithm algorithm, double bytes,
+[[nodiscard]] Volume volume_of(CollectivePattern kind, Algorithm algorithm, double bytes,
                                std::uint32_t ranks, std::uint32_t members, std::uint32_t nodes);
 
 /// Whether the members are the two GPUs of an NVLink pair.
@@ -66,13 +66,13 @@ struct Volume {
                             std::span<const std::uint32_t> members);
 
 /// Adds what each member's port, each NIC, leaf and region carries.
-void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorithm, double bytes,
+void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const Footprint& place, std::vector<LinkLoad>& loads);
 
 /// Adds what a send loads, whose sides differ.
 void add_send(const Topology& topology, double bytes, std::uint32_t from, std::uint32_t to,
               const Footprint& place, std::vector<LinkLoad>& loads);
 
-[[nodiscard]] Steps steps_of(CollectiveKind kind, Algorithm algorithm, const Footprint& place);
+[[nodiscard]] Steps steps_of(CollectivePattern kind, Algorithm algorithm, const Footprint& place);
 
 }  // namespace bubblesim::network

@@ -25,9 +25,9 @@ constexpr std::uint32_t kNvlsRanks = 3;
 
 Duration from_ns(double ns) { return Duration{std::llround(ns)}; }
 
-bool reduces_or_gathers(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
-         kind == CollectiveKind::kReduceScatter;
+bool reduces_or_gathers(CollectivePattern kind) {
+  return kind == CollectivePattern::kAllReduce || kind == CollectivePattern::kAllGather ||
+         kind == CollectivePattern::kReduceScatter;
 }
 
 // Members of every node, if all have as many; else 0.
@@ -42,12 +42,12 @@ std::uint32_t even_members(const Footprint& place) {
 /// One collective while its cheapest form is sought.
 class Planner {
  public:
-  Planner(const Topology& topology, CollectiveKind kind, Bytes bytes, const Group& group,
+  Planner(const Topology& topology, CollectivePattern kind, Bytes bytes, const Group& group,
           const CollectiveKernel& form)
       : topology_(topology), spec_(topology.spec()), costs_(spec_.collectives), kind_(kind),
         bytes_(static_cast<double>(bytes.value)), form_(form), place_(footprint(topology, group)),
-        node_members_(even_members(place_)) {
-    if (kind == CollectiveKind::kSendRecv) {
+        each_(even_members(place_)) {
+    if (kind == CollectivePattern::kSendRecv) {
       BUBBLESIM_CHECK(place_.ranks() == 2, "a send has a sender and a receiver");
       sender_ = group.listed.empty() ? place_.gpus[0] : group.listed[0];
       receiver_ = group.listed.empty() ? place_.gpus[1] : group.listed[1];
@@ -75,7 +75,7 @@ class Planner {
 
  private:
   bool direct() const {
-    return kind_ == CollectiveKind::kSendRecv || kind_ == CollectiveKind::kAllToAll;
+    return kind_ == CollectivePattern::kSendRecv || kind_ == CollectivePattern::kAllToAll;
   }
 
   bool allows(Algorithm algorithm) const {
@@ -83,9 +83,9 @@ class Planner {
       case Algorithm::kRing:
         return !direct();
       case Algorithm::kTree:
-        return kind_ == CollectiveKind::kAllReduce;
+        return kind_ == CollectivePattern::kAllReduce;
       case Algorithm::kNvls:
-        return kind_ == CollectiveKind::kAllReduce && costs_.nvls && node_members_ >= kNvlsRanks;
+        return kind_ == CollectivePattern::kAllReduce && costs_.nvls && each_ >= kNvlsRanks;
       case Algorithm::kHierarchical:
         return reduces_or_gathers(kind_) && place_.nodes() > 1 && node_members_ > 1;
       case Algorithm::kDirect:
@@ -107,8 +107,8 @@ class Planner {
 
   Transfer best_protocol(Algorithm algorithm) const {
     std::vector<LinkLoad> loads;
-    if (kind_ == CollectiveKind::kSendRecv) {
-      add_send(topology_, bytes_, sender_, receiver_, place_, loads);
+    if (kind_ == CollectivePattern::kSendRecv) {
+      add_send(topology_, bytes_, from_, to_, place_, loads);
     } else {
       add_loads(topology_, kind_, algorithm, bytes_, place_, loads);
     }
@@ -211,8 +211,8 @@ class Planner {
       seconds = std::max(seconds, bytes / ranks * steps / node_rate());
     } else if (one_node || node_members_ > 1) {
       const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(),
-                                      std::max(node_members_, 1U), place_.nodes());
-      const double port = kind_ == CollectiveKind::kSendRecv ? bytes_ : volume.port;
+                                      std::max(each_, 1U), place_.nodes());
+      const double port = kind_ == CollectivePattern::kSendRecv ? bytes_ : volume.port;
       if (one_node || !direct()) seconds = std::max(seconds, port / node_rate());
     }
     double share = 1;
@@ -225,7 +225,7 @@ class Planner {
   const Topology& topology_;
   const ClusterSpec& spec_;
   const CollectiveSpec& costs_;
-  CollectiveKind kind_;
+  CollectivePattern kind_;
   double bytes_;
   CollectiveKernel form_;
   Footprint place_;
@@ -236,7 +236,7 @@ class Planner {
 
 }  // namespace
 
-Transfer Topology::plan(CollectiveKind kind, Bytes bytes, const Group& group,
+Transfer Topology::plan(CollectivePattern kind, Bytes bytes, const Group& group,
                         Algorithm algorithm, const CollectiveKernel& form) const {
   return Planner(*this, kind, bytes, group, form).best(algorithm);
 }

@@ -67,13 +67,13 @@ void FlowLoads::append_to(std::vector<LinkLoad>& loads) const {
 
 // A ring visits nodes in order and comes back to the first. In an all-to-all every node sends to
 // every other what its members have for those.
-void add_flows(const Topology& topology, CollectiveKind kind, double bytes, const Footprint& place,
-               double crossing, std::vector<LinkLoad>& loads) {
+void add_flows(const Topology& topology, CollectivePattern kind, double bytes,
+               const Footprint& place, double crossing, std::vector<LinkLoad>& loads) {
   FlowLoads flows(topology);
   const std::vector<NodePart> parts = parts_of(topology, place);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::vector<std::uint32_t> nics = nics_of(topology, parts[i]);
-    if (kind != CollectiveKind::kAllToAll) {
+    if (kind != CollectivePattern::kAllToAll) {
       flows.add(nics, parts[(i + 1) % parts.size()].node, crossing);
       continue;
     }

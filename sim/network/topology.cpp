@@ -26,17 +26,17 @@ Duration solo_time(const Transfer& transfer, const LinkTable& links) {
   return transfer.latency + std::max(transfer.least, moving);
 }
 
-double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
+double bus_factor(CollectivePattern kind, std::uint32_t ranks) {
   const double n = ranks;
   switch (kind) {
-    case CollectiveKind::kAllReduce:
+    case CollectivePattern::kAllReduce:
       return 2 * (n - 1) / n;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
+    case CollectivePattern::kAllGather:
+    case CollectivePattern::kReduceScatter:
+    case CollectivePattern::kAllToAll:
       return (n - 1) / n;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kSendRecv:
+    case CollectivePattern::kBroadcast:
+    case CollectivePattern::kSendRecv:
       return 1;
   }
   return 1;

@@ -16,7 +16,7 @@
 
 namespace bubblesim::network {
 
-enum class CollectiveKind : std::uint8_t {
+enum class CollectivePattern : std::uint8_t {
   kAllReduce,
   kAllGather,
   kReduceScatter,
@@ -49,7 +49,7 @@ class Topology {
   /// the fastest that does; Transfer::algorithm says which. O(members).
   /// Preconditions: members are distinct and lie on the cluster; a `form` needs the cluster's
   /// CollectiveSpec::block_bandwidth.
-  [[nodiscard]] Transfer plan(CollectiveKind kind, Bytes bytes, const Group& group,
+  [[nodiscard]] Transfer plan(CollectivePattern kind, Bytes bytes, const Group& group,
                               Algorithm algorithm = Algorithm::kAuto,
                               const CollectiveKernel& form = {}) const;
 
@@ -84,6 +84,6 @@ class Topology {
 /// Bus bandwidth over algorithm bandwidth (bytes / time), as nccl-tests define it
 /// (doc/PERFORMANCE.md): all-reduce 2(n-1)/n; all-gather, reduce-scatter and all-to-all (n-1)/n;
 /// others 1.
-[[nodiscard]] double bus_factor(CollectiveKind kind, std::uint32_t ranks);
+[[nodiscard]] double bus_factor(CollectivePattern kind, std::uint32_t ranks);
 
 }  // namespace bubblesim::network

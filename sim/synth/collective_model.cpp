@@ -5,9 +5,9 @@
 
 namespace bubblesim::synth {
 
-std::optional<network::CollectiveKind> network_kind(traces::CollectiveKind kind) {
+std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind kind) {
   using From = traces::CollectiveKind;
-  using To = network::CollectiveKind;
+  using To = network::CollectivePattern;
   switch (kind) {
     case From::kAllReduce:
     case From::kBarrier: return To::kAllReduce;
@@ -24,9 +24,9 @@ std::optional<network::CollectiveKind> network_kind(traces::CollectiveKind kind)
   return std::nullopt;
 }
 
-double array_bytes(network::CollectiveKind kind, std::uint64_t input, std::uint32_t ranks) {
+double array_bytes(network::CollectivePattern kind, std::uint64_t input, std::uint32_t ranks) {
   const double bytes = static_cast<double>(input);
-  return kind == network::CollectiveKind::kAllGather ? bytes * ranks : bytes;
+  return kind == network::CollectivePattern::kAllGather ? bytes * ranks : bytes;
 }
 
 CollectiveModel::CollectiveModel(hardware::ClusterSpec cluster, std::uint32_t ranks)
@@ -48,7 +48,7 @@ Result<CollectiveModel> CollectiveModel::make(hardware::ClusterSpec cluster, std
   return CollectiveModel(std::move(cluster), ranks);
 }
 
-Duration CollectiveModel::time(network::CollectiveKind kind, double array) {
+Duration CollectiveModel::time(network::CollectivePattern kind, double array) {
   const auto [place, fresh] = times_.try_emplace({kind, array});
   if (fresh) {
     const Bytes bytes{static_cast<std::uint64_t>(std::llround(array))};
@@ -57,7 +57,7 @@ Duration CollectiveModel::time(network::CollectiveKind kind, double array) {
   return place->second;
 }
 
-std::optional<double> CollectiveModel::array_for(network::CollectiveKind kind, Duration span) {
+std::optional<double> CollectiveModel::array_for(network::CollectivePattern kind, Duration span) {
   double low = 1;
   double high = 1e13;  // an array that no GPU holds
   if (time(kind, low) > span) return std::nullopt;

@@ -16,11 +16,11 @@ namespace bubblesim::synth {
 
 /// What the network calls a recorded kind: a reduce moves what a broadcast moves, the other way
 /// round; a barrier is an all-reduce of one element. Nothing: not known, or between some ranks.
-[[nodiscard]] std::optional<network::CollectiveKind> network_kind(traces::CollectiveKind kind);
+[[nodiscard]] std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind kind);
 
 /// The whole array of a collective of `ranks`, of which each rank puts in `input` bytes: an
 /// all-gather's is the sum over ranks.
-[[nodiscard]] double array_bytes(network::CollectiveKind kind, std::uint64_t input,
+[[nodiscard]] double array_bytes(network::CollectivePattern kind, std::uint64_t input,
                                  std::uint32_t ranks);
 
 /// Ranks 0 to n-1 on consecutive GPUs of a cluster.
@@ -33,16 +33,16 @@ class CollectiveModel {
                                                     std::vector<std::string>& notes);
 
   /// Alone on the cluster.
-  [[nodiscard]] Duration time(network::CollectiveKind kind, double array);
+  [[nodiscard]] Duration time(network::CollectivePattern kind, double array);
   /// The array that takes `span`, to one part in a thousand; nothing: even one byte takes longer.
-  [[nodiscard]] std::optional<double> array_for(network::CollectiveKind kind, Duration span);
+  [[nodiscard]] std::optional<double> array_for(network::CollectivePattern kind, Duration span);
 
  private:
   CollectiveModel(hardware::ClusterSpec cluster, std::uint32_t ranks);
 
   network::Topology topology_;
   network::Group group_;
-  std::map<std::pair<network::CollectiveKind, double>, Duration> times_;
+  std::map<std::pair<network::CollectivePattern, double>, Duration> times_;
 };
 
 }  // namespace bubblesim::synth

@@ -11,14 +11,14 @@ namespace bubblesim::synth {
 
 namespace {
 
-traces::CollectiveKind label_of(network::CollectiveKind kind) {
+traces::CollectiveKind label_of(network::CollectivePattern kind) {
   switch (kind) {
-    case network::CollectiveKind::kAllReduce: return traces::CollectiveKind::kAllReduce;
-    case network::CollectiveKind::kAllGather: return traces::CollectiveKind::kAllGather;
-    case network::CollectiveKind::kReduceScatter: return traces::CollectiveKind::kReduceScatter;
-    case network::CollectiveKind::kBroadcast: return traces::CollectiveKind::kBroadcast;
-    case network::CollectiveKind::kAllToAll: return traces::CollectiveKind::kAllToAll;
-    case network::CollectiveKind::kSendRecv: break;
+    case network::CollectivePattern::kAllReduce: return traces::CollectiveKind::kAllReduce;
+    case network::CollectivePattern::kAllGather: return traces::CollectiveKind::kAllGather;
+    case network::CollectivePattern::kReduceScatter: return traces::CollectiveKind::kReduceScatter;
+    case network::CollectivePattern::kBroadcast: return traces::CollectiveKind::kBroadcast;
+    case network::CollectivePattern::kAllToAll: return traces::CollectiveKind::kAllToAll;
+    case network::CollectivePattern::kSendRecv: break;
   }
   return traces::CollectiveKind::kSendRecv;
 }
@@ -53,7 +53,7 @@ std::string_view channel_name(Channel channel) {
   return "";
 }
 
-std::uint32_t CollectiveTable::find(const Use& use, network::CollectiveKind kind, double bytes,
+std::uint32_t CollectiveTable::find(const Use& use, network::CollectivePattern kind, double bytes,
                                     const Communicator& communicator,
                                     const network::CollectiveKernel& form) {
   const auto [place, fresh] =

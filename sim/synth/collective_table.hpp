@@ -46,7 +46,7 @@ class CollectiveTable {
 
   /// The collective of `use`, made when first asked for. All ranks of a use ask with the same
   /// kind, bytes, communicator and form.
-  std::uint32_t find(const Use& use, network::CollectiveKind kind, double bytes,
+  std::uint32_t find(const Use& use, network::CollectivePattern kind, double bytes,
                      const Communicator& communicator, const network::CollectiveKernel& form);
 
   /// Blocks of the collective's kernel on each rank.
@@ -56,7 +56,7 @@ class CollectiveTable {
 
  private:
   struct Demand {
-    network::CollectiveKind kind;
+    network::CollectivePattern kind;
     std::uint64_t bytes;
     std::uint32_t first_rank;
     std::uint32_t sender;    ///< of a pair

@@ -68,8 +68,8 @@ void share_links(const Topology& topology, std::vector<Transfer>& transfers) {
 
 }  // namespace
 
-FoldedTransfer folded_transfer(const Topology& topology, network::CollectiveKind kind, Bytes bytes,
-                               const Communicator& communicator,
+FoldedTransfer folded_transfer(const Topology& topology, network::CollectivePattern kind,
+                               Bytes bytes, const Communicator& communicator,
                                const network::CollectiveKernel& form) {
   std::vector<Transfer> transfers;
   for (const Group& twin : twins_of(communicator, topology.spec())) {

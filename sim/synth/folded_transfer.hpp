@@ -22,7 +22,7 @@ struct FoldedTransfer {
 /// Plans as many groups as it takes until places on nodes, leaves and regions repeat, at most all:
 /// O(ranks of a pipeline stage), as each is in one of them.
 [[nodiscard]] FoldedTransfer folded_transfer(const network::Topology& topology,
-                                             network::CollectiveKind kind, Bytes bytes,
+                                             network::CollectivePattern kind, Bytes bytes,
                                              const Communicator& communicator,
                                              const network::CollectiveKernel& form);
 

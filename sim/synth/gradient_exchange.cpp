@@ -8,7 +8,7 @@
 namespace bubblesim::synth {
 namespace {
 
-using network::CollectiveKind;
+using network::CollectivePattern;
 
 constexpr double kNormBytes = 8;  // a squared norm and an overflow flag, fp32
 
@@ -29,7 +29,7 @@ double GradientExchange::element_bytes() const {
   return emitter_.plan().plan().gradients.element_bytes;
 }
 
-std::uint32_t GradientExchange::call(Channel channel, CollectiveKind kind, double bytes,
+std::uint32_t GradientExchange::call(Channel channel, CollectivePattern kind, double bytes,
                                      const Communicator& communicator, std::string_view name) {
   CollectiveCall call;
   call.use = {channel, communicator.first_rank, uses_[channel]++};
@@ -63,7 +63,7 @@ void GradientExchange::gather(std::uint32_t layer, HostPass pass, Gathered& gath
   if (pass == HostPass::kBackward && parameters.secondary > 0) {
     const Communicator holders = plan.grid.neighbours(emitter_.place(), parameters.secondary);
     if (holders.group.size() <= 1) return;
-    place->second.push_back(call(Channel::kSecondary, CollectiveKind::kAllGather,
+    place->second.push_back(call(Channel::kSecondary, CollectivePattern::kAllGather,
                                  elements.shared * weight_bytes(plan), holders,
                                  "gather second copy"));
     return;
@@ -73,14 +73,14 @@ void GradientExchange::gather(std::uint32_t layer, HostPass pass, Gathered& gath
   if (parameters.primary > 0) {
     const Communicator holders = plan.grid.neighbours(emitter_.place(), parameters.primary);
     if (holders.group.size() <= 1) return;
-    place->second.push_back(call(Channel::kPrimary, CollectiveKind::kAllGather,
+    place->second.push_back(call(Channel::kPrimary, CollectivePattern::kAllGather,
                                  (elements.shared + elements.experts) * bytes, holders,
                                  "gather parameters"));
     return;
   }
   const auto add = [&](const Family& family, double count) {
     if (count == 0 || family.replicas.group.size() <= 1) return;
-    place->second.push_back(call(family.channel, CollectiveKind::kAllGather, count * bytes,
+    place->second.push_back(call(family.channel, CollectivePattern::kAllGather, count * bytes,
                                  family.replicas, "gather parameters"));
   };
   add(shared_, elements.shared);
@@ -131,10 +131,10 @@ void GradientExchange::flush(Family& family) {
 void GradientExchange::reduce(const Family& family, double elements) {
   if (family.replicas.group.size() <= 1 || elements == 0) return;
   const bool split = emitter_.plan().plan().sharding != Sharding::kNone;
-  last_reduction_ =
-      call(family.channel, split ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-           elements * element_bytes(), family.replicas,
-           split ? "scatter gradients" : "reduce gradients");
+  last_reduction_ = call(family.channel,
+                         split ? CollectivePattern::kReduceScatter : CollectivePattern::kAllReduce,
+                         elements * element_bytes(), family.replicas,
+                         split ? "scatter gradients" : "reduce gradients");
 }
 
 void GradientExchange::finish() {
@@ -159,7 +159,7 @@ void GradientExchange::reduce_split_norms() {
     elements += plan.model.work.kinds[plan.kind_of(layer)].token_split_elements;
   });
   if (elements == 0 || among.group.size() <= 1) return;
-  last_reduction_ = call(Channel::kTokenSplit, CollectiveKind::kAllReduce,
+  last_reduction_ = call(Channel::kTokenSplit, CollectivePattern::kAllReduce,
                          elements * element_bytes(), among, "reduce norm gradients");
 }
 
@@ -175,7 +175,7 @@ void GradientExchange::reduce_tied_embeddings() {
   if (own != first && own != last) return;
   RankPlace at = emitter_.place();
   at.pipeline = first;
-  last_reduction_ = call(Channel::kEmbedding, CollectiveKind::kAllReduce,
+  last_reduction_ = call(Channel::kEmbedding, CollectivePattern::kAllReduce,
                          elements * element_bytes(), plan.grid.pair(at, last),
                          "reduce tied embeddings");
 }
@@ -189,10 +189,10 @@ void GradientExchange::reduce_copies() {
   const std::uint32_t other = plan.plan().pipeline - 1 - own;
   if (other == own) return;
   RankPlace at = emitter_.place();
-  at.pipeline = std::min(own, other);
-  last_reduction_ = call(Channel::kCopies, CollectiveKind::kAllReduce,
-                         own_elements(plan, own) * element_bytes(),
-                         plan.grid.pair(at, std::max(own, other)), "reduce stage copies");
+  at.pipeline = std::min(here, other);
+  last_reduction_ = call(Channel::kCopies, CollectivePattern::kAllReduce,
+                         own_elements(plan, here) * element_bytes(),
+                         plan.grid.pair(at, std::max(here, other)), "reduce stage copies");
 }
 
 void GradientExchange::step(std::uint32_t iteration, HostTransfers& host) {
@@ -215,7 +215,7 @@ void GradientExchange::agree_on_norm() {
   const Communicator all = parts ? plan.grid.world() : plan.grid.model(emitter_.place());
   if (all.group.size() <= 1) return;
   const std::uint32_t op =
-      call(Channel::kNorm, CollectiveKind::kAllReduce, kNormBytes, all, "reduce norm");
+      call(Channel::kNorm, CollectivePattern::kAllReduce, kNormBytes, all, "reduce norm");
   emitter_.wait_next(op);
   emitter_.writer().wait_for(op);
 }
@@ -245,7 +245,7 @@ void GradientExchange::gather_updated() {
   if (const std::uint32_t primary = plan.plan().parameters.primary; primary > 0) {
     const Communicator likes = plan.grid.likes(emitter_.place(), primary);
     if (likes.group.size() <= 1) return;
-    emitter_.wait_next(call(Channel::kUpdated, CollectiveKind::kAllGather,
+    emitter_.wait_next(call(Channel::kUpdated, CollectivePattern::kAllGather,
                             (elements.shared + elements.experts) / primary * weight_bytes(plan),
                             likes, "gather updated parameters"));
     return;
@@ -253,7 +253,7 @@ void GradientExchange::gather_updated() {
   if (sharding != Sharding::kOptimizer && sharding != Sharding::kGradients) return;
   const auto add = [&](const Family& family, double count) {
     if (count == 0 || family.replicas.group.size() <= 1) return;
-    emitter_.wait_next(call(family.channel, CollectiveKind::kAllGather,
+    emitter_.wait_next(call(family.channel, CollectivePattern::kAllGather,
                             count * weight_bytes(plan),
                             family.replicas, "gather parameters"));
   };

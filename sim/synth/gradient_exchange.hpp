@@ -67,7 +67,7 @@ class GradientExchange {
   void prepare_optimizer();
   void gather_updated();
   void exchange_regions(std::uint32_t iteration);
-  std::uint32_t call(Channel channel, network::CollectiveKind kind, double bytes,
+  std::uint32_t call(Channel channel, network::CollectivePattern kind, double bytes,
                      const Communicator& communicator, std::string_view name);
 
   RankEmitter& emitter_;

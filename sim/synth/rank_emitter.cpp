@@ -6,7 +6,7 @@
 namespace bubblesim::synth {
 namespace {
 
-using network::CollectiveKind;
+using network::CollectivePattern;
 
 constexpr std::uint32_t kCollectiveThreads = 544;
 constexpr std::uint32_t kCollectiveRegisters = 96;
@@ -37,15 +37,15 @@ model::Launch collective_launch(std::uint32_t channels) {
   return launch;
 }
 
-CollectiveKind collective_kind(model::Exchange exchange) {
+CollectivePattern collective_kind(model::Exchange exchange) {
   switch (exchange) {
-    case model::Exchange::kAllReduce: return CollectiveKind::kAllReduce;
-    case model::Exchange::kAllGather: return CollectiveKind::kAllGather;
-    case model::Exchange::kReduceScatter: return CollectiveKind::kReduceScatter;
-    case model::Exchange::kAllToAll: return CollectiveKind::kAllToAll;
+    case model::Exchange::kAllReduce: return CollectivePattern::kAllReduce;
+    case model::Exchange::kAllGather: return CollectivePattern::kAllGather;
+    case model::Exchange::kReduceScatter: return CollectivePattern::kReduceScatter;
+    case model::Exchange::kAllToAll: return CollectivePattern::kAllToAll;
     case model::Exchange::kRing: break;
   }
-  return CollectiveKind::kSendRecv;
+  return CollectivePattern::kSendRecv;
 }
 
 RankEmitter::RankEmitter(const ParallelPlan& plan, CollectiveTable& collectives,

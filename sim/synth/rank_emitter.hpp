@@ -31,7 +31,7 @@ enum class HostPass : std::uint8_t { kForward, kBackward, kOptimizer };
 /// A collective to launch.
 struct CollectiveCall {
   Use use;
-  network::CollectiveKind kind = network::CollectiveKind::kAllReduce;
+  network::CollectivePattern kind = network::CollectivePattern::kAllReduce;
   double bytes = 0;
   Communicator communicator;
   std::uint16_t stream = kExchangeStream;
@@ -128,6 +128,6 @@ class RankEmitter {
 [[nodiscard]] model::Launch collective_launch(std::uint32_t channels);
 
 /// What the network calls an exchange.
-[[nodiscard]] network::CollectiveKind collective_kind(model::Exchange exchange);
+[[nodiscard]] network::CollectivePattern collective_kind(model::Exchange exchange);
 
 }  // namespace bubblesim::synth

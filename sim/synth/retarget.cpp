@@ -184,7 +184,7 @@ class Retargeter {
   }
 
   // False: it cannot be modelled.
-  bool change_collective(network::CollectiveKind kind, const JoinedCollective& joined,
+  bool change_collective(network::CollectivePattern kind, const JoinedCollective& joined,
                          const std::vector<Op*>& parts, CollectiveModel& target,
                          std::optional<CollectiveModel>& recorded) {
     double array = array_bytes(kind, joined.bytes, recorded_replicas_);

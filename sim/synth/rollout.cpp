@@ -21,7 +21,7 @@ CollectiveCall responses_call(const ParallelPlan& plan, const Communicator& amon
                               std::uint32_t iteration) {
   CollectiveCall call;
   call.use = {Channel::kResponses, among.first_rank, iteration};
-  call.kind = network::CollectiveKind::kAllGather;
+  call.kind = network::CollectivePattern::kAllGather;
   call.bytes = kTokenNumberBytes * plan.plan().rollout->most_tokens *
                static_cast<double>(plan.plan().global_batch);
   call.communicator = among;
@@ -35,7 +35,7 @@ CollectiveCall weights_call(const ParallelPlan& plan, std::uint32_t iteration) {
   const Elements elements = elements_of(plan, 0);
   call.communicator = everybody(plan);
   call.use = {Channel::kWeights, 0, iteration};
-  call.kind = network::CollectiveKind::kBroadcast;
+  call.kind = network::CollectivePattern::kBroadcast;
   call.bytes = (elements.shared + elements.experts) * model::bytes_of(plan.plan().precision);
   call.stream = kWideAreaStream;
   call.name = "weights to rollouts";

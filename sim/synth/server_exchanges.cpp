@@ -7,7 +7,7 @@
 namespace bubblesim::synth {
 
 ServerExchanges::Meeting ServerExchanges::meeting(const model::Communication& what) {
-  const network::CollectiveKind kind = collective_kind(what.exchange);
+  const network::CollectivePattern kind = collective_kind(what.exchange);
   const auto bytes = static_cast<std::uint64_t>(std::llround(what.bytes));
   const auto [place, fresh] = planned_.try_emplace({kind, bytes});
   Planned& planned = place->second;

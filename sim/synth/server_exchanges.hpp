@@ -42,7 +42,7 @@ class ServerExchanges {
   const network::Topology& topology_;
   network::Group group_;
   network::Rendezvous& rendezvous_;
-  std::map<std::pair<network::CollectiveKind, std::uint64_t>, Planned> planned_;  ///< by bytes
+  std::map<std::pair<network::CollectivePattern, std::uint64_t>, Planned> planned_;  ///< by bytes
 };
 
 /// The meetings of a GPU's exchanges; null: they meet nobody, and take no time.

@@ -101,7 +101,7 @@ void StageTransfers::gather_shares(const Route& route, const End& end,
   const ParallelPlan& plan = emitter_.plan();
   CollectiveCall call = call_of(route, end, micro_batch);
   const bool forward = route.channel == Channel::kForwardTransfer;
-  call.kind = network::CollectiveKind::kAllGather;
+  call.kind = network::CollectivePattern::kAllGather;
   call.bytes *= plan.plan().tensor;
   call.communicator = plan.grid.tensor(emitter_.place());
   call.stream = kExchangeStream;
@@ -131,7 +131,7 @@ CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
   RankPlace sender = emitter_.place();
   sender.pipeline = plan.stages[route.from].pipeline;
   CollectiveCall call;
-  call.kind = network::CollectiveKind::kSendRecv;
+  call.kind = network::CollectivePattern::kSendRecv;
   call.bytes = bytes_of(route) / (scatters() ? plan.plan().tensor : 1);
   call.communicator = plan.grid.pair(sender, plan.stages[route.to].pipeline);
   call.stream = end.stream;

@@ -100,7 +100,7 @@ bool is_fit_row(const AllReduceTable& table, std::size_t row) {
 }
 
 Duration AllReducePredictor::time(std::uint32_t gpus, Bytes bytes) const {
-  return topology_.solo_time(topology_.plan(network::CollectiveKind::kAllReduce, bytes,
+  return topology_.solo_time(topology_.plan(network::CollectivePattern::kAllReduce, bytes,
                                             network::strided_group(0, gpus),
                                             network::Algorithm::kRing));
 }

@@ -19,7 +19,7 @@ namespace bubblesim::validation {
 namespace {
 
 using fit::AllReduceErrors;
-using network::CollectiveKind;
+using network::CollectivePattern;
 
 // The aim is 5 % on each table; what is reached is far less, so that growth shows.
 constexpr double kMeanAllowed = 0.025;
@@ -94,7 +94,7 @@ std::map<std::uint64_t, double> vidur_times(const std::string& collective,
   return out;
 }
 
-void expect_near_vidur(CollectiveKind kind, const std::string& name, std::uint32_t gpus) {
+void expect_near_vidur(CollectivePattern kind, const std::string& name, std::uint32_t gpus) {
   const network::Topology topology(dgx());
   double sums[2] = {0, 0};
   double counts[2] = {0, 0};
@@ -114,13 +114,13 @@ void expect_near_vidur(CollectiveKind kind, const std::string& name, std::uint32
 TEST(AllReduce, IsNearOtherMeasurementsOfTheSameNode) {
   if (!std::filesystem::exists(kVidur)) GTEST_SKIP() << "no tables at " << kVidur;
   for (const std::uint32_t gpus : {2U, 4U, 8U}) {
-    expect_near_vidur(CollectiveKind::kAllReduce, "all_reduce", gpus);
+    expect_near_vidur(CollectivePattern::kAllReduce, "all_reduce", gpus);
   }
 }
 
 TEST(SendRecv, IsNearMeasurementsInsideANode) {
   if (!std::filesystem::exists(kVidur)) GTEST_SKIP() << "no tables at " << kVidur;
-  expect_near_vidur(CollectiveKind::kSendRecv, "send_recv", 2);
+  expect_near_vidur(CollectivePattern::kSendRecv, "send_recv", 2);
 }
 
 }  // namespace

@@ -24,17 +24,17 @@ double load_of(const Transfer& transfer, LinkId link) {
 }
 
 TEST(CollectiveCost, BusFactorsAreThoseOfNcclTests) {
-  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kAllReduce, 8), 1.75);
-  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kAllGather, 8), 0.875);
-  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kReduceScatter, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kAllToAll, 2), 0.5);
-  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kBroadcast, 8), 1.0);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectivePattern::kAllReduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectivePattern::kAllGather, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectivePattern::kReduceScatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectivePattern::kAllToAll, 2), 0.5);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectivePattern::kBroadcast, 8), 1.0);
 }
 
 // 8.4 + 14 steps of 3.4 = 56 us; 0.8 GB x 14/8 over 100 GB/s = 14 ms.
 TEST(CollectiveCost, ARingOfEightHasFourteenSteps) {
   const Topology topology(round_cluster());
-  const Transfer ring = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 8));
+  const Transfer ring = topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 8));
   EXPECT_EQ(ring.algorithm, Algorithm::kRing);
   EXPECT_EQ(ring.latency, us(56));
   EXPECT_EQ(moving(topology, ring), us(14000));
@@ -45,7 +45,7 @@ TEST(CollectiveCost, ARingOfEightHasFourteenSteps) {
 // Half of the steps and of the bytes: 8.4 + 7 x 3.4 = 32.2 us and 7 ms.
 TEST(CollectiveCost, GatherAndScatterAreHalfAnAllReduce) {
   const Topology topology(round_cluster());
-  for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+  for (const auto kind : {CollectivePattern::kAllGather, CollectivePattern::kReduceScatter}) {
     const Transfer half = topology.plan(kind, kBig, strided_group(0, 8));
     EXPECT_EQ(half.latency, us(32.2));
     EXPECT_EQ(moving(topology, half), us(7000));
@@ -54,9 +54,9 @@ TEST(CollectiveCost, GatherAndScatterAreHalfAnAllReduce) {
 
 TEST(CollectiveCost, NobodyToTalkToCostsNothing) {
   const Topology topology(round_cluster());
-  EXPECT_EQ(topology.solo_time(topology.plan(CollectiveKind::kAllReduce, kBig,
+  EXPECT_EQ(topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig,
                                              strided_group(5, 1))), Duration{0});
-  EXPECT_EQ(topology.solo_time(topology.plan(CollectiveKind::kAllReduce, Bytes{0},
+  EXPECT_EQ(topology.solo_time(topology.plan(CollectivePattern::kAllReduce, Bytes{0},
                                              strided_group(0, 8))), Duration{0});
 }
 
@@ -64,7 +64,7 @@ TEST(CollectiveCost, NobodyToTalkToCostsNothing) {
 TEST(CollectiveCost, BetweenNodesTheNicsSetTheTime) {
   const Topology topology(round_cluster(2));
   const Transfer ring =
-      topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 16), Algorithm::kRing);
+      topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 16), Algorithm::kRing);
   EXPECT_DOUBLE_EQ(load_of(ring, topology.nic(0, Direction::kOut)), 1.5e9 / 8);
   EXPECT_EQ(moving(topology, ring), us(18750));
   // 30 steps, of which 2 between nodes.
@@ -76,9 +76,9 @@ TEST(CollectiveCost, AHierarchyHasFewerStepsThanARing) {
   const Topology topology(round_cluster(64));
   const Group all = strided_group(0, 512);
   const Transfer ring =
-      topology.plan(CollectiveKind::kAllReduce, kBig, all, Algorithm::kRing);
+      topology.plan(CollectivePattern::kAllReduce, kBig, all, Algorithm::kRing);
   const Transfer hierarchy =
-      topology.plan(CollectiveKind::kAllReduce, kBig, all, Algorithm::kHierarchical);
+      topology.plan(CollectivePattern::kAllReduce, kBig, all, Algorithm::kHierarchical);
   EXPECT_EQ(ring.latency, us(8.4 + 896 * 3.4 + 126 * 14));
   EXPECT_EQ(hierarchy.latency, us(8.4 + 14 * 3.4 + 126 * 14));
   // 0.8 GB x 2 x 63/64 leave each node: less than the ring's 2 x 511/512.
@@ -90,7 +90,7 @@ TEST(CollectiveCost, AHierarchyHasFewerStepsThanARing) {
 TEST(CollectiveCost, ATreeServesSmallMessagesBetweenNodes) {
   const Topology topology(round_cluster(64));
   const Transfer tree =
-      topology.plan(CollectiveKind::kAllReduce, Bytes{100000}, strided_group(0, 512));
+      topology.plan(CollectivePattern::kAllReduce, Bytes{100000}, strided_group(0, 512));
   EXPECT_EQ(tree.algorithm, Algorithm::kTree);
   EXPECT_EQ(tree.latency, us(232.4));
 }
@@ -100,24 +100,24 @@ TEST(CollectiveCost, NvlsMovesAnArrayAndAShard) {
   hardware::ClusterSpec spec = round_cluster();
   spec.collectives.nvls = true;
   const Topology topology(spec);
-  const Transfer nvls = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 8));
+  const Transfer nvls = topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 8));
   EXPECT_EQ(nvls.algorithm, Algorithm::kNvls);
   EXPECT_EQ(nvls.latency, us(25));
   EXPECT_EQ(moving(topology, nvls), us(9000));
-  EXPECT_EQ(topology.plan(CollectiveKind::kAllGather, kBig, strided_group(0, 8)).algorithm,
+  EXPECT_EQ(topology.plan(CollectivePattern::kAllGather, kBig, strided_group(0, 8)).algorithm,
             Algorithm::kRing);
 }
 
 TEST(CollectiveCost, ASendUsesPortsInsideANodeAndNicsBetween) {
   const Topology topology(round_cluster(2));
-  const Transfer inside = topology.plan(CollectiveKind::kSendRecv, Bytes{1000000},
+  const Transfer inside = topology.plan(CollectivePattern::kSendRecv, Bytes{1000000},
                                         Group{.listed = {5, 1}});
   EXPECT_EQ(inside.latency, us(11.8));
   EXPECT_EQ(moving(topology, inside), us(10));
   EXPECT_EQ(load_of(inside, topology.port(5, Direction::kOut)), 1e6);
   EXPECT_EQ(load_of(inside, topology.port(1, Direction::kIn)), 1e6);
   EXPECT_EQ(load_of(inside, topology.port(1, Direction::kOut)), 0);
-  const Transfer between = topology.plan(CollectiveKind::kSendRecv, Bytes{1000000},
+  const Transfer between = topology.plan(CollectivePattern::kSendRecv, Bytes{1000000},
                                          strided_group(0, 2, 8));
   EXPECT_EQ(between.latency, us(22.4));
   EXPECT_EQ(moving(topology, between), us(100));
@@ -128,7 +128,7 @@ TEST(CollectiveCost, ASendUsesPortsInsideANodeAndNicsBetween) {
 // and 8 x 50 MB = 0.4 GB over its NIC.
 TEST(CollectiveCost, AnAllToAllSplitsBetweenPortAndNic) {
   const Topology topology(round_cluster(2));
-  const Transfer all = topology.plan(CollectiveKind::kAllToAll, kBig, strided_group(0, 16));
+  const Transfer all = topology.plan(CollectivePattern::kAllToAll, kBig, strided_group(0, 16));
   EXPECT_EQ(all.algorithm, Algorithm::kDirect);
   EXPECT_DOUBLE_EQ(load_of(all, topology.port(0, Direction::kOut)), 0.35e9);
   EXPECT_DOUBLE_EQ(load_of(all, topology.nic(0, Direction::kOut)), 0.4e9);
@@ -141,7 +141,7 @@ TEST(CollectiveCost, AnOversubscribedLeafSetsTheTime) {
   hardware::ClusterSpec spec = round_cluster(4);
   spec.tree = {2, 20.0, us(1)};
   const Topology topology(spec);
-  const Transfer ring = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 4, 8),
+  const Transfer ring = topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 4, 8),
                                       Algorithm::kRing);
   EXPECT_DOUBLE_EQ(load_of(ring, topology.nic(0, Direction::kOut)), 1.2e9);
   EXPECT_DOUBLE_EQ(load_of(ring, topology.leaf(0, Direction::kOut)), 1.2e9);
@@ -155,7 +155,7 @@ TEST(CollectiveCost, RegionsMeetOverTheirLink) {
   hardware::ClusterSpec spec = round_cluster(2);
   spec.regions = hardware::RegionSpec{1, {1e9}, us(10000)};
   const Topology topology(spec);
-  const Transfer ring = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 2, 8),
+  const Transfer ring = topology.plan(CollectivePattern::kAllReduce, kBig, strided_group(0, 2, 8),
                                       Algorithm::kRing);
   EXPECT_EQ(ring.latency, us(8.4 + 2 * 14 + 20000));
   EXPECT_EQ(moving(topology, ring), us(800000));
@@ -168,7 +168,7 @@ TEST(CollectiveCost, PairsMeetOverTheirNvlinksAndOthersOverPcie) {
   spec.node.pair_bandwidth = {100e9};
   const Topology topology(spec);
   const auto time = [&](const Group& group) {
-    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig, group));
+    return moving(topology, topology.plan(CollectivePattern::kAllReduce, kBig, group));
   };
   EXPECT_EQ(time(strided_group(2, 2)), us(8000));   // GPUs 2 and 3
   EXPECT_EQ(time(strided_group(1, 2)), us(40000));  // 1 and 2
@@ -180,7 +180,7 @@ TEST(CollectiveCost, AMeshGivesGroupsWhatTheirLinksGive) {
   spec.node.group_bandwidth = {{20e9}, {20e9}, {50e9}, {50e9}, {50e9}, {50e9}, {100e9}};
   const Topology topology(spec);
   const auto time = [&](std::uint32_t gpus) {
-    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig,
+    return moving(topology, topology.plan(CollectivePattern::kAllReduce, kBig,
                                           strided_group(0, gpus)));
   };
   EXPECT_EQ(time(2), us(40000));  // 0.8 GB x 1 over 20 GB/s
@@ -194,7 +194,7 @@ TEST(CollectiveCost, SmallMessagesUseFewerChannels) {
   spec.collectives.channel_quantum = Bytes{10000};
   const Topology topology(spec);
   const auto plan = [&](std::uint64_t bytes) {
-    return topology.plan(CollectiveKind::kAllReduce, Bytes{bytes}, strided_group(0, 8));
+    return topology.plan(CollectivePattern::kAllReduce, Bytes{bytes}, strided_group(0, 8));
   };
   EXPECT_EQ(plan(800000).channels, 10U);
   EXPECT_EQ(plan(1920000).channels, 24U);
@@ -209,7 +209,7 @@ TEST(CollectiveCost, LocalCopiesCostSmallGroupsMore) {
   spec.collectives.local_copies = 0.5;
   const Topology topology(spec);
   const auto time = [&](std::uint32_t gpus) {
-    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig,
+    return moving(topology, topology.plan(CollectivePattern::kAllReduce, kBig,
                                           strided_group(0, gpus)));
   };
   EXPECT_EQ(time(2), us(10000));  // 0.4 GB x 2.5
@@ -223,7 +223,7 @@ TEST(CollectiveCost, LowLatencyIsLeftAtItsLimit) {
   spec.collectives.low_latency_below = Bytes{1000};
   const Topology topology(spec);
   const auto plan = [&](std::uint64_t bytes) {
-    return topology.plan(CollectiveKind::kAllReduce, Bytes{bytes}, strided_group(0, 8));
+    return topology.plan(CollectivePattern::kAllReduce, Bytes{bytes}, strided_group(0, 8));
   };
   EXPECT_EQ(plan(999).latency, us(15));
   EXPECT_EQ(plan(1000).latency, us(56));
@@ -232,9 +232,9 @@ TEST(CollectiveCost, LowLatencyIsLeftAtItsLimit) {
 TEST(CollectiveCost, MoreBytesNeverTakeLess) {
   for (const std::uint32_t gpus : {2U, 8U, 16U, 128U}) {
     const Topology topology(round_cluster(16));
-    for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                            CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
-                            CollectiveKind::kAllToAll}) {
+    for (const auto kind : {CollectivePattern::kAllReduce, CollectivePattern::kAllGather,
+                            CollectivePattern::kReduceScatter, CollectivePattern::kBroadcast,
+                            CollectivePattern::kAllToAll}) {
       Duration last{0};
       for (std::uint64_t bytes = 16384; bytes < (1ULL << 33U); bytes = bytes * 3 / 2) {
         const Duration time =
@@ -252,8 +252,8 @@ TEST(CollectiveCost, GroupsAreTheSameInEveryForm) {
   const Group listed{.listed = {24, 0, 1, 8, 9, 16, 17, 25}};
   EXPECT_EQ(nested.members(), listed.members());
   EXPECT_EQ(nested.size(), 8U);
-  EXPECT_EQ(topology.solo_time(topology.plan(CollectiveKind::kAllReduce, kBig, nested)),
-            topology.solo_time(topology.plan(CollectiveKind::kAllReduce, kBig, listed)));
+  EXPECT_EQ(topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig, nested)),
+            topology.solo_time(topology.plan(CollectivePattern::kAllReduce, kBig, listed)));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Topology blocks_topology() {
 }
 
 Transfer all_reduce(const Topology& topology, const CollectiveKernel& form) {
-  return topology.plan(CollectiveKind::kAllReduce, Bytes{800'000'000}, strided_group(0, 8),
+  return topology.plan(CollectivePattern::kAllReduce, Bytes{800'000'000}, strided_group(0, 8),
                        Algorithm::kAuto, form);
 }
 
@@ -71,7 +71,7 @@ TEST(CollectiveKernel, IsNearWhatTokenWeaveMeasuredOnEightH100) {
     const double array = static_cast<double>(row.tokens) * 8192 * 2;
     const CollectiveKernel form{row.blocks, row.fused ? 5 * array / 8 : 0};
     const Transfer transfer =
-        topology.plan(CollectiveKind::kAllReduce, Bytes{static_cast<std::uint64_t>(array)},
+        topology.plan(CollectivePattern::kAllReduce, Bytes{static_cast<std::uint64_t>(array)},
                       strided_group(0, 8), Algorithm::kNvls, form);
     const double simulated = 1e6 * to_seconds(topology.solo_time(transfer));
     EXPECT_NEAR(simulated / row.us, 1, 0.16) << row.tokens << " tokens, " << row.blocks << " blocks"

@@ -24,7 +24,7 @@ hardware::ClusterSpec two_leaves(FlowPlacement placement, std::uint64_t seed = 1
 Duration all_reduce(const hardware::ClusterSpec& spec, Bytes bytes = Bytes{800'000'000},
                     std::uint32_t ranks = 16) {
   const Topology topology(spec);
-  return topology.solo_time(topology.plan(CollectiveKind::kAllReduce, bytes,
+  return topology.solo_time(topology.plan(CollectivePattern::kAllReduce, bytes,
                                           strided_group(0, ranks), Algorithm::kRing));
 }
 
@@ -128,7 +128,7 @@ TEST(FlowPaths, TheTailOfARingOverManyLeavesIsWhatChanceSays) {
 TEST(FlowPaths, AnAllToAllLeavesByEveryNodesNics) {
   const Topology topology(two_leaves(FlowPlacement::kPlanned));
   const Transfer transfer =
-      topology.plan(CollectiveKind::kAllToAll, Bytes{800'000'000}, strided_group(0, 16));
+      topology.plan(CollectivePattern::kAllToAll, Bytes{800'000'000}, strided_group(0, 16));
   double out = 0;
   for (const LinkLoad& load : transfer.loads) {
     for (std::uint32_t uplink = 0; uplink < 8; ++uplink) {

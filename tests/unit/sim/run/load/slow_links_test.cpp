@@ -25,7 +25,7 @@ CheckedResult<std::vector<LinkId>> slowed(LinkFault::Kind kind, hardware::Cluste
                                           std::uint32_t from, std::uint32_t to) {
   const network::Topology topology(std::move(cluster));
   workload::JobProgram job;
-  job.transfers = {topology.plan(network::CollectiveKind::kSendRecv, Bytes{1000},
+  job.transfers = {topology.plan(network::CollectivePattern::kSendRecv, Bytes{1000},
                                  network::Group{.listed = {from, to}})};
   RunConfig config;
   config.training.slow_links = {{.kind = kind, .gpu = 1, .slowdown = 4}};

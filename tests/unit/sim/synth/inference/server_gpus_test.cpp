@@ -111,7 +111,7 @@ class ServerGpus {
   }
   [[nodiscard]] Duration job_time() const { return job_ends_[0].end; }
   /// Of an exchange over the first `gpus`, alone.
-  [[nodiscard]] Duration exchange_time(network::CollectiveKind kind, std::uint64_t bytes,
+  [[nodiscard]] Duration exchange_time(network::CollectivePattern kind, std::uint64_t bytes,
                                        std::uint32_t gpus = kGpus) const {
     return topology_.solo_time(
         topology_.plan(kind, Bytes{bytes}, network::strided_group(0, gpus)));
@@ -223,8 +223,8 @@ TEST(ServerOverGpus, AStepTakesItsKernelsAndItsExchanges) {
   ServerGpus server(plan);
   const Duration all = server.time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
-  const Duration reduce = server.exchange_time(network::CollectiveKind::kAllReduce, 65'536);
-  const Duration gather = server.exchange_time(network::CollectiveKind::kAllGather, 512'000);
+  const Duration reduce = server.exchange_time(network::CollectivePattern::kAllReduce, 65'536);
+  const Duration gather = server.exchange_time(network::CollectivePattern::kAllGather, 512'000);
   EXPECT_EQ(reduce, Duration{2 * 2'000 + 656});      // 2 hops, 65,536 bytes over 100 GB/s
   EXPECT_EQ(gather, Duration{2'000 + 2'560});        // a hop, half of the logits
   EXPECT_EQ(all - alone.step, 65 * reduce + gather);
@@ -266,7 +266,7 @@ TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
   ServerGpus server(plan);
   const Duration all = server.time_of(steps, kTokens);
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
-  const Duration half = server.exchange_time(network::CollectiveKind::kAllGather, 65'536);
+  const Duration half = server.exchange_time(network::CollectivePattern::kAllGather, 65'536);
   EXPECT_EQ(half, Duration{2'000 + 328});  // a hop, half of 65,536 bytes over 100 GB/s
   // The other GPU, whose attention is shorter, waits in each mixture for this one.
   EXPECT_EQ(all, slower.step + 2 * 48 * half);
@@ -297,7 +297,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   ServerGpus server(plan);
   const Duration all = server.time_of(steps, kTokens);
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
-  using Kind = network::CollectiveKind;
+  using Kind = network::CollectivePattern;
   const Duration mixture = server.exchange_time(Kind::kAllGather, 65'536, 4) +
                            server.exchange_time(Kind::kReduceScatter, 65'536, 4);
   const Duration member = 49 * server.exchange_time(Kind::kAllReduce, 32'768) +
@@ -394,7 +394,7 @@ workload::JobProgram all_reduce_job(double bytes, bool shares_ports, const hardw
   const network::Topology topology = switched();
   workload::JobProgram job;
   job.links = topology.links();
-  job.transfers.push_back(topology.plan(network::CollectiveKind::kAllReduce,
+  job.transfers.push_back(topology.plan(network::CollectivePattern::kAllReduce,
                                         Bytes{static_cast<std::uint64_t>(bytes)},
                                         network::strided_group(0, kGpus)));
   for (network::LinkLoad& load : job.transfers.front().loads) {

@@ -100,7 +100,7 @@ network::Transfer folded_all_reduce(const hardware::ClusterSpec& cluster) {
   plan.data = 2;
   plan.tensor = 8;
   plan.folding = Folding::kAll;
-  return folded_transfer(network::Topology(cluster), network::CollectiveKind::kAllReduce,
+  return folded_transfer(network::Topology(cluster), network::CollectivePattern::kAllReduce,
                          Bytes{800'000'000}, RankGrid(plan, cluster).data({}), {})
       .transfer;
 }
@@ -193,7 +193,7 @@ TEST(Folding, TheGroupThatStraddlesANodeStandsForTheOneThatDoesNot) {
   const network::Topology topology(request.cluster);
   const RankGrid grid(request.plan, request.cluster);
   const FoldedTransfer folded =
-      folded_transfer(topology, network::CollectiveKind::kAllGather, Bytes{3'000'000},
+      folded_transfer(topology, network::CollectivePattern::kAllGather, Bytes{3'000'000},
                       grid.tensor({}), {});
   EXPECT_EQ(folded.twins, Twins::kApart);
   // A ring passes on two thirds of 3 MB over the NIC of the one GPU at 1 GB/s: 2 ms.
@@ -207,7 +207,7 @@ TEST(Folding, GroupsThatLieAlikeKeepTheTransferOfTheFirst) {
   request.cluster = plain_cluster(1e11);
   const network::Topology topology(request.cluster);
   const Communicator tensor = RankGrid(request.plan, request.cluster).tensor({});
-  const auto kind = network::CollectiveKind::kAllReduce;
+  const auto kind = network::CollectivePattern::kAllReduce;
   const FoldedTransfer folded = folded_transfer(topology, kind, Bytes{1'000'000}, tensor, {});
   EXPECT_EQ(folded.twins, Twins::kAlike);
   EXPECT_EQ(topology.solo_time(folded.transfer),

@@ -53,7 +53,7 @@ class TwoResources {
 
   void exchange(std::size_t part, const TimedItem& item) {
     const auto& what = std::get<model::Communication>(item);
-    const auto transfer = topology_.plan(network::CollectiveKind::kAllReduce,
+    const auto transfer = topology_.plan(network::CollectivePattern::kAllReduce,
                                          Bytes{static_cast<std::uint64_t>(what.bytes)},
                                          network::strided_group(0, 4));
     const double begin = std::max({compute_, exchanges_, ready_[part], later_[part]});
