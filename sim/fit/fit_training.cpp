@@ -89,7 +89,7 @@ Result<std::vector<const Slot*>> slots_of(const std::vector<std::string>& names)
 
 // Logarithm of simulated over measured time.
 Result<double> residual_of(const FitSample& sample, const SoftwareSpec& software) {
-  validate::Machine machine = *sample.machine;
+  validate::Testbed machine = *sample.machine;
   machine.software = software;
   BUBBLESIM_ASSIGN_OR_RETURN(const validate::Prediction predicted,
                              validate::predict(sample.row, machine));

@@ -17,7 +17,7 @@ namespace bubblesim::fit {
 /// Rows with the machine they ran on; all share the software that is fitted.
 struct FitSample {
   validate::TrainingRow row;
-  const validate::Machine* machine = nullptr;
+  const validate::Testbed* machine = nullptr;
 };
 
 struct TrainingFit {

@@ -29,7 +29,7 @@ struct JobScale {
 constexpr std::array<JobScale, 5> kScales{{
     {1024, 82}, {2048, std::nullopt}, {4096, 34}, {8192, 26}, {16384, std::nullopt}}};
 
-synth::JobRequest request_of(const model::ModelSpec& model, const Machine& machine,
+synth::JobRequest request_of(const model::ModelSpec& model, const Testbed& machine,
                              std::uint32_t gpus) {
   synth::JobRequest out = request_on(machine);
   out.model = model;
@@ -80,7 +80,7 @@ ReportRow row_of(const JobScale& scale, double seconds, double first, double slo
 
 CheckedResult<std::vector<ReportRow>> judge_pipefill(const std::string& configs,
                                                      std::size_t threads) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const Machine machine, find_machine(configs, kCluster, kSoftware));
+  BUBBLESIM_ASSIGN_OR_RETURN(const Testbed machine, find_machine(configs, kCluster, kSoftware));
   BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelSpec model,
                              model::find_model(kModel, configs + "/models"));
   std::vector<CheckedResult<double>> seconds(kScales.size(), 0.0);

@@ -60,7 +60,7 @@ CheckedResult<TrainingTable> load_training_table(const std::string& path,
   for (const TrainingRow& row : out.rows) {
     const std::pair key{row.cluster, row.plan.software};
     if (out.machines.contains(key)) continue;
-    BUBBLESIM_ASSIGN_OR_RETURN(Machine machine, find_machine(configs, key.first, key.second));
+    BUBBLESIM_ASSIGN_OR_RETURN(Testbed machine, find_machine(configs, key.first, key.second));
     out.machines.emplace(key, std::move(machine));
   }
   for (const TrainingRow& row : out.rows) {

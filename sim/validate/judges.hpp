@@ -22,9 +22,9 @@ struct TrainingTable {
   TableNote note;
   std::vector<TrainingRow> rows;
   /// Machines by cluster and software.
-  std::map<std::pair<std::string, std::string>, Machine> machines;
+  std::map<std::pair<std::string, std::string>, Testbed> machines;
 
-  [[nodiscard]] const Machine& machine_of(const TrainingRow& row) const {
+  [[nodiscard]] const Testbed& machine_of(const TrainingRow& row) const {
     return machines.at({row.cluster, row.plan.software});
   }
 };

@@ -34,7 +34,7 @@ std::vector<std::uint32_t> short_ends(std::uint32_t layers, std::uint32_t stages
   return out;
 }
 
-synth::JobRequest request_of(const TrainingRow& row, const Machine& machine, Sizes sizes) {
+synth::JobRequest request_of(const TrainingRow& row, const Testbed& machine, Sizes sizes) {
   synth::JobRequest out = request_on(machine);
   out.model = network_of(row);
   out.plan = row.plan;
@@ -77,7 +77,7 @@ std::vector<Sizes> candidates(const TrainingRow& row) {
   return out;
 }
 
-Result<Prediction> predict_as_given(const TrainingRow& row, const Machine& machine) {
+Result<Prediction> predict_as_given(const TrainingRow& row, const Testbed& machine) {
   auto plan = synth::plan_without_memory(request_of(row, machine, {row.plan.micro_batch, 0}));
   if (!plan) return tl::make_unexpected(first_of(std::move(plan).error()));
   BUBBLESIM_ASSIGN_OR_RETURN(const double seconds, seconds_of(*plan));
@@ -86,7 +86,7 @@ Result<Prediction> predict_as_given(const TrainingRow& row, const Machine& machi
 
 // Where a source is silent, its authors will have used the fastest that fits. Plans that cannot
 // be made are no candidates; if none can, a micro-batch that is given did run, of one chunk.
-Result<Prediction> predict_best(const TrainingRow& row, const Machine& machine) {
+Result<Prediction> predict_best(const TrainingRow& row, const Testbed& machine) {
   std::optional<Prediction> best;
   Error last;
   for (const Sizes sizes : candidates(row)) {
@@ -107,9 +107,9 @@ Result<Prediction> predict_best(const TrainingRow& row, const Machine& machine) 
 
 }  // namespace
 
-CheckedResult<Machine> find_machine(const std::string& configs, const std::string& cluster,
+CheckedResult<Testbed> find_machine(const std::string& configs, const std::string& cluster,
                                     const std::string& software) {
-  Machine out;
+  Testbed out;
   BUBBLESIM_ASSIGN_OR_RETURN(out.cluster,
                              hardware::find_cluster_spec(cluster, configs + "/clusters"));
   BUBBLESIM_ASSIGN_OR_RETURN(
@@ -121,7 +121,7 @@ CheckedResult<Machine> find_machine(const std::string& configs, const std::strin
   return out;
 }
 
-synth::JobRequest request_on(const Machine& machine) {
+synth::JobRequest request_on(const Testbed& machine) {
   synth::JobRequest out;
   out.cluster = machine.cluster;
   out.gpu = machine.gpu;
@@ -137,7 +137,7 @@ Result<double> seconds_of(const synth::ParallelPlan& plan) {
   return to_seconds(alone.time);
 }
 
-Result<Prediction> predict(const TrainingRow& row, const Machine& machine) {
+Result<Prediction> predict(const TrainingRow& row, const Testbed& machine) {
   const bool searched = row.plan.micro_batch == 0 || row.chunks_unknown;
   BUBBLESIM_ASSIGN_OR_RETURN(
       Prediction out, searched ? predict_best(row, machine) : predict_as_given(row, machine));

@@ -14,7 +14,7 @@
 namespace bubblesim::validate {
 
 /// What a table's jobs ran on.
-struct Machine {
+struct Testbed {
   hardware::ClusterSpec cluster;
   hardware::GpuSpec gpu;
   model::Efficiency efficiency;
@@ -22,12 +22,12 @@ struct Machine {
 };
 
 /// Everything by name from a folder of configs. `cluster`, `software`: names of files.
-[[nodiscard]] CheckedResult<Machine> find_machine(const std::string& configs,
+[[nodiscard]] CheckedResult<Testbed> find_machine(const std::string& configs,
                                                   const std::string& cluster,
                                                   const std::string& software);
 
 /// A request for a job on the machine.
-[[nodiscard]] synth::JobRequest request_on(const Machine& machine);
+[[nodiscard]] synth::JobRequest request_on(const Testbed& machine);
 
 /// An iteration of the planned job alone, folded.
 [[nodiscard]] Result<double> seconds_of(const synth::ParallelPlan& plan);
@@ -42,6 +42,6 @@ struct Prediction {
 /// Synthesises the row's job, folded, and runs it alone. Memory is checked only of sizes that the
 /// row does not say: the others did run. Layers that lack two to divide over the stages are one
 /// fewer in the first and in the last (Llama 3, section 3.3.2). Fault: the plan cannot be built.
-[[nodiscard]] Result<Prediction> predict(const TrainingRow& row, const Machine& machine);
+[[nodiscard]] Result<Prediction> predict(const TrainingRow& row, const Testbed& machine);
 
 }  // namespace bubblesim::validate

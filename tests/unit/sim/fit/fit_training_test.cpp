@@ -9,14 +9,14 @@
 namespace bubblesim::fit {
 namespace {
 
-using validate::Machine;
+using validate::Testbed;
 using validate::TrainingRow;
 
-const Machine& machine() {
-  static const Machine found = [] {
+const Testbed& machine() {
+  static const Testbed found = [] {
     auto made = validate::find_machine(kConfigFolder, "dgx-a100-80gb", "pytorch");
     EXPECT_TRUE(made) << made.error().front().text();
-    Machine out = made ? *std::move(made) : Machine{};
+    Testbed out = made ? *std::move(made) : Testbed{};
     out.software.compute_wait = synth::ComputeWait::kNone;
     out.software.iteration = std::chrono::milliseconds(2);
     out.software.slowdown = {};
@@ -42,7 +42,7 @@ TrainingRow job(std::uint64_t hidden, std::uint64_t sequence) {
 }
 
 std::vector<FitSample> samples_made_with(const synth::SoftwareSpec& software) {
-  Machine true_one = machine();
+  Testbed true_one = machine();
   true_one.software = software;
   std::vector<FitSample> out;
   for (TrainingRow row : {job(512, 128), job(1024, 512), job(4096, 2048), job(8192, 2048)}) {
