@@ -49,7 +49,7 @@ std::vector<fit::FitSample> samples_of(const std::vector<TrainingTable>& tables)
   std::vector<fit::FitSample> out;
   for (const TrainingTable& table : tables) {
     for (const validate::TrainingRow& row : table.rows) {
-      if (row.role != validate::Role::kFit || !row.unpredictable.empty()) continue;
+      if (row.role != validate::RowRole::kFit || !row.unpredictable.empty()) continue;
       out.push_back({row, &table.machine_of(row)});
     }
   }

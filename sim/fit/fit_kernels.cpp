@@ -120,7 +120,7 @@ Result<void> fit_stage(const Stage& stage, const Rows& all, const MeasuredDevice
                        KernelFit& fit) {
   Rows rows;
   for (const KernelMeasurement* row : all) {
-    if (row->role == validate::Role::kFit && stage.takes(*row)) rows.push_back(row);
+    if (row->role == validate::RowRole::kFit && stage.takes(*row)) rows.push_back(row);
   }
   if (rows.size() < kLeastRows) return {};
   if (stage.paths[0].starts_with("convolution")) start_convolution(fit.efficiency);
@@ -201,7 +201,7 @@ Result<std::vector<KernelErrors>> kernel_errors(const MeasuredKernels& measured,
                                                 const Efficiency& efficiency) {
   BUBBLESIM_RETURN_IF_ERROR(check_devices(measured, devices));
   using Errors = std::vector<validate::LabelledError>;
-  std::map<std::pair<validate::Role, std::string>, std::pair<Errors, Errors>> groups;
+  std::map<std::pair<validate::RowRole, std::string>, std::pair<Errors, Errors>> groups;
   for (const KernelMeasurement& row : measured.rows) {
     auto& [all, long_rows] = groups[{row.role, group_name(row.work)}];
     const auto& gpu = devices.find(row.device)->second;

@@ -20,7 +20,7 @@ namespace bubblesim::fit {
 /// Errors of model / measured - 1 over some rows.
 struct KernelErrors {
   std::string name;         ///< "gemm, fp16"
-  validate::Role role = validate::Role::kFit;
+  validate::RowRole role = validate::RowRole::kFit;
   validate::ErrorSummary all;        ///< the worst row by its source and work
   validate::ErrorSummary long_rows;  ///< measured at 20 us or more
 };

@@ -66,7 +66,7 @@ std::span<const SharingConstant> sharing_constants() { return kConstants; }
 std::vector<SharingRow> fit_rows(const std::vector<SharingRow>& rows) {
   std::vector<SharingRow> out;
   for (const SharingRow& row : rows) {
-    if (row.role != validate::Role::kFit || !row.note.empty()) continue;
+    if (row.role != validate::RowRole::kFit || !row.note.empty()) continue;
     const auto fitted = std::find(kSystems.begin(), kSystems.end(), row.system);
     if (fitted != kSystems.end()) out.push_back(row);
   }

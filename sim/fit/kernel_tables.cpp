@@ -16,7 +16,7 @@ using model::KernelKind;
 using model::KernelWork;
 using model::Precision;
 
-using enum validate::Role;
+using enum validate::RowRole;
 
 using Reader = CheckedResult<void> (*)(const TableFile&, MeasuredKernels&);
 
@@ -26,7 +26,7 @@ struct KnownTable {
   std::string_view device;
   std::string_view source;
   std::string_view path;
-  validate::Role role;
+  validate::RowRole role;
   Reader read;
 };
 

@@ -17,7 +17,7 @@
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/model/kernel_work.hpp"
-#include "sim/validate/role.hpp"
+#include "sim/validate/row_role.hpp"
 
 namespace bubblesim::fit {
 
@@ -26,14 +26,14 @@ struct KernelMeasurement {
   Duration measured{};
   std::string device;   ///< id of the device file
   std::string source;   ///< publisher and model: "vidur Llama-2-7b-hf"
-  validate::Role role = validate::Role::kJudge;
+  validate::RowRole role = validate::RowRole::kJudge;
 };
 
 struct TableFile {
   std::string path;
   std::string device;
   std::string source;
-  validate::Role role = validate::Role::kJudge;
+  validate::RowRole role = validate::RowRole::kJudge;
 };
 
 struct MeasuredKernels {

@@ -53,7 +53,7 @@ CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& o
     work.bytes = 4 * (pixels * (shape.in_channels + shape.out_channels) +
                       shape.in_channels * shape.out_channels * 9);
     TableFile own = file;
-    own.role = layer % 2 == 0 ? validate::Role::kFit : validate::Role::kJudge;
+    own.role = layer % 2 == 0 ? validate::RowRole::kFit : validate::RowRole::kJudge;
     out.add(own, work, table.figure(convolutions[layer], kTime), 1e3);
   }
   return {};

@@ -46,7 +46,7 @@ inline constexpr std::array kAllMeasuredMetrics = {
 [[nodiscard]] std::string_view error_unit(MeasuredMetric metric);
 
 struct MeasuredCell {
-  Role role = Role::kJudge;
+  RowRole role = RowRole::kJudge;
   std::string config;
   std::string policy;
   std::string filler;  ///< empty: the training job

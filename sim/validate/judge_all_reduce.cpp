@@ -17,7 +17,7 @@ ReportRow judge_row(const AllReducePredictor& node, const AllReduceTable& table,
   const AllReduceRow& row = table.rows[index];
   ReportRow out;
   out.table = "all_reduce";
-  out.role = is_fit_row(table, index) ? Role::kFit : Role::kJudge;
+  out.role = is_fit_row(table, index) ? RowRole::kFit : RowRole::kJudge;
   out.label = fmt::format("{} A100, {:.6g} MiB", table.gpus,
                           static_cast<double>(row.bytes.value) / (1 << 20));
   out.unit = "us";

@@ -39,7 +39,7 @@ Result<MeasuredRoles> MeasuredRoles::from(const CsvTable& table,
   MeasuredRoles out;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Rule rule{std::string(table.text(row, "config")), std::string(table.text(row, "policy")),
-              Role::kJudge};
+              RowRole::kJudge};
     BUBBLESIM_ASSIGN_OR_RETURN(rule.role, role_of(table, row));
     if (const std::string why = unknown_config(rule.config, matched); !why.empty()) {
       return fail(table.file(), table.place(row), why);
@@ -52,7 +52,7 @@ Result<MeasuredRoles> MeasuredRoles::from(const CsvTable& table,
 
 Result<void> MeasuredRoles::add_fit(const std::string& name,
                                     const std::vector<MatchedReports>& matched) {
-  Rule rule{name, {}, Role::kFit};
+  Rule rule{name, {}, RowRole::kFit};
   const std::size_t colon = name.rfind(':');
   if (colon != std::string::npos && !unknown_config(name, matched).empty()) {
     rule.config = name.substr(0, colon);
@@ -65,8 +65,8 @@ Result<void> MeasuredRoles::add_fit(const std::string& name,
   return {};
 }
 
-Role MeasuredRoles::role(const MatchedReports& config, const std::string& policy) const {
-  Role out = Role::kJudge;
+RowRole MeasuredRoles::role(const MatchedReports& config, const std::string& policy) const {
+  RowRole out = RowRole::kJudge;
   for (const Rule& rule : rules_) {
     if (rule.config != config.label && rule.config != config.config) continue;
     if (rule.policy.empty() || rule.policy == policy) out = rule.role;

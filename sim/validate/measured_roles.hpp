@@ -6,7 +6,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/validate/match_reports.hpp"
-#include "sim/validate/role.hpp"
+#include "sim/validate/row_role.hpp"
 
 namespace bubblesim::validate {
 
@@ -28,13 +28,13 @@ class MeasuredRoles {
   [[nodiscard]] Result<void> add_fit(const std::string& name,
                                      const std::vector<MatchedReports>& matched);
 
-  [[nodiscard]] Role role(const MatchedReports& config, const std::string& policy) const;
+  [[nodiscard]] RowRole role(const MatchedReports& config, const std::string& policy) const;
 
  private:
   struct Rule {
     std::string config;  ///< its label or its name
     std::string policy;  ///< empty: all
-    Role role = Role::kJudge;
+    RowRole role = RowRole::kJudge;
   };
   [[nodiscard]] static Result<MeasuredRoles> from(const CsvTable& table,
                                                   const std::vector<MatchedReports>& matched);

@@ -117,7 +117,7 @@ std::optional<MeasuredAim> measured_aim(MeasuredMetric metric) {
 
 std::vector<MeasuredSummary> summarise_measured(const std::vector<MeasuredCell>& cells) {
   std::vector<MeasuredSummary> out;
-  for (const Role role : {Role::kJudge, Role::kFit}) {
+  for (const RowRole role : {RowRole::kJudge, RowRole::kFit}) {
     for (const MeasuredMetric metric : kAllMeasuredMetrics) {
       Cells own;
       for (const MeasuredCell& cell : cells) {
@@ -140,7 +140,7 @@ std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells
   for (const MeasuredCell& cell : cells) {
     const bool ordered = cell.metric == MeasuredMetric::kIteration ||
                          cell.metric == MeasuredMetric::kFillerThroughput;
-    if (!ordered || cell.outcome != Outcome::kPredicted || cell.role != Role::kJudge) continue;
+    if (!ordered || cell.outcome != Outcome::kPredicted || cell.role != RowRole::kJudge) continue;
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const Cells& cells_of_group) {
       return cells_of_group.front()->config == cell.config &&
              cells_of_group.front()->filler == cell.filler;

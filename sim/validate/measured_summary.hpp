@@ -33,7 +33,7 @@ struct MeasuredAim {
 struct MeasuredSummary : ErrorSummary {
   MeasuredMetric metric = MeasuredMetric::kSlowdown;
   std::string policy;  ///< empty: all
-  Role role = Role::kJudge;
+  RowRole role = RowRole::kJudge;
   double p50 = 0;  ///< of absolute errors, nearest rank
   double p90 = 0;
   std::optional<MeasuredAim> aim;  ///< over all policies only

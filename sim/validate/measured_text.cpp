@@ -162,7 +162,7 @@ Json summary_json(const MeasuredSummary& summary) {
   if (summary.aim) {
     out["aim"] = {{"bound", summary.aim->bound},
                   {"met", summary.met()},
-                  {"judged", summary.role == Role::kJudge && !summary.fake},
+                  {"judged", summary.role == RowRole::kJudge && !summary.fake},
                   {"source", summary.aim->source}};
   }
   return out;
@@ -233,7 +233,7 @@ std::string measured_summary_text(const std::vector<MeasuredSummary>& summaries)
   }
   out += "\naims (mean absolute error of judged cells)\n";
   for (const MeasuredSummary& summary : summaries) {
-    if (!summary.aim || summary.role != Role::kJudge) continue;
+    if (!summary.aim || summary.role != RowRole::kJudge) continue;
     out += fmt::format("{:<18} <= {:>2.0f} {:<6} {}: {:.2f}   beside: {}\n",
                        metric_name(summary.metric), summary.aim->bound, error_unit(summary.metric),
                        summary.fake    ? "NOT JUDGED (a fake GPU measures nothing)"

@@ -36,7 +36,7 @@ bool is_met(const Summary& summary) {
 
 /// Of one role, or of all.
 Summary summary_of(const std::vector<ReportRow>& rows, const std::string& table,
-                   std::optional<Role> role) {
+                   std::optional<RowRole> role) {
   Summary out;
   std::vector<LabelledError> errors;
   for (const ReportRow& row : rows) {
@@ -69,10 +69,10 @@ std::vector<Summary> summarise(const std::vector<ReportRow>& rows) {
   std::vector<Summary> out;
   for (const std::string& table : tables) {
     std::size_t roles = 0;
-    for (const Role role : {Role::kFit, Role::kJudge}) {
-      Summary summary = summary_of(rows, table, role);
-      if (summary.rows + summary.stated + summary.failed == 0) continue;
-      out.push_back(std::move(summary));
+    for (const RowRole role : {RowRole::kFit, RowRole::kJudge}) {
+      Summary one = summary_of(rows, table, role);
+      if (one.rows + one.stated + one.failed == 0) continue;
+      out.push_back(std::move(one));
       ++roles;
     }
     if (roles == 2) out.push_back(summary_of(rows, table, std::nullopt));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/validate/error_summary.hpp"
-#include "sim/validate/role.hpp"
+#include "sim/validate/row_role.hpp"
 
 namespace bubblesim::validate {
 
@@ -23,7 +23,7 @@ enum class Outcome : std::uint8_t {
 
 struct ReportRow {
   std::string table;
-  Role role = Role::kJudge;
+  RowRole role = RowRole::kJudge;
   std::string label;
   std::string unit;      ///< of both values: "s", "TFLOP/s", "us", "days", "cases", "times"
   double measured = 0;   ///< above 0 if predicted

@@ -15,7 +15,7 @@
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/validate/pair_workload.hpp"
-#include "sim/validate/role.hpp"
+#include "sim/validate/row_role.hpp"
 #include "sim/validate/table_cells.hpp"
 
 namespace bubblesim::validate {
@@ -64,7 +64,7 @@ struct SharingClient {
 
 struct SharingRow {
   std::string table;    ///< file name without ".csv"
-  Role role = Role::kJudge;
+  RowRole role = RowRole::kJudge;
   std::string subject;  ///< whose systems are compared: "BERT beside PointNet"
   std::string system;
   std::string note;     ///< why it is not predicted; empty if it is to be

@@ -17,7 +17,7 @@
 #include "sim/base/result.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/synth/plan_spec.hpp"
-#include "sim/validate/role.hpp"
+#include "sim/validate/row_role.hpp"
 #include "sim/validate/table_cells.hpp"
 
 namespace bubblesim::validate {
@@ -47,7 +47,7 @@ struct TableSetting {
 };
 
 struct TrainingRow {
-  Role role = Role::kJudge;
+  RowRole role = RowRole::kJudge;
   std::string label;             ///< "GPT 175B, 512 GPUs, t 8, p 16, d 4"
   std::string place;             ///< "line 12"
   std::uint64_t hidden = 0;

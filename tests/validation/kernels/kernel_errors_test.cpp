@@ -30,7 +30,7 @@ std::vector<KernelErrors> errors_of(const std::string& family, const std::string
 
 double judged(const std::vector<KernelErrors>& errors, const std::string& name) {
   const auto at = std::find_if(errors.begin(), errors.end(), [&](const KernelErrors& e) {
-    return e.name == name && e.role == validate::Role::kJudge;
+    return e.name == name && e.role == validate::RowRole::kJudge;
   });
   return at == errors.end() ? 1e9 : at->long_rows.mean_absolute;
 }

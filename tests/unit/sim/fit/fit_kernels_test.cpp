@@ -69,7 +69,7 @@ TEST(TrioSim, a_time_that_is_missing_is_counted_and_moves_no_other_layer) {
   ASSERT_TRUE(all);
   ASSERT_EQ(all->rows.size(), 9U);
   EXPECT_EQ(all->rows[1].work.gemm.n, 128U);  // the third layer's channels
-  EXPECT_EQ(all->rows[1].role, validate::Role::kFit);
+  EXPECT_EQ(all->rows[1].role, validate::RowRole::kFit);
   EXPECT_EQ(all->counters.count(kKernelRowsUnread.name), 1U);
   for (const int convolutions : {9, 11}) {
     const auto wrong = read(convolutions);
@@ -106,7 +106,7 @@ TEST(FitKernels, gives_back_the_constants_that_made_the_rows) {
     row.measured = model::time_kernel(row.work, gpu(), truth).duration;
     row.device = "toy";
     row.source = "made";
-    row.role = i % 2 == 0 ? validate::Role::kFit : validate::Role::kJudge;
+    row.role = i % 2 == 0 ? validate::RowRole::kFit : validate::RowRole::kJudge;
     measured.rows.push_back(row);
   }
   Efficiency start = truth;
@@ -117,7 +117,7 @@ TEST(FitKernels, gives_back_the_constants_that_made_the_rows) {
   EXPECT_NEAR(found.dram_share, 0.7, 0.005);
   EXPECT_NEAR(found.fixed_s, 3e-6, 0.1e-6);
   ASSERT_EQ(fit->errors.size(), 2U);
-  EXPECT_EQ(fit->errors[1].role, validate::Role::kJudge);
+  EXPECT_EQ(fit->errors[1].role, validate::RowRole::kJudge);
   EXPECT_LT(fit->errors[1].all.mean_absolute, 0.005);
 }
 

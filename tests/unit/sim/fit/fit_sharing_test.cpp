@@ -7,7 +7,7 @@ namespace bubblesim::fit {
 namespace {
 
 using validate::JudgedRow;
-using validate::Role;
+using validate::RowRole;
 using validate::SharingRow;
 
 JudgedRow off_by(const char* table, double p95) {
@@ -21,12 +21,12 @@ JudgedRow off_by(const char* table, double p95) {
 
 TEST(FitSharing, AFitSeesFitRowsOfTheFittedSystemsOnly) {
   SharingRow fit;
-  fit.role = Role::kFit;
+  fit.role = RowRole::kFit;
   fit.system = "mps";
   SharingRow other = fit;
   other.system = "tgs";
   SharingRow judge = fit;
-  judge.role = Role::kJudge;
+  judge.role = RowRole::kJudge;
   EXPECT_EQ(fit_rows({fit, other, judge}).size(), 1u);
 }
 

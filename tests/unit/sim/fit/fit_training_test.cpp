@@ -29,7 +29,7 @@ const Testbed& machine() {
 // largest.
 TrainingRow job(std::uint64_t hidden, std::uint64_t sequence) {
   TrainingRow row;
-  row.role = validate::Role::kFit;
+  row.role = validate::RowRole::kFit;
   row.hidden = hidden;
   row.layers = 2;
   row.heads = 8;

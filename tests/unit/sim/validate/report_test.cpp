@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-ReportRow row(const std::string& table, Role role, double measured, double simulated) {
+ReportRow row(const std::string& table, RowRole role, double measured, double simulated) {
   ReportRow out;
   out.table = table;
   out.role = role;
@@ -24,7 +24,7 @@ ReportRow row(const std::string& table, Role role, double measured, double simul
 }
 
 ReportRow other(Outcome outcome, const std::string& note) {
-  ReportRow out = row("t", Role::kJudge, 1, 1);
+  ReportRow out = row("t", RowRole::kJudge, 1, 1);
   out.outcome = outcome;
   out.note = note;
   return out;
@@ -32,8 +32,9 @@ ReportRow other(Outcome outcome, const std::string& note) {
 
 // Errors of +10 % and -4 %: mean 7 %, bias 3 %, half of them within 5 %.
 TEST(Report, SummaryHasMeanBiasWorstAndShare) {
-  const auto all = summarise({row("t", Role::kJudge, 100, 110), row("t", Role::kJudge, 50, 48),
-                              other(Outcome::kStated, "a"), other(Outcome::kFailed, "b")});
+  const auto all =
+      summarise({row("t", RowRole::kJudge, 100, 110), row("t", RowRole::kJudge, 50, 48),
+                 other(Outcome::kStated, "a"), other(Outcome::kFailed, "b")});
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].rows, 2U);
   EXPECT_EQ(all[0].stated, 1U);
@@ -47,8 +48,8 @@ TEST(Report, SummaryHasMeanBiasWorstAndShare) {
 }
 
 TEST(Report, TablesOfBothRolesHaveASummaryOfAll) {
-  const auto all = summarise({row("t", Role::kJudge, 1, 1), row("t", Role::kFit, 1, 2),
-                              row("u", Role::kFit, 1, 1)});
+  const auto all = summarise({row("t", RowRole::kJudge, 1, 1), row("t", RowRole::kFit, 1, 2),
+                              row("u", RowRole::kFit, 1, 1)});
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].role, "fit");
   EXPECT_EQ(all[1].role, "judge");
@@ -58,16 +59,16 @@ TEST(Report, TablesOfBothRolesHaveASummaryOfAll) {
 }
 
 TEST(Report, AnAimIsOfTheMeanOrOfEachRow) {
-  const auto mean = summarise({row("all_reduce", Role::kFit, 100, 108),
-                               row("all_reduce", Role::kFit, 100, 100)});
+  const auto mean = summarise({row("all_reduce", RowRole::kFit, 100, 108),
+                               row("all_reduce", RowRole::kFit, 100, 100)});
   EXPECT_TRUE(mean[0].met);
-  const auto each = summarise({row("published_training_runs", Role::kFit, 100, 108),
-                               row("published_training_runs", Role::kFit, 100, 100)});
+  const auto each = summarise({row("published_training_runs", RowRole::kFit, 100, 108),
+                               row("published_training_runs", RowRole::kFit, 100, 100)});
   EXPECT_FALSE(each[0].met);
 }
 
 TEST(Report, TextNamesReasonsAndVerdicts) {
-  const std::vector<ReportRow> rows{row("all_reduce", Role::kFit, 100, 120),
+  const std::vector<ReportRow> rows{row("all_reduce", RowRole::kFit, 100, 120),
                                     other(Outcome::kStated, "no measurement")};
   EXPECT_THAT(rows_text(rows), HasSubstr("+20.0%"));
   EXPECT_THAT(rows_text(rows), HasSubstr("stated: no measurement"));

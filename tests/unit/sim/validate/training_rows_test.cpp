@@ -47,7 +47,7 @@ std::vector<TrainingRow> rows(const std::string& text, const TableSetting& with 
 TEST(TrainingRows, AnIterationTimeIsInMilliseconds) {
   const auto all = rows(std::string(kTimed) + "fit,8,64,2,1024,16,24,2048,2,2,2,1500\n");
   ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].role, Role::kFit);
+  EXPECT_EQ(all[0].role, RowRole::kFit);
   EXPECT_EQ(all[0].seconds, 1.5);
   EXPECT_EQ(all[0].plan.world_size(), 8U);
   EXPECT_EQ(all[0].plan.micro_batches(), 16U);

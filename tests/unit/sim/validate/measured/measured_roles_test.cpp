@@ -18,12 +18,12 @@ TEST(MeasuredRoles, EverythingIsJudgedUnlessTheTableSaysFit) {
   const auto roles = MeasuredRoles::parse("config,policy,role\na,,fit\na,tgs,judge\nb,mps,fit\n",
                                           "roles.csv", matched);
   ASSERT_TRUE(roles) << roles.error().text();
-  EXPECT_EQ(roles->role(matched[0], "mps"), Role::kFit);
-  EXPECT_EQ(roles->role(matched[0], "alone"), Role::kFit);
-  EXPECT_EQ(roles->role(matched[0], "tgs"), Role::kJudge) << "the last rule counts";
-  EXPECT_EQ(roles->role(matched[1], "mps"), Role::kFit) << "by name, in any folder";
-  EXPECT_EQ(roles->role(matched[1], "tgs"), Role::kJudge);
-  EXPECT_EQ(MeasuredRoles{}.role(matched[0], "mps"), Role::kJudge);
+  EXPECT_EQ(roles->role(matched[0], "mps"), RowRole::kFit);
+  EXPECT_EQ(roles->role(matched[0], "alone"), RowRole::kFit);
+  EXPECT_EQ(roles->role(matched[0], "tgs"), RowRole::kJudge) << "the last rule counts";
+  EXPECT_EQ(roles->role(matched[1], "mps"), RowRole::kFit) << "by name, in any folder";
+  EXPECT_EQ(roles->role(matched[1], "tgs"), RowRole::kJudge);
+  EXPECT_EQ(MeasuredRoles{}.role(matched[0], "mps"), RowRole::kJudge);
 }
 
 TEST(MeasuredRoles, NamesOnTheCommandLineAreFits) {
@@ -31,9 +31,9 @@ TEST(MeasuredRoles, NamesOnTheCommandLineAreFits) {
   MeasuredRoles roles;
   ASSERT_TRUE(roles.add_fit("a:mps", matched));
   ASSERT_TRUE(roles.add_fit("low/b", matched));
-  EXPECT_EQ(roles.role(matched[0], "mps"), Role::kFit);
-  EXPECT_EQ(roles.role(matched[0], "tgs"), Role::kJudge);
-  EXPECT_EQ(roles.role(matched[1], "tgs"), Role::kFit);
+  EXPECT_EQ(roles.role(matched[0], "mps"), RowRole::kFit);
+  EXPECT_EQ(roles.role(matched[0], "tgs"), RowRole::kJudge);
+  EXPECT_EQ(roles.role(matched[1], "tgs"), RowRole::kFit);
   EXPECT_FALSE(roles.add_fit("c", matched));
 }
 
@@ -64,8 +64,8 @@ TEST(MeasuredRoles, AFitIsSummarisedApartAndOrdersNothing) {
   for (const MeasuredSummary& summary : summarise_measured(cells)) {
     if (summary.metric != MeasuredMetric::kIteration || !summary.policy.empty()) continue;
     EXPECT_EQ(summary.rows, 1U);
-    EXPECT_NEAR(summary.mean_absolute, summary.role == Role::kFit ? 20 : 0, 1e-9);
-    fits += summary.role == Role::kFit ? 1 : 0;
+    EXPECT_NEAR(summary.mean_absolute, summary.role == RowRole::kFit ? 20 : 0, 1e-9);
+    fits += summary.role == RowRole::kFit ? 1 : 0;
   }
   EXPECT_EQ(fits, 1U);
   EXPECT_TRUE(order_measured(cells, 0.01).empty()) << "one judged policy has no order";

@@ -11,12 +11,12 @@
 namespace bubblesim::validate {
 
 /// Rows that judge take no part in any fit.
-enum class Role : std::uint8_t { kFit, kJudge };
+enum class RowRole : std::uint8_t { kFit, kJudge };
 
 /// "fit", "judge".
-[[nodiscard]] std::string_view role_name(Role role);
+[[nodiscard]] std::string_view role_name(RowRole role);
 
 /// A row's column "role"; those that name none judge. Fault: another word.
-[[nodiscard]] Result<Role> role_of(const CsvTable& table, std::size_t row);
+[[nodiscard]] Result<RowRole> role_of(const CsvTable& table, std::size_t row);
 
 }  // namespace bubblesim::validate
