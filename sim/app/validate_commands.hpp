@@ -28,7 +28,7 @@ template <class Rows>
   BUBBLESIM_RETURN_IF_ERROR(write_output(outputs.csv, csv));
   BUBBLESIM_RETURN_IF_ERROR(write_output(outputs.json, json));
   const bool failed = std::any_of(rows.begin(), rows.end(), [](const auto& row) {
-    return row.outcome == validate::Outcome::kFailed;
+    return row.outcome == validate::RowOutcome::kFailed;
   });
   return failed ? kExitUntrusted : kExitOk;
 }

@@ -12,7 +12,7 @@ namespace bubblesim::fit {
 namespace {
 
 using validate::JudgedRow;
-using validate::Outcome;
+using validate::RowOutcome;
 using validate::SharingRow;
 
 constexpr double kFirstStep = 1.4;
@@ -78,11 +78,11 @@ double sharing_loss(const std::vector<JudgedRow>& rows) {
   double sum = 0;
   std::map<std::string, std::pair<double, std::size_t>> by_table;
   for (const JudgedRow& row : rows) {
-    if (row.outcome == Outcome::kStated) continue;
+    if (row.outcome == RowOutcome::kStated) continue;
     auto& [error, figures] = by_table[row.row.table];
     for (const validate::SharingFigure& figure : row.row.figures) {
       if (figure.metric == "p90_ms" || figure.metric == "p99_ms") continue;
-      error += row.outcome == Outcome::kPredicted ? std::abs(figure.error()) : 1;
+      error += row.outcome == RowOutcome::kPredicted ? std::abs(figure.error()) : 1;
       ++figures;
     }
   }

@@ -177,11 +177,11 @@ class Comparer {
     if (is_absent(policy.name, {}, policy.there)) return;
     if (!policy.admits[0] && !policy.admits[1]) {
       // Its training is the job alone once more: an easy figure that would thin out the errors.
-      add(policy.name, {}, Outcome::kStated, "admits no filler on either side");
+      add(policy.name, {}, RowOutcome::kStated, "admits no filler on either side");
       return;
     }
     if (std::string note = other_parameters(policy); !note.empty()) {
-      add(policy.name, {}, Outcome::kStated, std::move(note));
+      add(policy.name, {}, RowOutcome::kStated, std::move(note));
     }
     compare_figure(policy.name, {}, MeasuredMetric::kSlowdown);
     compare_figure(policy.name, {}, MeasuredMetric::kIteration);
@@ -200,7 +200,7 @@ class Comparer {
     const auto* sides = sheet_.find(policy, filler, metric);
     if (sides == nullptr) return;
     const auto& [simulated, measured] = *sides;
-    MeasuredCell& cell = add(policy, filler, Outcome::kPredicted, {});
+    MeasuredCell& cell = add(policy, filler, RowOutcome::kPredicted, {});
     cell.metric = metric;
     cell.repetitions = measured.values.size();
     if (!measured.values.empty()) {
@@ -213,21 +213,21 @@ class Comparer {
   }
 
   static void judge(MeasuredCell& cell, const SideFigure& measured, const SideFigure& simulated) {
-    const auto is = [&](Outcome outcome, const char* note) {
+    const auto is = [&](RowOutcome outcome, const char* note) {
       cell.outcome = outcome;
       cell.note = note;
     };
-    if (measured.values.empty()) return is(Outcome::kStated, "no such figure measured");
-    if (simulated.values.empty()) return is(Outcome::kFailed, "no such figure simulated");
-    if (measured.lower_bound) return is(Outcome::kStated, "a lower bound was measured");
-    if (simulated.lower_bound) return is(Outcome::kStated, "a lower bound was simulated");
+    if (measured.values.empty()) return is(RowOutcome::kStated, "no such figure measured");
+    if (simulated.values.empty()) return is(RowOutcome::kFailed, "no such figure simulated");
+    if (measured.lower_bound) return is(RowOutcome::kStated, "a lower bound was measured");
+    if (simulated.lower_bound) return is(RowOutcome::kStated, "a lower bound was simulated");
     const bool filler = cell.metric == MeasuredMetric::kFillerThroughput ||
                         cell.metric == MeasuredMetric::kFillerOfOwnGpu;
     if (filler && cell.measured == 0 && cell.simulated == 0) {
-      return is(Outcome::kStated, "did not run on either side");
+      return is(RowOutcome::kStated, "did not run on either side");
     }
     if (!error_in_points(*cell.metric) && cell.measured == 0) {
-      return is(Outcome::kFailed, "0 was measured and more simulated");
+      return is(RowOutcome::kFailed, "0 was measured and more simulated");
     }
   }
 
@@ -235,12 +235,12 @@ class Comparer {
   bool is_absent(const std::string& policy, const std::string& filler,
                  const std::array<bool, 2>& there) {
     const auto& [simulated, measured] = there;
-    if (!measured) add(policy, filler, Outcome::kStated, "not measured");
-    else if (!simulated) add(policy, filler, Outcome::kFailed, "not simulated");
+    if (!measured) add(policy, filler, RowOutcome::kStated, "not measured");
+    else if (!simulated) add(policy, filler, RowOutcome::kFailed, "not simulated");
     return !measured || !simulated;
   }
 
-  MeasuredCell& add(const std::string& policy, const std::string& filler, Outcome outcome,
+  MeasuredCell& add(const std::string& policy, const std::string& filler, RowOutcome outcome,
                     std::string note) {
     MeasuredCell& cell = cells_.emplace_back();
     cell.role = roles_.role(config_, policy);

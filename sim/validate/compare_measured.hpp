@@ -56,7 +56,7 @@ struct MeasuredCell {
   double measured_high = 0;
   std::size_t repetitions = 0;  ///< of the measurement that have the figure
   double simulated = 0;         ///< median over seeds, if there are several
-  Outcome outcome = Outcome::kPredicted;
+  RowOutcome outcome = RowOutcome::kPredicted;
   std::string note;  ///< why it is not judged
   bool fake = false;  ///< a repetition was measured on a fake GPU
 

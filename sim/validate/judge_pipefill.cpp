@@ -69,7 +69,7 @@ ReportRow row_of(const JobScale& scale, double seconds, double first, double slo
   out.measured = scale.days.value_or(0);
   out.note = bubble_note(micro_batches_of(scale), seconds, slot);
   if (scale.days && scale.gpus != kScales.front().gpus) return out;
-  out.outcome = Outcome::kStated;
+  out.outcome = RowOutcome::kStated;
   out.note = fmt::format("{:.1f} days, {}; {}", out.simulated,
                          scale.days ? "to which the others are scaled" : "nothing published",
                          out.note);

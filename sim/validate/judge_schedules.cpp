@@ -85,7 +85,7 @@ ReportRow schedule_row(const std::string& name) {
   out.measured = count.cases;
   out.simulated = count.equal;
   if (count.cases == 0) {
-    out.outcome = Outcome::kStated;
+    out.outcome = RowOutcome::kStated;
     out.note = "no closed form is known";
   }
   return out;
@@ -129,7 +129,7 @@ Result<std::vector<ReportRow>> judge_graphpipe() {
   gain.simulated = static_cast<double>(deep) / static_cast<double>(wide);
   ReportRow rest = gain;
   rest.label = "throughput of depth 4 and micro-batch 4 over depth 8 and micro-batch 2";
-  rest.outcome = Outcome::kStated;
+  rest.outcome = RowOutcome::kStated;
   rest.note = "published: 1.20; half of it is kernels of twice the size, whose shapes the paper "
               "does not give";
   return std::vector<ReportRow>{std::move(gain), std::move(rest)};

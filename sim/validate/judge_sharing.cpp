@@ -334,7 +334,7 @@ SharingSummary summary_of(const std::vector<JudgedRow>& rows, const JudgedRow& l
   const Aimed aim = sharing_aim_of(like.row, kind);
   std::vector<LabelledError> errors;
   for (const JudgedRow& row : rows) {
-    if (row.outcome != Outcome::kPredicted || row.row.system != like.row.system) continue;
+    if (row.outcome != RowOutcome::kPredicted || row.row.system != like.row.system) continue;
     if (row.row.table != like.row.table) continue;
     if (role != "all" && role != role_name(row.row.role)) continue;
     const SharingFigure* figure = row.row.figure(kind.metric);
@@ -529,13 +529,13 @@ class Judging {
     JudgedRow out;
     out.row = rows_[i];
     if (!unjudged_[i].empty()) {
-      out.outcome = Outcome::kStated;
+      out.outcome = RowOutcome::kStated;
       out.note = unjudged_[i];
       return out;
     }
     const auto& figures = found[scene_of_[i]];
     if (!figures) {
-      out.outcome = Outcome::kFailed;
+      out.outcome = RowOutcome::kFailed;
       out.note = figures.error().text();
       return out;
     }
@@ -546,7 +546,7 @@ class Judging {
     for (SharingFigure& figure : out.row.figures) {
       figure.simulated = scene.figure(figure, *figures);
       if (figure.simulated > 0) continue;
-      out.outcome = Outcome::kFailed;
+      out.outcome = RowOutcome::kFailed;
       out.note = "no pass ends within the run";
     }
     return out;
@@ -655,7 +655,7 @@ std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows
   std::vector<SharingSummary> out;
   std::vector<std::string> known;
   for (const JudgedRow& like : rows) {
-    if (like.outcome != Outcome::kPredicted) continue;
+    if (like.outcome != RowOutcome::kPredicted) continue;
     for (const SharingFigure& kind : like.row.figures) {
       const std::string key = like.row.table + "|" + like.row.system + "|" + kind.metric;
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
@@ -674,7 +674,7 @@ std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows
 std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows) {
   std::vector<UnjudgedRows> out;
   for (const JudgedRow& row : rows) {
-    if (row.outcome == Outcome::kPredicted) continue;
+    if (row.outcome == RowOutcome::kPredicted) continue;
     const auto known = std::find_if(out.begin(), out.end(), [&](const UnjudgedRows& group) {
       return group.table == row.row.table && group.outcome == row.outcome &&
              group.reason == row.note;
@@ -692,7 +692,7 @@ std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows) {
   std::vector<std::string> subjects;
   std::map<std::string, std::vector<const JudgedRow*>> by_subject;
   for (const JudgedRow& row : rows) {
-    if (row.outcome != Outcome::kPredicted) continue;
+    if (row.outcome != RowOutcome::kPredicted) continue;
     const std::string key = row.row.table + "|" + row.row.subject;
     add_once(subjects, key);
     by_subject[key].push_back(&row);

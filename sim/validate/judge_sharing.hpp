@@ -22,7 +22,7 @@ namespace bubblesim::validate {
 
 struct JudgedRow {
   SharingRow row;
-  Outcome outcome = Outcome::kPredicted;
+  RowOutcome outcome = RowOutcome::kPredicted;
   std::string note;  ///< why it is not predicted, or what a prediction stands on; may be empty
   /// Passes a second of its figures' client, in one SharingStage::window after another from the
   /// run's start on, whole ones only; empty without a window.
@@ -46,7 +46,7 @@ struct SharingSummary : ErrorSummary {
 /// Rows of a table that take no part in its errors, for one reason.
 struct UnjudgedRows {
   std::string table;
-  Outcome outcome = Outcome::kStated;
+  RowOutcome outcome = RowOutcome::kStated;
   std::string reason;
   std::size_t rows = 0;
 };

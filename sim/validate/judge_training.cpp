@@ -28,13 +28,13 @@ ReportRow judge_row(const TrainingTable& table, const TrainingRow& row) {
   out.label = row.label;
   out.unit = row.seconds ? "s" : "TFLOP/s";
   if (!row.unpredictable.empty()) {
-    out.outcome = Outcome::kStated;
+    out.outcome = RowOutcome::kStated;
     out.note = row.unpredictable;
     return out;
   }
   const auto predicted = predict(row, table.machine_of(row));
   if (!predicted) {
-    out.outcome = Outcome::kFailed;
+    out.outcome = RowOutcome::kFailed;
     out.note = predicted.error().message;
     return out;
   }

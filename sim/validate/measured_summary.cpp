@@ -121,7 +121,7 @@ std::vector<MeasuredSummary> summarise_measured(const std::vector<MeasuredCell>&
     for (const MeasuredMetric metric : kAllMeasuredMetrics) {
       Cells own;
       for (const MeasuredCell& cell : cells) {
-        const bool counts = cell.outcome == Outcome::kPredicted && cell.role == role;
+        const bool counts = cell.outcome == RowOutcome::kPredicted && cell.role == role;
         if (counts && cell.metric == metric) own.push_back(&cell);
       }
       add_summaries(own, out);
@@ -140,7 +140,9 @@ std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells
   for (const MeasuredCell& cell : cells) {
     const bool ordered = cell.metric == MeasuredMetric::kIteration ||
                          cell.metric == MeasuredMetric::kFillerThroughput;
-    if (!ordered || cell.outcome != Outcome::kPredicted || cell.role != RowRole::kJudge) continue;
+    if (!ordered || cell.outcome != RowOutcome::kPredicted || cell.role != RowRole::kJudge) {
+      continue;
+    }
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const Cells& cells_of_group) {
       return cells_of_group.front()->config == cell.config &&
              cells_of_group.front()->filler == cell.filler;

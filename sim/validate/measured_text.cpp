@@ -43,7 +43,7 @@ std::string figures_text(const Line& line, std::span<const MeasuredMetric> metri
   std::string out;
   for (const MeasuredMetric metric : metrics) {
     const auto found = std::find_if(line.begin(), line.end(), [&](const MeasuredCell* cell) {
-      return cell->metric == metric && cell->outcome == Outcome::kPredicted;
+      return cell->metric == metric && cell->outcome == RowOutcome::kPredicted;
     });
     out += fmt::format(" | {:<{}}", found == line.end() ? "-" : figure_text(**found),
                        kFigureWidth - 1);
@@ -76,7 +76,7 @@ std::vector<Line> lines_of(const Line& cells, bool fillers) {
 std::string alone_text(const Line& cells) {
   std::string out;
   for (const MeasuredCell* cell : cells) {
-    if (!is_alone(*cell) || cell->outcome != Outcome::kPredicted) continue;
+    if (!is_alone(*cell) || cell->outcome != RowOutcome::kPredicted) continue;
     out += fmt::format("  {:<5} alone: {:<21} | {} {}\n", role_name(cell->role),
                        cell->filler.empty() ? "training" : cell->filler, figure_text(*cell),
                        metric_title(*cell->metric));
@@ -134,7 +134,7 @@ Json cell_json(const MeasuredCell& cell) {
               {"metric", metric_of(cell)},
               {"outcome", outcome_name(cell.outcome)}};
   if (!cell.note.empty()) out["note"] = cell.note;
-  if (cell.outcome != Outcome::kPredicted) return out;
+  if (cell.outcome != RowOutcome::kPredicted) return out;
   out["unit"] = metric_unit(*cell.metric);
   out["measured"] = cell.measured;
   out["measured_low"] = cell.measured_low;
@@ -187,7 +187,7 @@ std::string measured_cells_text(const std::vector<MeasuredCell>& cells) {
       repetitions = std::max(repetitions, cells[i].repetitions);
     }
     const bool uncertain = std::ranges::any_of(own, [](const MeasuredCell* cell) {
-      return cell->outcome == Outcome::kPredicted && is_uncertain(*cell);
+      return cell->outcome == RowOutcome::kPredicted && is_uncertain(*cell);
     });
     out += fmt::format("{}{} (measured {} time{}; each: measured, simulated, error{})\n",
                        out.empty() ? "" : "\n", config, repetitions, repetitions == 1 ? "" : "s",
@@ -201,13 +201,13 @@ std::string measured_cells_text(const std::vector<MeasuredCell>& cells) {
 
 std::string measured_missing_text(const std::vector<MeasuredCell>& cells) {
   std::string out;
-  for (const Outcome outcome : {Outcome::kFailed, Outcome::kStated}) {
+  for (const RowOutcome outcome : {RowOutcome::kFailed, RowOutcome::kStated}) {
     std::vector<std::string> reasons;
     for (const MeasuredCell& cell : cells) {
       if (cell.outcome == outcome) add_once(reasons, cell.note);
     }
     for (const std::string& reason : reasons) {
-      out += fmt::format("  {}{}:\n", outcome == Outcome::kFailed ? "FAILED: " : "", reason);
+      out += fmt::format("  {}{}:\n", outcome == RowOutcome::kFailed ? "FAILED: " : "", reason);
       Line own;
       for (const MeasuredCell& cell : cells) {
         if (cell.outcome == outcome && cell.note == reason) own.push_back(&cell);
@@ -296,7 +296,7 @@ std::string measured_csv(const std::vector<MeasuredCell>& cells) {
     out += fmt::format(",{},{},{},", metric_of(cell),
                        cell.metric ? metric_unit(*cell.metric) : std::string_view{},
                        outcome_name(cell.outcome));
-    if (cell.outcome == Outcome::kPredicted) {
+    if (cell.outcome == RowOutcome::kPredicted) {
       out += fmt::format("{},{},{},{},{},{},{},", cell.measured, cell.measured_low,
                          cell.measured_high, cell.repetitions, cell.simulated, cell.error(),
                          error_unit(*cell.metric));

@@ -41,9 +41,9 @@ Summary summary_of(const std::vector<ReportRow>& rows, const std::string& table,
   std::vector<LabelledError> errors;
   for (const ReportRow& row : rows) {
     if (row.table != table || (role && row.role != *role)) continue;
-    if (row.outcome == Outcome::kStated) ++out.stated;
-    if (row.outcome == Outcome::kFailed) ++out.failed;
-    if (row.outcome == Outcome::kPredicted) errors.push_back({row.error(), row.label});
+    if (row.outcome == RowOutcome::kStated) ++out.stated;
+    if (row.outcome == RowOutcome::kFailed) ++out.failed;
+    if (row.outcome == RowOutcome::kPredicted) errors.push_back({row.error(), row.label});
   }
   static_cast<ErrorSummary&>(out) = summarise_errors(errors);
   out.table = table;
@@ -80,9 +80,9 @@ std::vector<Summary> summarise(const std::vector<ReportRow>& rows) {
   return out;
 }
 
-std::string_view outcome_name(Outcome outcome) {
-  if (outcome == Outcome::kPredicted) return "predicted";
-  return outcome == Outcome::kStated ? "stated" : "failed";
+std::string_view outcome_name(RowOutcome outcome) {
+  if (outcome == RowOutcome::kPredicted) return "predicted";
+  return outcome == RowOutcome::kStated ? "stated" : "failed";
 }
 
 }  // namespace bubblesim::validate

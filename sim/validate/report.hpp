@@ -15,7 +15,7 @@
 
 namespace bubblesim::validate {
 
-enum class Outcome : std::uint8_t {
+enum class RowOutcome : std::uint8_t {
   kPredicted,
   kStated,  ///< not judged, for a reason that is known and named
   kFailed,  ///< not predicted, though it should be
@@ -29,7 +29,7 @@ struct ReportRow {
   double measured = 0;   ///< above 0 if predicted
   double simulated = 0;
   std::string note;      ///< what was searched for; or why the row is not judged
-  Outcome outcome = Outcome::kPredicted;
+  RowOutcome outcome = RowOutcome::kPredicted;
   bool brief = true;     ///< in the text; others are in CSV, JSON and the summary only
 
   /// Relative. Precondition: predicted.
@@ -72,6 +72,6 @@ struct Summary : ErrorSummary {
 /// Summaries in the order in which tables first appear.
 [[nodiscard]] std::vector<Summary> summarise(const std::vector<ReportRow>& rows);
 
-[[nodiscard]] std::string_view outcome_name(Outcome outcome);
+[[nodiscard]] std::string_view outcome_name(RowOutcome outcome);
 
 }  // namespace bubblesim::validate

@@ -12,7 +12,7 @@ namespace {
 
 std::string row_line(const ReportRow& row) {
   const std::string head = fmt::format("{:<5} {:<72}", role_name(row.role), row.label);
-  if (row.outcome != Outcome::kPredicted) {
+  if (row.outcome != RowOutcome::kPredicted) {
     return fmt::format("{} {}: {}\n", head, outcome_name(row.outcome), row.note);
   }
   std::string line = fmt::format("{} {:>11.5g} {:>11.5g} {:<8} {:>+7.1f}%", head, row.measured,
@@ -34,7 +34,7 @@ Json row_json(const ReportRow& row) {
   Json out = {{"table", row.table},     {"role", role_name(row.role)},
               {"row", row.label},       {"unit", row.unit},
               {"outcome", outcome_name(row.outcome)}};
-  if (row.outcome == Outcome::kPredicted) {
+  if (row.outcome == RowOutcome::kPredicted) {
     out["measured"] = row.measured;
     out["simulated"] = row.simulated;
     out["error"] = row.error();
@@ -95,7 +95,7 @@ std::string rows_text(const std::vector<ReportRow>& rows) {
       out += fmt::format("{}{}\n{:<5} {:<72} {:>11} {:>11} {:<8} {:>8}\n", out.empty() ? "" : "\n",
                          table, "role", "row", "measured", "simulated", "unit", "error");
     }
-    if (row.brief || row.outcome != Outcome::kPredicted) {
+    if (row.brief || row.outcome != RowOutcome::kPredicted) {
       out += row_line(row);
     } else {
       ++hidden;
@@ -126,7 +126,7 @@ std::string summary_text(const std::vector<Summary>& summaries) {
 std::string rows_csv(const std::vector<ReportRow>& rows) {
   std::string out = "table,role,row,unit,outcome,measured,simulated,error,note\n";
   for (const ReportRow& row : rows) {
-    const bool predicted = row.outcome == Outcome::kPredicted;
+    const bool predicted = row.outcome == RowOutcome::kPredicted;
     out += fmt::format("{},{},{},{},{},{},{}\n", row.table, role_name(row.role),
                        csv_quoted(row.label), row.unit, outcome_name(row.outcome),
                        predicted ? fmt::format("{},{},{}", row.measured, row.simulated, row.error())

@@ -15,7 +15,7 @@ namespace {
 
 std::string row_line(const JudgedRow& row) {
   std::string line = fmt::format("{:<5} {:<13}", role_name(row.row.role), row.row.system);
-  if (row.outcome != Outcome::kPredicted) {
+  if (row.outcome != RowOutcome::kPredicted) {
     return fmt::format("{} {}: {}\n", line, outcome_name(row.outcome), row.note);
   }
   for (const SharingFigure& figure : row.row.figures) {
@@ -37,7 +37,7 @@ Json row_json(const JudgedRow& row) {
               {"system", row.row.system},
               {"outcome", outcome_name(row.outcome)}};
   if (!row.note.empty()) out["note"] = row.note;
-  if (row.outcome != Outcome::kPredicted) return out;
+  if (row.outcome != RowOutcome::kPredicted) return out;
   for (const SharingFigure& figure : row.row.figures) {
     out["figures"][figure.metric] = {{"measured", figure.measured},
                                      {"simulated", figure.simulated},
@@ -83,7 +83,7 @@ std::vector<TableNote> sharing_table_notes(const std::vector<JudgedRow>& rows,
     TableNote note{table, setting.path, {}, stage.unread.at(table), {}};
     for (const JudgedRow& row : rows) {
       if (row.row.table != table) continue;
-      if (row.outcome != Outcome::kStated) add_once(note.devices, stage.device_of(row.row));
+      if (row.outcome != RowOutcome::kStated) add_once(note.devices, stage.device_of(row.row));
       for (const std::string& metric : row.row.left_out) ++note.left_out[metric];
     }
     if (note.devices.empty()) note.devices = {setting.device};
@@ -150,7 +150,7 @@ std::string sharing_csv(const std::vector<JudgedRow>& rows) {
         fmt::format("{},{},{},{},{}", csv_quoted(row.row.table), role_name(row.row.role),
                     csv_quoted(row.row.subject), csv_quoted(row.row.system),
                     outcome_name(row.outcome));
-    if (row.outcome != Outcome::kPredicted) {
+    if (row.outcome != RowOutcome::kPredicted) {
       out += fmt::format("{},,,,,{}\n", head, csv_quoted(row.note));
       continue;
     }

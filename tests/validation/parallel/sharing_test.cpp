@@ -61,7 +61,7 @@ void expect_within(const char* table, const std::vector<Bound>& bounds) {
   const auto summaries = summarise_sharing(*judged);
   std::fputs(sharing_summary_text(summaries).c_str(), stdout);
   for (const UnjudgedRows& group : unjudged_sharing(*judged)) {
-    EXPECT_EQ(group.outcome, Outcome::kStated) << group.reason;
+    EXPECT_EQ(group.outcome, RowOutcome::kStated) << group.reason;
   }
   for (const Bound& bound : bounds) {
     const auto found = std::find_if(summaries.begin(), summaries.end(), [&](const auto& cell) {

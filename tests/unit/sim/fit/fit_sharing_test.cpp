@@ -35,7 +35,7 @@ TEST(FitSharing, ALossIsTheMeanOverTablesOfTheMeanOfTheirFigures) {
   EXPECT_NEAR(sharing_loss({off_by("a", 0.4)}), 0.2, 1e-12);
   EXPECT_NEAR(sharing_loss({off_by("a", 0.4), off_by("b", 0), off_by("b", 0)}), 0.1, 1e-12);
   JudgedRow stated = off_by("c", 9);
-  stated.outcome = validate::Outcome::kStated;
+  stated.outcome = validate::RowOutcome::kStated;
   EXPECT_NEAR(sharing_loss({off_by("a", 0.4), stated}), 0.2, 1e-12);
 }
 

@@ -44,7 +44,7 @@ TEST(JudgeSharing, TheOrderIsOfAllComparisons) {
 
 TEST(JudgeSharing, WhatIsNotPredictedIsInNoSummary) {
   JudgedRow stated = judged("tally", 1, 2);
-  stated.outcome = Outcome::kStated;
+  stated.outcome = RowOutcome::kStated;
   stated.note = "no policy tally";
   EXPECT_TRUE(summarise_sharing({stated}).empty());
   EXPECT_TRUE(order_sharing({stated}).empty());
@@ -54,15 +54,15 @@ TEST(JudgeSharing, WhatIsNotPredictedIsInNoSummary) {
 
 TEST(JudgeSharing, WhatIsNotPredictedIsCountedByTableAndReason) {
   JudgedRow stated = judged("mig", 1, 2);
-  stated.outcome = Outcome::kStated;
+  stated.outcome = RowOutcome::kStated;
   stated.note = "no workload";
   JudgedRow failed = stated;
-  failed.outcome = Outcome::kFailed;
+  failed.outcome = RowOutcome::kFailed;
   const auto counted = unjudged_sharing({stated, judged("mps", 1, 1), stated, failed});
   ASSERT_EQ(counted.size(), 2u);
   EXPECT_EQ(counted[0].rows, 2u);
   EXPECT_EQ(counted[1].rows, 1u);
-  EXPECT_EQ(counted[1].outcome, Outcome::kFailed);
+  EXPECT_EQ(counted[1].outcome, RowOutcome::kFailed);
   EXPECT_NE(unjudged_text(counted).find("no workload"), std::string::npos);
   EXPECT_TRUE(unjudged_text({}).empty());
 }
@@ -78,7 +78,7 @@ TEST(JudgeSharing, AJobWithoutAWorkloadIsStatedAndTheOthersAreJudged) {
   row.clients = {{WorkloadRole::kTraining, "gnn"}};
   const auto rows = judge_sharing({row}, stage, 1, nullptr);
   ASSERT_TRUE(rows);
-  EXPECT_EQ(rows->front().outcome, Outcome::kStated);
+  EXPECT_EQ(rows->front().outcome, RowOutcome::kStated);
   EXPECT_NE(rows->front().note.find("gnn"), std::string::npos);
 }
 
@@ -105,7 +105,7 @@ TEST(JudgeSharing, AnInstanceThatTheGpuHasNotIsStated) {
   row.instance = 5;
   const auto rows = judge_sharing({row}, stage, 1, nullptr);
   ASSERT_TRUE(rows);
-  EXPECT_EQ(rows->front().outcome, Outcome::kStated);
+  EXPECT_EQ(rows->front().outcome, RowOutcome::kStated);
   EXPECT_NE(rows->front().note.find("5 compute slices"), std::string::npos);
 }
 
@@ -122,7 +122,7 @@ std::string note_of(const char* name, std::uint32_t batch) {
   row.system = "alone";
   row.clients = {{WorkloadRole::kInference, name, batch}};
   const auto rows = judge_sharing({row}, stage, 1, nullptr);
-  EXPECT_TRUE(rows && rows->front().outcome == Outcome::kStated) << name;
+  EXPECT_TRUE(rows && rows->front().outcome == RowOutcome::kStated) << name;
   return rows ? rows->front().note : "";
 }
 
@@ -148,7 +148,7 @@ double sum_of_two_loops(std::uint32_t starts) {
   row.clients = {{WorkloadRole::kInference, "loop"}, {WorkloadRole::kInference, "loop"}};
   row.figures = {{"sum", Quantity::kSum, 0, 0, 1, 0}};
   const auto rows = judge_sharing({row}, stage, 1, nullptr);
-  return rows && rows->front().outcome == Outcome::kPredicted
+  return rows && rows->front().outcome == RowOutcome::kPredicted
              ? rows->front().row.figures.front().simulated
              : 0;
 }

@@ -23,7 +23,7 @@ ReportRow row(const std::string& table, RowRole role, double measured, double si
   return out;
 }
 
-ReportRow other(Outcome outcome, const std::string& note) {
+ReportRow other(RowOutcome outcome, const std::string& note) {
   ReportRow out = row("t", RowRole::kJudge, 1, 1);
   out.outcome = outcome;
   out.note = note;
@@ -34,7 +34,7 @@ ReportRow other(Outcome outcome, const std::string& note) {
 TEST(Report, SummaryHasMeanBiasWorstAndShare) {
   const auto all =
       summarise({row("t", RowRole::kJudge, 100, 110), row("t", RowRole::kJudge, 50, 48),
-                 other(Outcome::kStated, "a"), other(Outcome::kFailed, "b")});
+                 other(RowOutcome::kStated, "a"), other(RowOutcome::kFailed, "b")});
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].rows, 2U);
   EXPECT_EQ(all[0].stated, 1U);
@@ -69,7 +69,7 @@ TEST(Report, AnAimIsOfTheMeanOrOfEachRow) {
 
 TEST(Report, TextNamesReasonsAndVerdicts) {
   const std::vector<ReportRow> rows{row("all_reduce", RowRole::kFit, 100, 120),
-                                    other(Outcome::kStated, "no measurement")};
+                                    other(RowOutcome::kStated, "no measurement")};
   EXPECT_THAT(rows_text(rows), HasSubstr("+20.0%"));
   EXPECT_THAT(rows_text(rows), HasSubstr("stated: no measurement"));
   EXPECT_THAT(summary_text(summarise(rows)), HasSubstr("mean <= 5 %: missed"));
@@ -79,7 +79,7 @@ TEST(Report, TextNamesReasonsAndVerdicts) {
 
 TEST(Report, EverySchedulesCasesEqualTheirClosedForms) {
   for (const ReportRow& row : judge_schedules()) {
-    ASSERT_EQ(row.outcome, Outcome::kPredicted) << row.label;
+    ASSERT_EQ(row.outcome, RowOutcome::kPredicted) << row.label;
     EXPECT_GE(row.measured, 25) << row.label;
     EXPECT_EQ(row.simulated, row.measured) << row.label;
   }
@@ -90,7 +90,7 @@ TEST(Report, GraphPipesCaseStudy) {
   const auto rows = judge_graphpipe();
   ASSERT_TRUE(rows);
   EXPECT_DOUBLE_EQ((*rows)[0].simulated, 39.0 / 35.0);
-  EXPECT_EQ((*rows)[1].outcome, Outcome::kStated);
+  EXPECT_EQ((*rows)[1].outcome, RowOutcome::kStated);
 }
 
 }  // namespace

@@ -55,14 +55,14 @@ TEST(CompareMeasured, RepetitionsGiveTheMedianAndTheirRange) {
 TEST(CompareMeasured, WhatOneSideLacksIsNamed) {
   const auto cells = compare({figures("c", {policy("mps", 10, 60), policy("tgs", 10, 60)})},
                              {figures("c", {policy("mps", 10, 60), policy("other", 10, 60)})});
-  Outcome tgs{};
-  Outcome other{};
+  RowOutcome tgs{};
+  RowOutcome other{};
   for (const MeasuredCell& cell : cells) {
     if (cell.name() == "c/tgs") tgs = cell.outcome;
     if (cell.name() == "c/other") other = cell.outcome;
   }
-  EXPECT_EQ(tgs, Outcome::kStated) << "simulated, and not measured";
-  EXPECT_EQ(other, Outcome::kFailed) << "measured, and not simulated";
+  EXPECT_EQ(tgs, RowOutcome::kStated) << "simulated, and not measured";
+  EXPECT_EQ(other, RowOutcome::kFailed) << "measured, and not simulated";
 }
 
 TEST(CompareMeasured, AWholeConfigMayBeMissing) {
@@ -71,9 +71,9 @@ TEST(CompareMeasured, AWholeConfigMayBeMissing) {
   const auto cells = compare_measured(match_reports(left, right), {});
   ASSERT_EQ(cells.size(), 2U);
   EXPECT_EQ(cells[0].name(), "a");
-  EXPECT_EQ(cells[0].outcome, Outcome::kStated);
+  EXPECT_EQ(cells[0].outcome, RowOutcome::kStated);
   EXPECT_EQ(cells[1].name(), "b");
-  EXPECT_EQ(cells[1].outcome, Outcome::kFailed);
+  EXPECT_EQ(cells[1].outcome, RowOutcome::kFailed);
 }
 
 TEST(CompareMeasured, NoFigureIsComparedWithALowerBoundOrWithNothing) {
@@ -85,21 +85,21 @@ TEST(CompareMeasured, NoFigureIsComparedWithALowerBoundOrWithNothing) {
     const auto cells = compare({figures("c", {simulated})}, {figures("c", {measured})});
     return find_cell(cells, "c/mps/svc", MeasuredMetric::kP95)->outcome;
   };
-  EXPECT_EQ(p95_outcome(policy("mps", 10, 60), bounded), Outcome::kStated);
-  EXPECT_EQ(p95_outcome(bounded, policy("mps", 10, 60)), Outcome::kStated);
-  EXPECT_EQ(p95_outcome(policy("mps", 10, 60), silent), Outcome::kStated);
-  EXPECT_EQ(p95_outcome(silent, policy("mps", 10, 60)), Outcome::kFailed);
+  EXPECT_EQ(p95_outcome(policy("mps", 10, 60), bounded), RowOutcome::kStated);
+  EXPECT_EQ(p95_outcome(bounded, policy("mps", 10, 60)), RowOutcome::kStated);
+  EXPECT_EQ(p95_outcome(policy("mps", 10, 60), silent), RowOutcome::kStated);
+  EXPECT_EQ(p95_outcome(silent, policy("mps", 10, 60)), RowOutcome::kFailed);
 }
 
 TEST(CompareMeasured, AFillerThatDidNotRunIsRightOnlyIfItDidOnNeitherSide) {
   const auto both = compare({figures("c", {policy("exclusive", 10, 0)})},
                             {figures("c", {policy("exclusive", 10, 0)})});
   EXPECT_EQ(find_cell(both, "c/exclusive/svc", MeasuredMetric::kFillerThroughput)->outcome,
-            Outcome::kStated);
+            RowOutcome::kStated);
   const auto more = compare({figures("c", {policy("tgs", 10, 20)})},
                             {figures("c", {policy("tgs", 10, 0)})});
   EXPECT_EQ(find_cell(more, "c/tgs/svc", MeasuredMetric::kFillerThroughput)->outcome,
-            Outcome::kFailed) << "no relative error";
+            RowOutcome::kFailed) << "no relative error";
   EXPECT_NEAR(find_cell(more, "c/tgs/svc", MeasuredMetric::kFillerOfOwnGpu)->error(), 20, 1e-9);
   const auto less = compare({figures("c", {policy("tgs", 10, 0)})},
                             {figures("c", {policy("tgs", 10, 20)})});
@@ -113,7 +113,7 @@ TEST(CompareMeasured, APolicyThatAdmitsNoFillerIsNotJudged) {
   const auto cells = compare({figures("c", {closed})}, {figures("c", {closed})});
   EXPECT_EQ(find_cell(cells, "c/exclusive", MeasuredMetric::kSlowdown), nullptr);
   EXPECT_EQ(cells.back().name(), "c/exclusive");
-  EXPECT_EQ(cells.back().outcome, Outcome::kStated);
+  EXPECT_EQ(cells.back().outcome, RowOutcome::kStated);
   const auto open = compare({figures("c", {closed})}, {figures("c", {policy("exclusive", 9, 5)})});
   EXPECT_NE(find_cell(open, "c/exclusive", MeasuredMetric::kSlowdown), nullptr)
       << "the sides differ";

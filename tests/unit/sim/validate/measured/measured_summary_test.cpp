@@ -53,7 +53,7 @@ TEST(MeasuredSummary, AnAimBoundsTheMeanOverAllPolicies) {
 
 TEST(MeasuredSummary, CellsThatAreNotPredictedDoNotCount) {
   MeasuredCell stated = rate("mps", 100, 110);
-  stated.outcome = Outcome::kStated;
+  stated.outcome = RowOutcome::kStated;
   EXPECT_TRUE(summarise_measured({stated}).empty());
   EXPECT_TRUE(order_measured({stated, stated}, 0).empty());
 }

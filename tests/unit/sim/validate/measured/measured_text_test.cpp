@@ -50,7 +50,7 @@ TEST(MeasuredText, WhatIsNotJudgedIsNamedWithItsReason) {
   EXPECT_THAT(text, HasSubstr("not measured:\n    c/tgs\n"));
   auto cells = sample();
   for (MeasuredCell& cell : cells) {
-    cell.outcome = Outcome::kStated;
+    cell.outcome = RowOutcome::kStated;
     cell.note = "why";
   }
   EXPECT_THAT(measured_missing_text(cells),
