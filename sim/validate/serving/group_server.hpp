@@ -13,13 +13,13 @@
 namespace bubblesim::validate {
 
 /// What became of a request.
-struct ServedRequest {
+struct SimulatedRequest {
   SimTime queued{};  ///< the engine's loop took it: the end of the step that ran at its arrival
   serving::FinishedRequest finished;
 };
 
 struct ServedLoad {
-  std::vector<ServedRequest> requests;  ///< in the order of the requests given
+  std::vector<SimulatedRequest> requests;  ///< in the order of the requests given
   SimTime end{};
   std::uint64_t steps = 0;  ///< of the group
   serving::SchedulerCounts counts;  ///< sums over the members

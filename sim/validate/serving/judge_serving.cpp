@@ -49,8 +49,8 @@ std::optional<PeerError> peer_of(const std::string& label) {
   return std::nullopt;
 }
 
-RequestTimes measured_times(const MeasuredRequest& request) {
-  RequestTimes out;
+RequestLatencies measured_times(const MeasuredRequest& request) {
+  RequestLatencies out;
   out.ttft = 1e3 * (request.first_token - request.queued);
   out.latency = 1e3 * (request.last_token - request.queued);
   if (request.output_tokens > 1) {
@@ -59,9 +59,9 @@ RequestTimes measured_times(const MeasuredRequest& request) {
   return out;
 }
 
-RequestTimes simulated_times(const ServedRequest& request) {
+RequestLatencies simulated_times(const SimulatedRequest& request) {
   const serving::FinishedRequest& done = request.finished;
-  RequestTimes out;
+  RequestLatencies out;
   out.ttft = 1e3 * to_seconds(done.first_token - request.queued);
   out.latency = 1e3 * to_seconds(done.last_token - request.queued);
   if (const auto tpot = done.tpot()) out.tpot = 1e3 * to_seconds(*tpot);
@@ -70,10 +70,10 @@ RequestTimes simulated_times(const ServedRequest& request) {
 
 /// Values of one of kTimes, over all requests that have it.
 std::vector<double> values_of(const std::vector<JudgedRequest>& requests, std::size_t time,
-                              RequestTimes JudgedRequest::*side) {
+                              RequestLatencies JudgedRequest::*side) {
   std::vector<double> out;
   for (const JudgedRequest& request : requests) {
-    const RequestTimes& times = request.*side;
+    const RequestLatencies& times = request.*side;
     if (time == 0) out.push_back(times.ttft);
     if (time == 1 && times.tpot) out.push_back(*times.tpot);
     if (time == 2) out.push_back(times.latency);

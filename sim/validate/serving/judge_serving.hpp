@@ -22,7 +22,7 @@
 namespace bubblesim::validate {
 
 /// What a user sees of one request, in milliseconds.
-struct RequestTimes {
+struct RequestLatencies {
   double ttft = 0;
   std::optional<double> tpot;  ///< nothing: one token
   double latency = 0;
@@ -40,8 +40,8 @@ struct JudgedRequest {
   std::string id;
   double queued_s = 0;  ///< measured, since the first arrival
   std::uint32_t preemptions = 0;  ///< simulated
-  RequestTimes measured;
-  RequestTimes simulated;
+  RequestLatencies measured;
+  RequestLatencies simulated;
 };
 
 /// What others reach on the same run.

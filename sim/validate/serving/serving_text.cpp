@@ -37,7 +37,7 @@ std::string summary_of_bundle(const JudgedBundle& bundle) {
   return text + "\n" + counter_notes(bundle.counters);
 }
 
-void append_times(std::string& line, const RequestTimes& times) {
+void append_times(std::string& line, const RequestLatencies& times) {
   line += fmt::format(",{:.3f},", times.ttft);
   if (times.tpot) line += fmt::format("{:.3f}", *times.tpot);
   line += fmt::format(",{:.3f}", times.latency);
