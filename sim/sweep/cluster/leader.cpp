@@ -93,14 +93,14 @@ void Leader::take(int from, const Ask& ask) {
 // False: the rank is idle and there is nothing for it; it hears at once when there is.
 bool Leader::answer(int rank, const Ask& ask) {
   ClusterAnswer answer{ask.number, order_for(rank), options_.sweep, {}};
-  if (answer.order == Order::kGoOn && !ask.leaving) {
+  if (answer.order == LeaderOrder::kGoOn && !ask.leaving) {
     for (const store::PlannedRun* run : queue_.give(rank, ask.idle, ask.spare)) {
       answer.runs.push_back(*run);
     }
     if (answer.runs.empty() && ask.held.empty()) return false;
   }
   transport_.send(rank, encode(ClusterNote(answer)));
-  if (answer.order == Order::kPart || answer.order == Order::kPartAlone) {
+  if (answer.order == LeaderOrder::kPart || answer.order == LeaderOrder::kPartAlone) {
     workers_[rank].state = Worker::State::kParted;
   }
   return true;
@@ -160,10 +160,10 @@ void Leader::refuse(int rank, const std::string& reason) {
   ports_.warn(name_of(rank) + " is given no runs: " + reason);
 }
 
-Order Leader::order_for(int rank) const {
-  if (is_over()) return summary_.lost > 0 ? Order::kPartAlone : Order::kPart;
+LeaderOrder Leader::order_for(int rank) const {
+  if (over()) return summary_.lost > 0 ? LeaderOrder::kPartAlone : LeaderOrder::kPart;
   const bool refused = workers_.at(rank).state == Worker::State::kRefused;
-  return stopping_ || refused ? Order::kStop : Order::kGoOn;
+  return stopping_ || refused ? LeaderOrder::kStop : LeaderOrder::kGoOn;
 }
 
 void Leader::look_for_lost() {

@@ -85,7 +85,7 @@ class Leader {
   void tell_started(std::uint64_t index);
   [[nodiscard]] bool accept(int rank, const Ask& ask);
   void refuse(int rank, const std::string& reason);
-  [[nodiscard]] Order order_for(int rank) const;
+  [[nodiscard]] LeaderOrder order_for(int rank) const;
   void look_for_lost();
   void lose(int rank, const std::string& how);
   void give_up(const std::vector<const store::PlannedRun*>& runs, const std::string& why);

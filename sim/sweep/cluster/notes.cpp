@@ -82,7 +82,7 @@ ClusterAnswer answer_of(const Json& json) {
   ClusterAnswer answer;
   json.at(1).get_to(answer.number);
   const auto order = json.at(2).get<std::uint32_t>();
-  answer.order = static_cast<Order>(std::min<std::uint32_t>(order, 3));
+  answer.order = static_cast<LeaderOrder>(std::min<std::uint32_t>(order, 3));
   json.at(3).get_to(answer.sweep);
   for (const Json& run : json.at(4)) answer.runs.push_back(run_of(run));
   return answer;

@@ -49,7 +49,7 @@ struct ClusterRefusal {
   std::string reason;
 };
 
-enum class Order : std::uint8_t {
+enum class LeaderOrder : std::uint8_t {
   kGoOn,        ///< do these runs; with none: wait, some may come back from others
   kStop,        ///< drop what waits, end what runs
   kPart,        ///< nothing is left: end, all together
@@ -59,7 +59,7 @@ enum class Order : std::uint8_t {
 /// The leader answers an ask.
 struct ClusterAnswer {
   std::uint64_t number = 0;
-  Order order = Order::kGoOn;
+  LeaderOrder order = LeaderOrder::kGoOn;
   std::string sweep;
   std::vector<store::PlannedRun> runs;
 };

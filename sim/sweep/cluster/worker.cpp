@@ -165,10 +165,10 @@ class Talker {
     if (answer == nullptr || answer->number != number_ || !waits_for_answer_) return std::nullopt;
     waits_for_answer_ = false;
     switch (answer->order) {
-      case Order::kPart: return ClusterWorkerEnd::kTogether;
-      case Order::kPartAlone: return ClusterWorkerEnd::kAlone;
-      case Order::kStop: desk_.drop_waiting(); break;
-      case Order::kGoOn:
+      case LeaderOrder::kPart: return ClusterWorkerEnd::kTogether;
+      case LeaderOrder::kPartAlone: return ClusterWorkerEnd::kAlone;
+      case LeaderOrder::kStop: desk_.drop_waiting(); break;
+      case LeaderOrder::kGoOn:
         if (!answer->runs.empty()) begin(answer->sweep);
         desk_.add(std::move(answer->runs));
         break;

@@ -34,7 +34,7 @@ TEST(Notes, AnAskArrivesAsItWasSent) {
 
 TEST(Notes, AnAnswerArrivesWithItsRuns) {
   ClusterAnswer answer{
-      3, Order::kGoOn, "load", {store::sample_record(1).run, store::sample_record(2).run}};
+      3, LeaderOrder::kGoOn, "load", {store::sample_record(1).run, store::sample_record(2).run}};
   const auto note = decode_note(encode(ClusterNote(answer)));
   ASSERT_TRUE(note.has_value());
   const ClusterAnswer& read = std::get<ClusterAnswer>(*note);
