@@ -244,7 +244,7 @@ Json figure_json(const KnownFigure& known) {
           {"overloaded", known.overloaded}};
 }
 
-Json precision_json(const Precision& precision) {
+Json precision_json(const RunPrecision& precision) {
   return {{"confidence", precision.confidence},
           {"figures", list_json(precision.figures, figure_json)}};
 }

@@ -183,7 +183,7 @@ struct KnownFigure {
 };
 
 /// How sure the figures are of a run whose length was not given.
-struct Precision {
+struct RunPrecision {
   double confidence = 0;  ///< that a true figure lies within its interval
   std::vector<KnownFigure> figures;
 };
@@ -202,7 +202,7 @@ struct PolicyResult {
   std::vector<GpuUsage> usage;   ///< over time; empty: nobody asked for it
   PolicyActivity activity;
   std::optional<HostActivity> host;  ///< of measured runs
-  std::optional<Precision> precision;  ///< nothing: the run's length was given
+  std::optional<RunPrecision> precision;  ///< nothing: the run's length was given
   std::uint64_t events = 0;  ///< of the engine
   CounterSet counters;
   std::vector<std::string> notices;  ///< in words: what the config asks for and did not get

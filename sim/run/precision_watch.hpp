@@ -59,7 +59,7 @@ class PrecisionWatch {
   /// True: all is known that is to be, and was at the look before.
   bool look(SimTime now);
   /// What the last look found.
-  [[nodiscard]] const observe::Precision& found() const { return found_; }
+  [[nodiscard]] const observe::RunPrecision& found() const { return found_; }
   /// Figures that it found neither sure enough nor overloaded.
   [[nodiscard]] std::uint64_t unknown() const;
 
@@ -89,7 +89,7 @@ class PrecisionWatch {
   std::vector<std::optional<Duration>> overloaded_since_;  ///< by filler: length of the window
   bool settled_ = true;  ///< nothing but figures is waited for
   bool known_ = false;   ///< at the last look
-  observe::Precision found_;
+  observe::RunPrecision found_;
 };
 
 }  // namespace bubblesim::run

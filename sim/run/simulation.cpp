@@ -89,7 +89,7 @@ Result<observe::PolicyResult> Simulation::run() {
                 format_duration(end_ - kSimStart));
   }
   for (const auto& router : routers_) counters_.merge(router->counters());
-  std::optional<observe::Precision> precision;
+  std::optional<observe::RunPrecision> precision;
   if (watch_) {
     precision = watch_->found();
     counters_.add(kPrecisionNotReached, watch_->unknown());

@@ -84,7 +84,7 @@ struct EndedSimulation {
   SimTime end{};
   std::uint64_t events = 0;
   CounterSet counters{};             ///< so far
-  std::optional<observe::Precision> precision{};  ///< nothing: its length was given
+  std::optional<observe::RunPrecision> precision{};  ///< nothing: its length was given
 };
 
 /// Reads the GPUs' meters, which stand at `end` from then on.

@@ -151,7 +151,8 @@ TEST(Outputs, EveryJsonKeyOfRunsThatEndByThemselvesIsDefinedAndNoOther) {
   RunReport report = sample_report();
   std::set<std::string> given, known, added;
   collect(Json::parse(report_json(report)), "", given);
-  report.policies.front().precision = Precision{0.95, {{"training_rate", "", 0.005, 0.001, true}}};
+  report.policies.front().precision =
+      RunPrecision{0.95, {{"training_rate", "", 0.005, 0.001, true}}};
   collect(Json::parse(report_json(report)), "", known);
   std::set_difference(known.begin(), known.end(), given.begin(), given.end(),
                       std::inserter(added, added.begin()));
