@@ -43,7 +43,7 @@
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
 #include "sim/model/inference_work.hpp"
-#include "sim/synth/pass_times.hpp"
+#include "sim/synth/pass_timer.hpp"
 #include "sim/synth/server_exchanges.hpp"
 #include "sim/synth/server_plan.hpp"
 #include "sim/workload/step_program.hpp"
@@ -82,7 +82,7 @@ class ServerProgram final : public workload::StepProgram {
     std::uint32_t input = 0;   ///< the copy of tokens to the device
     std::uint32_t swap = 0;    ///< the copy of swapped blocks beside it, if the plan has it
     std::uint32_t result = 0;  ///< the copy of tokens to the host
-    std::vector<PassTimes::AttentionSlots> attention{};
+    std::vector<PassTimer::AttentionSlots> attention{};
   };
 
   ServerProgram(Shared<ServerPlan> plan, ServerMeetings meetings);
@@ -101,8 +101,8 @@ class ServerProgram final : public workload::StepProgram {
 
   Shared<ServerPlan> plan_;
   program::Program program_;
-  PassTimes passes_;
-  std::optional<PassTimes> drafts_;  ///< nothing: drafts take no kernels, or there are none
+  PassTimer passes_;
+  std::optional<PassTimer> drafts_;  ///< nothing: drafts take no kernels, or there are none
   std::unique_ptr<StepKernels> kernels_;  ///< null: the kernel model's
   std::array<Template, kKinds> threads_;
 };

@@ -1,4 +1,4 @@
-#include "sim/synth/pass_times.hpp"
+#include "sim/synth/pass_timer.hpp"
 
 #include <algorithm>
 
@@ -18,42 +18,42 @@ bool is_prompt_attention(const model::WorkItem& item) {
 
 }  // namespace
 
-PassTimes::PassTimes(const ServerPlan& plan, const model::ModelSpec& model,
+PassTimer::PassTimer(const ServerPlan& plan, const model::ModelSpec& model,
                      const model::Split& split, program::Program& program, ServerMeetings meetings)
     : plan_(plan), model_(model), split_(split), program_(program), meetings_(meetings),
       timer_(plan.request.gpu, plan.request.efficiency, plan.request.software.slowdown) {}
 
-Result<model::ModelWork> PassTimes::work(const model::IterationSums& sums) const {
+Result<model::ModelWork> PassTimer::work(const model::IterationSums& sums) const {
   return model::summed_iteration_work(model_, split_, plan_.request.precision, sums);
 }
 
-model::ModelWork PassTimes::known_work(const model::IterationSums& sums) const {
+model::ModelWork PassTimer::known_work(const model::IterationSums& sums) const {
   auto known = work(sums);
   BUBBLESIM_CHECK(known.has_value(), "a step that the server's model cannot run");
   return *std::move(known);
 }
 
-void PassTimes::learn(const model::ModelWork& mixed) {
+void PassTimer::learn(const model::ModelWork& mixed) {
   layers_ = mixed.layers;
   const auto& block = mixed.kinds[layers_[1]].forward;
   before_attention_ = static_cast<std::size_t>(
       std::ranges::find_if(block, is_prompt_attention) - block.begin());
 }
 
-PassTimes::AttentionSlots PassTimes::add_slots() {
+PassTimer::AttentionSlots PassTimer::add_slots() {
   AttentionSlots slots;
   for (std::uint32_t& slot : slots) slot = add_profile({}, {});
   return slots;
 }
 
-std::uint32_t PassTimes::add_profile(const program::KernelProfile& profile,
+std::uint32_t PassTimer::add_profile(const program::KernelProfile& profile,
                                      const model::Launch& launch) {
   program_.profiles.push_back(profile);
   program_.shapes.push_back(shape_of(launch));
   return static_cast<std::uint32_t>(program_.profiles.size() - 1);
 }
 
-PassTimes::Timed PassTimes::time(const model::KernelWork& work) {
+PassTimer::Timed PassTimer::time(const model::KernelWork& work) {
   const TimedKernel timed = timer_.time(work);
   return {timed.duration,
           profiles_.index_of(timed, [this](const auto& profile, const auto& launch) {
@@ -63,8 +63,8 @@ PassTimes::Timed PassTimes::time(const model::KernelWork& work) {
 }
 
 // The kernel of an exchange has a block a channel, of which small ones open fewer.
-PassTimes::Timed PassTimes::time(const model::Communication& what) {
-  ServerExchanges* const exchanges = meetings_.exchanges_of(what.axis);
+PassTimer::Timed PassTimer::time(const model::Communication& what) {
+  ServerExchanges* const exchanges = meetings_.of(what.axis);
   const ServerExchanges::Meeting meeting =
       exchanges == nullptr ? ServerExchanges::Meeting{program::kNoIndex, 1}
                            : exchanges->meeting(what);
@@ -78,7 +78,7 @@ PassTimes::Timed PassTimes::time(const model::Communication& what) {
   return {Duration{}, place->second, meeting.collective};
 }
 
-std::vector<PassTimes::Timed> PassTimes::time(const model::LayerWork& layer) {
+std::vector<PassTimer::Timed> PassTimer::time(const model::LayerWork& layer) {
   std::vector<Timed> timed;
   for (const model::WorkItem& item : layer.forward) {
     timed.push_back(std::visit([this](const auto& what) { return time(what); }, item));
@@ -87,7 +87,7 @@ std::vector<PassTimes::Timed> PassTimes::time(const model::LayerWork& layer) {
 }
 
 // All layers but the head, without attention. Pairs of tokens are many: all are forgotten at times.
-const PassTimes::Timings& PassTimes::body(const model::IterationSums& sums) {
+const PassTimer::Timings& PassTimer::body(const model::IterationSums& sums) {
   if (bodies_.size() == kMostBodies) bodies_.clear();
   const auto [place, fresh] = bodies_.try_emplace({sums.tokens, sums.group_tokens});
   if (!fresh) return place->second;
@@ -102,7 +102,7 @@ const PassTimes::Timings& PassTimes::body(const model::IterationSums& sums) {
   return place->second;
 }
 
-const std::vector<PassTimes::Timed>& PassTimes::head(std::uint32_t rows, LogitRows kind) {
+const std::vector<PassTimer::Timed>& PassTimer::head(std::uint32_t rows, LogitRows kind) {
   const auto [place, fresh] = heads_.try_emplace({rows, kind});
   if (!fresh) return place->second;
   model::IterationSums sums;
@@ -112,7 +112,7 @@ const std::vector<PassTimes::Timed>& PassTimes::head(std::uint32_t rows, LogitRo
   return place->second;
 }
 
-void PassTimes::time_attention(const model::IterationSums& sums, const AttentionSlots& slots) {
+void PassTimer::time_attention(const model::IterationSums& sums, const AttentionSlots& slots) {
   attention_.clear();
   const auto works =
       model::attention_work(model_, split_, plan_.request.precision, sums);
@@ -124,7 +124,7 @@ void PassTimes::time_attention(const model::IterationSums& sums, const Attention
   }
 }
 
-program::Op* PassTimes::write(program::Op* op, const model::IterationSums& sums, LogitRows rows,
+program::Op* PassTimer::write(program::Op* op, const model::IterationSums& sums, LogitRows rows,
                               const AttentionSlots& slots) {
   time_attention(sums, slots);
   const Timings& layers = body(sums);

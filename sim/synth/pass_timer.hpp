@@ -21,13 +21,13 @@ namespace bubblesim::synth {
 /// Which tokens of a pass have logits.
 enum class LogitRows : std::uint8_t { kAll, kSelected };
 
-class PassTimes {
+class PassTimer {
  public:
   /// Profiles of a pass's attention kernels, which each step writes anew.
   using AttentionSlots = std::array<std::uint32_t, 2>;
 
   /// Profiles are added to `program`. `split`: the model's. All outlive this.
-  PassTimes(const ServerPlan& plan, const model::ModelSpec& model, const model::Split& split,
+  PassTimer(const ServerPlan& plan, const model::ModelSpec& model, const model::Split& split,
             program::Program& program, ServerMeetings meetings);
 
   /// Fault: as summed_iteration_work.
