@@ -26,7 +26,7 @@ Generation generation_of(const InferenceNames& names, const std::string& configs
   out.output_tokens = names.output_tokens;
   out.decode = names.decode;
   if (!names.speculation) return out;
-  Speculation& speculation = out.speculation.emplace();
+  DraftSpeculation& speculation = out.speculation.emplace();
   speculation.draft = take(model::find_model(names.speculation->draft, configs + "/models"),
                            errors);
   speculation.tree = names.speculation->tree;

@@ -34,7 +34,7 @@ Result<InstanceMemory> memory_of(const InferenceRequest& request, const Generati
   const std::uint64_t prompt = shape.prompt_tokens;
   double cached = static_cast<double>(prompt) + static_cast<double>(shape.output_tokens);
   if (!shape.speculation) return memory_of(request, request.model, prompt, cached);
-  const Speculation& speculation = *shape.speculation;
+  const DraftSpeculation& speculation = *shape.speculation;
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t tree, model::token_count(speculation.tree));
   cached += static_cast<double>(tree);
   BUBBLESIM_ASSIGN_OR_RETURN(InstanceMemory memory,

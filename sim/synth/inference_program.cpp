@@ -73,8 +73,8 @@ class Emission {
   [[nodiscard]] Result<void> step(const model::ModelWork& work, DecodeMode mode, double result);
   [[nodiscard]] Result<void> prompts(const Generation& shape);
   [[nodiscard]] Result<void> decode(const Generation& shape);
-  [[nodiscard]] Result<void> speculate(const Generation& shape, const Speculation& how);
-  [[nodiscard]] Result<void> round(const Generation& shape, const Speculation& how,
+  [[nodiscard]] Result<void> speculate(const Generation& shape, const DraftSpeculation& how);
+  [[nodiscard]] Result<void> round(const Generation& shape, const DraftSpeculation& how,
                                    std::uint64_t context);
 
   const InferenceRequest& request_;
@@ -135,7 +135,7 @@ Result<void> Emission::decode(const Generation& shape) {
   return {};
 }
 
-Result<void> Emission::speculate(const Generation& shape, const Speculation& how) {
+Result<void> Emission::speculate(const Generation& shape, const DraftSpeculation& how) {
   BUBBLESIM_ASSIGN_OR_RETURN(const double yield,
                              model::expected_accepted(how.acceptance, how.tree));
   std::uint64_t tokens = 1;
@@ -147,7 +147,7 @@ Result<void> Emission::speculate(const Generation& shape, const Speculation& how
   return {};
 }
 
-Result<void> Emission::round(const Generation& shape, const Speculation& how,
+Result<void> Emission::round(const Generation& shape, const DraftSpeculation& how,
                              std::uint64_t context) {
   model::SpeculationShape work_shape;
   work_shape.precision = request_.precision;

@@ -31,7 +31,7 @@ enum class DecodeMode : std::uint8_t {
 };
 
 /// A small model drafts, the large one checks (sim/model/speculation.hpp).
-struct Speculation {
+struct DraftSpeculation {
   model::ModelSpec draft;
   model::TokenTree tree;
   double acceptance = 0;  ///< that a drafted token is accepted, 0 to 1
@@ -43,7 +43,7 @@ struct Generation {
   std::uint64_t prompt_tokens = 1;
   std::uint64_t output_tokens = 1;
   DecodeMode decode = DecodeMode::kEager;
-  std::optional<Speculation> speculation;
+  std::optional<DraftSpeculation> speculation;
 };
 
 struct InferenceRequest {

@@ -33,7 +33,7 @@ TEST(InferenceMemory, TiedEmbeddingsAreThereOnce) {
 TEST(InferenceMemory, ADraftModelHasWeightsAndACacheOfItsOwn) {
   InferenceRequest alone = generation(512, 64);
   InferenceRequest with = alone;
-  Speculation how;
+  DraftSpeculation how;
   how.draft = request("llama-68m").model;
   how.tree = model::chain(4);
   how.acceptance = 0.7;

@@ -89,8 +89,8 @@ TEST(ServerProgram, AMixedStepHasTheKernelsOfTheModelsIteration) {
 /// Three tokens a step, drafted by a model of two blocks.
 ServerPlan drafting_plan(DecodeMode decode = DecodeMode::kEager) {
   InferenceRequest request = generation(1, 1, decode);
-  std::get<Generation>(request.shape).speculation =
-      Speculation{value(model::find_model("llama-68m", configs("models"))), model::chain(3), 0};
+  std::get<Generation>(request.shape).speculation = DraftSpeculation{
+      value(model::find_model("llama-68m", configs("models"))), model::chain(3), 0};
   EngineSettings settings = engine_settings();
   settings.scheduler.speculation = {3, serving::independent_acceptance(3, 0.6)};
   return value(plan_server(request, settings));

@@ -10,7 +10,7 @@ namespace {
 InferenceRequest speculating(std::uint64_t output, double acceptance, model::TokenTree tree,
                              DecodeMode decode = DecodeMode::kEager) {
   InferenceRequest out = request("llama2-7b");
-  Speculation how;
+  DraftSpeculation how;
   how.draft = request("llama-68m").model;
   how.tree = std::move(tree);
   how.acceptance = acceptance;
