@@ -255,7 +255,7 @@ void place_work(FleetPlan& plan) {
 FleetSum sum_of(const FleetPlan& plan) {
   FleetSum sum;
   for (const FleetKind& kind : plan.kinds) sum.jobs += kind.gpu_hours;
-  for (const Placement& placement : plan.placements) {
+  for (const FleetPlacement& placement : plan.placements) {
     const KindAnswer& answer = plan.answer_of(placement);
     const double hours = placement.hours * plan.gpus[placement.job];
     sum.filled += hours;
@@ -267,7 +267,7 @@ FleetSum sum_of(const FleetPlan& plan) {
 
 WorkSum sum_of_work(const FleetPlan& plan, std::size_t work) {
   WorkSum sum;
-  for (const Placement& placement : plan.placements) {
+  for (const FleetPlacement& placement : plan.placements) {
     if (placement.work != work) continue;
     const KindAnswer& answer = plan.answer_of(placement);
     const double hours = placement.hours * plan.gpus[placement.job];

@@ -51,7 +51,7 @@ struct FleetKind {
 };
 
 /// A job with a work for some hours of the day.
-struct Placement {
+struct FleetPlacement {
   std::size_t job = 0;
   std::size_t work = 0;
   double hours = 0;
@@ -60,14 +60,14 @@ struct Placement {
 struct FleetPlan {
   FleetQuestion question;
   std::vector<FleetKind> kinds;
-  std::vector<std::size_t> kind_of;     ///< by job
-  std::vector<double> gpus;             ///< by job
-  std::vector<Placement> placements;    ///< by job, then by time
+  std::vector<std::size_t> kind_of;        ///< by job
+  std::vector<double> gpus;                ///< by job
+  std::vector<FleetPlacement> placements;  ///< by job, then by time
   bool stopped = false;
-  std::size_t simulated = 0;            ///< runs, now
+  std::size_t simulated = 0;               ///< runs, now
   std::size_t stored = 0;
 
-  [[nodiscard]] const KindAnswer& answer_of(const Placement& placement) const {
+  [[nodiscard]] const KindAnswer& answer_of(const FleetPlacement& placement) const {
     return kinds[kind_of[placement.job]].answers[placement.work];
   }
 };

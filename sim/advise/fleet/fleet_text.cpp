@@ -121,7 +121,7 @@ Json works_json(const FleetPlan& plan) {
 
 Json placements_json(const FleetPlan& plan) {
   Json list = Json::array();
-  for (const Placement& placement : plan.placements) {
+  for (const FleetPlacement& placement : plan.placements) {
     const KindAnswer& answer = plan.answer_of(placement);
     const double hours = placement.hours * plan.gpus[placement.job];
     list.push_back({{"job", plan.question.jobs[placement.job].name},
@@ -136,7 +136,7 @@ Json placements_json(const FleetPlan& plan) {
   return list;
 }
 
-void add_row(const FleetPlan& plan, std::size_t job, const Placement* placement,
+void add_row(const FleetPlan& plan, std::size_t job, const FleetPlacement* placement,
              std::string& text) {
   append_csv_cell(text, plan.question.jobs[job].name);
   text += ",";
