@@ -244,9 +244,9 @@ class Searcher {
         best = again.front();
       }
       BUBBLESIM_ASSIGN_OR_RETURN(const Tried at, pushed(best, part));
-      std::vector<Step> steps = space_.steps(at.proposal, kFactors[i], only);
-      std::erase_if(steps, [&seen](const Step& step) {
-        return !seen.insert(proposal_text(step.proposal)).second;
+      std::vector<SpaceStep> steps = space_.steps(at.proposal, kFactors[i], only);
+      std::erase_if(steps, [&seen](const SpaceStep& step) {
+        return !seen.insert(proposal_text(step.to)).second;
       });
       limit(steps, at.result.events, until);
       BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<Tried> next,
@@ -271,16 +271,16 @@ class Searcher {
   }
 
   // No more than the budget has, by what the last one cost.
-  void limit(std::vector<Step>& steps, double events, double until) const {
+  void limit(std::vector<SpaceStep>& steps, double events, double until) const {
     const double most = std::max(4.0, (until - log_.spent()) / std::max(1.0, events));
     if (static_cast<double>(steps.size()) > most) steps.resize(static_cast<std::size_t>(most));
   }
 
   /// The best of the steps and of what is best in different dimensions together, if it is better.
-  Result<std::optional<Tried>> best_step(const Tried& from, const std::vector<Step>& steps,
+  Result<std::optional<Tried>> best_step(const Tried& from, const std::vector<SpaceStep>& steps,
                                          double part, std::vector<std::string>& only) {
     std::vector<Proposal> proposals;
-    for (const Step& step : steps) proposals.push_back(step.proposal);
+    for (const SpaceStep& step : steps) proposals.push_back(step.to);
     BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
     note_moved(from, steps, tried, only);
     const Proposal together = joined(from, steps, tried);
@@ -296,7 +296,7 @@ class Searcher {
   }
 
   /// Dimensions that move something are looked at again.
-  static void note_moved(const Tried& from, const std::vector<Step>& steps,
+  static void note_moved(const Tried& from, const std::vector<SpaceStep>& steps,
                          const std::vector<Tried>& tried, std::vector<std::string>& only) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const TrialResult& now = tried[i].result;
@@ -310,7 +310,7 @@ class Searcher {
   }
 
   /// All steps that are better by themselves, the best of each dimension.
-  Proposal joined(const Tried& from, const std::vector<Step>& steps,
+  Proposal joined(const Tried& from, const std::vector<SpaceStep>& steps,
                   const std::vector<Tried>& tried) const {
     std::map<std::string, std::size_t> best;
     for (std::size_t i = 0; i < steps.size(); ++i) {

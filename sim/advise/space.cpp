@@ -210,9 +210,9 @@ std::vector<Proposal> Space::starts() const {
   return starts;
 }
 
-std::vector<Step> Space::steps(const Proposal& from, double factor,
-                               const std::vector<std::string>& only) const {
-  std::vector<Step> steps;
+std::vector<SpaceStep> Space::steps(const Proposal& from, double factor,
+                                    const std::vector<std::string>& only) const {
+  std::vector<SpaceStep> steps;
   const auto add = [&](const std::string& dimension, Proposal to) {
     if (is_available(to) == is_available(from)) steps.push_back({dimension, std::move(to)});
   };

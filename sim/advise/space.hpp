@@ -23,7 +23,7 @@ struct PlaceRange {
 };
 
 /// A proposal next to another one.
-struct Step {
+struct SpaceStep {
   std::string dimension;  ///< the parameter or the place that differs
   Proposal proposal;
 };
@@ -40,8 +40,8 @@ class Space {
 
   /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges; what
   /// the system cannot have is left out. `only`: these dimensions; empty: all.
-  [[nodiscard]] std::vector<Step> steps(const Proposal& from, double factor,
-                                        const std::vector<std::string>& only) const;
+  [[nodiscard]] std::vector<SpaceStep> steps(const Proposal& from, double factor,
+                                             const std::vector<std::string>& only) const;
 
   /// Whether it may be recommended: no oracle, one that is to be tried, nothing that is not there.
   [[nodiscard]] bool is_available(const Proposal& proposal) const;

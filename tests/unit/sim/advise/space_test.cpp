@@ -51,7 +51,7 @@ TEST(space, steps_stay_in_declared_ranges_and_leave_out_what_is_not_searched) {
   const Space space(registry, {}, {});
   for (const policy::PolicySpec& spec : registry.all()) {
     for (const double factor : {4.0, 1.02}) {
-      for (const Step& step : space.steps({&spec, {}, {}}, factor, {})) {
+      for (const SpaceStep& step : space.steps({&spec, {}, {}}, factor, {})) {
         EXPECT_EQ(std::ranges::count(spec.not_searched, step.dimension), 0) << step.dimension;
         const auto parameter =
             std::ranges::find(spec.parameters, step.dimension, &policy::ParameterSpec::name);
@@ -72,8 +72,8 @@ TEST(space, loads_are_scaled_within_their_range) {
   EXPECT_EQ(space.with_load(start, 2).places.at(place), "150");
   EXPECT_EQ(space.with_load(start, 1e-9).places.at(place), "1");
   std::vector<std::string> values;
-  for (const Step& step : space.steps(start, 2, {place})) {
-    values.push_back(step.proposal.places.at(place));
+  for (const SpaceStep& step : space.steps(start, 2, {place})) {
+    values.push_back(step.to.places.at(place));
   }
   EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
 }
@@ -85,9 +85,9 @@ TEST(space, some_places_begin_with_the_base_and_come_back_to_it) {
   for (const Proposal& start : space.starts()) EXPECT_TRUE(start.places.empty());
   const auto to = [&](Proposal from) {
     std::vector<std::string> values;
-    for (const Step& step : space.steps(from, 2, {place})) {
-      const auto at = step.proposal.places.find(place);
-      values.push_back(at == step.proposal.places.end() ? "base" : at->second);
+    for (const SpaceStep& step : space.steps(from, 2, {place})) {
+      const auto at = step.to.places.find(place);
+      values.push_back(at == step.to.places.end() ? "base" : at->second);
     }
     return values;
   };
