@@ -30,7 +30,7 @@ std::string family_of(const std::string& device) {
   return device;
 }
 
-void print_fit(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
+void print_fit(const fit::KernelFit& fit, const fit::KernelMeasurements& measured) {
   fmt::print("{} rows of {} tables\n\n", measured.rows.size(), measured.sources.size());
   fmt::print("{}\n", constants_text(fit.constants));
   TextTable table({"kernels", "rows", "n", "|error|", ">= 20 us", "bias", "worst",
@@ -47,7 +47,7 @@ void print_fit(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) 
   fmt::print("{}", table.text());
 }
 
-Json fit_json(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
+Json fit_json(const fit::KernelFit& fit, const fit::KernelMeasurements& measured) {
   Json constants = Json::array();
   for (const fit::FittedConstant& constant : fit.constants) {
     constants.push_back({{"path", constant.path},
@@ -72,8 +72,8 @@ Json fit_json(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
           {"errors", std::move(errors)}};
 }
 
-CheckedResult<fit::MeasuredDevices> devices_of(const fit::MeasuredKernels& measured,
-                                                 const std::string& folder) {
+CheckedResult<fit::MeasuredDevices> devices_of(const fit::KernelMeasurements& measured,
+                                               const std::string& folder) {
   fit::MeasuredDevices devices;
   for (const fit::KernelMeasurement& row : measured.rows) {
     if (devices.contains(row.device)) continue;

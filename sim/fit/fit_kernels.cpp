@@ -185,7 +185,7 @@ std::string row_text(const KernelMeasurement& row) {
                      to_seconds(row.measured) * 1e6);
 }
 
-Result<void> check_devices(const MeasuredKernels& measured, const MeasuredDevices& devices) {
+Result<void> check_devices(const KernelMeasurements& measured, const MeasuredDevices& devices) {
   for (const KernelMeasurement& row : measured.rows) {
     if (devices.find(row.device) == devices.end()) {
       return fail("kernels measured on \"" + row.device + "\", which is not a device given");
@@ -196,7 +196,7 @@ Result<void> check_devices(const MeasuredKernels& measured, const MeasuredDevice
 
 }  // namespace
 
-Result<std::vector<KernelErrors>> kernel_errors(const MeasuredKernels& measured,
+Result<std::vector<KernelErrors>> kernel_errors(const KernelMeasurements& measured,
                                                 const MeasuredDevices& devices,
                                                 const Efficiency& efficiency) {
   BUBBLESIM_RETURN_IF_ERROR(check_devices(measured, devices));
@@ -216,7 +216,7 @@ Result<std::vector<KernelErrors>> kernel_errors(const MeasuredKernels& measured,
   return out;
 }
 
-Result<KernelFit> fit_kernels(const MeasuredKernels& measured, const MeasuredDevices& devices,
+Result<KernelFit> fit_kernels(const KernelMeasurements& measured, const MeasuredDevices& devices,
                               const Efficiency& start) {
   BUBBLESIM_RETURN_IF_ERROR(check_devices(measured, devices));
   KernelFit fit;

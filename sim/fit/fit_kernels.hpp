@@ -35,13 +35,13 @@ struct KernelFit {
 using MeasuredDevices = std::map<std::string, hardware::GpuSpec, std::less<>>;
 
 /// A row of a device that `devices` lacks is a fault. Kinds with too few rows keep their start.
-[[nodiscard]] Result<KernelFit> fit_kernels(const MeasuredKernels& measured,
+[[nodiscard]] Result<KernelFit> fit_kernels(const KernelMeasurements& measured,
                                             const MeasuredDevices& devices,
                                             const model::Efficiency& start);
 
 /// The errors of an Efficiency without fitting it.
 [[nodiscard]] Result<std::vector<KernelErrors>> kernel_errors(
-    const MeasuredKernels& measured, const MeasuredDevices& devices,
+    const KernelMeasurements& measured, const MeasuredDevices& devices,
     const model::Efficiency& efficiency);
 
 }  // namespace bubblesim::fit

@@ -18,7 +18,7 @@ using model::Precision;
 
 using enum validate::RowRole;
 
-using Reader = CheckedResult<void> (*)(const TableFile&, MeasuredKernels&);
+using Reader = CheckedResult<void> (*)(const TableFile&, KernelMeasurements&);
 
 /// A published file, its path below the data folder.
 struct KnownTable {
@@ -110,8 +110,8 @@ std::string found_path(const std::string& folder, std::string_view path) {
 
 }  // namespace
 
-void MeasuredKernels::add(const TableFile& file, const std::optional<KernelWork>& work,
-                          std::optional<double> time, double nanoseconds) {
+void KernelMeasurements::add(const TableFile& file, const std::optional<KernelWork>& work,
+                             std::optional<double> time, double nanoseconds) {
   const Duration measured{time ? std::llround(*time * nanoseconds) : 0};
   if (!work || measured <= Duration{}) return counters.add(kKernelRowsUnread);
   rows.push_back({*work, measured, file.device, file.source, file.role});
@@ -150,13 +150,13 @@ std::vector<std::string> measured_families() {
   return out;
 }
 
-CheckedResult<MeasuredKernels> read_measured_kernels(const std::string& folder,
-                                                     std::string_view family) {
+CheckedResult<KernelMeasurements> read_measured_kernels(const std::string& folder,
+                                                        std::string_view family) {
   const std::vector<std::string> families = measured_families();
   if (std::find(families.begin(), families.end(), family) == families.end()) {
     return fail(unknown_name_message("family of measured devices", family, families));
   }
-  MeasuredKernels out;
+  KernelMeasurements out;
   for (const KnownTable& table : kTables) {
     if (table.family != family) continue;
     const std::string path = found_path(folder, table.path);

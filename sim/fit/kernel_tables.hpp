@@ -36,7 +36,7 @@ struct TableFile {
   validate::RowRole role = validate::RowRole::kJudge;
 };
 
-struct MeasuredKernels {
+struct KernelMeasurements {
   std::vector<KernelMeasurement> rows;
   std::vector<std::string> sources;  ///< as read, in order, each once
   CounterSet counters;
@@ -56,8 +56,8 @@ inline constexpr CounterSpec kKernelRowsUnread{
 
 /// The tables for a family of devices ("a100": all A100s; "h100"). None found is a fault that
 /// names the known families.
-[[nodiscard]] CheckedResult<MeasuredKernels> read_measured_kernels(const std::string& folder,
-                                                                   std::string_view family);
+[[nodiscard]] CheckedResult<KernelMeasurements> read_measured_kernels(const std::string& folder,
+                                                                      std::string_view family);
 
 /// "a100", "h100": those for which tables are known.
 [[nodiscard]] std::vector<std::string> measured_families();

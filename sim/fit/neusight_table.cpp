@@ -89,7 +89,7 @@ double idle_ms(const CsvTable& table) {
 
 }  // namespace
 
-CheckedResult<void> read_neusight_table(const TableFile& file, MeasuredKernels& out) {
+CheckedResult<void> read_neusight_table(const TableFile& file, KernelMeasurements& out) {
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_packed_table(file.path));
   BUBBLESIM_RETURN_IF_ERROR(table.expect(std::array{kTarget, kInputs, kOutput, kTime}));
   const double idle = idle_ms(table);

@@ -185,7 +185,7 @@ void for_each_event(simdjson::dom::array events, std::string_view category, Take
 }
 
 // Equal operators as one: their median. Ordered by text, so that output never follows a hash.
-void add_medians(const Operators& operators, const TableFile& file, MeasuredKernels& out) {
+void add_medians(const Operators& operators, const TableFile& file, KernelMeasurements& out) {
   std::map<std::string, std::pair<KernelWork, std::vector<double>>> groups;
   for (const auto& [id, op] : operators) {
     if (op.seconds <= 0) continue;
@@ -209,8 +209,8 @@ void add_medians(const Operators& operators, const TableFile& file, MeasuredKern
 
 }  // namespace
 
-CheckedResult<void> read_operator_trace(const TableFile& file, MeasuredKernels& out) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_table_text(file.path));
+CheckedResult<void> read_operator_trace(const TableFile& file, KernelMeasurements& out) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(file.path));
   simdjson::dom::parser parser;
   element root;
   simdjson::dom::array events;

@@ -16,18 +16,21 @@ namespace bubblesim::fit {
 
 /// Vidur's mlp.csv: one row for each number of tokens, times in ms of CUDA kernels summed over
 /// an operator, rounded to 1 us.
-[[nodiscard]] CheckedResult<void> read_vidur_table(const TableFile& file, MeasuredKernels& out);
+[[nodiscard]] CheckedResult<void> read_vidur_table(const TableFile& file, KernelMeasurements& out);
 
 /// NeuSight's label tables: PyTorch operators in ms between CUDA events. An operator that
 /// launches nothing takes several us there; the median of those is taken off every time.
-[[nodiscard]] CheckedResult<void> read_neusight_table(const TableFile& file, MeasuredKernels& out);
+[[nodiscard]] CheckedResult<void> read_neusight_table(const TableFile& file,
+                                                      KernelMeasurements& out);
 
 /// TrioSim's VGG13 (batch 128, 224 x 224): convolutions of the forward pass, in us. Layers of odd
 /// number are for fitting.
-[[nodiscard]] CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& out);
+[[nodiscard]] CheckedResult<void> read_triosim_vgg13(const TableFile& file,
+                                                     KernelMeasurements& out);
 
 /// Kineto traces whose operators carry their shapes ("Input Dims") and whose kernels carry the
 /// operator's "External id". Equal operators give one row, their median.
-[[nodiscard]] CheckedResult<void> read_operator_trace(const TableFile& file, MeasuredKernels& out);
+[[nodiscard]] CheckedResult<void> read_operator_trace(const TableFile& file,
+                                                      KernelMeasurements& out);
 
 }  // namespace bubblesim::fit

@@ -30,7 +30,7 @@ constexpr std::array<Layer, 10> kVgg13 = {{{3, 64, 224},
 
 }  // namespace
 
-CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& out) {
+CheckedResult<void> read_triosim_vgg13(const TableFile& file, KernelMeasurements& out) {
   constexpr std::string_view kName = "OperatorName", kTime = "Operator_cudatime";
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_packed_table(file.path));
   BUBBLESIM_RETURN_IF_ERROR(table.expect(std::array{kName, kTime}));

@@ -70,7 +70,7 @@ std::optional<Shape> shape_of(const CsvTable& table, std::size_t row) {
 
 }  // namespace
 
-CheckedResult<void> read_vidur_table(const TableFile& file, MeasuredKernels& out) {
+CheckedResult<void> read_vidur_table(const TableFile& file, KernelMeasurements& out) {
   BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_packed_table(file.path));
   BUBBLESIM_RETURN_IF_ERROR(table.expect(kShapeColumns));
   for (const std::string_view op : kOperators) {

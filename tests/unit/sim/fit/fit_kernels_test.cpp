@@ -56,12 +56,12 @@ TEST(LeastSquares, residuals_that_are_not_finite_are_a_fault_at_the_start_and_no
 }
 
 TEST(TrioSim, a_time_that_is_missing_is_counted_and_moves_no_other_layer) {
-  const auto read = [](int convolutions) -> CheckedResult<MeasuredKernels> {
+  const auto read = [](int convolutions) -> CheckedResult<KernelMeasurements> {
     std::string text = "OperatorName,Operator_cudatime\naten::relu_,7\n";
     for (int i = 0; i < convolutions; ++i) text += i == 1 ? "aten::conv2d,\n" : "aten::conv2d,5\n";
     const std::string path = testing::TempDir() + "vgg13.csv";
     std::ofstream(path) << text;
-    MeasuredKernels out;
+    KernelMeasurements out;
     BUBBLESIM_RETURN_IF_ERROR(read_triosim_vgg13({path, "h100", "triosim vgg13"}, out));
     return out;
   };
@@ -97,7 +97,7 @@ TEST(FitKernels, gives_back_the_constants_that_made_the_rows) {
   truth.peak_flops = {2e13, 1.5e14, 3e14, 3e14, 0};
   auto& stream = truth.streams[index_of(KernelKind::kSoftmax)];
   stream = {3e-6, 0.7};
-  MeasuredKernels measured;
+  KernelMeasurements measured;
   for (int i = 1; i <= 200; ++i) {
     const double elements = 1e6 * i;
     KernelMeasurement row;
@@ -122,7 +122,7 @@ TEST(FitKernels, gives_back_the_constants_that_made_the_rows) {
 }
 
 TEST(FitKernels, a_row_of_an_unknown_device_is_refused) {
-  MeasuredKernels measured;
+  KernelMeasurements measured;
   measured.rows.resize(1);
   measured.rows[0].device = "abacus";
   const auto fit = fit_kernels(measured, {}, Efficiency{});
@@ -130,7 +130,7 @@ TEST(FitKernels, a_row_of_an_unknown_device_is_refused) {
   EXPECT_NE(fit.error().text().find("abacus"), std::string::npos);
 }
 
-TEST(MeasuredKernels, an_unknown_family_is_refused_with_those_known) {
+TEST(KernelMeasurements, an_unknown_family_is_refused_with_those_known) {
   const auto measured = read_measured_kernels("/nowhere", "b200");
   ASSERT_FALSE(measured);
   EXPECT_NE(measured.error()[0].text().find("h100"), std::string::npos);
