@@ -7,7 +7,7 @@
 #include <ranges>
 #include <vector>
 
-#include "policies/kernel_times.hpp"
+#include "policies/seen_kernel_times.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::policies {
@@ -76,7 +76,7 @@ class FillerWork {
   }
 
   Duration unknown_;
-  KernelTimes times_;
+  SeenKernelTimes times_;
   std::vector<Queue> queues_;
   std::size_t launches_ = 0;
   policy::Instant ends_{};

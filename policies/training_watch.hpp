@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "policies/front_queue.hpp"
-#include "policies/kernel_times.hpp"
+#include "policies/seen_kernel_times.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::policies {
@@ -71,7 +71,7 @@ class TrainingWatch {
   void note_kernel(std::uint64_t key);
 
   Duration shortest_;
-  KernelTimes times_;
+  SeenKernelTimes times_;
   FrontQueue<Launch> queue_;  ///< outstanding, and ended ones behind an outstanding one
   std::uint64_t first_ = 0;   ///< how many launches have left the queue
   std::uint64_t next_ = 0;    ///< launches before it are no outstanding kernels

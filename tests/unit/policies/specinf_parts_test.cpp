@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "policies/filler_work.hpp"
-#include "policies/kernel_times.hpp"
 #include "policies/request_times.hpp"
+#include "policies/seen_kernel_times.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
 #include "policies/training_watch.hpp"
@@ -33,8 +33,8 @@ LaunchInfo call_of(std::uint64_t number, std::uint64_t kernel, WorkKind kind = W
 CompletionInfo end_of(const LaunchInfo& info) { return {info.client, info.kind, info.launch}; }
 
 TEST(kernel_times, believes_the_shortest_time_of_a_kernel) {
-  KernelTimes times;
-  EXPECT_EQ(times.time_of(7), std::nullopt);
+  SeenKernelTimes times;
+  EXPECT_EQ(times.of(7), std::nullopt);
   times.observe(7, 30us);
   times.observe(7, 20us);
   times.observe(7, 25us);
@@ -44,7 +44,7 @@ TEST(kernel_times, believes_the_shortest_time_of_a_kernel) {
 /// Twice 10 us after a collective's end, whatever stood before it: it was blocked. 10 and 20 us
 /// differ by more than a quarter: it ran beside it.
 TEST(kernel_times, believes_in_a_blocked_kernel_if_that_repeats) {
-  KernelTimes times;
+  SeenKernelTimes times;
   times.observe(1, 300us);
   times.observe_after_collective(1, 10us);
   EXPECT_EQ(times.time_of(1), Duration{300us});

@@ -22,7 +22,7 @@ namespace bubblesim::policies {
   return (key ^ (key >> 32U) ^ launch.client.value) * 0x94D049BB133111EBULL;
 }
 
-class KernelTimes {
+class SeenKernelTimes {
  public:
   /// The kernel ended `span` after the instant from which it could run. What it takes, as far as
   /// that is known now.
