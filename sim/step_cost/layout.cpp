@@ -8,7 +8,7 @@ namespace {
 constexpr double kActivationBytes = 2;
 
 /// All-gather, or reduce-scatter.
-double half_ring_us(const Link& link, double bytes, double ranks) {
+double half_ring_us(const ServerLink& link, double bytes, double ranks) {
   if (ranks <= 1) return 0;
   const double transfer = (ranks - 1) / ranks * bytes / link.bandwidth.value;
   return 1e6 * (transfer + (ranks - 1) * to_seconds(link.latency));

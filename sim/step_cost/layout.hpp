@@ -10,7 +10,7 @@
 namespace bubblesim::step_cost {
 
 /// The link that every GPU of the server has to its neighbour, each direction.
-struct Link {
+struct ServerLink {
   BytesPerSecond bandwidth;
   Duration latency{};
 };
@@ -19,7 +19,7 @@ struct ServerLayout {
   std::uint32_t tensor = 1;  ///< GPUs that share each layer
   std::uint32_t data = 1;    ///< members of a group, each with its own sequences and scheduler
   bool expert_parallel = false;  ///< the group's GPUs share the experts; else each member has all
-  Link link;                 ///< where there are several GPUs
+  ServerLink link;           ///< where there are several GPUs
 
   /// GPUs among which experts are spread.
   [[nodiscard]] std::uint32_t expert_ranks() const {
