@@ -18,28 +18,29 @@ namespace bubblesim::traces::format {
 
 /// The greatest known enumerator, and what an unknown one (of a later minor version) reads as.
 template <auto last, auto fallback>
-struct Range {
+struct KnownEnum {
   static constexpr auto kLast = last;
   static constexpr auto kFallback = fallback;
 };
 template <class Enum>
 struct EnumRange;
 template <>
-struct EnumRange<HostCallKind> : Range<HostCallKind::kOther, HostCallKind::kOther> {};
+struct EnumRange<HostCallKind> : KnownEnum<HostCallKind::kOther, HostCallKind::kOther> {};
 template <>
-struct EnumRange<DeviceOpKind> : Range<DeviceOpKind::kCollective, DeviceOpKind::kKernel> {};
+struct EnumRange<DeviceOpKind> : KnownEnum<DeviceOpKind::kCollective, DeviceOpKind::kKernel> {};
 template <>
-struct EnumRange<CopyDirection> : Range<CopyDirection::kHostToHost, CopyDirection::kNone> {};
+struct EnumRange<CopyDirection> : KnownEnum<CopyDirection::kHostToHost, CopyDirection::kNone> {};
 template <>
-struct EnumRange<CollectiveKind> : Range<CollectiveKind::kBarrier, CollectiveKind::kUnknown> {};
+struct EnumRange<CollectiveKind> : KnownEnum<CollectiveKind::kBarrier, CollectiveKind::kUnknown> {};
 template <>
-struct EnumRange<MarkerKind> : Range<MarkerKind::kUser, MarkerKind::kUser> {};
+struct EnumRange<MarkerKind> : KnownEnum<MarkerKind::kUser, MarkerKind::kUser> {};
 template <>
-struct EnumRange<StallKind> : Range<StallKind::kOther, StallKind::kOther> {};
+struct EnumRange<StallKind> : KnownEnum<StallKind::kOther, StallKind::kOther> {};
 template <>
-struct EnumRange<CollectiveSource> : Range<CollectiveSource::kStandIn, CollectiveSource::kNvtx> {};
+struct EnumRange<CollectiveSource>
+    : KnownEnum<CollectiveSource::kStandIn, CollectiveSource::kNvtx> {};
 template <>
-struct EnumRange<Severity> : Range<Severity::kError, Severity::kLoss> {};
+struct EnumRange<Severity> : KnownEnum<Severity::kError, Severity::kLoss> {};
 
 /// What went wrong while numbers became fields.
 struct FieldFaults {

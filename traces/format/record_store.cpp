@@ -88,7 +88,8 @@ bool RecordStore::load_new(const ChunkHeader& header, std::span<const ByteView> 
 /// Decodes to the end of a table of the rank.
 template <class Record>
 bool RecordStore::append(const ChunkHeader& header, std::span<const ByteView> columns,
-                         std::vector<Record> RankTrace::*member, TableExtents RankTables::*table) {
+                         std::vector<Record> RankTrace::*member,
+                         TableExtents ReferredTables::*table) {
   if (!columns_fit<Record>(columns, header.records)) return false;
   RankState& state = ranks_[header.rank];
   std::vector<Record>& records = state.trace.*member;
@@ -152,15 +153,15 @@ bool RecordStore::load_kind(const ChunkHeader& header, std::span<const ByteView>
     case ChunkKind::kShapes: return load_shapes(header, columns);
     case ChunkKind::kCounters: return load_counters(header, columns);
     case ChunkKind::kThreads:
-      return append(header, columns, &RankTrace::threads, &RankTables::threads);
+      return append(header, columns, &RankTrace::threads, &ReferredTables::threads);
     case ChunkKind::kStreams:
-      return append(header, columns, &RankTrace::streams, &RankTables::streams);
+      return append(header, columns, &RankTrace::streams, &ReferredTables::streams);
     case ChunkKind::kHostCalls:
-      return append(header, columns, &RankTrace::host_calls, &RankTables::host_calls);
+      return append(header, columns, &RankTrace::host_calls, &ReferredTables::host_calls);
     case ChunkKind::kDeviceOps:
-      return append(header, columns, &RankTrace::device_ops, &RankTables::device_ops);
+      return append(header, columns, &RankTrace::device_ops, &ReferredTables::device_ops);
     case ChunkKind::kCollectives:
-      return append(header, columns, &RankTrace::collectives, &RankTables::collectives);
+      return append(header, columns, &RankTrace::collectives, &ReferredTables::collectives);
     case ChunkKind::kEdges: return append(header, columns, &RankTrace::edges);
     case ChunkKind::kMarkers: return append(header, columns, &RankTrace::markers);
     case ChunkKind::kMemory: return append(header, columns, &RankTrace::memory);

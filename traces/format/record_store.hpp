@@ -35,7 +35,7 @@ class RecordStore {
   static constexpr std::size_t kKinds = 18;
   struct RankState {
     RankTrace trace;
-    RankTables tables;
+    ReferredTables tables;
     std::array<std::uint64_t, kKinds> next{};    ///< position after the last record read
     std::array<std::uint64_t, kKinds> loaded{};  ///< records read
     bool described = false;
@@ -51,7 +51,7 @@ class RecordStore {
   template <class Record>
   [[nodiscard]] bool append(const ChunkHeader& header, std::span<const ByteView> columns,
                             std::vector<Record> RankTrace::*member,
-                            TableExtents RankTables::*table = nullptr);
+                            TableExtents ReferredTables::*table = nullptr);
   [[nodiscard]] bool load_names(const ChunkHeader& header, std::span<const ByteView> columns);
   [[nodiscard]] bool load_shapes(const ChunkHeader& header, std::span<const ByteView> columns);
   [[nodiscard]] bool load_description(const ChunkHeader& header,

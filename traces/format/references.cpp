@@ -71,7 +71,7 @@ class DistinctFix {
   std::map<std::uint32_t, std::uint32_t> stand_ins_;
 };
 
-void fix_names(RankTrace& trace, const RankTables& tables, std::uint64_t used,
+void fix_names(RankTrace& trace, const ReferredTables& tables, std::uint64_t used,
                CounterSet& counters) {
   InternedFix<NameId> fixer(tables.names, tables.name_ids);
   if (fixer.nothing_to_do(used)) return;
@@ -83,7 +83,7 @@ void fix_names(RankTrace& trace, const RankTables& tables, std::uint64_t used,
   counters.add(kNamesLost, fixer.lost());
 }
 
-void fix_shapes(RankTrace& trace, const RankTables& tables, std::uint64_t used,
+void fix_shapes(RankTrace& trace, const ReferredTables& tables, std::uint64_t used,
                 CounterSet& counters) {
   InternedFix<ShapeId> fixer(tables.shapes, tables.shape_ids);
   if (fixer.nothing_to_do(used)) return;
@@ -196,7 +196,7 @@ void UsedIds::merge(const UsedIds& other) {
   }
 }
 
-void resolve_references(RankTrace& trace, const RankTables& tables, CounterSet& counters) {
+void resolve_references(RankTrace& trace, const ReferredTables& tables, CounterSet& counters) {
   const UsedIds& used = tables.used;
   fix_names(trace, tables, used.names.end, counters);
   fix_shapes(trace, tables, used.shapes.end, counters);

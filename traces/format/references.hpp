@@ -87,7 +87,7 @@ struct UsedIds {
 };
 
 /// The tables of one rank that records refer to.
-struct RankTables {
+struct ReferredTables {
   TableExtents names, shapes, threads, streams, host_calls, device_ops, collectives;
   std::vector<NameId> name_ids;    ///< of each name read; equal texts share an id
   std::vector<ShapeId> shape_ids;  ///< of each shape read; equal shapes share an id
@@ -97,6 +97,6 @@ struct RankTables {
 /// Makes every id of `trace` point at a record that exists: unchanged if nothing is missing, else
 /// moved to where its record now stands, or to a stand-in, or to none. Counts what it replaced.
 /// `tables.used` covers all ids of `trace`.
-void resolve_references(RankTrace& trace, const RankTables& tables, CounterSet& counters);
+void resolve_references(RankTrace& trace, const ReferredTables& tables, CounterSet& counters);
 
 }  // namespace bubblesim::traces::format
