@@ -78,7 +78,7 @@ constexpr std::array<std::string_view, 6> kCallColumns{
 
 /// A call of a process with several GPUs.
 struct PendingCall {
-  Span span;
+  RowSpan span;
   std::uint64_t correlation;
   std::optional<std::int64_t> name;
   std::int64_t thread;

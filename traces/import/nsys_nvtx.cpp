@@ -39,8 +39,8 @@ bool is_nccl_call(std::string_view name) {
   return name.starts_with("nccl") && name.size() > 4 && name[4] >= 'A' && name[4] <= 'Z';
 }
 
-struct Range {
-  Span span;
+struct NvtxRange {
+  RowSpan span;
   std::string name;
   std::int64_t process;
   std::int64_t thread;
@@ -82,7 +82,7 @@ class NvtxReader {
       ++others_;
       return;
     }
-    Range range{*span, {}, owner->id, thread_of(tid.value_or(0))};
+    NvtxRange range{*span, {}, owner->id, thread_of(tid.value_or(0))};
     const auto text = rows.text(kText);
     range.name = text ? session_.clean(*text) : session_.name(rows.integer(kTextId));
     if (is_nccl_call(range.name) && read_nccl(rows, *owner, range)) return;
@@ -90,7 +90,7 @@ class NvtxReader {
   }
 
   /// True: the range is a collective's, and its note is taken.
-  bool read_nccl(const Rows& rows, const Process& owner, const Range& range) {
+  bool read_nccl(const Rows& rows, const Process& owner, const NvtxRange& range) {
     const auto payload = payload_of(rows);
     const CollectiveKind kind = kind_of_collective(std::string_view(range.name).substr(4));
     if (!payload) {
@@ -128,7 +128,7 @@ class NvtxReader {
     communicators_[owner.id].push_back(entry);
   }
 
-  void add_note(const Process& owner, const Range& range, CollectiveKind kind,
+  void add_note(const Process& owner, const NvtxRange& range, CollectiveKind kind,
                 const PayloadFields& payload) {
     for (const std::uint32_t place : set_.ranks_with_threads(owner)) {
       RankTrace& trace = set_.ranks[place].trace;
@@ -154,7 +154,7 @@ class NvtxReader {
   }
 
   /// To the ranks that the thread works for, else to the main one.
-  void add_marker(const Process& owner, const Range& range) {
+  void add_marker(const Process& owner, const NvtxRange& range) {
     bool placed = false;
     for (const std::uint32_t place : set_.ranks_with_threads(owner)) {
       if (!set_.ranks[place].known_thread(range.thread)) continue;
@@ -164,7 +164,7 @@ class NvtxReader {
     if (!placed) put_marker(set_.ranks[owner.main], range);
   }
 
-  static void put_marker(NsysRankBuilder& rank, const Range& range) {
+  static void put_marker(NsysRankBuilder& rank, const NvtxRange& range) {
     const MarkerClass known = classify_marker(range.name);
     rank.trace.markers.push_back({range.span.start, range.span.duration,
                                   rank.trace.names.intern(range.name), rank.thread(range.thread),

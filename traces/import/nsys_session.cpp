@@ -82,13 +82,13 @@ void NsysSession::read_product() {
   if (!schema.empty()) product += ", schema " + schema;
 }
 
-std::optional<Span> NsysSession::span(std::optional<std::int64_t> start,
-                                  std::optional<std::int64_t> end) {
+std::optional<RowSpan> NsysSession::span(std::optional<std::int64_t> start,
+                                         std::optional<std::int64_t> end) {
   const auto usable = [](std::int64_t time) { return time >= -kMaxTime && time <= kMaxTime; };
   if (!start || !end || !usable(*start) || !usable(*end)) return std::nullopt;
   if (*end < *start) count(kNegativeDuration);
-  return Span{TraceTime{Duration{base_ns_ + *start}},
-              Duration{std::max<std::int64_t>(0, *end - *start)}};
+  return RowSpan{TraceTime{Duration{base_ns_ + *start}},
+                 Duration{std::max<std::int64_t>(0, *end - *start)}};
 }
 
 std::string NsysSession::clean(std::string_view text) {

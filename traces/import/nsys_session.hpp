@@ -30,7 +30,7 @@ inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 60U;
   return global_id >> 24U & 0xFFFFFF;
 }
 
-struct Span {
+struct RowSpan {
   TraceTime start{};
   Duration duration{};
 };
@@ -57,8 +57,8 @@ class NsysSession {
   std::string product;  ///< what wrote the export, with version; empty: not recorded
 
   /// The span of a row's times; nothing if they are none. Counts durations below zero.
-  [[nodiscard]] std::optional<Span> span(std::optional<std::int64_t> start,
-                                         std::optional<std::int64_t> end);
+  [[nodiscard]] std::optional<RowSpan> span(std::optional<std::int64_t> start,
+                                            std::optional<std::int64_t> end);
   /// The text as UTF-8; counts what is not.
   [[nodiscard]] std::string clean(std::string_view text);
   /// "unnamed" and a count where StringIds lacks it.
