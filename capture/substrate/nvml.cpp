@@ -49,7 +49,7 @@ Result<std::unique_ptr<Library>> Library::open(const std::string& path) {
   if (const char* missing = bind_needed(library->handle_, library->api_))
     return fail(path, {}, std::string("has no ") + missing);
   bind_wanted(library->handle_, library->api_);
-  const Status status = library->api_.init();
+  const ReturnCode status = library->api_.init();
   if (status != kSuccess) {
     const auto& text = library->api_.error_string;
     return fail(path, {}, "nvmlInit_v2 gave " + std::to_string(status) +

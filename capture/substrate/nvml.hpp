@@ -12,7 +12,7 @@
 namespace bubblesim::capture::nvml {
 
 /// nvmlReturn_t.
-enum Status : int { kSuccess = 0, kNotSupported = 3, kNotFound = 6, kDriverNotLoaded = 9 };
+enum ReturnCode : int { kSuccess = 0, kNotSupported = 3, kNotFound = 6, kDriverNotLoaded = 9 };
 
 struct DeviceState;
 using Device = DeviceState*;
@@ -30,26 +30,26 @@ struct Memory {
 
 /// A null pointer: this library has no such function, and what it reads stays unknown.
 struct Api {
-  Status (*init)() = nullptr;
-  Status (*shutdown)() = nullptr;
-  const char* (*error_string)(Status) = nullptr;
-  Status (*device_count)(unsigned*) = nullptr;
-  Status (*device_by_index)(unsigned, Device*) = nullptr;
-  Status (*name)(Device, char*, unsigned bytes) = nullptr;
-  Status (*uuid)(Device, char*, unsigned bytes) = nullptr;
-  Status (*driver_version)(char*, unsigned bytes) = nullptr;
-  Status (*cores)(Device, unsigned* cores) = nullptr;
-  Status (*compute_capability)(Device, int* major, int* minor) = nullptr;
-  Status (*memory)(Device, Memory*) = nullptr;
-  Status (*clock)(Device, unsigned clock, unsigned* mhz) = nullptr;
-  Status (*max_clock)(Device, unsigned clock, unsigned* mhz) = nullptr;
-  Status (*power)(Device, unsigned* milliwatts) = nullptr;
-  Status (*power_limit)(Device, unsigned* milliwatts) = nullptr;
-  Status (*temperature)(Device, unsigned sensor, unsigned* celsius) = nullptr;
-  Status (*compute_mode)(Device, unsigned* mode) = nullptr;
-  Status (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
-  Status (*persistence)(Device, unsigned* enabled) = nullptr;
-  Status (*throttle_reasons)(Device, unsigned long long* reasons) = nullptr;
+  ReturnCode (*init)() = nullptr;
+  ReturnCode (*shutdown)() = nullptr;
+  const char* (*error_string)(ReturnCode) = nullptr;
+  ReturnCode (*device_count)(unsigned*) = nullptr;
+  ReturnCode (*device_by_index)(unsigned, Device*) = nullptr;
+  ReturnCode (*name)(Device, char*, unsigned bytes) = nullptr;
+  ReturnCode (*uuid)(Device, char*, unsigned bytes) = nullptr;
+  ReturnCode (*driver_version)(char*, unsigned bytes) = nullptr;
+  ReturnCode (*cores)(Device, unsigned* cores) = nullptr;
+  ReturnCode (*compute_capability)(Device, int* major, int* minor) = nullptr;
+  ReturnCode (*memory)(Device, Memory*) = nullptr;
+  ReturnCode (*clock)(Device, unsigned clock, unsigned* mhz) = nullptr;
+  ReturnCode (*max_clock)(Device, unsigned clock, unsigned* mhz) = nullptr;
+  ReturnCode (*power)(Device, unsigned* milliwatts) = nullptr;
+  ReturnCode (*power_limit)(Device, unsigned* milliwatts) = nullptr;
+  ReturnCode (*temperature)(Device, unsigned sensor, unsigned* celsius) = nullptr;
+  ReturnCode (*compute_mode)(Device, unsigned* mode) = nullptr;
+  ReturnCode (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
+  ReturnCode (*persistence)(Device, unsigned* enabled) = nullptr;
+  ReturnCode (*throttle_reasons)(Device, unsigned long long* reasons) = nullptr;
 };
 
 /// An NVML that has been initialised; shut down with the object.

@@ -41,7 +41,7 @@ struct KernelNode {
 };
 
 /// CUgraphNodeType.
-enum class NodeType : int { kKernel = 0, kCopy = 1, kMemset = 2, kChildGraph = 4 };
+enum class GraphNodeType : int { kKernel = 0, kCopy = 1, kMemset = 2, kChildGraph = 4 };
 
 /// The flag of cuGetProcAddress with which streams of value 0 are the thread's own.
 inline constexpr std::uint64_t kPerThreadStreams = 2;

@@ -54,11 +54,11 @@ void add_graph(const GraphCalls& calls, Handle graph, int depth, GraphSize& size
     int type = -1;
     if (calls.type(node, &type) != kCuSuccess) continue;
     Handle child = nullptr;
-    switch (static_cast<NodeType>(type)) {
-      case NodeType::kKernel: add_kernel(calls, node, size); break;
-      case NodeType::kCopy:
-      case NodeType::kMemset: ++size.copies; break;
-      case NodeType::kChildGraph:
+    switch (static_cast<GraphNodeType>(type)) {
+      case GraphNodeType::kKernel: add_kernel(calls, node, size); break;
+      case GraphNodeType::kCopy:
+      case GraphNodeType::kMemset: ++size.copies; break;
+      case GraphNodeType::kChildGraph:
         if (calls.child != nullptr && calls.child(node, &child) == kCuSuccess) {
           add_graph(calls, child, depth + 1, size);
         }

@@ -62,7 +62,7 @@ TEST(Mirror, AgreesWithNvidiasHeader) {
   static_assert(offsetof(KernelNode, block) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimX));
   static_assert(sizeof(KernelNode) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
   static_assert(kCuNotReady == CUDA_ERROR_NOT_READY && kCuNotFound == CUDA_ERROR_NOT_FOUND);
-  static_assert(static_cast<int>(NodeType::kChildGraph) == CU_GRAPH_NODE_TYPE_GRAPH);
+  static_assert(static_cast<int>(GraphNodeType::kChildGraph) == CU_GRAPH_NODE_TYPE_GRAPH);
   static_assert(kEventWithoutTiming == CU_EVENT_DISABLE_TIMING);
   static_assert(kCaptureModeRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
   static_assert(kPerThreadStreams == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
