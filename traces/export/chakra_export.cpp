@@ -71,7 +71,7 @@ std::uint64_t micros(std::int64_t ns) {
 }
 
 /// A group of ranks that nodes name by its number: consumers expect digits.
-struct ChakraGroup {
+struct NumberedGroup {
   std::uint32_t number = 0;
   std::vector<std::uint32_t> ranks;
   std::uint32_t size = 0;
@@ -135,8 +135,8 @@ class RankWriter {
     for (const Collective& collective : trace_.collectives) {
       if (trace_.names[collective.group].empty()) continue;
       const auto number = static_cast<std::uint32_t>(groups_.size());
-      ChakraGroup& group =
-          groups_.try_emplace(collective.group, ChakraGroup{number, {}, 0}).first->second;
+      NumberedGroup& group =
+          groups_.try_emplace(collective.group, NumberedGroup{number, {}, 0}).first->second;
       if (group.ranks.empty()) group.ranks = collective.peers;
       group.size = std::max(group.size, collective.group_size);
     }
@@ -162,7 +162,7 @@ class RankWriter {
   }
 
   /// Its ranks are known, or it is everyone, which an empty list says.
-  [[nodiscard]] bool is_known(const ChakraGroup& group) const {
+  [[nodiscard]] bool is_known(const NumberedGroup& group) const {
     return !group.ranks.empty() || (group.size > 0 && group.size == trace_.world_size);
   }
 
@@ -337,7 +337,7 @@ class RankWriter {
   ChakraStats& stats_;
   chakra::DependencyFinder finder_;
   std::uint64_t next_id_;
-  std::map<NameId, ChakraGroup> groups_;
+  std::map<NameId, NumberedGroup> groups_;
 };
 
 Result<void> write_file(const RankTrace& rank, const std::string& path, ChakraStats& stats) {
