@@ -61,7 +61,7 @@ class NodeLoads {
 // Leaves or regions: `index_of` maps a node to its own; `link` gives its links.
 template <class IndexOf, class LinkOf>
 void add_domains(const Topology& topology, CollectivePattern kind, double bytes,
-                 const Footprint& place, double crossing, IndexOf index_of, LinkOf link,
+                 const GroupLayout& place, double crossing, IndexOf index_of, LinkOf link,
                  std::vector<LinkLoad>& loads) {
   const std::size_t nodes = place.node_begin.size() - 1;
   for (std::size_t i = 0; i < nodes;) {
@@ -110,8 +110,8 @@ Volume volume_of(CollectivePattern kind, Algorithm algorithm, double bytes, std:
   return {ring * (spans ? (m - 1) / m : 1), spans ? ring : 0};
 }
 
-Footprint footprint(const Topology& topology, const Group& group) {
-  Footprint out;
+GroupLayout layout_of(const Topology& topology, const Group& group) {
+  GroupLayout out;
   out.gpus = group.members();
   BUBBLESIM_CHECK(!out.gpus.empty() && out.gpus.back() < topology.spec().gpus(),
                   "a group's members lie on the cluster");
@@ -136,7 +136,7 @@ Footprint footprint(const Topology& topology, const Group& group) {
 }
 
 void add_send(const Topology& topology, double bytes, std::uint32_t from, std::uint32_t to,
-              const Footprint& place, std::vector<LinkLoad>& loads) {
+              const GroupLayout& place, std::vector<LinkLoad>& loads) {
   const ClusterSpec& spec = topology.spec();
   const std::uint32_t a = topology.node_of(from);
   const std::uint32_t b = topology.node_of(to);
@@ -167,7 +167,7 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
 }
 
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
-               const Footprint& place, std::vector<LinkLoad>& loads) {
+               const GroupLayout& place, std::vector<LinkLoad>& loads) {
   NodeLoads node_loads(topology, loads);
   double crossing = 0;
   for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
@@ -198,7 +198,7 @@ void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algor
   }
 }
 
-Steps steps_of(CollectivePattern kind, Algorithm algorithm, const Footprint& place) {
+Steps steps_of(CollectivePattern kind, Algorithm algorithm, const GroupLayout& place) {
   const double n = place.ranks();
   const double nodes = place.nodes();
   const double passes = kind == CollectivePattern::kAllReduce ? 2 : 1;

@@ -29,7 +29,7 @@ namespace bubblesim::network {
 [[nodiscard]] constexpr double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
 
 /// The GPUs and nodes on which a group's members are.
-struct Footprint {
+struct GroupLayout {
   std::vector<std::uint32_t> gpus;        ///< ascending
   std::vector<std::uint32_t> node_begin;  ///< into gpus: the first of each node; then the end
   std::uint32_t leaves = 1;
@@ -41,7 +41,7 @@ struct Footprint {
   }
 };
 
-[[nodiscard]] Footprint footprint(const Topology& topology, const Group& group);
+[[nodiscard]] GroupLayout layout_of(const Topology& topology, const Group& group);
 
 /// Steps of an algorithm, over all of them on the critical path.
 struct Steps {
@@ -67,12 +67,12 @@ struct Volume {
 
 /// Adds what each member's port, each NIC, leaf and region carries.
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
-               const Footprint& place, std::vector<LinkLoad>& loads);
+               const GroupLayout& place, std::vector<LinkLoad>& loads);
 
 /// Adds what a send loads, whose sides differ.
 void add_send(const Topology& topology, double bytes, std::uint32_t from, std::uint32_t to,
-              const Footprint& place, std::vector<LinkLoad>& loads);
+              const GroupLayout& place, std::vector<LinkLoad>& loads);
 
-[[nodiscard]] Steps steps_of(CollectivePattern kind, Algorithm algorithm, const Footprint& place);
+[[nodiscard]] Steps steps_of(CollectivePattern kind, Algorithm algorithm, const GroupLayout& place);
 
 }  // namespace bubblesim::network

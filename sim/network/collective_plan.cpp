@@ -31,7 +31,7 @@ bool reduces_or_gathers(CollectivePattern kind) {
 }
 
 // Members of every node, if all have as many; else 0.
-std::uint32_t even_members(const Footprint& place) {
+std::uint32_t even_members(const GroupLayout& place) {
   const std::uint32_t node_ranks = place.ranks() / place.nodes();
   for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
     if (place.node_begin[i + 1] - place.node_begin[i] != node_ranks) return 0;
@@ -45,7 +45,7 @@ class Planner {
   Planner(const Topology& topology, CollectivePattern kind, Bytes bytes, const Group& group,
           const CollectiveKernel& form)
       : topology_(topology), spec_(topology.spec()), costs_(spec_.collectives), kind_(kind),
-        bytes_(static_cast<double>(bytes.value)), form_(form), place_(footprint(topology, group)),
+        bytes_(static_cast<double>(bytes.value)), form_(form), place_(layout_of(topology, group)),
         each_(even_members(place_)) {
     if (kind == CollectivePattern::kSendRecv) {
       BUBBLESIM_CHECK(place_.ranks() == 2, "a send has a sender and a receiver");
@@ -228,10 +228,10 @@ class Planner {
   CollectivePattern kind_;
   double bytes_;
   CollectiveKernel form_;
-  Footprint place_;
-  std::uint32_t node_members_;
-  std::uint32_t sender_ = 0;
-  std::uint32_t receiver_ = 0;
+  GroupLayout place_;
+  std::uint32_t each_;
+  std::uint32_t from_ = 0;
+  std::uint32_t to_ = 0;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct NodePart {
   std::span<const std::uint32_t> members;
 };
 
-std::vector<NodePart> parts_of(const Topology& topology, const Footprint& place) {
+std::vector<NodePart> parts_of(const Topology& topology, const GroupLayout& place) {
   std::vector<NodePart> parts;
   for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
     const std::uint32_t begin = place.node_begin[i];
@@ -68,7 +68,7 @@ void FlowLoads::append_to(std::vector<LinkLoad>& loads) const {
 // A ring visits nodes in order and comes back to the first. In an all-to-all every node sends to
 // every other what its members have for those.
 void add_flows(const Topology& topology, CollectivePattern kind, double bytes,
-               const Footprint& place, double crossing, std::vector<LinkLoad>& loads) {
+               const GroupLayout& place, double crossing, std::vector<LinkLoad>& loads) {
   FlowLoads flows(topology);
   const std::vector<NodePart> parts = parts_of(topology, place);
   for (std::size_t i = 0; i < parts.size(); ++i) {

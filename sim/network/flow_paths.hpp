@@ -37,6 +37,6 @@ class FlowLoads {
 /// What a collective's ring, tree or direct exchange loads its leaves' up-links with, flow by flow.
 /// `crossing`: bytes that leave a node, but for an all-to-all.
 void add_flows(const Topology& topology, CollectivePattern kind, double bytes,
-               const Footprint& place, double crossing, std::vector<LinkLoad>& loads);
+               const GroupLayout& place, double crossing, std::vector<LinkLoad>& loads);
 
 }  // namespace bubblesim::network
