@@ -22,7 +22,7 @@ struct FitKey {
 
 /// What was found for one.
 struct CachedFit {
-  Line line;
+  DurationLine line;
   Mix mix;
   double error = 0;       ///< Fit::error: |measured - solo| / solo at the last check
   bool at_floor = false;  ///< Fit::at_floor

@@ -19,7 +19,7 @@ constexpr double kFlattest = 1.0 / 16;  ///< a line rises by so much of that tim
 double possible(double loops) { return std::clamp(loops, 0.0, kMostLoops); }
 
 /// Least squares through three points; a line that does not rise keeps the mean of time by loop.
-Line fitted_line(const std::array<double, 3>& x, const std::array<double, 3>& y) {
+DurationLine through(const std::array<double, 3>& x, const std::array<double, 3>& y) {
   const double mean_x = (x[0] + x[1] + x[2]) / 3;
   const double mean_y = (y[0] + y[1] + y[2]) / 3;
   double xx = 0;
@@ -47,12 +47,12 @@ class Fitter {
         aim_(std::max(solo_, kLineResolutions * resolution_ns)) {}
 
   /// Loops about which the line is laid, by what is known of it.
-  [[nodiscard]] double about(const Line& line) const {
+  [[nodiscard]] double about(const DurationLine& line) const {
     return std::max(kLeastLoops, line.loops(aim_));
   }
 
   /// Whether `line` gives the duration; false: fit.error says by how much it does not.
-  [[nodiscard]] Result<bool> holds(const Line& line, Fit& fit) const {
+  [[nodiscard]] Result<bool> holds(const DurationLine& line, Fit& fit) const {
     const double loops = possible(line.loops(solo_));
     BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(loops));
     fit.line = line;
@@ -73,7 +73,7 @@ class Fitter {
   [[nodiscard]] bool too_long(double floor_ns) const { return floor_ns > solo_; }
 
   /// Three points about `loops`, so far apart that the clock tells them from each other.
-  [[nodiscard]] Result<Line> line_about(double loops, double reach, double loop_ns) const {
+  [[nodiscard]] Result<DurationLine> line_about(double loops, double reach, double loop_ns) const {
     const double step = std::max(loops * reach, kStepResolutions * resolution_ / loop_ns);
     std::array<double, 3> x{};
     std::array<double, 3> y{};
@@ -123,8 +123,8 @@ double step_of(const std::vector<double>& durations) {
   return differ < kFewestSteps ? 0 : static_cast<double>(step);
 }
 
-Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess, const Line* known,
-                      const FitLimits& limits) {
+Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess,
+                      const DurationLine* known, const FitLimits& limits) {
   Fitter fitter(measure, solo, limits.resolution_ns);
   Fit fit;
   if (known != nullptr) {
@@ -139,7 +139,7 @@ Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess, const
   double reach = 0.5;
   Fit best;
   for (std::uint32_t round = 1;; ++round) {
-    BUBBLESIM_ASSIGN_OR_RETURN(Line line, fitter.line_about(loops, reach, found.loop_ns));
+    BUBBLESIM_ASSIGN_OR_RETURN(DurationLine line, fitter.line_about(loops, reach, found.loop_ns));
     // Just above the floor loops hide behind the start of the blocks, and what is left is noise.
     if (line.loop_ns < kFlattest * found.loop_ns) line = {floor_ns, found.loop_ns};
     BUBBLESIM_ASSIGN_OR_RETURN(const bool held, fitter.holds(line, fit));

@@ -13,7 +13,7 @@ namespace bubblesim::capture::cuda {
 
 /// duration = floor_ns + loop_ns * loops, near the loops that make a duration. With fewer, a kernel
 /// may last as long as starting its many blocks takes.
-struct Line {
+struct DurationLine {
   double floor_ns = 0;
   double loop_ns = 0;
   /// Loops that last `ns`; may be negative below the floor.
@@ -21,7 +21,7 @@ struct Line {
 };
 
 struct Fit {
-  Line line;
+  DurationLine line;
   double error = 0;       ///< of the last check: |measured - solo| / solo
   std::uint32_t rounds = 0;  ///< 0: the line that was known held
   bool at_floor = false;  ///< without any loop it lasts longer than `solo`
@@ -51,6 +51,7 @@ using Measure = std::function<Result<double>(double loops)>;
 /// wanted loops (least squares) and a check; the line of the best check. `guess` > 0: loops that
 /// may last `solo`. Fault: the measurement's own.
 [[nodiscard]] Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess,
-                                    const Line* known = nullptr, const FitLimits& limits = {});
+                                    const DurationLine* known = nullptr,
+                                    const FitLimits& limits = {});
 
 }  // namespace bubblesim::capture::cuda

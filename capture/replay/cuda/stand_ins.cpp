@@ -251,7 +251,7 @@ bool StandIns::hurries() const {
 
 /// Memory steps go by loops, and loops by the time that memory steps take: both are set in turn.
 Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn& stand_in,
-                                  double guess, const Line* known) {
+                                  double guess, const DurationLine* known) {
   const double wanted = wanted_traffic(needs_.context.facts(), form, solo);
   const std::uint32_t runs = runs_for(solo);
   const bool hurries = this->hurries();

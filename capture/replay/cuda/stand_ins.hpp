@@ -63,7 +63,7 @@ class StandIns {
   [[nodiscard]] Result<StandIn> shaped(const program::Op& op, const KernelForm& form);
   [[nodiscard]] Result<void> fit(const KernelForm& form, Duration solo, StandIn& stand_in);
   [[nodiscard]] Result<Fit> fit_traffic(const KernelForm& form, Duration solo, StandIn& stand_in,
-                                        double guess, const Line* known);
+                                        double guess, const DurationLine* known);
   [[nodiscard]] Result<CachedFit> measured(const FitKey& key, StandIn& stand_in);
   [[nodiscard]] Result<double> measure(const StandIn& stand_in, double loops,
                                        std::uint32_t runs);

@@ -44,7 +44,7 @@ TEST(Fit, AGuessThatIsFarOffIsBroughtNearFirst) {
 
 TEST(Fit, AKnownLineThatHoldsCostsOneRun) {
   Runs runs;
-  const Line known{3'000, 50};
+  const DurationLine known{3'000, 50};
   const auto fit = fit_loops(runs.of(3'100, 50), 100us, 1, &known);
   ASSERT_TRUE(fit);
   EXPECT_EQ(runs.count, 1U);
@@ -54,7 +54,7 @@ TEST(Fit, AKnownLineThatHoldsCostsOneRun) {
 
 TEST(Fit, AKnownLineThatNoLongerHoldsIsMeasuredAgain) {
   Runs runs;
-  const Line known{3'000, 50};
+  const DurationLine known{3'000, 50};
   const auto fit = fit_loops(runs.of(3'000, 60), 100us, 1, &known);
   ASSERT_TRUE(fit);
   EXPECT_NEAR(fit->line.loop_ns, 60, 1e-6);
