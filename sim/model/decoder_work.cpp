@@ -169,7 +169,7 @@ LayerWork Decoder::head() const {
                                       stored(shape_.run.precision)));
   if (shape_.splits_tensor()) {
     layer.forward.push_back(
-        exchange("logits all-gather", Axis::kTensor, Exchange::kAllGather, logits * p));
+        exchange("logits all-gather", ParallelAxis::kTensor, Exchange::kAllGather, logits * p));
   }
   layer.forward.push_back(stream_kernel("sampling", KernelKind::kSoftmax, logits, p + kFp32Bytes,
                                         Precision::kFp32, 8.0));

@@ -15,7 +15,7 @@
 namespace bubblesim::model {
 
 /// The ranks among whom an exchange inside a layer goes on.
-enum class Axis : std::uint8_t { kTensor, kContext, kExpert };
+enum class ParallelAxis : std::uint8_t { kTensor, kContext, kExpert };
 
 enum class Exchange : std::uint8_t {
   kAllReduce, kAllGather, kReduceScatter, kAllToAll,
@@ -25,7 +25,7 @@ enum class Exchange : std::uint8_t {
 /// An exchange that the layer's next item waits for.
 struct Communication {
   std::string name;
-  Axis axis = Axis::kTensor;
+  ParallelAxis axis = ParallelAxis::kTensor;
   Exchange exchange = Exchange::kAllReduce;
   double bytes = 0;         ///< the whole array, as nccl-tests counts it; kRing: sent by each
   bool overlaps_next = false;  ///< runs beside the following item, which does not wait for it

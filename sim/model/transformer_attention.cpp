@@ -61,7 +61,7 @@ KernelWork flash_kernel(const TransformerShape& shape, std::string name, double 
 // The chunk of keys and values (and of their gradients) that goes round.
 Communication ring(const TransformerShape& shape, std::string name, double arrays) {
   Communication out =
-      exchange(std::move(name), Axis::kContext, Exchange::kRing,
+      exchange(std::move(name), ParallelAxis::kContext, Exchange::kRing,
                arrays * columns(shape, shape.kv_columns) * shape.element);
   out.overlaps_next = true;
   return out;

@@ -97,7 +97,7 @@ void embedding_parameters(const TransformerShape& shape, LayerBuilder& out) {
 }
 
 Communication row_reduction(const TransformerShape& shape, std::string name) {
-  return exchange(std::move(name), Axis::kTensor, Exchange::kAllReduce,
+  return exchange(std::move(name), ParallelAxis::kTensor, Exchange::kAllReduce,
                   kFp32Bytes * static_cast<double>(shape.tokens));
 }
 

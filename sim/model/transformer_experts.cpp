@@ -96,11 +96,11 @@ void dispatch(const TransformerShape& shape, const std::string& name,
   const double h = static_cast<double>(shape.hidden());
   const ExpertSizes sizes = sizes_of(shape);
   if (shape.split.expert > 1) {
-    items.push_back(exchange(name + " all-to-all", Axis::kExpert, Exchange::kAllToAll,
+    items.push_back(exchange(name + " all-to-all", ParallelAxis::kExpert, Exchange::kAllToAll,
                              sizes.routed * shape.split.expert_load * h * shape.element));
   }
   if (shape.splits_sequence()) {
-    items.push_back(exchange(name + " all-gather", Axis::kTensor, Exchange::kAllGather,
+    items.push_back(exchange(name + " all-gather", ParallelAxis::kTensor, Exchange::kAllGather,
                              sizes.rows * h * shape.element));
   }
 }
@@ -110,11 +110,11 @@ void combine(const TransformerShape& shape, const std::string& name,
   const double h = static_cast<double>(shape.hidden());
   const ExpertSizes sizes = sizes_of(shape);
   if (shape.splits_sequence()) {
-    items.push_back(exchange(name + " reduce-scatter", Axis::kTensor, Exchange::kReduceScatter,
-                             sizes.rows * h * shape.element));
+    items.push_back(exchange(name + " reduce-scatter", ParallelAxis::kTensor,
+                             Exchange::kReduceScatter, sizes.rows * h * shape.element));
   }
   if (shape.split.expert > 1) {
-    items.push_back(exchange(name + " all-to-all", Axis::kExpert, Exchange::kAllToAll,
+    items.push_back(exchange(name + " all-to-all", ParallelAxis::kExpert, Exchange::kAllToAll,
                              sizes.routed * shape.split.expert_load * h * shape.element));
   }
 }
@@ -148,14 +148,15 @@ void routed_experts(const TransformerShape& shape, std::vector<WorkItem>& items)
 // several, a part of its tokens, which these gather.
 void gathered_experts(const TransformerShape& shape, std::vector<WorkItem>& items) {
   const double bytes = shape.gathered_stream() * shape.element;
-  items.push_back(exchange("experts all-gather", Axis::kExpert, Exchange::kAllGather, bytes));
+  items.push_back(
+      exchange("experts all-gather", ParallelAxis::kExpert, Exchange::kAllGather, bytes));
   items.push_back(move(shape, "permute", 1.0, 1.0));
   products(shape, items);
   items.push_back(move(shape, "unpermute", 1.0, 1.0));
   items.push_back(
-      exchange("experts reduce-scatter", Axis::kExpert, Exchange::kReduceScatter, bytes));
+      exchange("experts reduce-scatter", ParallelAxis::kExpert, Exchange::kReduceScatter, bytes));
   if (!shape.splits_tensor()) return;
-  items.push_back(exchange("tokens all-gather", Axis::kTensor, Exchange::kAllGather,
+  items.push_back(exchange("tokens all-gather", ParallelAxis::kTensor, Exchange::kAllGather,
                            shape.stream() * shape.element));
 }
 

@@ -13,14 +13,14 @@ std::string norm_name(const TransformerShape& shape) {
 double array_bytes(const TransformerShape& shape) { return shape.stream() * shape.element; }
 
 Communication gather(const TransformerShape& shape, std::string name) {
-  return exchange(std::move(name), Axis::kTensor, Exchange::kAllGather, array_bytes(shape));
+  return exchange(std::move(name), ParallelAxis::kTensor, Exchange::kAllGather, array_bytes(shape));
 }
 
 Communication reduce(const TransformerShape& shape, const std::string& name) {
   return shape.splits_sequence()
-             ? exchange(name + " reduce-scatter", Axis::kTensor, Exchange::kReduceScatter,
+             ? exchange(name + " reduce-scatter", ParallelAxis::kTensor, Exchange::kReduceScatter,
                         array_bytes(shape))
-             : exchange(name + " all-reduce", Axis::kTensor, Exchange::kAllReduce,
+             : exchange(name + " all-reduce", ParallelAxis::kTensor, Exchange::kAllReduce,
                         array_bytes(shape));
 }
 

@@ -46,7 +46,7 @@ KernelWork stream_kernel(std::string name, KernelKind kind, double elements, dou
   return work;
 }
 
-Communication exchange(std::string name, Axis axis, Exchange kind, double bytes) {
+Communication exchange(std::string name, ParallelAxis axis, Exchange kind, double bytes) {
   Communication out;
   out.name = std::move(name);
   out.axis = axis;

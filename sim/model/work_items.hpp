@@ -35,7 +35,8 @@ inline constexpr double kFp32Bytes = 4.0;
                                        double bytes_each, Precision precision,
                                        double flops_each = 1.0);
 
-[[nodiscard]] Communication exchange(std::string name, Axis axis, Exchange kind, double bytes);
+[[nodiscard]] Communication exchange(std::string name, ParallelAxis axis, Exchange kind,
+                                     double bytes);
 
 /// Builds the lists of one layer. Backward items are given in the order of a whole backward pass.
 class LayerBuilder {

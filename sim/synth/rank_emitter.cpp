@@ -119,19 +119,19 @@ CollectiveCall RankEmitter::call_of(const model::Communication& what) {
   call.bytes = what.bytes;
   call.name = what.name;
   switch (what.axis) {
-    case model::Axis::kTensor:
+    case model::ParallelAxis::kTensor:
       call.use.channel = Channel::kTensor;
       call.communicator = plan_.grid.tensor(place_);
       if (const auto& overlap = plan_.plan().tensor_overlap) {
         call.form = {overlap->blocks, what.fused_bytes / call.communicator.group.size()};
       }
       break;
-    case model::Axis::kContext:
+    case model::ParallelAxis::kContext:
       call.use.channel = Channel::kContext;
       call.communicator = what.exchange == model::Exchange::kRing ? plan_.grid.context_hop(place_)
                                                           : plan_.grid.context(place_);
       break;
-    case model::Axis::kExpert:
+    case model::ParallelAxis::kExpert:
       call.use.channel = Channel::kExpert;
       call.communicator = plan_.grid.expert(place_);
       break;

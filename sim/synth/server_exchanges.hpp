@@ -50,8 +50,8 @@ struct ServerMeetings {
   ServerExchanges* tensor = nullptr;   ///< of its member's GPUs, which share each layer
   ServerExchanges* experts = nullptr;  ///< of all members' GPUs, which share the experts
 
-  [[nodiscard]] ServerExchanges* exchanges_of(model::Axis axis) const {
-    return axis == model::Axis::kExpert ? experts : tensor;
+  [[nodiscard]] ServerExchanges* of(model::ParallelAxis axis) const {
+    return axis == model::ParallelAxis::kExpert ? experts : tensor;
   }
 };
 

@@ -18,7 +18,7 @@ bool is_transformer_block(const model::LayerWork& layer) {
 
 bool is_tensor_reduction(const WorkItem& item) {
   const auto* exchange = std::get_if<Communication>(&item);
-  return exchange != nullptr && exchange->axis == model::Axis::kTensor &&
+  return exchange != nullptr && exchange->axis == model::ParallelAxis::kTensor &&
          exchange->exchange == model::Exchange::kAllReduce;
 }
 

@@ -150,7 +150,7 @@ TEST(InferenceWork, MembersThatShareExpertsGatherAllTokens) {
   EXPECT_EQ(exchanges(layer.forward)[0].exchange, Exchange::kAllGather);
   EXPECT_EQ(exchanges(layer.forward)[1].exchange, Exchange::kReduceScatter);
   for (const Communication& exchange : exchanges(layer.forward)) {
-    EXPECT_EQ(exchange.axis, Axis::kExpert);
+    EXPECT_EQ(exchange.axis, ParallelAxis::kExpert);
     EXPECT_DOUBLE_EQ(exchange.bytes, 24.0 * 4096 * 2);
   }
   // Over two GPUs a member attention is split, and experts stay whole.
@@ -160,8 +160,8 @@ TEST(InferenceWork, MembersThatShareExpertsGatherAllTokens) {
   EXPECT_EQ(kernel(whole.forward, "experts up gemm").gemm.n, 28672U);
   EXPECT_EQ(kernel(whole.forward, "experts up gemm").gemm.batch, 2U);
   ASSERT_THAT(exchanges(whole.forward), SizeIs(4));  // attention's all-reduce first
-  EXPECT_EQ(exchanges(whole.forward)[0].axis, Axis::kTensor);
-  EXPECT_EQ(exchanges(whole.forward)[3].axis, Axis::kTensor);  // the member's tokens again
+  EXPECT_EQ(exchanges(whole.forward)[0].axis, ParallelAxis::kTensor);
+  EXPECT_EQ(exchanges(whole.forward)[3].axis, ParallelAxis::kTensor);  // the member's tokens again
   EXPECT_DOUBLE_EQ(exchanges(whole.forward)[3].bytes, 8.0 * 4096 * 2);
 }
 

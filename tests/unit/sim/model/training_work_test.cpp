@@ -244,7 +244,7 @@ TEST(TrainingWork, ContextRanksPassKeysAndValuesRoundBesideTheAttention) {
   const auto rings = exchanges(layer.forward);
   ASSERT_THAT(rings, SizeIs(3));
   for (const Communication& ring : rings) {
-    EXPECT_EQ(ring.axis, Axis::kContext);
+    EXPECT_EQ(ring.axis, ParallelAxis::kContext);
     EXPECT_TRUE(ring.overlaps_next);
     EXPECT_DOUBLE_EQ(ring.bytes, 2.0 * 2048 * 8 * 128 * 2);  // k and v, 8 heads of 128, BF16
   }
