@@ -99,7 +99,7 @@ class Context {
   [[nodiscard]] bool ordered_before(WorkId a, WorkId b) const;
   [[nodiscard]] SimTime passes_front_end(ClientId client, SimTime now) const;
   /// What keeps waiting blocks of a kernel out.
-  enum class Held : std::uint8_t {
+  enum class HeldBack : std::uint8_t {
     kNot,
     kByCap,  ///< its client's SM cap: those behind it may go first
     kByGpu,  ///< too little is free: those behind it wait too
@@ -151,7 +151,7 @@ class Context {
   [[nodiscard]] bool waits_behind(const Line& line, ClientId client) const;
   void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
                       SimTime now);
-  Held place_one(WorkId id, std::uint64_t most, SimTime now);
+  HeldBack place_one(WorkId id, std::uint64_t most, SimTime now);
   void tell_started(WorkId id);
 
   // Room of clients of equal priority (context_shares.cpp). [from, to): of waiting_.

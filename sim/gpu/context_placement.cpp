@@ -146,10 +146,10 @@ void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marke
     state.behind_held = !off && line.behind_held;
     if (state.refills) marked_ = i + 1;
     if (off || blocked) continue;
-    const Held held = place_one(id, kAllBlocks, now);
-    if (held == Held::kByGpu) hold_up(line, client);
-    line.behind_held = line.behind_held || held == Held::kByCap;
-    all_placed_ = all_placed_ || held == Held::kNot;
+    const HeldBack held = place_one(id, kAllBlocks, now);
+    if (held == HeldBack::kByGpu) hold_up(line, client);
+    line.behind_held = line.behind_held || held == HeldBack::kByCap;
+    all_placed_ = all_placed_ || held == HeldBack::kNot;
   }
 }
 
@@ -175,7 +175,7 @@ std::uint64_t Context::allowed(WorkId id) const {
 
 // Places as many blocks as fit, at most so many, and says what keeps the rest of them out. Where
 // the cap and the GPU would, it is the cap: more room on the GPU would not help.
-Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
+Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
   WorkState& state = shared_.works[id];
   const program::Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
@@ -200,8 +200,8 @@ Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
     }
     tell_started(id);
   }
-  if (state.waves.unplaced() == 0) return Held::kNot;
-  return blocks == cap ? Held::kByCap : Held::kByGpu;
+  if (state.waves.unplaced() == 0) return HeldBack::kNot;
+  return blocks == cap ? HeldBack::kByCap : HeldBack::kByGpu;
 }
 
 // The front end passes from one process's channel to another's, which delays the kernel that it

@@ -124,7 +124,7 @@ bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime 
   for (std::size_t i = from; i < to && !waits; ++i) {
     const WorkId id = waiting_[i].id;
     if (shared_.works[id].work.kind != program::WorkKind::kCollective || !leads(from, i)) continue;
-    if (place_one(id, kAllBlocks, now) != Held::kByGpu) return true;
+    if (place_one(id, kAllBlocks, now) != HeldBack::kByGpu) return true;
     waits = true;
   }
   for (std::size_t i = from; i < to; ++i) {
@@ -134,7 +134,7 @@ bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime 
     if (!leads(from, i) || !below(i, part)) continue;
     const auto most = static_cast<std::uint64_t>((part - covered(client) + kPartSlack) *
                                                  state.work.profile->residency.blocks_per_sm);
-    if (place_one(id, most, now) != Held::kByGpu) return true;
+    if (place_one(id, most, now) != HeldBack::kByGpu) return true;
     waits = waits || below(i, part);
   }
   return !waits && place_beyond(from, to, now);
@@ -148,7 +148,7 @@ bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
     const auto [id, client] = waiting_[i];
     if (!leads(from, i)) continue;
     if (ahead && *ahead != client) break;
-    if (place_one(id, kAllBlocks, now) != Held::kByGpu) return true;
+    if (place_one(id, kAllBlocks, now) != HeldBack::kByGpu) return true;
     ahead = client;
   }
   return false;
