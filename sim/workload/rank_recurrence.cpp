@@ -23,16 +23,16 @@ MeetingBoard::MeetingBoard(const JobProgram& job) : meetings_(job.collectives.si
   }
 }
 
-void MeetingBoard::arrive(std::uint32_t collective, const Arrival& arrival, SimTime at) {
-  Meeting& meeting = meetings_[collective];
+void MeetingBoard::arrive(std::uint32_t collective, const RankArrival& arrival, SimTime at) {
+  CountedMeeting& meeting = meetings_[collective];
   meeting.arrivals.push_back(arrival);
   meeting.last = std::max(meeting.last, at);
   if (meeting.arrivals.size() == meeting.needed) complete_.push_back(collective);
 }
 
-std::optional<MeetingBoard::Meeting> MeetingBoard::take_complete() {
+std::optional<MeetingBoard::CountedMeeting> MeetingBoard::take_complete() {
   if (complete_.empty()) return std::nullopt;
-  Meeting meeting = std::move(meetings_[complete_.back()]);
+  CountedMeeting meeting = std::move(meetings_[complete_.back()]);
   complete_.pop_back();
   return meeting;
 }

@@ -17,23 +17,23 @@ namespace bubblesim::workload {
 /// Counts the arrivals of ranks, and keeps what is complete until somebody takes it.
 class MeetingBoard {
  public:
-  struct Arrival {
+  struct RankArrival {
     std::uint32_t rank;  ///< position
     std::uint32_t op;
   };
-  struct Meeting {
+  struct CountedMeeting {
     std::uint32_t needed = 0;
     SimTime last = SimTime::min();  ///< arrival so far
-    std::vector<Arrival> arrivals;
+    std::vector<RankArrival> arrivals;
   };
 
   explicit MeetingBoard(const JobProgram& job);
-  void arrive(std::uint32_t collective, const Arrival& arrival, SimTime at);
+  void arrive(std::uint32_t collective, const RankArrival& arrival, SimTime at);
   /// Meetings that every rank has reached, each once.
-  [[nodiscard]] std::optional<Meeting> take_complete();
+  [[nodiscard]] std::optional<CountedMeeting> take_complete();
 
  private:
-  std::vector<Meeting> meetings_;
+  std::vector<CountedMeeting> meetings_;
   std::vector<std::uint32_t> complete_;
 };
 

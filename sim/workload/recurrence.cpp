@@ -84,10 +84,10 @@ class Recurrence {
   // Whoever waited for a meeting goes on, which may complete others.
   void settle() {
     while (const auto meeting = board_.take_complete()) {
-      for (const MeetingBoard::Arrival& arrival : meeting->arrivals) {
+      for (const MeetingBoard::RankArrival& arrival : meeting->arrivals) {
         ranks_[arrival.rank].met(arrival.op, meeting->last);
       }
-      for (const MeetingBoard::Arrival& arrival : meeting->arrivals) ranks_[arrival.rank].run();
+      for (const MeetingBoard::RankArrival& arrival : meeting->arrivals) ranks_[arrival.rank].run();
     }
   }
 
