@@ -200,8 +200,8 @@ Result<std::vector<KernelErrors>> kernel_errors(const KernelMeasurements& measur
                                                 const MeasuredDevices& devices,
                                                 const Efficiency& efficiency) {
   BUBBLESIM_RETURN_IF_ERROR(check_devices(measured, devices));
-  using Errors = std::vector<validate::LabelledError>;
-  std::map<std::pair<validate::RowRole, std::string>, std::pair<Errors, Errors>> groups;
+  using RowErrors = std::vector<validate::LabelledError>;
+  std::map<std::pair<validate::RowRole, std::string>, std::pair<RowErrors, RowErrors>> groups;
   for (const KernelMeasurement& row : measured.rows) {
     auto& [all, long_rows] = groups[{row.role, group_name(row.work)}];
     const auto& gpu = devices.find(row.device)->second;

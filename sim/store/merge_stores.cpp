@@ -29,20 +29,20 @@ Rank rank_of(const StoredRun& run) {
           run.reason};
 }
 
-struct Choice {
+struct ChosenRun {
   Rank rank;
   std::string sweep;  ///< that stored it
   std::size_t store = 0;
 };
-using Choices = std::unordered_map<std::string, Choice>;
+using ChosenRuns = std::unordered_map<std::string, ChosenRun>;
 using Stores = std::vector<std::unique_ptr<ResultsStore>>;
 
-Result<Choices> choose(const Stores& stores) {
-  Choices choices;
+Result<ChosenRuns> choose(const Stores& stores) {
+  ChosenRuns choices;
   for (std::size_t i = 0; i < stores.size(); ++i) {
     BUBBLESIM_RETURN_IF_ERROR(stores[i]->each_run({}, [&](const StoredRun& run) {
       if (run.sweep != run.stored_by) return;
-      Choice choice{rank_of(run), run.sweep, i};
+      ChosenRun choice{rank_of(run), run.sweep, i};
       const auto [place, is_new] = choices.try_emplace(run.run.key, choice);
       if (!is_new && choice.rank < place->second.rank) place->second = std::move(choice);
     }));
@@ -60,7 +60,7 @@ bool comes_first(const PlannedRun& a, const PlannedRun& b) {
 }
 
 /// What other sweeps say of runs than those under which they are chosen.
-Result<void> merge_memberships(const Stores& stores, const Choices& choices, ResultsStore& out) {
+Result<void> merge_memberships(const Stores& stores, const ChosenRuns& choices, ResultsStore& out) {
   std::map<std::string, std::map<std::string, PlannedRun>> members;  // by sweep and key
   for (const auto& store : stores) {
     BUBBLESIM_RETURN_IF_ERROR(store->each_run({}, [&](const StoredRun& stored) {
@@ -90,7 +90,7 @@ Result<MergeCount> merge_stores(
     BUBBLESIM_ASSIGN_OR_RETURN(auto store, open_store(input, StoreAccess::kRead));
     stores.push_back(std::move(store));
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(const Choices choices, choose(stores));
+  BUBBLESIM_ASSIGN_OR_RETURN(const ChosenRuns choices, choose(stores));
   BUBBLESIM_ASSIGN_OR_RETURN(auto out, open_store(output, StoreAccess::kWrite));
   MergeCount count{choices.size(), 0};
   std::uint64_t read = 0;
