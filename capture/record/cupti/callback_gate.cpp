@@ -17,16 +17,16 @@ std::atomic<std::int64_t> inside{0};
 /// Counts its holder as inside, then looks whether the gate is open. shut_gate() does the same two
 /// things the other way round; both need the total order of seq_cst. Who finds it shut leaves at
 /// once, so that late callbacks do not hold shut_gate() up.
-class Passage {
+class CallbackPassage {
  public:
-  Passage() noexcept {
+  CallbackPassage() noexcept {
     inside.fetch_add(1);
     target_ = gate.load();
     if (target_ == nullptr) inside.fetch_sub(1);
   }
-  Passage(const Passage&) = delete;
-  Passage& operator=(const Passage&) = delete;
-  ~Passage() {
+  CallbackPassage(const CallbackPassage&) = delete;
+  CallbackPassage& operator=(const CallbackPassage&) = delete;
+  ~CallbackPassage() {
     if (target_ != nullptr) inside.fetch_sub(1);
   }
   [[nodiscard]] CallbackTarget* target() const { return target_; }
@@ -101,7 +101,7 @@ bool shut_gate(CallbackTarget& target) noexcept {
 
 void on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
                          std::size_t* max_records) noexcept {
-  const Passage passage;
+  const CallbackPassage passage;
   *max_records = 0;  // as many as there is room for
   if (CallbackTarget* const target = passage.target()) {
     target->buffers_out.fetch_add(1);
@@ -114,7 +114,7 @@ void on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
 
 void on_buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buffer,
                          std::size_t /*size*/, std::size_t valid) noexcept {
-  const Passage passage;
+  const CallbackPassage passage;
   CallbackTarget* const target = passage.target();
   if (give_back_waste(buffer) || target == nullptr) return;
   target->buffers_out.fetch_sub(1);
@@ -125,7 +125,7 @@ void on_buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buff
 
 void on_callback(void* /*user*/, std::uint32_t domain, std::uint32_t id,
                  const void* data) noexcept {
-  const Passage passage;
+  const CallbackPassage passage;
   CallbackTarget* const target = passage.target();
   if (target == nullptr) return;
   if (domain == cupti::kDomainState && id == cupti::kStateFatalError) {

@@ -18,7 +18,7 @@ traces::DeviceInfo info_of(const cupti::DeviceRecord& record) {
 void KnownDevices::describe(const cupti::DeviceRecord& record) {
   const auto place = std::lower_bound(
       devices_.begin(), devices_.end(), record.id,
-      [](const Device& device, std::uint32_t wanted) { return device.id < wanted; });
+      [](const KnownDevice& device, std::uint32_t wanted) { return device.id < wanted; });
   if (place != devices_.end() && place->id == record.id) {
     place->info = info_of(record);
   } else {
@@ -47,9 +47,9 @@ std::optional<std::uint32_t> KnownDevices::device_of(std::uint32_t context) cons
 
 const traces::DeviceInfo& KnownDevices::busiest() const {
   static const traces::DeviceInfo kUnknown{};
-  const Device* best = nullptr;
+  const KnownDevice* best = nullptr;
   std::uint64_t most = 0;
-  for (const Device& device : devices_) {
+  for (const KnownDevice& device : devices_) {
     const auto found = kernels_.find(device.id);
     const std::uint64_t kernels = found == kernels_.end() ? 0 : found->second;
     if (best == nullptr || kernels > most) best = &device, most = kernels;

@@ -29,14 +29,14 @@ class KnownDevices {
   [[nodiscard]] const traces::DeviceInfo& busiest() const;
 
  private:
-  struct Device {
+  struct KnownDevice {
     std::uint32_t id;
     traces::DeviceInfo info;
   };
   void remember(std::uint32_t context, std::uint32_t device);
   void count_on(std::uint32_t device);
 
-  std::vector<Device> devices_;  ///< by rising id
+  std::vector<KnownDevice> devices_;  ///< by rising id
   std::unordered_map<std::uint32_t, std::uint64_t> kernels_;
   std::unordered_map<std::uint32_t, std::uint32_t> contexts_;
   std::uint64_t* counted_ = nullptr;  ///< of counted_device_, in kernels_, whose entries stay
