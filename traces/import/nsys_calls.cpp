@@ -77,7 +77,7 @@ constexpr std::array<std::string_view, 6> kCallColumns{
     "start", "end", "globalTid", "correlationId", "nameId", "returnValue"};
 
 /// A call of a process with several GPUs.
-struct PendingCall {
+struct UnrankedCall {
   RowSpan span;
   std::uint64_t correlation;
   std::optional<std::int64_t> name;
@@ -85,7 +85,7 @@ struct PendingCall {
   std::uint32_t rank;  ///< kNone: not known yet
 };
 
-void add_call(NsysSession& session, NsysRankBuilder& rank, const PendingCall& pending) {
+void add_call(NsysSession& session, NsysRankBuilder& rank, const UnrankedCall& pending) {
   const NsysRankBuilder::Call known = rank.call(session, pending.name);
   HostCall call;
   call.start = pending.span.start;
@@ -99,8 +99,8 @@ void add_call(NsysSession& session, NsysRankBuilder& rank, const PendingCall& pe
 
 /// Calls that name no GPU go where their thread's call before them went, else the one after.
 void give_by_thread(NsysSession& session, RankSet& set, const Process& owner,
-                    std::vector<PendingCall>& calls) {
-  std::stable_sort(calls.begin(), calls.end(), [](const PendingCall& a, const PendingCall& b) {
+                    std::vector<UnrankedCall>& calls) {
+  std::stable_sort(calls.begin(), calls.end(), [](const UnrankedCall& a, const UnrankedCall& b) {
     return a.thread != b.thread ? a.thread < b.thread : a.span.start < b.span.start;
   });
   std::uint64_t given = 0;
@@ -155,7 +155,7 @@ class CallReader {
   }
 
  private:
-  void add(PendingCall call, Process* owner) {
+  void add(UnrankedCall call, Process* owner) {
     if (owner == nullptr) {
       ++foreign_;
     } else if (owner->ranks.size() == 1) {
@@ -169,7 +169,7 @@ class CallReader {
 
   NsysSession& session_;
   RankSet& set_;
-  std::vector<std::vector<PendingCall>> pending_;  ///< by process
+  std::vector<std::vector<UnrankedCall>> pending_;  ///< by process
   std::uint64_t foreign_ = 0;
   std::uint64_t failed_ = 0;
 };
