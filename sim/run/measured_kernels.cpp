@@ -12,7 +12,7 @@ class TimedKernels final : public synth::StepKernels {
   TimedKernels(std::unique_ptr<step_cost::KernelTimes> times, step_cost::CaptureSizes sizes)
       : times_(std::move(times)), sizes_(std::move(sizes)) {}
 
-  Duration kernel_time(const serving::Step& step, workload::StepTokens tokens) override {
+  Duration of(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
     step_cost::set_batch(step, sizes_, batch_);
     batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
     batch_.group_tokens = tokens.group;
@@ -31,7 +31,7 @@ class TimedKernels final : public synth::StepKernels {
 }  // namespace
 
 AskedStep largest_step(const serving::SchedulerSpec& spec) {
-  serving::Step step;
+  serving::ScheduledStep step;
   const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
   for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
   const std::uint32_t chunk =

@@ -22,7 +22,7 @@ struct MeasuredKernels {
 using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()>;
 
 struct AskedStep {
-  serving::Step step;
+  serving::ScheduledStep step;
   std::uint32_t tokens;  ///< that the matrix products see
 };
 /// The step with as many tokens, sequences and as long contexts as the scheduler allows at once.

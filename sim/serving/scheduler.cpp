@@ -87,7 +87,7 @@ Scheduler::Place Scheduler::place_of(Slot slot) const {
   return {priority, sequence.turn, slot};
 }
 
-const Step* Scheduler::next_step(SimTime now) {
+const ScheduledStep* Scheduler::next_step(SimTime now) {
   const std::size_t most = spec_.pacing == Pacing::kOneAhead ? 2 : 1;
   if (flying_ == most) return nullptr;
   Flight& flight = flights_[(oldest_flight_ + flying_) % flights_.size()];

@@ -68,7 +68,7 @@ class Scheduler {
   /// Schedules a step. Nothing if as many are in flight as Pacing allows, or if no sequence can do
   /// anything before a step in flight ends, or at all. The step stays as it is until it has ended
   /// and next_step is called again.
-  [[nodiscard]] const Step* next_step(SimTime now);
+  [[nodiscard]] const ScheduledStep* next_step(SimTime now);
   /// The oldest step in flight ends. The outcome stays as it is until the next call. Precondition:
   /// one is in flight.
   const StepOutcome& finish_step(SimTime now);
@@ -126,7 +126,7 @@ class Scheduler {
   };
 
   struct Flight {
-    Step step;
+    ScheduledStep step;
     std::vector<std::uint64_t> lives;  ///< of the step's sequences
     bool ended = false;
   };
@@ -182,7 +182,7 @@ class Scheduler {
   std::array<Flight, 2> flights_;
   std::size_t oldest_flight_ = 0;
   std::size_t flying_ = 0;
-  Step* step_ = nullptr;             ///< that is being scheduled
+  ScheduledStep* step_ = nullptr;    ///< that is being scheduled
   std::uint32_t budget_ = 0;         ///< tokens left to it
   std::size_t next_running_ = 0;     ///< of `running_`, the next that it asks
   std::vector<BlockIndex> prefix_;   ///< blocks that find_prefix found

@@ -28,12 +28,12 @@ void StepTotals::remove(const StepSequence& sequence) {
   }
 }
 
-void Step::add(const StepSequence& sequence) {
+void ScheduledStep::add(const StepSequence& sequence) {
   sequences.push_back(sequence);
   totals.add(sequence);
 }
 
-void Step::clear() {
+void ScheduledStep::clear() {
   sequences.clear();
   totals = {};
   preempted.clear();

@@ -37,7 +37,7 @@ struct StepTotals {
   friend bool operator==(const StepTotals&, const StepTotals&) = default;
 };
 
-struct Step {
+struct ScheduledStep {
   std::uint64_t number = 0;              ///< from 0
   std::vector<StepSequence> sequences;   ///< in the order in which they were scheduled
   StepTotals totals;

@@ -12,7 +12,7 @@ namespace bubblesim::serving {
 
 /// A step that starts now.
 struct StepStart {
-  const Step* step = nullptr;
+  const ScheduledStep* step = nullptr;
   bool queued = false;  ///< it was scheduled while another ran
 };
 
@@ -29,7 +29,7 @@ class StepQueue {
       running_ = std::exchange(next_, nullptr);
       start = StepStart{running_, true};
     }
-    while (const Step* step = scheduler_.next_step(now)) {
+    while (const ScheduledStep* step = scheduler_.next_step(now)) {
       if (running_ != nullptr) {
         next_ = step;
       } else {
@@ -47,12 +47,12 @@ class StepQueue {
   }
 
   /// Null: none runs.
-  [[nodiscard]] const Step* running() const { return running_; }
+  [[nodiscard]] const ScheduledStep* running() const { return running_; }
 
  private:
   Scheduler& scheduler_;
-  const Step* running_ = nullptr;
-  const Step* next_ = nullptr;
+  const ScheduledStep* running_ = nullptr;
+  const ScheduledStep* next_ = nullptr;
 };
 
 }  // namespace bubblesim::serving

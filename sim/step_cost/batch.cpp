@@ -25,7 +25,7 @@ CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs) {
   return sizes;
 }
 
-void set_batch(const serving::Step& step, const CaptureSizes& sizes, Batch& batch) {
+void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch) {
   batch.tokens = 0;
   batch.sequences = static_cast<std::uint32_t>(step.sequences.size());
   batch.chunks.clear();

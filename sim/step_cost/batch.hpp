@@ -38,7 +38,7 @@ struct Batch {
 };
 
 /// Replaces `batch`; its vectors keep their memory.
-void set_batch(const serving::Step& step, const CaptureSizes& sizes, Batch& batch);
+void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch);
 
 /// A batch that computes nothing useful: an idle member of a data-parallel group runs it.
 [[nodiscard]] Batch idle_batch();

@@ -23,7 +23,7 @@ model::Launch step_launch(const hardware::GpuSpec& gpu) {
   return launch;
 }
 
-model::IterationSums sums_of_step(const serving::Step& step) {
+model::IterationSums sums_of_step(const serving::ScheduledStep& step) {
   const serving::StepTotals& totals = step.totals;
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
@@ -115,7 +115,7 @@ std::vector<model::IterationSums> rollout_steps(const JobRequest& request, std::
   std::vector<model::IterationSums> steps;
   std::size_t ended = 0;
   while (ended < kept_responses(request.plan)) {
-    const serving::Step* step = scheduler.next_step(kSimStart);
+    const serving::ScheduledStep* step = scheduler.next_step(kSimStart);
     BUBBLESIM_CHECK(step != nullptr, "responses that never end");
     steps.push_back(sums_of_step(*step));
     ended += scheduler.finish_step(kSimStart).finished.size();

@@ -24,8 +24,8 @@ const Generation& generation(const ServerPlan& plan) {
 
 LogitRows rows_of(bool all) { return all ? LogitRows::kAll : LogitRows::kSelected; }
 
-serving::Step sample_step(bool prompts, bool decodes) {
-  serving::Step step;
+serving::ScheduledStep sample_step(bool prompts, bool decodes) {
+  serving::ScheduledStep step;
   if (prompts) step.add({.new_tokens = kSampleTokens, .prefill = true});
   for (std::uint32_t i = 0; decodes && i < kSampleSequences; ++i) {
     step.add({.context = kSampleTokens});
@@ -43,7 +43,7 @@ std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens) {
   return tokens <= 512 ? std::optional(up_to(16)) : std::nullopt;
 }
 
-model::IterationSums sums_of(const serving::Step& step, workload::StepTokens tokens) {
+model::IterationSums sums_of(const serving::ScheduledStep& step, workload::StepTokens tokens) {
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
     (part.prefill ? sums.prompts : sums.singles).add({part.new_tokens, part.context});
@@ -87,7 +87,7 @@ Result<void> ServerProgram::write_threads() {
 }
 
 Result<void> ServerProgram::write_thread(PassWriter& passes, Kind kind) {
-  const serving::Step sample = sample_step(kind != kDecode, kind != kPrompts);
+  const serving::ScheduledStep sample = sample_step(kind != kDecode, kind != kPrompts);
   passes.writer().pause(plan_->request.step_host);
   const std::uint32_t swap = swaps_beside() ? passes.copy_beside() : program::kNoIndex;
   passes.copy_to_device(kTokenBytes);
@@ -118,7 +118,7 @@ std::uint32_t ServerProgram::drafts_of(Kind kind) const {
 }
 
 // Of the draft model's pass: one more token of each decoding sequence; prompts go with the first.
-model::IterationSums ServerProgram::draft_sums(const serving::Step& step, Kind kind,
+model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& step, Kind kind,
                                                std::uint32_t draft) const {
   model::IterationSums sums;
   for (const serving::StepSequence& part : step.sequences) {
@@ -163,12 +163,12 @@ ServerProgram::Kind ServerProgram::kind_of(const serving::StepTotals& totals) {
   return totals.decode_sequences == 0 ? kPrompts : kMixed;
 }
 
-std::optional<std::uint32_t> ServerProgram::graph_of(const serving::Step& step) const {
+std::optional<std::uint32_t> ServerProgram::graph_of(const serving::ScheduledStep& step) const {
   if (mode_of(kind_of(step.totals), 0) != DecodeMode::kGraph) return std::nullopt;
   return graph_tokens(static_cast<std::uint32_t>(step.totals.tokens()));
 }
 
-std::uint32_t ServerProgram::set(const serving::Step& step, workload::StepTokens tokens,
+std::uint32_t ServerProgram::set(const serving::ScheduledStep& step, workload::StepTokens tokens,
                                  bool queued) {
   const Kind kind = kind_of(step.totals);
   const Template& thread = threads_[kind];
@@ -217,7 +217,7 @@ bool ServerProgram::swaps_beside() const {
   return plan_->scheduler.swap_timing == serving::SwapTiming::kBeside;
 }
 
-Duration ServerProgram::swap_time(const serving::Step& step) const {
+Duration ServerProgram::swap_time(const serving::ScheduledStep& step) const {
   const double bytes =
       plan_->block_bytes * (static_cast<double>(step.blocks_swapped_out) + step.blocks_swapped_in);
   return std::int64_t{2} * plan_->layers * step.swap_copies * kCopyLatency +

@@ -57,7 +57,8 @@ class PassWriter;
 [[nodiscard]] std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens);
 
 /// The sums of a step. `tokens`: that the matrix products see.
-[[nodiscard]] model::IterationSums sums_of(const serving::Step& step, workload::StepTokens tokens);
+[[nodiscard]] model::IterationSums sums_of(const serving::ScheduledStep& step,
+                                           workload::StepTokens tokens);
 
 class ServerProgram final : public workload::StepProgram {
  public:
@@ -67,8 +68,9 @@ class ServerProgram final : public workload::StepProgram {
                                                                    ServerMeetings meetings = {});
 
   [[nodiscard]] const program::Program& program() const override { return program_; }
-  [[nodiscard]] std::optional<std::uint32_t> graph_of(const serving::Step& step) const override;
-  [[nodiscard]] std::uint32_t set(const serving::Step& step, workload::StepTokens tokens,
+  [[nodiscard]] std::optional<std::uint32_t> graph_of(
+      const serving::ScheduledStep& step) const override;
+  [[nodiscard]] std::uint32_t set(const serving::ScheduledStep& step, workload::StepTokens tokens,
                                   bool queued) override;
 
  private:
@@ -92,10 +94,10 @@ class ServerProgram final : public workload::StepProgram {
   [[nodiscard]] DecodeMode mode_of(Kind kind, std::uint32_t draft) const;
   [[nodiscard]] std::uint32_t drafts_of(Kind kind) const;
   [[nodiscard]] static Kind kind_of(const serving::StepTotals& totals);
-  [[nodiscard]] model::IterationSums draft_sums(const serving::Step& step, Kind kind,
+  [[nodiscard]] model::IterationSums draft_sums(const serving::ScheduledStep& step, Kind kind,
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;
-  [[nodiscard]] Duration swap_time(const serving::Step& step) const;
+  [[nodiscard]] Duration swap_time(const serving::ScheduledStep& step) const;
   /// Makes the kernels from `first` to before `last` and the gaps before them take `together`.
   static void stretch(program::Op* first, program::Op* last, Duration together);
 

@@ -30,8 +30,8 @@ serving::Request request_of(std::uint64_t number, const RecordedLength& length, 
 }
 
 /// A token that nobody has asked for.
-serving::Step idle_step() {
-  serving::Step step;
+serving::ScheduledStep idle_step() {
+  serving::ScheduledStep step;
   step.add({});
   return step;
 }

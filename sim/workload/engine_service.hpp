@@ -90,7 +90,7 @@ class EngineService final : public RequestService {
   [[nodiscard]] Member& least_loaded();
   void refill(SimTime now);
   void keep_waiting(Member& member, SimTime now);
-  [[nodiscard]] const serving::Step& step_of(const Member& member) const {
+  [[nodiscard]] const serving::ScheduledStep& step_of(const Member& member) const {
     return member.start ? *member.start->step : idle_;
   }
   void count_tokens();
@@ -101,7 +101,7 @@ class EngineService final : public RequestService {
   serving::SchedulerSpec spec_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<const serving::Scheduler*> schedulers_;  ///< by member
-  serving::Step idle_;                                 ///< of a member that has nothing to do
+  serving::ScheduledStep idle_;                        ///< of a member that has nothing to do
   std::vector<const serving::StepOutcome*> outcomes_;  ///< of the step that ends
   std::size_t at_work_ = 0;  ///< GPUs that have not done their part of the step
   ServiceListener& listener_;

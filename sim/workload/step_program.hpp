@@ -23,10 +23,11 @@ class StepProgram {
   /// Stays where it is. Its operations change in set() only, in duration and profile.
   [[nodiscard]] virtual const program::Program& program() const = 0;
   /// Tokens of the captured graph that holds the step; nothing: it is not launched as a graph.
-  [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(const serving::Step& step) const = 0;
+  [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(
+      const serving::ScheduledStep& step) const = 0;
   /// Makes a thread the step, and returns its index. A `queued` step was prepared while another
   /// ran. `tokens.own`: the step's, or a graph's. Precondition: no pass runs.
-  [[nodiscard]] virtual std::uint32_t set(const serving::Step& step, StepTokens tokens,
+  [[nodiscard]] virtual std::uint32_t set(const serving::ScheduledStep& step, StepTokens tokens,
                                           bool queued) = 0;
 };
 

@@ -58,7 +58,7 @@ class PoissonSource final : public RequestSource {
 class Count final : public ServerObserver {
  public:
   void on_arrival(const Request&, ArrivalOutcome) override {}
-  void on_step(const Step&, SimTime, SimTime, const Scheduler&) override { ++steps; }
+  void on_step(const ScheduledStep&, SimTime, SimTime, const Scheduler&) override { ++steps; }
   void on_finished(const FinishedRequest&) override { ++finished; }
   std::uint64_t steps = 0;
   std::uint64_t finished = 0;
@@ -66,7 +66,7 @@ class Count final : public ServerObserver {
 
 class FixedStep final : public StepCost {
  public:
-  Duration step_time(const Step&, bool) override { return kStep; }
+  Duration of(const ScheduledStep&, bool) override { return kStep; }
 };
 
 /// A step is timed by `inner`; the server still takes kStep, so that all cases have the same load.
@@ -74,7 +74,7 @@ template <class Inner>
 class TimedStep final : public StepCost {
  public:
   explicit TimedStep(Inner inner) : inner_(std::move(inner)) {}
-  Duration step_time(const Step& step, bool queued) override {
+  Duration of(const ScheduledStep& step, bool queued) override {
     inner_(step, queued);
     return kStep;
   }
@@ -164,8 +164,8 @@ void kernel_model(benchmark::State& state) {
   step_cost::EngineCost of_engine(times, transformer, layout, engine,
                                   step_cost::vllm_capture_sizes(256));
   step_cost::LoneCost inner(of_engine);
-  const auto time = [&inner](const Step& step, bool queued) {
-    benchmark::DoNotOptimize(inner.step_time(step, queued));
+  const auto time = [&inner](const ScheduledStep& step, bool queued) {
+    benchmark::DoNotOptimize(inner.of(step, queued));
   };
   TimedStep cost(time);
   run_case(state, 2'000, cost);
@@ -178,7 +178,7 @@ void filler_program(benchmark::State& state) {
   settings.cache = synth::CacheBlocks{1000};
   const Shared<synth::ServerPlan> plan(good(synth::plan_server(llama(), settings)));
   const auto program = good(synth::ServerProgram::make(plan));
-  const auto set = [&program](const Step& step, bool queued) {
+  const auto set = [&program](const ScheduledStep& step, bool queued) {
     const auto own = static_cast<std::uint32_t>(step.totals.tokens());
     const std::uint32_t tokens = program->graph_of(step).value_or(own);
     benchmark::DoNotOptimize(program->set(step, {tokens, tokens}, queued));

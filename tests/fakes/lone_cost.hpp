@@ -9,9 +9,9 @@ namespace bubblesim::step_cost {
 class LoneCost final : public serving::StepCost {
  public:
   explicit LoneCost(EngineCost& engine) : engine_(engine) {}
-  [[nodiscard]] Duration step_time(const serving::Step& step, bool queued) override {
-    const serving::Step* const only_member = &step;
-    return engine_.step_time({&only_member, 1}, queued);
+  [[nodiscard]] Duration of(const serving::ScheduledStep& step, bool queued) override {
+    const serving::ScheduledStep* const only_member = &step;
+    return engine_.of_group({&only_member, 1}, queued);
   }
 
  private:

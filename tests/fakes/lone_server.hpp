@@ -27,7 +27,7 @@ class StepCost {
   virtual ~StepCost() = default;
   /// From the step's start until the scheduler knows its tokens. A `queued` step was scheduled
   /// while another ran: what the host does to prepare it is hidden behind that.
-  [[nodiscard]] virtual Duration step_time(const Step& step, bool queued) = 0;
+  [[nodiscard]] virtual Duration of(const ScheduledStep& step, bool queued) = 0;
 };
 
 /// Watches a server.
@@ -36,7 +36,8 @@ class ServerObserver {
   virtual ~ServerObserver() = default;
   virtual void on_arrival(const Request& request, ArrivalOutcome what) = 0;
   /// After a step has ended, with the scheduler's state after it.
-  virtual void on_step(const Step& step, SimTime start, SimTime end, const Scheduler& state) = 0;
+  virtual void on_step(const ScheduledStep& step, SimTime start, SimTime end,
+                       const Scheduler& state) = 0;
   virtual void on_finished(const FinishedRequest& request) = 0;
 };
 
@@ -66,7 +67,7 @@ class LoneServer {
 
  private:
   void end_step() {
-    const Step& step = *steps_.running();
+    const ScheduledStep& step = *steps_.running();
     const StepOutcome& outcome = steps_.finish(now_);
     observer_.on_step(step, start_, now_, scheduler_);
     for (const FinishedRequest& request : outcome.finished) observer_.on_finished(request);

@@ -90,7 +90,7 @@ class Group {
   std::span<const serving::Request> requests_;
   step_cost::EngineCost& cost_;
   std::vector<std::unique_ptr<Member>> members_;
-  std::vector<const serving::Step*> steps_;  ///< by member; of the step that runs
+  std::vector<const serving::ScheduledStep*> steps_;  ///< by member; of the step that runs
   std::size_t coming_ = 0;                   ///< the next request to arrive
   bool steps_run_ = false;
   SimTime now_{};

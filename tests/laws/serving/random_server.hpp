@@ -57,7 +57,7 @@ class RandomSource final : public RequestSource {
 /// A millisecond a step, and ten microseconds a token.
 class LinearCost final : public StepCost {
  public:
-  Duration step_time(const Step& step, bool) override {
+  Duration of(const ScheduledStep& step, bool) override {
     return std::chrono::milliseconds(1) + step.totals.tokens() * std::chrono::microseconds(10);
   }
 };
@@ -66,7 +66,7 @@ struct ServerLog final : ServerObserver {
   void on_arrival(const Request& request, ArrivalOutcome what) override {
     (what == ArrivalOutcome::kQueued ? queued : refused).push_back(request);
   }
-  void on_step(const Step& step, SimTime, SimTime, const Scheduler& state) override {
+  void on_step(const ScheduledStep& step, SimTime, SimTime, const Scheduler& state) override {
     steps.push_back(step);
     blocks.push_back(state.blocks_used());
     host_blocks.push_back(state.host_blocks_used());
@@ -75,7 +75,7 @@ struct ServerLog final : ServerObserver {
 
   std::vector<Request> queued;
   std::vector<Request> refused;
-  std::vector<Step> steps;
+  std::vector<ScheduledStep> steps;
   std::vector<std::uint32_t> blocks;  ///< held after each step
   std::vector<std::uint32_t> host_blocks;
   std::vector<FinishedRequest> finished;

@@ -104,7 +104,7 @@ TEST(SchedulerLaws, TokensAreConserved) {
       needed += request.prompt_tokens + request.output_tokens - 1;
     }
     std::uint64_t computed = 0;
-    for (const Step& step : log.steps) {
+    for (const ScheduledStep& step : log.steps) {
       for (const StepSequence& part : step.sequences) computed += part.new_tokens;
     }
     EXPECT_EQ(computed, log.counts.computed_tokens);
@@ -116,7 +116,7 @@ TEST(SchedulerLaws, TokensAreConserved) {
 
 TEST(SchedulerLaws, StepsKeepTheBudgetTheSequencesAndTheCache) {
   for_all([](const SchedulerSpec& spec, const ServerLog& log) {
-    for (const Step& step : log.steps) {
+    for (const ScheduledStep& step : log.steps) {
       EXPECT_LE(step.totals.tokens(), spec.max_num_batched_tokens);
       EXPECT_LE(step.sequences.size(), spec.max_num_seqs);
       StepTotals sums;
@@ -142,7 +142,7 @@ TEST(SchedulerLaws, ASequenceIsComputedInOrderAndGoesBackOnlyWhenItWasPreempted)
     std::map<std::uint64_t, std::uint64_t> computed;
     std::map<std::uint64_t, std::uint64_t> drafted;  // of which all may have been rejected
     std::set<std::uint64_t> known;
-    for (const Step& step : log.steps) {
+    for (const ScheduledStep& step : log.steps) {
       for (const std::uint64_t request : step.preempted) known.erase(request);
       for (const StepSequence& part : step.sequences) {
         const bool goes_on = !known.insert(part.request).second;

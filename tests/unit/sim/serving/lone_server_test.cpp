@@ -26,7 +26,7 @@ class ListSource final : public RequestSource {
 
 class TokenCost final : public StepCost {
  public:
-  Duration step_time(const Step& step, bool queued) override {
+  Duration of(const ScheduledStep& step, bool queued) override {
     queued_ += queued ? 1 : 0;
     return std::chrono::milliseconds(step.totals.tokens());
   }
@@ -38,7 +38,7 @@ class Log final : public ServerObserver {
   void on_arrival(const Request& request, ArrivalOutcome what) override {
     if (what != ArrivalOutcome::kQueued) refused.push_back(request.number);
   }
-  void on_step(const Step& step, SimTime start, SimTime end, const Scheduler&) override {
+  void on_step(const ScheduledStep& step, SimTime start, SimTime end, const Scheduler&) override {
     steps.push_back(std::to_string(to_ns(start) / 1'000'000) + "-" +
                     std::to_string(to_ns(end) / 1'000'000) + " " + text_of(&step));
   }

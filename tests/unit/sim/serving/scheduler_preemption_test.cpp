@@ -36,7 +36,7 @@ void finish_first(Scheduler& scheduler) {
 TEST(SchedulerPreemption, TheNewestGivesWayAndComputesPromptAndOutputAgain) {
   Scheduler scheduler(tight_spec());
   fill(scheduler);
-  const Step* step = scheduler.next_step(kSimStart);
+  const ScheduledStep* step = scheduler.next_step(kSimStart);
   EXPECT_EQ(text_of(step), "1:1@8*");
   EXPECT_THAT(step->preempted, ElementsAre(2u));
   scheduler.finish_step(kSimStart);
@@ -73,7 +73,7 @@ TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
   spec.host_blocks = 2;
   Scheduler scheduler(spec);
   fill(scheduler);
-  const Step* step = scheduler.next_step(kSimStart);
+  const ScheduledStep* step = scheduler.next_step(kSimStart);
   EXPECT_EQ(step->blocks_swapped_out, 2u);
   scheduler.finish_step(kSimStart);
   for (int i = 1; i < 4; ++i) do_step(scheduler);
@@ -97,7 +97,7 @@ TEST(SchedulerPreemption, ASwapIsCopiedInGroupsOfBlocks) {
     spec.swap_group = group;
     Scheduler scheduler(spec);
     fill(scheduler);
-    const Step* step = scheduler.next_step(kSimStart);
+    const ScheduledStep* step = scheduler.next_step(kSimStart);
     EXPECT_EQ(step->blocks_swapped_out, 2u);
     EXPECT_EQ(step->swap_copies, copies) << group;
   }
@@ -111,7 +111,7 @@ TEST(SchedulerPreemption, BesideAStepASequenceComesBackForTheNext) {
   Scheduler scheduler(spec);
   fill(scheduler);
   // Of five blocks each has two and the first takes the fifth; the second gives way.
-  const Step* step = scheduler.next_step(kSimStart);
+  const ScheduledStep* step = scheduler.next_step(kSimStart);
   EXPECT_EQ(text_of(step), "1:1@8*");
   EXPECT_EQ(step->blocks_swapped_out, 2u);
   scheduler.finish_step(kSimStart);
@@ -133,7 +133,7 @@ TEST(SchedulerPreemption, BesideAStepOthersAreComputedMeanwhile) {
   EXPECT_EQ(do_step(scheduler), "1:1@11*");    // its last
   scheduler.arrive(make_request(3, 2, 2));     // one block
   // The second comes back with two blocks and would need a third; it takes no part yet.
-  const Step* step = scheduler.next_step(kSimStart);
+  const ScheduledStep* step = scheduler.next_step(kSimStart);
   EXPECT_EQ(text_of(step), "3:p2@0*");
   EXPECT_EQ(step->blocks_swapped_in, 2u);
   EXPECT_FALSE(step->awaits_swaps);

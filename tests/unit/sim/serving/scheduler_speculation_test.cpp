@@ -29,7 +29,7 @@ TEST(SchedulerSpeculation, AcceptedDraftsAreTokensAndTheLastStepDraftsNoMoreThan
   Scheduler scheduler(drafting_spec({0, 0, 1}));
   scheduler.arrive(make_request(1, 2, 6));
   EXPECT_EQ(do_step(scheduler), "1:p2@0*");   // its first token
-  const Step* step = scheduler.next_step(at_ms(1));
+  const ScheduledStep* step = scheduler.next_step(at_ms(1));
   EXPECT_EQ(text_of(step), "1:3@2*");         // its own and two drafted ones: three tokens
   EXPECT_EQ(step->totals.decode_tokens, 3u);
   const StepOutcome& outcome = scheduler.finish_step(at_ms(3));

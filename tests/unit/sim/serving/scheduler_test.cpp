@@ -42,7 +42,7 @@ TEST(Scheduler, TotalsAreTheSumsOverTheSequences) {
   EXPECT_EQ(do_step(scheduler), "1:p2@0*");
   scheduler.arrive(make_request(2, 20, 1));
   EXPECT_EQ(do_step(scheduler), "1:1@2* 2:p7@0");
-  const Step* step = scheduler.next_step(kSimStart);
+  const ScheduledStep* step = scheduler.next_step(kSimStart);
   ASSERT_EQ(text_of(step), "1:1@3* 2:p7@7");
   StepTotals expected;
   expected.prefill_sequences = 1;

@@ -34,7 +34,7 @@ inline SchedulerSpec small_spec() {
 
 /// "1:8@0 2:1@12*": request 1 computes 8 tokens after 0 cached ones; request 2 one after 12 and
 /// samples a token. Prefill is marked by "p": "1:p8@0". "-": no step.
-inline std::string text_of(const Step* step) {
+inline std::string text_of(const ScheduledStep* step) {
   if (step == nullptr) return "-";
   std::string text;
   for (const StepSequence& part : step->sequences) {

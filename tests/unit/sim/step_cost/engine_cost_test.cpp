@@ -12,13 +12,13 @@
 namespace bubblesim::step_cost {
 namespace {
 
-serving::Step step_of(const std::vector<serving::StepSequence>& sequences) {
-  serving::Step step;
+serving::ScheduledStep step_of(const std::vector<serving::StepSequence>& sequences) {
+  serving::ScheduledStep step;
   for (const serving::StepSequence& sequence : sequences) step.add(sequence);
   return step;
 }
 
-serving::Step decodes(std::uint32_t sequences, std::uint32_t context) {
+serving::ScheduledStep decodes(std::uint32_t sequences, std::uint32_t context) {
   serving::StepSequence one;
   one.context = context;
   one.emits = true;
@@ -80,12 +80,12 @@ TEST(EngineCost, AddsTheHostWhereNothingHidesIt) {
 
 TEST(EngineCost, OfAGroupIsThatOfItsSlowestMember) {
   Server server;
-  const serving::Step small = decodes(1, 10);
-  const serving::Step large = decodes(8, 900);
-  const std::array<const serving::Step*, 2> both = {&small, &large};
-  EXPECT_EQ(server.cost.step_time(both, true), server.alone.step_time(large, true));
-  const std::array<const serving::Step*, 2> idle = {nullptr, &large};
-  EXPECT_EQ(server.cost.step_time(idle, true), server.alone.step_time(large, true));
+  const serving::ScheduledStep small = decodes(1, 10);
+  const serving::ScheduledStep large = decodes(8, 900);
+  const std::array<const serving::ScheduledStep*, 2> both = {&small, &large};
+  EXPECT_EQ(server.cost.of_group(both, true), server.alone.of(large, true));
+  const std::array<const serving::ScheduledStep*, 2> idle = {nullptr, &large};
+  EXPECT_EQ(server.cost.of_group(idle, true), server.alone.of(large, true));
 }
 
 /// A microsecond a padded token, and of the experts what they are asked for.
@@ -107,14 +107,14 @@ TEST(EngineCost, OfAGroupPadsAllToTheLargestGraphOrNone) {
   const ServerLayout layout;
   const EngineSpec engine;
   EngineCost cost(times, model, layout, engine, {8, 16});
-  const serving::Step one = decodes(1, 10);
-  const serving::Step nine = decodes(9, 10);
-  const serving::Step many = decodes(17, 10);
-  const std::array<const serving::Step*, 3> graphs = {&one, nullptr, &nine};
-  (void)cost.step_time(graphs, true);
+  const serving::ScheduledStep one = decodes(1, 10);
+  const serving::ScheduledStep nine = decodes(9, 10);
+  const serving::ScheduledStep many = decodes(17, 10);
+  const std::array<const serving::ScheduledStep*, 3> graphs = {&one, nullptr, &nine};
+  (void)cost.of_group(graphs, true);
   EXPECT_EQ(times.experts_tokens, 3 * 16);  // each runs the graph of 16
-  const std::array<const serving::Step*, 3> eager = {&one, &nine, &many};
-  (void)cost.step_time(eager, true);
+  const std::array<const serving::ScheduledStep*, 3> eager = {&one, &nine, &many};
+  (void)cost.of_group(eager, true);
   EXPECT_EQ(times.experts_tokens, 1 + 9 + 17);
   (void)LoneCost(cost).step_time(one, true);
   EXPECT_EQ(times.experts_tokens, 8);       // alone it has its own

@@ -18,16 +18,16 @@ const CaptureSizes kSizes = vllm_capture_sizes(64);
 class Corrected : public ::testing::Test {
  protected:
   static Batch decodes(std::uint32_t sequences, std::uint32_t context) {
-    serving::Step step;
+    serving::ScheduledStep step;
     for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context - 1});
     return batch_of(step);
   }
   static Batch prompt(std::uint32_t tokens, std::uint32_t before) {
-    serving::Step step;
+    serving::ScheduledStep step;
     step.add({.new_tokens = tokens, .context = before, .prefill = true});
     return batch_of(step);
   }
-  static Batch batch_of(const serving::Step& step) {
+  static Batch batch_of(const serving::ScheduledStep& step) {
     Batch batch;
     set_batch(step, kSizes, batch);
     return batch;
@@ -104,7 +104,7 @@ TEST_F(Corrected, EqualTokensCountByTheirGeometricMean) {
 TEST_F(Corrected, KindsAreToldApartByNewTokensAsInASimulatedStep) {
   // Eight sequences of which three drafted tokens each are checked; a prompt's last token.
   const Batch checks = [] {
-    serving::Step step;
+    serving::ScheduledStep step;
     for (int i = 0; i < 8; ++i) step.add({.new_tokens = 3, .context = 400});
     return batch_of(step);
   }();

@@ -32,8 +32,8 @@ synth::ServerPlan small_plan(std::uint32_t tensor = 1) {
   return plan;
 }
 
-serving::Step decode_of(std::uint32_t sequences, std::uint32_t context) {
-  serving::Step step;
+serving::ScheduledStep decode_of(std::uint32_t sequences, std::uint32_t context) {
+  serving::ScheduledStep step;
   for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context});
   return step;
 }
@@ -61,7 +61,7 @@ TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
   step_cost::TableTimes tables(tables_.ranks[0], model, {}, 132);
   step_cost::Batch batch;
   for (const std::uint32_t sequences : {1U, 8U}) {
-    const serving::Step step = decode_of(sequences, 499);
+    const serving::ScheduledStep step = decode_of(sequences, 499);
     step_cost::set_batch(step, step_cost::vllm_capture_sizes(8), batch);
     EXPECT_EQ(kernels->kernel_time(step, {sequences, sequences}),
               Duration{std::llround(1e3 * tables.batch_us(batch))});

@@ -59,14 +59,14 @@ inline std::string fault_of(const InferenceRequest& request) {
 }
 
 inline workload::StepTokens tokens_alone(const workload::StepProgram& program,
-                                         const serving::Step& step) {
+                                         const serving::ScheduledStep& step) {
   const auto own = static_cast<std::uint32_t>(step.totals.tokens());
   const std::uint32_t tokens = program.graph_of(step).value_or(own);
   return {tokens, tokens};
 }
 
 /// A step of a server without other members.
-inline std::uint32_t set_alone(workload::StepProgram& program, const serving::Step& step,
+inline std::uint32_t set_alone(workload::StepProgram& program, const serving::ScheduledStep& step,
                                bool queued = false) {
   return program.set(step, tokens_alone(program, step), queued);
 }

@@ -67,8 +67,8 @@ ServerPlan group_plan(DecodeMode decode = DecodeMode::kGraph) {
 double in_ns(Duration time) { return static_cast<double>(to_ns(time)); }
 
 /// Sequences that decode their next token.
-serving::Step decode_step(std::uint32_t sequences, std::uint32_t context) {
-  serving::Step step;
+serving::ScheduledStep decode_step(std::uint32_t sequences, std::uint32_t context) {
+  serving::ScheduledStep step;
   for (std::uint32_t i = 0; i < sequences; ++i) {
     step.add({.request = i, .context = context, .emits = true});
   }
@@ -96,13 +96,13 @@ class ServerGpus {
     for (std::uint32_t i = 0; i < plan_.gpus(); ++i) add_gpu(i, observer);
   }
 
-  Duration time_of(const serving::Step& step) {
+  Duration time_of(const serving::ScheduledStep& step) {
     return time_of({step}, tokens_alone(*programs_[0], step));
   }
   /// Steps of all members.
-  Duration time_of(const std::vector<serving::Step>& steps, workload::StepTokens tokens) {
+  Duration time_of(const std::vector<serving::ScheduledStep>& steps, workload::StepTokens tokens) {
     for (std::uint32_t i = 0; i < plan_.gpus(); ++i) {
-      const serving::Step& step = steps[i / plan_.split.tensor];
+      const serving::ScheduledStep& step = steps[i / plan_.split.tensor];
       runs_[i]->start_thread(programs_[i]->set(step, tokens, false), kSimStart);
     }
     machine_.conductor().run_until();
@@ -165,7 +165,7 @@ struct WithoutExchanges {
   Duration kernels{};
 };
 
-WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step,
+WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::ScheduledStep& step,
                                    workload::StepTokens tokens) {
   const auto program = value(ServerProgram::make(plan));
   workload::Machine machine(plan.request.gpu);
@@ -187,7 +187,7 @@ WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& 
   return out;
 }
 
-WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step) {
+WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::ScheduledStep& step) {
   return without_exchanges(plan, step, tokens_alone(*value(ServerProgram::make(plan)), step));
 }
 
@@ -219,7 +219,7 @@ TEST(ServerOverGpus, EachGpuHasItsPartOfWeightsAndCache) {
 // blocks, and 8 x 32000 x 2 bytes of logits gathered.
 TEST(ServerOverGpus, AStepTakesItsKernelsAndItsExchanges) {
   const ServerPlan plan = split_plan();
-  const serving::Step step = decode_step(8, 700);
+  const serving::ScheduledStep step = decode_step(8, 700);
   ServerGpus server(plan);
   const Duration all = server.time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
@@ -247,7 +247,7 @@ struct ServerAlone {
 
 TEST(ServerOverGpus, AStepTakesWhatTheServerAloneTakes) {
   const ServerPlan plan = split_plan();
-  const serving::Step step = decode_step(8, 700);
+  const serving::ScheduledStep step = decode_step(8, 700);
   const Duration all = ServerGpus(plan).time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
   ServerAlone server(plan);
@@ -261,7 +261,7 @@ TEST(ServerOverGpus, AStepTakesWhatTheServerAloneTakes) {
 // 48 mixtures.
 TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
   const ServerPlan plan = group_plan();
-  const std::vector<serving::Step> steps{decode_step(8, 700), decode_step(3, 100)};
+  const std::vector<serving::ScheduledStep> steps{decode_step(8, 700), decode_step(3, 100)};
   constexpr workload::StepTokens kTokens{8, 16};
   ServerGpus server(plan);
   const Duration all = server.time_of(steps, kTokens);
@@ -274,13 +274,13 @@ TEST(ServerOverGpus, MembersExchangeTheTokensOfAllInEveryMixture) {
 
 TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
   const ServerPlan plan = group_plan();
-  const std::vector<serving::Step> steps{decode_step(8, 700), decode_step(3, 100)};
+  const std::vector<serving::ScheduledStep> steps{decode_step(8, 700), decode_step(3, 100)};
   constexpr workload::StepTokens kTokens{8, 16};
   const Duration all = ServerGpus(plan).time_of(steps, kTokens);
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
   ServerAlone group(plan);
-  const std::array<const serving::Step*, kGpus> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
+  const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
+  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 100);
 }
 
@@ -292,7 +292,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   const ServerPlan plan = plan_of("qwen3-30b-a3b", 2, 2);
   ASSERT_EQ(plan.gpus(), 4U);
   EXPECT_EQ(plan.split.expert, 4U);
-  const std::vector<serving::Step> steps{decode_step(8, 700), decode_step(3, 100)};
+  const std::vector<serving::ScheduledStep> steps{decode_step(8, 700), decode_step(3, 100)};
   constexpr workload::StepTokens kTokens{8, 16};
   ServerGpus server(plan);
   const Duration all = server.time_of(steps, kTokens);
@@ -305,8 +305,8 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
                           server.exchange_time(Kind::kAllGather, 8 * 152'064 * 2);
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
   ServerAlone group(plan);
-  const std::array<const serving::Step*, 2> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
+  const std::array<const serving::ScheduledStep*, 2> both{&steps[0], &steps[1]};
+  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 200);
 }
 
@@ -348,7 +348,8 @@ class Latencies final : public serving::ServerObserver {
   void on_arrival(const serving::Request&, serving::ArrivalOutcome what) override {
     EXPECT_EQ(what, serving::ArrivalOutcome::kQueued);
   }
-  void on_step(const serving::Step&, SimTime, SimTime, const serving::Scheduler&) override {}
+  void on_step(const serving::ScheduledStep&, SimTime, SimTime,
+               const serving::Scheduler&) override {}
   void on_finished(const serving::FinishedRequest& request) override {
     sum += to_seconds(request.latency());
     ++count;
@@ -361,7 +362,7 @@ class Latencies final : public serving::ServerObserver {
 class OnItsGpus final : public serving::StepCost {
  public:
   explicit OnItsGpus(const ServerPlan& plan) : plan_(plan) {}
-  Duration step_time(const serving::Step& step, bool) override {
+  Duration of(const serving::ScheduledStep& step, bool) override {
     return ServerGpus(plan_).time_of(step);
   }
 
@@ -425,7 +426,7 @@ workload::JobProgram all_reduce_job(double bytes, bool shares_ports, const hardw
 // as long, and training's as much longer as the exchanges' bytes take alone: 65 x 0.656 + 2.56 us.
 TEST(ServerOverGpus, LinksAreSharedWithTraining) {
   const ServerPlan plan = split_plan();
-  const serving::Step step = decode_step(8, 700);
+  const serving::ScheduledStep step = decode_step(8, 700);
   constexpr double kBytes = 1e10;  // 100 ms: longer than the step
   ServerGpus apart(plan, all_reduce_job(kBytes, false, plan.request.gpu));
   ServerGpus shared(plan, all_reduce_job(kBytes, true, plan.request.gpu));
@@ -451,10 +452,11 @@ class RecordedProgram final : public workload::StepProgram {
   explicit RecordedProgram(workload::StepProgram& program) : program_(program) {}
 
   const program::Program& program() const override { return program_.program(); }
-  std::optional<std::uint32_t> graph_of(const serving::Step& step) const override {
+  std::optional<std::uint32_t> graph_of(const serving::ScheduledStep& step) const override {
     return program_.graph_of(step);
   }
-  std::uint32_t set(const serving::Step& step, workload::StepTokens given, bool queued) override {
+  std::uint32_t set(const serving::ScheduledStep& step, workload::StepTokens given,
+                    bool queued) override {
     tokens.emplace_back(given.own, given.group);
     return program_.set(step, given, queued);
   }

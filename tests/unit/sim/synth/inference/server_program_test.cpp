@@ -32,8 +32,8 @@ std::unique_ptr<ServerProgram> server_of(const ServerPlan& plan) {
   return value(ServerProgram::make(plan));
 }
 
-serving::Step step_of(const std::vector<serving::StepSequence>& sequences) {
-  serving::Step step;
+serving::ScheduledStep step_of(const std::vector<serving::StepSequence>& sequences) {
+  serving::ScheduledStep step;
   for (const serving::StepSequence& part : sequences) step.add(part);
   return step;
 }
@@ -237,8 +237,8 @@ ServerPlan swapping_plan(serving::SwapTiming timing) {
 }
 
 /// 100 blocks out in 3 copies of each layer's keys, and of its values.
-serving::Step swapping_step() {
-  serving::Step step = step_of({decode_at(10)});
+serving::ScheduledStep swapping_step() {
+  serving::ScheduledStep step = step_of({decode_at(10)});
   step.blocks_swapped_out = 100;
   step.swap_copies = 3;
   return step;
@@ -256,7 +256,7 @@ TEST(ServerProgram, EachCopyOfAGroupOfBlocksHasItsLatency) {
 
 TEST(ServerProgram, BesideTheStepTheyAreCopiedOnAStreamOfTheirOwn) {
   const auto server = server_of(swapping_plan(serving::SwapTiming::kBeside));
-  serving::Step step = swapping_step();
+  serving::ScheduledStep step = swapping_step();
   const std::uint32_t thread = set_alone(*server, step);
   const program::Program& program = server->program();
   const std::uint32_t swap = program.threads[thread].steps.front().target;
@@ -312,7 +312,7 @@ TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
 class FixedKernels final : public StepKernels {
  public:
   explicit FixedKernels(Duration together) : together_(together) {}
-  Duration kernel_time(const serving::Step&, workload::StepTokens) override { return together_; }
+  Duration of(const serving::ScheduledStep&, workload::StepTokens) override { return together_; }
 
  private:
   Duration together_;

@@ -61,7 +61,8 @@ class LastTokens final : public serving::ServerObserver {
  public:
   explicit LastTokens(std::size_t count) : last(count) {}
   void on_arrival(const serving::Request&, serving::ArrivalOutcome) override {}
-  void on_step(const serving::Step&, SimTime, SimTime, const serving::Scheduler&) override {}
+  void on_step(const serving::ScheduledStep&, SimTime, SimTime,
+               const serving::Scheduler&) override {}
   void on_finished(const serving::FinishedRequest& request) override {
     last[request.number] = request.last_token;
   }
