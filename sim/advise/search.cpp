@@ -246,7 +246,7 @@ class Searcher {
       BUBBLESIM_ASSIGN_OR_RETURN(const Tried at, pushed(best, part));
       std::vector<SpaceStep> steps = space_.steps(at.proposal, kFactors[i], only);
       std::erase_if(steps, [&seen](const SpaceStep& step) {
-        return !seen.insert(proposal_text(step.to)).second;
+        return !seen.insert(proposal_text(step.proposal)).second;
       });
       limit(steps, at.result.events, until);
       BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<Tried> next,
@@ -280,7 +280,7 @@ class Searcher {
   Result<std::optional<Tried>> best_step(const Tried& from, const std::vector<SpaceStep>& steps,
                                          double part, std::vector<std::string>& only) {
     std::vector<Proposal> proposals;
-    for (const SpaceStep& step : steps) proposals.push_back(step.to);
+    for (const SpaceStep& step : steps) proposals.push_back(step.proposal);
     BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
     note_moved(from, steps, tried, only);
     const Proposal together = joined(from, steps, tried);

@@ -210,7 +210,7 @@ void add_medians(const Operators& operators, const TableFile& file, KernelMeasur
 }  // namespace
 
 CheckedResult<void> read_operator_trace(const TableFile& file, KernelMeasurements& out) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(file.path));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_table_text(file.path));
   simdjson::dom::parser parser;
   element root;
   simdjson::dom::array events;

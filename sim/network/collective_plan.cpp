@@ -46,7 +46,7 @@ class Planner {
           const CollectiveKernel& form)
       : topology_(topology), spec_(topology.spec()), costs_(spec_.collectives), kind_(kind),
         bytes_(static_cast<double>(bytes.value)), form_(form), place_(layout_of(topology, group)),
-        each_(even_members(place_)) {
+        node_members_(even_members(place_)) {
     if (kind == CollectivePattern::kSendRecv) {
       BUBBLESIM_CHECK(place_.ranks() == 2, "a send has a sender and a receiver");
       sender_ = group.listed.empty() ? place_.gpus[0] : group.listed[0];
@@ -85,7 +85,7 @@ class Planner {
       case Algorithm::kTree:
         return kind_ == CollectivePattern::kAllReduce;
       case Algorithm::kNvls:
-        return kind_ == CollectivePattern::kAllReduce && costs_.nvls && each_ >= kNvlsRanks;
+        return kind_ == CollectivePattern::kAllReduce && costs_.nvls && node_members_ >= kNvlsRanks;
       case Algorithm::kHierarchical:
         return reduces_or_gathers(kind_) && place_.nodes() > 1 && node_members_ > 1;
       case Algorithm::kDirect:
@@ -108,7 +108,7 @@ class Planner {
   Transfer best_protocol(Algorithm algorithm) const {
     std::vector<LinkLoad> loads;
     if (kind_ == CollectivePattern::kSendRecv) {
-      add_send(topology_, bytes_, from_, to_, place_, loads);
+      add_send(topology_, bytes_, sender_, receiver_, place_, loads);
     } else {
       add_loads(topology_, kind_, algorithm, bytes_, place_, loads);
     }
@@ -193,9 +193,9 @@ class Planner {
   // carries, and pass over their parts of what is fused, one after the other.
   double seconds_of_blocks(Algorithm algorithm, Protocol protocol) const {
     if (form_ == CollectiveKernel{}) return 0;
-    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(), std::max(each_, 1U),
-                                    place_.nodes());
-    const double each = channels_of(algorithm, protocol);
+    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(),
+                                    std::max(node_members_, 1U), place_.nodes());
+    const double channels = channels_of(algorithm, protocol);
     return (volume.port / costs_.block_bandwidth.value +
             form_.local_bytes / costs_.block_local_bandwidth.value) / channels;
   }
@@ -211,7 +211,7 @@ class Planner {
       seconds = std::max(seconds, bytes / ranks * steps / node_rate());
     } else if (one_node || node_members_ > 1) {
       const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(),
-                                      std::max(each_, 1U), place_.nodes());
+                                      std::max(node_members_, 1U), place_.nodes());
       const double port = kind_ == CollectivePattern::kSendRecv ? bytes_ : volume.port;
       if (one_node || !direct()) seconds = std::max(seconds, port / node_rate());
     }
@@ -229,9 +229,9 @@ class Planner {
   double bytes_;
   CollectiveKernel form_;
   GroupLayout place_;
-  std::uint32_t each_;
-  std::uint32_t from_ = 0;
-  std::uint32_t to_ = 0;
+  std::uint32_t node_members_;
+  std::uint32_t sender_ = 0;
+  std::uint32_t receiver_ = 0;
 };
 
 }  // namespace

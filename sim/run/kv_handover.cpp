@@ -56,7 +56,7 @@ void KvLink::begin(SimTime now) {
     return engine_.schedule(entity_, now + synth::handover_time(plan_, tokens));
   }
   network::Group ends;
-  ends.listed = {links_->places[from_.index()], links_->places[pool_.gpu(next.to).index()]};
+  ends.listed = {links_->places[source_.index()], links_->places[pool_.gpu(next.target).index()]};
   send_ = links_->topology.plan(network::CollectivePattern::kSendRecv,
                                 synth::handover_bytes(plan_, tokens), ends);
   send_.latency += synth::handover_writes(plan_, tokens);

@@ -12,7 +12,7 @@ class TimedKernels final : public synth::StepKernels {
   TimedKernels(std::unique_ptr<step_cost::KernelTimes> times, step_cost::CaptureSizes sizes)
       : times_(std::move(times)), sizes_(std::move(sizes)) {}
 
-  Duration of(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
+  Duration kernel_time(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
     step_cost::set_batch(step, sizes_, batch_);
     batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
     batch_.group_tokens = tokens.group;

@@ -30,7 +30,7 @@ EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model
     : kernels_(kernels), model_(model), layout_(layout), engine_(engine),
       capture_sizes_(std::move(capture_sizes)) {}
 
-Duration EngineCost::of_group(std::span<const serving::ScheduledStep* const> steps, bool queued) {
+Duration EngineCost::step_time(std::span<const serving::ScheduledStep* const> steps, bool queued) {
   BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
   batches_.resize(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -38,7 +38,7 @@ class EngineCost {
   /// The time from the step's start until the schedulers know its tokens. One step a member; null:
   /// it has nothing to do, and runs an idle batch. A `queued` step was scheduled while another ran:
   /// what the host does to prepare it is hidden behind that.
-  [[nodiscard]] Duration of_group(std::span<const serving::ScheduledStep* const> steps,
+  [[nodiscard]] Duration step_time(std::span<const serving::ScheduledStep* const> steps,
                                   bool queued);
 
  private:

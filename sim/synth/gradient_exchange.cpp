@@ -189,10 +189,10 @@ void GradientExchange::reduce_copies() {
   const std::uint32_t other = plan.plan().pipeline - 1 - own;
   if (other == own) return;
   RankPlace at = emitter_.place();
-  at.pipeline = std::min(here, other);
+  at.pipeline = std::min(own, other);
   last_reduction_ = call(Channel::kCopies, CollectivePattern::kAllReduce,
-                         own_elements(plan, here) * element_bytes(),
-                         plan.grid.pair(at, std::max(here, other)), "reduce stage copies");
+                         own_elements(plan, own) * element_bytes(),
+                         plan.grid.pair(at, std::max(own, other)), "reduce stage copies");
 }
 
 void GradientExchange::step(std::uint32_t iteration, HostTransfers& host) {

@@ -64,7 +64,7 @@ PassTimer::Timed PassTimer::time(const model::KernelWork& work) {
 
 // The kernel of an exchange has a block a channel, of which small ones open fewer.
 PassTimer::Timed PassTimer::time(const model::Communication& what) {
-  ServerExchanges* const exchanges = meetings_.of(what.axis);
+  ServerExchanges* const exchanges = meetings_.exchanges_of(what.axis);
   const ServerExchanges::Meeting meeting =
       exchanges == nullptr ? ServerExchanges::Meeting{program::kNoIndex, 1}
                            : exchanges->meeting(what);

@@ -50,7 +50,7 @@ struct ServerMeetings {
   ServerExchanges* tensor = nullptr;   ///< of its member's GPUs, which share each layer
   ServerExchanges* experts = nullptr;  ///< of all members' GPUs, which share the experts
 
-  [[nodiscard]] ServerExchanges* of(model::ParallelAxis axis) const {
+  [[nodiscard]] ServerExchanges* exchanges_of(model::ParallelAxis axis) const {
     return axis == model::ParallelAxis::kExpert ? experts : tensor;
   }
 };

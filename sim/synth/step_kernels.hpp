@@ -16,8 +16,8 @@ class StepKernels {
   virtual ~StepKernels() = default;
   /// On one of the server's GPUs, from the start of the first kernel to the end of the last one,
   /// without exchanges and without a draft model's passes; > 0.
-  [[nodiscard]] virtual Duration of(const serving::ScheduledStep& step,
-                                    workload::StepTokens tokens) = 0;
+  [[nodiscard]] virtual Duration kernel_time(const serving::ScheduledStep& step,
+                                             workload::StepTokens tokens) = 0;
 };
 
 /// One for each program: it may keep what it was asked. Null: the kernel model says it.

@@ -70,9 +70,9 @@ std::vector<Summary> summarise(const std::vector<ReportRow>& rows) {
   for (const std::string& table : tables) {
     std::size_t roles = 0;
     for (const RowRole role : {RowRole::kFit, RowRole::kJudge}) {
-      Summary one = summary_of(rows, table, role);
-      if (one.rows + one.stated + one.failed == 0) continue;
-      out.push_back(std::move(one));
+      Summary summary = summary_of(rows, table, role);
+      if (summary.rows + summary.stated + summary.failed == 0) continue;
+      out.push_back(std::move(summary));
       ++roles;
     }
     if (roles == 2) out.push_back(summary_of(rows, table, std::nullopt));

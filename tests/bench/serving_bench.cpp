@@ -66,7 +66,7 @@ class Count final : public ServerObserver {
 
 class FixedStep final : public StepCost {
  public:
-  Duration of(const ScheduledStep&, bool) override { return kStep; }
+  Duration step_time(const ScheduledStep&, bool) override { return kStep; }
 };
 
 /// A step is timed by `inner`; the server still takes kStep, so that all cases have the same load.
@@ -74,7 +74,7 @@ template <class Inner>
 class TimedStep final : public StepCost {
  public:
   explicit TimedStep(Inner inner) : inner_(std::move(inner)) {}
-  Duration of(const ScheduledStep& step, bool queued) override {
+  Duration step_time(const ScheduledStep& step, bool queued) override {
     inner_(step, queued);
     return kStep;
   }
@@ -165,7 +165,7 @@ void kernel_model(benchmark::State& state) {
                                   step_cost::vllm_capture_sizes(256));
   step_cost::LoneCost inner(of_engine);
   const auto time = [&inner](const ScheduledStep& step, bool queued) {
-    benchmark::DoNotOptimize(inner.of(step, queued));
+    benchmark::DoNotOptimize(inner.step_time(step, queued));
   };
   TimedStep cost(time);
   run_case(state, 2'000, cost);

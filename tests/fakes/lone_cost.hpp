@@ -9,9 +9,9 @@ namespace bubblesim::step_cost {
 class LoneCost final : public serving::StepCost {
  public:
   explicit LoneCost(EngineCost& engine) : engine_(engine) {}
-  [[nodiscard]] Duration of(const serving::ScheduledStep& step, bool queued) override {
+  [[nodiscard]] Duration step_time(const serving::ScheduledStep& step, bool queued) override {
     const serving::ScheduledStep* const only_member = &step;
-    return engine_.of_group({&only_member, 1}, queued);
+    return engine_.step_time({&only_member, 1}, queued);
   }
 
  private:

@@ -27,7 +27,7 @@ class StepCost {
   virtual ~StepCost() = default;
   /// From the step's start until the scheduler knows its tokens. A `queued` step was scheduled
   /// while another ran: what the host does to prepare it is hidden behind that.
-  [[nodiscard]] virtual Duration of(const ScheduledStep& step, bool queued) = 0;
+  [[nodiscard]] virtual Duration step_time(const ScheduledStep& step, bool queued) = 0;
 };
 
 /// Watches a server.

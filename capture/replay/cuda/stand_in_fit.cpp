@@ -19,7 +19,7 @@ constexpr double kFlattest = 1.0 / 16;  ///< a line rises by so much of that tim
 double possible(double loops) { return std::clamp(loops, 0.0, kMostLoops); }
 
 /// Least squares through three points; a line that does not rise keeps the mean of time by loop.
-DurationLine through(const std::array<double, 3>& x, const std::array<double, 3>& y) {
+DurationLine fitted_line(const std::array<double, 3>& x, const std::array<double, 3>& y) {
   const double mean_x = (x[0] + x[1] + x[2]) / 3;
   const double mean_y = (y[0] + y[1] + y[2]) / 3;
   double xx = 0;

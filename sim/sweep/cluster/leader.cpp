@@ -161,7 +161,7 @@ void Leader::refuse(int rank, const std::string& reason) {
 }
 
 LeaderOrder Leader::order_for(int rank) const {
-  if (over()) return summary_.lost > 0 ? LeaderOrder::kPartAlone : LeaderOrder::kPart;
+  if (is_over()) return summary_.lost > 0 ? LeaderOrder::kPartAlone : LeaderOrder::kPart;
   const bool refused = workers_.at(rank).state == Worker::State::kRefused;
   return stopping_ || refused ? LeaderOrder::kStop : LeaderOrder::kGoOn;
 }

@@ -144,14 +144,16 @@ Result<void> check_requests(const ServingBundle& bundle, const serving::Schedule
     switch (serving::Scheduler::admissible(spec, request)) {
       case serving::ArrivalOutcome::kQueued: break;
       case serving::ArrivalOutcome::kLongerThanWindow:
-        return fail(bundle.folder, "requests.jsonl",
-                    who + ", but the model's window is " + std::to_string(spec.max_model_len));
+        return fail(
+            bundle.folder, "requests.jsonl",
+            request_text + ", but the model's window is " + std::to_string(spec.max_model_len));
       case serving::ArrivalOutcome::kLargerThanCache:
         return fail(bundle.folder, "requests.jsonl",
                     request_text + ", but the whole KV cache holds " +
                         std::to_string(std::uint64_t{spec.kv_blocks} * spec.block_size));
       case serving::ArrivalOutcome::kLargerThanBudget:
-        return fail(bundle.folder, "requests.jsonl", who + ", which exceed a step's budget");
+        return fail(bundle.folder, "requests.jsonl",
+                    request_text + ", which exceed a step's budget");
     }
   }
   return {};

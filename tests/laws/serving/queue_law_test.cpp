@@ -12,7 +12,7 @@ constexpr Duration kStep = std::chrono::milliseconds(10);
 
 class FixedCost final : public StepCost {
  public:
-  Duration of(const ScheduledStep&, bool) override { return kStep; }
+  Duration step_time(const ScheduledStep&, bool) override { return kStep; }
 };
 
 SchedulerSpec one_at_a_time() {

@@ -57,7 +57,7 @@ class RandomSource final : public RequestSource {
 /// A millisecond a step, and ten microseconds a token.
 class LinearCost final : public StepCost {
  public:
-  Duration of(const ScheduledStep& step, bool) override {
+  Duration step_time(const ScheduledStep& step, bool) override {
     return std::chrono::milliseconds(1) + step.totals.tokens() * std::chrono::microseconds(10);
   }
 };

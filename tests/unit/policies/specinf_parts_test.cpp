@@ -34,7 +34,7 @@ CompletionInfo end_of(const LaunchInfo& info) { return {info.client, info.kind, 
 
 TEST(kernel_times, believes_the_shortest_time_of_a_kernel) {
   SeenKernelTimes times;
-  EXPECT_EQ(times.of(7), std::nullopt);
+  EXPECT_EQ(times.time_of(7), std::nullopt);
   times.observe(7, 30us);
   times.observe(7, 20us);
   times.observe(7, 25us);

@@ -73,7 +73,7 @@ TEST(space, loads_are_scaled_within_their_range) {
   EXPECT_EQ(space.with_load(start, 1e-9).places.at(place), "1");
   std::vector<std::string> values;
   for (const SpaceStep& step : space.steps(start, 2, {place})) {
-    values.push_back(step.to.places.at(place));
+    values.push_back(step.proposal.places.at(place));
   }
   EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
 }
@@ -86,8 +86,8 @@ TEST(space, some_places_begin_with_the_base_and_come_back_to_it) {
   const auto to = [&](Proposal from) {
     std::vector<std::string> values;
     for (const SpaceStep& step : space.steps(from, 2, {place})) {
-      const auto at = step.to.places.find(place);
-      values.push_back(at == step.to.places.end() ? "base" : at->second);
+      const auto at = step.proposal.places.find(place);
+      values.push_back(at == step.proposal.places.end() ? "base" : at->second);
     }
     return values;
   };

@@ -26,7 +26,7 @@ class ListSource final : public RequestSource {
 
 class TokenCost final : public StepCost {
  public:
-  Duration of(const ScheduledStep& step, bool queued) override {
+  Duration step_time(const ScheduledStep& step, bool queued) override {
     queued_ += queued ? 1 : 0;
     return std::chrono::milliseconds(step.totals.tokens());
   }

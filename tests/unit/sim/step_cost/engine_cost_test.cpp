@@ -83,9 +83,9 @@ TEST(EngineCost, OfAGroupIsThatOfItsSlowestMember) {
   const serving::ScheduledStep small = decodes(1, 10);
   const serving::ScheduledStep large = decodes(8, 900);
   const std::array<const serving::ScheduledStep*, 2> both = {&small, &large};
-  EXPECT_EQ(server.cost.of_group(both, true), server.alone.of(large, true));
+  EXPECT_EQ(server.cost.step_time(both, true), server.alone.step_time(large, true));
   const std::array<const serving::ScheduledStep*, 2> idle = {nullptr, &large};
-  EXPECT_EQ(server.cost.of_group(idle, true), server.alone.of(large, true));
+  EXPECT_EQ(server.cost.step_time(idle, true), server.alone.step_time(large, true));
 }
 
 /// A microsecond a padded token, and of the experts what they are asked for.
@@ -111,10 +111,10 @@ TEST(EngineCost, OfAGroupPadsAllToTheLargestGraphOrNone) {
   const serving::ScheduledStep nine = decodes(9, 10);
   const serving::ScheduledStep many = decodes(17, 10);
   const std::array<const serving::ScheduledStep*, 3> graphs = {&one, nullptr, &nine};
-  (void)cost.of_group(graphs, true);
+  (void)cost.step_time(graphs, true);
   EXPECT_EQ(times.experts_tokens, 3 * 16);  // each runs the graph of 16
   const std::array<const serving::ScheduledStep*, 3> eager = {&one, &nine, &many};
-  (void)cost.of_group(eager, true);
+  (void)cost.step_time(eager, true);
   EXPECT_EQ(times.experts_tokens, 1 + 9 + 17);
   (void)LoneCost(cost).step_time(one, true);
   EXPECT_EQ(times.experts_tokens, 8);       // alone it has its own

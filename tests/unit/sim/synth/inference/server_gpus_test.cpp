@@ -280,7 +280,7 @@ TEST(ServerOverGpus, AStepOfMembersTakesWhatTheGroupAloneTakes) {
   const WithoutExchanges slower = without_exchanges(plan, steps[0], kTokens);
   ServerAlone group(plan);
   const std::array<const serving::ScheduledStep*, kGpus> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
+  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 100);
 }
 
@@ -306,7 +306,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
   ServerAlone group(plan);
   const std::array<const serving::ScheduledStep*, 2> both{&steps[0], &steps[1]};
-  EXPECT_NEAR(in_ns(group.cost.of_group(both, false)),
+  EXPECT_NEAR(in_ns(group.cost.step_time(both, false)),
               in_ns(all - (slower.step - slower.kernels)), 200);
 }
 
@@ -362,7 +362,7 @@ class Latencies final : public serving::ServerObserver {
 class OnItsGpus final : public serving::StepCost {
  public:
   explicit OnItsGpus(const ServerPlan& plan) : plan_(plan) {}
-  Duration of(const serving::ScheduledStep& step, bool) override {
+  Duration step_time(const serving::ScheduledStep& step, bool) override {
     return ServerGpus(plan_).time_of(step);
   }
 
