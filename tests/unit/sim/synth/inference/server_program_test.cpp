@@ -312,7 +312,9 @@ TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
 class FixedKernels final : public StepKernels {
  public:
   explicit FixedKernels(Duration together) : together_(together) {}
-  Duration kernel_time(const serving::ScheduledStep&, workload::StepTokens) override { return together_; }
+  Duration kernel_time(const serving::ScheduledStep&, workload::StepTokens) override {
+    return together_;
+  }
 
  private:
   Duration together_;
