@@ -222,9 +222,7 @@ Errors check_checkpoints(const RunConfig& config, const TrainingInputs& training
 Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
   std::vector<std::uint32_t> numbers;
   for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
-  // Numbers of a trace may be anything: its ranks are counted.
-  return config.training.synth ? check_ranks(config, numbers)
-                               : check_ranks(config, static_cast<std::uint32_t>(numbers.size()));
+  return check_ranks(config, numbers);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -284,6 +283,18 @@ void check_ends(ObjectReader& root, const RunConfig& config) {
   }
 }
 
+/// "0 to 3, 6": numbers, ascending.
+std::string runs_of(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::size_t first = i;
+    while (i + 1 < numbers.size() && numbers[i + 1] == numbers[i] + 1) ++i;
+    text += (text.empty() ? "" : ", ") + std::to_string(numbers[first]);
+    if (i > first) text += " to " + std::to_string(numbers[i]);
+  }
+  return text;
+}
+
 CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& path,
                               const policy::Registry& registry, FileCheck files) {
   Errors errors;
@@ -326,20 +337,14 @@ CheckedResult<RunConfig> parse_run_config(const JsonDocument& document, const st
   return read(document, path, registry, FileCheck::kNone);
 }
 
-Errors check_ranks(const RunConfig& config, std::uint32_t ranks) {
-  std::vector<std::uint32_t> numbers(ranks);
-  std::iota(numbers.begin(), numbers.end(), 0U);
-  return check_ranks(config, numbers);
-}
-
 Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ranks) {
   Errors errors;
-  const bool all = ranks.back() + 1 == ranks.size();
-  const std::string known =
-      all ? "the job has ranks 0 to " + std::to_string(ranks.back())
-          : "of the job's ranks up to " + std::to_string(ranks.back()) + ", " +
-                std::to_string(ranks.size()) + " are simulated, on GPUs 0 to " +
-                std::to_string(ranks.size() - 1);
+  // Of a synthesised job, ranks that behave alike have one that stands for them.
+  std::string known = config.training.synth ? "simulated are " : "the job has ";
+  known += (ranks.size() == 1 ? "rank " : "ranks ") + runs_of(ranks);
+  if (const std::size_t last = ranks.size() - 1; ranks.back() != last) {
+    known += last == 0 ? ", on GPU 0" : ", on GPUs 0 to " + std::to_string(last);
+  }
   const auto report = [&](std::uint32_t found, std::string place, const std::string& what) {
     errors.push_back({config.file, std::move(place),
                       "found " + what + " " + std::to_string(found) + "; " + known});

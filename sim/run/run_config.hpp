@@ -191,11 +191,9 @@ struct RunConfig {
                                                         const std::string& path,
                                                         const policy::Registry& registry);
 
-/// What can only be checked once the traces are known: GPUs and stragglers that the job of
-/// `ranks` ranks does not have, servers over more GPUs than there are. Empty: no fault.
-[[nodiscard]] Errors check_ranks(const RunConfig& config, std::uint32_t ranks);
-
-/// Checks as above for simulated ranks with these numbers, ascending: GPU n runs the n-th.
+/// What can only be checked once the traces are known: stragglers and GPUs that the job does not
+/// have, servers over more GPUs than there are. `ranks` are the numbers of the simulated ranks,
+/// ascending and at least one: stragglers name these, and GPU n runs the n-th. Empty: no fault.
 [[nodiscard]] Errors check_ranks(const RunConfig& config,
                                  const std::vector<std::uint32_t>& ranks);
 

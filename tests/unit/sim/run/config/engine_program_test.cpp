@@ -150,7 +150,7 @@ TEST(EngineProgram, AServerMayHaveSeveralGpus) {
                                        "\"instances\" and no \"prefill\""));
   config["fillers"][1].erase("instances");
   config["fillers"][1]["gpus"] = {0, 1, 2};
-  const Errors faults = check_ranks(*parse(config), 4);
+  const Errors faults = check_ranks(*parse(config), {0, 1, 2, 3});
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_THAT(faults.front().text(),
               HasSubstr("found servers over 2 GPUs on 3; expected a divisor of that"));
@@ -165,7 +165,7 @@ TEST(EngineProgram, MembersOfAServerHaveGpusOfTheirOwn) {
   config["fillers"][1]["program"]["engine"].erase("tensor_parallel");
   EXPECT_EQ(key_with_links(read(config)), "data_parallel");
   config["fillers"][1]["gpus"] = {0, 1};
-  const Errors faults = check_ranks(*parse(config), 4);
+  const Errors faults = check_ranks(*parse(config), {0, 1, 2, 3});
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_THAT(faults.front().text(),
               HasSubstr("/fillers/1/program/engine/data_parallel: found servers over 3 GPUs on 2"));

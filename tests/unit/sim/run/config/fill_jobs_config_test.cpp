@@ -89,7 +89,7 @@ TEST(FillJobsConfig, FaultsHaveTheirPlace) {
 TEST(FillJobsConfig, MoreInstancesThanGpusAreAFault) {
   const auto config = with(R"({"instances": 3, "gpus": [0, 1]})");
   ASSERT_TRUE(config);
-  const Errors faults = check_ranks(*config, 4);
+  const Errors faults = check_ranks(*config, {0, 1, 2, 3});
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_EQ(faults.front().place, "/fillers/0/instances");
 }

@@ -124,8 +124,8 @@ TEST(RunConfig, GpusAndStragglersOutsideTheJobAreFaults) {
   json["fillers"][1]["gpus"] = {3, 8};
   const auto config = parse(json);
   ASSERT_TRUE(config) << texts(config.error());
-  EXPECT_TRUE(check_ranks(*config, 9).empty());
-  EXPECT_EQ(texts(check_ranks(*config, 4)),
+  EXPECT_TRUE(check_ranks(*config, {0, 1, 2, 3, 4, 5, 6, 7, 8}).empty());
+  EXPECT_EQ(texts(check_ranks(*config, {0, 1, 2, 3})),
             "configs/test.json: /training/stragglers/0/rank: found rank 4; the job has ranks 0 to "
             "3\n"
             "configs/test.json: /fillers/1/gpus: found GPU 8; the job has ranks 0 to 3\n");
@@ -175,11 +175,27 @@ TEST(RunConfig, OfAFoldedJobOnlySimulatedRanksCanBeStragglers) {
   config.training.stragglers = {{4, 2.0}, {5, 2.0}};
   config.fillers.emplace_back();
   config.fillers.back().gpus = {{1, 2}};
-  const Errors errors = check_ranks(config, std::vector<std::uint32_t>{0, 4});
+  const Errors errors = check_ranks(config, {0, 4});
   ASSERT_EQ(errors.size(), 2U);
   EXPECT_EQ(errors[0].place, "/training/stragglers/1/rank");
   EXPECT_EQ(errors[1].place, "/fillers/0/gpus");
   EXPECT_NE(errors[1].message.find("found GPU 2"), std::string::npos) << errors[1].message;
+}
+
+// Ranks 1, 2, 3 and 6 of a job that was recorded in part run on GPUs 0 to 3.
+TEST(RunConfig, StragglersAreRankNumbersAndGpusAreCounted) {
+  RunConfig config;
+  config.training.stragglers = {{0, 2.0}, {3, 2.0}, {6, 2.0}};
+  config.fillers.emplace_back();
+  config.fillers.back().gpus = {{0, 4}};
+  EXPECT_EQ(texts(check_ranks(config, {1, 2, 3, 6})),
+            "/training/stragglers/0/rank: found rank 0; the job has ranks 1 to 3, 6, on GPUs 0 to "
+            "3\n"
+            "/fillers/0/gpus: found GPU 4; the job has ranks 1 to 3, 6, on GPUs 0 to 3\n");
+  config.training.stragglers = {{0, 2.0}};
+  config.fillers.clear();
+  EXPECT_EQ(texts(check_ranks(config, {3})),
+            "/training/stragglers/0/rank: found rank 0; the job has rank 3, on GPU 0\n");
 }
 
 TEST(RunConfig, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {

@@ -140,6 +140,21 @@ TEST(LoadRun, RanksThatTheJobDoesNotHaveAreFaultsAllAtOnce) {
   EXPECT_EQ(loaded.error()[1].place, "/fillers/0/gpus");
 }
 
+// The sample's rank 3 by itself: twice as slow is 2 x its kernels, and there is no rank 0.
+TEST(LoadRun, AStragglerIsTheRankOfThatNumberWhateverItsPlace) {
+  RunConfig other = config();
+  other.training.traces = {kRoot + "/traces/samples/training/rank3.json.gz"};
+  other.training.stragglers = {{0, 2.0}};
+  EXPECT_THAT(fault(other), HasSubstr("/training/stragglers/0/rank: found rank 0; the job has "
+                                      "rank 3, on GPU 0"));
+  other.training.stragglers = {{3, 2.0}};
+  const auto loaded = load(other);
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  const program::Program& rank = loaded->training->ranks.front();
+  EXPECT_EQ(rank.rank, 3U);
+  EXPECT_EQ(perturbation_of(loaded->config.training, rank.rank).slowdown, 2);
+}
+
 RunConfig synthesised(const std::string& plan) {
   RunConfig made = config();
   made.training.traces.clear();

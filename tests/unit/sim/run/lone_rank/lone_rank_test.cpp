@@ -120,7 +120,7 @@ TEST(LoneRank, WaitsForAStragglerOfTheConfigAndNamesNoOtherRank) {
   const auto second = lone_rank(run, 1);
   ASSERT_TRUE(second);
   EXPECT_EQ(second->config.training.stragglers.size(), 1U);
-  EXPECT_TRUE(check_ranks(second->config, std::vector<std::uint32_t>{1}).empty());
+  EXPECT_TRUE(check_ranks(second->config, {1}).empty());
   EXPECT_GT(mean_iterations(*first).front(), mean_iterations(small_run({})).front());
 }
 
@@ -142,7 +142,7 @@ TEST(LoneRank, KeepsTheFillersOfItsGpu) {
   EXPECT_EQ(single->config.fillers[1].name, "second");
   EXPECT_EQ(single->config.fillers[1].gpus, std::vector<std::uint32_t>{0});
   EXPECT_EQ(single->config.fillers[1].instances, 1U);
-  EXPECT_TRUE(check_ranks(single->config, 1).empty());
+  EXPECT_TRUE(check_ranks(single->config, {1}).empty());
   EXPECT_EQ(single->rank_memory, std::vector<std::optional<Bytes>>{Bytes{2}});
 }
 
