@@ -24,9 +24,8 @@ namespace bubblesim::advise {
 namespace {
 
 constexpr int kLeastIterations = 4;       // of training that a trial measures
-constexpr double kAlonePart = 1.0 / 9;    // of the full length, for what parts do alone
-// The rate of a service whose requests last for many passes: how well it is known, and the warm-up
-// of its first measurement.
+constexpr double kAlonePart = 1.0 / 9;    // of the full length, for what the job does alone
+// The rate of a service alone: how well it is known, and the warm-up of its first measurement.
 constexpr double kKnownTo = 0.02;
 constexpr Duration kFirstWarmup = std::chrono::seconds(1);
 constexpr const char* kNoMemory = "\"1MB\"";
@@ -218,37 +217,53 @@ class Answerer {
     return check_loads();
   }
 
-  /// Servers of language models, and others that requests join and leave between passes: a request
-  /// lasts for many of their steps, so that the first ones end late, all about then. A window of a
-  /// given length, which may hold little else, does not say what they serve.
+  /// What each filler serves on a GPU of its own, however long the question's runs are: a window of
+  /// a given length may hold few requests, and counts those as whole that it holds in part.
   CheckedResult<void> measure_services(const Json& offline) {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::RunConfig parsed,
         run::parse_run_config(compact_text(offline), question_.base_file, registry_));
     BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, offline));
     for (std::uint32_t i = 0; i < parts_.fillers.size(); ++i) {
-      if (!loaded.batches_continuously(i)) continue;
-      BUBBLESIM_ASSIGN_OR_RETURN(parts_.fillers[i].requests_per_s, settled_rate(loaded, i));
+      BUBBLESIM_ASSIGN_OR_RETURN(parts_.fillers[i].requests_per_s,
+                                 loaded.batches_continuously(i) ? settled_rate(loaded, i)
+                                                                : pass_rate(loaded, i));
     }
     advice_.alone.fillers = parts_.fillers;
     return {};
   }
 
-  /// After warm-ups twice as long each, until two in a row agree or one is as long as a run.
+  /// Of a program whose passes are alike, over whole ones, on the first of the filler's GPUs. Where
+  /// passes are so long that hardly one is whole, those that end are counted.
+  [[nodiscard]] Result<double> pass_rate(run::LoadedRun loaded, std::uint32_t filler) const {
+    run::FillerConfig& config = loaded.config.fillers[filler];
+    config.gpus = std::vector<std::uint32_t>{config.gpus ? config.gpus->front() : 0};
+    config.instances.reset();
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::FillerResult served,
+                               served_after(kFirstWarmup, std::move(loaded), filler));
+    return served.whole_batches_requests_per_s.value_or(served.requests_per_s);
+  }
+
+  /// Servers of language models, and others that requests join and leave between passes: a request
+  /// lasts for many of their steps, so that the first ones end late, all about then. Hence after
+  /// warm-ups twice as long each, until two in a row agree or one is as long as a run.
   [[nodiscard]] Result<double> settled_rate(const run::LoadedRun& loaded,
                                             std::uint32_t filler) const {
     double before = 0;
     for (Duration warmup = kFirstWarmup;; warmup *= 2) {
-      BUBBLESIM_ASSIGN_OR_RETURN(const double rate, rate_after(warmup, loaded, filler));
+      BUBBLESIM_ASSIGN_OR_RETURN(const observe::FillerResult served,
+                                 served_after(warmup, loaded, filler));
+      const std::size_t gpus = std::max<std::size_t>(1, served.instances.size());
+      const double rate = served.requests_per_s / static_cast<double>(gpus);
       const bool agree = rate > 0 && std::abs(rate - before) <= kKnownTo * rate;
       if (agree || warmup >= full_.length) return rate;
       before = rate;
     }
   }
 
-  /// On one GPU of its own, measured until the rate is known, however long the question's runs are.
-  [[nodiscard]] Result<double> rate_after(Duration warmup, run::LoadedRun loaded,
-                                          std::uint32_t filler) const {
+  /// On GPUs of its own, until its rate is known.
+  [[nodiscard]] Result<observe::FillerResult> served_after(Duration warmup, run::LoadedRun loaded,
+                                                           std::uint32_t filler) const {
     run::PrecisionGoal goal{.fillers = kKnownTo, .least = warmup};
     goal.most = std::max(goal.most, warmup);
     loaded.config.precision = goal;
@@ -261,9 +276,7 @@ class Answerer {
     alone.gpus.threads = options_.threads;
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
                                run::Simulation(loaded, alone).run());
-    const observe::FillerResult& served = result.fillers.front();
-    const std::size_t gpus = std::max<std::size_t>(1, served.instances.size());
-    return served.requests_per_s / static_cast<double>(gpus);
+    return result.fillers.front();
   }
 
   static Duration alone_part(Duration span) {
@@ -320,9 +333,8 @@ class Answerer {
     for (const observe::GpuUse& gpu : report.policies.front().gpus) {
       parts_.gpu_bubbles.push_back(gpu.bubble_fraction);
     }
-    for (std::size_t i = 0; i < report.baseline.fillers.size(); ++i) {
-      parts_.fillers.push_back({report.baseline.fillers[i].requests_per_s,
-                                tokens_per_request(given.fillers[i])});
+    for (const run::FillerConfig& filler : given.fillers) {
+      parts_.fillers.push_back({0, tokens_per_request(filler)});
     }
     const auto iterations = static_cast<std::int64_t>(given.iterations.value_or(0));
     full_.length = given.duration.value_or(alone.iteration * iterations);
@@ -340,13 +352,14 @@ class Answerer {
                " after the warm-up, so nothing says what it keeps; expected a longer run, or a "
                "recording that repeats"}});
     }
+    const Duration window = full_.length - full_.warmup;
     for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
-      if (parts_.fillers[i].requests_per_s > 0) continue;
+      if (parts_.fillers[i].requests_per_s * to_seconds(window) >= 1) continue;
       return tl::unexpected<Errors>(Errors{
           {question_.base_file, "/duration",
-           "filler " + report.baseline.fillers[i].name +
-               " completes no request while it is measured with a GPU of its own, in a part of " +
-               format_duration(full_.length) + "; expected a longer run, or shorter requests"}});
+           "filler " + report.baseline.fillers[i].name + " completes no request in " +
+               format_duration(window) +
+               " with a GPU of its own; expected a longer run, or shorter requests"}});
     }
     return {};
   }

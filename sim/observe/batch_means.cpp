@@ -48,17 +48,6 @@ std::span<const Term> part(std::span<const Term> terms, std::size_t n, std::size
   return terms.subspan(terms.size() - (count - n) * length, length);
 }
 
-// A second.
-double rate_of(Course course) {
-  double done = 0;
-  Duration took{};
-  for (const Progress& piece : course) {
-    done += piece.done;
-    took += piece.took;
-  }
-  return done / to_seconds(took);
-}
-
 std::vector<Duration> ascending_samples(std::span<const Samples> places) {
   std::vector<Duration> all;
   for (const Samples& place : places) all.insert(all.end(), place.begin(), place.end());
@@ -84,6 +73,16 @@ double value_at(const std::vector<Duration>& ascending, double percent) {
 }
 
 }  // namespace
+
+double rate_of(Course course) {
+  double done = 0;
+  Duration took{};
+  for (const Progress& piece : course) {
+    done += piece.done;
+    took += piece.took;
+  }
+  return done / to_seconds(took);
+}
 
 std::optional<Estimate> rate_by_batches(std::span<const Course> places, double confidence) {
   if (places.empty()) return std::nullopt;

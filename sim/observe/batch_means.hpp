@@ -47,6 +47,9 @@ using Course = std::span<const Progress>;
 /// Samples of one place, in the order in which they came.
 using Samples = std::span<const Duration>;
 
+/// What was done in a course a second; it is not empty, and has taken time.
+[[nodiscard]] double rate_of(Course course);
+
 /// Estimates what all places do together in a second: the sum over places of work done over the
 /// time it took. The n-th batch is the n-th part of each place's course; `confidence` in (0, 1).
 /// Nothing if a place has fewer than kFewestBatches pieces, or no time has passed in a batch.

@@ -108,6 +108,9 @@ struct FillerResult {
   bool overloaded = false;                ///< summary.hpp, is_overloaded(): online
   std::optional<std::uint64_t> requests_within_deadline;  ///< online with a deadline
   double requests_per_s = 0;
+  /// Offline, in a run whose length is not given: of the batches that began and ended in the
+  /// window, of all instances, over the time that these took.
+  std::optional<double> whole_batches_requests_per_s;
   std::optional<double> offered_per_s;    ///< online: requests_arrived over the window
   std::optional<double> normalised_to_own_gpu;
   LatencyDistribution latency;            ///< online

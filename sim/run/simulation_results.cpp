@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
+#include "sim/observe/batch_means.hpp"
 #include "sim/run/unmet_config.hpp"
 #include "sim/serving/scheduler.hpp"
 
@@ -166,6 +167,10 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
     for (const auto& instance : node->instances()) {
       if (instance->filler != filler) continue;
       add_instance(ended, *instance, result);
+      if (instance->mode == observe::FillerMode::kOffline && !instance->course.empty()) {
+        auto& rate = result.whole_batches_requests_per_s;
+        rate = rate.value_or(0) + observe::rate_of(instance->course);
+      }
       if (const auto energy = node->energy_of(instance->client)) {
         result.energy_j = result.energy_j.value_or(0) + *energy;
       }

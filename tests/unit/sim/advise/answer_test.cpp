@@ -111,6 +111,40 @@ TEST_F(AnswerTest, what_a_language_model_serves_alone_is_no_matter_of_the_length
   EXPECT_NEAR(std::stod(text.substr(found + before.size())), 55.2, 0.02 * 55.2) << text;
 }
 
+// A pass of two kernels of 50 ms: 10 requests a second. A ninth of the short run measures from 56
+// to 222 ms, where two passes end: 2 / 0.167 = 12.
+TEST_F(AnswerTest, what_whole_passes_serve_alone_is_no_matter_of_the_length_of_runs) {
+  write_job(2ms, 100us);
+  write_filler("long.csv", 2, 50ms);
+  for (const char* length : {"2s", "20s"}) {
+    Question asked =
+        question("long.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1000})");
+    Json base = Json::parse(asked.base);
+    base["duration"] = length;
+    base["fillers"][0]["mode"] = "online";
+    asked.base = base.dump();
+    asked.load = Load::kAsGiven;
+    const auto advice = ask(asked);
+    ASSERT_FALSE(advice);
+    const std::string text = text_of(advice.error());
+    const std::string before = "found 1000, and the service serves ";
+    const std::size_t found = text.find(before);
+    ASSERT_NE(found, std::string::npos) << text;
+    EXPECT_NEAR(std::stod(text.substr(found + before.size())), 10, 0.01 * 10) << text;
+  }
+}
+
+// A pass of 4 s in a run of 2 s: nothing that could be gained would be seen.
+TEST_F(AnswerTest, a_filler_that_no_run_is_long_enough_for_is_told_at_once) {
+  write_job(2ms, 100us);
+  write_filler("long.csv", 1, 4s);
+  const auto advice = ask(question("long.csv"));
+  ASSERT_FALSE(advice);
+  EXPECT_THAT(text_of(advice.error()),
+              HasSubstr("/duration: filler fill completes no request in 1.5s with a GPU of its "
+                        "own; expected a longer run, or shorter requests"));
+}
+
 // 4 ms of kernels on the whole GPU and 12 ms of data loading: three quarters of the time are free,
 // and a filler of short kernels can have nearly all of it.
 TEST_F(AnswerTest, idle_time_of_a_job_is_the_bound_and_a_system_comes_near_it) {
