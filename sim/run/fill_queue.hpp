@@ -29,6 +29,9 @@ namespace bubblesim::run {
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
+  /// So few passes of its program, which are alike, ended on one GPU that a pass more or less moves
+  /// `requests_per_s` by over 10 %.
+  bool few_passes = false;
   /// True for an online filler of a run without a given length that serves what arrives
   /// (observe::keeps_up): `requests_per_s` is then the arrival rate, not the most that it can
   /// serve.

@@ -19,6 +19,8 @@ namespace {
 
 // A run for iterations is cut when it has taken this many times as long as the job alone.
 constexpr std::int64_t kPatience = 100;
+// Fewer passes of a filler alone are told.
+constexpr std::uint64_t kPassesAlone = 10;
 
 observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table) {
   observe::BubbleBaseline out;
@@ -168,6 +170,9 @@ class PolicyRuns {
       profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
     }
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
+    profile.few_passes = result.mode == observe::FillerMode::kOffline &&
+                         !loaded_.batches_continuously(filler) &&
+                         result.passes < kPassesAlone * result.admitted_gpus();
     profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
     const auto& goal = loaded_.config.precision;
     profile.keeps_up = goal && result.mode == observe::FillerMode::kOnline &&
@@ -323,6 +328,7 @@ class PolicyRuns {
       report.baseline.fillers.push_back(
           {loaded_.config.fillers[i].name, profiles_[i].requests_per_s, profiles_[i].use});
       report.filler_counters.push_back(loaded_.fillers[i]->counters);
+      if (profiles_[i].few_passes) report.counters.add(kFewPassesAlone);
     }
     for (std::uint32_t gpu = 0; bubbles_ && gpu < bubbles_->size(); ++gpu) {
       report.baseline.bubbles.push_back(summary_of(GpuId{gpu}, (*bubbles_)[gpu]));

@@ -27,6 +27,10 @@ inline constexpr CounterSpec kWindowWithinPass{
     "ranks that finished less than one pass of the repeated iterations in the measured window: the "
     "mean iteration is of some of them, and what is kept is against the same ones alone, as far as "
     "they ran there"};
+inline constexpr CounterSpec kFewPassesAlone{
+    "run_filler_alone_few_passes", Severity::kNotice,
+    "fillers that ended fewer than 10 passes alone in the measured window: requests are counted "
+    "there, so that what they gain in GPUs of their own is off by up to one pass in as many"};
 inline constexpr CounterSpec kUnfinishedRequests{
     "run_requests_unfinished", Severity::kNotice,
     "online requests that waited or ran when the run ended; percentiles count the age of those "

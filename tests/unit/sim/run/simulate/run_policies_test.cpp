@@ -56,6 +56,16 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   EXPECT_GT(*report.policies[1].fillers.front().normalised_to_own_gpu, 0.0);
 }
 
+// 63 passes in 70 ms: not 10 in 10 ms.
+TEST(RunPolicies, AFillerThatEndsFewPassesAloneIsCounted) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({offline("batch")});
+  loaded.config.policies = {choice("exclusive", registry)};
+  EXPECT_EQ(report_of(loaded, registry, 1).counters.count("run_filler_alone_few_passes"), 0U);
+  loaded.config.duration = 10ms;
+  EXPECT_EQ(report_of(loaded, registry, 1).counters.count("run_filler_alone_few_passes"), 1U);
+}
+
 /// The small job with its iteration twice a pass, each time with an exchange of its own.
 workload::JobProgram job_of_two_iterations(const hardware::GpuSpec& gpu) {
   workload::JobProgram job = golden::small_job(gpu);
