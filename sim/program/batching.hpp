@@ -13,8 +13,9 @@ struct Batching {
   std::uint64_t requests_per_pass = 1;  ///< that one pass of the program serves, >= 1
   std::uint32_t max_batch = 1;          ///< requests that may share a pass, >= 1
   Duration max_wait{};                  ///< for a batch to fill, from its oldest arrival
-  /// A pass for n requests takes 1 + (b - 1) * batch_cost times as long as one for
-  /// requests_per_pass, with b = n / requests_per_pass rounded up; [0, 1].
+  /// Operations on the GPU of a pass for n requests take 1 + (b - 1) * batch_cost times as long as
+  /// those of one for requests_per_pass, with b = n / requests_per_pass rounded up; [0, 1]. Host
+  /// calls, as many, take as long as before.
   double batch_cost = 1;
 
   /// When the next batch is due: when it is full, or its oldest request has waited long enough.
@@ -30,6 +31,7 @@ struct Batching {
     return std::min<std::size_t>(waiting, max_batch);
   }
 
+  /// On the durations of a pass's operations.
   [[nodiscard]] constexpr double pass_factor(std::uint64_t requests) const {
     const std::uint64_t parts = (requests + requests_per_pass - 1) / requests_per_pass;
     return 1.0 + static_cast<double>(parts - 1) * batch_cost;
