@@ -107,7 +107,7 @@ function barsView() {
     section.hidden = groups.length === 0;
     if (section.hidden) return;
     note.textContent = 'Bubble time during which a filler\u2019s operation ran, of all bubble ' +
-      'time: time in which training runs nothing but collectives. ' +
+      'time: time in which no computing kernel of training runs. ' +
       (few ? 'A bar a setting: the mean over its seeds, thin lines its interval.'
         : 'A mark a setting; the band reaches from the least to the most.');
     fill(table, dataTable('Bubbles recovered', [

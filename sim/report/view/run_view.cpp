@@ -277,7 +277,7 @@ void RunView::add_notes(ViewSection& section, const observe::RunReport& report) 
   if (section.charts.empty()) return;
   section.notes.emplace_back(
       "Each row begins with the first iteration after the warm-up; a bubble is time in which "
-      "training runs nothing but collectives.");
+      "no computing kernel of training runs.");
   if (section.charts.size() < report.ranks) {
     section.notes.push_back(fmt::format("The first {} GPUs are shown.", section.charts.size()));
   }
