@@ -1,5 +1,6 @@
 #include "traces/names/collective_names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <string>
@@ -44,6 +45,23 @@ CollectiveKind kind_in(std::string_view squeezed_name) {
   return CollectiveKind::kUnknown;
 }
 
+/// The kernel's name up to its template arguments and parameters, which name types, not what the
+/// kernel does. A nameless namespace before it is in brackets too: "(anonymous namespace)::" in
+/// Kineto's files, "<unnamed>::" in exports of Nsight Systems.
+std::string_view before_arguments(std::string_view kernel_name) {
+  static constexpr std::array<std::string_view, 2> kNameless{"(anonymous namespace)::",
+                                                             "<unnamed>::"};
+  std::size_t end = kernel_name.find_first_of("(<");
+  while (end != std::string_view::npos) {
+    const std::string_view rest = kernel_name.substr(end);
+    const auto nameless = std::ranges::find_if(
+        kNameless, [rest](std::string_view text) { return rest.starts_with(text); });
+    if (nameless == kNameless.end()) break;
+    end = kernel_name.find_first_of("(<", end + nameless->size());
+  }
+  return kernel_name.substr(0, end);
+}
+
 bool is_nccl(std::string_view name) {
   return name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("msccl");
 }
@@ -64,9 +82,7 @@ bool is_communication_kernel(std::string_view kernel_name) {
 CollectiveKind kind_of_kernel(std::string_view kernel_name) {
   if (kernel_name.find("deep_ep::") != std::string_view::npos) return CollectiveKind::kUnknown;
   if (kernel_name.find("nvshmem") != std::string_view::npos) return CollectiveKind::kUnknown;
-  // Template arguments and parameters name types, not what the kernel does.
-  const std::size_t end = kernel_name.find_first_of("(<");
-  return kind_in(squeezed(kernel_name.substr(0, end)));
+  return kind_in(squeezed(before_arguments(kernel_name)));
 }
 
 CollectiveKind kind_of_collective(std::string_view collective_name) {

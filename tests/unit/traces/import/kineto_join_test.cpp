@@ -259,5 +259,19 @@ TEST(KinetoNames, reduce_scatter_is_no_reduce_and_a_template_argument_no_collect
   EXPECT_FALSE(is_communication_kernel("groupnorm_kernel_dispatch_up<bf16>"));
 }
 
+TEST(KinetoNames, a_nameless_namespace_hides_no_kind) {
+  // PyTorch's symmetric-memory kernels, as Kineto and as Nsight Systems write them.
+  for (const char* const name :
+       {"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(unsigned long)",
+        "void <unnamed>::multimem_all_reduce_kernel<c10::BFloat16, (int)16>(T1 *, unsigned long)",
+        "void a::(anonymous namespace)::b::<unnamed>::two_shot_all_reduce_kernel<float>(float*)"}) {
+    EXPECT_TRUE(is_communication_kernel(name)) << name;
+    EXPECT_EQ(kind_of_kernel(name), CollectiveKind::kAllReduce) << name;
+  }
+  EXPECT_EQ(kind_of_kernel("void (anonymous namespace)::dispatch<all_reduce>(send)"),
+            CollectiveKind::kUnknown);
+  EXPECT_EQ(kind_of_kernel("void (anonymous namespace)::"), CollectiveKind::kUnknown);
+}
+
 }  // namespace
 }  // namespace bubblesim::traces
