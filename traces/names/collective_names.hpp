@@ -10,7 +10,8 @@
 
 namespace bubblesim::traces {
 
-/// Communication kernels: NCCL, RCCL, DeepEP, NVSHMEM, custom and symmetric-memory all-reduces.
+/// Communication kernels: NCCL, RCCL, DeepEP, NVSHMEM, custom and symmetric-memory all-reduces,
+/// Transformer Engine's userbuffers.
 [[nodiscard]] bool is_communication_kernel(std::string_view kernel_name);
 
 /// kUnknown where the name does not say (DeepEP dispatch and combine, NVSHMEM).

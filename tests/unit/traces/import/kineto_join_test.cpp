@@ -273,5 +273,31 @@ TEST(KinetoNames, a_nameless_namespace_hides_no_kind) {
   EXPECT_EQ(kind_of_kernel("void (anonymous namespace)::"), CollectiveKind::kUnknown);
 }
 
+TEST(KinetoNames, libraries_name_their_own_collectives) {
+  using Kind = CollectiveKind;
+  for (const auto& [name, kind] : std::vector<std::pair<const char*, Kind>>{
+           {"void tensorrt_llm::kernels::oneShotAllReduceKernel<__half, 8>(X)", Kind::kAllReduce},
+           {"void tensorrt_llm::kernels::twoShotAllReduceKernel<__half, 8>(X)", Kind::kAllReduce},
+           {"void userbuffers_fp16_sum_inplace_gpu_rw<8>(int)", Kind::kAllReduce},
+           {"void userbuffers_fp16_sum_inplace_gpu_mc_ag<8>(int)", Kind::kAllGather},
+           {"void userbuffers_fp16_sum_inplace_gpu_rw_ag<2>(int)", Kind::kAllGather},
+           {"void userbuffers_fp16_sum_inplace_gpu_mc_rs_oop<8>(int)", Kind::kReduceScatter},
+           {"void userbuffers_fp16_sum_inplace_gpu_rr_rs_oop_fp8<8, x>(int)",
+            Kind::kReduceScatter},
+           {"kuserbuffers_pushsend(int*, int*, int4*, int4*, int)", Kind::kSend},
+           {"kuserbuffers_pushrecv(int, int, int, int, int*, int*, int, int)", Kind::kRecv},
+           {"kuserbuffers_pushsendrecv(int*, int*, int4*)", Kind::kSendRecv},
+           {"void kuserbuffers_pullrecv<false>(int, int)", Kind::kRecv},
+           {"void quickreduce::allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<__half>>(",
+            Kind::kAllReduce},
+           {"void aiter::reduce_scatter_cross_device_store<__hip_bfloat16, 8>(X)",
+            Kind::kReduceScatter}}) {
+    EXPECT_TRUE(is_communication_kernel(name)) << name;
+    EXPECT_EQ(kind_of_kernel(name), kind) << name;
+  }
+  // What it does on its own GPU is none: Transformer Engine's counter.
+  EXPECT_FALSE(is_communication_kernel("kuserbuffers_inc(int*)"));
+}
+
 }  // namespace
 }  // namespace bubblesim::traces
