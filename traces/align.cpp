@@ -16,8 +16,6 @@ namespace {
 
 constexpr CounterSpec kUnmatched{"align_collectives_unmatched", Severity::kNotice,
     "collectives with no partner on the rank that clocks were compared with"};
-constexpr CounterSpec kNotAligned{"align_ranks_without_collective", Severity::kLoss,
-    "1: the rank shares no collective with any other; its clock was left as it is"};
 constexpr CounterSpec kAmbiguous{"align_offset_ambiguous", Severity::kNotice,
     "1: collectives without numbers repeat so evenly that two offsets of the rank's clock fit: of "
     "those about as large, that which pairs more of them was taken, else the smaller"};
@@ -229,35 +227,24 @@ std::uint64_t points_in(const RankSequences& sequences) {
   return count;
 }
 
-/// Matches `rank` with the placed ranks, in order, until one shares a collective with it.
-RankAlignment place(std::size_t rank, const std::vector<RankSequences>& sequences,
-                    const std::vector<std::optional<Duration>>& offsets,
-                    Differences& residuals) {
-  RankAlignment out;
-  out.unmatched = points_in(sequences[rank]);
-  for (std::size_t other = 0; other < sequences.size(); ++other) {
-    if (other == rank || !offsets[other]) continue;
-    auto [pairs, ambiguous] = match(sequences[other], sequences[rank]);
-    if (pairs.empty()) continue;
-    out.ambiguous = ambiguous;
-    const Duration local = upper_median(pairs);
-    out.reference = static_cast<std::uint32_t>(other);
-    out.matched = pairs.size();
-    out.unmatched -= pairs.size();
-    out.offset = local + *offsets[other];
-    for (Duration& difference : pairs) difference = absolute(difference - local);
-    residuals.insert(residuals.end(), pairs.begin(), pairs.end());
-    out.residual_max = *std::max_element(pairs.begin(), pairs.end());
-    out.residual_median = upper_median(pairs);
-    return out;
+/// Of each rank, the first rank of its clock.
+std::vector<std::size_t> clocks_of(const JobTrace& job, std::span<const std::string> names) {
+  std::vector<std::size_t> first(job.ranks.size());
+  std::map<std::string_view, std::size_t> known;
+  for (std::size_t rank = 0; rank < first.size(); ++rank) {
+    first[rank] = rank;
+    if (rank >= names.size() || names[rank].empty()) continue;
+    if (job.ranks[rank].counters.count(kRankNotAligned.name) > 0) continue;
+    first[rank] = known.try_emplace(names[rank], rank).first->second;
   }
-  return out;
+  return first;
 }
 
 /// Places ranks one after another: a rank may hang on one that comes after it.
 class Placement {
  public:
-  explicit Placement(std::size_t ranks) : alignments_(ranks), offsets_(ranks) {
+  explicit Placement(std::vector<std::size_t> clocks)
+      : alignments_(clocks.size()), offsets_(clocks.size()), clocks_(std::move(clocks)) {
     offsets_.front() = Duration::zero();
   }
 
@@ -268,8 +255,9 @@ class Placement {
       moved = false;
       for (std::size_t rank = 1; rank < sequences.size(); ++rank) {
         if (offsets_[rank]) continue;
-        RankAlignment alignment = place(rank, sequences, offsets_, residuals_);
-        if (alignment.matched == 0) {
+        const std::optional<std::size_t> holder = placed_on_clock_of(rank);
+        RankAlignment alignment = place(rank, holder, sequences);
+        if (alignment.matched == 0 && !holder) {
           alignments_[rank].unmatched = std::max(alignments_[rank].unmatched, alignment.unmatched);
           continue;
         }
@@ -281,18 +269,58 @@ class Placement {
     return placed_any;
   }
 
+  [[nodiscard]] bool is_placed(std::size_t rank) const { return offsets_[rank].has_value(); }
   [[nodiscard]] std::vector<RankAlignment> take() { return std::move(alignments_); }
   [[nodiscard]] Differences& residuals() { return residuals_; }
 
  private:
+  [[nodiscard]] std::optional<std::size_t> placed_on_clock_of(std::size_t rank) const {
+    for (std::size_t other = 0; other < clocks_.size(); ++other) {
+      if (clocks_[other] == clocks_[rank] && offsets_[other]) return other;
+    }
+    return std::nullopt;
+  }
+
+  /// Matches `rank` with the placed ranks, in order, until one shares a collective with it. Where
+  /// `holder` has placed its clock, only ranks of that clock are looked at, and by how much their
+  /// ends differ is all that they say.
+  RankAlignment place(std::size_t rank, std::optional<std::size_t> holder,
+                      const std::vector<RankSequences>& sequences) {
+    RankAlignment out;
+    out.unmatched = points_in(sequences[rank]);
+    if (holder) {
+      out.reference = static_cast<std::uint32_t>(*holder);
+      out.offset = *offsets_[*holder];
+    }
+    for (std::size_t other = 0; other < sequences.size(); ++other) {
+      if (other == rank || !offsets_[other]) continue;
+      if (holder && clocks_[other] != clocks_[rank]) continue;
+      auto [pairs, ambiguous] = match(sequences[other], sequences[rank]);
+      if (pairs.empty()) continue;
+      out.ambiguous = ambiguous && !holder;
+      const Duration local = holder ? Duration::zero() : upper_median(pairs);
+      out.reference = static_cast<std::uint32_t>(other);
+      out.matched = pairs.size();
+      out.unmatched -= pairs.size();
+      out.offset = local + *offsets_[other];
+      for (Duration& difference : pairs) difference = absolute(difference - local);
+      residuals_.insert(residuals_.end(), pairs.begin(), pairs.end());
+      out.residual_max = *std::max_element(pairs.begin(), pairs.end());
+      out.residual_median = upper_median(pairs);
+      return out;
+    }
+    return out;
+  }
+
   std::vector<RankAlignment> alignments_;
   std::vector<std::optional<Duration>> offsets_;
+  std::vector<std::size_t> clocks_;
   Differences residuals_;
 };
 
 }  // namespace
 
-AlignmentReport align_ranks(JobTrace& job) {
+AlignmentReport align_ranks(JobTrace& job, std::span<const std::string> clocks) {
   AlignmentReport report;
   if (job.ranks.empty()) return report;
   if (std::any_of(job.ranks.begin(), job.ranks.end(), has_inferred_layout)) {
@@ -307,7 +335,7 @@ AlignmentReport align_ranks(JobTrace& job) {
     collectives.push_back(sequences_of(trace));
     transfers.push_back(transfers_of(trace));
   }
-  Placement placement(job.ranks.size());
+  Placement placement(clocks_of(job, clocks));
   placement.place_all(collectives);
   while (placement.place_all(transfers) && placement.place_all(collectives)) {
   }
@@ -323,7 +351,7 @@ AlignmentReport align_ranks(JobTrace& job) {
     report.unmatched += aligned.unmatched;
     // A trace that was written after it was aligned has the counts of that time.
     trace.counters.reset(kUnmatched, aligned.unmatched);
-    trace.counters.reset(kNotAligned, i > 0 && aligned.matched == 0 ? 1 : 0);
+    trace.counters.reset(kRankNotAligned, placement.is_placed(i) ? 0 : 1);
     trace.counters.reset(kAmbiguous, aligned.ambiguous ? 1 : 0);
   }
   if (!residuals.empty()) {

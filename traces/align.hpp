@@ -6,18 +6,25 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
 
+inline constexpr CounterSpec kRankNotAligned{"align_ranks_without_collective", Severity::kLoss,
+    "1: the rank shares no collective with any other; its clock was left as it is"};
+
 struct RankAlignment {
   std::uint32_t rank = 0;
   std::uint32_t reference = 0;  ///< the rank whose collectives it was matched with
   Duration offset{};            ///< added to every time of the rank
-  std::uint64_t matched = 0;    ///< collectives that the offset rests on; 0: rank not moved
+  std::uint64_t matched = 0;    ///< collectives that the offset rests on, or, on a shared clock,
+                                ///< that `residual_median` does; 0: none
   std::uint64_t unmatched = 0;  ///< of this rank, that would have counted but found no partner
   Duration residual_median{};   ///< of |difference of ends| after the shift
   Duration residual_max{};
@@ -43,7 +50,10 @@ struct AlignmentReport {
 /// apart, the shift that pairs most, and the rank is counted (`align_offset_ambiguous`).
 /// A rank that shares no collective with the first is matched with another that is placed; a job
 /// whose layout is inferred (traces/inferred_layout.hpp) stays as it is; a rank that shares none at
-/// all stays, and is counted (`align_ranks_without_collective`).
-AlignmentReport align_ranks(JobTrace& job);
+/// all stays, and is counted (`kRankNotAligned`).
+/// `clocks`: of each rank, the name of its clock; empty, or no list: one of its own. Ranks of one
+/// clock are moved together, by the first of them that is placed, and need no collective. A rank
+/// that was counted when its trace was written keeps a clock of its own.
+AlignmentReport align_ranks(JobTrace& job, std::span<const std::string> clocks = {});
 
 }  // namespace bubblesim::traces

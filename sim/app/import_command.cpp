@@ -10,6 +10,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/counter_text.hpp"
+#include "traces/align.hpp"
 #include "traces/format/trace_writer.hpp"
 #include "traces/inferred_layout.hpp"
 #include "traces/launch_shapes.hpp"
@@ -56,10 +57,12 @@ void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
   if (trace.counters.count(traces::kLayoutInferred.name) > 0) {
     fmt::print("starts are not recorded: laid out by durations, dependencies and collectives\n");
   } else if (trace.job.ranks.size() > 1) {
+    const bool apart = trace.counters.count(traces::kRankNotAligned.name) > 0;
     fmt::print("{}\n", trace.residual
                           ? "clocks aligned on collective ends, median residual " +
                                 format_duration(*trace.residual)
-                          : "clocks not aligned: ranks have no collective in common");
+                      : apart ? "clocks not aligned: ranks have no collective in common"
+                              : "ranks have one clock, that of their recording");
   }
   if (summary.kernels.without_shape > Duration{}) {
     fmt::print("launch shapes unknown for {:.1f} % of the kernel time\n",

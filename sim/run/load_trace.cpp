@@ -57,24 +57,39 @@ bool is_retarget_report(const fs::path& path) {
   return key != std::string::npos && begin.substr(key + 1).starts_with(kRetargetReportKey);
 }
 
-// Several files of one name (rank0/trace.json, rank1/trace.json) are named together.
-void note_file(const std::string& source, const fs::path& path,
-               std::map<std::string, std::string>& files) {
-  const auto [known, is_new] = files.try_emplace(source, path.string());
-  if (!is_new && known->second != path.string()) known->second += " or " + path.string();
+void note_file(const std::string& source, const fs::path& path, LoadedTrace& loaded) {
+  std::vector<std::string>& files = loaded.files[source];
+  if (files.empty() || files.back() != path.string()) files.push_back(path.string());
 }
 
-std::string file_of(const traces::RankTrace& rank, const LoadedTrace& loaded) {
-  const auto found = loaded.files.find(rank.provenance.source);
-  return found == loaded.files.end() ? rank.provenance.source : found->second;
+// The file of that name that was read; several are named together.
+std::string file_of(const std::string& source, const LoadedTrace& loaded) {
+  const auto found = loaded.files.find(source);
+  if (found == loaded.files.end()) return source;
+  std::string text;
+  for (const std::string& file : found->second) text += (text.empty() ? "" : " or ") + file;
+  return text;
+}
+
+// Ranks of one export of Nsight Systems have its session's clock; all other ranks have their own,
+// and so have those of several exports of one name, which only the name would tell apart.
+std::vector<std::string> clocks_of(const LoadedTrace& loaded) {
+  std::vector<std::string> clocks;
+  for (const auto& rank : loaded.job.ranks) {
+    const traces::Provenance& from = rank.provenance;
+    const auto files = loaded.files.find(from.source);
+    const bool known = files != loaded.files.end() && files->second.size() == 1;
+    clocks.push_back(from.format == "nsys" && known ? files->second.front() : std::string());
+  }
+  return clocks;
 }
 
 Result<void> check_ranks_differ(const LoadedTrace& loaded) {
   const auto& ranks = loaded.job.ranks;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     if (ranks[i].rank != ranks[i - 1].rank) continue;
-    const std::string first = file_of(ranks[i - 1], loaded);
-    const std::string second = file_of(ranks[i], loaded);
+    const std::string first = file_of(ranks[i - 1].provenance.source, loaded);
+    const std::string second = file_of(ranks[i].provenance.source, loaded);
     return fail(second, {},
                 "found rank " + std::to_string(ranks[i].rank) + " a second time" +
                     (first == second ? "" : ", first in " + first));
@@ -99,7 +114,7 @@ Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   else outcome.job.ranks.front().counters.merge(outcome.counters);
   for (auto& rank : outcome.job.ranks) {
     if (traces::is_recording(rank)) traces::join_recording(rank);
-    note_file(rank.provenance.source, path, loaded.files);
+    note_file(rank.provenance.source, path, loaded);
     loaded.job.ranks.push_back(std::move(rank));
   }
   return {};
@@ -208,7 +223,7 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, trace_files(path));
     for (const fs::path& file : files) {
       sorted.add(file);
-      if (!is_btr(file)) note_file(file.filename().string(), file, loaded.files);
+      if (!is_btr(file)) note_file(file.filename().string(), file, loaded);
     }
   }
   BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, threads, loaded));
@@ -226,14 +241,14 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
            rank.counters.count(kWorldsDiffer.name) > 0;
   };
   if (std::ranges::any_of(loaded.job.ranks, lacks_ranks)) traces::count_missing_ranks(loaded.job);
-  const traces::AlignmentReport aligned = traces::align_ranks(loaded.job);
+  const traces::AlignmentReport aligned = traces::align_ranks(loaded.job, clocks_of(loaded));
   if (aligned.matched > 0) loaded.residual = aligned.residual_median;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
   return loaded;
 }
 
 Error LoadedTrace::located(Error fault) const {
-  if (const auto found = files.find(fault.file); found != files.end()) fault.file = found->second;
+  fault.file = file_of(fault.file, *this);
   return fault;
 }
 

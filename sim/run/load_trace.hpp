@@ -38,9 +38,9 @@ struct LoadedTrace {
   CounterSet counters;       ///< of reading and aligning, all ranks together
   /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
   std::optional<Duration> residual;
-  /// The files that were read here, by the file name that a trace's provenance gives; for a .btr
-  /// the two differ.
-  std::map<std::string, std::string> files;
+  /// The files that were read here (rank0/trace.json, rank1/trace.json), by the file name that a
+  /// trace's provenance gives; for a .btr the two differ.
+  std::map<std::string, std::vector<std::string>> files;
 
   /// The fault with the file that was read in place of a name from a trace's provenance.
   [[nodiscard]] Error located(Error fault) const;

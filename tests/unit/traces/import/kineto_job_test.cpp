@@ -207,5 +207,33 @@ TEST(Align, a_rank_may_hang_on_another_than_the_first) {
   EXPECT_EQ(report.ranks[2].reference, 1U);
 }
 
+TEST(Align, ranks_of_one_clock_need_no_collective) {
+  // As of one export: rank 1 has no collective, rank 2 ends its own 30 us after rank 0's.
+  JobTrace job{{rank_with(0, {100, 250}), rank_with(1, {100}, "gemm"),
+                rank_with(2, {130, 280})}};
+  const std::vector<std::string> one{"a", "a", "a"};
+  const AlignmentReport report = align_ranks(job, one);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(report.ranks[i].offset, Duration{0});
+    EXPECT_EQ(job.ranks[i].counters.count("align_ranks_without_collective"), 0U);
+  }
+  EXPECT_EQ(report.ranks[2].matched, 2U);
+  EXPECT_EQ(report.residual_median, Duration{30'000});
+}
+
+TEST(Align, ranks_of_one_clock_are_moved_together) {
+  // Ranks 1 and 2 are of another export, 10 us late; rank 1 has nothing to tell it by.
+  JobTrace job{{rank_with(0, {100, 250}), rank_with(1, {100}, "gemm"), rank_with(2, {110, 260}),
+                rank_with(3, {100}, "gemm")}};
+  const std::vector<std::string> clocks{"a", "b", "b", ""};
+  const AlignmentReport report = align_ranks(job, clocks);
+  EXPECT_EQ(report.ranks[1].offset, Duration{-10'000});
+  EXPECT_EQ(report.ranks[1].reference, 2U);
+  EXPECT_EQ(report.ranks[2].offset, Duration{-10'000});
+  EXPECT_EQ(report.ranks[2].reference, 0U);
+  EXPECT_EQ(job.ranks[1].counters.count("align_ranks_without_collective"), 0U);
+  EXPECT_EQ(job.ranks[3].counters.count("align_ranks_without_collective"), 1U);
+}
+
 }  // namespace
 }  // namespace bubblesim::traces

@@ -52,8 +52,8 @@ inline const std::string kNvtxTable =
 class Export {
  public:
   explicit Export(const std::string& sql, const std::string& suffix = "") {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::path(testing::TempDir()) /
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    path_ = std::filesystem::path(::testing::TempDir()) /
             (std::string("bubblesim_") + info->test_suite_name() + "_" + info->name() + suffix +
              ".sqlite");
     std::filesystem::remove(path_);

@@ -13,6 +13,7 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
+#include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/format/trace_writer.hpp"
 
 namespace bubblesim::run {
@@ -302,6 +303,45 @@ TEST_F(LoadTrace, RanksThatWereReadApartAgreeOnHowManyThereAre) {
   EXPECT_EQ(both->counters.count("job_world_sizes_differ"), 1U);
   EXPECT_EQ(both->counters.count("job_ranks_missing"), 6U);
   EXPECT_TRUE(both->residual);
+}
+
+// Two GPUs of one process, without a collective.
+TEST_F(LoadTrace, RanksOfOneNsightExportHaveOneClock) {
+  namespace made = traces::sample;
+  const made::Export file(made::kStringTable + made::kKernelTable + made::kCallTable +
+                          made::call(1000, 1010, 1) + made::call(1020, 1030, 2) +
+                          made::kernel(1100, 1200, 1, 100, 0) +
+                          made::kernel(1300, 1400, 2, 100, 1));
+  const auto loss = [](const std::vector<std::string>& paths) {
+    const auto trace = load_trace(paths);
+    EXPECT_TRUE(trace) << trace.error().text();
+    EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
+    EXPECT_FALSE(trace->residual);
+    return trace->counters.count("align_ranks_without_collective");
+  };
+  EXPECT_EQ(loss({file.path().string()}), 0U);
+  const auto trace = load_trace({file.path().string()});
+  ASSERT_TRUE(trace);
+  const std::string written = (folder_ / "two.btr").string();
+  ASSERT_TRUE(traces::format::write_job(written, trace->job));
+  EXPECT_EQ(loss({written}), 0U);
+}
+
+// Each rank by its own session: rank0/report1.sqlite, rank1/report1.sqlite.
+TEST_F(LoadTrace, NsightExportsOfOneNameHaveClocksOfTheirOwn) {
+  const traces::sample::Export file(traces::sample::small_export());
+  for (const char* const rank : {"rank0", "rank1"}) {
+    fs::create_directory(folder_ / rank);
+    fs::copy_file(file.path(), folder_ / rank / "report1.sqlite");
+  }
+  const auto trace = load_trace({folder_.string()});
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(trace->counters.count("align_ranks_without_collective"), 1U);
+  const std::string written = (folder_ / "both.btr").string();
+  ASSERT_TRUE(traces::format::write_job(written, trace->job));
+  const auto again = load_trace({written});
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->counters.count("align_ranks_without_collective"), 1U);
 }
 
 TEST_F(LoadTrace, ProgressNamesTheFile) {
