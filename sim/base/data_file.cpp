@@ -21,13 +21,16 @@ bool is_file_path(std::string_view name) {
 
 std::string data_file_id(const std::string& path) { return fs::path(path).stem().string(); }
 
+bool is_hidden_file(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
 Result<std::vector<std::string>> list_data_files(const std::string& folder,
                                                  std::string_view what) {
   std::error_code code;
   fs::directory_iterator entries(folder, code);
   std::vector<std::string> paths;
   while (!code && entries != fs::directory_iterator()) {
-    if (entries->path().extension() == kSuffix) paths.push_back(entries->path().string());
+    const fs::path& path = entries->path();
+    if (path.extension() == kSuffix && !is_hidden_file(path)) paths.push_back(path.string());
     entries.increment(code);
   }
   if (code) {

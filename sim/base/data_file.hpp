@@ -1,6 +1,7 @@
 // Data files by name: "gpt-175b" is a file of a folder, "my/plan.json" is itself.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,8 +18,12 @@ namespace bubblesim {
 /// The id of a data file: its name without folder and ".json".
 [[nodiscard]] std::string data_file_id(const std::string& path);
 
-/// Paths of all "*.json" of a folder, in the order of their names. Fault: the folder of `what`
-/// ("device", "plan") files cannot be read.
+/// Whether the name begins with ".": what a Mac puts into archives ("._rank0.json" beside
+/// "rank0.json", AppleDouble), and what editors leave. Whoever reads a whole folder skips it.
+[[nodiscard]] bool is_hidden_file(const std::filesystem::path& path);
+
+/// Paths of all "*.json" of a folder, in the order of their names, hidden ones left out. Fault: the
+/// folder of `what` ("device", "plan") files cannot be read.
 [[nodiscard]] Result<std::vector<std::string>> list_data_files(const std::string& folder,
                                                                std::string_view what);
 

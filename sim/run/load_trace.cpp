@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "sim/base/data_file.hpp"
 #include "sim/base/natural_order.hpp"
 #include "sim/engine/thread_pool.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -192,6 +193,10 @@ Result<std::vector<fs::path>> trace_files(const fs::path& path) {
   std::vector<fs::path> files;
   for (fs::recursive_directory_iterator entry(path, fault), end; !fault && entry != end;
        entry.increment(fault)) {
+    if (is_hidden_file(entry->path())) {
+      entry.disable_recursion_pending();
+      continue;
+    }
     if (entry->is_regular_file(fault) && is_named_as_trace(entry->path()) &&
         !is_retarget_report(entry->path())) {
       files.push_back(entry->path());

@@ -49,7 +49,8 @@ struct LoadedTrace {
 
 /// The files that a path stands for: itself, or the traces of a folder, which are told by their
 /// names and stand in natural order (worker2 before worker10): by it, importers number ranks whose
-/// files do not say theirs. Fault: neither; a folder without any.
+/// files do not say theirs. Hidden files and folders of a folder are left out. Fault: neither; a
+/// folder without any.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> trace_files(
     const std::filesystem::path& path);
 

@@ -103,6 +103,18 @@ TEST(GpuSpecFile, AFileCutAnywhereIsRefused) {
   }
 }
 
+// "._h100.json" stands beside "h100.json" in an archive that was made on a Mac.
+TEST(GpuSpecFile, HiddenFilesOfAFolderAreNotRead) {
+  const std::string folder = ::testing::TempDir() + "gpu_spec_file_test_hidden";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/h100.json") << h100_text();
+  std::ofstream(folder + "/._h100.json") << "no JSON";
+  const auto devices = read_device_folder(folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(devices);
+  EXPECT_EQ(devices->size(), 1U);
+}
+
 TEST(GpuSpecFile, ARecordedNameInTwoFilesIsReported) {
   const std::string folder = ::testing::TempDir() + "gpu_spec_file_test_folder";
   std::filesystem::create_directories(folder);

@@ -228,6 +228,20 @@ TEST_F(LoadTrace, AFolderMayHoldBothKindsAndOtherFiles) {
   EXPECT_EQ(ranks(*trace), (std::vector<std::uint32_t>{0, 1}));
 }
 
+// Archives made on a Mac have a "._rank0.json" beside each file, of 4 KiB that are no JSON.
+TEST_F(LoadTrace, HiddenFilesAndFoldersAreNoTracesOfTheirFolder) {
+  (void)btr(0);
+  fs::create_directory(folder_ / ".checkpoints");
+  for (const char* const name : {"._rank0.btr", "._rank1.json", ".checkpoints/rank2.json"}) {
+    std::ofstream(folder_ / name) << std::string("\0\5\26\7\0\2\0\0Mac OS X", 16);
+  }
+  const auto trace = load_trace({folder_.string()});
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(ranks(*trace), std::vector<std::uint32_t>{0});
+  // Named, a hidden file is what was asked for.
+  EXPECT_THAT(fault({(folder_ / "._rank1.json").string()}), HasSubstr("._rank1.json"));
+}
+
 TEST_F(LoadTrace, FiguresOfRetargetAreNoTraceOfTheirFolder) {
   (void)btr(0);
   std::ofstream(folder_ / "rank0.json") << "{\n \"recorded_ranks\": 4,\n \"ranks\": 1\n}\n";
