@@ -1,59 +1,23 @@
 // What Kineto does not record of collectives, filled in from names, ranges, groups and order.
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "traces/names/collective_names.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"
+#include "traces/join/nccl_ranges.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
-/// A host range "nccl:all_reduce" that encloses the launch of what it names.
-struct NcclRange {
-  TraceTime start{};
-  TraceTime end{};
-  CollectiveKind kind = CollectiveKind::kUnknown;
-};
-
-/// By thread, in order of start.
-std::vector<std::vector<NcclRange>> nccl_ranges(const RankTrace& trace) {
-  std::vector<std::vector<NcclRange>> ranges(trace.threads.size());
-  for (const Marker& marker : trace.markers) {
-    const std::string_view name = trace.names[marker.name];
-    if (!name.starts_with("nccl:")) continue;
-    const CollectiveKind kind = kind_of_collective(name.substr(5));
-    if (kind == CollectiveKind::kUnknown) continue;
-    ranges[marker.thread.index()].push_back({marker.start, marker.start + marker.duration, kind});
-  }
-  return ranges;
-}
-
-/// The innermost range around `at`; ranges nest at most a few deep.
-std::optional<CollectiveKind> kind_around(const std::vector<NcclRange>& ranges, TraceTime at) {
-  auto range = std::upper_bound(ranges.begin(), ranges.end(), at,
-                                [](TraceTime t, const NcclRange& r) { return t < r.start; });
-  for (int depth = 0; depth < 8 && range != ranges.begin(); ++depth) {
-    --range;
-    if (at <= range->end) return range->kind;
-  }
-  return std::nullopt;
-}
-
 void kinds_from_ranges(std::vector<PendingCollective>& collectives, RankTrace& trace) {
-  const auto ranges = nccl_ranges(trace);
+  const NcclRanges ranges(trace);
   std::uint64_t found = 0;
   for (const DeviceOp& op : trace.device_ops) {
     if (op.collective == kNone || op.launch == kNone) continue;
     PendingCollective& entry = collectives[op.collective];
-    const bool vague = entry.record.kind == CollectiveKind::kSendRecv ||
-                       entry.record.kind == CollectiveKind::kUnknown;
-    if (entry.recorded || !vague) continue;
-    const HostCall& call = trace.host_calls[op.launch];
-    if (const auto kind = kind_around(ranges[call.thread.index()], call.start)) {
+    if (entry.recorded) continue;
+    if (const auto kind = ranges.kind_of(entry.record.kind, trace.host_calls[op.launch])) {
       entry.record.kind = *kind;
       ++found;
     }

@@ -12,6 +12,7 @@
 
 #include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
+#include "traces/join/nccl_ranges.hpp"
 #include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces {
@@ -114,11 +115,25 @@ class NoteJoin {
     unmatched();
   }
 
+  /// Kinds that neither an announcement nor the kernel's name told.
+  void ask_ranges() {
+    const NcclRanges ranges(trace_);
+    for (const DeviceOp& op : trace_.device_ops) {
+      if (op.collective == kNone || op.launch == kNone || noted_[op.collective]) continue;
+      CollectiveKind& kind = made_[op.collective].kind;
+      const auto found = ranges.kind_of(kind, trace_.host_calls[op.launch]);
+      if (!found) continue;
+      kind = *found;
+      ++by_range_;
+    }
+  }
+
   void count() {
     CounterSet& counters = trace_.counters;
     counters.add(join::kNotesUnmatched, unmatched_);
     counters.add(join::kNotesGrouped, grouped_);
     counters.add(join::kNotesByNvtx, by_nvtx_);
+    counters.add(join::kKindsFromRanges, by_range_);
     counters.add(join::kStandIns, stood_in_);
     counters.add(join::kCollectivesWithoutNote,
                  static_cast<std::uint64_t>(std::count(noted_.begin(), noted_.end(), false)));
@@ -148,7 +163,7 @@ class NoteJoin {
   std::vector<CollectiveKind> kinds_;  ///< as the kernels' names say
   std::vector<bool> noted_;
   std::vector<std::size_t> next_;
-  std::uint64_t unmatched_ = 0, grouped_ = 0, by_nvtx_ = 0, stood_in_ = 0;
+  std::uint64_t unmatched_ = 0, grouped_ = 0, by_nvtx_ = 0, by_range_ = 0, stood_in_ = 0;
 };
 
 /// One source speaks for a collective: where NCCL's profiler announced any, NVTX is not heard.
@@ -190,6 +205,7 @@ void join_collectives(RankTrace& trace) {
   drop_second_sources(trace.notes);
   NoteJoin notes(trace, made);
   for (const CollectiveNote& note : trace.notes) notes.join(note);
+  notes.ask_ranges();
   notes.count();
   trace.collectives = std::move(made);
   const auto unknown = std::count_if(

@@ -38,6 +38,8 @@ inline constexpr CounterSpec kSequenceByOrder{"join_collective_sequences_by_orde
     Severity::kNotice, "collectives numbered by their order of start in their group"};
 inline constexpr CounterSpec kNotesByNvtx{"join_collectives_from_nvtx", Severity::kInfo,
     "collectives known from NCCL's NVTX ranges: bytes as NCCL counts them"};
+inline constexpr CounterSpec kKindsFromRanges{"join_collective_kinds_from_ranges",
+    Severity::kNotice, "kinds read from PyTorch's range nccl:... around the launch"};
 inline constexpr CounterSpec kFillsDropped{"join_stand_in_fills_dropped", Severity::kNotice,
     "device operations by which stand-ins of collectives gave their outputs values; the job that "
     "they stand in for has none"};

@@ -177,6 +177,19 @@ TEST(NsysRanks, json_payloads_are_read_in_every_layout) {
   }
 }
 
+TEST(NsysRanks, ranges_of_pytorch_give_kinds) {
+  // As emit_nvtx names them; the second launch has none around it.
+  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable +
+                    "INSERT INTO StringIds VALUES (20, 'ncclDevKernel_SendRecv(x)');" +
+                    range(900, 990, "nccl:all_to_all, op_id = 991144", "NULL") +
+                    call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 20) +
+                    call(1950, 1960, 6) + kernel(2000, 2500, 6, 100, 0, 7, 20));
+  const JobTrace job = job_of(file);
+  ASSERT_EQ(job.ranks[0].collectives.size(), 2U);
+  EXPECT_EQ(job.ranks[0].collectives[0].kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(job.ranks[0].collectives[1].kind, CollectiveKind::kSendRecv);
+}
+
 TEST(NsysRanks, payloads_that_do_not_fit_their_schema_are_counted) {
   const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
                     range(900, 990, "ncclAllReduce", payload(101, {0xabc})) +

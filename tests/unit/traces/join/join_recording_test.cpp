@@ -214,6 +214,29 @@ TEST_F(JoinRecording, nvtx_is_not_heard_where_the_profiler_of_nccl_spoke) {
 
 // The copy at 120 fills the output of a collective that was stood in for; the one of another
 // thread at the same time, and the one after the range, are the job's own.
+TEST_F(JoinRecording, pytorchs_range_tells_what_send_receive_kernels_do) {
+  // Around the first launch is a range of its thread; the third one's was announced.
+  const auto range = [&](std::int64_t start, std::int64_t end, const std::string& name) {
+    trace.markers.push_back({.start = at(start), .duration = Duration{end - start},
+                             .name = trace.names.intern(name), .thread = ThreadId{0}});
+  };
+  range(80, 130, "nccl:all_to_all, op_id = 991144, reduce");
+  range(290, 330, "nccl:all_to_all, op_id = 991145");
+  call(100, 105, 1, HostCallKind::kLaunchKernel);
+  call(101, 106, 2, HostCallKind::kLaunchKernel, 1);
+  note(295, CollectiveKind::kSend, 8, 0);
+  call(300, 305, 3, HostCallKind::kLaunchKernel);
+  op(110, 150, 1, 0, "ncclDevKernel_SendRecv(x)");
+  op(160, 170, 2, 1, "ncclDevKernel_SendRecv(x)");
+  op(310, 350, 3, 0, "ncclDevKernel_SendRecv(x)");
+  join_recording(trace);
+  ASSERT_EQ(trace.collectives.size(), 3U);
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(trace.collectives[1].kind, CollectiveKind::kSendRecv);
+  EXPECT_EQ(trace.collectives[2].kind, CollectiveKind::kSend);
+  EXPECT_EQ(trace.counters.count("join_collective_kinds_from_ranges"), 1U);
+}
+
 TEST_F(JoinRecording, what_a_stand_in_does_for_its_outputs_is_dropped) {
   call(100, 110, 1, HostCallKind::kLaunchKernel);
   call(120, 125, 2, HostCallKind::kCopy);
