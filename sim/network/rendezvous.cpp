@@ -11,7 +11,7 @@ Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
   meetings_.reserve(participants.size());
   for (const std::uint32_t needed : participants) {
     BUBBLESIM_CHECK(needed >= 1, "a collective has at least one participant");
-    meetings_.push_back({needed, 0, {}, nullptr, {}});
+    meetings_.push_back({needed, 0, {}, nullptr, kNoSender, false, {}});
     meetings_.back().waiters.reserve(needed);
   }
 }
@@ -27,7 +27,9 @@ Rendezvous::Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& m
 std::uint32_t Rendezvous::add(const MeetingSpec& spec) {
   BUBBLESIM_CHECK(spec.participants >= 1, "a collective has at least one participant");
   BUBBLESIM_CHECK(spec.transfer == nullptr || fabric_, "a transfer without links");
-  meetings_.push_back({spec.participants, 0, {}, spec.transfer, {}});
+  BUBBLESIM_CHECK(spec.sender == kNoSender || (spec.participants == 2 && spec.transfer == nullptr),
+                  "a buffered send has one receiver and no transfer");
+  meetings_.push_back({spec.participants, 0, {}, spec.transfer, spec.sender, false, {}});
   meetings_.back().waiters.reserve(spec.participants);
   return static_cast<std::uint32_t>(meetings_.size() - 1);
 }
@@ -37,12 +39,29 @@ void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std:
   Meeting& meeting = meetings_[collective];
   BUBBLESIM_DCHECK(meeting.waiters.size() < meeting.needed, "its last use is complete");
   meeting.waiters.push_back({&participant, cookie});
+  if (meeting.sender != kNoSender) return pass_on(meeting, false, now);
   if (meeting.waiters.size() < meeting.needed) return;
   if (meeting.transfer != nullptr) {
     fabric_->start(*meeting.transfer, *this, collective, now);
   } else {
     release(meeting, now);
   }
+}
+
+void Rendezvous::send(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
+                      SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  BUBBLESIM_DCHECK(meeting.waiters.size() < meeting.needed, "its last use is complete");
+  meeting.waiters.push_back({&participant, cookie});
+  pass_on(meeting, true, now);
+}
+
+// Whoever came last waits, a sender while the buffer is full, a receiver while it is empty.
+void Rendezvous::pass_on(Meeting& meeting, bool sends, SimTime now) {
+  if (sends == meeting.sent) return;
+  const bool both = meeting.waiters.size() == 2;
+  meeting.sent = both ? !sends : sends;
+  release(meeting, now);
 }
 
 void Rendezvous::arrive_late(std::vector<Arrival>& arrivals) {

@@ -1,10 +1,12 @@
 // The meetings of ranks in collectives. A collective's kernels hold their SMs from their own start;
 // data moves when the last rank has started. A recorded collective has no transfer: each rank's
 // kernel ends its own recorded span after that. A modelled one has: the fabric carries it, and each
-// rank's kernel ends its own span (mostly none) after the fabric is done.
+// rank's kernel ends its own span (mostly none) after the fabric is done. A buffered
+// send does not wait for its receive: what it sends is kept until the receive comes.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -36,10 +38,15 @@ struct Arrival {
   std::uint64_t cookie = 0;
 };
 
+/// No rank's part in the collective is a buffered send.
+inline constexpr std::uint32_t kNoSender = std::numeric_limits<std::uint32_t>::max();
+
 /// A collective as a Rendezvous sees it.
 struct MeetingSpec {
   std::uint32_t participants = 1;
   const Transfer* transfer = nullptr;  ///< null: nothing for the fabric to carry
+  /// The rank that sends before the other one receives, to one receiver and without a transfer.
+  std::uint32_t sender = kNoSender;
 };
 
 /// Counts arrivals. A collective's next use may begin only when its last one is complete, which
@@ -61,6 +68,15 @@ class Rendezvous final : private FlowListener {
   /// order of arrival: before this returns, or when the fabric has carried the transfer.
   void arrive(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
               SimTime now);
+
+  /// Whether the rank's part in the collective is a buffered send, which comes by send().
+  [[nodiscard]] bool is_sender(std::uint32_t collective, std::uint32_t rank) const {
+    return meetings_[collective].sender == rank;
+  }
+
+  /// As arrive(), of the sender: it is told at once, unless the receive of the collective's last
+  /// use has not started. The buffer holds one use, so that no sender runs ahead without end.
+  void send(std::uint32_t collective, Participant& participant, std::uint64_t cookie, SimTime now);
 
   /// Arrivals of a window, those of each domain together, domains in their order. None is the last
   /// of its collective. Leaves `arrivals` in the order in which one event after another would have
@@ -87,9 +103,12 @@ class Rendezvous final : private FlowListener {
     std::uint32_t expected;  ///< in this look
     SimTime latest;          ///< of those expected, if any
     const Transfer* transfer;
+    std::uint32_t sender;
+    bool sent;  ///< the buffer holds what a receive has not taken
     std::vector<Waiter> waiters;
   };
   void on_flow_finished(std::uint64_t collective, SimTime now) override;
+  void pass_on(Meeting& meeting, bool sends, SimTime now);
   void release(Meeting& meeting, SimTime now);
 
   std::unique_ptr<Fabric> fabric_;  ///< null: no transfer can be carried

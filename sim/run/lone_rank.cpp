@@ -89,6 +89,7 @@ workload::JobProgram alone(const workload::JobProgram& job, std::size_t position
     if (!peer) continue;
     meeting.participants = 1;
     meeting.point_to_point = true;
+    meeting.buffered = false;
     meeting.transfer = kNoIndex;
     op.collective = static_cast<std::uint32_t>(out.collectives.size());
     out.collectives.push_back(meeting);

@@ -24,6 +24,8 @@ struct JoinedCollective {
   std::uint32_t from = program::kNoIndex;  ///< point-to-point: the rank that sends; none: not known
   std::uint32_t to = program::kNoIndex;     ///< and the rank that receives
   std::uint32_t transfer = program::kNoIndex;  ///< into JobProgram::transfers; recorded ones: none
+  /// Point-to-point, recorded: the send of `from` does not wait, the receive waits for it.
+  bool buffered = false;
 };
 
 /// The programs of a job's ranks, which meet in collectives.

@@ -11,6 +11,7 @@
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/match_by_end.hpp"
+#include "traces/inferred_layout.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -106,11 +107,13 @@ void number_by_end(const Unnumbered& unnumbered, Meetings& meetings) {
 
 class Joiner {
  public:
-  explicit Joiner(JobProgram& program) : program_(program) {}
+  Joiner(const std::vector<RankParts>& ranks, JobProgram& program)
+      : ranks_(ranks), program_(program) {}
 
   void join(const Key& key, std::vector<Part> parts) {
     drop_repeats(parts);
-    drop_not_waiting(parts);
+    const CollectivePart* const send = buffered_send(key, parts);
+    drop_not_waiting(parts, send);
     if (parts.size() < 2) {
       for (const Part& part : parts) program_.ranks[part.rank].counters.add(kNotJoined);
       return;
@@ -124,6 +127,7 @@ class Joiner {
       joined.from = key.from;
       joined.to = key.to;
     }
+    joined.buffered = send != nullptr;
     const auto index = static_cast<std::uint32_t>(program_.collectives.size());
     const TraceTime arrival = last_start(parts);
     for (const Part& part : parts) {
@@ -135,7 +139,8 @@ class Joiner {
       }
       program::Op& op = program_.ranks[part.rank].ops[part.operation->op];
       op.collective = index;
-      op.duration = std::max(Duration{}, part.operation->end - arrival);
+      const TraceTime begin = part.operation == send ? send->start : arrival;
+      op.duration = std::max(Duration{}, part.operation->end - begin);
     }
     program_.collectives.push_back(joined);
   }
@@ -154,6 +159,16 @@ class Joiner {
     return last;
   }
 
+  // Of a graph whose starts were laid out; a recorded send may have waited, so that it waits again.
+  const CollectivePart* buffered_send(const Key& key, const std::vector<Part>& parts) const {
+    if (key.from == key.to) return nullptr;
+    for (const Part& part : parts) {
+      const bool sends = part.operation->collective->kind == CollectiveKind::kSend;
+      if (sends && traces::has_inferred_layout(*ranks_[part.rank].trace)) return part.operation;
+    }
+    return nullptr;
+  }
+
   // A key that appears twice on a rank joins its first use only.
   void drop_repeats(std::vector<Part>& parts) {
     std::vector<Part> kept;
@@ -170,11 +185,13 @@ class Joiner {
     parts = std::move(kept);
   }
 
-  void drop_not_waiting(std::vector<Part>& parts) {
+  // `send` waits for nobody: its receive may begin long after it.
+  void drop_not_waiting(std::vector<Part>& parts, const CollectivePart* send) {
     for (bool dropped = true; dropped && parts.size() >= 2;) {
       dropped = false;
       const TraceTime arrival = last_start(parts);
       for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i].operation == send) continue;
         if (parts[i].operation->end + kNotWaitingMargin >= arrival) continue;
         program_.ranks[parts[i].rank].counters.add(kNotWaiting);
         parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
@@ -184,6 +201,7 @@ class Joiner {
     }
   }
 
+  const std::vector<RankParts>& ranks_;
   JobProgram& program_;
   std::map<std::string, std::uint32_t> groups_;
 };
@@ -210,7 +228,7 @@ void join_collectives(const std::vector<RankParts>& ranks, JobProgram& program) 
     collect_parts(ranks[rank], rank, meetings, unnumbered);
   }
   number_by_end(unnumbered, meetings);
-  Joiner joiner(program);
+  Joiner joiner(ranks, program);
   for (auto& [key, parts] : meetings) joiner.join(key, std::move(parts));
 }
 

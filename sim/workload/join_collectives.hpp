@@ -27,7 +27,8 @@ struct RankParts {
 
 /// Joins the collectives of all ranks: by group and recorded sequence; where none was recorded,
 /// by kind and order. Sets each joined operation's duration to its end minus the last rank's
-/// start. `program.ranks` were emitted from the drafts of `ranks`, in the same order.
+/// start; a send whose start was laid out (traces/inferred_layout.hpp) waits for nobody and keeps
+/// its own. `program.ranks` were emitted from the drafts of `ranks`, in the same order.
 void join_collectives(const std::vector<RankParts>& ranks, JobProgram& program);
 
 }  // namespace bubblesim::workload

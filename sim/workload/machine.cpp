@@ -3,10 +3,21 @@
 #include <algorithm>
 
 namespace bubblesim::workload {
+namespace {
+
+// Behind a send that does not wait, a rank may meet others within the same window.
+engine::ConductorSetup conductor_setup(const JobProgram* job, engine::ConductorSetup setup) {
+  if (job != nullptr && std::ranges::any_of(job->collectives, &JoinedCollective::buffered)) {
+    setup.windows = engine::Windows::kNever;
+  }
+  return setup;
+}
+
+}  // namespace
 
 Machine::Machine(const hardware::GpuSpec& spec, const JobProgram* job,
                  const engine::ConductorSetup& setup)
-    : spec_(spec), conductor_(setup) {
+    : spec_(spec), conductor_(conductor_setup(job, setup)) {
   if (job == nullptr) return;
   network_.emplace(engine(), meetings(*job), job->links, job->slow_links);
   conductor_.set_joint(*this);

@@ -97,7 +97,8 @@ std::vector<network::MeetingSpec> meetings(const JobProgram& job) {
   out.reserve(job.collectives.size());
   for (const JoinedCollective& joined : job.collectives) {
     const bool modelled = joined.transfer != program::kNoIndex;
-    out.push_back({joined.participants, modelled ? &job.transfers[joined.transfer] : nullptr});
+    out.push_back({joined.participants, modelled ? &job.transfers[joined.transfer] : nullptr,
+                   joined.buffered ? joined.from : network::kNoSender});
   }
   return out;
 }

@@ -96,8 +96,11 @@ void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime
     BUBBLESIM_DCHECK(setup_.rendezvous != nullptr, "a joined collective needs a rendezvous");
     stream.arrived = true;
     stream.earliest_end = SimTime::max();
-    if (engine_.in_order()) {
-      setup_.rendezvous->arrive(op.collective, *this, cookie, now);
+    network::Rendezvous& rendezvous = *setup_.rendezvous;
+    if (rendezvous.is_sender(op.collective, program_.rank)) {
+      rendezvous.send(op.collective, *this, cookie, now);
+    } else if (engine_.in_order()) {
+      rendezvous.arrive(op.collective, *this, cookie, now);
     } else {
       arrivals_.push_back({now, engine_.reached_phase(), op.collective, this, cookie});
     }

@@ -19,6 +19,7 @@ bool joined(const program::Op& op) {
 MeetingBoard::MeetingBoard(const JobProgram& job) : meetings_(job.collectives.size()) {
   for (std::size_t i = 0; i < meetings_.size(); ++i) {
     meetings_[i].needed = job.collectives[i].participants;
+    if (job.collectives[i].buffered) meetings_[i].sender = job.collectives[i].from;
     meetings_[i].arrivals.reserve(meetings_[i].needed);
   }
 }
@@ -28,6 +29,12 @@ void MeetingBoard::arrive(std::uint32_t collective, const RankArrival& arrival, 
   meeting.arrivals.push_back(arrival);
   meeting.last = std::max(meeting.last, at);
   if (meeting.arrivals.size() == meeting.needed) complete_.push_back(collective);
+}
+
+void MeetingBoard::send(std::uint32_t collective, SimTime at) {
+  CountedMeeting& meeting = meetings_[collective];
+  meeting.last = std::max(meeting.last, at);
+  if (meeting.arrivals.size() == --meeting.needed) complete_.push_back(collective);
 }
 
 std::optional<MeetingBoard::CountedMeeting> MeetingBoard::take_complete() {
@@ -280,7 +287,9 @@ bool RankRecurrence::begin(Stream& stream, const Pending& pending) {
   const program::Op& op = program_.ops[pending.op];
   const SimTime start = start_of(stream, op, pending.ready);
   if (start == kUnknown) return false;
-  if (joined(op)) {
+  if (joined(op) && board_.is_sender(op.collective, program_.rank)) {
+    board_.send(op.collective, start);
+  } else if (joined(op)) {
     stream.meets = true;
     board_.arrive(op.collective, {rank_, pending.op}, start);
     return false;

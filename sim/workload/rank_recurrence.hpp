@@ -22,14 +22,20 @@ class MeetingBoard {
     std::uint32_t op;
   };
   struct CountedMeeting {
-    std::uint32_t needed = 0;
+    std::uint32_t needed = 0;  ///< of those that wait
+    std::uint32_t sender = program::kNoIndex;  ///< the rank whose send does not wait
     SimTime last = SimTime::min();  ///< arrival so far
     std::vector<RankArrival> arrivals;
   };
 
   explicit MeetingBoard(const JobProgram& job);
   void arrive(std::uint32_t collective, const RankArrival& arrival, SimTime at);
-  /// Meetings that every rank has reached, each once.
+  /// Whether the rank's part is a buffered send, which comes by send() and does not wait.
+  [[nodiscard]] bool is_sender(std::uint32_t collective, std::uint32_t rank) const {
+    return meetings_[collective].sender == rank;
+  }
+  void send(std::uint32_t collective, SimTime at);
+  /// Meetings that every rank has reached, each once, with those that wait.
   [[nodiscard]] std::optional<CountedMeeting> take_complete();
 
  private:

@@ -125,7 +125,8 @@ struct Arrival {
 
 struct OpenMeeting {
   std::size_t expected = 0;  ///< ranks that have such a collective
-  std::vector<Arrival> arrivals;
+  std::size_t arrived = 0;
+  std::vector<Arrival> waiting;  ///< of those that arrived; a send does not wait
 };
 
 /// Collectives of one key, in order: the n-th of each rank meet.
@@ -142,6 +143,11 @@ struct MeetingLine {
   void add_use(std::uint32_t rank) {
     if (members.empty() || members.back().rank != rank) members.push_back({rank, 0, 0});
     ++members.back().uses;
+  }
+  /// The first that somebody waits in; a send alone does not.
+  [[nodiscard]] std::map<std::uint64_t, OpenMeeting>::iterator first_waiting() {
+    return std::find_if(open.begin(), open.end(),
+                        [](const auto& entry) { return !entry.second.waiting.empty(); });
   }
   /// Which collective of its file the rank starts now: 0, 1, ...
   [[nodiscard]] std::uint64_t arrive(std::uint32_t rank) {
@@ -300,18 +306,28 @@ class JobLayout {
     MeetingLine& line = lines_[ranks_[rank].meeting[index]];
     const std::uint64_t n = line.arrive(rank);
     OpenMeeting& here = line.open[n];
-    if (here.arrivals.empty()) here.expected = line.expected(n);
-    here.arrivals.push_back({rank, index});
-    ++ranks_[rank].waiting;
-    if (here.arrivals.size() < here.expected) return;
+    if (here.arrived++ == 0) here.expected = line.expected(n);
+    if (is_send(rank, index)) {
+      end_at(rank, index, now + ranks_[rank].file.nodes[index].duration_ns);
+    } else {
+      here.waiting.push_back({rank, index});
+      ++ranks_[rank].waiting;
+    }
+    if (here.arrived < here.expected) return;
     if (here.expected == 1 && ranks_.size() > 1) {
       ranks_[rank].file.trace.counters.add(kNotJoined);
     }
     meet(line, n, now);
   }
 
+  bool is_send(std::uint32_t rank, std::uint32_t index) const {
+    const File& file = ranks_[rank].file;
+    const ChakraNode& node = file.nodes[index];
+    return kind_of_node(node, file.trace.names[node.name]) == CollectiveKind::kSend;
+  }
+
   void meet(MeetingLine& line, std::uint64_t n, std::int64_t now) {
-    for (const Arrival& arrival : line.open[n].arrivals) {
+    for (const Arrival& arrival : line.open[n].waiting) {
       ChakraNode& node = ranks_[arrival.rank].file.nodes[arrival.node];
       const std::int64_t end = now + node.duration_ns;
       node.duration_ns = end - *node.start_ns;
@@ -360,20 +376,26 @@ class JobLayout {
   /// Ends the collective that has waited longest without those that are missing.
   bool leave_a_meeting() {
     MeetingLine* oldest = nullptr;
+    std::uint64_t oldest_n = 0;
     std::int64_t since = kTimeLimit;
     for (MeetingLine& line : lines_) {
-      if (line.open.empty()) continue;
-      const Arrival& first = line.open.begin()->second.arrivals.front();
+      const auto open = line.first_waiting();
+      if (open == line.open.end()) continue;
+      const Arrival& first = open->second.waiting.front();
       const std::int64_t start = *ranks_[first.rank].file.nodes[first.node].start_ns;
       if (start >= since) continue;
       since = start;
       oldest = &line;
+      oldest_n = open->first;
     }
     if (oldest == nullptr) return false;
-    for (const Arrival& arrival : oldest->open.begin()->second.arrivals) {
-      ranks_[arrival.rank].file.trace.counters.add(kNotJoined);
+    ++left_;
+    for (const Arrival& arrival : oldest->open[oldest_n].waiting) {
+      File& file = ranks_[arrival.rank].file;
+      file.trace.counters.add(kNotJoined);
+      file.nodes[arrival.node].left_meeting = left_;
     }
-    meet(*oldest, oldest->open.begin()->first, last_);
+    meet(*oldest, oldest_n, last_);
     return true;
   }
 
@@ -391,6 +413,7 @@ class JobLayout {
   std::vector<MeetingLine> lines_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t last_ = 0;
+  std::uint32_t left_ = 0;  ///< meetings that ended without ranks that are missing
   bool too_long_ = false;
 };
 

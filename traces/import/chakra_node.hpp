@@ -65,6 +65,9 @@ struct ChakraNode {
   std::optional<std::uint32_t> source, destination;
   std::optional<NameId> group;
   std::uint32_t lane = kNone;  ///< index of the stream or thread that it runs on
+  /// Number in the job, from 1 on, of the collective that the layout ended without some of its
+  /// ranks; 0: none.
+  std::uint32_t left_meeting = 0;
   std::unique_ptr<OwnFields> own;
 
   [[nodiscard]] bool is_comm() const { return type >= kCommSendNode && type <= kCommCollNode; }

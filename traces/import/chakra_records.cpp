@@ -15,6 +15,10 @@
 namespace bubblesim::traces::chakra {
 namespace {
 
+/// Collectives that the layout ended without some of their ranks are numbered from here on, far
+/// above any place in an order.
+constexpr std::uint64_t kLeftMeetings = std::uint64_t{1} << 32U;
+
 TraceTime at(std::int64_t ns) { return TraceTime{Duration{ns}}; }
 
 class Maker {
@@ -284,17 +288,22 @@ class Maker {
   }
 
   /// The order of a graph is the program's, and a file holds a whole rank: the n-th of a group
-  /// meets the n-th of every other rank.
+  /// meets the n-th of every other rank. What the layout ended without some ranks takes its place
+  /// in that order, but its number is one that the missing ranks do not have.
   void number_collectives() {
     if (file_.native) return;
     std::map<std::tuple<NameId, CollectiveKind, std::uint32_t>, std::uint64_t> next;
-    for (Collective& collective : trace_.collectives) {
+    for (std::size_t op = 0; op < op_nodes_.size(); ++op) {
+      if (trace_.device_ops[op].collective == kNone) continue;
+      Collective& collective = trace_.collectives[trace_.device_ops[op].collective];
       const bool pair = (collective.kind == CollectiveKind::kSend ||
                          collective.kind == CollectiveKind::kRecv) &&
                         collective.peers.size() == 1;
       const auto key = std::tuple(collective.group, collective.kind,
                                   pair ? collective.peers.front() : kNone);
       collective.sequence = next[key]++;
+      const std::uint32_t left = node_at(op_nodes_[op]).left_meeting;
+      if (left > 0) collective.sequence = kLeftMeetings + left;
       collective.sequence_recorded = true;
       trace_.counters.add(kSequenceByOrder);
     }

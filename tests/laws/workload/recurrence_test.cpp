@@ -196,6 +196,22 @@ class RandomJob {
   std::vector<std::vector<std::uint32_t>> ops_of_;  ///< of the rank that is drawn, by thread
 };
 
+// Of two ranks, whose collectives are sends of one to the other, in turn.
+TEST(Recurrence, KnowsSendsThatDoNotWait) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    JobProgram job = RandomJob({2, 2, 3}, seed).job();
+    for (std::uint32_t i = 0; i < job.collectives.size(); ++i) {
+      JoinedCollective& joined = job.collectives[i];
+      joined.point_to_point = joined.buffered = true;
+      joined.from = i % 2;
+      joined.to = 1 - joined.from;
+    }
+    static_cast<void>(expect_the_same(job, plain_gpu()));
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
 class RandomJobs : public testing::TestWithParam<Shape> {};
 
 TEST_P(RandomJobs, EndAsTheyDoEventByEvent) {

@@ -73,6 +73,29 @@ TEST(Rendezvous, ACollectiveIsUsedAgainInTheNextPass) {
   EXPECT_EQ(told, (Rank::Told{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}}));
 }
 
+TEST(Rendezvous, ABufferedSendWaitsOnlyWhileItsLastUseIsNotReceived) {
+  Rank::Told told;
+  Rank a(told);
+  Rank b(told);
+  engine::Engine engine;
+  Rendezvous meeting(engine, {{.participants = 2, .sender = 5}}, {});
+  EXPECT_TRUE(meeting.is_sender(0, 5));
+  EXPECT_FALSE(meeting.is_sender(0, 6));
+  meeting.send(0, a, 1, at(10));
+  EXPECT_EQ(told, (Rank::Told{{1, 10}}));
+  meeting.send(0, a, 2, at(20));
+  EXPECT_EQ(meeting.waiting(), 1U);
+  meeting.arrive(0, b, 11, at(30));  // takes the first, makes room for the second
+  EXPECT_EQ(told, (Rank::Told{{1, 10}, {2, 30}, {11, 30}}));
+  meeting.arrive(0, b, 12, at(40));
+  EXPECT_EQ(told.back(), (std::pair<std::uint64_t, std::int64_t>{12, 40}));
+  meeting.arrive(0, b, 13, at(50));  // before its send
+  EXPECT_EQ(meeting.waiting(), 1U);
+  meeting.send(0, a, 3, at(60));
+  EXPECT_EQ(told, (Rank::Told{{1, 10}, {2, 30}, {11, 30}, {12, 40}, {13, 60}, {3, 60}}));
+  EXPECT_EQ(meeting.waiting(), 0U);
+}
+
 // Both arrive at the next collective from inside the call that tells them of the first, and at
 // the same collective again.
 TEST(Rendezvous, WhoIsToldMayArriveElsewhereAtOnce) {

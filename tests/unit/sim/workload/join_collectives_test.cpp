@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
+#include "traces/inferred_layout.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -107,6 +108,34 @@ TEST(JoinCollectives, ASendMeetsTheReceiveOfTheOtherEnd) {
   ASSERT_EQ(job.collectives.size(), 1U);
   EXPECT_TRUE(job.collectives[0].point_to_point);
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 100}}));
+}
+
+// The send lasts 5, the receive 10 after it: laid out, neither is a recording of waiting. A receive
+// that comes 300 later, long after the send, still meets it.
+TEST(JoinCollectives, ASendThatWasLaidOutDoesNotWaitForItsReceive) {
+  const auto laid_out = [](std::uint32_t rank, const Launched& at, const CollectiveAs& as) {
+    traces::RankTrace trace = rank_with(rank, at, as).trace();
+    trace.counters.add(traces::kLayoutInferred);
+    return trace;
+  };
+  for (const std::int64_t late : {0, 300}) {
+    traces::JobTrace trace;
+    trace.ranks = {laid_out(0, from_to(20, 25),
+                            {.kind = CollectiveKind::kSend, .sequence = 0, .peers = {1}}),
+                   laid_out(1, from_to(20 + late, 30 + late),
+                            {.kind = CollectiveKind::kRecv, .sequence = 0, .peers = {0}})};
+    JobProgram job = build_job_program(trace, plain_gpu(), {Window::kWhole}).value();
+    ASSERT_EQ(job.collectives.size(), 1U);
+    EXPECT_TRUE(job.collectives[0].buffered);
+    EXPECT_EQ(count(job, "program_collective_ranks_not_waiting"), 0U);
+    auto runs = run_once(job);
+    EXPECT_EQ(runs[0].spans(), (Spans{{20, 25}}));
+    EXPECT_EQ(runs[1].spans(), (Spans{{20 + late, 30 + late}}));
+    job.ranks[0].threads[0].steps[1].think = short_us(510);  // the send comes 500 later
+    runs = run_once(job);
+    EXPECT_EQ(runs[0].spans(), (Spans{{520, 525}}));
+    EXPECT_EQ(runs[1].spans(), (Spans{{20 + late, 530}}));
+  }
 }
 
 TEST(JoinCollectives, TwoSendsDoNotMeet) {

@@ -86,4 +86,24 @@ inline std::vector<std::vector<EtNode>> pipeline(std::uint32_t stages, std::uint
   return job;
 }
 
+/// A ring, as ASTRA-sim's own collectives are written: in each step a rank sends to the next one,
+/// then receives from the one before it, then computes for 7 us; sends and receives take no time.
+/// Closed form: steps x 7 us.
+inline std::vector<std::vector<EtNode>> ring(std::uint32_t ranks, std::uint32_t steps) {
+  std::vector<std::vector<EtNode>> job(ranks);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    for (std::uint64_t i = 0; i < 3 * std::uint64_t{steps}; i += 3) {
+      const std::vector<std::uint64_t> before =
+          i > 0 ? std::vector{i - 1} : std::vector<std::uint64_t>{};
+      job[r].push_back({.id = i, .name = "send", .type = kSend, .data = before,
+                        .more = attribute("comm_dst", (r + 1) % ranks)});
+      job[r].push_back({.id = i + 1, .name = "recv", .type = kRecv, .data = {i},
+                        .more = attribute("comm_src", (r + ranks - 1) % ranks)});
+      job[r].push_back({.id = i + 2, .name = "gemm", .type = kComp, .duration = 7,
+                        .data = {i + 1}});
+    }
+  }
+  return job;
+}
+
 }  // namespace bubblesim::traces::testing

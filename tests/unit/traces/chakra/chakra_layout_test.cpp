@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "traces/align.hpp"
@@ -71,6 +73,40 @@ TEST(ChakraLayout, a_free_stream_takes_the_ready_node_of_the_least_id) {
   EXPECT_EQ(rank.names[rank.device_ops[2].name], "c");
   EXPECT_EQ(to_ns(rank.device_ops[2].start), 100'000);
   EXPECT_EQ(rank.names[rank.device_ops[3].name], "d");
+}
+
+TEST(ChakraLayout, ranks_that_send_to_each_other_and_then_receive_do_not_wait_in_a_circle) {
+  // Sends and receives take no time: each rank computes for 7 us, once a step.
+  EXPECT_EQ(end_us(laid_out(testing::ring(2, 1)).ranks[0]), 7);
+  EXPECT_EQ(end_us(laid_out(testing::ring(2, 1)).ranks[1]), 7);
+  const JobTrace job = laid_out(testing::ring(3, 4));
+  for (const RankTrace& rank : job.ranks) EXPECT_EQ(end_us(rank), 4 * 7);
+  EXPECT_EQ(count(job, "chakra_collectives_not_joined"), 0U);
+}
+
+TEST(ChakraLayout, a_receive_waits_for_its_send_and_no_send_for_its_receive) {
+  // Rank 0 sends at 0 and at 50; rank 1 is ready to receive at 20 and, behind that, at 22.
+  const std::string to_1 = attribute("comm_dst", 1);
+  const std::string from_0 = attribute("comm_src", 0);
+  const JobTrace job = laid_out({
+      {{.id = 1, .name = "send", .type = testing::kSend, .duration = 3, .more = to_1},
+       {.id = 2, .name = "gemm", .duration = 50},
+       {.id = 3, .name = "send", .type = testing::kSend, .duration = 3, .data = {2}, .more = to_1}},
+      {{.id = 1, .name = "gemm", .duration = 20},
+       {.id = 2, .name = "recv", .type = testing::kRecv, .duration = 2, .data = {1},
+        .more = from_0},
+       {.id = 3, .name = "recv", .type = testing::kRecv, .duration = 2, .data = {2},
+        .more = from_0}},
+  });
+  const auto span_us = [&job](std::size_t rank, std::size_t op) {
+    const DeviceOp& of = job.ranks[rank].device_ops[op];
+    return std::pair(to_ns(of.start) / 1000, to_ns(of.end()) / 1000);
+  };
+  // In order of start; of rank 0's first two, which start together, the send comes first.
+  EXPECT_EQ(span_us(0, 0), std::pair(std::int64_t{0}, std::int64_t{3}));
+  EXPECT_EQ(span_us(0, 2), std::pair(std::int64_t{50}, std::int64_t{53}));
+  EXPECT_EQ(span_us(1, 1), std::pair(std::int64_t{20}, std::int64_t{22}));
+  EXPECT_EQ(span_us(1, 2), std::pair(std::int64_t{22}, std::int64_t{52}));
 }
 
 TEST(ChakraLayout, what_nobody_else_has_is_a_loss) {

@@ -168,6 +168,40 @@ TEST_F(LoadTrace, JobsWithoutStartsTakeTheirClosedForm) {
   fs::create_directory(pipeline);
   expect_us(replayed(pipeline.string(), traces::testing::pipeline(8, 16)),
             (16 + 7) * 30 + 2 * 7 * 3);
+  // 3 ranks that send to the next, then receive, then compute for 7 us: 4 steps.
+  const fs::path ring = folder_ / "ring";
+  fs::create_directory(ring);
+  expect_us(replayed(ring.string(), traces::testing::ring(3, 4)), 4 * 7);
+  // The least of these: two ranks that exchange something once.
+  const fs::path exchange = folder_ / "exchange";
+  fs::create_directory(exchange);
+  expect_us(replayed(exchange.string(), traces::testing::ring(2, 1)), 7);
+}
+
+// Both ranks receive before they send: the layout lets rank 0's receive go, and so does the replay.
+TEST_F(LoadTrace, WhatTheLayoutCouldNotJoinIsNotJoinedAgain) {
+  using traces::testing::attribute;
+  std::vector<std::vector<traces::testing::EtNode>> ranks;
+  for (const std::uint64_t other : {1, 0}) {
+    ranks.push_back({{.id = 1, .name = "recv", .type = traces::testing::kRecv,
+                      .more = attribute("comm_src", other)},
+                     {.id = 2, .name = "gemm", .duration = 7, .data = {1}},
+                     {.id = 3, .name = "send", .type = traces::testing::kSend, .data = {1},
+                      .more = attribute("comm_dst", other)}});
+  }
+  traces::testing::write_job(folder_.string(), "job", ranks);
+  const auto trace = load_trace({folder_.string()});
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->job.ranks[0].counters.count("chakra_collectives_not_joined"), 1U);
+  EXPECT_EQ(trace->job.ranks[1].counters.count("chakra_collectives_not_joined"), 0U);
+  CounterSet counters;
+  const auto device = device_for_replay(
+      trace->job, kSamples.parent_path().parent_path() / "configs/devices", counters);
+  ASSERT_TRUE(device);
+  const auto job = workload::build_job_program(trace->job, *device, {}).value();
+  EXPECT_EQ(job.collectives.size(), 1U);
+  const auto replay = workload::replay_alone(job, *device);
+  EXPECT_TRUE(replay) << replay.error().text();
 }
 
 TEST_F(LoadTrace, WhatIsLostOfAFileStaysWithItsTrace) {
