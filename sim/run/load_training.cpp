@@ -14,11 +14,20 @@
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "sim/workload/replay.hpp"
 #include "sim/workload/what_if.hpp"
 #include "traces/inferred_layout.hpp"
 
 namespace bubblesim::run {
 namespace {
+
+// Ranks that wait for each other for ever look, beside fillers, like a job that nothing slows.
+Result<void> check_goes_on(const TrainingInputs& inputs, const std::string& source) {
+  if (inputs.program.collectives.empty()) return {};
+  const auto replay = workload::replay_alone(inputs.program, inputs.device);
+  if (!replay) return fail(source, {}, replay.error().message);
+  return {};
+}
 
 constexpr const char* kPlanPlace = "/training/synth/plan";
 
@@ -43,6 +52,8 @@ CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
   TrainingInputs inputs;
   inputs.device = *std::move(device);
   inputs.program = *std::move(job);
+  const auto goes_on = check_goes_on(inputs, trace.job.ranks.front().provenance.source);
+  if (!goes_on) return tl::make_unexpected(trace.located(goes_on.error()));
   inputs.program.counters.merge(trace.counters);
   if (const double speed = config.training.host_speed; speed != 1) {
     workload::apply({workload::WhatIfTarget::kHost, {}, {}, speed}, inputs.program);

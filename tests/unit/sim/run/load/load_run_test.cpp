@@ -5,6 +5,8 @@
 #include "policies/builtin.hpp"
 #include "sim/run/run_inputs.hpp"
 #include "sim/run/run_policies.hpp"
+#include "tests/unit/sim/workload/trace_builder.hpp"
+#include "traces/format/trace_writer.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -70,6 +72,30 @@ TEST(LoadRun, HostsAreAsFastAsTheConfigSays) {
   EXPECT_NEAR(ratio(*loaded->fillers.front(), *recorded->fillers.front()), 2, 1e-3);
   // What was recorded is no measurement of hosts that are faster.
   EXPECT_FALSE(loaded->recorded_mean_iteration);
+}
+
+// On one stream, rank 0 is in collective 1, then in 2; rank 1 in 2, then in 1.
+TEST(LoadRun, AJobThatCanNeverGoOnIsRefused) {
+  traces::JobTrace job;
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const auto named = [&](std::uint64_t sequence, std::int64_t start) {
+      workload::Launched launched = workload::from_to(start, start + 40);
+      launched.name = sequence == 1 ? "ncclFirst" : "ncclSecond";
+      return launched;
+    };
+    const std::uint64_t first = rank == 0 ? 1 : 2;
+    workload::TraceBuilder made(rank);
+    made.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
+        .collective(named(first, 11), {.sequence = first})
+        .collective(named(3 - first, 51), {.sequence = 3 - first});
+    job.ranks.push_back(made.trace());
+    job.ranks.back().world_size = 2;
+  }
+  RunConfig other = config();
+  other.device = "h100";
+  other.training.traces = {testing::TempDir() + "circle.btr"};
+  ASSERT_TRUE(traces::format::write_job(other.training.traces.front(), job));
+  EXPECT_THAT(fault(other), HasSubstr("a dependency of the program is never met"));
 }
 
 TEST(LoadRun, TakesTheDeviceThatTheConfigNames) {
