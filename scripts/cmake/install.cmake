@@ -22,7 +22,8 @@ set(base_headers check counters ids mig_geometry nearest quantities result time 
 list(TRANSFORM base_headers REPLACE "(.+)" "sim/base/\\1.hpp")
 install(FILES ${base_headers} DESTINATION ${header_folder}/sim/base)
 install(DIRECTORY sim/policy/ DESTINATION ${header_folder}/sim/policy
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "launch_description.hpp" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "launch_description.hpp" EXCLUDE
+  PATTERN "parameter_check.hpp" EXCLUDE)
 install(FILES sim/program/kinds.hpp DESTINATION ${header_folder}/sim/program)
 install(FILES sim/plugin/policy_library.hpp DESTINATION ${header_folder}/sim/plugin)
 

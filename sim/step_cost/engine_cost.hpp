@@ -39,7 +39,7 @@ class EngineCost {
   /// it has nothing to do, and runs an idle batch. A `queued` step was scheduled while another ran:
   /// what the host does to prepare it is hidden behind that.
   [[nodiscard]] Duration step_time(std::span<const serving::ScheduledStep* const> steps,
-                                  bool queued);
+                                   bool queued);
 
  private:
   KernelTimes& kernels_;

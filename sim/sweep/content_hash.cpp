@@ -8,6 +8,8 @@
 #include <fstream>
 #include <vector>
 
+#include "sim/base/data_file.hpp"
+
 namespace bubblesim::sweep {
 namespace {
 
@@ -52,6 +54,10 @@ Result<std::string> hash_of_folder(const fs::path& folder) {
   std::error_code fault;
   for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
        entry.increment(fault)) {
+    if (is_hidden_file(entry->path())) {
+      entry.disable_recursion_pending();
+      continue;
+    }
     if (entry->is_regular_file(fault)) files.push_back(entry->path());
   }
   if (fault) return fail(folder.string(), {}, "cannot be listed: " + fault.message());

@@ -19,7 +19,9 @@ NcclRanges::NcclRanges(const RankTrace& trace) : ranges_(trace.threads.size()) {
     if (!name.starts_with(kPrefix)) continue;
     name.remove_prefix(kPrefix.size());
     const CollectiveKind kind = kind_of_collective(name.substr(0, name.find(',')));
-    if (kind == CollectiveKind::kUnknown) continue;
+    // One end of a transfer says no peer: known as it is here, it would no longer meet the other.
+    const bool one_end = kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
+    if (kind == CollectiveKind::kUnknown || one_end) continue;
     ranges_[marker.thread.index()].push_back({marker.start, marker.start + marker.duration, kind});
   }
 }

@@ -1,6 +1,6 @@
 """A measured vLLM server by two roads, with a profiler's layer times and with the kernel model:
-`validate serving`, whose engine adds up times of steps, and `run`, whose GPU runs the steps' kernels,
-beside a training job that stands still. Arguments: PROGRAM DATA.
+`validate serving`, whose engine adds up times of steps, and `run`, whose GPU runs the steps'
+kernels, beside a training job that stands still. Arguments: PROGRAM DATA.
 """
 
 from __future__ import annotations
