@@ -54,6 +54,17 @@ TEST_F(RunKey, IsTheKnownHash) {
   EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f");
 }
 
+// What reads the folder skips them, too.
+TEST_F(RunKey, LeavesHiddenFilesOfAFolderOut) {
+  std::filesystem::create_directory(folder_.path("ranks"));
+  folder_.write("ranks/rank0.json", "trace");
+  const std::string before = key(recorded("ranks"));
+  folder_.write("ranks/._rank0.json", "of an archive");
+  EXPECT_EQ(key(recorded("ranks")), before);
+  folder_.write("ranks/rank1.json", "trace");
+  EXPECT_NE(key(recorded("ranks")), before);
+}
+
 TEST_F(RunKey, IsTheSameWhereverTheTraceLiesAndHoweverTheConfigIsWritten) {
   folder_.write("b.btr", "trace");
   EXPECT_EQ(key(recorded("a.btr")), key(recorded("b.btr")));
