@@ -151,7 +151,7 @@ TEST(FitTrainingOptions, TablesAreChosenByNameAndThreadsChangeNothing) {
       "fit training --dir . --software megatron-deepspeed --constants iteration ";
   const std::string chosen = fit + "--tables megatron_deepspeed_a100_multi_node ";
   const std::string alone = succeed(place, chosen + "--jobs 1").out;
-  EXPECT_THAT(alone, HasSubstr("fit       2"));
+  EXPECT_THAT(alone, HasSubstr("  fit      2       0       0  "));  // rows, stated, failed
   EXPECT_EQ(succeed(place, chosen + "--jobs 2").out, alone);
   expect_fault(place, fit + "--tables published_training_runs",
                HasSubstr("published_training_runs.csv"));
