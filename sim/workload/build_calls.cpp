@@ -186,13 +186,13 @@ void collect_orphans(Draft& draft, Calls& late) {
   }
 }
 
-// The host's lead over the device stays what it was: at the end of a pass the marked thread waits
-// for the work that had been done by then. Of a host that was not recorded nothing is known but
-// that it launched the work: it waits from the beginning on.
+// The host's lead over the device stays what it was: where a pass takes longer than its host, the
+// marked thread waits at its end for the work that had been done by then. Of a host that was not
+// recorded nothing is known but that it launched the work: it waits from the beginning on.
 void close_pass(Draft& draft, Calls& late) {
   const TraceTime end = draft.begin + draft.pass->length;
-  if (end < draft.iterations_end) return;
   const bool unknown_host = draft.calls.empty() && draft.iteration_starts.size() == 1;
+  if (end <= draft.iterations_end && !unknown_host) return;
   DraftCall wait;
   wait.start = unknown_host ? draft.begin : draft.iterations_end;
   wait.end = end;

@@ -57,8 +57,7 @@ TEST(BuilderPass, TheHostSetsThePaceOfADeviceThatWaitsForIt) {
   EXPECT_EQ(repeated(job), Times{100});
   EXPECT_EQ(repeated(with(job, "kernels=2")), Times{100});
   EXPECT_EQ(repeated(with(job, "host=2")), Times{50});
-  // Two kernels of 160 after a launch of 5, in a pass of two iterations: 325.
-  EXPECT_EQ(repeated(with(job, "kernels=0.25")), Times{162});
+  EXPECT_EQ(repeated(with(job, "kernels=0.25")), Times{160});  // and the host runs ahead
 }
 
 // Four kernels of 90, 10 apart, and no call: the device alone sets the pace.
