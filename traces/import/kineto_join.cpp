@@ -115,11 +115,10 @@ void place_stalls(RankTrace& trace) {
   std::ranges::sort(trace.stalls, {}, [](const HostStall& stall) {
     return std::pair(stall.start, stall.duration);
   });
-  const auto repeated = std::ranges::unique(trace.stalls, [](const auto& a, const auto& b) {
-    return a.start == b.start && a.duration == b.duration;
-  });
-  trace.counters.add(kineto::kDuplicates, repeated.size());
-  trace.stalls.erase(repeated.begin(), repeated.end());
+  const std::uint64_t duplicates = remove_duplicates(
+      trace.stalls, [](const HostStall& stall) { return stall.start; },
+      [](const HostStall& a, const HostStall& b) { return a.duration == b.duration; });
+  trace.counters.add(kineto::kDuplicates, duplicates);
   // By thread, its launch that ends last so far.
   std::vector<const HostCall*> latest(trace.threads.size());
   auto call = trace.host_calls.begin();
