@@ -8,6 +8,8 @@ define_property(TARGET PROPERTY BUBBLESIM_CASTS_BYTES INHERITED BRIEF_DOCS
 # Warnings and sanitizers, linked PRIVATE by every target of the project.
 add_library(bubblesim_options INTERFACE)
 target_compile_features(bubblesim_options INTERFACE cxx_std_20)
+# libstdc++ checks indices and iterators' bounds, in builds for users, too.
+target_compile_definitions(bubblesim_options INTERFACE _GLIBCXX_ASSERTIONS)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(bubblesim_options INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor)
@@ -78,14 +80,13 @@ function(bubblesim_compile_hot room)
     $<$<CONFIG:Release>:-O3> $<$<CONFIG:Debug>:-O2> $<$<CONFIG:Debug>:-fno-sanitize-address-use-after-scope>)
 endfunction()
 
-# bubblesim_compile_cold(FOLDER): targets of the folder and of those below it are not optimised in
-# debug builds.
+# bubblesim_compile_cold(FOLDER): targets of the folder and of those below it are optimised less.
 function(bubblesim_compile_cold folder)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
     if(NOT type STREQUAL "UTILITY")
-      target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
+      target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
     endif()
   endforeach()
   get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
@@ -140,7 +141,7 @@ function(bubblesim_test)
   # What a test itself does is short, but for laws, which run references of their own: optimising it
   # costs half of its compile time (what_if_test.cpp 9.4 to 5.7 s of CPU, run_test.cpp 11.7 to 6.0).
   if(NOT ARG_NAME MATCHES "^(laws|validation)_")
-    target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:Debug>:-O0>)
+    target_compile_options(${ARG_NAME} PRIVATE -O0)
   endif()
   bubblesim_suites(all skipping ${ARG_SOURCES})
   if(ARG_SINGLE)

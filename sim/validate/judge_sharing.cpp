@@ -90,10 +90,13 @@ CheckedResult<System> find_system(const SystemSetting& setting, const SharingRow
     return policy::check_parameters(**spec, given, stage.settings.at(row.table).path,
                                     "/systems/" + setting.name + "/parameters");
   };
-  System out{*spec, {}, setting.policy, {}};
-  BUBBLESIM_ASSIGN_OR_RETURN(out.parameters, check());
-  if (row.sm_percentage > 0) given.push_back({"training_percentage", row.sm_percentage});
-  if (row.partition > 0) given.push_back({"training_profile", std::to_string(row.partition) + "g"});
+  BUBBLESIM_ASSIGN_OR_RETURN(policy::ParameterSet shared, check());
+  System out{*spec, std::move(shared), setting.policy, {}};
+  const auto give = [&](std::string_view name, JsonScalar value) {
+    given.push_back({name, std::move(value)});
+  };
+  if (row.sm_percentage > 0) give("training_percentage", row.sm_percentage);
+  if (row.partition > 0) give("training_profile", std::to_string(row.partition) + "g");
   auto parameters = check();
   if (parameters) {
     out.parameters = *std::move(parameters);
@@ -103,7 +106,7 @@ CheckedResult<System> find_system(const SystemSetting& setting, const SharingRow
   return out;
 }
 
-policy::Role role_of(const SharingClient& client) {
+policy::Role policy_role(const SharingClient& client) {
   if (client.role == WorkloadRole::kTraining) return policy::Role::kTraining;
   return client.pace == Pace::kLoop ? policy::Role::kOffline : policy::Role::kOnline;
 }
@@ -242,7 +245,7 @@ class Scene {
     const SharingClient& given = row_.clients[i];
     SceneClient out;
     out.name = given.workload;
-    out.role = role_of(given);
+    out.role = policy_role(given);
     out.program = &lone_[i]->program;
     out.loops = given.pace == Pace::kLoop;
     out.epoch = given.epoch;

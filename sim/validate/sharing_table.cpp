@@ -22,7 +22,7 @@ using Row = SharingRow;
 void state(Row& out, std::string because) { keep_reason(out.note, std::move(because)); }
 
 // A cell of a table of which the row is made.
-struct Cells {
+struct TableRow {
   const CsvTable& table;
   std::size_t row;
   const SharingSetting& setting;
@@ -68,10 +68,10 @@ std::string part(std::string_view before, const std::string& shown, std::string_
 constexpr std::uint32_t kMostBatch = 1U << 16U;
 constexpr std::uint32_t kMostClients = 64;
 constexpr double kLeastLoad = 0.01;
-constexpr std::string_view kAlone = "alone";
+constexpr std::string_view kAloneRow = "alone";
 constexpr std::uint32_t kMostSlices = 7;
 
-Result<void> add_figure(Row& out, const Cells& cells, std::string_view column,
+Result<void> add_figure(Row& out, const TableRow& cells, std::string_view column,
                         SharingFigure figure) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<double> measured, cells.figure(column));
   if (!measured) {
@@ -86,7 +86,7 @@ Result<void> add_figure(Row& out, const Cells& cells, std::string_view column,
 
 // A client alone, as its workload says: not scaled to what it is judged by.
 Result<void> add_alone(Row& out, SharingClient client) {
-  out.system = kAlone;
+  out.system = kAloneRow;
   SharingFigure figure{"mean_ms", Quantity::kMean};
   figure.measured = std::exchange(client.solo_ms, 0);
   client.pace = Pace::kLoop;
@@ -103,7 +103,7 @@ constexpr std::array<std::string_view, 10> kPairColumns = {
     "p99_ms",                   "inference",               "training", "system", "solo_avg_ms"};
 
 // Of the row, else of the setting.
-Result<double> load_of(Row& out, const Cells& cells) {
+Result<double> load_of(Row& out, const TableRow& cells) {
   const std::string column = optional_column(cells.table, kLoadColumns);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto load, cells.table.number(cells.row, column));
   if (!load) return cells.setting.load;
@@ -114,7 +114,7 @@ Result<double> load_of(Row& out, const Cells& cells) {
   return *load;
 }
 
-Result<void> read_pair(Row& out, const Cells& cells) {
+Result<void> read_pair(Row& out, const TableRow& cells) {
   const std::array<SharingFigure, 6> kinds = {{{{}, Quantity::kShare, 0},
                                                {{}, Quantity::kShare, 1},
                                                {{}, Quantity::kMean, 0},
@@ -140,26 +140,26 @@ constexpr std::array<std::string_view, 9> kCotrainingColumns = {
     "case", "job", "system", "per_s", "relative_to_alone", "mean_ms", "p50_ms", "p95_ms", "p99_ms"};
 
 // The row of the same case, device and job alone.
-std::optional<std::size_t> alone_row(const Cells& cells, std::string_view job) {
+std::optional<std::size_t> alone_row(const TableRow& cells, std::string_view job) {
   const std::string device = optional_column(cells.table, kDeviceColumns);
   for (std::size_t i = 0; i < cells.table.rows(); ++i) {
     if (cells.same(i, "case") && cells.same(i, device) &&
         letters_of(cells.table.text(i, "job")) == job &&
-        letters_of(cells.table.text(i, "system")) == kAlone) {
+        letters_of(cells.table.text(i, "system")) == kAloneRow) {
       return i;
     }
   }
   return std::nullopt;
 }
 
-Result<SharingClient> cotraining_client(Row& row, const Cells& cells, std::string_view job) {
+Result<SharingClient> cotraining_client(Row& row, const TableRow& cells, std::string_view job) {
   const auto alone = alone_row(cells, job);
   SharingClient out{WorkloadRole::kTraining, cells.text("case") + " " + std::string(job)};
   if (!alone) {
     state(row, "the table has no row of " + out.workload + " alone");
     return out;
   }
-  const Cells solo{cells.table, *alone, cells.setting};
+  const TableRow solo{cells.table, *alone, cells.setting};
   BUBBLESIM_ASSIGN_OR_RETURN(out.solo_ms, solo.needed(row, "mean_ms"));
   BUBBLESIM_ASSIGN_OR_RETURN(out.per_s, solo.needed(row, "per_s"));
   // Whoever leaves the GPU alone idle for most of the time is paced by a clock, not by its work.
@@ -176,7 +176,7 @@ Result<SharingClient> cotraining_client(Row& row, const Cells& cells, std::strin
   return out;
 }
 
-Result<void> read_cotraining(Row& out, const Cells& cells) {
+Result<void> read_cotraining(Row& out, const TableRow& cells) {
   const std::array<std::string_view, 2> jobs = {"production", "opportunistic"};
   const std::string job = letters_of(cells.text("job"));
   const auto at = static_cast<std::size_t>(std::find(jobs.begin(), jobs.end(), job) - jobs.begin());
@@ -188,7 +188,7 @@ Result<void> read_cotraining(Row& out, const Cells& cells) {
     BUBBLESIM_ASSIGN_OR_RETURN(SharingClient client, cotraining_client(out, cells, name));
     out.clients.push_back(std::move(client));
   }
-  if (out.system == kAlone) return add_alone(out, out.clients[at]);
+  if (out.system == kAloneRow) return add_alone(out, out.clients[at]);
   const std::array<SharingFigure, 5> kinds = {{{{}, Quantity::kShare, at},
                                                {{}, Quantity::kMean, at},
                                                {{}, Quantity::kPercentile, at, 50},
@@ -206,7 +206,7 @@ constexpr std::array<std::string_view, 6> kSliceColumns = {"gpu",     "case",  "
                                                            "clients", "alone", "shared"};
 
 // "the same" is the case of the row before; ends[0] of "two closed loops, ResNet-152" is its job.
-std::string case_of(const Cells& cells) {
+std::string case_of(const TableRow& cells) {
   for (std::size_t i = cells.row + 1; i-- > 0;) {
     const std::string_view text = cells.table.text(i, "case");
     if (letters_of(text) != "thesame") return std::string(text);
@@ -225,7 +225,7 @@ SharingClient slice_client(std::string_view words, double solo_ms) {
 constexpr std::string_view kSliceMetrics =
     "samples_per_s, mean_ms, median_iteration_ms or pN_ms (_s: in seconds)";
 
-Result<void> read_slices(Row& out, const Cells& cells) {
+Result<void> read_slices(Row& out, const TableRow& cells) {
   const std::string words = case_of(cells);
   const std::string name = cells.text("metric");
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t clients,
@@ -265,13 +265,13 @@ constexpr std::array<std::string_view, 6> kEqualColumns = {
     "processes", "samples_per_s_per_process", "sum_relative_to_one"};
 
 // A pass of one process alone, in the same instance.
-Result<double> equal_solo_ms(Row& out, const Cells& cells, double batch, double processes) {
+Result<double> equal_solo_ms(Row& out, const TableRow& cells, double batch, double processes) {
   const std::string device = optional_column(cells.table, kDeviceColumns);
   for (std::size_t i = 0; i < cells.table.rows(); ++i) {
     if (cells.table.figure(i, "processes") != 1.0 || !cells.same(i, "batch")) continue;
     if (!cells.same(i, "mig_compute_slices") || !cells.same(i, "model")) continue;
     if (!cells.same(i, device)) continue;
-    const Cells solo{cells.table, i, cells.setting};
+    const TableRow solo{cells.table, i, cells.setting};
     BUBBLESIM_ASSIGN_OR_RETURN(const auto rate, solo.figure("samples_per_s_per_process"));
     if (rate) return 1e3 * batch / *rate;
   }
@@ -281,7 +281,7 @@ Result<double> equal_solo_ms(Row& out, const Cells& cells, double batch, double 
   return 1e3 * batch * sum / (rate * processes);
 }
 
-Result<void> read_equal(Row& out, const Cells& cells) {
+Result<void> read_equal(Row& out, const TableRow& cells) {
   SharingClient client{WorkloadRole::kInference, cells.text("model")};
   BUBBLESIM_ASSIGN_OR_RETURN(client.batch, cells.count(out, "batch", kMostBatch));
   BUBBLESIM_ASSIGN_OR_RETURN(out.instance, cells.count(out, "mig_compute_slices", kMostSlices));
@@ -302,7 +302,7 @@ Result<void> read_equal(Row& out, const Cells& cells) {
 constexpr std::array<std::string_view, 5> kMigColumns = {
     "job", "batch", "mig_compute_slices", "median_iteration_ms", "relative_to_7"};
 
-Result<void> read_mig(Row& out, const Cells& cells) {
+Result<void> read_mig(Row& out, const TableRow& cells) {
   SharingClient client{WorkloadRole::kTraining, cells.text("job")};
   BUBBLESIM_ASSIGN_OR_RETURN(client.batch, cells.count(out, "batch", kMostBatch));
   BUBBLESIM_ASSIGN_OR_RETURN(const double time, cells.needed(out, "median_iteration_ms"));
@@ -322,7 +322,7 @@ Result<void> read_mig(Row& out, const Cells& cells) {
 constexpr std::array<std::string_view, 3> kCapColumns = {"work", "sm_percentage",
                                                          "time_relative_to_all_sms"};
 
-Result<void> read_cap(Row& out, const Cells& cells) {
+Result<void> read_cap(Row& out, const TableRow& cells) {
   BUBBLESIM_ASSIGN_OR_RETURN(out.sm_percentage, cells.count(out, "sm_percentage", 100));
   const std::string work = cells.text("work");
   out.subject = work + part(", ", cells.shown("sm_percentage", out.sm_percentage), " %");
@@ -336,7 +336,7 @@ Result<void> read_cap(Row& out, const Cells& cells) {
 struct Form {
   std::string_view table;  ///< the shipped table of this form
   std::span<const std::string_view> columns;
-  Result<void> (*read)(Row&, const Cells&);
+  Result<void> (*read)(Row&, const TableRow&);
 };
 
 constexpr std::array<Form, 6> kForms{{
@@ -373,16 +373,16 @@ tl::unexpected<Error> no_form(const CsvTable& table) {
 }
 
 // As the setting calls it.
-std::string system_of(const Cells& cells) {
+std::string system_of(const TableRow& cells) {
   const std::string letters = letters_of(cells.text("system"));
-  if (letters == kAlone) return std::string(kAlone);
+  if (letters == kAloneRow) return std::string(kAloneRow);
   for (const SystemSetting& system : cells.setting.systems) {
     if (letters_of(system.name) == letters) return system.name;
   }
   return cells.text("system");
 }
 
-Result<Row> read_row(const Form& form, const Cells& cells) {
+Result<Row> read_row(const Form& form, const TableRow& cells) {
   Row out;
   out.table = sharing_table_name(cells.table);
   BUBBLESIM_ASSIGN_OR_RETURN(out.role, role_of(cells.table, cells.row));

@@ -23,7 +23,8 @@ namespace {
 std::atomic<std::size_t> live_bytes{0};
 std::atomic<std::size_t> peak_bytes{0};
 
-void* allocate(std::size_t size) noexcept {
+// Not inlined, nor is release(): GCC would see free() of what operator new gave, and warn.
+[[gnu::noinline]] void* allocate(std::size_t size) noexcept {
   void* const memory = std::malloc(size);
   if (memory == nullptr) return nullptr;
   const std::size_t bytes = malloc_usable_size(memory);
@@ -34,7 +35,7 @@ void* allocate(std::size_t size) noexcept {
   return memory;
 }
 
-void release(void* memory) noexcept {
+[[gnu::noinline]] void release(void* memory) noexcept {
   if (memory != nullptr) live_bytes -= malloc_usable_size(memory);
   std::free(memory);
 }
