@@ -10,6 +10,7 @@
 
 #include "sim/base/nearest_rank.hpp"
 #include "traces/inferred_layout.hpp"
+#include "traces/meeting_key.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -50,9 +51,7 @@ struct Sequence {
   bool recorded = true;       ///< all have recorded sequence numbers
 };
 
-/// Group name and its ranks: the same name may stand for different groups on other ranks.
-using GroupKey = std::pair<std::string, std::vector<std::uint32_t>>;
-using RankSequences = std::map<GroupKey, Sequence>;
+using RankSequences = std::map<MeetingKey, Sequence>;
 
 bool ends_together(CollectiveKind kind) {
   switch (kind) {
@@ -72,7 +71,9 @@ RankSequences sequences_of(const RankTrace& trace) {
     if (op.collective == kNone) continue;
     const Collective& record = trace.collectives[op.collective];
     if (!ends_together(record.kind)) continue;
-    Sequence& sequence = out[{trace.names[record.group], record.peers}];
+    MeetingKey key = group_key(trace, record);
+    key.kind = CollectiveKind::kUnknown;  // a group's kinds are numbered together
+    Sequence& sequence = out[std::move(key)];
     sequence.points.push_back(
         {{record.kind, record.bytes, trace.names[op.name]}, op.end(), record.sequence});
     sequence.recorded = sequence.recorded && record.sequence_recorded;
@@ -82,23 +83,22 @@ RankSequences sequences_of(const RankTrace& trace) {
 
 Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
 
-/// Sends and receives by their two ends; both sides count as the send.
+/// Sends, receives and exchanges by their two ends; all count as the send.
 RankSequences transfers_of(const RankTrace& trace) {
   RankSequences out;
   for (const DeviceOp& op : trace.device_ops) {
     if (op.collective == kNone) continue;
     const Collective& record = trace.collectives[op.collective];
-    const bool sends = record.kind == CollectiveKind::kSend;
-    if (!sends && record.kind != CollectiveKind::kRecv) continue;
-    const auto peer = std::find_if(record.peers.begin(), record.peers.end(),
-                                   [&](std::uint32_t rank) { return rank != trace.rank; });
-    if (peer == record.peers.end()) continue;
-    const std::uint32_t from = sends ? trace.rank : *peer;
-    const std::uint32_t to = sends ? *peer : trace.rank;
-    Sequence& sequence = out[{trace.names[record.group], {from, to}}];
-    sequence.points.push_back({{CollectiveKind::kSend, record.bytes, {}}, op.end(),
-                               record.sequence});
-    sequence.recorded = sequence.recorded && record.sequence_recorded;
+    if (!is_point_to_point(record.kind)) continue;
+    const std::uint64_t bytes = record.kind == CollectiveKind::kSendRecv ? 0 : record.bytes;
+    for (const std::uint32_t partner : partners(trace, record)) {
+      for (const bool outgoing : {true, false}) {
+        if (outgoing ? !sends(record.kind) : !receives(record.kind)) continue;
+        Sequence& sequence = out[transfer_key(trace, record, partner, outgoing)];
+        sequence.points.push_back({{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence});
+        sequence.recorded = sequence.recorded && record.sequence_recorded;
+      }
+    }
   }
   return out;
 }

@@ -102,9 +102,12 @@ struct Collective {
   std::uint64_t bytes = 0;              ///< of this rank's input; 0: not recorded
   NameId group{};                       ///< process-group name; empty string: not recorded
   std::uint32_t group_size = 0;         ///< 0: not recorded
-  std::vector<std::uint32_t> peers;     ///< global ranks; empty: not recorded
+  /// Ranks of the job, or of the group where `place` is known. With the rank itself: those of the
+  /// group; without it: those that a send or a receive is for. Empty: not recorded.
+  std::vector<std::uint32_t> peers;
   std::uint64_t sequence = 0;           ///< within group; assigned by order if not recorded
   bool sequence_recorded = false;
+  std::uint32_t place = 0;  ///< this rank's in the group, plus 1; 0: `peers` are ranks of the job
 };
 
 /// Device operation `after` may start only when `before` has finished.

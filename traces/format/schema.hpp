@@ -176,6 +176,7 @@ struct Schema<Collective> {
     coder.list(field<&Collective::peers>);
     coder.delta(field<&Collective::sequence>);
     coder.plain(field<&Collective::sequence_recorded>);
+    coder.added(field<&Collective::place>);  // 1.3
   }
 };
 

@@ -1,0 +1,73 @@
+// Who meets whom: what the parts of one meeting have in common, whatever recorded them. Importers,
+// alignment and the join of ranks all ask here.
+//
+// A collective in which a whole group takes part: its group, the group's ranks, its kind. A
+// transfer: its group and its two ends. An exchange is a kernel that sends and receives: it meets
+// each of its partners.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct MeetingKey {
+  std::string group;
+  std::vector<std::uint32_t> members;  ///< ascending; a transfer: from and to; empty: not known
+  CollectiveKind kind = CollectiveKind::kUnknown;  ///< kSend: a send and its receive
+  friend auto operator<=>(const MeetingKey&, const MeetingKey&) = default;
+};
+
+[[nodiscard]] inline bool sends(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kSendRecv;
+}
+[[nodiscard]] inline bool receives(CollectiveKind kind) {
+  return kind == CollectiveKind::kRecv || kind == CollectiveKind::kSendRecv;
+}
+/// A send, a receive or an exchange. PyTorch's numbers of these count on each rank by itself, and
+/// those of one batch are alike: they never say which ones meet.
+[[nodiscard]] inline bool is_point_to_point(CollectiveKind kind) {
+  return sends(kind) || receives(kind);
+}
+
+/// The rank as the record's `peers` count.
+[[nodiscard]] inline std::uint32_t own_number(const RankTrace& trace, const Collective& record) {
+  return record.place == 0 ? trace.rank : record.place - 1;
+}
+
+/// The ranks at the other ends of a send, a receive or an exchange. Empty: not known; `peers` is
+/// then the whole group, the rank itself among them, or nothing.
+[[nodiscard]] inline std::vector<std::uint32_t> partners(const RankTrace& trace,
+                                                         const Collective& record) {
+  std::vector<std::uint32_t> others = record.peers;
+  const bool of_group = std::erase(others, own_number(trace, record)) > 0;
+  std::ranges::sort(others);
+  others.erase(std::ranges::unique(others).begin(), others.end());
+  if (of_group && others.size() > 1) others.clear();
+  return others;
+}
+
+/// Of a collective of a whole group.
+[[nodiscard]] inline MeetingKey group_key(const RankTrace& trace, const Collective& record) {
+  MeetingKey key{trace.names.size() == 0 ? std::string() : trace.names[record.group], record.peers,
+                 record.kind};
+  std::ranges::sort(key.members);
+  return key;
+}
+
+/// Of the transfer between the rank and a partner that the record sends to, or receives from.
+[[nodiscard]] inline MeetingKey transfer_key(const RankTrace& trace, const Collective& record,
+                                             std::uint32_t partner, bool outgoing) {
+  MeetingKey key = group_key(trace, record);
+  const std::uint32_t own = own_number(trace, record);
+  key.members = outgoing ? std::vector{own, partner} : std::vector{partner, own};
+  key.kind = CollectiveKind::kSend;
+  return key;
+}
+
+}  // namespace bubblesim::traces
