@@ -70,6 +70,9 @@ void read_collective(std::string_view key, const JsonValue& value, DeviceOpArgs&
   else if (key == "Process Group Name") out.group = value.text;
   else if (key == "Process Group Ranks") out.group_ranks = value.text;
   else if (key == "Seq") out.sequence = to_unsigned(value);
+  else if (key == "Src Rank") out.from = to_unsigned(value);
+  else if (key == "Dst Rank") out.to = to_unsigned(value);
+  else if (key == "Rank") out.rank = to_unsigned(value);
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ struct DeviceOpArgs {
   // Arguments of collectives; empty where not recorded. Escapes are still in the text.
   std::string_view collective, dtype, group, group_ranks;
   std::optional<std::uint64_t> elements_in, group_size, sequence;
+  std::optional<std::uint64_t> from, to;  ///< ranks of the job: of a receive, of a send
+  std::optional<std::uint64_t> rank;      ///< in the group; of a send or receive its peer's
 };
 
 [[nodiscard]] DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule);

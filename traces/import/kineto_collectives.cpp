@@ -1,11 +1,14 @@
 // What Kineto does not record of collectives, filled in from names, ranges, groups and order.
 #include <map>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"
 #include "traces/join/nccl_ranges.hpp"
+#include "traces/meeting_key.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -50,18 +53,30 @@ void complete_group(PendingCollective& entry, const KinetoMetadata& metadata, Ra
   if (entry.ranks_cut && record.peers.empty()) trace.counters.add(kineto::kRanksTruncated);
 }
 
-/// A group in which every collective has its number keeps them; the others count by order.
+/// What counts together: the collectives of a group; apart from them, its sends to one rank and its
+/// receives from one.
+using Numbered = std::tuple<NameId, CollectiveKind, std::vector<std::uint32_t>>;
+
+Numbered numbered_with(const Collective& record) {
+  if (!is_point_to_point(record.kind)) return {record.group, CollectiveKind::kUnknown, {}};
+  return {record.group, record.kind, record.peers};
+}
+
+/// A group in which every collective has its number keeps them; the others count by order, as all
+/// sends and receives do: PyTorch's numbers of these say nothing (meeting_key.hpp).
 void number_groups(std::vector<PendingCollective>& collectives, RankTrace& trace) {
-  std::map<NameId, bool> all_recorded;
+  std::map<Numbered, bool> all_recorded;
   for (const PendingCollective& entry : collectives) {
-    const auto place = all_recorded.try_emplace(entry.record.group, true).first;
-    place->second = place->second && entry.record.sequence_recorded;
+    const auto place = all_recorded.try_emplace(numbered_with(entry.record), true).first;
+    place->second = place->second && entry.record.sequence_recorded &&
+                    !is_point_to_point(entry.record.kind);
   }
-  std::map<NameId, std::uint64_t> next;
+  std::map<Numbered, std::uint64_t> next;
   std::uint64_t by_order = 0;
   for (PendingCollective& entry : collectives) {
-    if (all_recorded[entry.record.group]) continue;
-    entry.record.sequence = next[entry.record.group]++;
+    const Numbered key = numbered_with(entry.record);
+    if (all_recorded[key]) continue;
+    entry.record.sequence = next[key]++;
     entry.record.sequence_recorded = false;
     ++by_order;
   }
@@ -71,12 +86,15 @@ void number_groups(std::vector<PendingCollective>& collectives, RankTrace& trace
 }  // namespace
 
 void complete_collectives(std::vector<PendingCollective>& collectives,
+                          std::vector<AnnouncedTransfer> announced,
                           const KinetoMetadata& metadata, RankTrace& trace) {
   kinds_from_ranges(collectives, trace);
+  describe_transfers(std::move(announced), collectives, trace);
   std::uint64_t unlinked = 0;
   std::uint64_t unknown = 0;
   for (PendingCollective& entry : collectives) {
     complete_group(entry, metadata, trace);
+    name_partners(entry);
     unlinked += entry.recorded ? 0 : 1;
     unknown += entry.record.kind == CollectiveKind::kUnknown ? 1 : 0;
   }

@@ -97,7 +97,8 @@ bool decided(const RawEvent& event) {
   if (is_skipped(event.category)) return true;
   if (event.name.empty()) return false;
   if (event.category == KinetoCategory::kOverhead) return event.name != kQueueFullEvent;
-  return event.category == KinetoCategory::kCpuOp && !event.name.starts_with("ProfilerStep");
+  return event.category == KinetoCategory::kCpuOp && !event.name.starts_with("ProfilerStep") &&
+         event.name != kCommunicationOperator;
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ enum class KinetoCategory : std::uint8_t {
 /// The event of category overhead that is a stall of the host's.
 inline constexpr std::string_view kQueueFullEvent = "Command Buffer Full";
 
+/// The operator that describes a collective, around its launch; of a batch of sends and receives,
+/// before it. Kernels carry what it says only where it is around their launch.
+inline constexpr std::string_view kCommunicationOperator = "record_param_comms";
+
 [[nodiscard]] KinetoCategory kineto_category(std::string_view text);
 
 struct RawEvent {

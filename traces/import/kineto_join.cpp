@@ -18,6 +18,7 @@ void shift_all(KinetoRecords& records, Duration shift) {
   for (MemorySample& sample : records.trace.memory) sample.at += shift;
   for (HostStall& stall : records.trace.stalls) stall.start += shift;
   for (SyncRow& row : records.syncs) row.at += shift;
+  for (AnnouncedTransfer& entry : records.announced) entry.start += shift;
 }
 
 bool same_call(const PendingCall& a, const PendingCall& b) {
@@ -195,7 +196,7 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   std::vector<PendingCollective> collectives = move_ops(records, trace);
   apply_sync_rows(records, index, trace);
   name_threads(records, trace);
-  complete_collectives(collectives, metadata, trace);
+  complete_collectives(collectives, std::move(records.announced), metadata, trace);
   number_by_use(trace);
   place_stalls(trace);
   count_missing_shapes(trace);

@@ -16,8 +16,17 @@ namespace bubblesim::traces {
 /// waits to the trace, whose device operations are final.
 void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankTrace& trace);
 
+/// Puts what the host announced of sends and receives on the kernels that did them.
+void describe_transfers(std::vector<AnnouncedTransfer> announced,
+                        std::vector<PendingCollective>& collectives, RankTrace& trace);
+
+/// Makes `peers` of a send, a receive or an exchange those that it is for, where its ends name
+/// them; `peers` is its group before, and stays that otherwise.
+void name_partners(PendingCollective& entry);
+
 /// Fills kinds, groups and sequence numbers of collectives that the file does not give.
 void complete_collectives(std::vector<PendingCollective>& collectives,
+                          std::vector<AnnouncedTransfer> announced,
                           const KinetoMetadata& metadata, RankTrace& trace);
 
 }  // namespace bubblesim::traces

@@ -87,6 +87,11 @@ PendingCollective make_collective(const DeviceOpArgs& args, std::string_view ker
   }
   record.sequence_recorded = args.sequence.has_value();
   record.sequence = args.sequence.value_or(0);
+  if (record.kind == CollectiveKind::kSend || record.kind == CollectiveKind::kRecv) {
+    const auto& partner = record.kind == CollectiveKind::kSend ? args.to : args.from;
+    out.ends.push_back({record.kind, {}, {}, {}});
+    if (partner) out.ends[0].partner_rank = fit32(*partner);
+  }
   return out;
 }
 
@@ -251,6 +256,7 @@ void KinetoRecorder::add_sync(const RawEvent& event) {
 }
 
 void KinetoRecorder::add_marker(const RawEvent& event) {
+  if (event.name == kCommunicationOperator) return add_announced(event);
   const bool step = event.name.starts_with("ProfilerStep");
   if (event.category == KinetoCategory::kCpuOp && !step) return;
   Span span;
@@ -263,6 +269,19 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
   marker.kind = step ? MarkerKind::kIteration : MarkerKind::kUser;
   if (step) marker.number = step_number(event.name);
   records_.trace.markers.push_back(marker);
+}
+
+// "Rank" is the other end's place in the group; kernels do not carry it.
+void KinetoRecorder::add_announced(const RawEvent& event) {
+  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  const CollectiveKind kind = kind_of_collective(args.collective);
+  Span span;
+  if (kind != CollectiveKind::kSend && kind != CollectiveKind::kRecv) return;
+  if (!read_span(event, span)) return;
+  AnnouncedTransfer entry{span.start, span.duration, thread(event.pid, event.tid),
+                          make_collective(args, "", records_.trace)};
+  if (args.rank) entry.what.ends[0].partner = fit32(*args.rank);
+  records_.announced.push_back(std::move(entry));
 }
 
 // The row is of no process and no thread (pid -1, tid 0): which one was held, its time tells.

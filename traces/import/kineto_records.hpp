@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,10 +27,29 @@ struct PendingOp {
   std::uint64_t graph_node = 0;
 };
 
+/// One end of a send or a receive, as far as something names it.
+struct TransferEnd {
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  std::optional<std::uint32_t> own;           ///< this rank, by its place in the group
+  std::optional<std::uint32_t> partner;       ///< the other end, by its place in the group
+  std::optional<std::uint32_t> partner_rank;  ///< and by its rank in the job
+};
+
 struct PendingCollective {
   Collective record;
   bool recorded = false;      ///< the kernel carried its collective's arguments
   bool ranks_cut = false;     ///< the list of ranks was truncated
+  std::vector<TransferEnd> ends;  ///< of what one kernel sends and receives
+};
+
+/// A send or a receive as the host describes it: by PyTorch's operator or by its range.
+struct AnnouncedTransfer {
+  TraceTime start{};
+  Duration duration{};
+  ThreadId thread{};
+  PendingCollective what;  ///< of one end
+
+  [[nodiscard]] TraceTime end() const { return start + duration; }
 };
 
 /// A row of category cuda_sync. -1: not known, as in the file.
@@ -50,6 +70,7 @@ struct KinetoRecords {
   std::vector<PendingCall> calls;
   std::vector<PendingOp> ops;
   std::vector<PendingCollective> collectives;
+  std::vector<AnnouncedTransfer> announced;  ///< by operators
   std::vector<SyncRow> syncs;
   std::vector<std::uint32_t> stream_devices;                   ///< device of each stream
   std::map<std::string, std::string, std::less<>> thread_names;  ///< by thread key
@@ -85,6 +106,7 @@ class KinetoRecorder {
   void add_host_call(const RawEvent& event);
   void add_sync(const RawEvent& event);
   void add_marker(const RawEvent& event);
+  void add_announced(const RawEvent& event);
   void add_stall(const RawEvent& event);
   void add_memory(const RawEvent& event);
   void add_thread_name(const RawEvent& event);

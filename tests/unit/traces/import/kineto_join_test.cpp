@@ -191,10 +191,10 @@ TEST(KinetoCollectives, without_a_record_the_kernel_name_tells) {
   EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(trace.collectives[1].kind, CollectiveKind::kSendRecv);
   EXPECT_EQ(trace.collectives[2].kind, CollectiveKind::kUnknown);
-  // Numbered by order of start, not by place in the file.
+  // Numbered by order of start, not by place in the file; exchanges apart from collectives.
   EXPECT_EQ(trace.collectives[0].sequence, 0U);
-  EXPECT_EQ(trace.collectives[1].sequence, 1U);
-  EXPECT_EQ(trace.collectives[2].sequence, 2U);
+  EXPECT_EQ(trace.collectives[1].sequence, 0U);
+  EXPECT_EQ(trace.collectives[2].sequence, 1U);
   EXPECT_EQ(trace.counters.count("kineto_collectives_without_record"), 3U);
   EXPECT_EQ(trace.counters.count("kineto_collectives_of_unknown_kind"), 1U);
 }
