@@ -31,9 +31,10 @@ struct CollectiveEvent {
   std::uint64_t bytes = 0;  ///< of this rank's input; 0: not recorded
   std::string group;        ///< a name that all of its ranks share; empty: not recorded
   std::uint32_t group_size = 0;
-  std::vector<std::uint32_t> peers;  ///< global ranks; empty: not recorded
+  std::vector<std::uint32_t> peers;  ///< as traces::Collective's
   std::uint64_t sequence = 0;
   bool sequence_recorded = false;
+  std::uint32_t place = 0;  ///< as traces::Collective's
 };
 
 /// The user's mark, through the control socket or an NVTX mark.

@@ -1,7 +1,9 @@
 #include "capture/record/nccl/communicator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "capture/record/host/host_event.hpp"
@@ -15,6 +17,12 @@ constexpr std::int64_t kNoTime = 0;
 
 // A report older than this says nothing of when the next launch began: the thread was elsewhere.
 constexpr std::int64_t kOldestReportNs = 10'000'000'000;
+
+// Of larger communicators no peer has counters: a quarter of a megabyte each.
+constexpr std::uint32_t kMostCounted = 16'384;
+
+// A launch with more peers is an all-to-all, or its peers are not kept.
+constexpr std::size_t kMostPeers = 32;
 
 std::int64_t now_ns() noexcept { return to_ns(host_now()); }
 
@@ -59,6 +67,17 @@ struct NcclCommunicator::LaunchReport {
   std::uint64_t received_bytes;
   std::int64_t start_ns;
   std::int64_t previous_end_ns;  ///< of the report before; kNoTime: not recorded
+  std::optional<std::uint64_t> number;  ///< of the last send or receive
+  std::uint32_t peer_count;             ///< more than kMostPeers: they are not kept
+  std::array<std::uint32_t, kMostPeers> peers;
+
+  void add_peer(int peer) noexcept {
+    const auto known = peers.begin() + std::min<std::size_t>(peer_count, kMostPeers);
+    const auto rank = static_cast<std::uint32_t>(peer);
+    if (std::find(peers.begin(), known, rank) != known) return;
+    if (peer >= 0 && peer_count < kMostPeers) peers[peer_count++] = rank;
+    else peer_count = kMostPeers + 1;
+  }
 };
 
 NcclCommunicator::LaunchReport& NcclCommunicator::report() noexcept {
@@ -66,8 +85,18 @@ NcclCommunicator::LaunchReport& NcclCommunicator::report() noexcept {
   return current;
 }
 
-NcclCommunicator::NcclCommunicator(std::uint64_t hash, int ranks) noexcept
-    : hash_(hash), ranks_(ranks > 0 ? static_cast<std::uint32_t>(ranks) : 0) {}
+NcclCommunicator::NcclCommunicator(std::uint64_t hash, int ranks, int rank) noexcept
+    : hash_(hash), ranks_(ranks > 0 ? static_cast<std::uint32_t>(ranks) : 0),
+      place_(rank >= 0 && rank < ranks ? static_cast<std::uint32_t>(rank) + 1 : 0),
+      transfers_(ranks_ > kMostCounted
+                     ? nullptr
+                     : new (std::nothrow) std::atomic<std::uint64_t>[2 * std::size_t{ranks_}]{}) {}
+
+std::optional<std::uint64_t> NcclCommunicator::next_number(int peer, bool sends) noexcept {
+  if (!transfers_ || peer < 0 || static_cast<std::uint32_t>(peer) >= ranks_) return std::nullopt;
+  const std::size_t direction = 2 * static_cast<std::size_t>(peer) + (sends ? 1 : 0);
+  return transfers_[direction].fetch_add(1, std::memory_order_relaxed);
+}
 
 void NcclCommunicator::collective_called(const NcclMessage& message,
                                          GraphCapture captured) noexcept {
@@ -112,6 +141,10 @@ void NcclCommunicator::add_exchange(const NcclMessage& message, std::int64_t sta
   const bool sends = call->kind == CollectiveKind::kSend;
   (sends ? current.sends : current.receives) += 1;
   (sends ? current.sent_bytes : current.received_bytes) += message_bytes(message);
+  current.number = next_number(message.peer, sends);
+  if (message.peer < 0 || static_cast<std::uint32_t>(message.peer) + 1 != place_) {
+    current.add_peer(message.peer);
+  }
   if (start_ns == kNoTime) return;
   current.start_ns =
       current.start_ns == kNoTime ? start_ns : std::min(current.start_ns, start_ns);
@@ -127,15 +160,21 @@ void NcclCommunicator::emit_exchange(const LaunchReport& done) noexcept {
     event.bytes = done.sends > 0 ? done.sent_bytes : done.received_bytes;
     event.group = nccl_group_name(hash_);
     event.group_size = ranks_;
-    // Two ranks meet in every launch, so both count alike; of more, any two may leave others out.
-    event.sequence_recorded = ranks_ == 2;
-    event.sequence = event.sequence_recorded ? sequence : 0;
+    const bool lone = done.sends + done.receives == 1;
     event.kind = CollectiveKind::kSendRecv;
-    if (ranks_ > 2 && done.sends + done.receives == 1) {
+    if (ranks_ > 2 && lone) {
       event.kind = done.sends == 1 ? CollectiveKind::kSend : CollectiveKind::kRecv;
     } else if (ranks_ > 2 && std::min(done.sends, done.receives) >= ranks_ - 1) {
       event.kind = CollectiveKind::kAllToAll;
     }
+    if (event.kind != CollectiveKind::kAllToAll && place_ != 0 && done.peer_count <= kMostPeers) {
+      event.place = place_;
+      event.peers.assign(done.peers.begin(), done.peers.begin() + done.peer_count);
+    }
+    // Two ranks meet in every launch, so both count alike; of more, any two may leave others out.
+    const std::optional<std::uint64_t> number = ranks_ == 2 ? sequence : done.number;
+    event.sequence_recorded = number.has_value() && (ranks_ == 2 || lone);
+    event.sequence = event.sequence_recorded ? *number : 0;
     emit_host_event(std::move(event));
   } catch (...) {
   }
@@ -150,7 +189,10 @@ void NcclCommunicator::launch_report_begins() noexcept {
                          .sent_bytes = 0,
                          .received_bytes = 0,
                          .start_ns = kNoTime,
-                         .previous_end_ns = current.previous_end_ns};
+                         .previous_end_ns = current.previous_end_ns,
+                         .number = std::nullopt,
+                         .peer_count = 0,
+                         .peers = {}};
 }
 
 void NcclCommunicator::launch_report_ends() noexcept {

@@ -5,12 +5,16 @@
 //  - v5 and v6 report the program's calls before anything is launched: their time is taken.
 //  - v4 reports what a launch consisted of right after it: the event takes the end of the report
 //    before it on the thread. The first launch of a thread in a recording has none and is left out.
-// Sends and receives of one launch are one event. Nothing here locks; all of it is noexcept.
+// Sends and receives of one launch are one event, which names their peers. A lone one has the number
+// that it has among those to its peer, or from it: its other end counts alike. Nothing here locks;
+// all of it is noexcept.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "capture/record/nccl/nccl_calls.hpp"
 
@@ -21,6 +25,7 @@ struct NcclMessage {
   const char* function = nullptr;
   const char* datatype = nullptr;
   std::size_t count = 0;
+  int peer = -1;  ///< of a send or a receive: its rank in the communicator
 };
 
 enum class GraphCapture : std::uint8_t { kNo, kYes };
@@ -31,7 +36,8 @@ using CallHandle = void*;
 
 class NcclCommunicator {
  public:
-  NcclCommunicator(std::uint64_t hash, int ranks) noexcept;
+  /// `rank`: of this process in the communicator.
+  NcclCommunicator(std::uint64_t hash, int ranks, int rank) noexcept;
 
   /// v5: the program calls a collective. What is captured into a graph counts and is not recorded:
   /// it runs when the graph does, if ever.
@@ -52,10 +58,15 @@ class NcclCommunicator {
   struct LaunchReport;
   static LaunchReport& report() noexcept;
   void add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept;
+  std::optional<std::uint64_t> next_number(int peer, bool sends) noexcept;
   void emit_exchange(const LaunchReport& report) noexcept;
 
   const std::uint64_t hash_;
   const std::uint32_t ranks_;  ///< 0: not known
+  const std::uint32_t place_;  ///< of this rank, plus 1; 0: not known
+  /// Of each peer, sends to it and receives from it since the communicator was made; null: there
+  /// are too many.
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> transfers_;
   std::atomic<std::uint64_t> collectives_{0};  ///< called since the communicator was made
   std::atomic<std::uint64_t> exchanges_{0};    ///< launches with sends or receives since then
 };

@@ -13,28 +13,30 @@ using namespace nccl_abi;
 char launch_handle;
 
 void make_communicator(void** context, int* mask, std::uint64_t events, std::uint64_t hash,
-                       int ranks) noexcept {
+                       int ranks, int rank) noexcept {
   if (context == nullptr || mask == nullptr) return;
-  *context = new (std::nothrow) NcclCommunicator(hash, ranks);
+  *context = new (std::nothrow) NcclCommunicator(hash, ranks, rank);
   *mask = *context == nullptr ? 0 : static_cast<int>(events);
 }
 
-Result init_v4(void** context, int* mask, const char*, std::uint64_t hash, int, int ranks, int,
+Result init_v4(void** context, int* mask, const char*, std::uint64_t hash, int, int ranks, int rank,
                Logger) noexcept {
-  make_communicator(context, mask, kColl | kP2p, hash, ranks);
+  make_communicator(context, mask, kColl | kP2p, hash, ranks, rank);
   return kSuccess;
 }
 
-Result init_v5(void** context, std::uint64_t hash, int* mask, const char*, int, int ranks, int,
+Result init_v5(void** context, std::uint64_t hash, int* mask, const char*, int, int ranks, int rank,
                Logger) noexcept {
-  make_communicator(context, mask, kCollApi | kP2pApi | kP2p, hash, ranks);
+  make_communicator(context, mask, kCollApi | kP2pApi | kP2p, hash, ranks, rank);
   return kSuccess;
 }
 
 NcclMessage message_of(const Coll& coll) noexcept {
-  return {coll.function, coll.datatype, coll.count};
+  return {coll.function, coll.datatype, coll.count, -1};
 }
-NcclMessage message_of(const P2p& p2p) noexcept { return {p2p.function, p2p.datatype, p2p.count}; }
+NcclMessage message_of(const P2p& p2p) noexcept {
+  return {p2p.function, p2p.datatype, p2p.count, p2p.peer};
+}
 
 GraphCapture captured(bool yes) noexcept { return yes ? GraphCapture::kYes : GraphCapture::kNo; }
 
@@ -67,7 +69,7 @@ Result start_v5(void* context, void** handle, DescriptorV5* event) noexcept {
   switch (event->type) {
     case kCollApi:
       communicator.collective_called(
-          {event->coll_api.function, event->coll_api.datatype, event->coll_api.count},
+          {event->coll_api.function, event->coll_api.datatype, event->coll_api.count, -1},
           captured(event->coll_api.graph_captured));
       break;
     case kP2pApi:

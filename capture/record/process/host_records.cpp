@@ -46,7 +46,7 @@ void HostRecords::add(const CollectiveEvent& event, RecordedBatch& batch) {
   const auto index = static_cast<std::uint32_t>(batch.collectives.size());
   batch.collectives.push_back({event.kind, event.bytes, tables_.name(event.group),
                                event.group_size, event.peers, event.sequence,
-                               event.sequence_recorded});
+                               event.sequence_recorded, event.place});
   batch.notes.push_back(
       {event.start, event.duration, thread(event.thread), event.source, index});
 }

@@ -196,16 +196,56 @@ TEST_F(NcclProfiler, TwoRanksMeetUnderOneKindAndNumber) {
   }
 }
 
-TEST_F(NcclProfiler, OneSendAmongManyRanksHasNoNumber) {
+// Rank 0's second send to rank 3; one to rank 2 counts apart. Counted while nothing records, too.
+TEST_F(NcclProfiler, ALoneSendNamesItsPeerAndCountsThoseToIt) {
   V5 nccl(4);
+  const auto send_to = [&](int peer) {
+    void* call = nccl.exchange_call("Send", 8);
+    void* launch = nccl.begin_launch();
+    nccl.in_launch("Send", 8, peer, call);
+    nccl.end_launch(launch);
+  };
+  host_double().recording = false;
+  send_to(3);
+  host_double().recording = true;
+  send_to(2);
+  send_to(3);
+  const auto events = host_double().take_all<CollectiveEvent>();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].kind, CollectiveKind::kSend);
+  EXPECT_EQ(events[1].peers, std::vector<std::uint32_t>{3});
+  EXPECT_EQ(events[1].place, 1U);  // rank 0
+  EXPECT_TRUE(events[1].sequence_recorded);
+  EXPECT_EQ(events[0].sequence, 0U);
+  EXPECT_EQ(events[1].sequence, 1U);
+}
+
+// Of a launch with several peers, none has a number: their other ends may be in launches of others.
+TEST_F(NcclProfiler, ABatchNamesItsPeersButHasNoNumber) {
+  V5 nccl(8);
   void* call = nccl.exchange_call("Send", 8);
   void* launch = nccl.begin_launch();
-  nccl.in_launch("Send", 8, 3, call);
+  for (const int peer : {5, 0, 2, 5}) nccl.in_launch(peer == 2 ? "Recv" : "Send", 8, peer, call);
   nccl.end_launch(launch);
   const auto events = host_double().take_all<CollectiveEvent>();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].kind, CollectiveKind::kSend);
+  EXPECT_EQ(events[0].kind, CollectiveKind::kSendRecv);
+  EXPECT_EQ(events[0].peers, (std::vector<std::uint32_t>{5, 2}));  // without itself
   EXPECT_FALSE(events[0].sequence_recorded);
+}
+
+// Far more than a launch's report holds, and peers that do not exist: named or not, nothing breaks.
+TEST_F(NcclProfiler, PeersBeyondWhatAReportHoldsAreNotNamed) {
+  V5 nccl(100);
+  void* call = nccl.exchange_call("Send", 8);
+  for (const int first : {1, -7}) {
+    void* launch = nccl.begin_launch();
+    for (int peer = first; peer < first + 60; ++peer) nccl.in_launch("Send", 8, peer, call);
+    nccl.end_launch(launch);
+    const auto events = host_double().take_all<CollectiveEvent>();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_TRUE(events[0].peers.empty());
+  }
 }
 
 TEST_F(NcclProfiler, SendsToAllAndReceivesFromAllAreAnAllToAll) {
