@@ -37,8 +37,12 @@ inline constexpr CounterSpec kBackwardTimes{
     "program_backward_times", Severity::kNotice,
     "operations recorded as starting before their launch; taken as starting with it"};
 inline constexpr CounterSpec kNotJoined{
-    "program_collectives_not_joined", Severity::kNotice,
-    "collectives without a counterpart on other ranks; their recorded time includes waiting"};
+    "program_collectives_not_joined", Severity::kLoss,
+    "collectives whose counterpart on other ranks was not found: they keep their recorded time, "
+    "waiting included, whatever becomes of other ranks"};
+inline constexpr CounterSpec kAlone{
+    "program_collectives_of_other_ranks", Severity::kNotice,
+    "collectives of whose ranks only one was recorded; their recorded time includes waiting"};
 inline constexpr CounterSpec kMissingPeers{
     "program_collectives_missing_ranks", Severity::kNotice,
     "collectives joined by fewer ranks than their group has"};

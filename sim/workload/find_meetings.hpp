@@ -1,0 +1,51 @@
+// Finds which communication kernels of different ranks meet, and in whom each of them waits.
+//
+// Collectives meet by group, kind and number; where a recorder numbers none, by their ends.
+// Sends, receives and exchanges meet in pairs: by their two ends where the recorder names them,
+// and in the order of each direction. Where it does not, only a send and a receive may meet, of the
+// two ranks whose kernels end together most often. Pairs that share an exchange are one meeting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "traces/meeting_key.hpp"
+
+namespace bubblesim::workload {
+
+/// An operation that takes part in a collective: all that joining needs of a rank's draft, so that
+/// only one rank's draft is held at a time.
+struct CollectivePart {
+  std::uint32_t op = 0;  ///< into Program::ops
+  const traces::Collective* collective = nullptr;
+  TraceTime start{};         ///< as drafted
+  TraceTime end{};
+  TraceTime recorded_start{};
+  TraceTime recorded_end{};
+};
+
+struct RankParts {
+  const traces::RankTrace* trace = nullptr;
+  std::vector<CollectivePart> parts;  ///< by recorded end
+};
+
+struct Part {
+  std::size_t rank = 0;  ///< into the job's ranks
+  const CollectivePart* operation = nullptr;
+  friend auto operator<=>(const Part&, const Part&) = default;
+};
+
+struct FoundMeeting {
+  traces::MeetingKey key;
+  std::vector<Part> parts;  ///< two or more, by rank, each rank's once; never more than its group
+};
+
+/// In order of their keys. Parts that are in none of them meet nobody.
+[[nodiscard]] std::vector<FoundMeeting> find_meetings(const std::vector<RankParts>& ranks);
+
+/// Whether the job holds another rank that the part could meet, as far as its record names ranks.
+[[nodiscard]] bool has_others(const std::vector<RankParts>& ranks, const Part& part);
+
+}  // namespace bubblesim::workload
