@@ -81,6 +81,27 @@ RankSequences sequences_of(const RankTrace& trace) {
   return out;
 }
 
+/// Where each rank ends together with some other as they are, their clocks agree, and ranks that do
+/// not end together are of other groups: a group that nothing names becomes several.
+void split_unnamed(std::vector<RankSequences>& sequences) {
+  std::vector<std::vector<TraceTime>> ends(sequences.size());
+  for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
+    const auto unnamed = sequences[rank].find(MeetingKey{});
+    if (unnamed == sequences[rank].end()) continue;
+    for (const Point& point : unnamed->second.points) ends[rank].push_back(point.end);
+    std::ranges::sort(ends[rank]);
+  }
+  const std::vector<std::size_t> groups = ending_together(ends);
+  const auto is_alone = [&](std::size_t group) { return std::ranges::count(groups, group) == 1; };
+  if (std::ranges::any_of(groups, is_alone)) return;
+  for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
+    auto unnamed = sequences[rank].extract(MeetingKey{});
+    if (unnamed.empty()) continue;
+    unnamed.key().members = {static_cast<std::uint32_t>(groups[rank])};
+    sequences[rank].insert(std::move(unnamed));
+  }
+}
+
 Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
 
 /// Sends, receives and exchanges by their two ends; all count as the send.
@@ -90,6 +111,7 @@ RankSequences transfers_of(const RankTrace& trace) {
     if (op.collective == kNone) continue;
     const Collective& record = trace.collectives[op.collective];
     if (!is_point_to_point(record.kind)) continue;
+    if (record.place != 0 && trace.names[record.group].empty()) continue;  // in which of its groups?
     const std::uint64_t bytes = record.kind == CollectiveKind::kSendRecv ? 0 : record.bytes;
     for (const std::uint32_t partner : partners(trace, record)) {
       for (const bool outgoing : {true, false}) {
@@ -335,6 +357,7 @@ AlignmentReport align_ranks(JobTrace& job, std::span<const std::string> clocks) 
     collectives.push_back(sequences_of(trace));
     transfers.push_back(transfers_of(trace));
   }
+  split_unnamed(collectives);
   Placement placement(clocks_of(job, clocks));
   placement.place_all(collectives);
   while (placement.place_all(transfers) && placement.place_all(collectives)) {

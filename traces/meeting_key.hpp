@@ -70,4 +70,11 @@ struct MeetingKey {
   return key;
 }
 
+/// Of kernels of a group that nothing names: the group of each rank, by its first rank. `ends`
+/// ascend. Ranks are of one group if their kernels end together about as well as those of either do
+/// with any other rank's: stages of a pipeline end together too, but for a transfer between them.
+/// O(ranks^2 ends).
+[[nodiscard]] std::vector<std::size_t> ending_together(
+    const std::vector<std::vector<TraceTime>>& ends);
+
 }  // namespace bubblesim::traces

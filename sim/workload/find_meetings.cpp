@@ -20,8 +20,9 @@ using std::chrono::microseconds;
 
 // Ends of one collective that differ by more than twice this are not the same collective's.
 constexpr Duration kMatchGap = microseconds(500);
-// Of a group that nothing names, ends of one collective follow each other within this.
-constexpr Duration kTogether = microseconds(50);
+// The same of sends and receives that do not say whom they meet: of two with one peer each, what
+// one transfer takes is between them.
+constexpr Duration kTransferGap = microseconds(50);
 // Clocks of two ranks may differ by this much.
 constexpr Duration kClockMargin = microseconds(50);
 
@@ -103,41 +104,31 @@ bool larger_than_group(const MeetingKey& key, const Parts& row) {
          row.size() > key.members.size();
 }
 
-/// What ends together, of kernels that run at one time: one of each rank, and of equal numbers.
-std::vector<Parts> rows_by_end(const Lists& by_rank) {
-  Parts all;
-  for (const auto& [rank, parts] : by_rank) {
-    for (const CollectivePart* part : parts) all.push_back({rank, part});
-  }
-  const auto number = [](const Part& part) {
-    return numbered(part.operation) ? part.operation->collective->sequence : 0;
-  };
-  std::ranges::stable_sort(all, {}, [&](const Part& part) {
-    return std::pair(number(part), part.operation->recorded_end);
-  });
-  std::vector<Parts> rows;
-  for (const Part& part : all) {
-    const auto belongs = [&](const Parts& row) {
-      const bool again = std::ranges::count(row, part.rank, &Part::rank) > 0;
-      const Duration later = part.operation->recorded_end - row.back().operation->recorded_end;
-      return !again && number(part) == number(row.back()) && later <= kTogether &&
-             part.operation->recorded_start <= row.front().operation->recorded_end + kTogether;
-    };
-    if (rows.empty() || !belongs(rows.back())) rows.emplace_back();
-    rows.back().push_back(part);
-  }
-  for (Parts& row : rows) std::ranges::sort(row);
-  return rows;
+/// Those of ranks that mostly end together.
+std::vector<Lists> split(const Lists& by_rank) {
+  std::vector<std::vector<TraceTime>> ends;
+  for (const auto& [rank, parts] : by_rank) ends.push_back(ends_of(parts));
+  const std::vector<std::size_t> groups = traces::ending_together(ends);
+  std::map<std::size_t, Lists> lists;
+  std::size_t place = 0;
+  for (const auto& entry : by_rank) lists[groups[place++]].insert(entry);
+  std::vector<Lists> found;
+  for (auto& [first, list] : lists) found.push_back(std::move(list));
+  return found;
 }
 
 /// A name alone does not make a group: where a record names neither it nor its ranks, or more ranks
-/// than it has use its name, those meet that end together.
+/// than it has use its name, those are one that mostly end together.
 std::vector<Parts> meetings_of_group(const MeetingKey& key, const Lists& by_rank) {
-  if (key.members.empty() && key.group.empty()) return rows_by_end(by_rank);
   std::vector<Parts> rows = rows_of(by_rank);
   const auto too_large = [&](const Parts& row) { return larger_than_group(key, row); };
-  if (!key.members.empty() || std::ranges::none_of(rows, too_large)) return rows;
-  return rows_by_end(by_rank);
+  const bool is_group = !key.group.empty() && std::ranges::none_of(rows, too_large);
+  if (!key.members.empty() || is_group) return rows;
+  rows.clear();
+  for (const Lists& list : split(by_rank)) {
+    for (Parts& row : rows_of(list)) rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 // ---- Sends, receives and exchanges
@@ -180,7 +171,8 @@ std::vector<std::pair<std::size_t, std::size_t>> match(const List& from, const L
     return by_number(from, to);
   }
   std::vector<std::pair<std::size_t, std::size_t>> found;
-  const auto partners = match_by_end(ends_of(from), ends_of(to), kMatchGap);
+  const auto partners =
+      match_by_end(ends_of(from), ends_of(to), ends_known ? kMatchGap : kTransferGap);
   for (std::size_t j = 0; j < to.size(); ++j) {
     if (partners[j] == kUnmatched || !may_meet(from[partners[j]], to[j], ends_known)) continue;
     found.emplace_back(partners[j], j);
@@ -194,14 +186,14 @@ std::vector<std::pair<std::size_t, std::size_t>> match(const List& from, const L
   return ordered;
 }
 
-/// How well the ends of two ranks' kernels agree: the sum of what is left of the gap.
+/// How well the ends of two ranks' kernels agree: the sum of what is left of the margin.
 Duration agreement(const List& from, const List& to) {
   Duration sum{};
   auto send = from.begin();
   for (auto receive = to.begin(); send != from.end() && receive != to.end();) {
     const Duration apart = (*send)->recorded_end - (*receive)->recorded_end;
-    if (std::chrono::abs(apart) <= kMatchGap && may_meet(*send, *receive, false)) {
-      sum += kMatchGap - std::chrono::abs(apart);
+    if (std::chrono::abs(apart) <= kTransferGap && may_meet(*send, *receive, false)) {
+      sum += kTransferGap - std::chrono::abs(apart) + Duration{1};
       ++send;
       ++receive;
     } else if (apart < Duration{}) {
@@ -235,7 +227,9 @@ std::vector<RankPair> rank_pairs(const Lane& lane) {
   return pairs;
 }
 
-void pair_up(const Lane& lane, bool ends_known, std::vector<Pair>& pairs) {
+void pair_up(const MeetingKey& key, const Lane& lane, std::vector<Pair>& pairs) {
+  const bool ends_known =
+      key.kind == CollectiveKind::kSend && lane.from.size() == 1 && lane.to.size() == 1;
   std::set<const CollectivePart*> taken;
   const auto left = [&](const List& list) {
     List free = list;
@@ -291,9 +285,7 @@ class Finder {
       for (Parts& row : meetings_of_group(key, by_rank)) add(key, std::move(row));
     }
     std::vector<Pair> pairs;
-    for (const auto& [key, lane] : lanes_) {
-      pair_up(lane, key.kind == CollectiveKind::kSend, pairs);
-    }
+    for (const auto& [key, lane] : lanes_) pair_up(key, lane, pairs);
     for (Parts& row : components(pairs)) {
       MeetingKey key = transfer_of(row);
       add(std::move(key), std::move(row));
