@@ -8,8 +8,8 @@
 namespace bubblesim::traces {
 namespace {
 
-/// Ends of one collective lie within this of each other, mostly: of 16 all-reduces of four V100s all
-/// but two or three within 130 us, and the others within 240.
+/// Ends of one collective lie within this of each other, mostly: 13 of 15 all-reduces of two V100s
+/// among four, 11 of two others.
 constexpr Duration kMargin = std::chrono::microseconds(100);
 /// So many ends tell.
 constexpr std::size_t kMostEnds = 512;

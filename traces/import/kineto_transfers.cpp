@@ -1,11 +1,11 @@
 // Whom sends and receives meet: from the kernel's arguments, from PyTorch's operators and from its
 // ranges.
 //
-// PyTorch 2.1 and later name a range "nccl:send 0->1", of places in the group; before, "nccl:send".
-// The operator record_param_comms has "Rank", the other end's place, from 2.6 on also "Src Rank" or
-// "Dst Rank", its rank in the job, which kernels carry too. The kernel of a batch
-// (batch_isend_irecv) is launched after all of it: it carries nothing, and each of the batch's
-// operators or ranges stands before its launch.
+// PyTorch from 2.2 on names a range "nccl:send 0->1", of places in the group (pytorch/pytorch pull
+// request 111811); before, "nccl:send". From 2.5 on the operator record_param_comms has "Rank", the
+// other end's place, and "Src Rank" or "Dst Rank", its rank in the job (129528, 130812), which
+// kernels carry too. The kernel of a batch (batch_isend_irecv) is launched after all of it: it
+// carries nothing (issue 194693), and the batch's operators or ranges stand before its launch.
 #include <algorithm>
 #include <charconv>
 #include <string_view>

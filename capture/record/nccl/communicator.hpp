@@ -5,9 +5,9 @@
 //  - v5 and v6 report the program's calls before anything is launched: their time is taken.
 //  - v4 reports what a launch consisted of right after it: the event takes the end of the report
 //    before it on the thread. The first launch of a thread in a recording has none and is left out.
-// Sends and receives of one launch are one event, which names their peers. A lone one has the number
-// that it has among those to its peer, or from it: its other end counts alike. Nothing here locks;
-// all of it is noexcept.
+// Sends and receives of one launch are one event, which names their peers. A lone one has the
+// number that it has among those to its peer, or from it: its other end counts alike. Nothing here
+// locks; all of it is noexcept.
 #pragma once
 
 #include <atomic>

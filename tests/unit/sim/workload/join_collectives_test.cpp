@@ -167,6 +167,178 @@ TEST(JoinCollectives, MissingRanksOfAGroupAreCountedOnEachRank) {
   EXPECT_EQ(count(job, "program_collectives_missing_ranks"), 2U);
 }
 
+// Of a pipeline of four, whose group is the whole of it: each stage computes 100 and sends for 10.
+TraceBuilder stage(std::uint32_t rank) {
+  const std::int64_t ready = 110 * rank;  // the receive ends, if there is one
+  TraceBuilder trace(rank);
+  trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1});
+  if (rank > 0) {
+    trace.collective({.called = 10, .returned = 12, .start = 20, .end = ready},
+                     {.kind = CollectiveKind::kRecv, .peers = {rank - 1}, .group_size = 4});
+  }
+  trace.kernel({.called = 13, .returned = 14, .start = std::max<std::int64_t>(ready, 15),
+                .end = ready + 100});
+  if (rank == 3) return trace;
+  return trace.collective({.called = 15, .returned = 16, .start = ready + 100, .end = ready + 110},
+                          {.kind = CollectiveKind::kSend, .peers = {rank + 1}, .group_size = 4});
+}
+
+// The first stage launches its kernel 40 later, which starts 15 - 13 = 2 after that: at 55, for 85.
+TEST(JoinCollectives, ALateStageDelaysThoseBehindIt) {
+  JobProgram job = must_build_job({stage(0), stage(1), stage(2), stage(3)});
+  ASSERT_EQ(job.collectives.size(), 3U);
+  EXPECT_EQ(job.collectives[1].from, 1U);
+  EXPECT_EQ(job.collectives[1].to, 2U);
+  EXPECT_EQ(count(job, "program_collectives_missing_ranks"), 0U);
+  job.ranks[0].threads[0].steps[1].think = short_us(13 + 40);
+  const auto runs = run_once(job);
+  EXPECT_EQ(runs[0].spans(), (Spans{{55, 140}, {140, 150}}));
+  EXPECT_EQ(runs[1].spans(), (Spans{{20, 150}, {150, 250}, {250, 260}}));
+  EXPECT_EQ(runs[2].spans(), (Spans{{20, 260}, {260, 360}, {360, 370}}));
+  EXPECT_EQ(runs[3].spans(), (Spans{{20, 370}, {370, 470}}));
+}
+
+// The last stage's receive comes at 360, 30 after it ended in the recording, lasts its 10 and ends
+// at 370: so does the third stage's send. The first two had sent before.
+TEST(JoinCollectives, ALateReceiveDelaysItsSendAndNoOther) {
+  JobProgram job = must_build_job({stage(0), stage(1), stage(2), stage(3)});
+  job.ranks[3].threads[0].steps[1].think = short_us(10 + 340);
+  const auto runs = run_once(job);
+  EXPECT_EQ(runs[1].spans(), (Spans{{20, 110}, {110, 210}, {210, 220}}));
+  EXPECT_EQ(runs[2].spans(), (Spans{{20, 220}, {220, 320}, {320, 370}}));
+  EXPECT_EQ(runs[3].spans(), (Spans{{360, 370}, {370, 470}}));
+}
+
+// Two groups of one name: rank 0 is 25 late, and so is rank 1, which is in its group.
+TEST(JoinCollectives, GroupsOfOneNameAreToldByTheirRanks) {
+  const CollectiveAs first{.sequence = 1, .peers = {0, 1}};
+  const CollectiveAs second{.sequence = 1, .peers = {2, 3}};
+  JobProgram job = must_build_job(
+      {rank_with(0, from_to(60, 100), first), rank_with(1, from_to(10, 100), first),
+       rank_with(2, from_to(10, 100), second), rank_with(3, from_to(60, 100), second)});
+  ASSERT_EQ(job.collectives.size(), 2U);
+  job.ranks[0].threads[0].steps[1].think = short_us(50 + 25);
+  const auto runs = run_once(job);
+  EXPECT_EQ(runs[1].spans(), (Spans{{10, 125}}));
+  EXPECT_EQ(runs[2].spans(), (Spans{{10, 100}}));
+  EXPECT_EQ(runs[3].spans(), (Spans{{60, 100}}));
+}
+
+// Rank 1's record lacks the ranks of its group; rank 0's has them.
+TEST(JoinCollectives, RanksOfAGroupThatOneRankNamesAreThoseOfAll) {
+  const JobProgram job =
+      must_build_job({rank_with(0, from_to(60, 100), {.sequence = 1, .peers = {0, 1}}),
+                      rank_with(1, from_to(10, 100), {.sequence = 1})});
+  EXPECT_EQ(job.collectives.size(), 1U);
+}
+
+// Nothing names a group: ranks 0 and 1 end together, and ranks 2 and 3, 300 after them.
+TEST(JoinCollectives, GroupsWithoutNamesAreThoseThatEndTogether) {
+  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), {.group = ""}),
+                                         rank_with(1, from_to(60, 102), {.group = ""}),
+                                         rank_with(2, from_to(10, 400), {.group = ""}),
+                                         rank_with(3, from_to(60, 401), {.group = ""})});
+  ASSERT_EQ(job.collectives.size(), 2U);
+  EXPECT_EQ(job.collectives[0].participants, 2U);
+  EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
+}
+
+// Of a group of two ranks, three end as one: who is in it cannot be told.
+TEST(JoinCollectives, MoreRanksThanAGroupHasNeverMeet) {
+  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), {.group_size = 2}),
+                                         rank_with(1, from_to(10, 100), {.group_size = 2}),
+                                         rank_with(2, from_to(10, 100), {.group_size = 2})});
+  EXPECT_TRUE(job.collectives.empty());
+  EXPECT_EQ(count(job, "program_collectives_not_joined"), 3U);
+}
+
+TEST(JoinCollectives, ExchangesWithoutPeersMeetInPairs) {
+  const CollectiveAs exchange{.kind = CollectiveKind::kSendRecv, .peers = {0, 1, 2, 3}};
+  const JobProgram job =
+      must_build_job({rank_with(0, from_to(10, 100), exchange),
+                      rank_with(1, from_to(60, 100), exchange),
+                      rank_with(2, from_to(60, 900), exchange),
+                      rank_with(3, from_to(10, 902), exchange)});
+  ASSERT_EQ(job.collectives.size(), 2U);
+  EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
+  EXPECT_EQ(job.ranks[2].ops[0].collective, job.ranks[3].ops[0].collective);
+}
+
+// All four end at 100. Two send, two receive; a send never meets a send.
+TEST(JoinCollectives, WithoutPeersOnlyOppositeEndsMeet) {
+  const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
+  const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
+  EXPECT_TRUE(must_build_job({rank_with(0, from_to(10, 100), send),
+                              rank_with(1, from_to(60, 100), send)}).collectives.empty());
+  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), send),
+                                         rank_with(1, from_to(60, 100), send),
+                                         rank_with(2, from_to(10, 100), receive),
+                                         rank_with(3, from_to(60, 100), receive)});
+  ASSERT_EQ(job.collectives.size(), 2U);
+  for (const JoinedCollective& joined : job.collectives) {
+    EXPECT_TRUE(joined.point_to_point);
+    EXPECT_LT(joined.from, 2U);
+    EXPECT_GE(joined.to, 2U);
+  }
+}
+
+// By places in the group: rank 6 is its second, rank 4 its first.
+TEST(JoinCollectives, PeersMayBePlacesInTheGroup) {
+  const auto with_place = [](TraceBuilder builder, std::uint32_t place) {
+    traces::RankTrace trace = builder.trace();
+    trace.collectives[0].place = place + 1;
+    return trace;
+  };
+  traces::JobTrace trace;
+  trace.ranks = {
+      with_place(rank_with(4, from_to(10, 100), {.kind = CollectiveKind::kRecv, .peers = {1}}), 0),
+      with_place(rank_with(6, from_to(60, 100), {.kind = CollectiveKind::kSend, .peers = {0}}), 1)};
+  const JobProgram job = build_job_program(trace, plain_gpu(), {Window::kWhole}).value();
+  ASSERT_EQ(job.collectives.size(), 1U);
+  EXPECT_EQ(job.collectives[0].from, 6U);
+  EXPECT_EQ(job.collectives[0].to, 4U);
+}
+
+// The send had ended at 30, in NCCL's buffers, when its receive began at 200. It comes 300 later:
+// the receive, which cannot end before it, does so at 320 + its own 10.
+TEST(JoinCollectives, ASendThatEndedBeforeItsReceiveIsBuffered) {
+  JobProgram job = must_build_job(
+      {rank_with(0, from_to(20, 30), {.kind = CollectiveKind::kSend, .peers = {1}}),
+       rank_with(1, from_to(200, 210), {.kind = CollectiveKind::kRecv, .peers = {0}})});
+  ASSERT_EQ(job.collectives.size(), 1U);
+  EXPECT_TRUE(job.collectives[0].buffered);
+  EXPECT_EQ(count(job, "program_collective_ranks_not_waiting"), 0U);
+  EXPECT_EQ(run_once(job)[0].spans(), (Spans{{20, 30}}));
+  job.ranks[0].threads[0].steps[1].think = short_us(10 + 300);
+  EXPECT_EQ(run_once(job)[1].spans(), (Spans{{200, 330}}));
+}
+
+// Rank 1 receives from rank 0, and in the same kernel sends to rank 2: the three are one meeting.
+TEST(JoinCollectives, KernelsThatShareAnExchangeAreOneMeeting) {
+  const JobProgram job = must_build_job(
+      {rank_with(0, from_to(10, 100), {.kind = CollectiveKind::kSend, .peers = {1}}),
+       rank_with(1, from_to(20, 100), {.kind = CollectiveKind::kSendRecv, .peers = {0, 2}}),
+       rank_with(2, from_to(60, 100), {.kind = CollectiveKind::kRecv, .peers = {1}})});
+  ASSERT_EQ(job.collectives.size(), 1U);
+  EXPECT_EQ(job.collectives[0].participants, 3U);
+}
+
+// Ranks 0 and 1 have numbers that do not meet, of 90 and 40; rank 2's 40 have none to meet.
+TEST(JoinCollectives, WhatMeetsNobodyIsALossWithItsShareOfTheTime) {
+  const JobProgram job =
+      must_build_job({rank_with(0, from_to(10, 100), {.sequence = 7, .peers = {0, 1}}),
+                      rank_with(1, from_to(60, 100), {.sequence = 8, .peers = {0, 1}}),
+                      rank_with(2, from_to(60, 100), {.sequence = 8, .peers = {2, 9}})});
+  EXPECT_EQ(count(job, "program_collectives_of_other_ranks"), 1U);
+  for (const auto& [name, entry] : job.counters) {
+    if (name != "program_collectives_not_joined") continue;
+    EXPECT_EQ(entry.severity, Severity::kLoss);
+    EXPECT_EQ(entry.count, 2U);
+    EXPECT_NE(entry.help.find("76.5 % of communication time; rank 0: 1 all_reduce; "
+                              "rank 1: 1 all_reduce"), std::string::npos) << entry.help;
+  }
+}
+
 // Rank 1's recording begins 50 after rank 0's: so does its replay, and nothing moves.
 TEST(JoinCollectives, RanksThatBeginAtDifferentTimesKeepTheirDistance) {
   TraceBuilder late(1);

@@ -1,15 +1,16 @@
 // Recordings of pipelines as PyTorch's versions describe them, every meeting known.
 //
-// What they write, by their source (ProcessGroupNCCL.cpp, ParamCommsUtils.hpp, profiler/util.cpp):
-//   1.13  a range "nccl:send" around a launch; kernels carry nothing
-//   2.1   a range "nccl:send 0->1", of places in the group
-//   2.4   kernels carry name, size, group, ranks; no peer
-//   2.7   kernels and operators carry "Src Rank" or "Dst Rank" too
-//   2.9   the same
-//   2026  and "Seq": of a group's collectives; of all its sends and receives on this rank
+// What they write, by their source (ProcessGroupNCCL.cpp, ParamCommsUtils.hpp, profiler/util.cpp)
+// and the pull requests of pytorch/pytorch that changed it:
+//   1.13, 2.1  a range "nccl:send" around a launch; kernels carry nothing
+//   2.2        a range "nccl:send 0->1", of places in the group (111811); here without more
+//   2.4        kernels carry name, size, group, ranks; no peer
+//   2.7, 2.9   kernels and operators carry "Src Rank" or "Dst Rank" too (130812), operators "Rank",
+//              a peer's place (129528)
+//   2026       and "Seq" (177148): of a group's collectives; of its sends and receives on this rank
 // Before 2.4 batches have a range of each send and receive, from it on an operator of each
-// (record_param_comms); the kernel of a batch is launched after them and carries nothing. Lists of
-// ranks that are not evenly apart are empty ("[]").
+// (record_param_comms); the kernel of a batch is launched after them and carries nothing (issue
+// 194693). Lists of ranks that are not evenly apart are empty ("[]").
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@
 
 namespace bubblesim::run::testing {
 
-enum class Torch { k1_13, k2_1, k2_4, k2_7, k2_9, k2026 };
+enum class Torch { k1_13, k2_1, k2_2, k2_4, k2_7, k2_9, k2026 };
 enum class Sends { kSingle, kBatched };
 enum class Groups { kOne, kPerNeighbour };  ///< communicators of a pipeline
 enum class Names { kUnique, kShared };      ///< shared: as of split_group, one name for all
@@ -59,8 +60,10 @@ class Recording {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       texts.push_back(fmt::format(
           R"({{"schemaVersion": 1, "deviceProperties": [{{"id": 0, )"
-          R"("name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "totalGlobalMem": 85000000000}}], )"
-          R"("distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}}, "traceEvents": [{}]}})",
+          R"("name": "NVIDIA A100-SXM4-80GB", "numSms": 108, )"
+          R"("totalGlobalMem": 85000000000}}], )"
+          R"("distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}}, )"
+          R"("traceEvents": [{}]}})",
           rank, ranks_.size(), fmt::join(ranks_[rank].events, ",\n")));
     }
     return texts;
@@ -168,7 +171,7 @@ class Recording {
                 std::int64_t lasts) {
     const bool send = end.name[0] == 's';
     const std::string range =
-        job_.torch == Torch::k1_13
+        job_.torch <= Torch::k2_1
             ? fmt::format("nccl:{}", end.name)
             : fmt::format("nccl:{} {}{}{}", end.name, group.place(own), send ? "->" : "<-",
                           group.place(end.partner));
