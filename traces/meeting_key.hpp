@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -50,6 +50,14 @@ struct MeetingKey {
   others.erase(std::ranges::unique(others).begin(), others.end());
   if (of_group && others.size() > 1) others.clear();
   return others;
+}
+
+/// The ranks of the job that are the record's group. Empty: not known.
+[[nodiscard]] inline std::vector<std::uint32_t> group_ranks(const RankTrace& trace,
+                                                            const Collective& record) {
+  const bool of_group = record.place == 0 && (!is_point_to_point(record.kind) ||
+                                              std::ranges::count(record.peers, trace.rank) > 0);
+  return of_group ? record.peers : std::vector<std::uint32_t>{};
 }
 
 /// Of a collective of a whole group.

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 namespace bubblesim::workload {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr std::ptrdiff_t kBand = 256;
+/// Longer lists of very different lengths stay unmatched: a gigabyte.
+constexpr std::size_t kMostCells = std::size_t{1} << 30U;
+
+std::ptrdiff_t signed_size(std::size_t size) { return static_cast<std::ptrdiff_t>(size); }
 
 enum class Move : std::uint8_t { kMatch, kSkipReference, kSkipOther };
 
@@ -17,9 +22,12 @@ class Table {
  public:
   Table(std::size_t rows, std::size_t columns)
       : low_(-kBand - std::max<std::ptrdiff_t>(0, signed_size(rows) - signed_size(columns))),
-        width_(static_cast<std::size_t>(
-            2 * kBand + std::max(rows, columns) - std::min(rows, columns) + 1)),
-        moves_((rows + 1) * width_), cost_(width_, kNever), cost_above_(width_, kNever) {}
+        width_(width_of(rows, columns)), moves_((rows + 1) * width_), cost_(width_, kNever),
+        cost_above_(width_, kNever) {}
+
+  static std::size_t width_of(std::size_t rows, std::size_t columns) {
+    return 2 * std::size_t{kBand} + std::max(rows, columns) - std::min(rows, columns) + 1;
+  }
 
   /// Starts row i: the last one becomes the row before.
   void next_row() {
@@ -45,7 +53,6 @@ class Table {
   }
 
  private:
-  static std::ptrdiff_t signed_size(std::size_t size) { return static_cast<std::ptrdiff_t>(size); }
   [[nodiscard]] std::size_t slot(std::ptrdiff_t i, std::ptrdiff_t j) const {
     return static_cast<std::size_t>(j - i - low_);
   }
@@ -89,19 +96,42 @@ void fill(Table& table, const std::vector<TraceTime>& reference,
   }
 }
 
+/// Of ascending instants, the place of the first and one after the last that lie within `reach` of
+/// the others'.
+std::pair<std::size_t, std::size_t> within_reach(const std::vector<TraceTime>& instants,
+                                                 const std::vector<TraceTime>& others,
+                                                 Duration reach) {
+  if (others.empty()) return {0, 0};
+  const auto first = std::ranges::lower_bound(instants, others.front() - reach);
+  const auto last = std::ranges::upper_bound(first, instants.end(), others.back() + reach);
+  return {static_cast<std::size_t>(first - instants.begin()),
+          static_cast<std::size_t>(last - instants.begin())};
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> match_by_end(const std::vector<TraceTime>& reference,
                                         const std::vector<TraceTime>& ends, Duration gap) {
-  Table table(reference.size(), ends.size());
-  fill(table, reference, ends, gap.count());
   std::vector<std::uint32_t> partners(ends.size(), kUnmatched);
-  auto i = static_cast<std::ptrdiff_t>(reference.size());
-  auto j = static_cast<std::ptrdiff_t>(ends.size());
+  // What is further away is cheaper unmatched.
+  const auto [first_row, last_row] = within_reach(reference, ends, 2 * gap);
+  const auto [first_column, last_column] = within_reach(ends, reference, 2 * gap);
+  const std::vector<TraceTime> rows(reference.begin() + signed_size(first_row),
+                                    reference.begin() + signed_size(last_row));
+  const std::vector<TraceTime> columns(ends.begin() + signed_size(first_column),
+                                       ends.begin() + signed_size(last_column));
+  if (rows.size() > kMostCells / Table::width_of(rows.size(), columns.size())) return partners;
+  Table table(rows.size(), columns.size());
+  fill(table, rows, columns, gap.count());
+  auto i = signed_size(rows.size());
+  auto j = signed_size(columns.size());
   while (i > 0 || j > 0) {
     switch (table.move(i, j)) {
       case Move::kMatch:
-        partners[static_cast<std::size_t>(--j)] = static_cast<std::uint32_t>(--i);
+        --i;
+        --j;
+        partners[first_column + static_cast<std::size_t>(j)] =
+            static_cast<std::uint32_t>(first_row + static_cast<std::size_t>(i));
         break;
       case Move::kSkipReference: --i; break;
       case Move::kSkipOther: --j; break;

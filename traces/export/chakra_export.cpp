@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chakra_et.pb.h>
 #include <map>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "traces/export/json_text.hpp"
 #include "traces/import/chakra_attributes.hpp"
 #include "traces/launch_shapes.hpp"
+#include "traces/meeting_key.hpp"
 #include "traces/record_names.hpp"
 
 namespace bubblesim::traces {
@@ -137,7 +137,7 @@ class RankWriter {
       const auto number = static_cast<std::uint32_t>(groups_.size());
       NumberedGroup& group =
           groups_.try_emplace(collective.group, NumberedGroup{number, {}, 0}).first->second;
-      if (group.ranks.empty()) group.ranks = collective.peers;
+      if (group.ranks.empty()) group.ranks = group_ranks(trace_, collective);
       group.size = std::max(group.size, collective.group_size);
     }
     std::string text = "['[";
@@ -278,6 +278,7 @@ class RankWriter {
     }
     put_unless_zero(node, "bubblesim_group_size", collective.group_size);
     if (!collective.peers.empty()) put_list(node, "bubblesim_peers", collective.peers);
+    put_unless_zero(node, "bubblesim_place", collective.place);
     put_number(node, collective.sequence_recorded ? "bubblesim_sequence"
                                                   : "bubblesim_sequence_by_order",
                collective.sequence);
@@ -288,13 +289,12 @@ class RankWriter {
     const bool sends = collective.kind == CollectiveKind::kSend;
     if (sends || collective.kind == CollectiveKind::kRecv) {
       node.set_type(sends ? chakra::kCommSendNode : chakra::kCommRecvNode);
-      std::set<std::uint32_t> others(collective.peers.begin(), collective.peers.end());
-      others.erase(trace_.rank);
-      if (others.size() != 1) {
+      const std::vector<std::uint32_t> others = partners(trace_, collective);
+      if (others.size() != 1 || collective.place != 0) {
         ++stats_.ends_unknown;
         return;
       }
-      const std::uint32_t other = *others.begin();
+      const std::uint32_t other = others.front();
       put_end(node, "comm_src", sends ? trace_.rank : other);
       put_end(node, "comm_dst", sends ? other : trace_.rank);
       put_end(node, "comm_tag", 0);

@@ -162,6 +162,7 @@ Outcome apply_own_number(std::string_view name, const AttributeValue& value, Own
     return outcome(put(own.shape.shared_memory_bytes, fit<std::uint32_t>(value)));
   }
   if (name == "group_size") return outcome(put(own.group_size, fit<std::uint32_t>(value)));
+  if (name == "place") return outcome(put(own.place, fit<std::uint32_t>(value)));
   if (name == "sequence" || name == "sequence_by_order") {
     own.has_sequence = put(own.sequence, value.number);
     own.sequence_recorded = own.has_sequence && name == "sequence";

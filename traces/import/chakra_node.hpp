@@ -42,6 +42,7 @@ struct OwnFields {
   std::uint64_t sequence = 0;
   std::int64_t number = -1;
   std::uint32_t group_size = 0;
+  std::uint32_t place = 0;
   LaunchShape shape;
   std::optional<NameId> group;
   std::vector<std::uint32_t> peers;

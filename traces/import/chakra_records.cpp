@@ -126,6 +126,7 @@ class Maker {
     out.group = own.group.value_or(NameId{});
     out.group_size = own.group_size;
     out.peers = own.peers;
+    out.place = own.place;
     out.sequence = own.sequence;
     out.sequence_recorded = own.sequence_recorded;
     return out;

@@ -39,7 +39,8 @@ py::dtype collective_type() {
                       {"group", "u4", offsetof(Collective, group)},
                       {"group_size", "u4", offsetof(Collective, group_size)},
                       {"sequence", "u8", offsetof(Collective, sequence)},
-                      {"sequence_recorded", "?", offsetof(Collective, sequence_recorded)}},
+                      {"sequence_recorded", "?", offsetof(Collective, sequence_recorded)},
+                      {"place", "u4", offsetof(Collective, place)}},
                      sizeof(Collective));
 }
 
