@@ -40,6 +40,7 @@ void expect_same_collective(const RankTrace& trace, const DeviceOp& op, const Ra
   EXPECT_EQ(again.names[have.group], trace.names[want.group]);
   EXPECT_EQ(have.group_size, want.group_size);
   EXPECT_EQ(have.peers, want.peers);
+  EXPECT_EQ(have.place, want.place);
   EXPECT_EQ(have.sequence, want.sequence);
   EXPECT_EQ(have.sequence_recorded, want.sequence_recorded);
 }

@@ -71,7 +71,7 @@ RankTrace first_rank() {
   trace.edges = {{{0}, {3}, false}, {{9}, {1}, true}};
   trace.collectives = {
       {CollectiveKind::kAllReduce, 1'048'576, {4}, 4, {0, 1, 2, 3}, 11, true},
-      {CollectiveKind::kSend, 0, {2}, 0, {}, 0, false}};
+      {CollectiveKind::kSend, 0, {2}, 0, {7}, 0, false, 4}};
   trace.markers = {{at(100), Duration{900}, {3}, {1}, MarkerKind::kIteration, 17},
                    {at(50), Duration{10}, {2}, {0}, MarkerKind::kUser, -1}};
   trace.stalls = {{at(70), Duration{30}, {1}, StallKind::kQueueFull},
@@ -146,9 +146,9 @@ std::string text_of(const RankTrace& t) {
     text += fmt::format("edge {} {} {}\n", r.before.value, r.after.value, r.inferred);
   }
   for (const Collective& r : t.collectives) {
-    text += fmt::format("collective {} {} {} {} {} {} {}\n", static_cast<int>(r.kind), r.bytes,
+    text += fmt::format("collective {} {} {} {} {} {} {} {}\n", static_cast<int>(r.kind), r.bytes,
                         r.group.value, r.group_size, fmt::join(r.peers, ","), r.sequence,
-                        r.sequence_recorded);
+                        r.sequence_recorded, r.place);
   }
   for (const Marker& r : t.markers) {
     text += fmt::format("marker {} {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),

@@ -208,6 +208,90 @@ TEST(KinetoCollectives, the_range_around_a_launch_tells_what_send_receive_kernel
   EXPECT_EQ(trace.collectives[1].kind, CollectiveKind::kSendRecv);
 }
 
+constexpr const char* kSendRecv = "ncclDevKernel_SendRecv(x)";
+
+std::string of_group(const std::string& more) {
+  return R"(, "Collective name": "send", "Group size": 3, "Process Group Name": "2",
+         "Process Group Ranks": "[4, 6, 8]", "In msg nelems": 8, "dtype": "Half")" + more;
+}
+
+std::string operation(const char* ts, const char* dur, const char* name, const std::string& args) {
+  return std::string(R"({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 100,
+      "tid": 101, "ts": )") + ts + R"(, "dur": )" + dur + R"(, "args": {"Collective name": ")" +
+         name + R"(", "Group size": 3, "Process Group Name": "2", "In msg nelems": 8,
+      "dtype": "Half", "Process Group Ranks": "[4, 6, 8]")" + args + "}}";
+}
+
+using Ranks = std::vector<std::uint32_t>;
+
+TEST(KinetoTransfers, the_kernel_names_the_other_end) {
+  const RankTrace trace = imported(file({call("2", "1"), kernel("5", "1", kSendRecv,
+                                         of_group(R"(, "Dst Rank": 8, "Seq": 5)")),
+                                         call("50", "2"), kernel("55", "2", kSendRecv,
+                                         of_group(R"(, "Dst Rank": 8, "Seq": 5)"))}));
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kSend);
+  EXPECT_EQ(trace.collectives[0].peers, Ranks{8});
+  EXPECT_EQ(trace.collectives[0].group_size, 3U);
+  // PyTorch's number is not believed: they are the first and the second to rank 8.
+  EXPECT_FALSE(trace.collectives[1].sequence_recorded);
+  EXPECT_EQ(trace.collectives[1].sequence, 1U);
+}
+
+// Places 0 and 2 of the group are ranks 4 and 8; without the group's ranks they stay places.
+TEST(KinetoTransfers, the_range_around_a_launch_names_the_other_end) {
+  const auto events = [](const std::string& args) {
+    return file({annotation("1", "10", "nccl:send 0->2"), call("2", "1"),
+                 kernel("5", "1", kSendRecv, args)});
+  };
+  EXPECT_EQ(imported(events(of_group(""))).collectives[0].peers, Ranks{8});
+  const RankTrace unnamed = imported(events(""));
+  EXPECT_EQ(unnamed.collectives[0].kind, CollectiveKind::kSend);
+  EXPECT_EQ(unnamed.collectives[0].peers, Ranks{2});
+  EXPECT_EQ(unnamed.collectives[0].place, 1U);
+}
+
+TEST(KinetoTransfers, a_range_without_ends_names_the_direction) {
+  const RankTrace trace = imported(file({annotation("1", "10", "nccl:recv"), call("2", "1"),
+                                         kernel("5", "1", kSendRecv)}));
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kRecv);
+  EXPECT_TRUE(trace.collectives[0].peers.empty());
+}
+
+// Both stand before the launch, which carries nothing; the next launch has none of them.
+TEST(KinetoTransfers, the_kernel_of_a_batch_exchanges_with_all_of_it) {
+  const RankTrace trace = imported(file(
+      {operation("1", "2", "send", R"(, "Rank": 0, "Dst Rank": 4)"),
+       operation("4", "2", "recv", R"(, "Rank": 2)"), call("8", "1"), kernel("9", "1", kSendRecv),
+       call("50", "2"), kernel("55", "2", kSendRecv)}));
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kSendRecv);
+  EXPECT_EQ(trace.collectives[0].peers, (Ranks{4, 8}));
+  EXPECT_EQ(trace.names[trace.collectives[0].group], "2");
+  EXPECT_EQ(trace.collectives[0].bytes, 32U);
+  EXPECT_TRUE(trace.collectives[1].peers.empty());
+}
+
+TEST(KinetoTransfers, a_batch_of_one_is_a_send) {
+  const RankTrace trace = imported(file({operation("1", "2", "send", R"(, "Rank": 1)"),
+                                         call("8", "1"), kernel("9", "1", kSendRecv)}));
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kSend);
+  EXPECT_EQ(trace.collectives[0].peers, Ranks{6});
+}
+
+// Names that look like ranges of sends, places that no group has, ranks beyond all bounds.
+TEST(KinetoTransfers, what_names_no_end_does_no_harm) {
+  for (const char* name :
+       {"nccl:send ", "nccl:send 0", "nccl:send 0->", "nccl:send x->1", "nccl:",
+        "nccl:send 99999999999999999999->1", "nccl:recv 0-1", "nccl:send 0->7"}) {
+    const RankTrace trace = imported(file({annotation("1", "10", name), call("2", "1"),
+                                           kernel("5", "1", kSendRecv, of_group(""))}));
+    EXPECT_EQ(trace.collectives[0].peers, (Ranks{4, 6, 8})) << name;
+    EXPECT_EQ(trace.collectives[0].place, 0U) << name;
+  }
+  const RankTrace far = imported(file({call("2", "1"), kernel("5", "1", kSendRecv,
+                                       of_group(R"(, "Dst Rank": 1e300, "Rank": -4)"))}));
+  EXPECT_EQ(far.collectives[0].kind, CollectiveKind::kSend);
+}
+
 TEST(KinetoCollectives, recorded_sequence_numbers_are_kept) {
   const RankTrace trace = imported(
       file({kernel("1", "1", "ncclDevKernel_AllReduce", R"(, "Collective name": "allreduce",
