@@ -111,8 +111,8 @@ RankSequences transfers_of(const RankTrace& trace) {
     if (op.collective == kNone) continue;
     const Collective& record = trace.collectives[op.collective];
     if (!is_point_to_point(record.kind)) continue;
-    // Places in a group that nothing names: in which of several?
-    if (record.place != 0 && trace.names[record.group].empty()) continue;
+    // Only communicators' names are no other group's: elsewhere, in which group is the place?
+    if (record.place != 0 && !trace.names[record.group].starts_with("nccl:")) continue;
     const std::uint64_t bytes = record.kind == CollectiveKind::kSendRecv ? 0 : record.bytes;
     for (const std::uint32_t partner : partners(trace, record)) {
       for (const bool outgoing : {true, false}) {

@@ -167,20 +167,26 @@ TEST(JoinCollectives, MissingRanksOfAGroupAreCountedOnEachRank) {
   EXPECT_EQ(count(job, "program_collectives_missing_ranks"), 2U);
 }
 
-// Of a pipeline of four, whose group is the whole of it: each stage computes 100 and sends for 10.
-TraceBuilder stage(std::uint32_t rank) {
+// Of a pipeline, whose group is the whole of it: each stage computes 100 and sends for 10.
+TraceBuilder stage(std::uint32_t rank, std::uint32_t stages = 4, bool peers_known = true,
+                   std::optional<std::uint64_t> number = {}) {
   const std::int64_t ready = 110 * rank;  // the receive ends, if there is one
+  const auto with = [&](CollectiveKind kind, std::uint32_t peer) {
+    CollectiveAs as{.kind = kind, .sequence = number, .group_size = stages};
+    if (peers_known) as.peers = {peer};
+    return as;
+  };
   TraceBuilder trace(rank);
   trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1});
   if (rank > 0) {
     trace.collective({.called = 10, .returned = 12, .start = 20, .end = ready},
-                     {.kind = CollectiveKind::kRecv, .peers = {rank - 1}, .group_size = 4});
+                     with(CollectiveKind::kRecv, rank - 1));
   }
   trace.kernel({.called = 13, .returned = 14, .start = std::max<std::int64_t>(ready, 15),
                 .end = ready + 100});
-  if (rank == 3) return trace;
+  if (rank + 1 == stages) return trace;
   return trace.collective({.called = 15, .returned = 16, .start = ready + 100, .end = ready + 110},
-                          {.kind = CollectiveKind::kSend, .peers = {rank + 1}, .group_size = 4});
+                          with(CollectiveKind::kSend, rank + 1));
 }
 
 // The first stage launches its kernel 40 later, which starts 15 - 13 = 2 after that: at 55, for 85.
@@ -207,6 +213,28 @@ TEST(JoinCollectives, ALateReceiveDelaysItsSendAndNoOther) {
   EXPECT_EQ(runs[1].spans(), (Spans{{20, 110}, {110, 210}, {210, 220}}));
   EXPECT_EQ(runs[2].spans(), (Spans{{20, 220}, {220, 320}, {320, 370}}));
   EXPECT_EQ(runs[3].spans(), (Spans{{360, 370}, {370, 470}}));
+}
+
+// As our recorder writes them, with NCCL's peers and numbers of these, and as it did before, with
+// neither.
+TEST(JoinCollectives, PipelinesOfOurRecorderMeet) {
+  for (const std::uint32_t stages : {2U, 4U, 8U}) {
+    for (const bool known : {true, false}) {
+      traces::JobTrace trace;
+      for (std::uint32_t rank = 0; rank < stages; ++rank) {
+        trace.ranks.push_back(
+            stage(rank, stages, known, known ? std::optional<std::uint64_t>(0) : std::nullopt)
+                .trace());
+        for (auto& record : trace.ranks.back().collectives) record.place = known ? rank + 1 : 0;
+      }
+      const JobProgram job = build_job_program(trace, plain_gpu(), {Window::kWhole}).value();
+      EXPECT_EQ(count(job, "program_collectives_not_joined"), 0U);
+      ASSERT_EQ(job.collectives.size(), stages - 1);
+      for (const JoinedCollective& joined : job.collectives) {
+        EXPECT_EQ(joined.to, joined.from + 1);
+      }
+    }
+  }
 }
 
 // Two groups of one name: rank 0 is 25 late, and so is rank 1, which is in its group.
