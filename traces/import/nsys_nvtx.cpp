@@ -146,11 +146,27 @@ class NvtxReader {
         unsized_ += parts == 0 ? 1 : 0;
         record.bytes = parts > 0 && record.bytes <= kMaxBytes / parts ? record.bytes * parts : 0;
       }
+      if (payload.peer) name_peer(owner, payload, record);
       trace.notes.push_back({range.span.start, range.span.duration, *thread,
                              CollectiveSource::kNvtx,
                              static_cast<std::uint32_t>(trace.collectives.size())});
       trace.collectives.push_back(std::move(record));
     }
+  }
+
+  /// A process with several ranks of the communicator does not say which of them calls.
+  void name_peer(const Process& owner, const PayloadFields& payload, Collective& record) const {
+    const auto made = communicators_.find(owner.id);
+    if (made == communicators_.end() || *payload.peer >= record.group_size) return;
+    const NvtxCommunicator* found = nullptr;
+    for (const NvtxCommunicator& entry : made->second) {
+      if (entry.id != *payload.communicator) continue;
+      if (found != nullptr) return;
+      found = &entry;
+    }
+    if (found == nullptr) return;
+    record.place = found->rank + 1;
+    record.peers = {static_cast<std::uint32_t>(*payload.peer)};
   }
 
   /// To the ranks that the thread works for, else to the main one.

@@ -21,6 +21,7 @@ constexpr std::array kFields{
     NamedField{"No. of ranks", &PayloadFields::ranks},
     NamedField{"Rank", &PayloadFields::rank},
     NamedField{"CUDA device", &PayloadFields::device},
+    NamedField{"Peer rank", &PayloadFields::peer},
 };
 
 std::optional<std::uint64_t> PayloadFields::*field_named(std::string_view name) {

@@ -23,6 +23,7 @@ struct PayloadFields {
   std::optional<std::uint64_t> ranks;
   std::optional<std::uint64_t> rank;
   std::optional<std::uint64_t> device;
+  std::optional<std::uint64_t> peer;  ///< of a send or a receive, in the communicator
 };
 
 class PayloadSchemas {

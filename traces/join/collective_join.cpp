@@ -13,6 +13,7 @@
 #include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
 #include "traces/join/nccl_ranges.hpp"
+#include "traces/meeting_key.hpp"
 #include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces {
@@ -147,14 +148,31 @@ class NoteJoin {
 
   void put(const Collective& announced, CollectiveSource source, std::uint32_t place) {
     if (noted_[place]) {
-      made_[place].bytes += announced.bytes;
       ++grouped_;
-      return;
+      return add(announced, made_[place]);
     }
     noted_[place] = true;
     made_[place] = announced;
     by_nvtx_ += source == CollectiveSource::kNvtx ? 1 : 0;
     stood_in_ += source == CollectiveSource::kStandIn ? 1 : 0;
+  }
+
+  /// What sends and receives, or does either with several, is an exchange with each of them; with
+  /// all ranks of its group, an all-to-all.
+  static void add(const Collective& announced, Collective& record) {
+    record.bytes += announced.bytes;
+    if (!is_point_to_point(record.kind) || !is_point_to_point(announced.kind)) return;
+    const bool known = !record.peers.empty() && !announced.peers.empty();
+    const bool alike = record.kind == announced.kind && record.peers == announced.peers;
+    record.sequence_recorded = false;
+    if (alike) return;
+    record.kind = CollectiveKind::kSendRecv;
+    record.peers.insert(record.peers.end(), announced.peers.begin(), announced.peers.end());
+    std::ranges::sort(record.peers);
+    record.peers.erase(std::ranges::unique(record.peers).begin(), record.peers.end());
+    const bool with_all = record.group_size > 2 && record.peers.size() + 1 >= record.group_size;
+    if (with_all) record.kind = CollectiveKind::kAllToAll;
+    if (!known || with_all) record.peers.clear();
   }
 
   RankTrace& trace_;

@@ -155,6 +155,26 @@ TEST(NsysRanks, nccl_announces_collectives_and_ranks) {
   EXPECT_EQ(trace.markers.size(), 1U);  // the initialisation
 }
 
+// The process is rank 6 of 16 in the communicator, which sends to rank 7; no rank is its 99th.
+TEST(NsysRanks, nccl_announces_the_peers_of_sends) {
+  for (const std::uint32_t peer : {7U, 99U}) {
+    const Export file(
+        kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
+        "INSERT INTO StringIds VALUES (20, 'ncclDevKernel_SendRecv(x)');" +
+        range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 16, 6, 0})) +
+        range(900, 990, "ncclSend", "NULL",
+              "'{\"NCCL communicator ID\": " + std::to_string(0xabc) +
+                  ", \"Message size [bytes]\": 512, \"Peer rank\": " + std::to_string(peer) +
+                  "}'") +
+        call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 20));
+    const JobTrace job = job_of(file);
+    const Collective& record = job.ranks[0].collectives.at(0);
+    EXPECT_EQ(record.kind, CollectiveKind::kSend);
+    EXPECT_EQ(record.place, peer == 7 ? 7U : 0U);
+    EXPECT_EQ(record.peers.size(), peer == 7 ? 1U : 0U);
+  }
+}
+
 TEST(NsysRanks, payloads_may_be_json) {
   const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable +
                     range(900, 990, "ncclAllReduce", "NULL",

@@ -162,6 +162,23 @@ TEST_F(JoinRecording, grouped_collectives_add_their_bytes) {
   EXPECT_EQ(count("join_collective_notes_grouped"), 1U);
 }
 
+// Of a communicator of eight; its ranks 3 and 5.
+TEST_F(JoinRecording, grouped_sends_and_receives_are_an_exchange) {
+  for (const std::uint32_t peer : {5U, 3U, 5U}) {
+    note(90 + peer, peer == 3 ? CollectiveKind::kRecv : CollectiveKind::kSend, 10, 0);
+    trace.collectives.back().peers = {peer};
+    trace.collectives.back().place = 1;
+    trace.collectives.back().group_size = 8;
+  }
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_SendRecv(x)");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives.at(0).kind, CollectiveKind::kSendRecv);
+  EXPECT_EQ(trace.collectives.at(0).peers, (std::vector<std::uint32_t>{3, 5}));
+  EXPECT_EQ(trace.collectives.at(0).bytes, 30U);
+  EXPECT_FALSE(trace.collectives.at(0).sequence_recorded);
+}
+
 TEST_F(JoinRecording, a_note_of_another_kind_than_the_kernel_is_not_put_on_it) {
   note(90, CollectiveKind::kAllGather, 100, 0);
   call(100, 110, 1, HostCallKind::kLaunchKernel);
