@@ -298,6 +298,14 @@ class Finder {
   const traces::RankTrace& trace(const Part& part) const { return *ranks_[part.rank].trace; }
 
   void note_members() {
+    const auto lacks_members = [](const CollectivePart& part) {
+      return !traces::is_point_to_point(part.collective->kind) && part.collective->peers.empty();
+    };
+    if (std::ranges::none_of(ranks_, [&](const RankParts& rank) {
+          return std::ranges::any_of(rank.parts, lacks_members);
+        })) {
+      return;
+    }
     for (const RankParts& rank : ranks_) {
       for (const CollectivePart& part : rank.parts) {
         if (traces::is_point_to_point(part.collective->kind)) continue;
