@@ -54,6 +54,7 @@ void Context::limit_collectives(ClientId client) {
     if (!limit(next.id)) continue;
     all_placed_ = true;
     tell_started(next.id);
+    if (frozen_) shared_.note(Note::Kind::kPaused, next.id);
   }
   drop_placed();
 }

@@ -47,6 +47,11 @@ Duration Gpu::busy_without_collectives() const {
 
 program::SharingMode Gpu::mode() const { return model_->mode(); }
 
+bool Gpu::freezes_contexts() const {
+  using enum program::SharingMode;
+  return mode() == kTimeSliced || mode() == kIdleOnly || mode() == kLeftover;
+}
+
 const hardware::GpuSpec& Gpu::spec() const { return model_->spec(); }
 
 void Gpu::on_event(SimTime now) { model_->on_event(now); }

@@ -124,7 +124,8 @@ class Gpu final : public engine::EventHandler {
   void expect_submission();
 
   /// Sets when a started collective ends: at `end` or, time-sliced, at the first moment from
-  /// then on at which its context has the GPU. Once per collective; `end` >= now.
+  /// then on at which its context has the GPU. Until it has ended, `end` may be set anew; >= now;
+  /// SimTime::max(): not known.
   void finish_collective(WorkId work, SimTime end);
 
   /// Changes what future placements see; resident blocks stay.
@@ -156,6 +157,8 @@ class Gpu final : public engine::EventHandler {
   [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
   [[nodiscard]] program::SharingMode mode() const;
+  /// Contexts may lose the GPU while their work is on it: listeners hear that it stands still.
+  [[nodiscard]] bool freezes_contexts() const;
 
   void on_event(SimTime now) override;
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "sim/base/check.hpp"
 
@@ -38,8 +39,8 @@ Fabric::Fabric(engine::Engine& engine, const LinkTable& links, const std::vector
   std::ranges::stable_sort(changes_, {}, &CapacityChange::at);
 }
 
-void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie,
-                   SimTime now) {
+FlowId Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie,
+                     SimTime now) {
   Flow flow{};
   flow.transfer = &transfer;
   flow.listener = &listener;
@@ -58,6 +59,47 @@ void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64
   flows_[slot] = flow;
   set_due(slot, now + transfer.latency);
   plan_next();
+  return slot;
+}
+
+// Bytes that move are left as they are; latencies, and times without bytes, go on where they were.
+void Fabric::hold(FlowId slot, SimTime now) {
+  Flow& flow = flows_[slot];
+  if (flow.moving && flow.due <= now) return;
+  flow.wait = std::max(flow.due - now, Duration{});
+  flow.due = SimTime::max();
+  if (flow.moving && !flow.transfer->loads.empty()) {
+    flow.left = std::max(0.0, flow.left - flow.speed * to_seconds(now - flow.since));
+    flow.speed = 0;
+    begin_round();
+    leave_links(slot);
+    spread(flow);
+    share(now);
+  }
+  plan_next();
+}
+
+void Fabric::go_on(FlowId slot, SimTime now) {
+  Flow& flow = flows_[slot];
+  if (!flow.wait) return;
+  const Duration wait = *std::exchange(flow.wait, std::nullopt);
+  if (flow.moving && !flow.transfer->loads.empty()) {
+    flow.since = now;
+    begin_round();
+    use_links(slot);
+    gather(slot);
+    change_capacities(now);
+    share(now);
+  } else {
+    set_due(slot, now + wait);
+  }
+  plan_next();
+}
+
+void Fabric::begin_round() {
+  ++round_;
+  affected_.clear();
+  used_.clear();
 }
 
 std::uint32_t Fabric::take_slot() {
@@ -82,9 +124,7 @@ bool Fabric::is_stale(const Due& due) const {
 }
 
 void Fabric::on_event(SimTime now) {
-  ++round_;
-  affected_.clear();
-  used_.clear();
+  begin_round();
   collect_due(now);
   for (const std::uint32_t slot : due_now_) {
     if (!flows_[slot].moving) begin_moving(slot, now);
@@ -129,19 +169,27 @@ void Fabric::begin_moving(std::uint32_t slot, SimTime now) {
     return;
   }
   flow.due = SimTime::max();
-  for (const LinkLoad& load : flow.transfer->loads) {
-    links_[load.link.index()].users.push_back(slot);
-  }
+  use_links(slot);
   gather(slot);
 }
 
-void Fabric::end(std::uint32_t slot) {
-  Flow& flow = flows_[slot];
-  for (const LinkLoad& load : flow.transfer->loads) {
+void Fabric::use_links(std::uint32_t slot) {
+  for (const LinkLoad& load : flows_[slot].transfer->loads) {
+    links_[load.link.index()].users.push_back(slot);
+  }
+}
+
+void Fabric::leave_links(std::uint32_t slot) {
+  for (const LinkLoad& load : flows_[slot].transfer->loads) {
     auto& users = links_[load.link.index()].users;
     *std::find(users.begin(), users.end(), slot) = users.back();
     users.pop_back();
   }
+}
+
+void Fabric::end(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  leave_links(slot);
   ended_.push_back(flow);
   flow.sequence = 0;  // no entry of the heap is this slot's any more
   free_.push_back(slot);

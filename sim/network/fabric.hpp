@@ -30,12 +30,21 @@ class FlowListener {
   virtual void on_flow_finished(std::uint64_t cookie, SimTime now) = 0;
 };
 
+/// A flow that has started and not ended.
+using FlowId = std::uint32_t;
+
 class Fabric final : public engine::EventHandler {
  public:
   Fabric(engine::Engine& engine, const LinkTable& links, const std::vector<SlowLink>& slow = {});
 
   /// `transfer` and `listener` outlive the flow. Inside an event of the engine, at its time.
-  void start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie, SimTime now);
+  /// The result names it until it has ended.
+  FlowId start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie, SimTime now);
+
+  /// Nothing of the flow moves until go_on; others have its share. One whose last byte arrives in
+  /// this instant ends all the same.
+  void hold(FlowId flow, SimTime now);
+  void go_on(FlowId flow, SimTime now);
 
   void on_event(SimTime now) override;
 
@@ -59,6 +68,7 @@ class Fabric final : public engine::EventHandler {
     bool moving = false;
     bool frozen = false;         ///< during filling
     bool at_limit = false;
+    std::optional<Duration> wait{};  ///< of one that is held: from when it goes on to `due`
   };
   struct Link {
     double capacity;
@@ -87,9 +97,12 @@ class Fabric final : public engine::EventHandler {
   [[nodiscard]] std::uint32_t take_slot();
   void set_due(std::uint32_t slot, SimTime at);
   [[nodiscard]] bool is_stale(const Due& due) const;
+  void begin_round();
   void collect_due(SimTime now);
   void change_capacities(SimTime now);
   void begin_moving(std::uint32_t slot, SimTime now);
+  void use_links(std::uint32_t slot);
+  void leave_links(std::uint32_t slot);
   void end(std::uint32_t slot);
   void gather(std::uint32_t slot);
   void spread(const Flow& flow);

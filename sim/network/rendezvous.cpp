@@ -39,13 +39,31 @@ void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std:
   Meeting& meeting = meetings_[collective];
   BUBBLESIM_DCHECK(meeting.waiters.size() < meeting.needed, "its last use is complete");
   meeting.waiters.push_back({&participant, cookie});
-  if (meeting.sender != kNoSender) return pass_on(meeting, false, now);
-  if (meeting.waiters.size() < meeting.needed) return;
-  if (meeting.transfer != nullptr) {
-    fabric_->start(*meeting.transfer, *this, collective, now);
-  } else {
-    release(meeting, now);
-  }
+  if (meeting.sender != kNoSender) return pass_on(collective, false, now);
+  if (meeting.waiters.size() == meeting.needed) complete(collective, now);
+}
+
+// A participant that stands still as the last one comes has begun before, and holds up the others.
+void Rendezvous::complete(std::uint32_t collective, SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  if (watches_) note_group(meeting);
+  meeting.told = false;
+  if (meeting.standing == 0) begin(collective, now);
+}
+
+void Rendezvous::begin(std::uint32_t collective, SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  if (meeting.transfer == nullptr) return release(collective, now);
+  meeting.flow = fabric_->start(*meeting.transfer, *this, collective, now);
+}
+
+void Rendezvous::note_group(Meeting& meeting) {
+  meeting.group.insert(meeting.group.end(), meeting.waiters.begin(), meeting.waiters.end());
+  under_way_ += meeting.waiters.size();
+  meeting.standing += static_cast<std::uint32_t>(
+      std::ranges::count_if(meeting.waiters, [](const Waiter& waiter) {
+        return waiter.participant->stands_still(waiter.cookie);
+      }));
 }
 
 void Rendezvous::send(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
@@ -53,15 +71,38 @@ void Rendezvous::send(std::uint32_t collective, Participant& participant, std::u
   Meeting& meeting = meetings_[collective];
   BUBBLESIM_DCHECK(meeting.waiters.size() < meeting.needed, "its last use is complete");
   meeting.waiters.push_back({&participant, cookie});
-  pass_on(meeting, true, now);
+  pass_on(collective, true, now);
 }
 
 // Whoever came last waits, a sender while the buffer is full, a receiver while it is empty.
-void Rendezvous::pass_on(Meeting& meeting, bool sends, SimTime now) {
+void Rendezvous::pass_on(std::uint32_t collective, bool sends, SimTime now) {
+  Meeting& meeting = meetings_[collective];
   if (sends == meeting.sent) return;
   const bool both = meeting.waiters.size() == 2;
   meeting.sent = both ? !sends : sends;
-  release(meeting, now);
+  if (watches_) note_group(meeting);
+  release(collective, now);
+}
+
+void Rendezvous::stop(std::uint32_t collective, Participant& who, std::uint64_t cookie,
+                      SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  if (!std::ranges::count(meeting.group, Waiter{&who, cookie}) || meeting.standing++ > 0) return;
+  if (meeting.told) return tell(copy_of(meeting.group), &Participant::on_held, now);
+  if (meeting.flow) fabric_->hold(*meeting.flow, now);
+}
+
+void Rendezvous::go_on(std::uint32_t collective, Participant& who, std::uint64_t cookie,
+                       SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  if (!std::ranges::count(meeting.group, Waiter{&who, cookie}) || --meeting.standing > 0) return;
+  if (meeting.told) return tell(copy_of(meeting.group), &Participant::on_released, now);
+  if (meeting.flow) return fabric_->go_on(*meeting.flow, now);
+  begin(collective, now);
+}
+
+void Rendezvous::end(std::uint32_t collective, Participant& who, std::uint64_t cookie) {
+  under_way_ -= std::erase(meetings_[collective].group, Waiter{&who, cookie});
 }
 
 void Rendezvous::arrive_late(std::vector<Arrival>& arrivals) {
@@ -97,24 +138,35 @@ SimTime Rendezvous::next_completion() {
 }
 
 void Rendezvous::on_flow_finished(std::uint64_t collective, SimTime now) {
-  release(meetings_[collective], now);
+  release(static_cast<std::uint32_t>(collective), now);
 }
 
-void Rendezvous::release(Meeting& meeting, SimTime now) {
-  // A participant that is told may arrive elsewhere, or add a collective, at once: hand over a list
-  // of our own, and do not look at the meeting again.
-  const bool carried = meeting.transfer != nullptr;
-  std::vector<Waiter> released = std::move(released_);
-  released.assign(meeting.waiters.begin(), meeting.waiters.end());
+void Rendezvous::release(std::uint32_t collective, SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  meeting.told = true;
+  meeting.flow.reset();
+  std::vector<Waiter> waiters = copy_of(meeting.waiters);
   meeting.waiters.clear();
-  for (const Waiter& waiter : released) {
-    if (carried) {
-      waiter.participant->on_transfer_finished(waiter.cookie, now);
-    } else {
-      waiter.participant->on_all_arrived(waiter.cookie, now);
-    }
-  }
-  released_ = std::move(released);
+  const bool carried = meeting.transfer != nullptr;
+  tell(std::move(waiters),
+       carried ? &Participant::on_transfer_finished : &Participant::on_all_arrived, now);
+  // Who is told of the beginning may stop in the same instant; a buffered send's receiver may have
+  // stood still all along.
+  const Meeting& begun = meetings_[collective];
+  if (begun.standing > 0) tell(copy_of(begun.group), &Participant::on_held, now);
+}
+
+std::vector<Rendezvous::Waiter> Rendezvous::copy_of(const std::vector<Waiter>& waiters) {
+  std::vector<Waiter> copy = std::move(told_);
+  copy.assign(waiters.begin(), waiters.end());
+  return copy;
+}
+
+// A participant that is told may arrive elsewhere, end, or add a collective, at once: no meeting's own
+// list is gone through.
+void Rendezvous::tell(std::vector<Waiter> whom, Tell what, SimTime now) {
+  for (const Waiter& waiter : whom) (waiter.participant->*what)(waiter.cookie, now);
+  told_ = std::move(whom);
 }
 
 std::uint64_t Rendezvous::waiting() const {

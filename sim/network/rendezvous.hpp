@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -27,6 +28,12 @@ class Participant {
   virtual void on_transfer_finished(std::uint64_t cookie, SimTime now) {
     on_all_arrived(cookie, now);
   }
+  /// Whether the participant's kernel stands still: its context does not have the GPU.
+  [[nodiscard]] virtual bool stands_still(std::uint64_t /*cookie*/) const { return false; }
+  /// Of a kernel that goes on since on_all_arrived: it makes no progress from now on, until
+  /// on_released. Calls may repeat, and may come when the kernel is over in this instant.
+  virtual void on_held(std::uint64_t /*cookie*/, SimTime /*now*/) {}
+  virtual void on_released(std::uint64_t /*cookie*/, SimTime /*now*/) {}
 };
 
 /// That a participant's kernel has started, told later.
@@ -78,6 +85,19 @@ class Rendezvous final : private FlowListener {
   /// use has not started. The buffer holds one use, so that no sender runs ahead without end.
   void send(std::uint32_t collective, Participant& participant, std::uint64_t cookie, SimTime now);
 
+  /// Some participants may stand still once they have arrived: all tell when, and when they end.
+  /// Before the first arrival.
+  void watch_stops() { watches_ = true; }
+  [[nodiscard]] bool watches_stops() const { return watches_; }
+  /// A participant that has arrived stands still from now on, goes on, or has ended. No effect unless
+  /// stops are watched, nor on a collective that is not complete.
+  void stop(std::uint32_t collective, Participant& who, std::uint64_t cookie, SimTime now);
+  void go_on(std::uint32_t collective, Participant& who, std::uint64_t cookie, SimTime now);
+  void end(std::uint32_t collective, Participant& who, std::uint64_t cookie);
+  /// Stops are watched, and kernels of a complete collective have not ended: one that stops holds up
+  /// the others.
+  [[nodiscard]] bool under_way() const { return under_way_ > 0; }
+
   /// Arrivals of a window, those of each domain together, domains in their order. None is the last
   /// of its collective. Leaves `arrivals` in the order in which one event after another would have
   /// brought them.
@@ -97,6 +117,7 @@ class Rendezvous final : private FlowListener {
   struct Waiter {
     Participant* participant;
     std::uint64_t cookie;
+    friend bool operator==(const Waiter&, const Waiter&) = default;
   };
   struct Meeting {
     std::uint32_t needed;
@@ -106,15 +127,28 @@ class Rendezvous final : private FlowListener {
     std::uint32_t sender;
     bool sent;  ///< the buffer holds what a receive has not taken
     std::vector<Waiter> waiters;
+    // Where stops are watched:
+    std::vector<Waiter> group{};     ///< of the complete collective, whose kernels have not ended
+    std::uint32_t standing = 0;      ///< of these: they stand still
+    bool told = false;               ///< these were told that all have arrived
+    std::optional<FlowId> flow{};    ///< that the fabric carries of it
   };
+  using Tell = void (Participant::*)(std::uint64_t cookie, SimTime now);
   void on_flow_finished(std::uint64_t collective, SimTime now) override;
-  void pass_on(Meeting& meeting, bool sends, SimTime now);
-  void release(Meeting& meeting, SimTime now);
+  void pass_on(std::uint32_t collective, bool sends, SimTime now);
+  void complete(std::uint32_t collective, SimTime now);
+  void begin(std::uint32_t collective, SimTime now);
+  void release(std::uint32_t collective, SimTime now);
+  void note_group(Meeting& meeting);
+  [[nodiscard]] std::vector<Waiter> copy_of(const std::vector<Waiter>& waiters);
+  void tell(std::vector<Waiter> whom, Tell what, SimTime now);
 
   std::unique_ptr<Fabric> fabric_;  ///< null: no transfer can be carried
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> looked_at_;  ///< collectives that somebody expects
-  std::vector<Waiter> released_;
+  std::vector<Waiter> told_;              ///< kept for its memory
+  bool watches_ = false;
+  std::uint64_t under_way_ = 0;           ///< participants in groups
 };
 
 }  // namespace bubblesim::network

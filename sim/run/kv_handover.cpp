@@ -70,7 +70,10 @@ void KvLink::finish(SimTime now) {
   pool_.arrive(done.target, done.request, now);
 }
 
-void KvLink::on_all_arrived(std::uint64_t, SimTime now) { finish(now); }
+void KvLink::on_all_arrived(std::uint64_t, SimTime now) {
+  links_->rendezvous.end(meeting_, *this, 0);
+  finish(now);
+}
 
 std::vector<serving::UnfinishedRequest> KvLink::underway() const {
   std::vector<serving::UnfinishedRequest> requests;

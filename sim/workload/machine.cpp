@@ -36,6 +36,7 @@ ProgramRun& Machine::add_program(MachineGpu& gpu, const program::Program& progra
 }
 
 SimTime Machine::next_completion(SimTime now) {
+  if (network_->under_way()) return now;  // any rank may stop, and holds up the others
   next_.clear();
   for (const ProgramRun* rank : ranks_) rank->next_meetings(now, next_);
   SimTime anywhere = SimTime::max();

@@ -24,6 +24,7 @@ ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const program::Pro
       random_(setup.perturbation.seed,
               "jitter of " + setup.client.name + setup.perturbation.place),
       results_(program.result_slots) {
+  if (setup_.rendezvous != nullptr && gpu.freezes_contexts()) setup_.rendezvous->watch_stops();
   for (std::uint32_t i = 0; i < program.threads.size(); ++i) {
     threads_.push_back(std::make_unique<Thread>(*this, program.threads[i], i));
     threads_.back()->device_counts.resize(program.stream_count);

@@ -151,6 +151,9 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] bool has_more_launched() const override;
   void on_work_finished(std::uint64_t cookie, SimTime now) override;
   void on_all_arrived(std::uint64_t cookie, SimTime now) override;
+  [[nodiscard]] bool stands_still(std::uint64_t cookie) const override;
+  void on_held(std::uint64_t cookie, SimTime now) override;
+  void on_released(std::uint64_t cookie, SimTime now) override;
 
  private:
   class Thread;

@@ -1,5 +1,7 @@
 // The device side of a ProgramRun: streams, edges, collectives, and waking who waits for them.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/workload/program_run_parts.hpp"
@@ -50,7 +52,7 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
   stream.earliest_end = now + op.duration;
-  stream.arrived = stream.on_gpu = false;
+  stream.arrived = stream.on_gpu = stream.stands = false;
   const program::KernelProfile* profile =
       op.profile == program::kNoIndex ? nullptr : &program_.profiles[op.profile];
   // A memset takes no SMs here, but it is work of its context.
@@ -91,7 +93,7 @@ void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime
   if (setup_.observer != nullptr) setup_.observer->on_op_started(*this, index, now);
   if (op.kind != program::WorkKind::kCollective) return;
   if (op.collective == program::kNoIndex) {
-    gpu_.finish_collective(work, now + op.duration);
+    on_all_arrived(cookie, now);
   } else {
     BUBBLESIM_DCHECK(setup_.rendezvous != nullptr, "a joined collective needs a rendezvous");
     stream.arrived = true;
@@ -116,17 +118,47 @@ void ProgramRun::on_all_arrived(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   const program::Op& op = program_.ops[stream.pending.front().op];
   stream.earliest_end = now + op.duration;
-  gpu_.finish_collective(stream.work, now + op.duration);
+  gpu_.finish_collective(stream.work, stream.earliest_end);
+}
+
+bool ProgramRun::stands_still(std::uint64_t cookie) const { return streams_[cookie]->stands; }
+
+// What is over in this instant ends; `earliest_end` stays: it ends no sooner.
+void ProgramRun::on_held(std::uint64_t cookie, SimTime now) {
+  Stream& stream = *streams_[cookie];
+  if (stream.held_for || stream.earliest_end <= now) return;
+  if (stream.earliest_end == SimTime::max()) return;  // it will be told after this
+  stream.held_for = stream.earliest_end - now;
+  gpu_.finish_collective(stream.work, SimTime::max());
+}
+
+void ProgramRun::on_released(std::uint64_t cookie, SimTime now) {
+  Stream& stream = *streams_[cookie];
+  if (!stream.held_for) return;
+  stream.earliest_end = now + *std::exchange(stream.held_for, std::nullopt);
+  gpu_.finish_collective(stream.work, stream.earliest_end);
 }
 
 void ProgramRun::on_work_paused(std::uint64_t cookie, SimTime now) {
-  if (setup_.observer == nullptr) return;
-  setup_.observer->on_op_paused(*this, streams_[cookie]->pending.front().op, now);
+  Stream& stream = *streams_[cookie];
+  stream.stands = true;
+  const std::uint32_t index = stream.pending.front().op;
+  if (setup_.observer != nullptr) setup_.observer->on_op_paused(*this, index, now);
+  const program::Op& op = program_.ops[index];
+  if (op.kind != program::WorkKind::kCollective) return;
+  if (op.collective == program::kNoIndex) return on_held(cookie, now);
+  setup_.rendezvous->stop(op.collective, *this, cookie, now);
 }
 
 void ProgramRun::on_work_resumed(std::uint64_t cookie, SimTime now) {
-  if (setup_.observer == nullptr) return;
-  setup_.observer->on_op_resumed(*this, streams_[cookie]->pending.front().op, now);
+  Stream& stream = *streams_[cookie];
+  stream.stands = false;
+  const std::uint32_t index = stream.pending.front().op;
+  if (setup_.observer != nullptr) setup_.observer->on_op_resumed(*this, index, now);
+  const program::Op& op = program_.ops[index];
+  if (op.kind != program::WorkKind::kCollective) return;
+  if (op.collective == program::kNoIndex) return on_released(cookie, now);
+  setup_.rendezvous->go_on(op.collective, *this, cookie, now);
 }
 
 bool ProgramRun::has_more_launched() const {
@@ -144,7 +176,12 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   stream.pending.pop();
   stream.last_end = now;
   stream.work_ended += program_.ops[index].duration;
-  if (program_.ops[index].collective != program::kNoIndex) ++stream.meetings_ended;
+  if (program_.ops[index].collective != program::kNoIndex) {
+    ++stream.meetings_ended;
+    if (setup_.rendezvous->watches_stops()) {
+      setup_.rendezvous->end(program_.ops[index].collective, *this, cookie);
+    }
+  }
   ++stream.ended;
   --outstanding_;
   if (slot != program::kNoIndex) {
@@ -198,7 +235,8 @@ Wait ProgramRun::waits_for() const {
   for (const auto& stream : streams_) {
     if (stream->state != Stream::State::kRunning) continue;
     const std::uint32_t op = stream->pending.front().op;
-    const bool waits = stream->arrived && stream->earliest_end == SimTime::max();
+    const bool held = stream->held_for && !stream->stands;
+    const bool waits = held || (stream->arrived && stream->earliest_end == SimTime::max());
     const WaitsFor what = !stream->on_gpu ? WaitsFor::kRoom
                           : waits         ? WaitsFor::kPeers
                                           : WaitsFor::kDevice;
