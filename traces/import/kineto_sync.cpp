@@ -1,6 +1,7 @@
 // Synchronisation rows (category cuda_sync, recorded when CUPTI's synchronisation activity is
 // on): the one place of a Kineto file that names the streams and events of waits.
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"
@@ -25,7 +26,7 @@ void name_call(HostCall& call, std::uint32_t stream, std::int64_t event) {
 
 void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankTrace& trace) {
   if (records.syncs.empty()) return;
-  const LaunchOrder order(trace);
+  std::vector<EventWait> waits;
   std::uint64_t without_edge = 0;
   for (const SyncRow& row : records.syncs) {
     const std::uint32_t call = index.find(row.correlation, row.at, CallIndex::Want::kAny);
@@ -38,10 +39,10 @@ void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankT
     if (record != kNone) name_call(trace.host_calls[record], source, row.event);
     if (row.kind != SyncRow::Kind::kStreamWait) continue;
     const bool known = call != kNone && record != kNone && stream != kNone && source != kNone;
-    const auto edge = known ? order.edge(source, record, stream, call) : std::nullopt;
-    if (edge) trace.edges.push_back(*edge);
+    if (known) waits.push_back({source, record, stream, call});
     else ++without_edge;
   }
+  without_edge += add_wait_edges(std::move(waits), trace);
   trace.counters.add(kineto::kEdgesWithoutOps, without_edge);
 }
 

@@ -3,25 +3,95 @@
 #include <algorithm>
 
 namespace bubblesim::traces {
+namespace {
 
-LaunchOrder::LaunchOrder(const RankTrace& trace) : streams_(trace.streams.size()) {
-  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
-    const DeviceOp& op = trace.device_ops[i];
-    if (op.launch != kNone) streams_[op.stream.index()].push_back({op.launch, i});
+class LaunchOrder {
+ public:
+  explicit LaunchOrder(const RankTrace& trace)
+      : trace_(trace), launched_(trace.streams.size()), held_(trace.streams.size()) {
+    for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
+      const DeviceOp& op = trace.device_ops[i];
+      if (op.launch != kNone) launched_[op.stream.index()].push_back({op.launch, i});
+    }
+    for (auto& ops : launched_) std::sort(ops.begin(), ops.end());
   }
-  for (auto& ops : streams_) std::sort(ops.begin(), ops.end());
-}
 
-std::optional<Edge> LaunchOrder::edge(std::uint32_t source, std::uint32_t record_call,
-                                      std::uint32_t stream, std::uint32_t wait_call) const {
-  const auto& before = streams_[source];
-  const auto& after = streams_[stream];
-  const auto past = std::lower_bound(before.begin(), before.end(), LaunchedOp{record_call, 0});
-  const auto next = std::lower_bound(after.begin(), after.end(), LaunchedOp{wait_call, 0});
-  if (past == before.begin() || next == after.end()) return std::nullopt;
-  const Edge edge{DeviceOpId{std::prev(past)->op}, DeviceOpId{next->op}, false};
-  if (edge.before == edge.after) return std::nullopt;
-  return edge;
+  /// In the order of their calls. Says whether there is any edge.
+  bool add(const EventWait& wait, std::vector<Edge>& edges) {
+    std::vector<std::uint32_t> holding = held_since(wait.source, wait.record_call);
+    const std::uint32_t before = last_before(wait.source, wait.record_call);
+    if (before != kNone) keep_last(holding, launched_[wait.source][before].op);
+    const auto& after = launched_[wait.stream];
+    const auto next = std::lower_bound(after.begin(), after.end(), LaunchedOp{wait.wait_call, 0});
+    bool any = false;
+    std::vector<std::uint32_t> held = held_since(wait.stream, wait.wait_call);
+    for (const std::uint32_t op : holding) {
+      if (next != after.end() && op != next->op) {
+        edges.push_back({DeviceOpId{op}, DeviceOpId{next->op}, false});
+        any = true;
+      }
+      if (trace_.device_ops[op].stream.index() != wait.stream) keep_last(held, op);
+    }
+    held_[wait.stream].push_back({wait.wait_call, std::move(held)});
+    return any;
+  }
+
+ private:
+  struct LaunchedOp {
+    std::uint32_t launch;
+    std::uint32_t op;
+    friend auto operator<=>(const LaunchedOp&, const LaunchedOp&) = default;
+  };
+  /// What a stream waits for from a call on, until its next operation: of each stream the last.
+  struct Held {
+    std::uint32_t call;
+    std::vector<std::uint32_t> ops;
+  };
+
+  // Into launched_[stream]; kNone: nothing was launched there before the call.
+  [[nodiscard]] std::uint32_t last_before(std::uint32_t stream, std::uint32_t call) const {
+    const auto& ops = launched_[stream];
+    const auto past = std::lower_bound(ops.begin(), ops.end(), LaunchedOp{call, 0});
+    return past == ops.begin() ? kNone : static_cast<std::uint32_t>(past - ops.begin() - 1);
+  }
+
+  // What the stream waits for as of `call`, since its last operation.
+  [[nodiscard]] std::vector<std::uint32_t> held_since(std::uint32_t stream,
+                                                      std::uint32_t call) const {
+    const auto& waits = held_[stream];
+    const auto past = std::ranges::lower_bound(waits, call, {}, &Held::call);
+    if (past == waits.begin()) return {};
+    const std::uint32_t last = last_before(stream, call);
+    const bool done = last != kNone && launched_[stream][last].launch > std::prev(past)->call;
+    return done ? std::vector<std::uint32_t>{} : std::prev(past)->ops;
+  }
+
+  // One operation a stream: what comes before it there has ended when it has.
+  void keep_last(std::vector<std::uint32_t>& ops, std::uint32_t added) const {
+    const auto place = [this](std::uint32_t op) {
+      return LaunchedOp{trace_.device_ops[op].launch, op};
+    };
+    for (std::uint32_t& op : ops) {
+      if (trace_.device_ops[op].stream != trace_.device_ops[added].stream) continue;
+      if (place(added) > place(op)) op = added;
+      return;
+    }
+    ops.push_back(added);
+  }
+
+  const RankTrace& trace_;
+  std::vector<std::vector<LaunchedOp>> launched_;  ///< by stream
+  std::vector<std::vector<Held>> held_;            ///< by stream, in order of calls
+};
+
+}  // namespace
+
+std::uint64_t add_wait_edges(std::vector<EventWait> waits, RankTrace& trace) {
+  std::ranges::stable_sort(waits, {}, &EventWait::wait_call);
+  LaunchOrder order(trace);
+  std::uint64_t without_edge = 0;
+  for (const EventWait& wait : waits) without_edge += order.add(wait, trace.edges) ? 0 : 1;
+  return without_edge;
 }
 
 }  // namespace bubblesim::traces

@@ -1,6 +1,7 @@
 // Synchronisation records to streams and events of calls, and to edges between operations.
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "traces/join/join_counters.hpp"
@@ -62,8 +63,6 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
     if (sync.kind == HostCallKind::kStreamWaitEvent) found.waits.push_back({call, sync.event});
   }
   found.records.sort();
-  std::stable_sort(found.waits.begin(), found.waits.end(),
-                   [](const Wait& a, const Wait& b) { return a.call < b.call; });
   return found;
 }
 
@@ -71,7 +70,7 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
 
 void join_syncs(const CallIndex& index, RankTrace& trace) {
   const Syncs syncs = put_on_calls(index, trace);
-  const LaunchOrder order(trace);
+  std::vector<EventWait> waits;
   std::uint64_t without_record = 0;
   std::uint64_t without_edge = 0;
   for (const Wait& wait : syncs.waits) {
@@ -82,12 +81,10 @@ void join_syncs(const CallIndex& index, RankTrace& trace) {
     }
     const std::uint32_t source = trace.host_calls[record].stream;
     const std::uint32_t stream = trace.host_calls[wait.call].stream;
-    const auto edge = source == kNone || stream == kNone
-                          ? std::nullopt
-                          : order.edge(source, record, stream, wait.call);
-    if (edge) trace.edges.push_back(*edge);
+    if (source != kNone && stream != kNone) waits.push_back({source, record, stream, wait.call});
     else ++without_edge;
   }
+  without_edge += add_wait_edges(std::move(waits), trace);
   trace.counters.add(join::kSyncsWithoutCall, syncs.without_call);
   trace.counters.add(join::kWaitsWithoutRecord, without_record);
   trace.counters.add(join::kWaitsWithoutEdge, without_edge);

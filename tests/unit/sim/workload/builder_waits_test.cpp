@@ -147,6 +147,20 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {
   EXPECT_EQ(replayed_with_longer(program, 1, 20), (Spans{{10, 40}, {12, 80}, {80, 85}}));
 }
 
+// As above, but the event is recorded on stream 2, which waits for A and has launched nothing since.
+TEST(BuilderWaits, AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor) {
+  TraceBuilder job(0, 1, 4);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
+      .call(HostCallKind::kEventRecord, {.start = 4, .end = 5, .stream = 2, .event = 8})
+      .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 8})
+      .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 3});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {80, 85}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 50}, {90, 95}}));
+}
+
 // The launch call took 100, of which the driver held it 90: its own cost is 10.
 TEST(BuilderWaits, TimeHeldByAFullLaunchQueueIsNotTheCallsOwn) {
   TraceBuilder job;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace bubblesim::traces {
 namespace {
@@ -121,6 +123,36 @@ TEST_F(JoinRecording, an_event_that_is_recorded_again_means_its_last_record_befo
   join_recording(trace);
   ASSERT_EQ(trace.edges.size(), 1U);
   EXPECT_EQ(trace.edges[0].before, DeviceOpId{1});
+}
+
+// Stream 1 waits for stream 0 and records an event at once, behind the wait of an operation of its own
+// or none; stream 2 waits for that: for the operation of stream 0, too.
+TEST_F(JoinRecording, an_event_recorded_behind_a_wait_carries_it_on) {
+  trace.streams.push_back({21, 0, 0});
+  call(100, 105, 1, HostCallKind::kLaunchKernel);     // on stream 0
+  call(110, 115, 2, HostCallKind::kLaunchKernel);     // on stream 1
+  call(120, 125, 3, HostCallKind::kEventRecord);      // on stream 0
+  call(130, 135, 4, HostCallKind::kStreamWaitEvent);  // of stream 1
+  call(140, 145, 5, HostCallKind::kEventRecord);      // on stream 1
+  call(150, 155, 6, HostCallKind::kStreamWaitEvent);  // of stream 2
+  call(160, 165, 7, HostCallKind::kLaunchKernel);     // on stream 2
+  call(170, 175, 8, HostCallKind::kLaunchKernel);     // on stream 1: it ends the wait
+  call(180, 185, 9, HostCallKind::kEventRecord);      // on stream 1
+  call(190, 195, 10, HostCallKind::kStreamWaitEvent); // of stream 2
+  call(200, 205, 11, HostCallKind::kLaunchKernel);    // on stream 2
+  op(200, 300, 1, 0), op(210, 220, 2, 1), op(310, 320, 7, 2), op(311, 330, 8, 1);
+  op(340, 350, 11, 2);
+  trace.syncs = {{at(120), 3, HostCallKind::kEventRecord, 0, 77},
+                 {at(130), 4, HostCallKind::kStreamWaitEvent, 1, 77},
+                 {at(140), 5, HostCallKind::kEventRecord, 1, 78},
+                 {at(150), 6, HostCallKind::kStreamWaitEvent, 2, 78},
+                 {at(180), 9, HostCallKind::kEventRecord, 1, 79},
+                 {at(190), 10, HostCallKind::kStreamWaitEvent, 2, 79}};
+  join_recording(trace);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  for (const Edge& edge : trace.edges) edges.emplace_back(edge.before.value, edge.after.value);
+  EXPECT_EQ(edges, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{
+                       {0, 3}, {0, 2}, {1, 2}, {3, 4}}));
 }
 
 TEST_F(JoinRecording, waits_and_syncs_whose_partner_is_outside_are_counted) {
