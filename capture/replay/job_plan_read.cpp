@@ -149,8 +149,9 @@ void read_edges(ObjectReader reader, JobPlan& plan) {
   ColumnReader columns(reader, "before", index_range<std::uint32_t>(plan.program.ops.size()),
                        before);
   const auto lag = columns.column("lag_ns", kShortSpan, 0U);
+  const auto passes_back = columns.column("passes_back", kAnyCount, 0U);
   for (std::size_t i = 0; i < columns.rows(); ++i) {
-    plan.program.edges.push_back({before[i], {lag[i]}});
+    plan.program.edges.push_back({before[i], {lag[i]}, passes_back[i]});
   }
   std::uint64_t wanted = 0;
   for (const program::Op& op : plan.program.ops) wanted += op.edge_count;

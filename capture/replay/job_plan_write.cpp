@@ -99,6 +99,8 @@ Json edges_of(const JobPlan& plan) {
   put_column(out, "before", edges, [](const program::OpEdge& edge) { return edge.before; });
   put_column(out, "lag_ns", edges,
              [](const program::OpEdge& edge) { return edge.lag.nanoseconds; }, 0);
+  put_column(out, "passes_back", edges,
+             [](const program::OpEdge& edge) { return edge.passes_back; }, 0);
   return out;
 }
 

@@ -54,10 +54,11 @@ struct Op {
   WorkKind kind = WorkKind::kKernel;
 };
 
-/// An operation may start `lag` after `before` (of the same pass) has ended.
+/// An operation may start `lag` after `before` has ended.
 struct OpEdge {
   std::uint32_t before = 0;
   ShortSpan lag;
+  std::uint32_t passes_back = 0;  ///< whose pass; of one before the first: no wait
 };
 
 enum class StepKind : std::uint8_t {

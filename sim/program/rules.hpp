@@ -32,7 +32,8 @@ struct OpStart {
 
 /// An operation starts once it is `ready` (its launch lag has passed since its call), its gap has
 /// passed since the end of its stream's previous operation, and each edge's lag since the end of
-/// the operation before. `end_of(edge)` is that end, or Time::max() if it has not ended.
+/// the operation before. `end_of(edge)` is that end, Time::max() if it has not ended, or Time::min() if
+/// none is waited for.
 template <class Time, class EndOf>
 [[nodiscard]] OpStart<Time> start_of(const Program& program, const Op& op, Time ready,
                                      const std::optional<Time>& stream_end, const EndOf& end_of) {
@@ -80,9 +81,10 @@ struct Awaited {
   }
 }
 
-/// How often the operation must have ended before a wait for it in this pass (from 0) is over.
-[[nodiscard]] constexpr std::uint64_t ends_needed(const Awaited& awaited, std::uint64_t pass) {
-  return pass + 1 - std::min<std::uint64_t>(pass + 1, awaited.passes_back);
+/// How often an operation must have ended before a wait in this pass (from 0) is over that is for
+/// its end so many passes ago.
+[[nodiscard]] constexpr std::uint64_t ends_needed(std::uint32_t passes_back, std::uint64_t pass) {
+  return pass + 1 - std::min<std::uint64_t>(pass + 1, passes_back);
 }
 
 /// The time from the end of what the step waits for to its call's return. A call that finds it

@@ -266,7 +266,10 @@ class RankWriter {
     for (std::uint32_t i = 0; i < program_.ops.size(); ++i) {
       const Op& op = program_.ops[i];
       for (std::uint32_t e = op.first_edge; e < op.first_edge + op.edge_count; ++e) {
-        const std::uint32_t before = places_[first + program_.edges[e].before];
+        const program::OpEdge& edge = program_.edges[e];
+        if (edge.passes_back > pass) continue;
+        const std::uint32_t before =
+            places_[first - edge.passes_back * program_.ops.size() + edge.before];
         const std::uint32_t after = places_[first + i];
         if (before == kNoIndex || after == kNoIndex) continue;
         trace_.edges.push_back({DeviceOpId{before}, DeviceOpId{after}, false});

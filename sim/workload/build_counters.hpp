@@ -15,6 +15,10 @@ inline constexpr CounterSpec kLaunchesWithoutOp{
 inline constexpr CounterSpec kInferredEdges{
     "program_edges_inferred", Severity::kNotice,
     "cross-stream dependencies inferred from event calls whose streams were not recorded"};
+inline constexpr CounterSpec kEdgesFromOutside{
+    "program_edges_from_outside", Severity::kNotice,
+    "cross-stream dependencies on operations that are not in the window and have no counterpart "
+    "there; left out"};
 inline constexpr CounterSpec kInferredWaits{
     "program_waits_inferred", Severity::kInfo,
     "synchronising calls whose stream or event was inferred from what ended before they returned"};

@@ -4,7 +4,8 @@
 // The rule used (sim/workload/README.md): the wait belongs to the next launch on the same host
 // thread; it waits for the last operation launched before the wait on another stream. Where
 // several streams qualify, the operation that ended last before the waiter's start is taken.
-// A pair that contradicts the recorded times is dropped.
+// A pair that contradicts the recorded times is dropped. Of a pass that repeats, what waits for an
+// earlier iteration's operation waits for the one in its place in the pass before.
 #include <algorithm>
 
 #include "sim/workload/build_counters.hpp"
@@ -18,30 +19,82 @@ using traces::HostCallKind;
 
 constexpr std::size_t kMostEdges = 200;
 
-bool has_edge(const Draft& draft, const DraftOp& op, std::uint32_t before) {
+/// An operation of this pass (into Draft::ops), or as it ran some passes ago.
+struct Before {
+  std::uint32_t op = program::kNoIndex;
+  std::uint32_t passes_back = 0;
+};
+
+bool has_edge(const Draft& draft, const DraftOp& op, Before before) {
   std::uint32_t edge = op.first_edge;
-  while (edge != program::kNoIndex && draft.edges[edge].before != before) {
+  while (edge != program::kNoIndex && (draft.edges[edge].before != before.op ||
+                                       draft.edges[edge].passes_back != before.passes_back)) {
     edge = draft.edges[edge].next;
   }
   return edge != program::kNoIndex;
 }
 
 /// Says whether the edge is new.
-bool add_new_edge(Draft& draft, DraftOp& op, std::uint32_t before) {
+bool add_new_edge(Draft& draft, DraftOp& op, Before before) {
   if (has_edge(draft, op, before) || draft.edge_count(op) >= kMostEdges) return false;
-  draft.add_edge(op, before, {});
+  draft.add_edge(op, before.op, {}, before.passes_back);
   return true;
 }
 
+/// Recorded operations from before a pass, as the pass has them.
+class EarlierPasses {
+ public:
+  explicit EarlierPasses(const Draft& draft) : draft_(draft), places_(place_of_each(draft)) {}
+
+  /// Nothing (kNoIndex) if it is not from before the pass, or another kernel is in its place.
+  [[nodiscard]] Before find(std::uint32_t recorded) {
+    const std::vector<traces::DeviceOp>& all = draft_.trace->device_ops;
+    const auto& ops = draft_.stream_ops[all[recorded].stream.index()];
+    if (places_[recorded] != program::kNoIndex) return {places_[recorded], 0};
+    if (draft_.pass == nullptr || ops.empty()) return {};
+    const std::uint32_t first = place_on_stream(draft_.ops[ops.front()].recorded);
+    const std::uint32_t own = place_on_stream(recorded);
+    if (own > first) return {};
+    const auto length = static_cast<std::uint32_t>(ops.size());
+    const std::uint32_t back = (first - own + length - 1) / length;
+    const std::uint32_t op = ops[back * length - (first - own)];
+    if (draft_.recorded(draft_.ops[op]).name != all[recorded].name) return {};
+    return {op, back};
+  }
+  [[nodiscard]] std::uint32_t place(std::uint32_t recorded) const { return places_[recorded]; }
+
+ private:
+  [[nodiscard]] std::uint32_t place_on_stream(std::uint32_t recorded) {
+    if (on_stream_.empty()) {
+      std::vector<std::uint32_t> next(draft_.trace->streams.size());
+      for (const traces::DeviceOp& op : draft_.trace->device_ops) {
+        on_stream_.push_back(next[op.stream.index()]++);
+      }
+    }
+    return on_stream_[recorded];
+  }
+
+  const Draft& draft_;
+  std::vector<std::uint32_t> places_;     ///< by recorded operation, into Draft::ops
+  std::vector<std::uint32_t> on_stream_;  ///< likewise: its place there; made when first asked
+};
+
 void add_recorded(Draft& draft) {
   if (draft.trace->edges.empty()) return;
-  const std::vector<std::uint32_t> places = place_of_each(draft);
+  EarlierPasses passes(draft);
   for (const traces::Edge& edge : draft.trace->edges) {
-    const std::uint32_t before = places[edge.before.index()];
-    const std::uint32_t after = places[edge.after.index()];
-    if (before == program::kNoIndex || after == program::kNoIndex) continue;
-    if (draft.ops[before].end > draft.ops[after].start) continue;
-    add_new_edge(draft, draft.ops[after], before);
+    const std::uint32_t place = passes.place(edge.after.value);
+    if (place == program::kNoIndex) continue;
+    const Before before = passes.find(edge.before.value);
+    if (before.op == program::kNoIndex) {
+      draft.counters.add(kEdgesFromOutside);
+      continue;
+    }
+    DraftOp& after = draft.ops[place];
+    const bool same_stream = draft.stream_of(draft.ops[before.op]) == draft.stream_of(after);
+    if (before.passes_back > 0 && same_stream) continue;  // its stream says so
+    if (draft.end_of({before.op, program::kNoIndex, {}, before.passes_back}) > after.start) continue;
+    add_new_edge(draft, after, before);
   }
 }
 
@@ -107,17 +160,18 @@ void add_inferred(Draft& draft) {
     DraftOp& op = draft.ops[launch->target];
     const std::uint32_t before = last.best_for(op);
     if (before == program::kNoIndex) continue;
-    if (add_new_edge(draft, op, before)) draft.counters.add(kInferredEdges);
+    if (add_new_edge(draft, op, {before, 0})) draft.counters.add(kInferredEdges);
   }
 }
 
 }  // namespace
 
-void Draft::add_edge(DraftOp& op, std::uint32_t before, Duration lag) {
+void Draft::add_edge(DraftOp& op, std::uint32_t before, Duration lag,
+                     std::uint32_t passes_back) {
   std::uint32_t* link = &op.first_edge;
   while (*link != program::kNoIndex) link = &edges[*link].next;
   *link = static_cast<std::uint32_t>(edges.size());
-  edges.push_back({before, program::kNoIndex, lag});
+  edges.push_back({before, program::kNoIndex, lag, passes_back});
 }
 
 std::size_t Draft::edge_count(const DraftOp& op) const {

@@ -62,7 +62,8 @@ class Emitter {
     }
     op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
     for (std::uint32_t i = draft_op.first_edge; i != program::kNoIndex; i = draft_.edges[i].next) {
-      program_.edges.push_back({draft_.edges[i].before, span(draft_.edges[i].lag)});
+      const DraftEdge& edge = draft_.edges[i];
+      program_.edges.push_back({edge.before, span(edge.lag), edge.passes_back});
       ++op.edge_count;
     }
     program_.ops.push_back(op);

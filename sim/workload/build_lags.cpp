@@ -102,7 +102,7 @@ void assign(Draft& draft, std::uint32_t index, const Ends& ends, const UsualLags
   const std::optional<TraceTime> before = follows(draft, op);
   if (before && *before <= op.start) consider(*before, op.gap);
   for (std::uint32_t i = op.first_edge; i != program::kNoIndex; i = draft.edges[i].next) {
-    consider(draft.ops[draft.edges[i].before].end, draft.edges[i].lag);
+    consider(draft.end_of(draft.edges[i]), draft.edges[i].lag);
   }
   const Duration residual = op.start - latest;
   const std::uint32_t awaited =
@@ -121,7 +121,7 @@ void drop_contradicted_edges(Draft& draft, DraftOp& op) {
   std::uint32_t* link = &op.first_edge;
   while (*link != program::kNoIndex) {
     DraftEdge& edge = draft.edges[*link];
-    if (draft.ops[edge.before].end > op.start) {
+    if (draft.end_of(edge) > op.start) {
       *link = edge.next;
     } else {
       link = &edge.next;

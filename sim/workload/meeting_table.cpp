@@ -67,9 +67,9 @@ class Builder {
     Meeting meeting{through_[index] - op.duration, host, op.collective, thread,
                     static_cast<std::uint32_t>(table_.edges.size()), 0};
     for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-      const std::uint32_t before = program_.edges[op.first_edge + i].before;
+      const auto& [before, lag, passes_back] = program_.edges[op.first_edge + i];
       const std::uint32_t stream = program_.ops[before].stream;
-      if (stream == op.stream || shared_[stream]) continue;
+      if (stream == op.stream || shared_[stream] || passes_back > 0) continue;
       table_.edges.push_back({stream, through_[before]});
       ++meeting.edge_count;
     }

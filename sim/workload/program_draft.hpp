@@ -22,6 +22,7 @@ struct DraftEdge {
   std::uint32_t before = program::kNoIndex;  ///< into Draft::ops
   std::uint32_t next = program::kNoIndex;    ///< into Draft::edges; kNoIndex: the last
   Duration lag{};
+  std::uint32_t passes_back = 0;             ///< as OpEdge
 };
 
 struct DraftOp {
@@ -126,7 +127,12 @@ struct Draft {
     return call.wait == program::kNoIndex ? kNoWait : waits[call.wait];
   }
   /// Adds a dependency behind those that the operation has.
-  void add_edge(DraftOp& op, std::uint32_t before, Duration lag);
+  void add_edge(DraftOp& op, std::uint32_t before, Duration lag, std::uint32_t passes_back = 0);
+  /// When what the edge waits for ended, as it was in its pass.
+  [[nodiscard]] TraceTime end_of(const DraftEdge& edge) const {
+    return ops[edge.before].end - (edge.passes_back == 0 ? Duration{}
+                                                         : edge.passes_back * pass->length);
+  }
   [[nodiscard]] std::size_t edge_count(const DraftOp& op) const;
 };
 

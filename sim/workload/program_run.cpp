@@ -204,7 +204,7 @@ void ProgramRun::wait(Thread& thread, const program::Step& step, SimTime now) {
       break;
     case program::AwaitedKind::kOp:
       thread.wait_slot = program_.ops[awaited.index].result_slot;
-      thread.wait_count = program::ends_needed(awaited, thread.pass);
+      thread.wait_count = program::ends_needed(awaited.passes_back, thread.pass);
       break;
     case program::AwaitedKind::kDevice:
       for (std::size_t i = 0; i < streams_.size(); ++i) {

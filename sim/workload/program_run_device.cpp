@@ -18,7 +18,9 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
   const auto start = program::start_of(
       program_, op, pending.ready, stream.last_end, [&](const program::OpEdge& edge) {
         const OpResult& result = results_[program_.ops[edge.before].result_slot];
-        return result.passes > pending.pass ? result.end : SimTime::max();
+        const std::uint64_t needed = program::ends_needed(edge.passes_back, pending.pass);
+        if (needed == 0) return SimTime::min();
+        return result.passes >= needed ? result.end : SimTime::max();
       });
   if (start.open != nullptr) {
     if (stream.state != Stream::State::kBlocked) ++blocked_streams_;

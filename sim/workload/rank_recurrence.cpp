@@ -213,7 +213,7 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
     case program::AwaitedKind::kNothing: break;
     case program::AwaitedKind::kStream: wait_for_stream(streams_[awaited.index]); break;
     case program::AwaitedKind::kOp:
-      if (program::ends_needed(awaited, 0) > 0) thread.waits_for.push_back(awaited.index);
+      if (awaited.passes_back == 0) thread.waits_for.push_back(awaited.index);
       break;
     case program::AwaitedKind::kDevice:
       for (const Stream& stream : streams_) wait_for_stream(stream);
@@ -309,7 +309,7 @@ void RankRecurrence::advance_all() {
 
 SimTime RankRecurrence::start_of(const Stream& stream, const program::Op& op, SimTime ready) const {
   return program::start_of(program_, op, ready, stream.last_end, [&](const program::OpEdge& edge) {
-           return times_.op_ends[edge.before];
+           return edge.passes_back > 0 ? SimTime::min() : times_.op_ends[edge.before];
          }).at;
 }
 

@@ -202,9 +202,10 @@ Result<void> CudaDevice::order_after_edges(std::uint32_t op, std::uint64_t pass,
                                            std::uint32_t stream) {
   const program::Op& plan = plan_->program.ops[op];
   for (std::uint32_t i = 0; i < plan.edge_count; ++i) {
-    const std::uint32_t before = plan_->program.edges[plan.first_edge + i].before;
-    if (parts_.events->unit(before) == parts_.events->unit(op)) continue;
-    BUBBLESIM_RETURN_IF_ERROR(order_after(before, pass, stream));
+    const auto& [before, lag, passes_back] = plan_->program.edges[plan.first_edge + i];
+    if (passes_back > pass) continue;
+    if (passes_back == 0 && parts_.events->unit(before) == parts_.events->unit(op)) continue;
+    BUBBLESIM_RETURN_IF_ERROR(order_after(before, pass - passes_back, stream));
   }
   return {};
 }

@@ -63,8 +63,8 @@ class GraphSet::Capture {
     const program::Op& plan = plan_.program.ops[op];
     const StreamHandle stream = streams_.at(plan.stream);
     for (std::uint32_t i = 0; i < plan.edge_count; ++i) {
-      const std::uint32_t before = plan_.program.edges[plan.first_edge + i].before;
-      if (before < graph.first || before >= graph.first + graph.count) continue;
+      const auto& [before, lag, passes_back] = plan_.program.edges[plan.first_edge + i];
+      if (passes_back > 0 || before < graph.first || before >= graph.first + graph.count) continue;
       if (before >= op) counters_.add(kEdgesBackwards);
       if (const auto found = ends_.find(before); found != ends_.end() && before < op)
         BUBBLESIM_CUDA(driver_, stream_wait_event, stream, found->second, 0);

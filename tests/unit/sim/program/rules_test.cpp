@@ -93,10 +93,10 @@ TEST(Rules, AWaitForAnEarlierPassNeedsFewerEnds) {
   program.details.resize(1);
   program.details[0].passes_back = 2;
   Step step = step_of(StepKind::kWaitOp, 1);
-  EXPECT_EQ(ends_needed(awaited_by(program, step), 4), 5U);  // of this pass, the fifth
+  EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 4), 5U);  // of this pass, the fifth
   step.detail = 0;
-  EXPECT_EQ(ends_needed(awaited_by(program, step), 4), 3U);
-  EXPECT_EQ(ends_needed(awaited_by(program, step), 1), 0U);  // of a pass before the first
+  EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 4), 3U);
+  EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 1), 0U);  // of a pass before the first
 }
 
 TEST(Rules, AHandOverCountsTheStepsOfAllPasses) {

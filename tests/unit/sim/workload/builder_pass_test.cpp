@@ -27,7 +27,7 @@ JobProgram with(JobProgram job, const char* change) {
 
 /// Iterations of `host`, each with a kernel of `device` behind those before; the first is at 150.
 TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t rank = 0) {
-  TraceBuilder job(rank);
+  TraceBuilder job(rank, 1, 2);
   for (int i = 0; i < 3; ++i) {
     job.iteration(host * i, host * (i + 1));
     job.kernel({.called = host * i, .returned = host * i + 2, .start = 150 + device * i,
@@ -43,6 +43,53 @@ TEST(BuilderPass, TheDeviceSetsThePaceOfAHostThatRunsAhead) {
   EXPECT_EQ(repeated(job), Times{100});
   EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{200});
   EXPECT_EQ(repeated(with(job, "host=2")), Times{100});
+}
+
+// Behind each kernel of 100, on another stream, a prefetch for the next iteration starts 3 after it: in
+// the pass of iterations 1 and 2, that of the first waits for the second's kernel in the pass before.
+// Kernels 20 longer move it with them.
+TEST(BuilderPass, AnEdgeFromTheIterationBeforeItWaitsForThePassBefore) {
+  TraceBuilder recording(0, 1, 2);
+  for (int i = 0; i < 3; ++i) {
+    const int host = 100 * i;
+    recording.iteration(host, host + 100)
+        .kernel({.called = host + 1, .returned = host + 2, .start = host + 153, .end = host + 163,
+                 .stream = 1})
+        .kernel({.called = host + 3, .returned = host + 4, .start = host + 150, .end = host + 250});
+    if (i > 0) recording.edge(static_cast<std::uint32_t>(2 * i - 1),
+                              static_cast<std::uint32_t>(2 * i));
+  }
+  JobProgram job = must_build_job({recording}, Window::kIterations);
+  program::Program& rank = job.ranks[0];
+  ASSERT_EQ(rank.ops.size(), 4U);  // prefetch, kernel, prefetch, kernel
+  ASSERT_EQ(rank.edges.size(), 2U);
+  EXPECT_EQ(rank.edges[rank.ops[0].first_edge].before, 3U);
+  EXPECT_EQ(rank.edges[rank.ops[0].first_edge].passes_back, 1U);
+  EXPECT_EQ(rank.edges[rank.ops[2].first_edge].before, 1U);
+  EXPECT_EQ(rank.edges[rank.ops[2].first_edge].passes_back, 0U);
+  EXPECT_EQ(repeated(job), Times{100});
+  for (program::Op& op : rank.ops) op.duration += op.stream == 0 ? us(20) : us(0);
+  std::vector<RunRecorder> recorders(1);
+  const hardware::GpuSpec gpu = plain_gpu();
+  LoneJob lone(job, gpu, {Repeat::kLoop, 3, {}}, pointers_to(recorders));
+  lone.run();
+  const auto& passes = recorders[0].passes;
+  EXPECT_EQ(passes[0].at(1).start, passes[3].at(0).end + 3);
+  EXPECT_EQ(passes[0].at(2).start, passes[3].at(1).end + 3);
+}
+
+// The operation that is waited for is of an iteration before the pass, and another kernel is in its
+// place there: nothing is known of when it repeats.
+TEST(BuilderPass, AnEdgeWhoseOperationDoesNotRepeatIsCounted) {
+  TraceBuilder recording = pipelined(100, 100);
+  recording.kernel({.called = 5, .returned = 6, .start = 120, .end = 140, .stream = 1,
+                    .name = "once"});
+  recording.kernel({.called = 105, .returned = 106, .start = 260, .end = 270, .stream = 1});
+  recording.kernel({.called = 205, .returned = 206, .start = 360, .end = 370, .stream = 1});
+  recording.edge(3, 1);
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
+  EXPECT_TRUE(job.ranks[0].edges.empty());
+  EXPECT_EQ(job.ranks[0].counters.count("program_edges_from_outside"), 1U);
 }
 
 // The host needs 100, the device 40.
