@@ -47,21 +47,35 @@ class HeldMemory {
   const std::vector<program::MemoryMark>& marks_;
 };
 
-/// Measures one rank: a bubble opens when its last running kernel ends.
+/// Operations of a pass that its threads launch.
+std::uint64_t launched_by(const program::Program& program) {
+  std::uint64_t count = 0;
+  for (const program::ThreadProgram& thread : program.threads) {
+    for (const program::Step& step : thread.steps) count += step.count;
+  }
+  return count;
+}
+
+/// Measures one rank: a bubble opens when its last running kernel ends. Those of the device's second
+/// pass count, wherever its host is: each operation begins once in it.
 class BubbleMeter final : public workload::RunObserver {
  public:
   BubbleMeter(const program::Program& program, const std::vector<bool>& peers, Bytes memory,
               std::uint32_t& unfinished)
-      : held_(program), peers_(peers), memory_(memory), unfinished_(unfinished) {}
+      : held_(program), peers_(peers), memory_(memory), unfinished_(unfinished),
+        begun_(program.ops.size()), left_(launched_by(program)) {
+    if (left_ == 0) --unfinished_;
+  }
 
   void on_op_started(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
     const program::Op& op = run.program().ops[index];
+    const bool second = ++begun_[index] == 2;
     if (op.kind == program::WorkKind::kCollective) {
       pass(now);
       ++(is_peer(op) ? transfers_ : others_);
-      return;
     }
-    if (op.kind == program::WorkKind::kKernel && running_++ == 0) close(index, now);
+    if (op.kind == program::WorkKind::kKernel && running_++ == 0 && second) close(index, now);
+    if (second && --left_ == 0 && --unfinished_ == 0) run.engine().stop();
   }
 
   void on_op_finished(const workload::OpRecord& record) override {
@@ -77,11 +91,6 @@ class BubbleMeter final : public workload::RunObserver {
     idle_since_ = passed_ = record.end;
     peers_only_ = {};
     last_is_peer_ = false;
-  }
-
-  void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime) override {
-    if (index != run.program().iterations) return;
-    if (++passes_ == 2 && --unfinished_ == 0) run.engine().stop();
   }
 
   BubbleTable take() {
@@ -108,7 +117,7 @@ class BubbleMeter final : public workload::RunObserver {
   }
 
   void close(std::uint32_t next, SimTime now) {
-    if (last_op_ == kNoIndex || passes_ != 1 || now - idle_since_ < kShortestBubble) return;
+    if (last_op_ == kNoIndex || now - idle_since_ < kShortestBubble) return;
     pass(now);
     policy::BubbleInfo info{now - idle_since_, {}, waits_for_peer(now - idle_since_)};
     if (held_.known()) {
@@ -125,7 +134,8 @@ class BubbleMeter final : public workload::RunObserver {
   std::uint32_t running_ = 0;
   std::uint32_t transfers_ = 0;  ///< waits for peers under way
   std::uint32_t others_ = 0;     ///< other collectives under way
-  std::uint32_t passes_ = 0;
+  std::vector<std::uint32_t> begun_;  ///< by operation: how often it has begun
+  std::uint64_t left_;                ///< launched operations that have not begun twice
   std::uint32_t last_op_ = kNoIndex;
   SimTime idle_since_{};
   SimTime passed_{};
@@ -195,7 +205,7 @@ Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job
   }
   workload::LoneJob lone(job, spec, {workload::Repeat::kLoop, 0, {}},
                          workload::pointers_to(meters));
-  lone.run();
+  if (unfinished > 0) lone.run();
   if (unfinished > 0) {
     return fail("the training job stops when it runs alone: a dependency is never met");
   }

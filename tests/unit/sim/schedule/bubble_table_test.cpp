@@ -93,6 +93,19 @@ TEST(BubbleTable, ACollectiveOfRanksThatSendsConnectIsAPipelineWait) {
   EXPECT_EQ(pipeline_collectives(job), (std::vector<bool>{true, true, true, false}));
 }
 
+// The host launches a pass of 800 in 20 and waits for nothing: its second pass is over before the first
+// kernel has ended. The device's second one has both bubbles.
+TEST(BubbleTable, OfAHostThatRunsAheadTheDevicesSecondPassIsMeasured) {
+  JobProgram job;
+  job.ranks.push_back(ProgramMaker()
+                          .kernel(5, 300).collective(5, 100, 0).kernel(5, 300)
+                          .collective(5, 100, 0).end().program());
+  job.collectives = {{1, false, 0}};
+  const auto tables = measure_bubbles(job, plain_gpu());
+  ASSERT_TRUE(tables) << tables.error().text();
+  EXPECT_EQ(text((*tables)[0]), "0: 100\n2: 100\n");
+}
+
 // Folded replicas: one participant, and no pipeline.
 TEST(BubbleTable, AFoldedAllReduceIsACollectiveAndNoPipelineWait) {
   JobProgram job;
