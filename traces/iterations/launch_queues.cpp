@@ -25,10 +25,15 @@ std::size_t kind_of_launch(HostCallKind kind) {
 LaunchQueues::LaunchQueues(const RankTrace& trace)
     : trace_(trace), streams_(trace.streams.size()), places_(trace.device_ops.size()),
       stalls_(trace.threads.size()) {
+  std::vector<bool> launched(trace.host_calls.size());
   for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
     const DeviceOp& op = trace.device_ops[i];
     StreamOps& stream = streams_[op.stream.index()];
-    places_[i] = static_cast<std::uint32_t>(stream.ops.size());
+    places_[i] = static_cast<std::uint32_t>(stream.calls.size());
+    if (op.launch == kNone || !launched[op.launch]) {
+      stream.calls.push_back(static_cast<std::uint32_t>(stream.ops.size()));
+    }
+    if (op.launch != kNone) launched[op.launch] = true;
     stream.ends.push_back(stream.ends.empty() ? op.end() : std::max(stream.ends.back(), op.end()));
     stream.ops.push_back(i);
   }
@@ -69,12 +74,12 @@ Duration LaunchQueues::stalled(const HostCall& call) const {
   return std::min(sum, call.duration);
 }
 
-// At least kNearlyFull operations before `first_op` on its stream had not ended as the call began:
-// the one that far before it had not.
+// At least kNearlyFull launches before `first_op` on its stream were pending as the call began: the
+// one that far before it was.
 bool LaunchQueues::nearly_full(const HostCall& call, std::uint32_t first_op) const {
   const std::size_t place = places_[first_op];
   const StreamOps& stream = streams_[trace_.device_ops[first_op].stream.index()];
-  return place >= kNearlyFull && stream.ends[place - kNearlyFull] > call.start;
+  return place >= kNearlyFull && stream.ends[stream.calls[place - kNearlyFull]] > call.start;
 }
 
 std::uint32_t LaunchQueues::last_ended(const HostCall& call, std::uint32_t first_op) const {

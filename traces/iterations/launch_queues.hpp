@@ -4,7 +4,8 @@
 // the call returns only when an operation has left it: its time is the device's, not the host's.
 // Our own recordings say so (traces::HostStall); in others such a call is recognised:
 //
-// * at its start at least kNearlyFull operations are pending on its stream. Measured where one
+// * at its start at least kNearlyFull launches are pending on its stream, of which a graph is one.
+//   Measured where one
 //   stream does all: V100, A100 and H100 calls block at 1,022 or 1,023 pending operations. Stream
 //   waits and event records take entries too, and most profilers do not say on which stream: in a
 //   16-GPU A100 job calls block at 952 to 994 operations, which with the thread's stream waits in
@@ -50,6 +51,7 @@ class LaunchQueues {
   struct StreamOps {
     std::vector<std::uint32_t> ops;  ///< in order of start, which is that of their launches
     std::vector<TraceTime> ends;     ///< the latest so far
+    std::vector<std::uint32_t> calls;  ///< into both: the first operation of each launch
   };
   [[nodiscard]] Duration stalled(const HostCall& call) const;
   [[nodiscard]] bool nearly_full(const HostCall& call, std::uint32_t first_op) const;
@@ -58,7 +60,7 @@ class LaunchQueues {
 
   const RankTrace& trace_;
   std::vector<StreamOps> streams_;
-  std::vector<std::uint32_t> places_;  ///< of each operation in its stream
+  std::vector<std::uint32_t> places_;  ///< by operation: launches before it on its stream
   std::vector<std::vector<HostStall>> stalls_;  ///< by thread, each by start
   std::array<Duration, 4> usual_{};  ///< cost of a call with room, by kind of launch
 };

@@ -67,6 +67,17 @@ TEST(LaunchQueue, a_long_call_with_room_in_the_queue_is_host_time) {
   EXPECT_EQ(replayed(program).back(), (Span{1920, 1930}));
 }
 
+// As recorded by 46 graphs of 20 kernels: 45 are pending.
+TEST(LaunchQueue, a_graph_is_one_launch_however_many_operations_it_has) {
+  traces::RankTrace trace = held().trace();
+  for (std::uint32_t i = 0; i < 920; ++i) {
+    trace.device_ops[i].launch = trace.device_ops[i / 20 * 20].launch;
+  }
+  const program::Program program = must_build(trace);
+  EXPECT_EQ(program.counters.count("program_queue_waits_inferred"), 0U);
+  EXPECT_EQ(microseconds(step_of(program, 46).cost), 70);
+}
+
 // The recording says that the queue was full from 1842 to 1907: of the call's 70, 5 are its own,
 // and it returns 5 after kernel 18.
 TEST(LaunchQueue, a_recorded_stall_waits_for_what_made_room_too) {
