@@ -184,6 +184,7 @@ void ProgramRun::launch(const OutsideLaunch& outside, SimTime now) {
 void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
   thread.state = Thread::State::kWaiting;
   thread.relaunch = true;
+  thread.form = std::exchange(form_, {});
   thread.wait_slot = program::kNoIndex;
   thread.wait_stream = stream.index;
   thread.wait_count = stream.ended + 1;

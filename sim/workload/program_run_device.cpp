@@ -215,6 +215,7 @@ void ProgramRun::wake_threads(SimTime now) {
     const program::Step& step = thread->step();
     if (thread->relaunch) {
       thread->relaunch = false;
+      form_ = std::exchange(thread->form, {});
       thread->call_end = now + step.cost.duration();
       if (launch(*thread, step, now)) wait(*thread, step, now);
       continue;

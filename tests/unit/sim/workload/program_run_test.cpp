@@ -47,6 +47,25 @@ TEST(ProgramRunQueue, ALaunchWaitsWhile1024ArePendingOnItsStream) {
   EXPECT_EQ(one.recorder.passes[1139], (Spans{{11390, 11400}}));
 }
 
+// Kernel 1138 of thread 0 finds the queue full at 1137 and is to last twice as long. Thread 1 launches
+// one on the other stream at 1138, which keeps its 10; kernel 1138 starts when 1137 others have ended.
+TEST(ProgramRunQueue, TheFormOfALaunchThatWaitsForRoomIsNotAnothers) {
+  ProgramMaker job(2);
+  for (int i = 0; i < 1138; ++i) job.kernel(0, 10).cost(1);
+  job.end().thread().kernel(1138, 10, 1);
+  struct Gate final : LaunchGate {
+    bool may_launch(const LaunchCall& call, SimTime) override {
+      if (call.first == 1137) call.run->reshape({.most_blocks = 0, .slowdown = 2});
+      return true;
+    }
+  } gate;
+  OneRun one(job.program(), one_pass(&gate));
+  one.run->start_pass(kSimStart);
+  one.engine.run_until();
+  EXPECT_EQ(one.recorder.passes[1138], (Spans{{1138, 1148}}));
+  EXPECT_EQ(one.recorder.passes[1137], (Spans{{11370, 11390}}));
+}
+
 /// Holds the launches whose number (of all, from 1) is listed.
 class HoldingGate final : public LaunchGate {
  public:
