@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,14 @@ bool is_launch(HostCallKind kind) {
          kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
 }
 
-bool may_wait(HostCallKind kind) {
+// Allocations in stream order wait for nothing.
+bool may_wait(const traces::RankTrace& trace, const traces::HostCall& call) {
+  const HostCallKind kind = call.kind;
+  if (kind == HostCallKind::kAlloc || kind == HostCallKind::kFree) {
+    return trace.names[call.name].find("Async") == std::string_view::npos;
+  }
   return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync || kind == HostCallKind::kFree;
+         kind == HostCallKind::kEventSync;
 }
 
 /// The device operations of each launch call, found through the operations' own link.
@@ -78,7 +84,7 @@ void reserve(Draft& draft, const LaunchedOps& launched) {
   for (std::size_t i = 0; i < trace.host_calls.size(); ++i) {
     const traces::HostCall& recorded = trace.host_calls[i];
     const std::size_t count = launched.ops_of(i).size();
-    if ((count == 0 && !may_wait(recorded.kind)) || !draft.holds(recorded.start)) continue;
+    if ((count == 0 && !may_wait(trace, recorded)) || !draft.holds(recorded.start)) continue;
     ++calls;
     ops += count;
   }
@@ -97,7 +103,7 @@ void collect_calls(Draft& draft) {
     if (!draft.holds(recorded.start)) continue;
     const std::span<const std::uint32_t> ops = launched.ops_of(i);
     if (ops.empty() && is_launch(recorded.kind)) draft.counters.add(kLaunchesWithoutOp);
-    if (ops.empty() && !may_wait(recorded.kind)) continue;
+    if (ops.empty() && !may_wait(trace, recorded)) continue;
     DraftCall call;
     call.start = draft.called(recorded.start);
     call.end = draft.called(recorded.end());

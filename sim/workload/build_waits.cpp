@@ -94,7 +94,7 @@ void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call
     latest = std::max(latest, stream_end(draft, progress, stream).value_or(latest));
   }
   if (latest > call.end || latest == TraceTime::min()) return;
-  if (call.recorded_kind == HostCallKind::kFree && latest <= call.start) return;
+  if (call.recorded_kind != HostCallKind::kDeviceSync && latest <= call.start) return;
   set_wait(draft, call, program::StepKind::kWaitDevice, 0, latest);
 }
 
@@ -224,6 +224,7 @@ void find_waits(Draft& draft) {
     switch (call.recorded_kind) {
       case HostCallKind::kStreamSync: resolve_stream_sync(draft, progress, call); break;
       case HostCallKind::kDeviceSync:
+      case HostCallKind::kAlloc:
       case HostCallKind::kFree: resolve_device_sync(draft, progress, call); break;
       case HostCallKind::kEventSync:
         if (!resolve_named_event(draft, events, call)) resolve_event_sync(draft, i, call);

@@ -147,6 +147,21 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {
   EXPECT_EQ(replayed_with_longer(program, 1, 20), (Spans{{10, 40}, {12, 80}, {80, 85}}));
 }
 
+// The kernel ends at 100, the allocation returns at 130; one in stream order waits for nothing.
+TEST(BuilderWaits, AnAllocationThatReturnsWhenTheDeviceIsDoneWaitedForIt) {
+  const auto with = [](std::string_view name) {
+    TraceBuilder job;
+    job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
+        .call(HostCallKind::kAlloc, {.start = 6, .end = 130})
+        .kernel({.called = 135, .returned = 137, .start = 145, .end = 150});
+    traces::RankTrace trace = job.trace();
+    trace.host_calls[1].name = trace.names.intern(name);
+    return must_build(trace);
+  };
+  EXPECT_EQ(replayed_with_longer(with("cudaMalloc"), 0, 20), (Spans{{10, 120}, {165, 170}}));
+  EXPECT_EQ(replayed_with_longer(with("cudaMallocAsync"), 0, 20), (Spans{{10, 120}, {145, 150}}));
+}
+
 // As above, but the event is recorded on stream 2, which waits for A and has launched nothing since.
 TEST(BuilderWaits, AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor) {
   TraceBuilder job(0, 1, 4);
