@@ -188,10 +188,23 @@ struct HostThread {
   std::string name;
 };
 
+/// How a stream stands to the legacy default stream of its device. Numbered as CUPTI's
+/// CUPTI_ACTIVITY_STREAM_CREATE_FLAG_*, which Nsight Systems exports.
+enum class StreamKind : std::uint8_t {
+  kUnknown,
+  kBlocking,       ///< its operations and the default stream's come in the order of their launches
+  kNonBlocking,    ///< it has nothing to do with it
+  kLegacyDefault,  ///< it is this one: stream 0, the null stream
+};
+[[nodiscard]] constexpr StreamKind stream_kind(std::uint64_t cupti_flag) {
+  return cupti_flag <= 3 ? static_cast<StreamKind>(cupti_flag) : StreamKind::kUnknown;
+}
+
 struct Stream {
   std::uint64_t system_id = 0;
   std::int32_t priority = 0;  ///< CUDA's: lower is more urgent
   std::uint32_t device = 0;   ///< CUDA's number of the GPU in its process
+  StreamKind kind = StreamKind::kUnknown;
 };
 
 /// The GPU that the rank ran on, as far as the profiler recorded it; 0: not recorded.

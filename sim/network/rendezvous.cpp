@@ -162,8 +162,8 @@ std::vector<Rendezvous::Waiter> Rendezvous::copy_of(const std::vector<Waiter>& w
   return copy;
 }
 
-// A participant that is told may arrive elsewhere, end, or add a collective, at once: no meeting's own
-// list is gone through.
+// A participant that is told may arrive elsewhere, end, or add a collective, at once: no
+// meeting's own list is gone through.
 void Rendezvous::tell(std::vector<Waiter> whom, Tell what, SimTime now) {
   for (const Waiter& waiter : whom) (waiter.participant->*what)(waiter.cookie, now);
   told_ = std::move(whom);

@@ -89,13 +89,13 @@ class Rendezvous final : private FlowListener {
   /// Before the first arrival.
   void watch_stops() { watches_ = true; }
   [[nodiscard]] bool watches_stops() const { return watches_; }
-  /// A participant that has arrived stands still from now on, goes on, or has ended. No effect unless
-  /// stops are watched, nor on a collective that is not complete.
+  /// A participant that has arrived stands still from now on, goes on, or has ended. No effect
+  /// unless stops are watched, nor on a collective that is not complete.
   void stop(std::uint32_t collective, Participant& who, std::uint64_t cookie, SimTime now);
   void go_on(std::uint32_t collective, Participant& who, std::uint64_t cookie, SimTime now);
   void end(std::uint32_t collective, Participant& who, std::uint64_t cookie);
-  /// Stops are watched, and kernels of a complete collective have not ended: one that stops holds up
-  /// the others.
+  /// Stops are watched, and kernels of a complete collective have not ended: one that stops holds
+  /// up the others.
   [[nodiscard]] bool under_way() const { return under_way_ > 0; }
 
   /// Arrivals of a window, those of each domain together, domains in their order. None is the last

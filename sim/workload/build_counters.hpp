@@ -19,6 +19,9 @@ inline constexpr CounterSpec kEdgesFromOutside{
     "program_edges_from_outside", Severity::kNotice,
     "cross-stream dependencies on operations that are not in the window and have no counterpart "
     "there; left out"};
+inline constexpr CounterSpec kDefaultStreamEdges{
+    "program_edges_of_default_stream", Severity::kInfo,
+    "dependencies between the legacy default stream and streams that block with it"};
 inline constexpr CounterSpec kInferredWaits{
     "program_waits_inferred", Severity::kInfo,
     "synchronising calls whose stream or event was inferred from what ended before they returned"};

@@ -35,6 +35,8 @@ struct EnumRange<CollectiveKind> : KnownEnum<CollectiveKind::kBarrier, Collectiv
 template <>
 struct EnumRange<MarkerKind> : KnownEnum<MarkerKind::kUser, MarkerKind::kUser> {};
 template <>
+struct EnumRange<StreamKind> : KnownEnum<StreamKind::kLegacyDefault, StreamKind::kUnknown> {};
+template <>
 struct EnumRange<StallKind> : KnownEnum<StallKind::kOther, StallKind::kOther> {};
 template <>
 struct EnumRange<CollectiveSource>

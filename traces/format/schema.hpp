@@ -119,6 +119,7 @@ struct Schema<Stream> {
     coder.plain(field<&Stream::system_id>);
     coder.plain(field<&Stream::priority>);
     coder.added(field<&Stream::device>);  // 1.1
+    coder.added(field<&Stream::kind>);    // 1.3
   }
 };
 

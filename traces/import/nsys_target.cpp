@@ -5,6 +5,8 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "traces/import/nsys_counters.hpp"
 
@@ -69,27 +71,30 @@ const Gpu* find_gpu(const std::vector<Gpu>& gpus, Matches matches) {
 
 // ---- Streams and threads
 
-void set_priorities(NsysSession& session, RankSet& set) {
+void set_stream_kinds(NsysSession& session, RankSet& set) {
   // The table names a stream by process, context and number.
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-  static constexpr std::array<std::string_view, 4> kColumns{"processId", "contextId", "streamId",
-                                                            "priority"};
+  static constexpr std::array<std::string_view, 5> kColumns{"processId", "contextId", "streamId",
+                                                            "priority", "flag"};
   Rows rows(session.database, "TARGET_INFO_CUDA_STREAM", kColumns);
-  std::map<Key, std::int32_t> priorities;
+  std::map<Key, std::pair<std::int32_t, StreamKind>> known;
   while (rows.next()) {
     const auto stream = rows.integer(2);
-    const auto priority = rows.integer(3);
-    if (!stream || !priority) continue;
+    if (!stream) continue;
     // Written as an unsigned number of 32 bits: 4294967291 is -5.
-    priorities.try_emplace({rows.integer(0).value_or(0), rows.integer(1).value_or(0), *stream},
-                           static_cast<std::int32_t>(static_cast<std::uint32_t>(*priority)));
+    const auto priority = static_cast<std::uint32_t>(rows.integer(3).value_or(0));
+    known.try_emplace({rows.integer(0).value_or(0), rows.integer(1).value_or(0), *stream},
+                      static_cast<std::int32_t>(priority),
+                      stream_kind(static_cast<std::uint64_t>(rows.integer(4).value_or(0))));
   }
   session.finish(rows);
   for (NsysRankBuilder& rank : set.ranks) {
     for (const auto& [key, id] : rank.streams()) {
-      const auto found = priorities.find(
-          {system_process(rank.process), std::get<1>(key), std::get<2>(key)});
-      if (found != priorities.end()) rank.trace.streams[id.index()].priority = found->second;
+      const auto found =
+          known.find({system_process(rank.process), std::get<1>(key), std::get<2>(key)});
+      if (found == known.end()) continue;
+      Stream& stream = rank.trace.streams[id.index()];
+      std::tie(stream.priority, stream.kind) = found->second;
     }
   }
 }
@@ -145,7 +150,7 @@ void describe_devices(NsysSession& session, RankSet& set) {
 }
 
 void describe_ranks(NsysSession& session, RankSet& set) {
-  set_priorities(session, set);
+  set_stream_kinds(session, set);
   name_threads(session, set);
   const auto names = process_names(session);
   for (NsysRankBuilder& rank : set.ranks) {

@@ -22,8 +22,8 @@ struct EventWait {
 };
 
 /// Adds to `trace` an edge from each operation that a wait is for to the first one launched on the
-/// waiting stream after it. Says how many waits have none: what they are for, or hold back, is not in
-/// the trace. The operations of `trace` are final: sorted, launches linked.
+/// waiting stream after it. Says how many waits have none: what they are for, or hold back, is
+/// not in the trace. The operations of `trace` are final: sorted, launches linked.
 std::uint64_t add_wait_edges(std::vector<EventWait> waits, RankTrace& trace);
 
 }  // namespace bubblesim::traces

@@ -308,7 +308,8 @@ void ActivityDecoder::take_memory(const cupti::MemoryRecord& record, RecordedBat
 
 void ActivityDecoder::take_stream(const cupti::StreamRecord& record) {
   const StreamId stream = stream_of(record.context, record.stream);
-  if (!tables_.set_priority(stream, static_cast<std::int32_t>(record.priority)))
+  if (!tables_.describe_stream(stream, static_cast<std::int32_t>(record.priority),
+                               traces::stream_kind(record.flag)))
     counters_.add(decode::kLatePriority);
 }
 

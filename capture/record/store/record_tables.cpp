@@ -80,10 +80,13 @@ StreamId RecordTables::stream(std::uint32_t device, std::uint32_t context, std::
   return last_stream_id_ = place->second;
 }
 
-bool RecordTables::set_priority(StreamId stream, std::int32_t priority) {
+bool RecordTables::describe_stream(StreamId stream, std::int32_t priority,
+                                   traces::StreamKind kind) {
   const std::size_t taken = streams_.size() - fresh_.streams.size();
   if (stream.index() < taken) return false;
-  fresh_.streams[stream.index() - taken].priority = priority;
+  traces::Stream& fresh = fresh_.streams[stream.index() - taken];
+  fresh.priority = priority;
+  fresh.kind = kind;
   return true;
 }
 

@@ -29,7 +29,7 @@ class RecordTables {
   /// first use.
   [[nodiscard]] StreamId stream(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
   /// Both: only until take_new() has handed the stream or thread out. False: too late.
-  bool set_priority(StreamId stream, std::int32_t priority);
+  bool describe_stream(StreamId stream, std::int32_t priority, traces::StreamKind kind);
   bool name_thread(ThreadId thread, std::string_view name);
 
   struct NewEntries {

@@ -112,8 +112,8 @@ class RandomJob {
     return op;
   }
 
-  void wait_for(Program& program, Op& op, std::uint32_t before) {
-    program.edges.push_back({before, ShortSpan{span(1'000)}});
+  void wait_for(Program& program, Op& op, std::uint32_t before, std::uint32_t passes_back = 0) {
+    program.edges.push_back({before, ShortSpan{span(1'000)}, passes_back});
     ++op.edge_count;
   }
 
@@ -124,6 +124,7 @@ class RandomJob {
       op.profile = chance(0.5) ? 0 : 1;
       const std::uint32_t last = op.result_slot;  // as many slots as operations
       if (last > 0 && chance(0.2)) wait_for(program, op, last - 1);
+      if (last > 0 && chance(0.1)) wait_for(program, op, below(last), 1);
     }
     if (chance(0.05)) {
       add_step(program, 0, StepKind::kWaitStream, kCompute);

@@ -312,7 +312,9 @@ TEST_P(Decoding, AStreamsPriorityIsKnownBeforeItsFirstUse) {
                                    .correlation = 0};
   buffer.add(record);
   decode();
-  EXPECT_EQ(tables.take_new().streams[0].priority, -5);
+  const std::vector<traces::Stream> streams = tables.take_new().streams;
+  EXPECT_EQ(streams[0].priority, -5);
+  EXPECT_EQ(streams[0].kind, traces::StreamKind::kBlocking);
   buffer.add(record);
   decode();
   EXPECT_EQ(count("cupti_stream_priorities_late"), 1U) << "the stream is in the file already";

@@ -96,9 +96,9 @@ TEST(RecordTables, NamesAndPrioritiesComeBeforeTheFileHasTheEntry) {
   EXPECT_TRUE(tables.name_thread(tables.thread(11), "autograd"));
   EXPECT_EQ(tables.take_new().threads[0].name, "autograd");
   const StreamId stream = tables.stream(0, 1, 7);
-  EXPECT_TRUE(tables.set_priority(stream, -3));
+  EXPECT_TRUE(tables.describe_stream(stream, -3, traces::StreamKind::kLegacyDefault));
   EXPECT_EQ(tables.take_new().streams[0].priority, -3);
-  EXPECT_FALSE(tables.set_priority(stream, -3));
+  EXPECT_FALSE(tables.describe_stream(stream, -3, traces::StreamKind::kLegacyDefault));
 }
 
 }  // namespace

@@ -93,8 +93,8 @@ TEST(BubbleTable, ACollectiveOfRanksThatSendsConnectIsAPipelineWait) {
   EXPECT_EQ(pipeline_collectives(job), (std::vector<bool>{true, true, true, false}));
 }
 
-// The host launches a pass of 800 in 20 and waits for nothing: its second pass is over before the first
-// kernel has ended. The device's second one has both bubbles.
+// The host launches a pass of 800 in 20 and waits for nothing: its second pass is over before the
+// first kernel has ended. The device's second one has both bubbles.
 TEST(BubbleTable, OfAHostThatRunsAheadTheDevicesSecondPassIsMeasured) {
   JobProgram job;
   job.ranks.push_back(ProgramMaker()

@@ -41,6 +41,50 @@ TEST(BuilderEdges, AnEdgeStatedTwiceIsKeptOnce) {
   EXPECT_EQ(must_build(job.trace()).edges.size(), 1U);
 }
 
+// A on a blocking stream, B on stream 0, C on the blocking one, D on one that does not block: B
+// starts 2 after A, C 3 after B. With A 20 longer both move with it, D does not.
+TEST(BuilderEdges, TheLegacyDefaultStreamAndBlockingStreamsOrderEachOther) {
+  using traces::StreamKind;
+  TraceBuilder job(0, 1, 3);
+  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
+      .stream_kind(2, StreamKind::kNonBlocking)
+      .kernel({.called = 0, .returned = 1, .start = 10, .end = 50, .stream = 1})
+      .kernel({.called = 2, .returned = 3, .start = 52, .end = 60})
+      .kernel({.called = 4, .returned = 5, .start = 63, .end = 70, .stream = 1})
+      .kernel({.called = 65, .returned = 66, .start = 75, .end = 80, .stream = 2});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_edges_of_default_stream"), 2U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {52, 60}, {63, 70}, {75, 80}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 20),
+            (Spans{{10, 70}, {72, 80}, {83, 90}, {75, 80}}));
+  job.stream_kind(0, StreamKind::kUnknown);
+  EXPECT_TRUE(must_build(job.trace()).edges.empty());
+}
+
+// Each iteration has a kernel of 60 on stream 0 and one of 40 on a blocking stream, behind each
+// other on the device for 100: the first one of a pass waits for the last one of the pass before.
+TEST(BuilderEdges, TheLegacyDefaultStreamOrdersPassesToo) {
+  using traces::StreamKind;
+  TraceBuilder job(0, 1, 2);
+  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking);
+  for (int i = 0; i < 3; ++i) {
+    const int host = 100 * i;
+    job.iteration(host, host + 100)
+        .kernel({.called = host + 1, .returned = host + 2, .start = host + 150, .end = host + 210})
+        .kernel({.called = host + 3, .returned = host + 4, .start = host + 210, .end = host + 250,
+                 .stream = 1});
+  }
+  const program::Program program = must_build(job.trace(), Window::kIterations);
+  ASSERT_EQ(program.ops.size(), 4U);
+  ASSERT_EQ(program.edges.size(), 4U);
+  EXPECT_EQ(program.edges[program.ops[0].first_edge].before, 3U);
+  EXPECT_EQ(program.edges[program.ops[0].first_edge].passes_back, 1U);
+  for (const std::uint32_t op : {1U, 2U, 3U}) {
+    EXPECT_EQ(program.edges[program.ops[op].first_edge].before, op - 1);
+    EXPECT_EQ(program.edges[program.ops[op].first_edge].passes_back, 0U);
+  }
+}
+
 // As the next test, but the event's record is on stream 1, before which nothing was launched
 // there: the wait waited for nothing, and no guess is made.
 TEST(BuilderEdges, AWaitWhoseEventIsNamedIsNotGuessedAt) {

@@ -45,9 +45,9 @@ TEST(BuilderPass, TheDeviceSetsThePaceOfAHostThatRunsAhead) {
   EXPECT_EQ(repeated(with(job, "host=2")), Times{100});
 }
 
-// Behind each kernel of 100, on another stream, a prefetch for the next iteration starts 3 after it: in
-// the pass of iterations 1 and 2, that of the first waits for the second's kernel in the pass before.
-// Kernels 20 longer move it with them.
+// Behind each kernel of 100, on another stream, a prefetch for the next iteration starts 3 after
+// it: in the pass of iterations 1 and 2, that of the first waits for the second's kernel in the
+// pass before. Kernels 20 longer move it with them.
 TEST(BuilderPass, AnEdgeFromTheIterationBeforeItWaitsForThePassBefore) {
   TraceBuilder recording(0, 1, 2);
   for (int i = 0; i < 3; ++i) {

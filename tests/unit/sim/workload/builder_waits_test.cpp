@@ -162,7 +162,8 @@ TEST(BuilderWaits, AnAllocationThatReturnsWhenTheDeviceIsDoneWaitedForIt) {
   EXPECT_EQ(replayed_with_longer(with("cudaMallocAsync"), 0, 20), (Spans{{10, 120}, {145, 150}}));
 }
 
-// As above, but the event is recorded on stream 2, which waits for A and has launched nothing since.
+// As above, but the event is recorded on stream 2, which waits for A and has launched nothing
+// since.
 TEST(BuilderWaits, AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor) {
   TraceBuilder job(0, 1, 4);
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})

@@ -47,8 +47,9 @@ TEST(ProgramRunQueue, ALaunchWaitsWhile1024ArePendingOnItsStream) {
   EXPECT_EQ(one.recorder.passes[1139], (Spans{{11390, 11400}}));
 }
 
-// Kernel 1138 of thread 0 finds the queue full at 1137 and is to last twice as long. Thread 1 launches
-// one on the other stream at 1138, which keeps its 10; kernel 1138 starts when 1137 others have ended.
+// Kernel 1138 of thread 0 finds the queue full at 1137 and is to last twice as long. Thread 1
+// launches one on the other stream at 1138, which keeps its 10; kernel 1138 starts when 1137
+// others have ended.
 TEST(ProgramRunQueue, TheFormOfALaunchThatWaitsForRoomIsNotAnothers) {
   ProgramMaker job(2);
   for (int i = 0; i < 1138; ++i) job.kernel(0, 10).cost(1);

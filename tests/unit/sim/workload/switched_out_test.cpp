@@ -109,8 +109,8 @@ TEST_F(SwitchedOut, OneWithoutCounterpartAdvancesInItsOwnTurns) {
   EXPECT_EQ(first(rank0), (Span{0, 41'600}));
 }
 
-// A link carries 1 byte a us. Of a latency of 500 and 2,500 bytes, 1,500 us pass in the first slice,
-// and 1,000 in the next; then each rank's own 300.
+// A link carries 1 byte a us. Of a latency of 500 and 2,500 bytes, 1,500 us pass in the first
+// slice, and 1,000 in the next; then each rank's own 300.
 TEST_F(SwitchedOut, TheFabricMovesNothingOfTheirsMeanwhile) {
   job_.links = {BytesPerSecond{1e6}};
   job_.transfers = {{.latency = us(500), .loads = {{network::LinkId{0}, 2'500}}}};

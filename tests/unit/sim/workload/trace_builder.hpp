@@ -87,6 +87,10 @@ class TraceBuilder {
     call.event = at.event;
     return *this;
   }
+  TraceBuilder& stream_kind(std::uint32_t stream, traces::StreamKind kind) {
+    trace_.streams[stream].kind = kind;
+    return *this;
+  }
   /// A thread held by a full launch queue.
   TraceBuilder& queue_full(std::int64_t start, std::int64_t end, std::uint32_t thread = 0) {
     trace_.stalls.push_back({instant(start), instant(end) - instant(start), ThreadId{thread},

@@ -64,7 +64,7 @@ RankTrace first_rank() {
   trace.shapes.intern({{128, 2, 3}, {256, 1, 4}, 90, 49'152});
   trace.shapes.intern({{4'294'967'295, 65'535, 1}, {1024, 1, 1}, 65'535, 232'448});
   trace.threads = {{0x7F0011223344, "main"}, {17, "autograd"}};
-  trace.streams = {{7, 0, 0}, {20, -5, 1}};
+  trace.streams = {{7, 0, 0, StreamKind::kLegacyDefault}, {20, -5, 1}};
   add_calls(trace, 10);
   add_ops(trace, 10);
   add_extremes(trace);
@@ -129,7 +129,8 @@ std::string text_of(const RankTrace& t) {
   }
   for (const HostThread& r : t.threads) text += fmt::format("thread {} {}\n", r.system_id, r.name);
   for (const Stream& r : t.streams) {
-    text += fmt::format("stream {} {} {}\n", r.system_id, r.priority, r.device);
+    text += fmt::format("stream {} {} {} {}\n", r.system_id, r.priority, r.device,
+                        static_cast<int>(r.kind));
   }
   for (const HostCall& r : t.host_calls) {
     text += fmt::format("call {} {} {} {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),

@@ -216,7 +216,7 @@ TEST(NsysImport, allocations_add_up) {
   EXPECT_EQ(trace.counters.count("nsys_memory_rows_skipped"), 1U);
 }
 
-TEST(NsysImport, stream_priorities_are_signed) {
+TEST(NsysImport, stream_priorities_are_signed_and_flags_are_kinds) {
   const Export file(small_export() +
                     "CREATE TABLE TARGET_INFO_CUDA_STREAM (streamId INTEGER, processId INTEGER, "
                     "contextId INTEGER, priority INTEGER, flag INTEGER);"
@@ -227,6 +227,7 @@ TEST(NsysImport, stream_priorities_are_signed) {
                     std::to_string(global_tid(100, 101)) + ");");
   const RankTrace trace = only_rank(file);
   EXPECT_EQ(trace.streams[0].priority, -5);
+  EXPECT_EQ(trace.streams[0].kind, StreamKind::kBlocking);
   EXPECT_EQ(trace.threads[0].name, "main thread");
 }
 

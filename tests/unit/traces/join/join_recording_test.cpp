@@ -125,8 +125,8 @@ TEST_F(JoinRecording, an_event_that_is_recorded_again_means_its_last_record_befo
   EXPECT_EQ(trace.edges[0].before, DeviceOpId{1});
 }
 
-// Stream 1 waits for stream 0 and records an event at once, behind the wait of an operation of its own
-// or none; stream 2 waits for that: for the operation of stream 0, too.
+// Stream 1 waits for stream 0 and records an event at once, behind the wait of an operation of
+// its own or none; stream 2 waits for that: for the operation of stream 0, too.
 TEST_F(JoinRecording, an_event_recorded_behind_a_wait_carries_it_on) {
   trace.streams.push_back({21, 0, 0});
   call(100, 105, 1, HostCallKind::kLaunchKernel);     // on stream 0
