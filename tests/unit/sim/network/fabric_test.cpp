@@ -69,6 +69,61 @@ TEST(Fabric, ATransferAloneTakesItsLatencyAndItsBytesOverTheLink) {
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1015}}));
 }
 
+/// Does something at given times.
+class Script final : public engine::EventHandler {
+ public:
+  explicit Script(engine::Engine& engine)
+      : engine_(engine), entity_(engine.add_entity(*this, engine::Phase::kHost)) {}
+  void add(std::int64_t when, std::function<void(SimTime)> action) {
+    actions_.emplace_back(at(when), std::move(action));
+    engine_.schedule(entity_, actions_.front().first);
+  }
+  void on_event(SimTime now) override {
+    actions_[next_++].second(now);
+    if (next_ < actions_.size()) engine_.schedule(entity_, actions_[next_].first);
+  }
+
+ private:
+  engine::Engine& engine_;
+  engine::EntityId entity_;
+  std::vector<std::pair<SimTime, std::function<void(SimTime)>>> actions_;
+  std::size_t next_ = 0;
+};
+
+// Two of 1,000 bytes share a link of 1 byte/ns: 200 each by 400, when the first is held. The other
+// ends 800 later, at 1,200; the first goes on at 1,500, for its last 800.
+TEST(Fabric, AFlowThatIsHeldLeavesItsLinksToTheOthers) {
+  Traffic run({kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{LinkId{0}, 1000}}));
+  Script script(run.engine);
+  script.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
+  script.add(1500, [&](SimTime now) { run.fabric.go_on(0, now); });
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 1200}, {0, 2300}}));
+}
+
+// Of a latency of 100, 30 have passed; and 20 of the 50 that bytes without a link take.
+TEST(Fabric, LatenciesAndTimesWithoutALinkStandStillTogether) {
+  Traffic run({});
+  run.add(0, over({}, 100, 50));
+  Script script(run.engine);
+  script.add(30, [&](SimTime now) { run.fabric.hold(0, now); });
+  script.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });  // its bytes move from 1,070 on
+  script.add(1090, [&](SimTime now) { run.fabric.hold(0, now); });
+  script.add(2000, [&](SimTime now) { run.fabric.go_on(0, now); });
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2030}}));
+}
+
+// Held while a fault begins that quarters the link: 400 bytes by then, 600 at a quarter from 1,000.
+TEST(Fabric, AFlowThatGoesOnFindsItsLinkAsItIsThen) {
+  Traffic run({kByteANanosecond}, {{LinkId{0}, 4, at(600), at(9000)}});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  Script script(run.engine);
+  script.add(400, [&](SimTime now) { run.fabric.hold(0, now); });
+  script.add(1000, [&](SimTime now) { run.fabric.go_on(0, now); });
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 3400}}));
+}
+
 // 1,000 bytes at 1 byte/ns from 0; a quarter of that from 200 to 1,000: 200 + 200 bytes by then,
 // 600 more by 1,600.
 TEST(Fabric, AFaultSlowsALinkWhileItLasts) {
