@@ -56,8 +56,8 @@ std::uint64_t launched_by(const program::Program& program) {
   return count;
 }
 
-/// Measures one rank: a bubble opens when its last running kernel ends. Those of the device's second
-/// pass count, wherever its host is: each operation begins once in it.
+/// Measures one rank: a bubble opens when its last running kernel ends. Those of the device's
+/// second pass count, wherever its host is: each operation begins once in it.
 class BubbleMeter final : public workload::RunObserver {
  public:
   BubbleMeter(const program::Program& program, const std::vector<bool>& peers, Bytes memory,

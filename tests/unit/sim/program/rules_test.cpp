@@ -96,7 +96,7 @@ TEST(Rules, AWaitForAnEarlierPassNeedsFewerEnds) {
   EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 4), 5U);  // of this pass, the fifth
   step.detail = 0;
   EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 4), 3U);
-  EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 1), 0U);  // of a pass before the first
+  EXPECT_EQ(ends_needed(awaited_by(program, step).passes_back, 1), 0U);  // before the first
 }
 
 TEST(Rules, AHandOverCountsTheStepsOfAllPasses) {
