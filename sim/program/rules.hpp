@@ -32,8 +32,8 @@ struct OpStart {
 
 /// An operation starts once it is `ready` (its launch lag has passed since its call), its gap has
 /// passed since the end of its stream's previous operation, and each edge's lag since the end of
-/// the operation before. `end_of(edge)` is that end, Time::max() if it has not ended, or Time::min()
-/// if none is waited for.
+/// the operation before. `end_of(edge)` is that end; Time::max(): it has not ended; Time::min():
+/// there is none to wait for.
 template <class Time, class EndOf>
 [[nodiscard]] OpStart<Time> start_of(const Program& program, const Op& op, Time ready,
                                      const std::optional<Time>& stream_end, const EndOf& end_of) {
