@@ -6,6 +6,12 @@
 #include "sim/base/check.hpp"
 
 namespace bubblesim::network {
+namespace {
+
+// What a channel of NCCL moves without its peer: 4 MiB of buffers (NCCL_BUFFSIZE), at some 20 GB/s.
+constexpr Duration kBuffered = std::chrono::microseconds(200);
+
+}  // namespace
 
 Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
   meetings_.reserve(participants.size());
@@ -17,7 +23,8 @@ Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
 }
 
 Rendezvous::Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
-                       const LinkTable& links, const std::vector<SlowLink>& slow) {
+                       const LinkTable& links, const std::vector<SlowLink>& slow)
+    : engine_(&engine), entity_(engine.add_entity(*this, engine::Phase::kCompletion)) {
   meetings_.reserve(meetings.size());
   const bool carries = !links.empty() || std::ranges::any_of(meetings, &MeetingSpec::transfer);
   if (carries) fabric_ = std::make_unique<Fabric>(engine, links, slow);
@@ -48,6 +55,7 @@ void Rendezvous::complete(std::uint32_t collective, SimTime now) {
   Meeting& meeting = meetings_[collective];
   if (watches_) note_group(meeting);
   meeting.told = false;
+  meeting.buffered_until = {};
   if (meeting.standing == 0) begin(collective, now);
 }
 
@@ -87,22 +95,70 @@ void Rendezvous::pass_on(std::uint32_t collective, bool sends, SimTime now) {
 void Rendezvous::stop(std::uint32_t collective, Participant& who, std::uint64_t cookie,
                       SimTime now) {
   Meeting& meeting = meetings_[collective];
-  if (!std::ranges::count(meeting.group, Waiter{&who, cookie}) || meeting.standing++ > 0) return;
-  if (meeting.told) return tell(copy_of(meeting.group), &Participant::on_held, now);
-  if (meeting.flow) fabric_->hold(*meeting.flow, now);
+  if (find(meeting.group, who, cookie) == meeting.group.end()) return;
+  if (meeting.standing++ == 0 && meeting.buffered_until <= now) hold(collective, now);
 }
 
 void Rendezvous::go_on(std::uint32_t collective, Participant& who, std::uint64_t cookie,
                        SimTime now) {
   Meeting& meeting = meetings_[collective];
-  if (!std::ranges::count(meeting.group, Waiter{&who, cookie}) || --meeting.standing > 0) return;
+  const auto waiter = find(meeting.group, who, cookie);
+  if (waiter == meeting.group.end()) return;
+  waiter->had_turn = true;
+  --meeting.standing;
+  if (meeting.buffered_until > now) return;
+  if (meeting.standing == 0) return advance(collective, now);
+  const bool all_had_turns = std::ranges::all_of(meeting.group, [](const Waiter& each) {
+    return each.had_turn || !each.participant->stands_still(each.cookie);
+  });
+  if (all_had_turns && engine_ != nullptr) advance_buffered(collective, now);
+}
+
+void Rendezvous::end(std::uint32_t collective, Participant& who, std::uint64_t cookie) {
+  std::vector<Waiter>& group = meetings_[collective].group;
+  const auto waiter = find(group, who, cookie);
+  if (waiter == group.end()) return;
+  group.erase(waiter);
+  --under_way_;
+}
+
+std::vector<Rendezvous::Waiter>::iterator Rendezvous::find(std::vector<Waiter>& group,
+                                                           const Participant& who,
+                                                           std::uint64_t cookie) {
+  return std::ranges::find_if(group, [&](const Waiter& waiter) {
+    return waiter.participant == &who && waiter.cookie == cookie;
+  });
+}
+
+void Rendezvous::hold(std::uint32_t collective, SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  for (Waiter& waiter : meeting.group) waiter.had_turn = false;
+  if (meeting.told) return tell(copy_of(meeting.group), &Participant::on_held, now);
+  if (meeting.flow) fabric_->hold(*meeting.flow, now);
+}
+
+void Rendezvous::advance(std::uint32_t collective, SimTime now) {
+  Meeting& meeting = meetings_[collective];
   if (meeting.told) return tell(copy_of(meeting.group), &Participant::on_released, now);
   if (meeting.flow) return fabric_->go_on(*meeting.flow, now);
   begin(collective, now);
 }
 
-void Rendezvous::end(std::uint32_t collective, Participant& who, std::uint64_t cookie) {
-  under_way_ -= std::erase(meetings_[collective].group, Waiter{&who, cookie});
+void Rendezvous::advance_buffered(std::uint32_t collective, SimTime now) {
+  buffered_.push_back({collective, now + kBuffered});
+  meetings_[collective].buffered_until = now + kBuffered;
+  if (buffered_.size() == 1) engine_->schedule(entity_, now + kBuffered);
+  advance(collective, now);
+}
+
+void Rendezvous::on_event(SimTime now) {
+  while (!buffered_.empty() && buffered_.front().until <= now) {
+    const Buffered over = buffered_.front();
+    buffered_.erase(buffered_.begin());
+    const Meeting& meeting = meetings_[over.collective];
+    if (meeting.buffered_until == over.until && meeting.standing > 0) hold(over.collective, now);
+  }
+  if (!buffered_.empty()) engine_->schedule(entity_, buffered_.front().until);
 }
 
 void Rendezvous::arrive_late(std::vector<Arrival>& arrivals) {
@@ -153,7 +209,7 @@ void Rendezvous::release(std::uint32_t collective, SimTime now) {
   // Who is told of the beginning may stop in the same instant; a buffered send's receiver may have
   // stood still all along.
   const Meeting& begun = meetings_[collective];
-  if (begun.standing > 0) tell(copy_of(begun.group), &Participant::on_held, now);
+  if (begun.standing > 0 && begun.buffered_until <= now) hold(collective, now);
 }
 
 std::vector<Rendezvous::Waiter> Rendezvous::copy_of(const std::vector<Waiter>& waiters) {

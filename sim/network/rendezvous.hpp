@@ -3,6 +3,11 @@
 // kernel ends its own recorded span after that. A modelled one has: the fabric carries it, and each
 // rank's kernel ends its own span (mostly none) after the fabric is done. A buffered
 // send does not wait for its receive: what it sends is kept until the receive comes.
+//
+// Kernels of a collective wait for each other's data all the time. While one of them stands still,
+// because its context is switched out, none advances, and the fabric moves nothing of it. Where all
+// have had their turns since it last advanced, but never together, it advances by what lies in the
+// buffers between them.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +63,7 @@ struct MeetingSpec {
 
 /// Counts arrivals. A collective's next use may begin only when its last one is complete, which
 /// stream order guarantees. The class is not thread-safe.
-class Rendezvous final : private FlowListener {
+class Rendezvous final : private FlowListener, private engine::EventHandler {
  public:
   /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
   explicit Rendezvous(const std::vector<std::uint32_t>& participants);
@@ -117,7 +122,7 @@ class Rendezvous final : private FlowListener {
   struct Waiter {
     Participant* participant;
     std::uint64_t cookie;
-    friend bool operator==(const Waiter&, const Waiter&) = default;
+    bool had_turn = false;  ///< in a group: it has gone on since the collective last advanced
   };
   struct Meeting {
     std::uint32_t needed;
@@ -131,18 +136,34 @@ class Rendezvous final : private FlowListener {
     std::vector<Waiter> group{};     ///< of the complete collective, whose kernels have not ended
     std::uint32_t standing = 0;      ///< of these: they stand still
     bool told = false;               ///< these were told that all have arrived
+    SimTime buffered_until{};        ///< later than now: it advances out of buffers
     std::optional<FlowId> flow{};    ///< that the fabric carries of it
   };
   using Tell = void (Participant::*)(std::uint64_t cookie, SimTime now);
+  /// A collective that advances out of buffers.
+  struct Buffered {
+    std::uint32_t collective;
+    SimTime until;
+  };
   void on_flow_finished(std::uint64_t collective, SimTime now) override;
+  void on_event(SimTime now) override;
   void pass_on(std::uint32_t collective, bool sends, SimTime now);
   void complete(std::uint32_t collective, SimTime now);
   void begin(std::uint32_t collective, SimTime now);
+  void hold(std::uint32_t collective, SimTime now);
+  void advance(std::uint32_t collective, SimTime now);
+  void advance_buffered(std::uint32_t collective, SimTime now);
   void release(std::uint32_t collective, SimTime now);
   void note_group(Meeting& meeting);
+  [[nodiscard]] static std::vector<Waiter>::iterator find(std::vector<Waiter>& group,
+                                                          const Participant& who,
+                                                          std::uint64_t cookie);
   [[nodiscard]] std::vector<Waiter> copy_of(const std::vector<Waiter>& waiters);
   void tell(std::vector<Waiter> whom, Tell what, SimTime now);
 
+  engine::Engine* engine_ = nullptr;  ///< null: nothing lies in buffers
+  engine::EntityId entity_{};         ///< the end of the first of `buffered_`
+  std::vector<Buffered> buffered_;    ///< by their ends
   std::unique_ptr<Fabric> fabric_;  ///< null: no transfer can be carried
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> looked_at_;  ///< collectives that somebody expects

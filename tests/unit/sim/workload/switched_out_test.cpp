@@ -76,6 +76,22 @@ TEST_F(SwitchedOut, TwoThatTakeTurnsAdvanceWhereTheirTurnsOverlap) {
   EXPECT_EQ(first(rank1), (Span{1'000, 10'800}));
 }
 
+// Rank 0 has its GPU in [0, 2,000), rank 1 in [2,200, 4,200), and so on every 4,400: never
+// together. Each time rank 1 gets its turn both have had one, and what lies in buffers passes, 200:
+// at 6,600 and 11,000; then at 15,400, the last 100. Rank 0 ends as it has its GPU again.
+TEST_F(SwitchedOut, TwoWhoseTurnsNeverOverlapAdvanceByWhatBuffersHold) {
+  meet({2});
+  MachineGpu& first_gpu = machine_->add_gpu(kTurns);
+  MachineGpu& second_gpu = machine_->add_gpu(kTurns);
+  const RunRecorder& rank0 = add(first_gpu, exchange(0, 500));
+  add(first_gpu, filler());
+  add(second_gpu, filler());
+  const RunRecorder& rank1 = add(second_gpu, exchange(1, 500));
+  run();
+  EXPECT_EQ(first(rank0), (Span{0, 17'600}));
+  EXPECT_EQ(first(rank1), (Span{2'200, 15'500}));
+}
+
 // Rank 1 comes at 3,000; rank 0 has its GPU again from 4,400 on.
 TEST_F(SwitchedOut, TheyBeginWhenWhoStandsStillAsTheLastOneComesGoesOn) {
   meet({2});
