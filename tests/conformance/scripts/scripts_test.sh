@@ -93,8 +93,9 @@ expect 'check-measured says that aims are met' 0 'met: 9.00' env AIM='met: 9.00'
 expect 'test-packages has a help' 0 'clean root of Debian 12' "$root/scripts/test-packages" --help
 expect 'test-packages names a build that is not there' 2 'no CPackConfig.cmake in /no/such' \
   "$root/scripts/test-packages" /no/such
-expect 'test has a help' 0 'The gate' "$root/scripts/test" --help
+expect 'test has a help' 0 'scripts/test --since COMMIT' "$root/scripts/test" --help
 expect 'test names a wrong argument' 2 "unknown argument 'x'" "$root/scripts/test" x
+expect 'test names what is no commit' 2 "found 'nothing'" "$root/scripts/test" --since nothing
 
 for script in scripts/setup scripts/demo scripts/test scripts/check-recorded-jobs \
   scripts/test-packages .ci/run; do
