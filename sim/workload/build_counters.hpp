@@ -25,6 +25,9 @@ inline constexpr CounterSpec kDefaultStreamEdges{
 inline constexpr CounterSpec kInferredWaits{
     "program_waits_inferred", Severity::kInfo,
     "synchronising calls whose stream or event was inferred from what ended before they returned"};
+inline constexpr CounterSpec kWaitsForNothing{
+    "program_waits_for_empty_streams", Severity::kNotice,
+    "synchronising calls whose stream ran no operation in the window; kept as host time only"};
 inline constexpr CounterSpec kInferredQueueWaits{
     "program_queue_waits_inferred", Severity::kNotice,
     "launch calls far longer than usual while about a thousand operations were pending; taken as "

@@ -77,6 +77,7 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call
   std::optional<std::uint32_t> stream;
   if (draft.named_stream(call) < progress.last.size()) {
     stream = draft.named_stream(call);
+    if (draft.stream_ops[*stream].empty()) draft.counters.add(kWaitsForNothing);
   } else {
     stream = awaited_stream(draft, progress, call);
     if (stream) draft.counters.add(kInferredWaits);
