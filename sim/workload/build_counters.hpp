@@ -73,10 +73,17 @@ inline constexpr CounterSpec kKernelTime{
 inline constexpr CounterSpec kEstimatedKernelTime{
     "program_kernel_ns_of_estimated_shape", Severity::kInfo,
     "nanoseconds of those kernels whose launch shape is estimated"};
-inline constexpr CounterSpec kHostClocksSet{
-    "program_host_clocks_set_back", Severity::kNotice,
-    "ranks where operations start before their launches, by up to 200 us: the host's clock is "
-    "taken as that far ahead of the device's"};
+inline constexpr CounterSpec kHostClocksMoved{
+    "program_host_clocks_moved", Severity::kNotice,
+    "ranks where operations start before their launches, or waits return before what they waited "
+    "for has ended, by up to 200 us: the host's clock is taken as that far off the device's"};
+inline constexpr CounterSpec kClockOffsets{
+    "program_host_clocks_moved_ns", Severity::kInfo,
+    "nanoseconds by which the hosts' clocks are off, added up over those ranks"};
+inline constexpr CounterSpec kWaitsBeforeEnd{
+    "program_waits_before_end", Severity::kLoss,
+    "synchronising calls that returned before the operations that they waited for had ended, by "
+    "more than clocks explain; kept as host time only"};
 inline constexpr CounterSpec kPassContradictions{
     "program_pass_contradictions", Severity::kNotice,
     "operations that started before the last one of their stream would have ended in the pass "

@@ -63,13 +63,27 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {55, 60}, {90, 100}, {105, 110}}));
 }
 
-// The clock says 5, the call came at 10: it starts with the call, and lasts its 15.
+// One of 21 operations says 2095, its call came at 2100: it starts with the call, and lasts its 15.
 TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
+  TraceBuilder job;
+  for (std::int64_t at = 0; at < 2000; at += 100) {
+    job.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 20});
+  }
+  job.kernel({.called = 2100, .returned = 2102, .start = 2095, .end = 2110});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
+  EXPECT_EQ(replayed(program).back(), (Span{2100, 2115}));
+}
+
+// The only operation says 5, its call came at 10: the host's clock is 5 ahead. Begun at -5, the
+// recording has its operation from 10 to 25.
+TEST(BuilderLags, OperationsRecordedBeforeTheirLaunchesTellTheClocksOffset) {
   TraceBuilder job;
   job.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
       .kernel({.called = 10, .returned = 12, .start = 5, .end = 20});
   const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
+  EXPECT_EQ(program.counters.count("program_backward_times"), 0U);
+  EXPECT_EQ(program.counters.count("program_host_clocks_moved_ns"), 5'000U);
   EXPECT_EQ(replayed(program), (Spans{{10, 25}}));
 }
 
