@@ -14,7 +14,8 @@ inline constexpr CounterSpec kLaunchesWithoutOp{
     "launch calls without a recorded device operation; kept as host time only"};
 inline constexpr CounterSpec kInferredEdges{
     "program_edges_inferred", Severity::kNotice,
-    "cross-stream dependencies inferred from event calls whose streams were not recorded"};
+    "cross-stream dependencies inferred from event calls whose streams were not recorded, or from "
+    "operations that start as another stream's ends"};
 inline constexpr CounterSpec kEdgesFromOutside{
     "program_edges_from_outside", Severity::kNotice,
     "cross-stream dependencies on operations that are not in the window and have no counterpart "
@@ -41,6 +42,10 @@ inline constexpr CounterSpec kTrimmedOverlaps{
 inline constexpr CounterSpec kUnexplainedDelays{
     "program_delays_unexplained", Severity::kNotice,
     "operations that started over 20 us after everything known to hold them; kept as a lag"};
+inline constexpr CounterSpec kMostlyUnexplained{
+    "program_delays_mostly_unexplained", Severity::kLoss,
+    "ranks where such delays cover over 1 % of the time: what they waited for is not in the "
+    "recording, and changes to it do not move them"};
 inline constexpr CounterSpec kClampedSpans{
     "program_spans_clamped", Severity::kLoss, "delays over 4.29 s, shortened to that"};
 inline constexpr CounterSpec kBackwardTimes{

@@ -1,6 +1,8 @@
 // How the time before an operation's start is split among what it waited for. Times in us.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 #include "tests/unit/sim/workload/program_recorder.hpp"
 
 namespace bubblesim::workload {
@@ -149,6 +151,41 @@ TEST(BuilderLags, what_a_graph_starts_as_another_stream_ends_waited_for_it) {
   EXPECT_EQ(replayed(program).back(), (Span{182, 192}));
   program.ops[2].duration -= us(50);
   EXPECT_EQ(replayed(program).back(), (Span{132, 142}));
+}
+
+// Iterations of 500: A runs from 8 to 208 on stream 0, B from `start` to 300 on stream 1, both launched by
+// 7. B's lag is no usual one: the launch lag is A's 8.
+TraceBuilder follows_another_stream(std::initializer_list<std::int64_t> starts) {
+  TraceBuilder job(0, 1, 2);
+  std::int64_t at = 0;
+  for (const std::int64_t start : starts) {
+    job.iteration(at, at + 500)
+        .kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 208})
+        .kernel({.called = at + 5, .returned = at + 7, .start = at + start, .end = at + 300,
+                 .stream = 1});
+    at += 500;
+  }
+  return job;
+}
+
+// B starts 2 after A in each of three iterations: with A shorter by 50, so do all of B.
+TEST(BuilderLags, what_starts_as_another_stream_ends_in_each_iteration_waited_for_it) {
+  program::Program program = must_build(follows_another_stream({210, 210, 210}).trace());
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 3U);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 0U);
+  EXPECT_EQ(microseconds(program.ops[1].launch_lag), 8);
+  EXPECT_EQ(replayed(program).back(), (Span{1210, 1300}));
+  program.ops[4].duration -= us(50);
+  EXPECT_EQ(replayed(program).back(), (Span{1160, 1250}));
+}
+
+// In one of three iterations B starts 2 after A; in the others what it waited for is not known. The delays
+// after the usual launch lag (13 to 210, twice 13 to 150: 197 + 137 + 137) are over 1 % of 1500.
+TEST(BuilderLags, what_follows_another_stream_once_is_unexplained_and_a_loss) {
+  const program::Program program = must_build(follows_another_stream({210, 150, 150}).trace());
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 3U);
+  EXPECT_EQ(program.counters.count("program_delays_mostly_unexplained"), 1U);
 }
 
 // 30 after A ended is too late to have waited for it.
