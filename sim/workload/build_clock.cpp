@@ -3,9 +3,9 @@
 // Profilers turn one clock's times into the other's with an error of microseconds. A launch begins
 // before its operation does: the host's clock is ahead by at least what the launch begins after it.
 // A wait returns when what it waited for has ended: the clock is ahead by at most what it returns
-// after that. The offset nearest to zero within both bounds is taken. Measured: 17 to 46 us ahead on
-// some ranks of TorchRec's V100 jobs, where most operations start before their launches; 5 to 7 us
-// behind in recordings whose waits return before their last operation's end.
+// after that. The offset nearest to zero within both bounds is taken. Measured: 17 to 46 us ahead
+// on some ranks of TorchRec's V100 jobs, where most operations start before their launches; 5 to 7
+// us behind in recordings whose waits return before their last operation's end.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>

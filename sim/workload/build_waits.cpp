@@ -73,8 +73,8 @@ std::optional<std::uint32_t> awaited_stream(const Draft& draft, const Progress& 
   return best;
 }
 
-// Whether the call returned before what it waited for had ended, though all of both is in the window.
-// Of the pass before only the usual end is known.
+// Whether the call returned before what it waited for had ended, though all of both is in the
+// window. Of the pass before only the usual end is known.
 bool contradicts(const Draft& draft, const DraftCall& call, std::uint32_t op) {
   if (op == program::kNoIndex || draft.ops[op].end <= call.end) return false;
   return call.end == draft.called(draft.trace->host_calls[call.recorded].end());

@@ -35,8 +35,8 @@ std::uint64_t event_of(const Rows& rows) {
   return static_cast<std::uint64_t>(*event) | std::uint64_t{1} << 62U;
 }
 
-/// The device whose stream a row means. Rows of synchronisation give 0 whatever the device is; their
-/// context tells, which the process's device operations name with its device.
+/// The device whose stream a row means. Rows of synchronisation give 0 whatever the device is;
+/// their context tells, which the process's device operations name with its device.
 std::optional<std::uint32_t> device_of(RankSet& set, const Rows& rows) {
   const std::int64_t recorded = rows.integer(kSyncDevice).value_or(-1);
   const Process* owner = set.process(rows.integer(kSyncPid));

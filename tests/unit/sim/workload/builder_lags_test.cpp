@@ -153,8 +153,8 @@ TEST(BuilderLags, what_a_graph_starts_as_another_stream_ends_waited_for_it) {
   EXPECT_EQ(replayed(program).back(), (Span{132, 142}));
 }
 
-// Iterations of 500: A runs from 8 to 208 on stream 0, B from `start` to 300 on stream 1, both launched by
-// 7. B's lag is no usual one: the launch lag is A's 8.
+// Iterations of 500: A runs from 8 to 208 on stream 0, B from `start` to 300 on stream 1, both
+// launched by 7. B's lag is no usual one: the launch lag is A's 8.
 TraceBuilder follows_another_stream(std::initializer_list<std::int64_t> starts) {
   TraceBuilder job(0, 1, 2);
   std::int64_t at = 0;
@@ -179,8 +179,9 @@ TEST(BuilderLags, what_starts_as_another_stream_ends_in_each_iteration_waited_fo
   EXPECT_EQ(replayed(program).back(), (Span{1160, 1250}));
 }
 
-// In one of three iterations B starts 2 after A; in the others what it waited for is not known. The delays
-// after the usual launch lag (13 to 210, twice 13 to 150: 197 + 137 + 137) are over 1 % of 1500.
+// In one of three iterations B starts 2 after A; in the others what it waited for is not known. The
+// delays after the usual launch lag (13 to 210, twice 13 to 150: 197 + 137 + 137) are over 1 % of
+// 1500.
 TEST(BuilderLags, what_follows_another_stream_once_is_unexplained_and_a_loss) {
   const program::Program program = must_build(follows_another_stream({210, 150, 150}).trace());
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);

@@ -180,9 +180,9 @@ TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
   EXPECT_EQ(repeated(job), Times{100});
 }
 
-// Kernels of 80 start 8 after their launches; each wait returns 3 before the kernel's recorded end: the
-// host's clock is 3 behind. A pass is 100: launch lag 5, kernel 80, 15 to the next launch; with kernels
-// twice as fast 60.
+// Kernels of 80 start 8 after their launches; each wait returns 3 before the kernel's recorded end:
+// the host's clock is 3 behind. A pass is 100: launch lag 5, kernel 80, 15 to the next launch; with
+// kernels twice as fast 60.
 TEST(BuilderPass, WaitsThatReturnBeforeTheEndByTheClocksOffsetAreWaits) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
@@ -198,7 +198,8 @@ TEST(BuilderPass, WaitsThatReturnBeforeTheEndByTheClocksOffsetAreWaits) {
   EXPECT_EQ(repeated(with(job, "kernels=2")), Times{60});
 }
 
-// As above, but one of four waits returns 40 before the end, where the launches allow 8: it is no wait.
+// As above, but one of four waits returns 40 before the end, where the launches allow 8: it is no
+// wait.
 TEST(BuilderPass, AWaitThatReturnsBeforeTheEndByMoreThanClocksExplainIsALoss) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
