@@ -24,6 +24,7 @@ class ClockBounds {
  public:
   void add_launch(Duration lead) {
     ++launches_;
+    near_ += lead >= -kMostOffset ? 1 : 0;
     if (lead <= Duration{}) {
       at_least_ = std::max(at_least_, lead);
     } else if (lead <= kMostOffset) {
@@ -32,10 +33,13 @@ class ClockBounds {
     }
   }
   void add_wait(Duration slack) {
+    at_most_ = std::min(at_most_, slack);
     if (slack < Duration{}) slacks_.push_back(slack);
   }
   [[nodiscard]] Duration offset() const {
     if (100 * early_ > kPercentEarly * launches_) return most_early_;
+    // Operations that queued say nothing; of the others more are needed, and what waits allow.
+    if (100 * early_ > kPercentEarly * near_ && most_early_ <= at_most_) return most_early_;
     Duration offset{};
     for (const Duration slack : slacks_) {
       if (slack >= at_least_) offset = std::min(offset, slack);
@@ -45,9 +49,11 @@ class ClockBounds {
 
  private:
   std::size_t launches_ = 0;
+  std::size_t near_ = 0;  ///< whose operations start within kMostOffset
   std::size_t early_ = 0;
   Duration most_early_{};
   Duration at_least_ = -kMostOffset;
+  Duration at_most_ = Duration::max();
   std::vector<Duration> slacks_;  ///< of the waits that return before the end
 };
 
