@@ -271,6 +271,7 @@ CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
   const auto device = hardware::match_recorded_name(rank.device.name, devices);
   if (!device) {
     Error fault = device.error();
+    if (rank.device.name.empty()) fault.message = "the recording does not name its device";
     fault.file = rank.provenance.source;
     fault.message += "; name the device to use (--device, or \"device\" in a config)";
     return tl::unexpected<Errors>(Errors{fault});

@@ -145,7 +145,7 @@ std::vector<std::uint32_t> orphans(const Draft& draft) {
   const std::vector<traces::DeviceOp>& ops = draft.trace->device_ops;
   for (std::uint32_t i = 0; i < ops.size(); ++i) {
     if (ops[i].launch != traces::kNone) continue;
-    if (draft.pass != nullptr ? draft.pass->holds_op(i) : draft.holds(ops[i].start)) {
+    if (draft.pass != nullptr ? draft.pass->holds_op(i) : ops[i].start < draft.end) {
       found.push_back(i);
     }
   }

@@ -14,7 +14,8 @@ inline constexpr CounterSpec kLaunchesWithoutOp{
     "launch calls without a recorded device operation; kept as host time only"};
 inline constexpr CounterSpec kInferredEdges{
     "program_edges_inferred", Severity::kNotice,
-    "cross-stream dependencies inferred from event calls whose streams were not recorded"};
+    "cross-stream dependencies inferred from event calls whose streams were not recorded, or from "
+    "operations that start as another stream's ends"};
 inline constexpr CounterSpec kEdgesFromOutside{
     "program_edges_from_outside", Severity::kNotice,
     "cross-stream dependencies on operations that are not in the window and have no counterpart "
@@ -25,6 +26,9 @@ inline constexpr CounterSpec kDefaultStreamEdges{
 inline constexpr CounterSpec kInferredWaits{
     "program_waits_inferred", Severity::kInfo,
     "synchronising calls whose stream or event was inferred from what ended before they returned"};
+inline constexpr CounterSpec kWaitsForNothing{
+    "program_waits_for_empty_streams", Severity::kNotice,
+    "synchronising calls whose stream ran no operation in the window; kept as host time only"};
 inline constexpr CounterSpec kInferredQueueWaits{
     "program_queue_waits_inferred", Severity::kNotice,
     "launch calls far longer than usual while about a thousand operations were pending; taken as "
@@ -38,6 +42,10 @@ inline constexpr CounterSpec kTrimmedOverlaps{
 inline constexpr CounterSpec kUnexplainedDelays{
     "program_delays_unexplained", Severity::kNotice,
     "operations that started over 20 us after everything known to hold them; kept as a lag"};
+inline constexpr CounterSpec kMostlyUnexplained{
+    "program_delays_mostly_unexplained", Severity::kLoss,
+    "ranks where such delays cover over 1 % of the time: what they waited for is not in the "
+    "recording, and changes to it do not move them"};
 inline constexpr CounterSpec kClampedSpans{
     "program_spans_clamped", Severity::kLoss, "delays over 4.29 s, shortened to that"};
 inline constexpr CounterSpec kBackwardTimes{
@@ -70,10 +78,17 @@ inline constexpr CounterSpec kKernelTime{
 inline constexpr CounterSpec kEstimatedKernelTime{
     "program_kernel_ns_of_estimated_shape", Severity::kInfo,
     "nanoseconds of those kernels whose launch shape is estimated"};
-inline constexpr CounterSpec kHostClocksSet{
-    "program_host_clocks_set_back", Severity::kNotice,
-    "ranks where operations start before their launches, by up to 200 us: the host's clock is "
-    "taken as that far ahead of the device's"};
+inline constexpr CounterSpec kHostClocksMoved{
+    "program_host_clocks_moved", Severity::kNotice,
+    "ranks where operations start before their launches, or waits return before what they waited "
+    "for has ended, by up to 200 us: the host's clock is taken as that far off the device's"};
+inline constexpr CounterSpec kClockOffsets{
+    "program_host_clocks_moved_ns", Severity::kInfo,
+    "nanoseconds by which the hosts' clocks are off, added up over those ranks"};
+inline constexpr CounterSpec kWaitsBeforeEnd{
+    "program_waits_before_end", Severity::kLoss,
+    "synchronising calls that returned before the operations that they waited for had ended, by "
+    "more than clocks explain; kept as host time only"};
 inline constexpr CounterSpec kPassContradictions{
     "program_pass_contradictions", Severity::kNotice,
     "operations that started before the last one of their stream would have ended in the pass "

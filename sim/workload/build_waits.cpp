@@ -73,10 +73,19 @@ std::optional<std::uint32_t> awaited_stream(const Draft& draft, const Progress& 
   return best;
 }
 
+// Whether the call returned before what it waited for had ended, though all of both is in the
+// window. Of the pass before only the usual end is known.
+bool contradicts(const Draft& draft, const DraftCall& call, std::uint32_t op) {
+  if (op == program::kNoIndex || draft.ops[op].end <= call.end) return false;
+  return call.end == draft.called(draft.trace->host_calls[call.recorded].end());
+}
+
 void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call) {
   std::optional<std::uint32_t> stream;
   if (draft.named_stream(call) < progress.last.size()) {
     stream = draft.named_stream(call);
+    if (draft.stream_ops[*stream].empty()) draft.counters.add(kWaitsForNothing);
+    if (contradicts(draft, call, progress.last[*stream])) draft.counters.add(kWaitsBeforeEnd);
   } else {
     stream = awaited_stream(draft, progress, call);
     if (stream) draft.counters.add(kInferredWaits);
@@ -90,8 +99,13 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call
 // Everything launched so far has ended when the call returns, and some of it during the call.
 void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call) {
   TraceTime latest = TraceTime::min();
+  bool contradicted = false;
   for (std::uint32_t stream = 0; stream < progress.last.size(); ++stream) {
     latest = std::max(latest, stream_end(draft, progress, stream).value_or(latest));
+    contradicted = contradicted || contradicts(draft, call, progress.last[stream]);
+  }
+  if (contradicted && call.recorded_kind == HostCallKind::kDeviceSync) {
+    draft.counters.add(kWaitsBeforeEnd);
   }
   if (latest > call.end || latest == TraceTime::min()) return;
   if (call.recorded_kind != HostCallKind::kDeviceSync && latest <= call.start) return;
@@ -103,6 +117,7 @@ bool resolve_named_event(Draft& draft, const EventRecords& events, DraftCall& ca
   const std::uint64_t event = draft.named_event(call);
   if (!events.knows(event, call.start)) return false;
   const std::uint32_t op = events.awaited(event, call.start);
+  if (contradicts(draft, call, op)) draft.counters.add(kWaitsBeforeEnd);
   if (op != program::kNoIndex && draft.ops[op].end <= call.end) {
     set_wait(draft, call, program::StepKind::kWaitOp, op, draft.ops[op].end);
   }

@@ -1,5 +1,6 @@
 // Choosing the window of a trace: where it begins and ends, its iterations, its clock.
 #include <algorithm>
+#include <chrono>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
@@ -8,16 +9,13 @@
 namespace bubblesim::workload {
 namespace {
 
-constexpr Duration kMostSkew = std::chrono::microseconds(200);
-constexpr std::size_t kPercentSkewed = 5;
-
 void set_whole_window(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   draft.begin = TraceTime::max();
   draft.end = TraceTime::min();
   for (const auto& call : trace.host_calls) {
-    draft.begin = std::min(draft.begin, call.start);
-    draft.end = std::max(draft.end, call.end());
+    draft.begin = std::min(draft.begin, draft.called(call.start));
+    draft.end = std::max(draft.end, draft.called(call.end()));
   }
   for (const auto& op : trace.device_ops) {
     draft.begin = std::min(draft.begin, op.start);
@@ -36,10 +34,10 @@ void set_iterations(Draft& draft) {
     return;
   }
   for (const traces::RecordedIteration& iteration : pass.recorded) {
-    draft.iteration_starts.push_back(iteration.host.begin);
+    draft.iteration_starts.push_back(draft.called(iteration.host.begin));
   }
   draft.marked_thread = pass.thread;
-  draft.iterations_end = pass.recorded.back().host.end;
+  draft.iterations_end = draft.called(pass.recorded.back().host.end);
 }
 
 // One iteration, from the first record to the last host call, on the thread that calls most.
@@ -49,7 +47,7 @@ void set_unmarked_iteration(Draft& draft) {
   draft.iterations_end = draft.begin;
   std::vector<std::size_t> calls(trace.threads.size() + 1);
   for (const auto& call : trace.host_calls) {
-    draft.iterations_end = std::max(draft.iterations_end, call.end());
+    draft.iterations_end = std::max(draft.iterations_end, draft.called(call.end()));
     ++calls[call.thread.index()];
   }
   if (trace.host_calls.empty()) draft.iterations_end = draft.end;
@@ -64,34 +62,12 @@ void set_recording(Draft& draft) {
   if (!draft.marked) set_unmarked_iteration(draft);
 }
 
-// Operations that start before their launch say that the host's clock is ahead of the device's: by
-// as much as the worst of them, if they are more than a few. Measured: 17 to 46 us on some ranks of
-// TorchRec's V100 jobs, where most operations do so and synchronisations return 60 us late.
-Duration lateness(const Draft& draft) {
-  const traces::RankTrace& trace = *draft.trace;
-  Duration most{};
-  std::size_t held = 0;
-  std::size_t early = 0;
-  for (std::size_t i = 0; i < trace.device_ops.size(); ++i) {
-    const traces::DeviceOp& op = trace.device_ops[i];
-    if (!draft.pass->holds_op(i) || op.launch == traces::kNone) continue;
-    ++held;
-    const Duration lead = trace.host_calls[op.launch].start - op.start;
-    if (lead <= Duration{} || lead > kMostSkew) continue;
-    ++early;
-    most = std::max(most, lead);
-  }
-  return 100 * early > kPercentSkewed * held ? most : Duration{};
-}
-
 void set_pass(Draft& draft) {
   const traces::RankPass& pass = *draft.pass;
   draft.marked = pass.marked;
   draft.marked_thread = pass.thread;
   if (!pass.marked) draft.counters.add(kUnmarked);
   draft.counters.merge(pass.counters);
-  draft.host_late = lateness(draft);
-  if (draft.host_late > Duration{}) draft.counters.add(kHostClocksSet);
   draft.begin = draft.called(pass.host.begin);
   draft.end = draft.called(pass.host.end);
   for (std::size_t i = pass.first; i < pass.first + pass.count; ++i) {
@@ -103,6 +79,12 @@ void set_pass(Draft& draft) {
 }  // namespace
 
 void set_window(Draft& draft) {
+  draft.host_ahead = host_ahead(*draft.trace);
+  if (draft.host_ahead != Duration{}) {
+    draft.counters.add(kHostClocksMoved);
+    draft.counters.add(kClockOffsets,
+                       static_cast<std::uint64_t>(std::chrono::abs(draft.host_ahead).count()));
+  }
   if (draft.pass == nullptr) {
     set_recording(draft);
   } else {

@@ -41,6 +41,9 @@ struct JobProgram {
   std::uint32_t iterations_recorded = 0;
   std::uint32_t iterations_used = 0;
   std::string iterations_text;
+  /// Of a recorded job, by rank: how long after the median rank it came to collectives, in the
+  /// mean.
+  std::vector<Duration> lateness;
   CounterSet counters;
 };
 

@@ -29,13 +29,21 @@ TraceTime last_start(const std::vector<Part>& parts) {
   return last;
 }
 
+TraceTime median_start(const std::vector<Part>& parts) {
+  std::vector<TraceTime> starts;
+  for (const Part& part : parts) starts.push_back(part.operation->recorded_start);
+  const auto middle = starts.begin() + static_cast<std::ptrdiff_t>((starts.size() - 1) / 2);
+  std::ranges::nth_element(starts, middle);
+  return *middle;
+}
+
 /// How many meet nobody, by rank.
 using LostKinds = std::map<std::uint32_t, std::map<CollectiveKind, std::uint64_t>>;
 
 class Joiner {
  public:
   Joiner(const std::vector<RankParts>& ranks, JobProgram& program)
-      : ranks_(ranks), program_(program) {}
+      : ranks_(ranks), program_(program), late_(ranks.size()) {}
 
   void join(const traces::MeetingKey& key, std::vector<Part> parts) {
     const CollectivePart* const send = buffered_send(key, parts);
@@ -53,6 +61,7 @@ class Joiner {
     joined.buffered = send != nullptr;
     const auto index = static_cast<std::uint32_t>(program_.collectives.size());
     const TraceTime arrival = last_start(parts);
+    if (!joined.point_to_point) note_lateness(parts);
     for (const Part& part : parts) {
       const traces::Collective& recorded = *part.operation->collective;
       joined.bytes = std::max(joined.bytes, recorded.bytes);
@@ -94,7 +103,27 @@ class Joiner {
     report(lost_kinds, fmt::format("{}; {:.1f} % of communication time", kNotJoined.help, share));
   }
 
+  void set_lateness() {
+    for (const Late& late : late_) {
+      program_.lateness.push_back(late.times == 0 ? Duration{} : late.sum / late.times);
+    }
+  }
+
  private:
+  /// One rank's, over the collectives in which it met others.
+  struct Late {
+    Duration sum{};
+    std::int64_t times = 0;
+  };
+
+  void note_lateness(const std::vector<Part>& parts) {
+    const TraceTime median = median_start(parts);
+    for (const Part& part : parts) {
+      late_[part.rank].sum += part.operation->recorded_start - median;
+      ++late_[part.rank].times;
+    }
+  }
+
   void report(const LostKinds& lost_kinds, std::string help) {
     constexpr std::size_t kRanksNamed = 8;
     std::uint64_t count = 0;
@@ -155,6 +184,7 @@ class Joiner {
   JobProgram& program_;
   std::map<std::string, std::uint32_t> groups_;
   std::set<Part> not_waiting_;
+  std::vector<Late> late_;
 };
 
 }  // namespace
@@ -176,6 +206,7 @@ void join_collectives(const std::vector<RankParts>& ranks, JobProgram& program) 
   Joiner joiner(ranks, program);
   for (FoundMeeting& found : find_meetings(ranks)) joiner.join(found.key, std::move(found.parts));
   joiner.count_unjoined();
+  joiner.set_lateness();
 }
 
 }  // namespace bubblesim::workload

@@ -81,19 +81,19 @@ struct Draft {
   TraceTime iterations_end{};
   std::uint32_t marked_thread = 0;
   bool marked = false;
-  Duration host_late{};  ///< of a pass: the host's clock runs so far ahead of the device's
+  Duration host_ahead{};  ///< of the device's clock, below zero: behind it
   CounterSet counters;
 
-  /// Whether a recorded instant lies in the window.
+  /// Whether the window holds a host call that starts at a recorded instant.
   [[nodiscard]] bool holds(TraceTime recorded) const {
-    return pass == nullptr ? recorded >= begin && recorded < end : pass->holds_call(recorded);
+    return pass == nullptr ? called(recorded) < end : pass->holds_call(recorded);
   }
   /// A recorded instant as the draft has it: without waits for work from before the pass.
   [[nodiscard]] TraceTime moved(TraceTime recorded) const {
     return pass == nullptr ? recorded : pass->without_waits(recorded);
   }
   /// A recorded instant of a host call as the draft has it: moved, and on the device's clock.
-  [[nodiscard]] TraceTime called(TraceTime recorded) const { return moved(recorded) - host_late; }
+  [[nodiscard]] TraceTime called(TraceTime recorded) const { return moved(recorded) - host_ahead; }
   /// When the last operation of a stream ended, as it was one pass before; nothing if passes do
   /// not repeat.
   [[nodiscard]] std::optional<TraceTime> pass_before(std::uint32_t stream) const {
@@ -136,6 +136,8 @@ struct Draft {
   [[nodiscard]] std::size_t edge_count(const DraftOp& op) const;
 };
 
+/// How far the host's clock is ahead of the device's, by all of the recording.
+Duration host_ahead(const traces::RankTrace& trace);
 /// Sets the window of the draft's pass, or of its whole recording: its ends, iterations, clock.
 void set_window(Draft& draft);
 /// Collects the calls and operations of a pass, or of the whole recording (null).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "sim/workload/what_if.hpp"
 
@@ -9,6 +10,7 @@ namespace bubblesim::workload {
 namespace {
 
 constexpr double kTwice = 2.0;
+constexpr std::int64_t kTrifle = 100;  ///< of an iteration: this part
 
 Result<Duration> iteration_with(const WhatIfTarget target, const JobProgram& job,
                                 const hardware::GpuSpec& spec) {
@@ -35,6 +37,14 @@ bool lacks_other_ranks(const JobProgram& job) {
   return 2 * joined < all;
 }
 
+// The rank that comes last to collectives, if it does by more than a trifle.
+std::optional<traces::Straggler> straggler_of(const JobProgram& job, Duration iteration) {
+  const auto most = std::ranges::max_element(job.lateness);
+  if (most == job.lateness.end() || *most < iteration / kTrifle) return std::nullopt;
+  return traces::Straggler{job.ranks[static_cast<std::size_t>(most - job.lateness.begin())].rank,
+                           *most};
+}
+
 }  // namespace
 
 Duration mean_iteration(const ReplayReport& report) {
@@ -53,6 +63,7 @@ Result<traces::Sensitivities> find_sensitivities(const JobProgram& job,
   traces::Sensitivities found;
   found.iteration = mean_iteration(unchanged);
   found.alone = lacks_other_ranks(job);
+  found.straggler = straggler_of(job, found.iteration);
   const auto measure = [&](WhatIfTarget target, double& sensitivity) -> Result<void> {
     BUBBLESIM_ASSIGN_OR_RETURN(const Duration faster, iteration_with(target, job, spec));
     const double whole = to_seconds(found.iteration);

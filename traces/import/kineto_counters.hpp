@@ -78,6 +78,8 @@ inline constexpr CounterSpec kOrphanOps{"kineto_device_ops_without_launch", Seve
     "device operations whose launch is not in the trace: before its window, or not recorded"};
 inline constexpr CounterSpec kIdleLaunches{"kineto_launches_without_device_op", Severity::kNotice,
     "launches, copies and memsets with no device operation: after the window, or lost by CUPTI"};
+inline constexpr CounterSpec kFileRefused{"kineto_files_left_out", Severity::kError,
+    "files of the job that are no trace of a rank"};
 inline constexpr CounterSpec kEarlyOps{"kineto_device_ops_before_launch", Severity::kNotice,
     "device operations that start before their launch call: host and device clocks disagree"};
 inline constexpr CounterSpec kGraphOps{"kineto_device_ops_of_graphs", Severity::kInfo,

@@ -1,6 +1,7 @@
 // One file a rank makes a job: who is which rank, and do the files belong together.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct JobFile {
   fs::path path;
   RankTrace trace;
   bool has_rank = false;  ///< the file itself gave it
+  std::optional<Error> refused{};  ///< why it is no trace of a rank
 };
 
 /// Ranks for files that do not say theirs: all from their names, or all from their order.
@@ -65,9 +67,29 @@ Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
                           const ProgressCallback& progress) {
   ImportOptions own = options;
   own.rank.reset();
-  BUBBLESIM_ASSIGN_OR_RETURN(RankTrace trace, import_kineto_file(path, own, progress));
-  const bool has_rank = trace.counters.count(kineto::kRankUnknown.name) == 0;
-  return JobFile{path, std::move(trace), has_rank};
+  Result<RankTrace> trace = import_kineto_file(path, own, progress);
+  if (!trace) return JobFile{path, {}, false, trace.error()};
+  const bool has_rank = trace->counters.count(kineto::kRankUnknown.name) == 0;
+  return JobFile{path, *std::move(trace), has_rank};
+}
+
+/// A file among others that is no trace of a rank is left out; the result must not be trusted,
+/// since it may be a rank's. The fault of the first where none is a trace.
+Result<void> leave_out_refused(std::vector<JobFile>& files) {
+  CounterSet left_out;
+  for (const JobFile& file : files) {
+    if (!file.refused) continue;
+    left_out.add(kineto::kFileRefused.name,
+                 {kineto::kFileRefused.severity,
+                  std::string(kineto::kFileRefused.help) + "; the first: " +
+                      file.refused->text(),
+                  1});
+  }
+  const Error first = files.front().refused.value_or(Error{});
+  std::erase_if(files, [](const JobFile& file) { return file.refused.has_value(); });
+  if (files.empty()) return tl::unexpected<Error>(first);
+  files.front().trace.counters.merge(left_out);
+  return {};
 }
 
 }  // namespace
@@ -80,6 +102,7 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   };
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<JobFile> files,
                              read_files<JobFile>(paths, options.runner, progress, read_one));
+  BUBBLESIM_RETURN_IF_ERROR(leave_out_refused(files));
   assign_ranks(files);
   std::stable_sort(files.begin(), files.end(), [](const JobFile& a, const JobFile& b) {
     return a.trace.rank < b.trace.rank;

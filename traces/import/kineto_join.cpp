@@ -5,6 +5,7 @@
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_order.hpp"
+#include "traces/join/join_parts.hpp"
 #include "traces/join/remove_duplicates.hpp"
 #include "traces/launch_shapes.hpp"
 
@@ -197,6 +198,7 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   apply_sync_rows(records, index, trace);
   name_threads(records, trace);
   complete_collectives(collectives, std::move(records.announced), metadata, trace);
+  drop_impossible_ops(trace);
   number_by_use(trace);
   place_stalls(trace);
   count_missing_shapes(trace);

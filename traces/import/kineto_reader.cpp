@@ -130,7 +130,7 @@ void KinetoReader::read_events() {
       window_.advance(1);
       continue;
     }
-    const Step step = next == '{' ? read_event_here() : recover_event();
+    const Step step = next == '{' ? read_event_here() : pass_over_value();
     if (step == Step::kEnd) return;
   }
   end_of_text();
@@ -154,6 +154,16 @@ KinetoReader::Step KinetoReader::read_event_here() {
   ++shape_.events;
   recorder_.add(event, read.status);
   window_.advance(scan.length);
+  return Step::kNext;
+}
+
+/// A whole value that is no event hides nothing of what follows: no text is missing.
+KinetoReader::Step KinetoReader::pass_over_value() {
+  const Scan value = scan_value(window_);
+  const bool whole = value.status == ScanStatus::kComplete && value.length > 0;
+  if (!whole || !array_goes_on(window_, value.length)) return recover_event();
+  count(kineto::kDamagedEvents);
+  window_.advance(value.length);
   return Step::kNext;
 }
 

@@ -43,6 +43,7 @@ class KinetoReader {
   [[nodiscard]] Step recover_member();
   void read_events();
   [[nodiscard]] Step read_event_here();
+  [[nodiscard]] Step pass_over_value();
   [[nodiscard]] Step recover_event();
   [[nodiscard]] bool repair_event(std::size_t limit);
   void end_of_text();

@@ -35,6 +35,20 @@ std::uint64_t event_of(const Rows& rows) {
   return static_cast<std::uint64_t>(*event) | std::uint64_t{1} << 62U;
 }
 
+/// The device whose stream a row means. Rows of synchronisation give 0 whatever the device is;
+/// their context tells, which the process's device operations name with its device.
+std::optional<std::uint32_t> device_of(RankSet& set, const Rows& rows) {
+  const std::int64_t recorded = rows.integer(kSyncDevice).value_or(-1);
+  const Process* owner = set.process(rows.integer(kSyncPid));
+  const auto context = rows.integer(kSyncContext);
+  if (owner != nullptr && context) {
+    const auto found = owner->device_of_context.find(*context);
+    if (found != owner->device_of_context.end() && found->second != kNone) return found->second;
+  }
+  if (recorded < 0 || recorded > kMaxDevice) return std::nullopt;
+  return static_cast<std::uint32_t>(recorded);
+}
+
 void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
                      HostCallKind kind) {
   Rows rows(session.database, table, kSyncColumns);
@@ -42,10 +56,9 @@ void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
   while (rows.next()) {
     session.tick();
     const std::uint64_t correlation = correlation_of(rows.integer(kSyncCorrelation));
-    const std::int64_t device = rows.integer(kSyncDevice).value_or(-1);
-    if (correlation == 0 || device < 0 || device > kMaxDevice) continue;
-    const auto device_id = static_cast<std::uint32_t>(device);
-    NsysRankBuilder* rank = set.of_device(rows.integer(kSyncPid), device_id);
+    const std::optional<std::uint32_t> device = device_of(set, rows);
+    if (correlation == 0 || !device) continue;
+    NsysRankBuilder* rank = set.of_device(rows.integer(kSyncPid), *device);
     if (rank == nullptr) continue;
     SyncRecord record;
     record.correlation = correlation;
@@ -54,7 +67,7 @@ void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
     const auto stream = rows.integer(kSyncStream);
     if (stream && *stream >= 0 && *stream < kNoId) {
       record.stream =
-          rank->stream(device_id, rows.integer(kSyncContext).value_or(0), *stream).value;
+          rank->stream(*device, rows.integer(kSyncContext).value_or(0), *stream).value;
     }
     Process& owner = *set.process(rank->process);
     if (owner.ranks.size() > 1) {

@@ -74,6 +74,11 @@ std::uint64_t amount(const Rows& rows, std::size_t column, std::uint64_t max) {
 
 constexpr std::uint64_t kMax32 = (std::uint64_t{1} << 31U) - 1;
 
+void note_context(Process& owner, std::int64_t context, std::uint32_t device) {
+  const auto [place, fresh] = owner.device_of_context.try_emplace(context, device);
+  if (!fresh && place->second != device) place->second = kNone;
+}
+
 /// Reads what the tables share; nothing where the row is of no use.
 std::optional<DeviceOp> common(NsysSession& session, RankSet& set, const Rows& rows,
                                NsysRankBuilder*& rank) {
@@ -99,7 +104,9 @@ std::optional<DeviceOp> common(NsysSession& session, RankSet& set, const Rows& r
   op.start = span->start;
   op.duration = span->duration;
   op.correlation = amount(rows, kCorrelation, kMaxTime);
-  op.stream = rank->stream(device_id, rows.integer(kContext).value_or(0), *stream);
+  const auto context = rows.integer(kContext);
+  op.stream = rank->stream(device_id, context.value_or(0), *stream);
+  if (context) note_context(*set.process(rank->process), *context, device_id);
   return op;
 }
 

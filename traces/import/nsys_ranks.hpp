@@ -66,6 +66,8 @@ struct Process {
   std::uint32_t main = 0;            ///< the rank of most kernels
   /// The rank that a correlation belongs to, for processes with several GPUs.
   std::unordered_map<std::uint64_t, std::uint32_t> rank_of_correlation;
+  /// The device of each context, as device operations name it; kNone: they name several.
+  std::map<std::int64_t, std::uint32_t> device_of_context;
 };
 
 class RankSet {

@@ -43,6 +43,14 @@ DeviceShares device_shares(const JobInspection& job) {
           fraction(use.communication - use.overlapped, use.length)};
 }
 
+namespace {
+
+Sensitivities bubble_sensitivities(const JobInspection& job) {
+  return of_bubbles(*job.sensitivities, device_shares(job).own);
+}
+
+}  // namespace
+
 std::string sensitivities_text(const JobInspection& job) {
   if (!job.sensitivities) return "";
   const Sensitivities& found = *job.sensitivities;
@@ -60,7 +68,7 @@ std::string sensitivities_text(const JobInspection& job) {
   if (const auto cause = main_cause_of(use)) {
     text += fmt::format("Bubbles: {} of them {}. Cause: {}.\n",
                         percent(time_of(*cause, use), use.bubble()), bubble_cause_label(*cause),
-                        confirmed_cause(*cause, found));
+                        confirmed_cause(*cause, bubble_sensitivities(job)));
   }
   return text;
 }
@@ -82,7 +90,8 @@ Json sensitivities_json(const JobInspection& job) {
   const auto cause = main_cause_of(use);
   json["main_cause"] = cause ? Json(bubble_cause_name(*cause)) : Json(nullptr);
   json["main_cause_fraction"] = cause ? fraction(time_of(*cause, use), use.bubble()) : 0.0;
-  json["confirmed_cause"] = cause ? Json(confirmed_cause(*cause, found)) : Json(nullptr);
+  json["confirmed_cause"] =
+      cause ? Json(confirmed_cause(*cause, bubble_sensitivities(job))) : Json(nullptr);
   return json;
 }
 

@@ -20,17 +20,27 @@ bool is_wait(BubbleCause cause) {
   return cause == BubbleCause::kCollectiveWait || cause == BubbleCause::kPeerWait;
 }
 
-// What bubbles come from if this is what makes the iteration shorter.
-std::string_view blame(BubbleCause cause, const Sensitivities& job) {
+// ", ranks wait for rank 2, which comes 412.0 us late in the mean".
+std::string straggler_text(const Sensitivities& job, std::string_view unnamed) {
+  if (!job.straggler) return std::string(unnamed);
+  return fmt::format(": ranks wait for rank {}, which comes {:.1f} us late in the mean",
+                     job.straggler->rank, 1e6 * to_seconds(job.straggler->late));
+}
+
+// What bubbles come from if this is what makes them shorter.
+std::string blame(BubbleCause cause, const Sensitivities& job) {
   switch (bottleneck(job)) {
     case Bottleneck::kKernels:
-      return is_wait(cause) ? "late kernels: ranks wait for the one whose kernels take longest"
-                            : "slow kernels that others wait for";
+      return is_wait(cause)
+                 ? "late kernels" +
+                       straggler_text(job, ": ranks wait for the one whose kernels take longest")
+                 : "slow kernels that others wait for";
     case Bottleneck::kCopies: return "slow copies that others wait for";
     case Bottleneck::kLink:
       return job.alone ? "slow links or late ranks: the other ranks were not recorded"
                        : "a slow link";
-    case Bottleneck::kHost: return is_wait(cause) ? "late hosts" : "slow hosts";
+    case Bottleneck::kHost:
+      return is_wait(cause) ? "late hosts" + straggler_text(job, "") : "slow hosts";
     case Bottleneck::kNothing: break;
   }
   return "nothing that is faster by itself: fixed latencies, or several things that take as long";
@@ -70,11 +80,22 @@ std::string_view bottleneck_name(Bottleneck bottleneck) {
   return kNames[static_cast<std::size_t>(bottleneck)];
 }
 
+Sensitivities of_bubbles(const Sensitivities& job, double own) {
+  Sensitivities found = job;
+  found.kernels = std::max(0.0, job.kernels - own);
+  const double bubbles = 1 - own;
+  if (bubbles <= 0) return found;
+  for (double* share : {&found.kernels, &found.copies, &found.link, &found.host}) {
+    *share /= bubbles;
+  }
+  return found;
+}
+
 std::string confirmed_cause(BubbleCause cause, const Sensitivities& job) {
   const Bottleneck main = bottleneck(job);
-  std::string text(blame(cause, job));
+  std::string text = blame(cause, job);
   if (main == Bottleneck::kNothing) return text;
-  text += fmt::format(": {} twice as fast save {:.1f} % of the iteration", plural(main),
+  text += fmt::format(": {} twice as fast save {:.1f} % of the bubbles", plural(main),
                       50 * sensitivity_to(main, job));
   if (is_wait(cause) && main != Bottleneck::kLink) {
     text += fmt::format(", links {:.1f} %", 50 * job.link);

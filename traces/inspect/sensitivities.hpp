@@ -8,6 +8,8 @@
 // different things that are nearly as long as each other.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,12 @@
 
 namespace bubblesim::traces {
 
+/// The rank that comes last to collectives, and how long after the median rank, in the mean.
+struct Straggler {
+  std::uint32_t rank = 0;
+  Duration late{};
+};
+
 struct Sensitivities {
   Duration iteration{};  ///< T: mean over ranks of the mean replayed iteration
   double kernels = 0;    ///< own kernels, without collectives
@@ -23,6 +31,8 @@ struct Sensitivities {
   double link = 0;       ///< collectives, from the arrival of the last rank on
   double host = 0;       ///< calls of host threads, and pauses between them
   bool alone = false;    ///< other ranks were not recorded: waiting for them is in `link`
+
+  std::optional<Straggler> straggler;
 
   [[nodiscard]] double rest() const { return 1 - kernels - copies - link - host; }
 };
@@ -36,9 +46,15 @@ inline constexpr double kMatters = 0.1;
 /// "kernels", "copies", "link", "host", "none".
 [[nodiscard]] std::string_view bottleneck_name(Bottleneck bottleneck);
 
-/// Why there are bubbles whose main cause is `cause`, as the sensitivities confirm it: "late hosts:
-/// hosts twice as fast save 45.9 % of the iteration, links 0.0 %".
-[[nodiscard]] std::string confirmed_cause(BubbleCause cause, const Sensitivities& job);
+/// The sensitivities of the bubbles: 1 if they halve where this is twice as fast. `own` is the
+/// share of the iteration in which own work runs: by that much kernels shorten no bubble, but
+/// themselves.
+[[nodiscard]] Sensitivities of_bubbles(const Sensitivities& job, double own);
+
+/// Why there are bubbles whose main cause is `cause`, as their sensitivities confirm it: "late
+/// hosts: hosts twice as fast save 45.9 % of the bubbles, links 0.0 %". Names the straggler, if
+/// there is one.
+[[nodiscard]] std::string confirmed_cause(BubbleCause cause, const Sensitivities& bubbles);
 
 /// Shares of a window in which a job's devices do something.
 struct DeviceShares {

@@ -11,6 +11,13 @@ inline constexpr CounterSpec kIdleLaunches{"join_launches_without_device_op", Se
     "launches, copies and memsets with no device operation: after the end, or lost"};
 inline constexpr CounterSpec kEarlyOps{"join_device_ops_before_launch", Severity::kNotice,
     "device operations that start before their launch call: host and device clocks disagree"};
+inline constexpr CounterSpec kImpossibleStarts{"join_device_ops_before_launch_dropped",
+    Severity::kLoss,
+    "device operations that start over 200 us before their launch, where most do not: their times "
+    "are not true"};
+inline constexpr CounterSpec kImpossibleEnds{"join_device_ops_after_wait_dropped", Severity::kLoss,
+    "device operations that end over 200 us after a call that waited for them has returned, where "
+    "most do not: their times are not true"};
 inline constexpr CounterSpec kGraphOps{"join_device_ops_of_graphs", Severity::kInfo,
     "device operations that share a launch with others: CUDA graphs"};
 inline constexpr CounterSpec kNestedCalls{"join_nested_calls_merged", Severity::kInfo,

@@ -16,4 +16,8 @@ void join_syncs(const CallIndex& index, RankTrace& trace);
 /// Makes collectives of communication kernels and puts what `trace.notes` announce on them.
 void join_collectives(RankTrace& trace);
 
+/// Drops the few operations that start over 200 us before their launch, or end over 200 us after a
+/// call that waited for them has returned. Launches, streams of calls and edges are known.
+void drop_impossible_ops(RankTrace& trace);
+
 }  // namespace bubblesim::traces

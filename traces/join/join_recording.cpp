@@ -99,6 +99,7 @@ void join_recording(RankTrace& trace) {
   join_syncs(index, trace);
   join_collectives(trace);
   make_correlations_unique(index, trace);
+  drop_impossible_ops(trace);
   count_missing_shapes(trace);
   trace.syncs.clear();
   trace.notes.clear();

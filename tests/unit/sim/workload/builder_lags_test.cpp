@@ -1,6 +1,8 @@
 // How the time before an operation's start is split among what it waited for. Times in us.
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 #include "tests/unit/sim/workload/program_recorder.hpp"
 
 namespace bubblesim::workload {
@@ -63,13 +65,27 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {55, 60}, {90, 100}, {105, 110}}));
 }
 
-// The clock says 5, the call came at 10: it starts with the call, and lasts its 15.
+// One of 21 operations says 2095, its call came at 2100: it starts with the call, and lasts its 15.
 TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
+  TraceBuilder job;
+  for (std::int64_t at = 0; at < 2000; at += 100) {
+    job.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 20});
+  }
+  job.kernel({.called = 2100, .returned = 2102, .start = 2095, .end = 2110});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
+  EXPECT_EQ(replayed(program).back(), (Span{2100, 2115}));
+}
+
+// The only operation says 5, its call came at 10: the host's clock is 5 ahead. Begun at -5, the
+// recording has its operation from 10 to 25.
+TEST(BuilderLags, OperationsRecordedBeforeTheirLaunchesTellTheClocksOffset) {
   TraceBuilder job;
   job.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
       .kernel({.called = 10, .returned = 12, .start = 5, .end = 20});
   const program::Program program = must_build(job.trace());
-  EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
+  EXPECT_EQ(program.counters.count("program_backward_times"), 0U);
+  EXPECT_EQ(program.counters.count("program_host_clocks_moved_ns"), 5'000U);
   EXPECT_EQ(replayed(program), (Spans{{10, 25}}));
 }
 
@@ -135,6 +151,42 @@ TEST(BuilderLags, what_a_graph_starts_as_another_stream_ends_waited_for_it) {
   EXPECT_EQ(replayed(program).back(), (Span{182, 192}));
   program.ops[2].duration -= us(50);
   EXPECT_EQ(replayed(program).back(), (Span{132, 142}));
+}
+
+// Iterations of 500: A runs from 8 to 208 on stream 0, B from `start` to 300 on stream 1, both
+// launched by 7. B's lag is no usual one: the launch lag is A's 8.
+TraceBuilder follows_another_stream(std::initializer_list<std::int64_t> starts) {
+  TraceBuilder job(0, 1, 2);
+  std::int64_t at = 0;
+  for (const std::int64_t start : starts) {
+    job.iteration(at, at + 500)
+        .kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 208})
+        .kernel({.called = at + 5, .returned = at + 7, .start = at + start, .end = at + 300,
+                 .stream = 1});
+    at += 500;
+  }
+  return job;
+}
+
+// B starts 2 after A in each of three iterations: with A shorter by 50, so do all of B.
+TEST(BuilderLags, what_starts_as_another_stream_ends_in_each_iteration_waited_for_it) {
+  program::Program program = must_build(follows_another_stream({210, 210, 210}).trace());
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 3U);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 0U);
+  EXPECT_EQ(microseconds(program.ops[1].launch_lag), 8);
+  EXPECT_EQ(replayed(program).back(), (Span{1210, 1300}));
+  program.ops[4].duration -= us(50);
+  EXPECT_EQ(replayed(program).back(), (Span{1160, 1250}));
+}
+
+// In one of three iterations B starts 2 after A; in the others what it waited for is not known. The
+// delays after the usual launch lag (13 to 210, twice 13 to 150: 197 + 137 + 137) are over 1 % of
+// 1500.
+TEST(BuilderLags, what_follows_another_stream_once_is_unexplained_and_a_loss) {
+  const program::Program program = must_build(follows_another_stream({210, 150, 150}).trace());
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 3U);
+  EXPECT_EQ(program.counters.count("program_delays_mostly_unexplained"), 1U);
 }
 
 // 30 after A ended is too late to have waited for it.

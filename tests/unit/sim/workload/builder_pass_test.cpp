@@ -174,9 +174,63 @@ TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
     recording.call(HostCallKind::kStreamSync, {.start = at + 30, .end = at + 95, .stream = 0});
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
-  EXPECT_EQ(job.counters.count("program_host_clocks_set_back"), 1U);
+  EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 1U);
+  EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 15'000U);
   EXPECT_EQ(job.counters.count("program_backward_times"), 0U);
   EXPECT_EQ(repeated(job), Times{100});
+}
+
+// Of 120 kernels the first of each iteration's 30 starts 4 before its launch; the others, of 90,
+// queue. Waits return 9 after the last one's end (2716), as a host's clock that is 4 ahead allows.
+TEST(BuilderPass, OperationsThatQueuedSayNothingOfTheClocks) {
+  TraceBuilder recording;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = 3000 * i;
+    recording.iteration(at, at + 3000);
+    for (int k = 0; k < 30; ++k) {
+      const std::int64_t start = at + 6 + 90 * k + (k > 0 ? 10 : 0);
+      recording.kernel({.called = at + 10 + 2 * k, .returned = at + 11 + 2 * k, .start = start,
+                        .end = start + (k > 0 ? 90 : 100)});
+    }
+    recording.call(HostCallKind::kStreamSync, {.start = at + 80, .end = at + 2725, .stream = 0});
+  }
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
+  EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 4'000U);
+  EXPECT_EQ(repeated(job), Times{3000});
+}
+
+// Kernels of 80 start 8 after their launches; each wait returns 3 before the kernel's recorded end:
+// the host's clock is 3 behind. A pass is 100: launch lag 5, kernel 80, 15 to the next launch; with
+// kernels twice as fast 60.
+TEST(BuilderPass, WaitsThatReturnBeforeTheEndByTheClocksOffsetAreWaits) {
+  TraceBuilder recording;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = 100 * i;
+    recording.iteration(at, at + 100);
+    recording.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 88});
+    recording.call(HostCallKind::kStreamSync, {.start = at + 7, .end = at + 85, .stream = 0});
+  }
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
+  EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 3'000U);
+  EXPECT_EQ(job.counters.count("program_waits_before_end"), 0U);
+  EXPECT_EQ(repeated(job), Times{100});
+  EXPECT_EQ(repeated(with(job, "kernels=2")), Times{60});
+}
+
+// As above, but one of four waits returns 40 before the end, where the launches allow 8: it is no
+// wait.
+TEST(BuilderPass, AWaitThatReturnsBeforeTheEndByMoreThanClocksExplainIsALoss) {
+  TraceBuilder recording;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = 100 * i;
+    recording.iteration(at, at + 100);
+    recording.kernel({.called = at, .returned = at + 2, .start = at + 8, .end = at + 88});
+    recording.call(HostCallKind::kStreamSync,
+                   {.start = at + 7, .end = at + (i == 2 ? 48 : 91), .stream = 0});
+  }
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
+  EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 0U);
+  EXPECT_EQ(job.counters.count("program_waits_before_end"), 1U);
 }
 
 TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {

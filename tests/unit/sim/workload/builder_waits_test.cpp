@@ -92,6 +92,16 @@ TEST(BuilderWaits, ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly) {
   EXPECT_EQ(kinds(must_build(job.trace()))[2], program::StepKind::kPause);
 }
 
+// Nothing ran on stream 1, which the call waited for.
+TEST(BuilderWaits, AWaitForAStreamWithoutOperationsIsCounted) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
+      .call(HostCallKind::kStreamSync, {.start = 12, .end = 105, .stream = 1});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[2], program::StepKind::kPause);
+  EXPECT_EQ(program.counters.count("program_waits_for_empty_streams"), 1U);
+}
+
 // Streams end at 60 and 100, the call returns at 105: 5 after the last.
 TEST(BuilderWaits, ADeviceSynchronisationWaitsForEveryStream) {
   TraceBuilder job(0, 1, 2);

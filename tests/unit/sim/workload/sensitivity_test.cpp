@@ -41,5 +41,27 @@ TEST(Sensitivity, adds_up_to_at_most_one) {
   EXPECT_LE(found.kernels + found.copies + found.link + found.host, 1);
 }
 
+// Three ranks compute for 100, the third of four for 400; then all meet until 510. It comes 300
+// after the median rank, of iterations of 600.
+TEST(Sensitivity, the_rank_that_comes_last_to_collectives_is_the_straggler) {
+  std::vector<TraceBuilder> ranks;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const std::int64_t own = rank == 2 ? 400 : 100;
+    TraceBuilder job(rank);
+    for (std::int64_t at = 0; at < 2400; at += 600) {
+      job.iteration(at, at + 600)
+          .kernel({.called = at, .returned = at + 1, .start = at + 5, .end = at + 5 + own})
+          .collective({.called = at + 2, .returned = at + 3, .start = at + 6 + own,
+                       .end = at + 510}, {})
+          .call(traces::HostCallKind::kDeviceSync, {.start = at + 4, .end = at + 512});
+    }
+    ranks.push_back(job);
+  }
+  const auto found = find_sensitivities(must_build_job(ranks, Window::kIterations), plain_gpu());
+  ASSERT_TRUE(found && found->straggler);
+  EXPECT_EQ(found->straggler->rank, 2U);
+  EXPECT_EQ(microseconds(found->straggler->late), 300);
+}
+
 }  // namespace
 }  // namespace bubblesim::workload

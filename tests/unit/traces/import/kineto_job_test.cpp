@@ -94,6 +94,21 @@ TEST_F(KinetoJob, ranks_come_from_names_else_from_order) {
   EXPECT_EQ(ordered->ranks[1].counters.count("kineto_rank_from_file_order"), 1U);
 }
 
+TEST_F(KinetoJob, a_file_that_is_no_trace_is_named_and_left_out) {
+  const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", "[[1, 2], [3, 4]]"),
+                                                           write("b.json", of_rank(0, 1))});
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  ASSERT_EQ(job->ranks.size(), 1U);
+  EXPECT_TRUE(job->ranks[0].counters.has_error());
+  for (const auto& [name, entry] : job->ranks[0].counters) {
+    if (name != "kineto_files_left_out") continue;
+    EXPECT_NE(entry.help.find("a.json: is an array, but not of events"), std::string::npos);
+  }
+  const auto none = import_kineto_job(std::vector<fs::path>{folder_ / "a.json"});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().text().find("truncated"), std::string::npos);
+}
+
 TEST_F(KinetoJob, faults_of_files_and_folders_name_them) {
   EXPECT_FALSE(import_kineto_job(std::span<const fs::path>{}).has_value());
   EXPECT_FALSE(import_kineto_file(folder_).has_value());

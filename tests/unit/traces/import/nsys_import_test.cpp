@@ -167,6 +167,22 @@ TEST(NsysImport, synchronisations_name_their_streams) {
   EXPECT_EQ(trace.host_calls[1].event, 0U);
 }
 
+// The process's kernel ran on GPU 1 in context 1; the row of the wait for its stream 7 says GPU 0.
+TEST(NsysImport, the_context_says_on_which_gpu_a_synchronised_stream_is) {
+  const Export file(
+      kStringTable + kKernelTable + kCallTable + call(1000, 1010, 5) +
+      kernel(1020, 1120, 5, 100, 1) + call(1011, 1200, 6, 6) +
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start INTEGER, end INTEGER, "
+      "deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, "
+      "globalPid INTEGER, syncType INTEGER, eventId INTEGER);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (1012, 1199, 0, 1, 7, 6, " +
+      std::to_string(global_pid(100)) + ", 3, 4294967295);");
+  const RankTrace trace = only_rank(file);
+  ASSERT_EQ(trace.host_calls.size(), 2U);
+  EXPECT_EQ(trace.streams.size(), 1U);
+  EXPECT_EQ(trace.host_calls[1].stream, trace.device_ops[0].stream.value);
+}
+
 TEST(NsysImport, ranges_and_marks_become_markers) {
   const std::string tid = std::to_string(global_tid(100, 101));
   const Export file(small_export() + kNvtxTable +

@@ -17,12 +17,12 @@ Sensitivities with(double kernels, double link, double host) {
 // 0.918 of the iteration halves: 45.9 % of it are saved.
 TEST(ConfirmedCause, collectives_that_a_faster_link_does_not_shorten_wait_for_late_hosts) {
   EXPECT_EQ(confirmed_cause(BubbleCause::kCollectiveWait, with(0.02, 0, 0.918)),
-            "late hosts: hosts twice as fast save 45.9 % of the iteration, links 0.0 %");
+            "late hosts: hosts twice as fast save 45.9 % of the bubbles, links 0.0 %");
 }
 
 TEST(ConfirmedCause, collectives_that_a_faster_link_shortens_are_slow_links) {
   EXPECT_EQ(confirmed_cause(BubbleCause::kCollectiveWait, with(0.2, 0.6, 0.1)),
-            "a slow link: links twice as fast save 30.0 % of the iteration");
+            "a slow link: links twice as fast save 30.0 % of the bubbles");
 }
 
 TEST(ConfirmedCause, collectives_of_one_rank_alone_may_wait_for_ranks_that_were_not_recorded) {
@@ -30,7 +30,7 @@ TEST(ConfirmedCause, collectives_of_one_rank_alone_may_wait_for_ranks_that_were_
   job.alone = true;
   EXPECT_EQ(confirmed_cause(BubbleCause::kCollectiveWait, job),
             "slow links or late ranks: the other ranks were not recorded: links twice as fast save "
-            "30.0 % of the iteration");
+            "30.0 % of the bubbles");
 }
 
 TEST(ConfirmedCause, a_bubble_that_nothing_shortens_is_not_blamed_on_anything) {
@@ -38,6 +38,26 @@ TEST(ConfirmedCause, a_bubble_that_nothing_shortens_is_not_blamed_on_anything) {
   EXPECT_EQ(confirmed_cause(BubbleCause::kTurnaround, with(0.05, 0.09, 0.0)),
             "nothing that is faster by itself: fixed latencies, or several things that take as "
             "long");
+}
+
+// Two equal ranks: kernels of 1 ms, then an all-reduce of 1 ms. Kernels twice as fast halve half of
+// the iteration (0.5), which is their own half: of the bubbles nothing. The link halves all of
+// them.
+TEST(ConfirmedCause, kernels_that_shorten_their_own_time_alone_are_no_cause) {
+  const Sensitivities bubbles = of_bubbles(with(0.5, 0.5, 0), 0.5);
+  EXPECT_EQ(bubbles.kernels, 0);
+  EXPECT_EQ(confirmed_cause(BubbleCause::kCollectiveWait, bubbles),
+            "a slow link: links twice as fast save 50.0 % of the bubbles");
+}
+
+// Of four ranks one runs kernels for 4 ms, the others for 1, then an all-reduce of 1 ms: own work
+// is 1.75 of 5, kernels halve 4 of 5. Bubbles are 3.25, and half of 2.25 of them go.
+TEST(ConfirmedCause, a_straggler_is_named) {
+  Sensitivities job = with(0.8, 0.2, 0);
+  job.straggler = Straggler{2, std::chrono::milliseconds(3)};
+  EXPECT_EQ(confirmed_cause(BubbleCause::kCollectiveWait, of_bubbles(job, 1.75 / 5)),
+            "late kernels: ranks wait for rank 2, which comes 3000.0 us late in the mean: kernels "
+            "twice as fast save 34.6 % of the bubbles, links 15.4 %");
 }
 
 TEST(NearZero, says_what_the_thing_is_hidden_behind) {

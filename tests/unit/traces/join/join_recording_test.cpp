@@ -70,6 +70,50 @@ TEST_F(JoinRecording, operations_and_launches_without_partner_are_counted) {
   EXPECT_EQ(count("join_launches_without_device_op"), 1U);
 }
 
+// One starts 1 ms before its launch at 5 s, another 199 us before. The second edge remains.
+TEST_F(JoinRecording, an_operation_that_starts_long_before_its_launch_is_dropped) {
+  const std::int64_t base = 5'000'000'000;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    call(base + 10 * i, base + 10 * i + 5, static_cast<std::uint64_t>(i + 1),
+         HostCallKind::kLaunchKernel);
+  }
+  op(base - 1'000'000, base - 999'000, 2, 0);
+  op(base - 199'000, base, 3, 1);
+  op(base + 8, base + 100, 1, 0);
+  trace.edges = {{DeviceOpId{0}, DeviceOpId{2}}, {DeviceOpId{1}, DeviceOpId{2}}};
+  join_recording(trace);
+  ASSERT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.device_ops[0].correlation, 3U);
+  EXPECT_EQ(trace.device_ops[1].correlation, 1U);
+  ASSERT_EQ(trace.edges.size(), 1U);
+  EXPECT_EQ(trace.edges[0].before.value, 0U);
+  EXPECT_EQ(trace.edges[0].after.value, 1U);
+  EXPECT_EQ(count("join_device_ops_before_launch_dropped"), 1U);
+}
+
+// Clocks that are a second apart: all start before their launches.
+TEST_F(JoinRecording, operations_that_all_start_before_their_launches_are_kept) {
+  call(1'000'000'000, 1'000'000'005, 1, HostCallKind::kLaunchKernel);
+  call(1'000'000'010, 1'000'000'015, 2, HostCallKind::kLaunchKernel);
+  op(100, 200, 1, 0), op(200, 300, 2, 0);
+  join_recording(trace);
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(count("join_device_ops_before_launch"), 2U);
+}
+
+// The device was synchronised until 300: what ends at 1 ms, launched before, is not true. What was
+// launched after it may end then.
+TEST_F(JoinRecording, an_operation_that_ends_long_after_a_wait_for_it_is_dropped) {
+  call(100, 110, 1, HostCallKind::kLaunchKernel), call(120, 130, 2, HostCallKind::kLaunchKernel);
+  call(140, 300, 3, HostCallKind::kDeviceSync), call(310, 320, 4, HostCallKind::kLaunchKernel);
+  op(150, 200, 1, 0), op(200, 1'000'000, 2, 0), op(330, 1'000'000, 4, 1);
+  join_recording(trace);
+  ASSERT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.device_ops[0].correlation, 1U);
+  EXPECT_EQ(trace.device_ops[1].correlation, 4U);
+  EXPECT_EQ(count("join_device_ops_after_wait_dropped"), 1U);
+}
+
 TEST_F(JoinRecording, the_operations_of_a_graph_share_its_launch) {
   call(100, 110, 5, HostCallKind::kLaunchGraph);
   op(200, 210, 5, 0), op(210, 220, 5, 1), op(220, 230, 5, 0);

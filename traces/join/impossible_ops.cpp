@@ -1,0 +1,119 @@
+// Operations at times that no call allows: they start long before their launch, or end long after a
+// call that waited for them has returned. Profilers are known to write such times for a few
+// operations; where most have them, the clocks of host and device are apart, and all are kept.
+#include <algorithm>
+#include <vector>
+
+#include "traces/join/join_counters.hpp"
+#include "traces/join/join_parts.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+/// Clocks of host and device are never so far apart.
+constexpr Duration kMostOffset = std::chrono::microseconds(200);
+
+using OpList = std::vector<std::uint32_t>;  ///< into RankTrace::device_ops
+
+OpList by_launch(const RankTrace& trace) {
+  OpList ops;
+  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
+    if (trace.device_ops[i].launch != kNone) ops.push_back(i);
+  }
+  std::ranges::stable_sort(ops, {}, [&](std::uint32_t i) { return trace.device_ops[i].launch; });
+  return ops;
+}
+
+OpList start_too_early(const RankTrace& trace, const OpList& launched) {
+  OpList found;
+  for (const std::uint32_t i : launched) {
+    const DeviceOp& op = trace.device_ops[i];
+    if (trace.host_calls[op.launch].start - op.start > kMostOffset) found.push_back(i);
+  }
+  return found;
+}
+
+/// Operations whose end no call has waited for yet, by stream.
+class Pending {
+ public:
+  explicit Pending(const RankTrace& trace) : trace_(trace), ops_(trace.streams.size()) {
+    const auto other = [&](const Stream& stream) {
+      return stream.device != trace.streams.front().device;
+    };
+    one_device_ = std::ranges::none_of(trace.streams, other);
+  }
+
+  void add(std::uint32_t op) { ops_[trace_.device_ops[op].stream.index()].push_back(op); }
+
+  /// Adds to `found` what ends long after the call.
+  void wait(const HostCall& call, OpList& found) {
+    if (call.kind == HostCallKind::kStreamSync && call.stream < ops_.size()) {
+      wait(call, ops_[call.stream], found);
+    } else if (call.kind == HostCallKind::kDeviceSync && one_device_) {
+      for (OpList& ops : ops_) wait(call, ops, found);
+    }
+  }
+
+ private:
+  // A launch that has not returned as the call begins may come after it.
+  void wait(const HostCall& call, OpList& ops, OpList& found) {
+    std::erase_if(ops, [&](std::uint32_t i) {
+      const DeviceOp& op = trace_.device_ops[i];
+      if (trace_.host_calls[op.launch].end() > call.start) return false;
+      if (op.end() - call.end() > kMostOffset) found.push_back(i);
+      return true;
+    });
+  }
+
+  const RankTrace& trace_;
+  std::vector<OpList> ops_;
+  bool one_device_ = true;  ///< a call waits for one device; which it is, is not recorded
+};
+
+OpList end_too_late(const RankTrace& trace, const OpList& launched) {
+  OpList found;
+  Pending pending(trace);
+  auto next = launched.begin();
+  for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
+    pending.wait(trace.host_calls[i], found);
+    for (; next != launched.end() && trace.device_ops[*next].launch == i; ++next) {
+      pending.add(*next);
+    }
+  }
+  return found;
+}
+
+void drop(RankTrace& trace, const OpList& ops) {
+  std::vector<std::uint32_t> places(trace.device_ops.size());
+  for (const std::uint32_t op : ops) places[op] = kNone;
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < places.size(); ++i) {
+    if (places[i] == kNone) continue;
+    places[i] = kept;
+    trace.device_ops[kept++] = trace.device_ops[i];
+  }
+  trace.device_ops.resize(kept);
+  std::erase_if(trace.edges, [&](const Edge& edge) {
+    return places[edge.before.index()] == kNone || places[edge.after.index()] == kNone;
+  });
+  for (Edge& edge : trace.edges) {
+    edge.before.value = places[edge.before.index()];
+    edge.after.value = places[edge.after.index()];
+  }
+}
+
+}  // namespace
+
+void drop_impossible_ops(RankTrace& trace) {
+  const auto drop_few = [&](auto find, const CounterSpec& counter) {
+    const OpList launched = by_launch(trace);
+    const OpList found = find(trace, launched);
+    if (found.empty() || 2 * found.size() > launched.size()) return;
+    drop(trace, found);
+    trace.counters.add(counter, found.size());
+  };
+  drop_few(start_too_early, join::kImpossibleStarts);
+  drop_few(end_too_late, join::kImpossibleEnds);
+}
+
+}  // namespace bubblesim::traces
