@@ -196,6 +196,8 @@ void add_calibrate_command(CLI::App& parser, AppContext& context) {
       ->group("");
   add_place_options(*command, arguments->place);
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
+  context.outputs.writes(*command, "--output");
+  context.outputs.writes(*command, "--residuals");
   command->callback([arguments, &context] {
     context.exit_code = reported(calibrate_device(*arguments, context));
   });

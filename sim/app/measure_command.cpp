@@ -205,6 +205,8 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
                       "recording slows hosts a little");
   command->add_flag("--wide", arguments->wide, "Every column of the table");
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
+  context.outputs.writes(*command, "--out", files_named({"table", "results"}, ""));
+  context.outputs.writes(*command, "--operations", files_named({""}, ".csv"));
   command->callback(
       [arguments, &context] { context.exit_code = reported(measure_run(*arguments, context)); });
 }

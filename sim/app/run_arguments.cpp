@@ -167,7 +167,8 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                      "Simulations at once; results do not depend on it (default: all cores)");
   auto* json = command.add_flag("--json", arguments.json, "Print JSON instead of the table");
   command.add_flag("--force", arguments.force,
-                   "Simulate more than 1e8 requests or 1e11 kernels: days, or all of the memory");
+                   "Simulate more than 1e8 requests or 1e11 kernels: days, or all of the memory; "
+                   "replace files that are there, and that bubblesim did not make");
   command.add_flag("--wide", arguments.wide, "Every column of the table");
   command.add_flag("--notices", arguments.notices,
                    "Print every note on the table, not the few that must be known");
@@ -312,13 +313,16 @@ std::string timeline_policy(const RunArguments& arguments, const run::RunConfig&
   return config.policies.back().name;
 }
 
+std::string online_timeline(const std::string& timeline) {
+  const std::filesystem::path path(timeline);
+  return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
+      .string();
+}
+
 std::string timeline_path(const RunArguments& arguments, const run::RunConfig& config) {
-  const std::filesystem::path path(arguments.timeline);
-  if (arguments.config.empty() && arguments.mode == "both" && config.name == "online") {
-    return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
-        .string();
-  }
-  return path.string();
+  const bool two = arguments.config.empty() && arguments.mode == "both";
+  return two && config.name == "online" ? online_timeline(arguments.timeline)
+                                        : arguments.timeline;
 }
 
 }  // namespace bubblesim::app

@@ -283,6 +283,14 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms\n"
       "  bubblesim run configs/runs/example.json --lone-rank 0");
   add_run_arguments(*command, *arguments);
+  context.outputs.writes(*command, "--timeline", [](const std::string& value) {
+    return std::vector<std::string>{value, online_timeline(value)};
+  });
+  context.outputs.writes(*command, "--usage");
+  context.outputs.writes(*command, "--out",
+                         files_of({"table.txt", "results.json", "results.csv", "timeline.json",
+                                   "timeline-online.json", "view.json", "servers.csv",
+                                   "usage.csv"}));
   command->callback([arguments, command, &context] {
     context.exit_code = reported(run_run(*arguments, *command, context));
   });

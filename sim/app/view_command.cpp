@@ -199,6 +199,8 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   command->add_option("--section", arguments->picture.section,
                       "With --svg: of a run in two modes, offline or online (default: the first)")
       ->needs(svg);
+  context.outputs.writes(*command, "--output");
+  context.outputs.writes(*command, "--svg");
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_view(*arguments, context)); });
 }

@@ -34,7 +34,7 @@ TEST(FullDisk, LeavesNoHalfFileUnderAFinalName) {
   place.write("old.json", "whole");
   const std::string small = "trap '' XFSZ; ulimit -f 16; ";
   for (const std::string& option : {std::string("--out results"), std::string("--timeline t.json"),
-                                    std::string("--timeline old.json")}) {
+                                    std::string("--timeline old.json --force")}) {
     const Outcome outcome = place.shell("(" + small + kExampleRun + option + ")");
     EXPECT_EQ(outcome.code, 2) << option << outcome.out;
     EXPECT_THAT(outcome.err, HasSubstr("json: cannot be written: File too large")) << option;
