@@ -56,6 +56,21 @@ TEST(FullDisk, LeavesNoHalfFileUnderAFinalName) {
   }
 }
 
+// Folders have the names of two files: the table is printed, the other files are there.
+TEST(Outputs, OneFileThatCannotBeWrittenCostsNoOther) {
+  const ShortWorkplace place;
+  std::filesystem::create_directories(place.path("dir/results.json"));
+  std::filesystem::create_directories(place.path("dir/timeline.json"));
+  const Outcome outcome = place.bubblesim("run configs/runs/example.json --out dir");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("train kept"));
+  EXPECT_THAT(outcome.err, HasSubstr("dir/results.json: cannot be written: Is a directory"));
+  EXPECT_THAT(outcome.err, HasSubstr("dir/timeline.json: cannot be written: Is a directory"));
+  for (const char* name : {"dir/results.csv", "dir/table.txt", "dir/view.json"}) {
+    EXPECT_NE(place.read(name), "") << name;
+  }
+}
+
 // On a terminal only: other tests find standard error empty.
 TEST(Progress, OfARunIsAShareAndTheTimeLeft) {
   const Workplace place;
