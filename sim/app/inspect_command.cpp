@@ -95,7 +95,8 @@ ExitCode print_replay(const run::LoadedTrace& trace, const InspectArguments& arg
   const std::string text =
       arguments.json ? replay_json(*comparison) : replay_text(*comparison);
   std::fputs(text.c_str(), stdout);
-  return comparison->counters.has_error() ? kExitUntrusted : kExitOk;
+  const bool trusted = meets_recording(*comparison) && !comparison->counters.has_error();
+  return trusted ? kExitOk : kExitUntrusted;
 }
 
 // Of the iterations that a run repeats, as it repeats them.
