@@ -83,7 +83,8 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--warmup", arguments.warmup,
                   "Simulated time before anything is measured, with CONFIG in place of its "
-                  "warm-up; TGS needs 25s to profile training")
+                  "warm-up; at most half of --duration where it is not given; TGS needs 25s to "
+                  "profile training")
       ->capture_default_str();
   command
       .add_option("--seed", arguments.quick.seed,
@@ -240,7 +241,7 @@ Result<void> refuse_beside_config(const CLI::App& command, const RunArguments& a
 
 namespace {
 
-Result<void> read_quick_times(RunArguments& arguments) {
+Result<void> read_quick_times(RunArguments& arguments, const CLI::App& command) {
   QuickRun& quick = arguments.quick;
   const bool automatic = arguments.duration == "auto";
   if (automatic && arguments.warmup == RunArguments{}.warmup) {
@@ -253,6 +254,8 @@ Result<void> read_quick_times(RunArguments& arguments) {
     quick.duration = quick.warmup + quick.precision->most;
   } else {
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
+    // The default is for runs of the default length: half of it.
+    if (command.count("--warmup") == 0) quick.warmup = std::min(quick.warmup, quick.duration / 2);
   }
   if (quick.warmup >= quick.duration) {
     return fail("--warmup", {},
@@ -298,7 +301,7 @@ Result<void> override_config(const RunArguments& arguments, run::RunConfig& conf
 }
 
 Result<void> read_times(RunArguments& arguments, const CLI::App& command) {
-  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments)
+  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments, command)
                                                      : read_overrides(arguments, command));
   BUBBLESIM_RETURN_IF_ERROR(
       read_duration("--timeline-window", arguments.timeline_window, arguments.timeline_length));
