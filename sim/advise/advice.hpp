@@ -30,6 +30,7 @@ struct JobAlone {
   std::vector<CauseShare> causes;  ///< nothing is filled
   std::vector<OwnFiller> fillers;  ///< offline, on one GPU of their own
   Duration filler_longest{};       ///< of their operations, the longest
+  Duration filler_pass{};          ///< of their passes, the longest; 0: none has passes
   bool memory_known = true;        ///< of training; else it is taken as none
   bool fillers_have_memory = false;
 };

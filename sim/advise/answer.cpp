@@ -14,6 +14,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/run/measure_pass.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/sweep/baseline_keys.hpp"
@@ -23,7 +24,8 @@
 namespace bubblesim::advise {
 namespace {
 
-constexpr int kLeastIterations = 4;       // of training that a trial measures
+constexpr int kLeastIterations = 4;       // of training alone
+constexpr int kJudged = 10;  // iterations of training and passes of a filler, for a gain to show
 constexpr double kAlonePart = 1.0 / 9;    // of the full length, for what the job does alone
 // The rate of a service alone: how well it is known, and the warm-up of its first measurement.
 constexpr double kKnownTo = 0.02;
@@ -41,6 +43,16 @@ Duration longest_operation(const run::LoadedRun& loaded) {
   Duration longest{};
   for (const auto& filler : loaded.fillers) {
     for (const auto& op : filler->ops) longest = std::max(longest, op.duration);
+  }
+  return longest;
+}
+
+/// On a GPU of its own; of servers whose requests last for many steps nothing.
+Duration longest_pass(const run::LoadedRun& loaded) {
+  Duration longest{};
+  for (std::size_t i = 0; i < loaded.fillers.size(); ++i) {
+    if (loaded.batches_continuously(i)) continue;
+    longest = std::max(longest, run::measure_pass(*loaded.fillers[i], loaded.device));
   }
   return longest;
 }
@@ -128,6 +140,7 @@ class Answerer {
     for (const Tried& tried : advice_.found.all) {
       if (tried.result.done) told.insert(tried.proposal.policy);
     }
+    for (const Unsettled& policy : advice_.found.unsettled) told.insert(policy.policy);
     Errors faults;
     for (const Tried& tried : advice_.found.all) {
       const bool broken = tried.available && told.insert(tried.proposal.policy).second;
@@ -197,6 +210,7 @@ class Answerer {
       parts_.filler_gpus.push_back(filler.gpus ? filler.gpus->size() : ranks_.size());
     }
     advice_.alone.filler_longest = longest_operation(loaded);
+    advice_.alone.filler_pass = longest_pass(loaded);
     advice_.alone.memory_known = loaded.memory_of(0).has_value();
     advice_.alone.fillers_have_memory =
         std::ranges::any_of(given.fillers, [](const run::FillerConfig& filler) {
@@ -339,8 +353,10 @@ class Answerer {
     const auto iterations = static_cast<std::int64_t>(given.iterations.value_or(0));
     full_.length = given.duration.value_or(alone.iteration * iterations);
     full_.warmup = given.warmup;
-    full_.shortest = std::min(kLeastIterations * alone.iteration, full_.length - full_.warmup);
+    full_.shortest = std::min(kJudged * std::max(alone.iteration, alone.filler_pass),
+                              full_.length - full_.warmup);
     full_.seed = given.seed;
+    full_.iteration = alone.iteration;
   }
 
   [[nodiscard]] CheckedResult<void> check_alone(const observe::RunReport& report) const {

@@ -17,6 +17,7 @@ constexpr double kMostlyFilled = 0.8;   // of a bubble's time: then nothing is i
 constexpr double kWorthIdle = 0.05;     // of the time, unfilled, that a reason is given for
 constexpr std::size_t kDroppedTold = 3;
 constexpr int kEnoughIterations = 8;    // of training, for a figure of what it keeps
+constexpr int kEnoughPasses = 10;       // of the filler, for a figure of what it gains
 
 std::string features_text(const std::vector<policy::SystemFeature>& features) {
   std::string text;
@@ -55,17 +56,50 @@ std::string tried_text(const Advice& advice, const Tried& tried) {
   return setting_text(tried.proposal) + ": " + result_text(advice, tried.result);
 }
 
-/// Says that too few iterations are measured; nothing: there are enough.
-std::optional<AnswerLine> few_iterations(const Advice& advice) {
+/// Says that too little of something is measured; nothing: there is enough.
+std::optional<AnswerLine> too_few(const Advice& advice, Duration each, int enough_of,
+                                  const std::string& what) {
   const Duration measured = advice.found.length - advice.found.warmup;
-  const Duration iteration = advice.alone.iteration;
-  if (iteration <= Duration{} || measured >= kEnoughIterations * iteration) return std::nullopt;
-  const Duration enough = advice.found.warmup + kEnoughIterations * iteration;
+  if (each <= Duration{} || measured >= enough_of * each) return std::nullopt;
+  const Duration enough = advice.found.warmup + enough_of * each;
   return AnswerLine{"short",
-                    fmt::format("the {:.3g} s that are measured hold {:.1f} iterations, fewer than "
-                                "{}: a longer run may keep less; one of {:.0f} s is enough",
-                                to_seconds(measured), to_seconds(measured) / to_seconds(iteration),
-                                kEnoughIterations, std::ceil(to_seconds(enough)))};
+                    fmt::format("the {:.3g} s that are measured hold {:.1f} {}, fewer than {}: a "
+                                "longer run may keep less; one of {:.0f} s is enough",
+                                to_seconds(measured), to_seconds(measured) / to_seconds(each), what,
+                                enough_of, std::ceil(to_seconds(enough)))};
+}
+
+/// Says that trials which can be judged cost more than the budget has.
+std::optional<AnswerLine> too_little_budget(const Advice& advice) {
+  const double needed = advice.found.needed_events / kEventsPerSecond;
+  if (needed <= 0) return std::nullopt;
+  return AnswerLine{"budget",
+                    fmt::format("{} does not reach for a whole search, whose trials last ten "
+                                "iterations of training and passes of the filler: only defaults "
+                                "were begun with; --budget {:.0f}s would",
+                                format_duration(advice.question.budget), std::ceil(needed))};
+}
+
+/// Which policies were not judged, and what would judge them.
+std::optional<AnswerLine> not_judged(const Advice& advice) {
+  const Found& found = advice.found;
+  if (found.unsettled.empty()) return std::nullopt;
+  std::string text = "not judged:";
+  Duration longest{};
+  for (const Unsettled& unsettled : found.unsettled) {
+    text += fmt::format("{} {} (settles in {:.3g} s)", longest == Duration{} ? "" : ",",
+                        unsettled.policy->name, to_seconds(unsettled.settling));
+    longest = std::max(longest, unsettled.settling);
+  }
+  text += fmt::format("; trials warm up for {:.3g} s: ", to_seconds(found.searched_warmup));
+  if (longest > found.warmup) {
+    return AnswerLine{"settling", text + fmt::format("--warmup {:.0f}s would, and a longer "
+                                                     "--duration", std::ceil(to_seconds(longest)))};
+  }
+  const double times = to_seconds(longest) / to_seconds(found.searched_warmup);
+  return AnswerLine{"settling", text + fmt::format("--budget {:.0f}s would judge them",
+                                                   std::ceil(times *
+                                                             to_seconds(advice.question.budget)))};
 }
 
 AnswerPart alone_part(const Advice& advice) {
@@ -86,7 +120,11 @@ AnswerPart alone_part(const Advice& advice) {
     part.lines.push_back({"memory", "of training is not known and taken as 0: fillers may fit here "
                                     "that do not fit beside the job"});
   }
-  if (auto line = few_iterations(advice)) part.lines.push_back(*std::move(line));
+  for (auto& line : {too_few(advice, alone.iteration, kEnoughIterations, "iterations"),
+                     too_few(advice, alone.filler_pass, kEnoughPasses, "passes of the filler"),
+                     too_little_budget(advice), not_judged(advice)}) {
+    if (line) part.lines.push_back(*line);
+  }
   for (const Tried& bound : advice.found.bounds) {
     if (violation(bound.result, advice.question.limits) > 0) continue;
     part.lines.push_back({"bound", fmt::format("{} (oracle) would gain {}",
@@ -214,7 +252,8 @@ std::string errors_text(const Advice& advice) {
 
 void add_sureness(const Advice& advice, std::vector<AnswerLine>& lines) {
   const Found& found = advice.found;
-  if (found.confirmed.seeds.empty()) {
+  const Confirmation& confirmed = found.confirmed;
+  if ((confirmed.random ? confirmed.seeds : confirmed.windows).empty()) {
     lines.push_back({"sure", "not confirmed: stopped; the best so far, of a trial of " +
                                  format_duration(found.best->length)});
   } else {
@@ -252,10 +291,15 @@ void add_dropped(const Advice& advice, std::vector<AnswerLine>& lines) {
 
 void add_nearest(const Advice& advice, std::vector<AnswerLine>& lines) {
   const auto& least = advice.found.least;
-  if (!least) return;
+  if (!least) {
+    lines.push_back({"nearest", "no trial beyond the limits gained anything"});
+    return;
+  }
   const Limits& limits = advice.question.limits;
-  lines.push_back({"nearest", fmt::format("{:.1f} % beyond: {}",
-                                          100 * violation(least->result, limits),
+  const bool brief = least->length < advice.found.length;
+  const std::string where = brief ? ", in a trial of " + format_duration(least->length) : "";
+  lines.push_back({"nearest", fmt::format("{:.1f} % beyond{}: {}",
+                                          100 * violation(least->result, limits), where,
                                           tried_text(advice, *least))});
   lines.push_back({"would need", needed_limits(least->result, limits)});
 }
@@ -268,9 +312,8 @@ AnswerPart nothing_part(const Advice& advice) {
   add_dropped(advice, part.lines);
   const bool dropped = part.lines.size() > told;
   if (advice.stopped) {
-    part.title = dropped || advice.found.best
-                     ? "Stopped: nothing that was tried so far gains anything within the limits"
-                     : "Stopped before any setting was tried to its end";
+    part.title = dropped ? "Stopped before what gained something was confirmed"
+                         : "Stopped before the search ended: nothing is said of what was not tried";
   } else if (!advice.found.best) {
     part.title = "Nothing that was tried keeps the limits";
   } else if (dropped) {

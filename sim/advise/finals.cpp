@@ -452,18 +452,20 @@ class Finals {
     if (best_gain() > 0) {
       BUBBLESIM_RETURN_IF_ERROR(
           vary_durations(found_.best->proposal, log_, found_.confirmed));
-    } else {
-      find_least();
     }
     BUBBLESIM_RETURN_IF_ERROR(promote_told(found_.bounds, 0));
     return promote_told(found_.out_of_reach, kWorthTelling);
   }
 
+  /// Of full trials, where there are some; of a search that was stopped, of any.
   void find_least() {
-    for (const Tried& tried : log_.all()) {
-      const bool beyond = tried.available && tried.result.done && tried.result.gain > 0 &&
-                          log_.is_full(tried) && !keeps(tried);
-      if (beyond && (!found_.least || better()(tried, *found_.least))) found_.least = tried;
+    for (const bool full : {true, false}) {
+      for (const Tried& tried : log_.all()) {
+        const bool beyond = tried.available && tried.result.done && tried.result.gain > 0 &&
+                            log_.is_full(tried) == full && !keeps(tried);
+        if (beyond && (!found_.least || better()(tried, *found_.least))) found_.least = tried;
+      }
+      if (found_.least) return;
     }
   }
 
@@ -480,10 +482,13 @@ class Finals {
   }
 
   void fill_found() {
+    if (best_gain() <= 0) find_least();
     found_.all = log_.all();
     found_.length = log_.full().length;
     found_.warmup = log_.full().warmup;
     found_.searched = log_.length();
+    found_.searched_warmup = log_.warmup();
+    found_.unsettled = log_.unsettled();
     found_.trials = log_.trials();
     found_.events = log_.spent();
     found_.confirmation_events = log_.spent_on_longer();

@@ -33,9 +33,11 @@ Practice live(const Advice& advice) {
 
 std::vector<Practice> practice_of(const Advice& advice, const std::string& config) {
   if (!gains_something(advice)) return {};
-  std::string measure = "bubblesim measure " + config;
+  const std::string file = config.empty() ? "CONFIG" : config;
+  const std::string note = config.empty() ? "advise --config CONFIG writes it" : "";
+  std::string measure = "bubblesim measure " + file;
   if (advice.measured_rank > 0) measure += fmt::format(" --rank {}", advice.measured_rank);
-  const Practice simulate{"simulate", "bubblesim run " + config, ""};
+  const Practice simulate{"simulate", "bubblesim run " + file, note};
   if (!advice.tools_asked) return {simulate};
   return {simulate,
           {"measure", advice.why_not_measured.empty() ? measure : "", advice.why_not_measured},

@@ -67,6 +67,7 @@ class Searcher {
     BUBBLESIM_ASSIGN_OR_RETURN(
         Found found, finals(space_, log_, options_, scarce_ ? Scarce::kYes : Scarce::kNo));
     found.shortened = shortened_;
+    found.needed_events = needed_events_;
     return found;
   }
 
@@ -77,8 +78,12 @@ class Searcher {
   Result<void> fix_length() {
     const std::vector<Proposal> starts = space_.starts();
     std::vector<Proposal> probes;  // of a policy that lets fillers run
+    const policy::PolicySpec* probe = starts.back().policy;
     for (const Proposal& start : starts) {
-      if (start.policy == starts.back().policy) probes.push_back(start);
+      if (!start.policy->settling) probe = start.policy;
+    }
+    for (const Proposal& start : starts) {
+      if (start.policy == probe) probes.push_back(start);
     }
     const double part = 1.0 / (kThird * kThird * kThird);
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out(probes, part));
@@ -89,7 +94,9 @@ class Searcher {
     const double affordable = options_.events / kFullTrials;
     const double full = most / seconds * to_seconds(asked);
     if (full > affordable) shorten(affordable / full);
-    scarce_ = most / seconds * to_seconds(log_.length()) > kScarce * affordable;
+    const double shortest = most / seconds * to_seconds(log_.length());
+    scarce_ = shortest > kScarce * affordable;
+    if (scarce_) needed_events_ = shortest * kFullTrials / kScarce;
     return {};
   }
 
@@ -331,6 +338,7 @@ class Searcher {
   const SearchOptions& options_;
   TrialLog log_;
   bool scarce_ = false;
+  double needed_events_ = 0;
   bool shortened_ = false;
 };
 

@@ -34,8 +34,15 @@ inline constexpr double kEventsPerSecond = 16e6;
 struct FullLength {
   Duration length{};
   Duration warmup{};
-  Duration shortest{};  ///< of any trial's measured part: some iterations of training
+  Duration shortest{};  ///< of any trial's measured part: what a gain needs to show
   std::uint64_t seed = 1;
+  Duration iteration{};  ///< of training alone: policies settle after some
+};
+
+/// A policy that was not judged: none of its settings has settled when a trial's warm-up ends.
+struct Unsettled {
+  const policy::PolicySpec* policy = nullptr;
+  Duration settling{};
 };
 
 /// A result for each trial, in order; they may be done on any number of threads.
@@ -87,13 +94,17 @@ struct Found {
   std::vector<Looser> looser;         ///< confirmed at full length; they gain 5 % more at least
   std::vector<Tried> bounds;          ///< oracles, each at its best place
   std::vector<Tried> out_of_reach;    ///< the best setting of each policy that cannot be had
+  std::vector<Unsettled> unsettled;   ///< in order of their first trial
   std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
   Duration length{};                  ///< simulated of a full trial
   Duration warmup{};
   Duration searched{};                ///< the longest trial of the search before the last step
+  Duration searched_warmup{};         ///< of that
   std::size_t trials = 0;
   double events = 0;
   double confirmation_events = 0;     ///< of these, for trials that are longer than `searched`
+  /// What a search costs whose trials are as short as can be judged; 0: the budget reaches.
+  double needed_events = 0;
   bool shortened = false;             ///< the budget did not allow the full length to be searched
 };
 

@@ -41,10 +41,17 @@ Trial TrialLog::trial(const Proposal& proposal, double part) const {
   Trial trial;
   trial.proposal = proposal;
   const Duration measured = std::max(part_of(length_ - warmup_, part), full_.shortest);
-  trial.warmup = std::min(std::max(part_of(warmup_, part), full_.shortest / 4), warmup_);
+  const Duration warm = std::max({part_of(warmup_, part), full_.shortest / 4, settling(proposal)});
+  trial.warmup = std::min(warm, warmup_);
   trial.length = std::min(trial.warmup + measured, length_);
   trial.seed = full_.seed;
   return trial;
+}
+
+Duration TrialLog::settling(const Proposal& proposal) const {
+  const bool settles = proposal.policy != nullptr && proposal.policy->settling;
+  return settles ? proposal.policy->settling(parameters_of(proposal), full_.iteration)
+                 : Duration{};
 }
 
 Trial TrialLog::full_trial(const Proposal& proposal) const {
@@ -64,11 +71,20 @@ Result<std::vector<Tried>> TrialLog::try_full(const std::vector<Proposal>& propo
 }
 
 Result<std::vector<Tried>> TrialLog::run(const std::vector<Trial>& trials) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_again(trials));
+  std::vector<Trial> judged;  // the others would show what a policy does before it has settled
+  for (const Trial& trial : trials) {
+    if (settling(trial.proposal) <= trial.warmup) judged.push_back(trial);
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_again(judged));
+  auto next = results.begin();
   std::vector<Tried> tried;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    const Proposal& proposal = trials[i].proposal;
-    tried.push_back({proposal, results[i], space_.is_available(proposal), trials[i].length});
+  for (const Trial& trial : trials) {
+    const Proposal& proposal = trial.proposal;
+    const bool is_judged = settling(proposal) <= trial.warmup;
+    TrialResult result;
+    if (is_judged) result = *next++;
+    else result.reason = "its policy settles after the warm-up";
+    tried.push_back({proposal, result, space_.is_available(proposal), trial.length});
     note(tried.back());
   }
   return tried;
@@ -95,6 +111,26 @@ void TrialLog::note(const Tried& tried) {
   Tried& known = all_[at->second];
   const bool better_known = tried.length >= known.length || !known.result.done;
   if (tried.result.done && better_known) known = tried;
+}
+
+std::vector<Unsettled> TrialLog::unsettled() const {
+  std::vector<Unsettled> out;
+  for (const Tried& tried : all_) {
+    const auto same = [&tried](const auto& other) {
+      return other.proposal.policy == tried.proposal.policy;
+    };
+    const auto judged = [&](const Tried& other) {
+      return same(other) && (other.result.done || settling(other.proposal) <= warmup_);
+    };
+    const bool known = std::ranges::any_of(
+        out, [&tried](const Unsettled& one) { return one.policy == tried.proposal.policy; });
+    if (known || !tried.available || std::ranges::any_of(all_, judged)) continue;
+    const auto soonest = std::ranges::min_element(all_, {}, [&](const Tried& other) {
+      return same(other) ? settling(other.proposal) : Duration::max();
+    });
+    out.push_back({tried.proposal.policy, settling(soonest->proposal)});
+  }
+  return out;
 }
 
 std::vector<Tried> TrialLog::best_by_policy(const Limits& limits, Which reach,

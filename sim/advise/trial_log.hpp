@@ -45,6 +45,9 @@ class TrialLog {
   [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which reach,
                                                   std::size_t most) const;
 
+  /// Policies that can be had and were not judged.
+  [[nodiscard]] std::vector<Unsettled> unsettled() const;
+
   /// Each setting's longest trial, in order of its first.
   [[nodiscard]] const std::vector<Tried>& all() const { return all_; }
   [[nodiscard]] double spent() const { return spent_; }
@@ -56,6 +59,9 @@ class TrialLog {
   [[nodiscard]] const FullLength& full() const { return full_; }
 
  private:
+  /// What the policy measures and tries at its start; trials that end their warm-up before that
+  /// are not run.
+  [[nodiscard]] Duration settling(const Proposal& proposal) const;
   Result<std::vector<Tried>> run(const std::vector<Trial>& trials);
   void count(const Trial& trial, const TrialResult& result);
   void note(const Tried& tried);

@@ -172,8 +172,7 @@ void add_output_options(CLI::App& command, AdviseArguments& arguments) {
                      "Store that keeps all runs, as a sweep's; started again, it goes on there "
                      "(default: nothing is kept)");
   command.add_option("--config", arguments.config,
-                     "Where the recommendation's run config is written (default: "
-                     "NAME-advice.json in the current folder)");
+                     "Write the recommendation's run config here");
   command.add_option("--html", arguments.html,
                      "Write the answer as a page: every setting that was tried, by what training "
                      "keeps and what the filler gains");

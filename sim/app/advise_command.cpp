@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,14 +30,11 @@ std::string progress_text(const advise::BestTrial& best) {
                      best.result->kept, best.text);
 }
 
-// NAME-advice.json in the current folder, if no other was asked for.
-std::string config_file(const AdviseArguments& arguments, const advise::Question& question,
-                        std::size_t questions) {
-  if (arguments.config.empty()) return question.name + "-advice.json";
-  if (questions == 1) return arguments.config;
-  const std::size_t dot = arguments.config.rfind('.');
-  const std::string end = dot == std::string::npos ? "" : arguments.config.substr(dot);
-  return arguments.config.substr(0, dot) + "-" + question.name + end;
+// Both modes have an answer: "advice.json" becomes "advice-online.json".
+std::string config_of_mode(const std::string& config, const std::string& mode) {
+  const std::filesystem::path path(config);
+  const std::string name = path.stem().string() + "-" + mode + path.extension().string();
+  return (path.parent_path() / name).string();
 }
 
 struct Answered {
@@ -75,10 +73,9 @@ CheckedResult<void> answer_all(const std::vector<advise::Question>& questions,
     BUBBLESIM_ASSIGN_OR_RETURN(advise::Advice advice,
                                advise::answer(question, context.policies, options));
     progress.clear();
-    const std::string file = config_file(arguments, question, questions.size());
-    if (!advice.run_config.empty()) {
-      BUBBLESIM_RETURN_IF_ERROR(write_output(file, advice.run_config));
-    }
+    const std::string& asked = arguments.config;
+    const bool one = questions.size() == 1 || asked.empty();
+    const std::string file = one ? asked : config_of_mode(asked, question.name);
     answered.advices.push_back(std::move(advice));
     answered.files.push_back(file);
     if (signals.count() > 0) break;
@@ -100,13 +97,20 @@ void print_answers(const Answered& answered, bool json) {
   std::fputs(text.c_str(), stdout);
 }
 
-Result<void> write_page(const Answered& answered, const std::string& path) {
-  if (path.empty()) return {};
+// The faults of all files, when the answers are printed.
+Errors write_files(const Answered& answered, const std::string& page) {
+  Errors faults;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (const auto done = write_output(path, text); !done) faults.push_back(done.error());
+  };
   std::vector<report::ShownAdvice> shown;
   for (std::size_t i = 0; i < answered.advices.size(); ++i) {
-    shown.push_back({&answered.advices[i], answered.files[i]});
+    const advise::Advice& advice = answered.advices[i];
+    if (!advice.run_config.empty()) write(answered.files[i], advice.run_config);
+    shown.push_back({&advice, answered.files[i]});
   }
-  return write_output(path, report::advice_page(shown));
+  if (!page.empty()) write(page, report::advice_page(shown));
+  return faults;
 }
 
 ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
@@ -121,8 +125,11 @@ ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppCont
     return signals.count() > 0 ? kExitInterrupted : kExitInputFault;
   }
   print_answers(answered, arguments.json);
-  BUBBLESIM_RETURN_IF_ERROR(write_page(answered, arguments.html));
+  std::fflush(stdout);
+  const Errors unwritten = write_files(answered, arguments.html);
+  report_faults(unwritten);
   if (signals.count() > 0) return kExitInterrupted;
+  if (!unwritten.empty()) return kExitInputFault;
   const bool bad = std::ranges::any_of(answered.advices, [](const advise::Advice& advice) {
     return advice.counters.has_error();
   });
@@ -150,6 +157,12 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
       "trusted (a counter of severity error); 2 a fault of the input or of a policy, or limits "
       "that nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
   add_advise_options(*command, *arguments);
+  context.outputs.writes(*command, "--config", [](const std::string& value) {
+    return std::vector<std::string>{value, config_of_mode(value, "offline"),
+                                    config_of_mode(value, "online")};
+  });
+  context.outputs.writes(*command, "--html");
+  context.outputs.writes(*command, "--csv");
   command->callback([arguments, command, &context] {
     context.exit_code = reported(run_advise(*arguments, *command, context));
   });

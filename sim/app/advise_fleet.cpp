@@ -51,10 +51,11 @@ ExitCode advise_fleet(AdviseArguments& arguments, const CLI::App& command, AppCo
     report_faults(plan.error());
     return signals.count() > 0 ? kExitInterrupted : kExitInputFault;
   }
-  BUBBLESIM_RETURN_IF_ERROR(write_fleet(arguments, *plan));
   const std::string text = arguments.json ? indented_text(advise::fleet_json(*plan), 1) + "\n"
                                           : advise::fleet_text(*plan);
   std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  BUBBLESIM_RETURN_IF_ERROR(write_fleet(arguments, *plan));
   return signals.count() > 0 ? kExitInterrupted : kExitOk;
 }
 

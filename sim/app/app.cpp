@@ -68,21 +68,6 @@ Result<void> make_folder_of(const std::string& path) {
   return {};
 }
 
-Result<void> check_output(const std::string& output, const std::vector<std::string>& inputs) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(output, ignored)) return {};
-  for (const std::string& input : inputs) {
-    const auto files = run::trace_files(input);
-    if (!files) return {};  // that is said when it is read
-    for (const std::filesystem::path& file : *files) {
-      if (!std::filesystem::equivalent(output, file, ignored)) continue;
-      return fail(output, {}, "found a file that this command reads, which it would overwrite; "
-                              "expected another name");
-    }
-  }
-  return {};
-}
-
 Result<void> write_output(const std::string& path, const std::string& text) {
   if (path.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));

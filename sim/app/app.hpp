@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/output_guard.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
@@ -36,6 +37,7 @@ struct AppContext {
   std::vector<std::string> policy_folders;  ///< where libraries of policies are looked for by name
   std::map<std::string, std::string> policy_files;  ///< the library of each policy from one
   std::string command_line;    ///< as typed, words quoted for a shell, "bubblesim" first
+  OutputGuard outputs;         ///< of all commands
   int exit_code = kExitOk;     ///< of the command that ran
 
   [[nodiscard]] std::string device_folder() const { return config_folder + "/devices"; }
@@ -74,11 +76,6 @@ int report_fault(const Error& fault);
 
 /// Makes the folder that `path` lies in, if it is not there.
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
-
-/// Fault: `output` exists, and is one of the traces that `inputs` name or hold: it would be written
-/// over what was read.
-[[nodiscard]] Result<void> check_output(const std::string& output,
-                                        const std::vector<std::string>& inputs);
 
 /// That, and the file, whole or not at all: an output that was asked for by an option. No path: it
 /// was not, nothing is written.

@@ -119,7 +119,6 @@ void print_calibration(const CalibrateArguments& arguments, const measure::Calib
     fmt::print("\nSM clock: {:.0f} MHz before, {:.0f} MHz after\n", *origin.clock_before_mhz,
                *origin.clock_after_mhz);
   }
-  if (!arguments.output.empty()) fmt::print("\nwritten: {}\n", arguments.output);
 }
 
 measure::CalibrationOrigin origin_of(const observe::Measurement& measured,
@@ -153,9 +152,13 @@ ExitCode calibrate_device(const CalibrateArguments& arguments, const AppContext&
   const observe::Measurement measured = place->measurement();
   const std::string name = arguments.place.fake ? "" : driver_name(arguments);
   const auto origin = origin_of(measured, base, name);
+  print_calibration(arguments, calibration, origin);
+  std::fflush(stdout);
   BUBBLESIM_RETURN_IF_ERROR(place->check_settings());
   BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, base, calibration, origin));
-  print_calibration(arguments, calibration, origin);
+  if (!arguments.output.empty() && !arguments.json) {
+    fmt::print("\nwritten: {}\n", arguments.output);
+  }
   return calibration.counters.has_error() ? kExitUntrusted : kExitOk;
 }
 
@@ -196,6 +199,8 @@ void add_calibrate_command(CLI::App& parser, AppContext& context) {
       ->group("");
   add_place_options(*command, arguments->place);
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
+  context.outputs.writes(*command, "--output");
+  context.outputs.writes(*command, "--residuals");
   command->callback([arguments, &context] {
     context.exit_code = reported(calibrate_device(*arguments, context));
   });

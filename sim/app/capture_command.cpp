@@ -202,6 +202,7 @@ void add_capture_command(CLI::App& parser, AppContext& context) {
   // From the job's first word on, all is the job's.
   command->positionals_at_end();
   add_capture_control_commands(*command, context);
+  context.outputs.writes(*command, "--output", files_named({"rank"}, ".btr"));
   command->callback([command, arguments, &context] {
     if (command->get_subcommands().empty()) context.exit_code = reported(launch(*arguments));
   });

@@ -348,6 +348,7 @@ void add_capture_control_commands(CLI::App& capture, AppContext& context) {
   add_pids(*command, *arguments)->required();
   add_recording_options(*command, arguments->options);
   command->get_option("--output")->required();
+  context.outputs.writes(*command, "--output", files_named({"rank"}, ".btr"));
   command->add_flag("--wait", arguments->wait,
                     "Until the recordings are over; Ctrl-C stops them. Then sums them up");
   command->add_flag("--json", arguments->json, "Print JSON instead of a table");

@@ -72,6 +72,7 @@ void add_man(CLI::App& parser, AppContext& context) {
   command->group("");
   command->add_option("COMMAND", *words, "Of which command");
   command->add_option("--all", *folder, "Write the pages of all commands into this folder");
+  context.outputs.writes(*command, "--all", files_named({"bubblesim"}, ".1"));
   command->callback([&parser, words, folder, &context] {
     context.exit_code = reported(folder->empty()
                                      ? print_page(parser, *words)

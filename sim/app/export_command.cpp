@@ -54,7 +54,6 @@ Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
 
 ExitCode run_export(const ExportArguments& arguments) {
   const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
-  BUBBLESIM_RETURN_IF_ERROR(check_output(output, arguments.paths));
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
                              run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
@@ -88,6 +87,8 @@ void add_export_command(CLI::App& parser, AppContext& context) {
                     "The JSON file to write: --format perfetto -o FILE")
       ->excludes(format);
   where->require_option(1);
+  context.outputs.writes(*command, "--chrome");
+  context.outputs.writes(*command, "--output");
   command->callback([arguments, &context] {
     context.exit_code = reported(run_export(*arguments));
   });

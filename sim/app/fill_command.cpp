@@ -125,6 +125,7 @@ void add_fill_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<FillArguments>();
   CLI::App* command = parser.add_subcommand("fill", kFillHelp);
   add_fill_options(*command, *arguments);
+  context.outputs.writes(*command, "--fill-log");
   command->callback([arguments, &context] {
     context.exit_code = reported(fill(*arguments, context));
   });

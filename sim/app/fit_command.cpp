@@ -162,6 +162,7 @@ void add_fit_command(CLI::App& parser, AppContext& context) {
   kernels->add_option("-o,--output", arguments->output,
                       "Write the efficiency file here (default: print only)");
   kernels->add_flag("--json", arguments->json, "Print JSON");
+  context.outputs.writes(*kernels, "--output");
   kernels->callback([arguments, &context] {
     context.exit_code = reported(fit_kernel_times(*arguments, context));
   });

@@ -61,6 +61,7 @@ void add_fit_network(CLI::App& fit, AppContext& context) {
       ->capture_default_str();
   network->add_option("-o,--output", arguments->output,
                       "Write the cluster file here (default: print only)");
+  context.outputs.writes(*network, "--output");
   network->callback([arguments, &context] {
     context.exit_code = reported(fit_network(*arguments, context));
   });

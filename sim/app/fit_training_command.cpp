@@ -142,6 +142,7 @@ void add_fit_training(CLI::App& fit, AppContext& context) {
                        "Write the software file here (default: print only)");
   training->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
       ->capture_default_str();
+  context.outputs.writes(*training, "--output");
   training->callback([arguments, &context] {
     context.exit_code = reported(fit_training(*arguments, context));
   });

@@ -101,8 +101,9 @@ ExitCode run_import(const ImportArguments& arguments) {
   if (arguments.paths.empty()) {
     return fail({}, "PATHS", "expected traces, or a subcommand: layers, steps");
   }
-  if (arguments.output.empty()) return fail({}, "--output", "expected the file to write");
-  BUBBLESIM_RETURN_IF_ERROR(check_output(arguments.output, arguments.paths));
+  if (arguments.output.empty()) {
+    return fail({}, "--output", "expected the file to write: add -o job.btr");
+  }
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
                              run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
@@ -134,6 +135,7 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   command->require_subcommand(0, 1);
   add_import_layers(*command, context);
   add_import_steps(*command, context);
+  context.outputs.writes(*command, "--output");
   command->callback([command, arguments, &context] {
     if (command->get_subcommands().empty()) context.exit_code = reported(run_import(*arguments));
   });

@@ -45,6 +45,7 @@ void add_import_layers(CLI::App& parent, AppContext& context) {
   command->add_option("DIR", arguments->folder, "Folder with meta.yaml and tp1/, tp2/, ...")
       ->required();
   command->add_option("-o,--output", arguments->output, "The file to write")->required();
+  context.outputs.writes(*command, "--output");
   command->callback(
       [arguments, &context] { context.exit_code = reported(import_layers(*arguments)); });
 }

@@ -76,6 +76,7 @@ void add_import_steps(CLI::App& parent, AppContext& context) {
                       "Tokens that a generating sequence attends to, its new one included, in the "
                       "mean: for traces whose steps do not say it")
       ->check(CLI::Range(1.0, 1e7));
+  context.outputs.writes(*command, "--output");
   command->callback([arguments, &context] {
     context.exit_code = reported(import_steps(*arguments));
   });

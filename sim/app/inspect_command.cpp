@@ -95,7 +95,8 @@ ExitCode print_replay(const run::LoadedTrace& trace, const InspectArguments& arg
   const std::string text =
       arguments.json ? replay_json(*comparison) : replay_text(*comparison);
   std::fputs(text.c_str(), stdout);
-  return comparison->counters.has_error() ? kExitUntrusted : kExitOk;
+  const bool trusted = meets_recording(*comparison) && !comparison->counters.has_error();
+  return trusted ? kExitOk : kExitUntrusted;
 }
 
 // Of the iterations that a run repeats, as it repeats them.
@@ -123,7 +124,6 @@ std::string sensitivities_only(const traces::JobInspection& inspection, bool jso
 ExitCode run_inspect(const InspectArguments& arguments, const AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto iterations,
                              traces::parse_iteration_choice(arguments.iterations));
-  BUBBLESIM_RETURN_IF_ERROR(check_output(arguments.plot, arguments.paths));
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
                              run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
@@ -186,6 +186,7 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
       "(nothing changes) to 1 (it halves), together at most 1. Without this option they are part "
       "of "
       "the text and the JSON of jobs of up to 100,000 device operations");
+  context.outputs.writes(*command, "--plot");
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_inspect(*arguments, context)); });
 }

@@ -84,6 +84,10 @@ int main(int argc, char** argv) {
   parser.require_subcommand(1);
   bubblesim::app::add_commands(parser, context);
   bubblesim::app::check_numbers(parser);
+  parser.parse_complete_callback([&] {  // before the command runs
+    const bubblesim::Errors faults = context.outputs.faults(parser);
+    if (!faults.empty()) throw CLI::RuntimeError(bubblesim::app::report_faults(faults));
+  });
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {

@@ -71,16 +71,19 @@ std::string table_of(const MeasureArguments& arguments, const observe::RunReport
   return observe::report_table(report, columns) + (notes.empty() ? "" : "\n" + notes);
 }
 
-Result<void> write_round(const MeasureArguments& arguments, const observe::RunReport& report,
-                         std::uint32_t round) {
-  if (arguments.out.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(file_of(arguments, "table", ".txt", round)));
-  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file_of(arguments, "table", ".txt", round),
-                                             table_of(arguments, report)));
-  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file_of(arguments, "results", ".csv", round),
-                                       observe::csv_header() + observe::csv_rows(report)));
-  return write_whole_file(file_of(arguments, "results", ".json", round),
-                          observe::report_json(report));
+// The faults of all files: one that cannot be written does not cost the others.
+Errors write_round(const MeasureArguments& arguments, const observe::RunReport& report,
+                   std::uint32_t round) {
+  Errors faults;
+  if (arguments.out.empty()) return faults;
+  const auto write = [&](const char* stem, const char* ending, const std::string& text) {
+    const auto done = write_output(file_of(arguments, stem, ending, round), text);
+    if (!done) faults.push_back(done.error());
+  };
+  write("results", ".json", observe::report_json(report));
+  write("results", ".csv", observe::csv_header() + observe::csv_rows(report));
+  write("table", ".txt", table_of(arguments, report));
+  return faults;
 }
 
 // DIR/ARM.csv, or of several rounds DIR/round-2/ARM.csv.
@@ -137,6 +140,7 @@ ExitCode measure_run(const MeasureArguments& arguments, AppContext& context) {
   options.ask_training = arguments.ask_training;
   options.substrate = substrate_of(arguments.substrate);
   bool bad = false;
+  Errors unwritten;
   for (std::uint32_t round = 1; round <= arguments.rounds; ++round) {
     if (!arguments.operations.empty()) options.operations = writer_of_operations(arguments, round);
     BUBBLESIM_ASSIGN_OR_RETURN(auto report,
@@ -146,16 +150,18 @@ ExitCode measure_run(const MeasureArguments& arguments, AppContext& context) {
     report.measured = place->measurement();
     report.measured->rank = rank;
     report.measured->round = round;
-    BUBBLESIM_RETURN_IF_ERROR(write_round(arguments, report, round));
     if (arguments.json) {
       print_json(arguments, report);
     } else {
       std::fputs(table_of(arguments, report).c_str(), stdout);
       print_answers(report);
     }
+    std::fflush(stdout);
+    unwritten.add(write_round(arguments, report, round));
     bad = bad || observe::has_error(report);
   }
-  BUBBLESIM_RETURN_IF_ERROR(place->check_settings());
+  if (const auto kept = place->check_settings(); !kept) unwritten.push_back(kept.error());
+  if (!unwritten.empty()) return tl::make_unexpected(unwritten);
   return bad ? kExitUntrusted : kExitOk;
 }
 
@@ -205,6 +211,8 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
                       "recording slows hosts a little");
   command->add_flag("--wide", arguments->wide, "Every column of the table");
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
+  context.outputs.writes(*command, "--out", files_named({"table", "results"}, ""));
+  context.outputs.writes(*command, "--operations", files_named({""}, ".csv"));
   command->callback(
       [arguments, &context] { context.exit_code = reported(measure_run(*arguments, context)); });
 }

@@ -87,6 +87,10 @@ std::string loss_lines(const CounterSet& counters) {
   return out;
 }
 
+constexpr const char* kNotMet =
+    "the replay does not meet the recording: times of the trace contradict its launches and waits, "
+    "or it lacks some; runs of it must not be trusted";
+
 std::string decimals(double value) { return fmt::format("{:.3f}", value); }
 
 std::string comparison_table(const ReplayComparison& comparison) {
@@ -106,7 +110,8 @@ std::string comparison_table(const ReplayComparison& comparison) {
                      100 * comparison.unchanged.mean_error(),
                      100 * comparison.unchanged.worst_error());
   const std::string why_not = doubt(comparison);
-  return out + (why_not.empty() ? "\n" : "; " + why_not + "\n");
+  if (!why_not.empty()) out += "; " + why_not;
+  return out + (meets_recording(comparison) ? "\n" : fmt::format(" !\n! {}\n", kNotMet));
 }
 
 std::string simulated_table(const ReplayComparison& comparison) {
@@ -121,6 +126,12 @@ std::string simulated_table(const ReplayComparison& comparison) {
 }
 
 }  // namespace
+
+bool meets_recording(const ReplayComparison& comparison) {
+  constexpr double kMostError = 0.01;  // of a rank's mean iteration
+  return recorded_in(comparison) == Recorded::kNo ||
+         comparison.unchanged.worst_error() <= kMostError;
+}
 
 std::string replay_text(const ReplayComparison& comparison) {
   std::string out = loss_lines(comparison.counters);
@@ -150,7 +161,7 @@ std::string replay_json(const ReplayComparison& comparison) {
   }
   Json replay = to_json(comparison.unchanged, recorded);
   replay["ops_without_launch"] = comparison.counters.count(workload::kOrphanOps.name);
-  const std::string why_not = doubt(comparison);
+  const std::string why_not = meets_recording(comparison) ? doubt(comparison) : kNotMet;
   replay["doubt"] = why_not.empty() ? Json(nullptr) : Json(why_not);
   const Json document = {{"iterations_recorded", comparison.iterations_recorded},
                          {"iterations_used", comparison.iterations_used},

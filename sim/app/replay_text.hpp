@@ -24,6 +24,8 @@ struct ReplayComparison {
   CounterSet counters;  ///< of building the programs
 };
 
+/// Whether no rank's iterations err by more than 1 % from the recorded ones, where there are some.
+[[nodiscard]] bool meets_recording(const ReplayComparison& comparison);
 [[nodiscard]] std::string replay_text(const ReplayComparison& comparison);
 [[nodiscard]] std::string replay_json(const ReplayComparison& comparison);
 

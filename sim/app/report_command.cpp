@@ -223,6 +223,7 @@ void add_report_command(CLI::App& parser, AppContext& context) {
                       "OUTPUTS.md, min:COLUMN where less is better")
       ->capture_default_str();
   add_policy_library_option(*command, arguments->policy_libraries);
+  context.outputs.writes(*command, "--output");
   command->callback(
       [arguments, &context] { context.exit_code = reported(report_results(*arguments, context)); });
 }

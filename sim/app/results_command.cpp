@@ -80,6 +80,7 @@ void add_parts(CLI::App& command, AppContext& context, const Arguments& argument
                    "csv or json (default: by the end of the output's name, else csv)")
       ->check(CLI::IsMember({"csv", "json"}));
   rows->add_option("-o,--output", arguments->output, "File (default: standard output)");
+  context.outputs.writes(*rows, "--output");
   add_part(command, context, arguments, "check",
            "Reads everything and compares check sums; exit code 2 if the store is damaged",
            check_results);

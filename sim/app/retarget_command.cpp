@@ -145,12 +145,8 @@ std::string figures_beside(const std::string& output) {
 }
 
 Result<void> check_outputs(const RetargetArguments& arguments) {
-  const std::string figures = figures_beside(arguments.output);
-  if (figures == arguments.output) {
-    return fail(arguments.output, {}, "found the name of the figures' file; expected NAME.btr");
-  }
-  BUBBLESIM_RETURN_IF_ERROR(check_output(arguments.output, arguments.paths));
-  return check_output(figures, arguments.paths);
+  if (figures_beside(arguments.output) != arguments.output) return {};
+  return fail(arguments.output, {}, "found the name of the figures' file; expected NAME.btr");
 }
 
 // Replays the job as it was and as it would be, and writes the latter as a trace.
@@ -244,6 +240,9 @@ void add_retarget_command(CLI::App& parser, AppContext& context) {
                       "The .btr file to write; a .json file with the figures goes beside it, which "
                       "is left out where their folder is read as a trace")
       ->required();
+  context.outputs.writes(*command, "--output", [](const std::string& value) {
+    return std::vector<std::string>{value, figures_beside(value)};
+  });
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_retarget(*arguments, context)); });
 }

@@ -83,7 +83,8 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--warmup", arguments.warmup,
                   "Simulated time before anything is measured, with CONFIG in place of its "
-                  "warm-up; TGS needs 25s to profile training")
+                  "warm-up; at most half of --duration where it is not given; TGS needs 25s to "
+                  "profile training")
       ->capture_default_str();
   command
       .add_option("--seed", arguments.quick.seed,
@@ -167,7 +168,8 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                      "Simulations at once; results do not depend on it (default: all cores)");
   auto* json = command.add_flag("--json", arguments.json, "Print JSON instead of the table");
   command.add_flag("--force", arguments.force,
-                   "Simulate more than 1e8 requests or 1e11 kernels: days, or all of the memory");
+                   "Simulate more than 1e8 requests or 1e11 kernels: days, or all of the memory; "
+                   "replace files that are there, and that bubblesim did not make");
   command.add_flag("--wide", arguments.wide, "Every column of the table");
   command.add_flag("--notices", arguments.notices,
                    "Print every note on the table, not the few that must be known");
@@ -239,7 +241,7 @@ Result<void> refuse_beside_config(const CLI::App& command, const RunArguments& a
 
 namespace {
 
-Result<void> read_quick_times(RunArguments& arguments) {
+Result<void> read_quick_times(RunArguments& arguments, const CLI::App& command) {
   QuickRun& quick = arguments.quick;
   const bool automatic = arguments.duration == "auto";
   if (automatic && arguments.warmup == RunArguments{}.warmup) {
@@ -252,6 +254,8 @@ Result<void> read_quick_times(RunArguments& arguments) {
     quick.duration = quick.warmup + quick.precision->most;
   } else {
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
+    // The default is for runs of the default length: half of it.
+    if (command.count("--warmup") == 0) quick.warmup = std::min(quick.warmup, quick.duration / 2);
   }
   if (quick.warmup >= quick.duration) {
     return fail("--warmup", {},
@@ -297,7 +301,7 @@ Result<void> override_config(const RunArguments& arguments, run::RunConfig& conf
 }
 
 Result<void> read_times(RunArguments& arguments, const CLI::App& command) {
-  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments)
+  BUBBLESIM_RETURN_IF_ERROR(arguments.config.empty() ? read_quick_times(arguments, command)
                                                      : read_overrides(arguments, command));
   BUBBLESIM_RETURN_IF_ERROR(
       read_duration("--timeline-window", arguments.timeline_window, arguments.timeline_length));
@@ -312,13 +316,16 @@ std::string timeline_policy(const RunArguments& arguments, const run::RunConfig&
   return config.policies.back().name;
 }
 
+std::string online_timeline(const std::string& timeline) {
+  const std::filesystem::path path(timeline);
+  return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
+      .string();
+}
+
 std::string timeline_path(const RunArguments& arguments, const run::RunConfig& config) {
-  const std::filesystem::path path(arguments.timeline);
-  if (arguments.config.empty() && arguments.mode == "both" && config.name == "online") {
-    return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
-        .string();
-  }
-  return path.string();
+  const bool two = arguments.config.empty() && arguments.mode == "both";
+  return two && config.name == "online" ? online_timeline(arguments.timeline)
+                                        : arguments.timeline;
 }
 
 }  // namespace bubblesim::app

@@ -89,6 +89,7 @@ struct ConfigPlace {
                                           const run::RunConfig& config);
 /// The path of the timeline. Both modes of a quick run have one: the online one's file says so in
 /// its name.
+[[nodiscard]] std::string online_timeline(const std::string& path);
 [[nodiscard]] std::string timeline_path(const RunArguments& arguments,
                                         const run::RunConfig& config);
 

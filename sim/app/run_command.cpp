@@ -34,6 +34,12 @@ namespace {
 struct RunOutputs {
   std::vector<observe::RunReport> reports;
   std::string usage;  ///< CSV, without its header
+  struct Timeline {
+    std::string path;
+    std::unique_ptr<observe::TimelineRecorder> recorder;
+    run::TimelineWindow window;
+  };
+  std::vector<Timeline> timelines;  ///< written last, since each may be large
   report::TimelineView view;  ///< of runs with a folder
   bool stopped = false;  ///< by an interrupt: there may be less than was asked for
   std::string not_run;   ///< a mode of which nothing was done
@@ -61,19 +67,19 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   BUBBLESIM_ASSIGN_OR_RETURN(const auto index, timeline_index(arguments, loaded.config));
   const SimTime settled = kSimStart + loaded.config.warmup;
   const run::TimelineWindow window{settled, settled + arguments.timeline_length};
-  observe::TimelineRecorder timeline;
-  timeline.set_window(window.from, window.to);
+  auto timeline = std::make_unique<observe::TimelineRecorder>();
+  timeline->set_window(window.from, window.to);
   if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
   options.timeline_of = index;
-  options.timeline = &timeline;
+  options.timeline = timeline.get();
   report::RunView view(loaded);
   if (!arguments.out.empty()) options.timelines = view.sink();
   BUBBLESIM_ASSIGN_OR_RETURN(auto report, run::run_policies(loaded, context.policies, options));
   if (!arguments.out.empty()) outputs.view.sections.push_back(view.section(report));
   if (index && report.interrupted.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(traces::write_chrome_trace_file(
-        timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline, window)));
-    report.counters.merge(timeline.counters());
+    report.counters.merge(timeline->counters());
+    outputs.timelines.push_back(
+        {timeline_path(arguments, loaded.config), std::move(timeline), window});
   }
   outputs.usage += observe::usage_rows(report);
   for (auto& policy : report.policies) policy.usage.clear();
@@ -202,28 +208,36 @@ std::string title_of(const RunArguments& arguments) {
          quick.filler;
 }
 
-/// A run without servers has no such file.
-Result<void> write_servers(const RunArguments& arguments, const RunOutputs& outputs) {
-  std::string rows;
-  for (const observe::RunReport& report : outputs.reports) rows += observe::servers_rows(report);
-  if (rows.empty()) return {};
-  return write_whole_file(arguments.out + "/servers.csv", observe::servers_header() + rows);
-}
-
-Result<void> write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
-  if (!arguments.usage.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(
-        write_output(arguments.usage, observe::usage_header() + outputs.usage));
+// Results first, then what is large. A file that cannot be written does not cost the others: the
+// faults of all.
+Errors write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
+  Errors faults;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (const auto done = write_output(path, text); !done) faults.push_back(done.error());
+  };
+  if (!arguments.out.empty()) {
+    const std::string folder = arguments.out + "/";
+    write(folder + "results.json", json_of(outputs));
+    write(folder + "results.csv", csv_of(outputs));
+    write(folder + "table.txt", table_of(arguments, outputs, observe::Notes::kAll));
+    std::string servers;  // a run without servers has no such file
+    for (const auto& report : outputs.reports) servers += observe::servers_rows(report);
+    if (!servers.empty()) write(folder + "servers.csv", observe::servers_header() + servers);
   }
-  if (arguments.out.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(write_servers(arguments, outputs));
-  const std::string table = table_of(arguments, outputs, observe::Notes::kAll);
-  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/table.txt", table));
-  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/results.json", json_of(outputs)));
-  outputs.view.title = title_of(arguments);
-  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + '/' + report::kViewFileName,
-                                             report::view_text(outputs.view)));
-  return write_whole_file(arguments.out + "/results.csv", csv_of(outputs));
+  write(arguments.usage, observe::usage_header() + outputs.usage);
+  if (!arguments.out.empty()) {
+    outputs.view.title = title_of(arguments);
+    write(arguments.out + '/' + report::kViewFileName, report::view_text(outputs.view));
+  }
+  for (const auto& [path, recorder, window] : outputs.timelines) {
+    auto done = make_folder_of(path);
+    if (done) {
+      const auto chrome = run::timeline_to_chrome(*recorder, window);  // borrows from the recorder
+      done = traces::write_chrome_trace_file(path, chrome).map([](const auto&) {});
+    }
+    if (!done) faults.push_back(done.error());
+  }
+  return faults;
 }
 
 // A config says of each of its fillers how it runs.
@@ -251,17 +265,20 @@ ExitCode run_run(RunArguments arguments, const CLI::App& command, AppContext& co
     report_faults(done.error());
     return outputs.stopped ? kExitInterrupted : kExitInputFault;
   }
-  BUBBLESIM_RETURN_IF_ERROR(write_outputs(arguments, outputs));
   const auto notes = arguments.notices ? observe::Notes::kAll : observe::Notes::kFew;
   const std::string text = arguments.json  ? json_of(outputs)
                            : arguments.csv ? csv_of(outputs)
                                            : table_of(arguments, outputs, notes) +
                                                  next_step(arguments, context);
   std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  const Errors unwritten = write_outputs(arguments, outputs);
+  report_faults(unwritten);
   if (!outputs.not_run.empty()) {
     fmt::print(stderr, "bubblesim: interrupted: nothing was run {}\n", outputs.not_run);
   }
   if (outputs.stopped) return kExitInterrupted;
+  if (!unwritten.empty()) return kExitInputFault;
   const bool bad = std::any_of(outputs.reports.begin(), outputs.reports.end(),
                                observe::has_error);
   return bad ? kExitUntrusted : kExitOk;
@@ -283,6 +300,14 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms\n"
       "  bubblesim run configs/runs/example.json --lone-rank 0");
   add_run_arguments(*command, *arguments);
+  context.outputs.writes(*command, "--timeline", [](const std::string& value) {
+    return std::vector<std::string>{value, online_timeline(value)};
+  });
+  context.outputs.writes(*command, "--usage");
+  context.outputs.writes(*command, "--out",
+                         files_of({"table.txt", "results.json", "results.csv", "timeline.json",
+                                   "timeline-online.json", "view.json", "servers.csv",
+                                   "usage.csv"}));
   command->callback([arguments, command, &context] {
     context.exit_code = reported(run_run(*arguments, *command, context));
   });

@@ -181,6 +181,9 @@ void add_schedule_command(CLI::App& parser, AppContext& context) {
   command->add_option("--csv", arguments->csv, "Write the table as CSV");
   command->add_option("--plot", arguments->plot, "Draw it as SVG");
   command->add_option("--json", arguments->json, "Write table, times and bubbles as JSON");
+  context.outputs.writes(*command, "--csv");
+  context.outputs.writes(*command, "--plot");
+  context.outputs.writes(*command, "--json");
   command->callback([arguments, &context] {
     context.exit_code = reported(run_schedule(*arguments));
   });

@@ -63,6 +63,7 @@ void add_schema_command(CLI::App& parser, AppContext& context) {
   command->add_option("--write", arguments->folder,
                       "Write KIND.schema.json of this kind, or of all, into a folder");
   add_policy_library_option(*command, arguments->policy_libraries);
+  context.outputs.writes(*command, "--write", files_named({""}, ".schema.json"));
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_schema(*arguments, context)); });
 }

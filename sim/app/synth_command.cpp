@@ -180,6 +180,9 @@ void add_synth_command(CLI::App& parser, AppContext& context) {
                       "pipeline stage, data replicas, none (default: the plan's)")
       ->check(CLI::IsMember(folding_words()));
   add_outputs(*command, *arguments);
+  context.outputs.writes(*command, "--output");
+  context.outputs.writes(*command, "--json");
+  context.outputs.writes(*command, "--csv-schedule");
   command->callback([arguments, &context] {
     context.exit_code = reported(run_synth(*arguments, context));
   });

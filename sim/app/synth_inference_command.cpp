@@ -152,6 +152,7 @@ void add_synth_inference_command(CLI::App& parser, AppContext& context) {
   command->add_option("-o,--output", arguments->output, "Write a trace: a .btr file");
   command->add_option("--passes", arguments->passes, "Batches that the trace holds (default 1)")
       ->check(CLI::Range(1U, 100'000U));
+  context.outputs.writes(*command, "--output");
   command->callback([arguments, &context] {
     context.exit_code = reported(run_service(*arguments, context));
   });

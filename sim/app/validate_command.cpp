@@ -92,6 +92,8 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
   add_judge_outputs(*parallel, arguments->outputs);
   parallel->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
       ->capture_default_str();
+  context.outputs.writes(*parallel, "--json");
+  context.outputs.writes(*parallel, "--csv");
   parallel->callback([arguments, &context] {
     context.exit_code = reported(validate_all(*arguments, context));
   });

@@ -80,6 +80,8 @@ void add_validate_measured(CLI::App& command, AppContext& context) {
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   add_judge_outputs(command, arguments->outputs);
+  context.outputs.writes(command, "--json");
+  context.outputs.writes(command, "--csv");
   command.footer("Exit codes: 0; 1 something was measured and not simulated; 2 an input fault.");
   command.callback([&command, arguments, &context] {
     if (!command.get_subcommands().empty()) return;

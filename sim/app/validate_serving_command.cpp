@@ -120,6 +120,9 @@ void add_validate_serving(CLI::App& parent, AppContext& context) {
   command->add_option("--requests", arguments->requests,
                       "Write every request's times, measured and simulated, as CSV here");
   add_judge_outputs(*command, arguments->outputs);
+  context.outputs.writes(*command, "--requests");
+  context.outputs.writes(*command, "--json");
+  context.outputs.writes(*command, "--csv");
   command->callback([arguments, &context] {
     context.exit_code = reported(validate_serving(*arguments, context));
   });

@@ -138,6 +138,8 @@ void add_validate_sharing(CLI::App& parent, AppContext& context) {
   add_judge_outputs(*command, arguments->outputs);
   command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
       ->capture_default_str();
+  context.outputs.writes(*command, "--json");
+  context.outputs.writes(*command, "--csv");
   command->callback([arguments, &context] {
     context.exit_code = reported(validate_sharing(*arguments, context));
   });

@@ -139,13 +139,14 @@ Result<void> write_view(const report::TimelineView& view, Subject subject,
     BUBBLESIM_ASSIGN_OR_RETURN(const std::string picture,
                                picture_of(view, subject, arguments.picture));
     BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.svg, picture));
-    fmt::print("{}: {} KB\n", arguments.svg, (picture.size() + 1023) / 1024);
+    fmt::print("wrote {}: {} KB\n", fs::absolute(arguments.svg).string(),
+               (picture.size() + 1023) / 1024);
     return {};
   }
   const std::string page = report::view_page(view);
   BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.output, page));
-  fmt::print("{}: {} KB; it needs a browser, and no network\n", arguments.output,
-             (page.size() + 1023) / 1024);
+  fmt::print("wrote {}: {} KB; it needs a browser, and no network\n",
+             fs::absolute(arguments.output).string(), (page.size() + 1023) / 1024);
   return {};
 }
 
@@ -199,6 +200,8 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   command->add_option("--section", arguments->picture.section,
                       "With --svg: of a run in two modes, offline or online (default: the first)")
       ->needs(svg);
+  context.outputs.writes(*command, "--output");
+  context.outputs.writes(*command, "--svg");
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_view(*arguments, context)); });
 }

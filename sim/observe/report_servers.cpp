@@ -34,9 +34,9 @@ template <Distribution kOf, LatencyValue LatencySummary::*kMember>
 std::string wait_cell(const ServerRow& row) {
   const std::optional<LatencySummary>& summary = row.*kOf;
   if (!summary) return "-";
-  const LatencyValue& value = (*summary).*kMember;
-  return fmt::format("{}{:.3f}", value.bound == Bound::kLower ? ">" : "",
-                     to_seconds(value.value) * 1e3);
+  const ServerResult& server = *row.filler->server;
+  const LatencyDistribution& all = kOf == &ServerRow::ttft ? server.ttft : server.tpot;
+  return percentile_cell((*summary).*kMember, all.completed() + all.unfinished());
 }
 
 std::string goodput_cell(const ServerRow& row) {

@@ -9,6 +9,10 @@
 
 namespace bubblesim::observe {
 
+/// A percentile of so many requests, in ms; of fewer than 20 only their number, of fewer than 100
+/// their number too.
+[[nodiscard]] std::string percentile_cell(const LatencyValue& value, std::size_t requests);
+
 /// A table with a row a policy and server; empty: there is none.
 [[nodiscard]] std::string server_table(const RunReport& report, Columns columns);
 

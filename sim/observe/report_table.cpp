@@ -38,9 +38,8 @@ template <LatencyValue LatencySummary::*kMember>
 std::string latency_cell(const Row& row) {
   if (row.filler && row.filler->overloaded) return "overloaded";
   if (!row.latency) return "-";
-  const LatencyValue& value = (*row.latency).*kMember;
-  return fmt::format("{}{:.3f}", value.bound == Bound::kLower ? ">" : "",
-                     to_seconds(value.value) * 1e3);
+  const LatencyDistribution& all = row.filler->latency;
+  return percentile_cell((*row.latency).*kMember, all.completed() + all.unfinished());
 }
 
 /// Requests that waited or ran at an instant, which only online fillers have.
@@ -300,6 +299,15 @@ std::string heading(const RunReport& report, Columns columns) {
 }
 
 }  // namespace
+
+std::string percentile_cell(const LatencyValue& value, std::size_t requests) {
+  constexpr std::size_t kFewest = 20;  // below, p95 is the largest
+  constexpr std::size_t kMany = 100;   // from here on, p99 is not
+  if (requests < kFewest) return fmt::format("of {}", requests);
+  return fmt::format("{}{:.3f}{}", value.bound == Bound::kLower ? ">" : "",
+                     to_seconds(value.value) * 1e3,
+                     requests < kMany ? fmt::format(" of {}", requests) : "");
+}
 
 std::string report_table(const RunReport& report, Columns columns) {
   std::vector<Row> rows;

@@ -1,6 +1,7 @@
 #include "sim/run/simulation.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <string>
 #include <utility>
@@ -94,6 +95,9 @@ Result<observe::PolicyResult> Simulation::run() {
     precision = watch_->found();
     counters_.add(kPrecisionNotReached, watch_->unknown());
   }
+  const Duration missing = settling_of(scenario_) - (warmup_ - kSimStart);
+  const auto missing_ms = std::chrono::ceil<std::chrono::milliseconds>(missing).count();
+  counters_.add(kNotSettled, static_cast<std::uint64_t>(std::max<std::int64_t>(0, missing_ms)));
   observe::PolicyResult result =
       collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
                        machine_.conductor().events(), counters_, std::move(precision)});

@@ -27,6 +27,10 @@ inline constexpr CounterSpec kWindowWithinPass{
     "ranks that finished less than one pass of the repeated iterations in the measured window: the "
     "mean iteration is of some of them, and what is kept is against the same ones alone, as far as "
     "they ran there"};
+inline constexpr CounterSpec kNotSettled{
+    "policy_not_settled_ms", Severity::kLoss,
+    "milliseconds that the warm-up (--warmup) lacks: until then the policy measures and tries "
+    "settings, and its figures are of that"};
 inline constexpr CounterSpec kFewPassesAlone{
     "run_filler_alone_few_passes", Severity::kNotice,
     "fillers that ended fewer than 10 passes alone in the measured window: requests are counted "

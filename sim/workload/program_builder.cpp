@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,8 @@ namespace {
 /// A step holds 4.29 s (program::kLongestShortSpan): half a million steps a thread.
 constexpr Duration kLongestWindow = std::chrono::hours(24 * 30);
 
+constexpr std::size_t kMostStreams = std::numeric_limits<decltype(program::Op::stream)>::max();
+
 /// "; of the recording is lost: ..." where something is.
 std::string losses_of(const CounterSet& counters) {
   std::string text;
@@ -31,6 +35,12 @@ std::string losses_of(const CounterSet& counters) {
 // `pass`: null for the whole recording; outlives the draft.
 Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass* pass,
                           Window window) {
+  if (trace.streams.size() > kMostStreams) {
+    return fail(trace.provenance.source, {},
+                "found " + std::to_string(trace.streams.size()) + " streams in rank " +
+                    std::to_string(trace.rank) + ", expected at most " +
+                    std::to_string(kMostStreams) + ", which a program's operations can name");
+  }
   Draft draft = collect(trace, pass, window);
   if (draft.ops.empty()) {
     return fail(trace.provenance.source, {},

@@ -195,7 +195,8 @@ Result<void> check_distinct(const std::vector<ReadRank>& files) {
     if (here.rank != before.rank) continue;
     return fail(here.provenance.source, {},
                 "is rank " + std::to_string(here.rank) + ", and so is " +
-                    before.provenance.source + "; expected one file a rank of one job");
+                    before.provenance.source +
+                    "; expected the files of one recording: name them, or move the others away");
   }
   return {};
 }

@@ -42,7 +42,8 @@ Result<void> check_distinct(const std::vector<JobFile>& files) {
     if (files[i].trace.rank != files[i - 1].trace.rank) continue;
     return fail(files[i].path.string(), "",
                 "is rank " + std::to_string(files[i].trace.rank) + ", and so is " +
-                    files[i - 1].path.string() + "; expected one file a rank of one job");
+                    files[i - 1].path.string() +
+                    "; expected the files of one recording: name them, or move the others away");
   }
   return {};
 }

@@ -26,7 +26,7 @@ TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
   EXPECT_EQ(config["policies"].size(), 1U);
   // The setting does again what the answer says.
   const Json advice = parse_json(
-      succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json --json").out);
+      succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json --force --json").out);
   const Json report = parse_json(succeed(place, "run advice.json --json").out);
   EXPECT_EQ(report["policies"][0]["training"]["normalised_fraction"],
             advice["recommended"]["training_kept"]);

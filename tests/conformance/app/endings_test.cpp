@@ -34,7 +34,7 @@ TEST(FullDisk, LeavesNoHalfFileUnderAFinalName) {
   place.write("old.json", "whole");
   const std::string small = "trap '' XFSZ; ulimit -f 16; ";
   for (const std::string& option : {std::string("--out results"), std::string("--timeline t.json"),
-                                    std::string("--timeline old.json")}) {
+                                    std::string("--timeline old.json --force")}) {
     const Outcome outcome = place.shell("(" + small + kExampleRun + option + ")");
     EXPECT_EQ(outcome.code, 2) << option << outcome.out;
     EXPECT_THAT(outcome.err, HasSubstr("json: cannot be written: File too large")) << option;
@@ -53,6 +53,21 @@ TEST(FullDisk, LeavesNoHalfFileUnderAFinalName) {
   for (const char* name : {"t.json", "t.svg", "t.btr", "t.json.partial", "t.svg.partial",
                            "t.btr.partial"}) {
     EXPECT_FALSE(std::filesystem::exists(place.path(name))) << name;
+  }
+}
+
+// Folders have the names of two files: the table is printed, the other files are there.
+TEST(Outputs, OneFileThatCannotBeWrittenCostsNoOther) {
+  const ShortWorkplace place;
+  std::filesystem::create_directories(place.path("dir/results.json"));
+  std::filesystem::create_directories(place.path("dir/timeline.json"));
+  const Outcome outcome = place.bubblesim("run configs/runs/example.json --out dir");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("train kept"));
+  EXPECT_THAT(outcome.err, HasSubstr("dir/results.json: cannot be written: Is a directory"));
+  EXPECT_THAT(outcome.err, HasSubstr("dir/timeline.json: cannot be written: Is a directory"));
+  for (const char* name : {"dir/results.csv", "dir/table.txt", "dir/view.json"}) {
+    EXPECT_NE(place.read(name), "") << name;
   }
 }
 

@@ -128,6 +128,28 @@ TEST(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
   }
 }
 
+// Ten launches a millisecond apart, all of whose kernels the file puts at one instant.
+TEST(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
+  const Workplace place;
+  Json events = Json::array();
+  const auto event = [&](const char* kind, int tid, int at, int length, int number) {
+    events.push_back({{"ph", "X"}, {"cat", kind}, {"name", "cudaLaunchKernel"}, {"pid", 0},
+                      {"tid", tid}, {"ts", at}, {"dur", length},
+                      {"args", {{"device", 0}, {"stream", 7}, {"correlation", number}}}});
+  };
+  for (int i = 1; i <= 10; ++i) {
+    event("cuda_runtime", 1, 100, 5, i);
+    event("kernel", 7, 100, 50, i);
+  }
+  place.write("equal.json", Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump());
+  const Outcome text = place.bubblesim("inspect equal.json --replay");
+  EXPECT_EQ(text.code, 1) << text.out << text.err;
+  EXPECT_THAT(text.out, ContainsRegex("worst rank [0-9.]+ %.* !\n! the replay does not meet"));
+  const Outcome json = place.bubblesim("inspect equal.json --replay --json");
+  EXPECT_EQ(json.code, 1);
+  EXPECT_THAT(parse_json(json.out)["replay"].value("doubt", ""), HasSubstr("does not meet"));
+}
+
 TEST(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
   const Workplace place;
   const auto kernel = [](int correlation, int ts) {

@@ -18,7 +18,7 @@ constexpr const char* kSampleRun =
 TEST(View, OfATraceIsOnePage) {
   const Workplace place;
   EXPECT_THAT(succeed(place, "view traces/samples/training -o page.html --no-open").out,
-              StartsWith("page.html: "));
+              StartsWith("wrote " + place.path("page.html: ")));
   const std::string page = place.read("page.html");
   EXPECT_THAT(page, HasSubstr("4 ranks"));
   EXPECT_THAT(page, HasSubstr("collective_wait"));

@@ -203,7 +203,32 @@ TEST_F(AnswerParts, says_that_the_search_was_stopped) {
   advice_.found.best->length = 1s;
   EXPECT_THAT(line("sure"), HasSubstr("not confirmed: stopped; the best so far, of a trial of 1s"));
   advice_.found.best.reset();
-  EXPECT_THAT(answer_parts(advice_, "c.json")[1].title, HasSubstr("Stopped before any setting"));
+  EXPECT_THAT(answer_parts(advice_, "c.json")[1].title,
+              HasSubstr("Stopped before the search ended"));
+  EXPECT_THAT(line("nearest"), HasSubstr("no trial beyond the limits gained anything"));
+}
+
+// Two seeds say that nothing is random; the search was stopped before its longer windows.
+TEST_F(AnswerParts, tells_of_no_windows_that_were_not_simulated) {
+  advice_.stopped = true;
+  advice_.found.confirmed.random = false;
+  advice_.found.confirmed.seeds.resize(2);
+  advice_.found.confirmed.windows.clear();
+  EXPECT_THAT(line("sure"), HasSubstr("not confirmed: stopped"));
+}
+
+TEST_F(AnswerParts, says_what_a_search_needs_that_its_budget_does_not_reach) {
+  EXPECT_EQ(line("budget"), "");
+  advice_.question.budget = 1s;
+  advice_.found.needed_events = 5 * kEventsPerSecond;
+  EXPECT_THAT(line("budget"), HasSubstr("--budget 5s would"));
+  advice_.found.searched_warmup = 1s;
+  advice_.found.warmup = 4s;
+  advice_.found.unsettled = {{&first_, 3s}};
+  EXPECT_THAT(line("settling"), AllOf(HasSubstr("not judged: first (settles in 3 s); trials warm "
+                                                "up for 1 s"), HasSubstr("--budget 3s would")));
+  advice_.found.unsettled.push_back({&second_, 9s});
+  EXPECT_THAT(line("settling"), HasSubstr("--warmup 9s would"));
 }
 
 TEST_F(AnswerParts, practice_is_what_the_tools_take) {

@@ -81,6 +81,33 @@ class AnswerTest : public ::testing::Test {
   mutable bubblesim::testing::GeneratedJob testing_job_;
 };
 
+// 500 kernels of 1 ms: 0.5 s a pass, and 5 s are ten. TGS settles in 55 s, after the warm-up.
+TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
+  write_job(2ms, 100us);
+  write_filler("long.csv", 500, 1ms);
+  Question asked = question("long.csv");
+  Json base = Json::parse(asked.base);
+  base["duration"] = "20s";
+  base["warmup"] = "5s";
+  asked.base = base.dump();
+  asked.budget = 100ms;
+  asked.system.policies = {"exclusive", "mps", "tgs"};
+  const auto advice = ask(asked);
+  ASSERT_TRUE(advice);
+  EXPECT_EQ(advice->alone.filler_pass / 1ms, 500);
+  ASSERT_TRUE(advice->found.best);
+  for (const Tried& tried : advice->found.all) {
+    EXPECT_GE(tried.length, 5s);
+    if (tried.proposal.policy->name == "mps") EXPECT_GT(tried.result.gain, 0);
+    if (tried.proposal.policy->name == "tgs") EXPECT_FALSE(tried.result.done);
+  }
+  ASSERT_EQ(advice->found.unsettled.size(), 1U);
+  EXPECT_EQ(advice->found.unsettled.front().policy->name, "tgs");
+  const std::string text = advice_text(*advice, "");
+  EXPECT_THAT(text, HasSubstr("not judged: tgs (settles in"));
+  EXPECT_THAT(text, HasSubstr("does not reach for a whole search"));
+}
+
 std::string text_of(const Errors& faults) {
   std::string text;
   for (const Error& fault : faults) text += fault.text() + "\n";

@@ -99,6 +99,11 @@ TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
   report.policies[0].fillers[0].server = sample_server();
   EXPECT_NE(report_table(report, Columns::kAll).find(server_table(report, Columns::kAll)),
             std::string::npos);
+  EXPECT_NE(server_table(report, Columns::kFew).find(" of 3  of 3         of 2  of 2 "),
+            std::string::npos);
+  LatencyDistribution& ttft = report.policies[0].fillers[0].server->ttft;
+  const LatencyDistribution once = ttft;
+  for (int i = 1; i < 40; ++i) ttft.merge(once);
   const std::string table = server_table(report, Columns::kFew);
   // Nearest rank: of 100, 300 and the age 400 the median is 300, and p99 a lower bound of 400.
   EXPECT_NE(table.find("300.000  >400.000"), std::string::npos) << table;

@@ -165,8 +165,8 @@ std::string narrow_rows(const RunReport& report) {
 // 4 of 5 it/s, a tenth of 15 requests/s and so on: sample_report.hpp.
 TEST(ReportTable, TheNarrowOneSaysWhatIsKeptAndWhatIsGained) {
   EXPECT_EQ(narrow_rows(sample_report()),
-            "policy          train kept  filler gained  requests/s   p95 ms  recovered %\n"
-            "mps (oracle) !       0.800          0.100       2.000  >30.000         25.0\n"
+            "policy          train kept  filler gained  requests/s  p95 ms  recovered %\n"
+            "mps (oracle) !       0.800          0.100       2.000    of 4         25.0\n"
             "\n"
             "fill jobs: mps: bert, \"large\": 1 of 1 finished, 0 running, 0 waiting; mean "
             "completion 1.500 s, makespan 1.500 s; deadlines: 1 met, 0 missed, 0 open\n");
@@ -190,7 +190,7 @@ TEST(ReportTable, TheNarrowOneNamesFillersWhereThereAreSeveral) {
       narrow_rows(report),
       "policy          filler         train kept  filler gained  requests/s      p95 ms  "
       "recovered %\n"
-      "mps (oracle) !  bert, \"large\"       0.800          0.100       2.000     >30.000  "
+      "mps (oracle) !  bert, \"large\"       0.800          0.100       2.000        of 4  "
       "       25.0\n"
       "mps (oracle) !  gpt                 0.800          0.100       2.000  overloaded  "
       "       25.0\n");
@@ -222,8 +222,25 @@ TEST(ReportTable, AReconstructedPolicyHasAMarkAndAFootnote) {
               testing::StartsWith("* a reconstruction: mps (its rules are not public)\n"));
 }
 
+/// Its 4 requests so many times.
+RunReport with_requests(int times) {
+  RunReport report = sample_report();
+  LatencyDistribution& latency = report.policies[0].fillers[0].latency;
+  const LatencyDistribution once = latency;
+  for (int i = 1; i < times; ++i) latency.merge(once);
+  return report;
+}
+
+TEST(ReportTable, PercentilesOfFewRequestsSayOfHowMany) {
+  EXPECT_THAT(narrow_rows(with_requests(4)), HasSubstr("of 16 "));
+  EXPECT_THAT(narrow_rows(with_requests(4)), Not(HasSubstr("30.000")));
+  EXPECT_THAT(narrow_rows(with_requests(5)), HasSubstr(">30.000 of 20 "));
+  EXPECT_THAT(narrow_rows(with_requests(24)), HasSubstr(">30.000 of 96 "));
+  EXPECT_THAT(narrow_rows(with_requests(25)), HasSubstr(">30.000  "));
+}
+
 TEST(ReportTable, RowsAreAlignedAndBoundsAreMarked) {
-  const std::string table = wide_table(sample_report());
+  const std::string table = wide_table(with_requests(25));
   EXPECT_THAT(table, HasSubstr("mps (oracle)"));
   EXPECT_THAT(table, HasSubstr(">30.000"));  // p95: an unfinished request lies below
   EXPECT_THAT(table, HasSubstr(" 20.000"));  // p50 is exact

@@ -39,6 +39,20 @@ TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
   EXPECT_EQ(run_once(program).iterations, (Iterations{{0, 0}, {1, 7}}));
 }
 
+// One more than 16 bits can number.
+TEST(BuilderWindow, TooManyStreamsAreRefusedByName) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  traces::RankTrace trace = job.trace();
+  trace.streams.resize(65'535);
+  EXPECT_TRUE(build_program(trace, plain_gpu(), {Window::kWhole}));
+  trace.streams.resize(65'536);
+  trace.device_ops.front().stream = StreamId{65'535};
+  const auto built = build_program(trace, plain_gpu(), {Window::kWhole});
+  ASSERT_FALSE(built);
+  EXPECT_NE(built.error().message.find("found 65536 streams in rank 0"), std::string::npos);
+}
+
 TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
   const program::Program program = must_build(three_iterations().trace(), Window::kWhole);
   EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 0U);

@@ -116,6 +116,25 @@ TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
       << "of both ranks";
 }
 
+// TGS measures for seconds what training does alone; the warm-up of 1 ms ends before.
+TEST(RunPolicies, APolicyThatHasNotSettledIsCounted) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({});
+  loaded.config.policies = {choice("exclusive", registry), choice("tgs", registry)};
+  loaded.config.warmup = 1ms;
+  loaded.config.duration = 100ms;
+  const observe::RunReport brief = report_of(loaded, registry, 1);
+  EXPECT_EQ(brief.policies[0].counters.count("policy_not_settled_ms"), 0U);
+  const auto settling = registry.find("tgs").value()->settling(
+      loaded.config.policies[1].parameters, brief.baseline.training_mean_iteration);
+  EXPECT_EQ(brief.policies[1].counters.count("policy_not_settled_ms"),
+            static_cast<std::uint64_t>(settling / 1ms - 1));
+  loaded.config.warmup = settling;
+  loaded.config.duration = settling + 100ms;
+  const observe::RunReport settled = report_of(loaded, registry, 1);
+  EXPECT_EQ(settled.policies[1].counters.count("policy_not_settled_ms"), 0U);
+}
+
 // The host launches all of an iteration at once: only A's launch is waited for.
 TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
   const policy::Registry registry = policies::builtin_policies();
