@@ -105,6 +105,10 @@ struct MemoryMark {
 };
 
 /// One rank's program. Its iterations are numbered from 0 within a pass.
+/// What a collective does while its context is switched out. One of NCCL's waits: frozen blocks copy
+/// nothing. A stand-in on a real GPU ends at a time, which goes on (stand_in_kernels.cu).
+enum class SwitchedOut : std::uint8_t { kWaits, kGoesOn };
+
 struct Program {
   std::uint32_t rank = 0;
   std::vector<ThreadProgram> threads;
@@ -121,6 +125,7 @@ struct Program {
   /// Recorded durations contain what the rank's own kernels did to each other; modelled ones
   /// are those of a kernel alone, so that kernels of different streams compete.
   OwnKernels own_kernels = OwnKernels::kAsRecorded;
+  SwitchedOut collectives = SwitchedOut::kWaits;
   Duration start_offset{};            ///< the rank's recording began this long after the job's
   Duration recorded_span{};           ///< of the pass, as recorded
   Duration recorded_device_span{};    ///< first start to last end of the pass's operations

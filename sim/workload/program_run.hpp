@@ -154,6 +154,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] bool stands_still(std::uint64_t cookie) const override;
   void on_held(std::uint64_t cookie, SimTime now) override;
   void on_released(std::uint64_t cookie, SimTime now) override;
+  [[nodiscard]] bool waits_switched_out(const program::Op& op) const;
 
  private:
   class Thread;

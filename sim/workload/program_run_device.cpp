@@ -141,13 +141,18 @@ void ProgramRun::on_released(std::uint64_t cookie, SimTime now) {
   gpu_.finish_collective(stream.work, stream.earliest_end);
 }
 
+bool ProgramRun::waits_switched_out(const program::Op& op) const {
+  return op.kind == program::WorkKind::kCollective &&
+         program_.collectives == program::SwitchedOut::kWaits;
+}
+
 void ProgramRun::on_work_paused(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   stream.stands = true;
   const std::uint32_t index = stream.pending.front().op;
   if (setup_.observer != nullptr) setup_.observer->on_op_paused(*this, index, now);
   const program::Op& op = program_.ops[index];
-  if (op.kind != program::WorkKind::kCollective) return;
+  if (!waits_switched_out(op)) return;
   if (op.collective == program::kNoIndex) return on_held(cookie, now);
   setup_.rendezvous->stop(op.collective, *this, cookie, now);
 }
@@ -158,7 +163,7 @@ void ProgramRun::on_work_resumed(std::uint64_t cookie, SimTime now) {
   const std::uint32_t index = stream.pending.front().op;
   if (setup_.observer != nullptr) setup_.observer->on_op_resumed(*this, index, now);
   const program::Op& op = program_.ops[index];
-  if (op.kind != program::WorkKind::kCollective) return;
+  if (!waits_switched_out(op)) return;
   if (op.collective == program::kNoIndex) return on_released(cookie, now);
   setup_.rendezvous->go_on(op.collective, *this, cookie, now);
 }
