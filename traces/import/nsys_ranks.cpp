@@ -102,7 +102,7 @@ Result<RankSet> RankSet::survey(NsysSession& session) {
     const auto place = static_cast<std::uint32_t>(set.ranks.size());
     set.ranks.emplace_back(key.first, key.second);
     if (set.processes_.empty() || set.processes_.back().id != key.first) {
-      set.processes_.push_back({key.first, {}, place, {}});
+      set.processes_.push_back({key.first, {}, place, {}, {}});
       most = 0;
     }
     Process& owner = set.processes_.back();

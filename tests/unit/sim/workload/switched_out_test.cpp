@@ -29,9 +29,11 @@ class SwitchedOut : public testing::Test {
   RunRecorder& add(MachineGpu& gpu, const program::Program& program, std::int64_t from = 0) {
     RunRecorder& recorder = *recorders_.emplace_back(std::make_unique<RunRecorder>());
     const auto& kept = *programs_.emplace_back(std::make_unique<program::Program>(program));
-    ProgramRun& run = machine_->add_program(
-        gpu, kept, {.repeat = Repeat::kOnePass, .rendezvous = machine_->network(),
-                       .observer = &recorder});
+    RunSetup setup;
+    setup.repeat = Repeat::kOnePass;
+    setup.rendezvous = machine_->network();
+    setup.observer = &recorder;
+    ProgramRun& run = machine_->add_program(gpu, kept, setup);
     starts_.emplace_back(&run, from);
     return recorder;
   }
