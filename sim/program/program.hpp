@@ -105,8 +105,8 @@ struct MemoryMark {
 };
 
 /// One rank's program. Its iterations are numbered from 0 within a pass.
-/// What a collective does while its context is switched out. One of NCCL's waits: frozen blocks copy
-/// nothing. A stand-in on a real GPU ends at a time, which goes on (stand_in_kernels.cu).
+/// What a collective does while its context is switched out. One of NCCL's waits: frozen blocks
+/// copy nothing. A stand-in on a real GPU ends at a time, which goes on (stand_in_kernels.cu).
 enum class SwitchedOut : std::uint8_t { kWaits, kGoesOn };
 
 struct Program {

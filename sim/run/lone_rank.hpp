@@ -12,9 +12,9 @@ namespace bubblesim::run {
 /// The run with this rank (by its number in the job) on one GPU. The whole job is simulated alone,
 /// with the config's stragglers, until the rank has ended its second pass; each collective then
 /// lasts, from this rank's arrival to this rank's end, what it lasted in that pass, waits for peers
-/// included, and meets nobody; it goes on while it is switched out, as a stand-in of `measure` does.
-/// What waits for pipeline peers stays known as such. A policy is told
-/// of a job of one GPU: nothing but this rank's fillers can cost it anything.
+/// included, and meets nobody; it goes on while it is switched out, as a stand-in of `measure`
+/// does. What waits for pipeline peers stays known as such. A policy is told of a job of one GPU:
+/// nothing but this rank's fillers can cost it anything.
 ///
 /// Fillers that the config has on that rank's GPU stay, with `gpus` and `instances` of one GPU.
 /// Requests are dealt in turn to the GPUs of a filler, so this one gets one in k: arrivals with
