@@ -105,7 +105,7 @@ def value_text(value):
 
 def do_sweep(source, options, place):
     store = place / f"{source.name}.db"
-    command = [options.program, "sweep", source.path, "--store", store, "--mpi", "off"]
+    command = [options.program, "sweep", source.path, "--store", store]
     if options.threads:
         command += ["--threads", str(options.threads)]
     for pointer, value in source.settings.items():

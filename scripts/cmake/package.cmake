@@ -30,9 +30,6 @@ set(same "bubblesim (= ${PROJECT_VERSION})")
 bubblesim_package(bubblesim "The program, its configs and schemas, headers for policies"
   RECOMMENDS bubblesim-capture)
 bubblesim_package(bubblesim-capture "What jobs on GPUs load: the recorder, and the gate of policies")
-if(TARGET bubblesim_mpi)
-  bubblesim_package(bubblesim-mpi "Sweeps of bubblesim under mpirun" DEPENDS ${same})
-endif()
 if(TARGET bubblesim_python)
   math(EXPR next "${BUBBLESIM_PYTHON_MINOR} + 1")
   bubblesim_package(python3-bubblesim "Traces, runs and policies of bubblesim in Python"

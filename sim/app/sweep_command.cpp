@@ -3,20 +3,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <thread>
 #include <unordered_set>
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
-#include "sim/app/sweep_cluster.hpp"
 #include "sim/app/sweep_display.hpp"
 #include "sim/app/sweep_forecast.hpp"
 #include "sim/app/sweep_local.hpp"
 #include "sim/app/sweep_outcome.hpp"
+#include "sim/app/sweep_shard.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
@@ -33,8 +31,7 @@ struct SweepArguments {
   std::string store;
   std::vector<std::string> set;
   std::vector<std::string> policy_libraries;
-  std::string shard = "0/1";
-  std::string mpi = "auto";
+  std::string shard;
   std::string best = sweep::BestGoal{}.column;
   double keep = sweep::BestGoal{}.training_kept;
   std::size_t threads = 0;
@@ -54,20 +51,6 @@ struct Sweep {
   std::string store;
 };
 
-Result<sweep::Shard> parse_shard(const std::string& text) {
-  sweep::Shard shard;
-  const char* end = text.data() + text.size();
-  const auto index = std::from_chars(text.data(), end, shard.index);
-  const bool slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
-  const auto count = std::from_chars(slash ? index.ptr + 1 : end, end, shard.count);
-  if (!slash || count.ec != std::errc{} || count.ptr != end || shard.index >= shard.count) {
-    return fail("--shard", {}, "found " + quote_found(text) +
-                                   "; expected INDEX/COUNT with an index from 0 to COUNT - 1, "
-                                   "such as 0/4");
-  }
-  return shard;
-}
-
 // NAME.db in the current folder; shards of one sweep do not write one file.
 std::string default_store(const std::string& sweep, sweep::Shard shard) {
   std::string name = sweep;
@@ -78,7 +61,7 @@ std::string default_store(const std::string& sweep, sweep::Shard shard) {
 
 CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& context) {
   Sweep sweep;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto shard, parse_shard(arguments.shard));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto shard, shard_of_this_process(arguments.shard));
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.goal, sweep::parse_best_goal(arguments.best));
   sweep.goal.training_kept = arguments.keep;
   BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
@@ -93,7 +76,7 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   sweep.options.device_folder = context.device_folder();
   sweep.options.version = version;
   sweep.options.threads = arguments.threads;
-  if (arguments.threads == 0) sweep.options.threads = usual_threads(launch_of_this_process());
+  if (arguments.threads == 0) sweep.options.threads = usual_threads();
   sweep.store = arguments.store;
   if (sweep.store.empty()) sweep.store = default_store(sweep.config.name, shard);
   return sweep;
@@ -154,25 +137,7 @@ void forget(sweep::DeadJournals& dead, const Sweep& sweep) {
   dead.forget_but(others);
 }
 
-// Those that are done alone are done last, by this process; the others wait for it then.
-Result<SweepEnd> run_sweep(sweep::RunsByTrust runs, const sweep::DeadJournals& dead,
-                           const AppContext& context, Sweep& sweep, store::ResultsStore& store,
-                           std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display,
-                           SweepRanks* ranks) {
-  if (ranks != nullptr) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const SweepEnd end,
-                               ranks->lead(runs.with_others, context.policies, sweep.options,
-                                           store, journal.get(), display));
-    if (end == SweepEnd::kStopped) return end;
-    runs.with_others.clear();
-    if (runs.none.empty() && runs.alone.empty()) return end;
-  }
-  return run_sweep_here(runs, dead, context.policies, sweep.options, store, std::move(journal),
-                        display);
-}
-
-ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context,
-                 SweepRanks* ranks) {
+ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
                              store::open_store(sweep.store, store::StoreAccess::kWrite));
   BUBBLESIM_RETURN_IF_ERROR(store->join(sweep.config.name, sweep.shard_runs));
@@ -195,8 +160,8 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
   SweepDisplay display({sweep.shard_runs.size(), left.done + left.failed, left.runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep(sweep::by_trust(left.runs, dead), dead, context, sweep, *store,
-                left.runs.empty() ? nullptr : make_journal(place), display, ranks);
+      run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options, *store,
+                     left.runs.empty() ? nullptr : make_journal(place), display);
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return tl::make_unexpected(end.error());
   outcome.end = *end;
@@ -204,43 +169,17 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
   outcome.untrusted = display.untrusted();
   outcome.left = all - outcome.counts.done;
   outcome.in_runs = to_seconds(display.time_in_runs()) /
-                    (outcome.seconds * static_cast<double>(
-                                           ranks != nullptr ? ranks->threads()
-                                                            : sweep.options.threads));
+                    (outcome.seconds * static_cast<double>(sweep.options.threads));
   if (outcome.left == 0) forget(dead, sweep);
   print_outcome(outcome, display.best(),
                 arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   return exit_code(outcome);
 }
 
-ExitCode plan_and_execute(const SweepArguments& arguments, AppContext& context, SweepRanks* ranks) {
+ExitCode plan_and_execute(const SweepArguments& arguments, AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto sweep, read_sweep(arguments, context));
   return arguments.dry_run ? dry_run(arguments, sweep, context)
-                           : execute(arguments, sweep, context, ranks);
-}
-
-// What a worker needs of the command line; of the files it knows what it is sent. One that cannot
-// load the policies takes part without being given runs, and the leading process says why.
-int work(const SweepArguments& arguments, AppContext& context, SweepRanks& ranks) {
-  sweep::ExecuteOptions options;
-  options.device_folder = context.device_folder();
-  options.threads = arguments.threads;
-  if (options.threads == 0) options.threads = usual_threads(launch_of_this_process());
-  const auto loaded = load_policy_libraries(arguments.policy_libraries, context);
-  const auto version = version_with_policies(context);
-  options.version = loaded ? version.value_or("unknown") : loaded.error().front().text();
-  return ranks.work(context.policies, options);
-}
-
-int run_command(const SweepArguments& arguments, AppContext& context) {
-  const RankLaunch launch = launch_of_this_process();
-  const bool of_shard = arguments.shard != SweepArguments{}.shard;
-  auto ranks = join_ranks(mpi_use(arguments.mpi, of_shard), launch);
-  if (!ranks) return launch.rank == 0 ? report_fault(ranks.error()) : kExitInputFault;
-  if (*ranks == nullptr) return reported(plan_and_execute(arguments, context, nullptr));
-  return (*ranks)->leave((*ranks)->leads()
-                             ? reported(plan_and_execute(arguments, context, ranks->get()))
-                             : work(arguments, context, **ranks));
+                           : execute(arguments, sweep, context);
 }
 
 }  // namespace
@@ -251,7 +190,7 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
       "sweep",
       "Runs everything that a sweep file describes, and keeps the results in a store. Started "
       "again, it does only what is not in the store: what was killed, added or changed. On several "
-      "machines: mpirun -n 8 bubblesim sweep ... (configs/README.md).\n\n"
+      "machines: a --shard on each (configs/README.md).\n\n"
       "Examples:\n"
       "  bubblesim sweep configs/sweeps/devices.json --dry-run\n"
       "  bubblesim sweep configs/sweeps/devices.json --store results.db --shard 0/8\n"
@@ -271,17 +210,12 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
       ->take_all()
       ->expected(1);
   command->add_option("--threads", arguments->threads,
-                      "Runs at once, in each process; results do not depend on it (default: all "
-                      "cores, shared among the processes that mpirun started on a host)");
+                      "Runs at once; results do not depend on it (default: all cores, shared among "
+                      "the tasks that srun started on a host)");
   command->add_option("--shard", arguments->shard,
-                      "INDEX/COUNT: only every COUNT-th run from run INDEX (from 0) on, for job "
-                      "arrays; stores are merged by `bubblesim results merge`")
-      ->capture_default_str();
-  command->add_option("--mpi", arguments->mpi,
-                      "Whether processes that mpirun or srun --mpi=pmix started together share the "
-                      "sweep: auto (where there are several), on, off")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
-      ->capture_default_str();
+                      "INDEX/COUNT: only every COUNT-th run from run INDEX (from 0) on; slurm: this "
+                      "task's of a job array, or of srun; stores are merged by `bubblesim results "
+                      "merge` (default: all)");
   command->add_option("--limit", arguments->limit, "At most so many runs now (default: all)");
   command->add_flag("--retry-failed", arguments->retry_failed,
                     "Do runs again that failed, or that a process died of (default: they would "
@@ -300,7 +234,7 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
   add_policy_library_option(*command, arguments->policy_libraries);
   command->add_flag("--json", arguments->json, "Print progress and results as JSON lines");
   command->callback([arguments, &context] {
-    context.exit_code = run_command(*arguments, context);
+    context.exit_code = reported(plan_and_execute(*arguments, context));
   });
 }
 

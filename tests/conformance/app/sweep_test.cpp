@@ -32,6 +32,39 @@ TEST(Sweep, GoesOnWhereItStoppedAndNothingIsStoredTwice) {
   EXPECT_EQ(stored_rows(place).size(), 4U);
 }
 
+// The store's name says which share it is.
+TEST(Sweep, ATaskOfSlurmHasItsShareAndProcessesThatWouldAllDoTheSameAreRefused) {
+  struct Case {
+    const char* environment;
+    const char* option;
+    const char* says;
+  };
+  const Workplace place;
+  for (const Case& c : {
+           Case{"SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=2 "
+                "SLURM_ARRAY_TASK_COUNT=8",
+                "--shard slurm", "policies-1-of-8.db"},
+           Case{"SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3", "--shard slurm", "policies-3-of-4.db"},
+           Case{"SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_COUNT=3 "
+                "SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=2",
+                "--shard slurm", "policies-6-of-12.db"},
+           Case{"SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3", "--shard 1/2", "policies-1-of-2.db"},
+           Case{"SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_COUNT=3",
+                "--shard slurm", "expected tasks of the array that are evenly apart"},
+           Case{"NONE=1", "--shard slurm", "found neither a task of a job array"},
+           Case{"SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0", "", "expected --shard slurm under srun"},
+           Case{"OMPI_COMM_WORLD_SIZE=4", "", "4 processes were started together"},
+       }) {
+    const std::string command = std::string(c.environment) +
+                                " bubblesim sweep configs/sweeps/policies.json --set "
+                                "/duration=200ms --set /warmup=100ms --dry-run --limit 1 " +
+                                c.option;
+    const Outcome outcome = place.shell(command);
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(c.says)) << command;
+    EXPECT_EQ(outcome.code, std::string_view(c.says).ends_with(".db") ? 0 : 2) << command;
+  }
+}
+
 TEST(Sweep, TheBestRunAndTheIntervalsAreThoseAskedFor) {
   const Workplace place;
   const Outcome swept = place.bubblesim(std::string(kOptions) +

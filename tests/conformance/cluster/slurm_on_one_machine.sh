@@ -106,8 +106,6 @@ echo "slurmctld and slurmd $(sinfo --version) run, node $host is idle"
 
 # --- the examples ---------------------------------------------------------------------------------
 export BUBBLESIM=$program ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 cd "$work"
 printf 'Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n' >kernels.csv
 cat >sweep.json <<JSON
@@ -134,11 +132,16 @@ rows merged.db >merged.csv
 cmp single.csv merged.csv || fail "the merged stores of the array differ from the single run"
 echo "a job array of 3 tasks, merged, equals the single run: $(wc -l <merged.csv) lines"
 
-if [ -e "$(dirname "$program")/bubblesim_mpi.so" ] && command -v mpirun >/dev/null; then
-  job=$(submit --nodes=1 --ntasks-per-node=2 --cpus-per-task=1 \
-    "$source/scripts/slurm/sweep-mpi.sbatch" sweep.json "$work/mpi.db")
-  await 150 ended "$job" || fail "the MPI job does not end: $(squeue)"
-  rows mpi.db >mpi.csv
-  cmp single.csv mpi.csv || fail "the store of the MPI job differs from the single run"
-  echo "an MPI job of 2 processes equals the single run"
-fi
+# Tasks of one srun, and the same job again after its stores are there: nothing is left to do.
+cat >tasks.sbatch <<'BATCH'
+#!/bin/bash
+exec srun --ntasks=2 bash -c '"$BUBBLESIM" sweep sweep.json --shard slurm --store "task-$SLURM_PROCID.db"'
+BATCH
+for round in first second; do
+  job=$(submit --ntasks=2 --cpus-per-task=1 tasks.sbatch)
+  await 150 ended "$job" || fail "the tasks of srun do not end: $(squeue)"
+  "$program" results merge task-0.db task-1.db -o "tasks-$round.db" >/dev/null || fail "the merge"
+  rows "tasks-$round.db" >tasks.csv
+  cmp single.csv tasks.csv || fail "the merged stores of srun's tasks differ from the single run"
+done
+echo "2 tasks of one srun, merged, equal the single run, twice"

@@ -7,7 +7,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[3]
 
 TESTED_BY = re.compile(r"<!-- tested by: (\S+).*-->")
-COMMAND = re.compile(r"(\w+=\S+ )*(bubblesim|scripts/\S+|build/\S+|mpirun|srun|sbatch|cmake|ctest"
+COMMAND = re.compile(r"(\w+=\S+ )*(bubblesim|scripts/\S+|build/\S+|srun|sbatch|cmake|ctest"
                      r"|python3|pip|apt|apt-get|docker)( |$)")
 LINK = re.compile(r"\[[^]]*\]\(([^()\s]+)\)")
 
