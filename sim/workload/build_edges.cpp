@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "sim/workload/build_counters.hpp"
-#include "sim/workload/event_records.hpp"
 #include "sim/workload/program_draft.hpp"
+#include "sim/workload/stream_order.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -18,16 +18,6 @@ namespace {
 using traces::HostCallKind;
 
 constexpr std::size_t kMostEdges = 200;
-
-/// An operation of this pass (into Draft::ops), or as it ran some passes ago.
-struct Before {
-  std::uint32_t op = program::kNoIndex;
-  std::uint32_t passes_back = 0;
-};
-
-TraceTime end_of(const Draft& draft, Before before) {
-  return draft.end_of({before.op, program::kNoIndex, {}, before.passes_back});
-}
 
 bool has_edge(const Draft& draft, const DraftOp& op, Before before) {
   std::uint32_t edge = op.first_edge;
@@ -97,68 +87,24 @@ void add_recorded(Draft& draft) {
     DraftOp& after = draft.ops[place];
     const bool same_stream = draft.stream_of(draft.ops[before.op]) == draft.stream_of(after);
     if (before.passes_back > 0 && same_stream) continue;  // its stream says so
-    if (end_of(draft, before) <= after.start) add_new_edge(draft, after, before);
+    if (draft.end_of(before) <= after.start) add_new_edge(draft, after, before);
   }
 }
 
-// An operation of the legacy default stream begins when what was launched before it on blocking
-// streams has ended, and what is launched on them after it begins when it has: one wait for each
-// stream's last operation is enough, unless an earlier operation of the own stream has waited for
-// it.
-class DefaultStream {
- public:
-  explicit DefaultStream(Draft& draft)
-      : draft_(draft), last_(draft.trace->streams.size(), program::kNoIndex) {}
-
-  void add_edges() {
-    const std::vector<traces::Stream>& streams = draft_.trace->streams;
-    if (!has_both(streams)) return;
-    for (std::uint32_t op = 0; op < draft_.ops.size(); ++op) {
-      const std::size_t own = draft_.stream_of(draft_.ops[op]);
-      for (std::size_t other = 0; other < streams.size(); ++other) {
-        if (block_each_other(streams[own], streams[other])) wait_for(op, own, other);
-      }
-      last_[own] = op;
+// What the legacy default stream and the streams that block with it make each operation wait for.
+void add_default_stream(Draft& draft) {
+  StreamOrder order(draft);
+  if (!order.has_default_stream()) return;
+  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
+    DraftOp& op = draft.ops[i];
+    order.reach(draft.calls[op.call].start);
+    for (const Before& before : order.launch(i)) {
+      const bool same_stream = draft.stream_of(draft.ops[before.op]) == draft.stream_of(op);
+      if (same_stream || draft.end_of(before) > op.start) continue;
+      if (add_new_edge(draft, op, before)) draft.counters.add(kDefaultStreamEdges);
     }
   }
-
- private:
-  static bool has_both(const std::vector<traces::Stream>& streams) {
-    return std::ranges::any_of(streams, [&](const traces::Stream& a) {
-      return std::ranges::any_of(streams, [&](const traces::Stream& b) {
-        return block_each_other(a, b);
-      });
-    });
-  }
-  static bool block_each_other(const traces::Stream& a, const traces::Stream& b) {
-    using enum traces::StreamKind;
-    return a.device == b.device && ((a.kind == kLegacyDefault && b.kind == kBlocking) ||
-                                    (a.kind == kBlocking && b.kind == kLegacyDefault));
-  }
-
-  // Of a stream that has not done anything in a pass that repeats, the last operation of the pass
-  // before.
-  [[nodiscard]] Before last_of(std::size_t stream) const {
-    if (last_[stream] != program::kNoIndex) return {last_[stream], 0};
-    if (draft_.pass == nullptr || draft_.stream_ops[stream].empty()) return {};
-    return {draft_.stream_ops[stream].back(), 1};
-  }
-  static bool is_later(Before a, Before b) {
-    if (b.op == program::kNoIndex) return true;
-    return a.passes_back != b.passes_back ? a.passes_back < b.passes_back : a.op > b.op;
-  }
-
-  void wait_for(std::uint32_t index, std::size_t own, std::size_t other) {
-    const Before before = last_of(other);
-    if (before.op == program::kNoIndex || !is_later(before, last_of(own))) return;
-    DraftOp& op = draft_.ops[index];
-    if (end_of(draft_, before) > op.start) return;
-    if (add_new_edge(draft_, op, before)) draft_.counters.add(kDefaultStreamEdges);
-  }
-
-  Draft& draft_;
-  std::vector<std::uint32_t> last_;  ///< by stream: the last operation launched so far
-};
+}
 
 // The first launch on `thread` that starts at or after `at`.
 const DraftCall* next_launch(const Draft& draft, std::uint32_t thread, TraceTime at) {
@@ -203,19 +149,16 @@ class LastLaunched {
   std::size_t next_ = 0;
 };
 
-// A wait whose stream and event are known has its edge, or needs none.
-bool is_known(const traces::HostCall& wait, TraceTime at, const EventRecords& events) {
-  return wait.stream != traces::kNone && events.knows(wait.event, at);
-}
-
 void add_inferred(Draft& draft) {
   LastLaunched last(draft);
-  const EventRecords events(draft);
+  StreamOrder order(draft);
   for (const traces::HostCall& wait : draft.trace->host_calls) {
     if (wait.kind != HostCallKind::kStreamWaitEvent) continue;
     if (!draft.holds(wait.start)) continue;
     const TraceTime at = draft.called(wait.start);
-    if (is_known(wait, at, events)) continue;
+    order.reach(at);
+    // A wait whose stream and event are known has its edge, or needs none.
+    if (wait.stream != traces::kNone && order.awaited_for(wait.event) != nullptr) continue;
     last.advance_to(at);
     const DraftCall* launch = next_launch(draft, wait.thread.value, at);
     if (launch == nullptr) continue;
@@ -246,7 +189,7 @@ std::size_t Draft::edge_count(const DraftOp& op) const {
 
 void find_edges(Draft& draft) {
   add_recorded(draft);
-  DefaultStream(draft).add_edges();
+  add_default_stream(draft);
   add_inferred(draft);
 }
 

@@ -181,10 +181,28 @@ class Emitter {
       hand_overs_.push_back({begins.detail, wait.after});
     }
     if (wait.queue_op != program::kNoIndex) emit_queue_wait(thread, wait, step);
+    for (std::uint32_t i = wait.first_also; i != program::kNoIndex; i = draft_.edges[i].next) {
+      emit_wait_before(thread, draft_.edges[i], step);
+    }
     emit_parts(thread, step, call.op_count);
     emit_excess(thread, call.cost);
     emit_excess(thread, wait.return_lag);
     steps_[number] = static_cast<std::uint32_t>(thread.steps.size() - 1);
+  }
+
+  // What a call waits for besides: the call begins with it, and a hand-over is to it.
+  void emit_wait_before(program::ThreadProgram& thread, const DraftEdge& awaited,
+                        program::Step& last) {
+    program::Step step;
+    step.think = std::exchange(last.think, {});
+    step.cost = std::exchange(last.cost, {});
+    step.kind = program::StepKind::kWaitOp;
+    step.target = awaited.before;
+    step.detail = std::exchange(last.detail, add_detail(program_.details[last.detail]));
+    program_.details[step.detail].return_lag = program::short_span(awaited.lag);
+    program_.details[step.detail].passes_back = awaited.passes_back;
+    thread.steps.push_back(step);
+    emit_excess(thread, awaited.lag);
   }
 
   // What made room in the launch queue, before the launch itself.

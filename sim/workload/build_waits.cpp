@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/workload/build_counters.hpp"
-#include "sim/workload/event_records.hpp"
 #include "sim/workload/program_draft.hpp"
+#include "sim/workload/stream_order.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -42,6 +42,23 @@ void set_wait(Draft& draft, DraftCall& call, program::StepKind kind, std::uint32
   } else {
     call.cost = call.end - call.start;
     wait.return_lag = std::min(kUsualReturn, call.cost);
+  }
+}
+
+// The call waited for all of `awaited`, as it would for each in turn: it returns a lag after the
+// last of their ends, recorded or changed; where two ends are nearer than the lag, the first one's
+// lag is their distance.
+void set_waits(Draft& draft, DraftCall& call, StreamOrder::Befores awaited) {
+  std::ranges::stable_sort(awaited, {}, [&](Before before) { return draft.end_of(before); });
+  const Before last = awaited.back();
+  set_wait(draft, call, program::StepKind::kWaitOp, last.op, draft.end_of(last));
+  DraftWait& wait = draft.wait_of(call);
+  wait.passes_back = last.passes_back;
+  for (std::size_t i = awaited.size() - 1; i-- > 0;) {
+    const Duration apart = draft.end_of(awaited[i + 1]) - draft.end_of(awaited[i]);
+    const Duration lag = std::clamp(apart - Duration{1}, Duration{}, wait.return_lag);
+    draft.edges.push_back({awaited[i].op, wait.first_also, lag, awaited[i].passes_back});
+    wait.first_also = static_cast<std::uint32_t>(draft.edges.size() - 1);
   }
 }
 
@@ -80,11 +97,28 @@ bool contradicts(const Draft& draft, const DraftCall& call, std::uint32_t op) {
   return call.end == draft.called(draft.trace->host_calls[call.recorded].end());
 }
 
-void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call) {
+// The call waited for those of `awaited` that had ended when it returned.
+void resolve_operations(Draft& draft, StreamOrder::Befores awaited, DraftCall& call) {
+  const bool contradicted = std::ranges::any_of(awaited, [&](Before before) {
+    return before.passes_back == 0 && contradicts(draft, call, before.op);
+  });
+  if (contradicted) draft.counters.add(kWaitsBeforeEnd);
+  std::erase_if(awaited, [&](Before before) { return draft.end_of(before) > call.end; });
+  if (!awaited.empty()) set_waits(draft, call, std::move(awaited));
+}
+
+// Where the stream itself waits for operations of other streams, the call waits for these, too.
+void resolve_stream_sync(Draft& draft, const Progress& progress, const StreamOrder& order,
+                         DraftCall& call) {
   std::optional<std::uint32_t> stream;
   if (draft.named_stream(call) < progress.last.size()) {
     stream = draft.named_stream(call);
-    if (draft.stream_ops[*stream].empty()) draft.counters.add(kWaitsForNothing);
+    StreamOrder::Befores awaited = order.awaited_on(*stream);
+    if (awaited.empty() && draft.stream_ops[*stream].empty()) draft.counters.add(kWaitsForNothing);
+    const bool alone = std::ranges::all_of(awaited, [&](Before before) {
+      return draft.stream_of(draft.ops[before.op]) == *stream;
+    });
+    if (!alone) return resolve_operations(draft, std::move(awaited), call);
     if (contradicts(draft, call, progress.last[*stream])) draft.counters.add(kWaitsBeforeEnd);
   } else {
     stream = awaited_stream(draft, progress, call);
@@ -112,16 +146,11 @@ void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call
   set_wait(draft, call, program::StepKind::kWaitDevice, 0, latest);
 }
 
-// The operation that the event stands for, where both calls name it.
-bool resolve_named_event(Draft& draft, const EventRecords& events, DraftCall& call) {
-  const std::uint64_t event = draft.named_event(call);
-  if (!events.knows(event, call.start)) return false;
-  const std::uint32_t op = events.awaited(event, call.start);
-  if (contradicts(draft, call, op)) draft.counters.add(kWaitsBeforeEnd);
-  if (op != program::kNoIndex && draft.ops[op].end <= call.end) {
-    set_wait(draft, call, program::StepKind::kWaitOp, op, draft.ops[op].end);
-  }
-  return true;
+// What the event stands for, where both calls name it.
+bool resolve_named_event(Draft& draft, const StreamOrder& order, DraftCall& call) {
+  const StreamOrder::Befores* awaited = order.awaited_for(draft.named_event(call));
+  if (awaited != nullptr) resolve_operations(draft, *awaited, call);
+  return awaited != nullptr;
 }
 
 // The operation, of any stream, that ended last within the call.
@@ -228,7 +257,7 @@ class CallsByEnd {
 }  // namespace
 
 void find_waits(Draft& draft) {
-  const EventRecords events(draft);
+  StreamOrder order(draft);
   const bool queued = !draft.waits.empty();  // so far, only launch queues made calls wait
   const std::vector<std::uint32_t> places =
       queued ? place_of_each(draft) : std::vector<std::uint32_t>{};
@@ -236,13 +265,14 @@ void find_waits(Draft& draft) {
   for (std::size_t i = 0; i < draft.calls.size(); ++i) {
     DraftCall& call = draft.calls[i];
     call.cost = call.end - call.start;
+    order.reach(call.start);
     switch (call.recorded_kind) {
-      case HostCallKind::kStreamSync: resolve_stream_sync(draft, progress, call); break;
+      case HostCallKind::kStreamSync: resolve_stream_sync(draft, progress, order, call); break;
       case HostCallKind::kDeviceSync:
       case HostCallKind::kAlloc:
       case HostCallKind::kFree: resolve_device_sync(draft, progress, call); break;
       case HostCallKind::kEventSync:
-        if (!resolve_named_event(draft, events, call)) resolve_event_sync(draft, i, call);
+        if (!resolve_named_event(draft, order, call)) resolve_event_sync(draft, i, call);
         break;
       default: break;
     }
@@ -252,6 +282,7 @@ void find_waits(Draft& draft) {
     resolve_launch(draft, call);
     for (std::uint32_t op = call.target; op < call.target + call.op_count; ++op) {
       progress.last[draft.stream_of(draft.ops[op])] = op;
+      order.launch(op);
     }
   }
 }

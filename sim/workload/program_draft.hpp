@@ -17,7 +17,13 @@
 
 namespace bubblesim::workload {
 
-/// A dependency on an operation of another stream: a link of the waiting operation's chain.
+/// An operation of this pass (into Draft::ops), or as it ran some passes ago.
+struct Before {
+  std::uint32_t op = program::kNoIndex;
+  std::uint32_t passes_back = 0;
+};
+
+/// A dependency on an operation: a link of the chain of what waits, an operation or a call.
 struct DraftEdge {
   std::uint32_t before = program::kNoIndex;  ///< into Draft::ops
   std::uint32_t next = program::kNoIndex;    ///< into Draft::edges; kNoIndex: the last
@@ -45,6 +51,7 @@ struct DraftWait {
   bool returns = false;                        ///< has a return lag
   std::uint32_t after = program::kNoIndex;     ///< hand-over: into Draft::calls
   std::uint32_t passes_back = 0;               ///< as StepDetail
+  std::uint32_t first_also = program::kNoIndex;  ///< what it waits for besides, as DraftOp
 };
 
 struct DraftCall {
@@ -70,7 +77,7 @@ struct Draft {
   TraceTime end{};
   std::vector<DraftOp> ops;      ///< in launch order: call start, then start
   std::vector<DraftCall> calls;  ///< by start; every call that becomes a step
-  std::vector<DraftEdge> edges;  ///< of all operations, in no order
+  std::vector<DraftEdge> edges;  ///< of all operations and waits, in no order
   std::vector<DraftWait> waits;  ///< of all calls, in no order
   std::vector<std::vector<std::uint32_t>> stream_ops;  ///< by stream, in start order
   /// The time at which each stream's last operation of the previous pass ended; the first operation
@@ -128,10 +135,13 @@ struct Draft {
   }
   /// Adds a dependency behind those that the operation has.
   void add_edge(DraftOp& op, std::uint32_t before, Duration lag, std::uint32_t passes_back = 0);
-  /// When what the edge waits for ended, as it was in its pass.
+  /// When the operation ended, as it was in its pass.
+  [[nodiscard]] TraceTime end_of(Before before) const {
+    return ops[before.op].end - (before.passes_back == 0 ? Duration{}
+                                                         : before.passes_back * pass->length);
+  }
   [[nodiscard]] TraceTime end_of(const DraftEdge& edge) const {
-    return ops[edge.before].end - (edge.passes_back == 0 ? Duration{}
-                                                         : edge.passes_back * pass->length);
+    return end_of(Before{edge.before, edge.passes_back});
   }
   [[nodiscard]] std::size_t edge_count(const DraftOp& op) const;
 };

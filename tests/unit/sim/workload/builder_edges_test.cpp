@@ -85,6 +85,36 @@ TEST(BuilderEdges, TheLegacyDefaultStreamOrdersPassesToo) {
   }
 }
 
+// A on blocking stream 1 until 50; stream 3, which does not block, waits for an event recorded on
+// stream 0, which has no operation: B starts 2 after A.
+TEST(BuilderEdges, AnEventOfTheDefaultStreamComesAfterBlockingStreams) {
+  using traces::StreamKind;
+  TraceBuilder job(0, 1, 4);
+  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
+      .stream_kind(3, StreamKind::kNonBlocking)
+      .kernel({.called = 0, .returned = 1, .start = 10, .end = 50, .stream = 1})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 3, .event = 7})
+      .kernel({.called = 5, .returned = 6, .start = 52, .end = 60, .stream = 3});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}}));
+}
+
+// A on stream 2, which does not block, until 50. Stream 0 waits for it and has no operation; B on
+// blocking stream 1, launched after that wait, starts 2 after A.
+TEST(BuilderEdges, BlockingStreamsComeAfterAWaitOfTheDefaultStream) {
+  using traces::StreamKind;
+  TraceBuilder job(0, 1, 3);
+  job.stream_kind(0, StreamKind::kLegacyDefault).stream_kind(1, StreamKind::kBlocking)
+      .stream_kind(2, StreamKind::kNonBlocking)
+      .kernel({.called = 0, .returned = 1, .start = 10, .end = 50, .stream = 2})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 2, .event = 7})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 0, .event = 7})
+      .kernel({.called = 5, .returned = 6, .start = 52, .end = 60, .stream = 1});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}}));
+}
+
 // As the next test, but the event's record is on stream 1, before which nothing was launched
 // there: the wait waited for nothing, and no guess is made.
 TEST(BuilderEdges, AWaitWhoseEventIsNamedIsNotGuessedAt) {

@@ -187,6 +187,70 @@ TEST(BuilderWaits, AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor) {
   EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 50}, {90, 95}}));
 }
 
+// Stream 2 waits for A on stream 0, which ends at 30, and for B on stream 1, which ends at 50, then
+// an event is recorded there. The host waits for that until 55, 5 after B, and launches at 60 what
+// runs from 70. With A 40 longer it ends at 70, the call at 75: 15 to the next operation, 90. With
+// B 40 longer it ends at 90, the call at 95: 110.
+TEST(BuilderWaits, AnEventRecordedBehindTwoWaitsStandsForBoth) {
+  TraceBuilder job(0, 1, 4);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 30})
+      .call(HostCallKind::kEventRecord, {.start = 1, .end = 2, .stream = 0, .event = 7})
+      .kernel({.called = 2, .returned = 3, .start = 12, .end = 50, .stream = 1})
+      .call(HostCallKind::kEventRecord, {.start = 3, .end = 4, .stream = 1, .event = 8})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 4, .end = 5, .stream = 2, .event = 7})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 5, .end = 6, .stream = 2, .event = 8})
+      .call(HostCallKind::kEventRecord, {.start = 6, .end = 7, .stream = 2, .event = 9})
+      .call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
+      .kernel({.called = 60, .returned = 61, .start = 70, .end = 80, .stream = 3});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program), (std::vector{program::StepKind::kIteration, program::StepKind::kLaunch,
+                                         program::StepKind::kLaunch, program::StepKind::kWaitOp,
+                                         program::StepKind::kWaitOp, program::StepKind::kLaunch,
+                                         program::StepKind::kEnd}));
+  EXPECT_EQ(replayed(program), (Spans{{10, 30}, {12, 50}, {70, 80}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 40), (Spans{{10, 70}, {12, 50}, {90, 100}}));
+  EXPECT_EQ(replayed_with_longer(program, 1, 40), (Spans{{10, 30}, {12, 90}, {110, 120}}));
+}
+
+// Stream 1 waits for A and has no operation of its own: who synchronises with it waits for A.
+TEST(BuilderWaits, AStreamSynchronisationWaitsForWhatTheStreamWaitsFor) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 1, .event = 7})
+      .call(HostCallKind::kStreamSync, {.start = 6, .end = 45, .stream = 1})
+      .kernel({.called = 50, .returned = 51, .start = 60, .end = 70, .stream = 2});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_waits_for_empty_streams"), 0U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {60, 70}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 60}, {80, 90}}));
+}
+
+// The host launches A on stream 1, which ends at 40, then waits until 45 with `wait`, then launches
+// at 50 on stream 2, which does not block, what runs from 60. Stream 0 has no operation.
+program::Program behind_default_stream(traces::StreamKind one, HostCallKind wait) {
+  TraceBuilder job(0, 1, 3);
+  job.stream_kind(0, traces::StreamKind::kLegacyDefault).stream_kind(1, one)
+      .stream_kind(2, traces::StreamKind::kNonBlocking)
+      .kernel({.called = 0, .returned = 1, .start = 10, .end = 40, .stream = 1})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
+      .call(wait, {.start = 6, .end = 45, .stream = 0, .event = 7})
+      .kernel({.called = 50, .returned = 51, .start = 60, .end = 70, .stream = 2});
+  return must_build(job.trace());
+}
+
+// With A 20 longer the wait is over at 65; a stream that does not block is no part of it.
+TEST(BuilderWaits, EventsAndSynchronisationsOfTheDefaultStreamCoverBlockingStreams) {
+  using traces::StreamKind;
+  for (const HostCallKind wait : {HostCallKind::kEventSync, HostCallKind::kStreamSync}) {
+    const program::Program blocks = behind_default_stream(StreamKind::kBlocking, wait);
+    EXPECT_EQ(replayed(blocks), (Spans{{10, 40}, {60, 70}}));
+    EXPECT_EQ(replayed_with_longer(blocks, 0, 20), (Spans{{10, 60}, {80, 90}}));
+    const program::Program apart = behind_default_stream(StreamKind::kNonBlocking, wait);
+    EXPECT_EQ(replayed_with_longer(apart, 0, 20), (Spans{{10, 60}, {60, 70}}));
+  }
+}
+
 // The launch call took 100, of which the driver held it 90: its own cost is 10.
 TEST(BuilderWaits, TimeHeldByAFullLaunchQueueIsNotTheCallsOwn) {
   TraceBuilder job;
