@@ -34,7 +34,7 @@ struct WhatIf {
 /// "compute=2", "link=0.5", "host@3=0.8" (rank 3 only), "kernel:gemm=1.5", "kernels@0=0.5".
 [[nodiscard]] Result<WhatIf> parse_what_if(std::string_view text);
 
-/// Several at once, with commas between them: "kernels=2,host=2". A name of kernels may have commas.
+/// Several at once, with commas between them: "kernels=2,host=2". Kernels' names may have commas.
 [[nodiscard]] Result<std::vector<WhatIf>> parse_what_ifs(std::string_view text);
 
 /// Fault: a rank that the job does not have; names those that it has. Or no kernel of that name.

@@ -84,8 +84,8 @@ std::string look_of_array(const KinetoTextShape& shape) {
   if (outer == std::string_view::npos || inner == std::string_view::npos || text[inner] != '[') {
     return "is an array, but not of events";
   }
-  return "is an array of arrays, as PyTorch writes memory timelines (export_memory_timeline): it has "
-         "no device operation";
+  return "is an array of arrays, as PyTorch writes memory timelines (export_memory_timeline): it "
+         "has no device operation";
 }
 
 std::string look_of_text(const KinetoTextShape& shape) {
@@ -97,8 +97,8 @@ std::string look_of_text(const KinetoTextShape& shape) {
     }
   }
   if (is_xplane(shape.first_bytes)) {
-    return "is an XPlane file of XLA's profiler (JAX, TensorFlow), which is not read; its job can be "
-           "recorded with Nsight Systems, or by `bubblesim capture`";
+    return "is an XPlane file of XLA's profiler (JAX, TensorFlow), which is not read; its job can "
+           "be recorded with Nsight Systems, or by `bubblesim capture`";
   }
   const auto unprintable = [](char c) {
     const auto byte = static_cast<unsigned char>(c);

@@ -12,9 +12,9 @@ constexpr Duration kCallItself = std::chrono::microseconds(2);
 
 constexpr CounterSpec kQueueCut{
     "iteration_queue_cut", Severity::kLoss,
-    "ranks whose pass begins with the recording, in operations that were queued before it, over 1 % "
-    "of the pass: they are part of no iteration, so that the device idles in the pass where it did "
-    "not in the recording (a recording with iteration markers has whole iterations)"};
+    "ranks whose pass begins with the recording, in operations that were queued before it, over 1 "
+    "% of the pass: they are part of no iteration, so that the device idles in the pass where it "
+    "did not in the recording (a recording with iteration markers has whole iterations)"};
 
 /// When the device does the pass's work, and when work of before.
 struct DeviceTimes {

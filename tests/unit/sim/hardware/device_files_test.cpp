@@ -154,8 +154,8 @@ TEST(DeviceFiles, InstancesHaveTheSmsThatTheDriverLists) {
 
 TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
   for (const DeviceFile& device : shipped_devices()) {
-    // Measured on GV100, both A100s, H100 (a GH200 has its chip) and H200; other cards have what the
-    // driver programs.
+    // Measured on GV100, both A100s, H100 (a GH200 has its chip) and H200; other cards have what
+    // the driver programs.
     const bool ours = device.id == "h100" || device.id == "h200" || device.id == "gh200";
     const bool measured = ours || device.id.starts_with("a100") || device.id.starts_with("v100");
     const Duration slice = !measured                        ? Duration{1'024'000}
