@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "sim/app/app.hpp"
+#include "sim/app/load_job.hpp"
 #include "traces/export/chakra_export.hpp"
 #include "traces/export/chrome_trace.hpp"
 #include "traces/export/job_to_chrome.hpp"
@@ -15,7 +15,7 @@ namespace bubblesim::app {
 namespace {
 
 struct ExportArguments {
-  std::vector<std::string> paths;
+  JobArguments job;
   std::string format = "perfetto";
   std::string output;
   std::string chrome;  ///< short for --format perfetto --output
@@ -52,12 +52,10 @@ Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
   return {};
 }
 
-ExitCode run_export(const ExportArguments& arguments) {
+ExitCode run_export(const ExportArguments& arguments, const AppContext& context) {
   const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
-  ProgressLine progress;
-  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
-                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
-  progress.clear();
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
+  print_losses(trace.counters);
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(output));
   const Result<void> done = arguments.format == "chakra" ? write_chakra(trace.job, output)
                             : arguments.format == "csv"  ? write_csv(trace.job, output)
@@ -76,7 +74,8 @@ void add_export_command(CLI::App& parser, AppContext& context) {
       "Examples:\n  bubblesim export job.btr --chrome job.json\n"
       "  bubblesim export job.btr --format chakra -o job\n"
       "  bubblesim export job.btr --format csv -o job.csv");
-  command->add_option("PATHS", arguments->paths, "Traces of one job, or a folder")->required();
+  command->add_option("PATHS", arguments->job.paths, "Traces of one job, or a folder")->required();
+  add_cluster_option(*command, arguments->job);
   CLI::Option* format =
       command->add_option("--format", arguments->format, "perfetto (default), chakra or csv")
           ->check(CLI::IsMember({"perfetto", "chakra", "csv"}));
@@ -90,7 +89,7 @@ void add_export_command(CLI::App& parser, AppContext& context) {
   context.outputs.writes(*command, "--chrome");
   context.outputs.writes(*command, "--output");
   command->callback([arguments, &context] {
-    context.exit_code = reported(run_export(*arguments));
+    context.exit_code = reported(run_export(*arguments, context));
   });
 }
 

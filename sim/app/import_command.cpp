@@ -19,7 +19,7 @@ namespace bubblesim::app {
 namespace {
 
 struct ImportArguments {
-  std::vector<std::string> paths;
+  JobArguments job;
   std::string output;
   bool json = false;
 };
@@ -48,9 +48,7 @@ Summary summary_of(const run::LoadedTrace& trace, const std::string& output) {
 
 /// What was lost comes first, then the sums, then all that was assumed.
 void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
-  for (const auto& [name, entry] : trace.counters) {
-    if (entry.severity >= Severity::kLoss) fmt::print("{}", counter_line(name, entry));
-  }
+  print_losses(trace.counters);
   fmt::print("{}: {} ranks, {} device operations, {} host calls, {}\n", summary.output,
              trace.job.ranks.size(), summary.operations, summary.calls,
              format_bytes({summary.bytes}));
@@ -97,17 +95,14 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
   fmt::print("{}\n", indented_text(document, 2));
 }
 
-ExitCode run_import(const ImportArguments& arguments) {
-  if (arguments.paths.empty()) {
+ExitCode run_import(const ImportArguments& arguments, const AppContext& context) {
+  if (arguments.job.paths.empty()) {
     return fail({}, "PATHS", "expected traces, or a subcommand: layers, steps");
   }
   if (arguments.output.empty()) {
     return fail({}, "--output", "expected the file to write: add -o job.btr");
   }
-  ProgressLine progress;
-  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
-                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
-  progress.clear();
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
   BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, trace.job));
   const Summary summary = summary_of(trace, arguments.output);
@@ -127,9 +122,10 @@ void add_import_command(CLI::App& parser, AppContext& context) {
       "Examples:\n  bubblesim import traces/samples/training -o job.btr\n"
       "  bubblesim import layers perf/RTX4090/bf16 -o rtx4090.json\n"
       "  bubblesim import steps rank0.pt.trace.json.gz --context 900 -o steps.json");
-  command->add_option("PATHS", arguments->paths,
+  command->add_option("PATHS", arguments->job.paths,
                       "PyTorch profiler JSON (.json), one file a rank; Nsight Systems exports "
                       "(nsys export --type sqlite); each also as .gz; or a folder of them");
+  add_cluster_option(*command, arguments->job);
   command->add_option("-o,--output", arguments->output, "The .btr file to write");
   command->add_flag("--json", arguments->json, "Write the summary as JSON instead of text");
   command->require_subcommand(0, 1);
@@ -137,7 +133,8 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   add_import_steps(*command, context);
   context.outputs.writes(*command, "--output");
   command->callback([command, arguments, &context] {
-    if (command->get_subcommands().empty()) context.exit_code = reported(run_import(*arguments));
+    if (!command->get_subcommands().empty()) return;
+    context.exit_code = reported(run_import(*arguments, context));
   });
 }
 

@@ -1,7 +1,7 @@
 // The parts of `bubblesim import`. Inside of sim/app.
 #pragma once
 
-#include "sim/app/app.hpp"
+#include "sim/app/load_job.hpp"
 
 namespace bubblesim::app {
 

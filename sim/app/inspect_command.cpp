@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "sim/app/app.hpp"
+#include "sim/app/load_job.hpp"
 #include "sim/app/replay_text.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
@@ -23,7 +23,7 @@ namespace bubblesim::app {
 namespace {
 
 struct InspectArguments {
-  std::vector<std::string> paths;
+  JobArguments job;
   std::string plot;
   std::vector<std::string> what_ifs;
   std::string iterations = "settled";
@@ -73,10 +73,12 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
   BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, workload::repeat_alone(job, device));
   BUBBLESIM_ASSIGN_OR_RETURN(comparison.whole, replay_recording(trace.job, device));
   for (const std::string& text : what_ifs) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const workload::WhatIf change, workload::parse_what_if(text));
-    BUBBLESIM_RETURN_IF_ERROR(workload::check_concerns(change, text, job));
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto together, workload::parse_what_ifs(text));
     workload::JobProgram changed = job;
-    workload::apply(change, changed);
+    for (const workload::WhatIf& change : together) {
+      BUBBLESIM_RETURN_IF_ERROR(workload::check_concerns(change, text, job));
+      workload::apply(change, changed);
+    }
     BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::repeat_alone(changed, device));
     comparison.changes.push_back({text, std::move(report)});
   }
@@ -124,15 +126,12 @@ std::string sensitivities_only(const traces::JobInspection& inspection, bool jso
 ExitCode run_inspect(const InspectArguments& arguments, const AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto iterations,
                              traces::parse_iteration_choice(arguments.iterations));
-  ProgressLine progress;
-  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
-                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
-  progress.clear();
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
   if (!arguments.plot.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.plot));
     BUBBLESIM_RETURN_IF_ERROR(write_whole_file(
         arguments.plot, report::trace_picture(report::trace_view(
-                            trace.job, arguments.paths.front(), kDrawnRanks))));
+                            trace.job, arguments.job.paths.front(), kDrawnRanks))));
   }
   if (arguments.replay || !arguments.what_ifs.empty()) {
     return print_replay(trace, arguments, iterations, context);
@@ -166,9 +165,10 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
       "  bubblesim inspect job.btr --replay\n"
       "  bubblesim inspect job.btr --sensitivities\n"
       "  bubblesim inspect job.btr --what-if compute=2 --what-if link=0.5 --what-if host@3=0.8");
-  command->add_option("PATHS", arguments->paths, "Traces of one job (.btr, .json, .json.gz), or "
-                                                 "a folder of them")
+  command->add_option("PATHS", arguments->job.paths, "Traces of one job (.btr, .json, .json.gz), "
+                                                      "or a folder of them")
       ->required();
+  add_cluster_option(*command, arguments->job);
   command->add_flag("--json", arguments->json, "Write JSON instead of text");
   command->add_option("--plot", arguments->plot,
                       "Draw the timeline of the first 16 ranks as SVG into this file");
@@ -178,7 +178,8 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
                     "Repeat the iterations alone and compare with the recorded time of one");
   command->add_option("--what-if", arguments->what_ifs,
                       "Replay with something faster or slower: TARGET[@RANK]=SPEED, TARGET one of "
-                      "kernels, compute, memory, kernel:TEXT, copies, link, host");
+                      "kernels, compute, memory, kernel:TEXT, copies, link, host; several with "
+                      "commas between them (kernels=2,host=2) change together");
   command->add_flag(
       "--sensitivities", arguments->sensitivities,
       "Only say what the iteration time depends on. The sensitivity to kernels, copies, link or "

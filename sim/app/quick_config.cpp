@@ -44,7 +44,9 @@ Json training_json(const QuickRun& quick) {
   }
   Json traces = Json::array();
   for (const std::string& path : quick.training) traces.push_back(absolute(path));
-  return {{"trace", std::move(traces)}};
+  Json training{{"trace", std::move(traces)}};
+  if (!quick.cluster.empty()) training["cluster"] = quick.cluster;
+  return training;
 }
 
 /// Of NAME:PARAMETER=VALUE:..., what stands behind the name; nothing: not of this form.
@@ -138,6 +140,7 @@ CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::Fille
   config.precision = quick.precision;
   config.warmup = quick.warmup;
   config.training.traces = quick.training;
+  if (!quick.cluster.empty()) config.training.cluster = quick.cluster;
   config.training.synth = quick.synth;
   config.policies = std::move(policies);
   run::FillerConfig filler;

@@ -12,6 +12,7 @@ namespace bubblesim::app {
 
 struct QuickRun {
   std::vector<std::string> training;          ///< traces
+  std::string cluster;     ///< of their collectives without times; empty: none
   std::optional<synth::JobNames> synth;       ///< instead of traces
   std::string filler;
   std::string filler_memory;  ///< such as "4GB"; empty: not known

@@ -6,8 +6,9 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <utility>
 
-#include "sim/app/app.hpp"
+#include "sim/app/load_job.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
@@ -21,6 +22,7 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/format/trace_writer.hpp"
+#include "traces/import/collective_times.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -90,15 +92,36 @@ CheckedResult<std::optional<hardware::ClusterSpec>> cluster_of(
   return std::optional{std::move(spec)};
 }
 
-CheckedResult<synth::RetargetSpec> spec_of(const RetargetArguments& arguments,
-                                           const traces::JobTrace& job,
-                                           const AppContext& context) {
+CheckedResult<synth::RetargetSpec> network_of(const RetargetArguments& arguments,
+                                              const AppContext& context) {
   synth::RetargetSpec spec;
   spec.replicas = arguments.replicas;
   spec.copies = arguments.fold ? synth::Copies::kFolded : synth::Copies::kUnfolded;
   BUBBLESIM_ASSIGN_OR_RETURN(spec.cluster, cluster_of(arguments.cluster, context));
   BUBBLESIM_ASSIGN_OR_RETURN(spec.recorded_cluster,
                              cluster_of(arguments.recorded_cluster, context));
+  return spec;
+}
+
+// Collectives without times are simulated when the trace is read: on the cluster of the recording
+// if it is named, else on the one to run on, where they are then.
+CheckedResult<run::LoadedTrace> load_recording(const RetargetArguments& arguments,
+                                               synth::RetargetSpec& spec) {
+  ProgressLine progress;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto trace,
+      run::load_trace(arguments.paths, progress.callback(), threads_of(0),
+                      spec.recorded_cluster ? spec.recorded_cluster : spec.cluster));
+  if (!spec.recorded_cluster && trace.counters.count(traces::kCollectivesSimulated.name) > 0) {
+    spec.recorded_cluster = std::exchange(spec.cluster, std::nullopt);
+  }
+  return trace;
+}
+
+CheckedResult<synth::RetargetSpec> with_device(synth::RetargetSpec spec,
+                                               const RetargetArguments& arguments,
+                                               const traces::JobTrace& job,
+                                               const AppContext& context) {
   if (!arguments.device) return spec;
   const std::string recorded =
       arguments.recorded_device.value_or(job.ranks.front().device.name);
@@ -193,11 +216,10 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
 
 ExitCode run_retarget(const RetargetArguments& arguments, const AppContext& context) {
   BUBBLESIM_RETURN_IF_ERROR(check_outputs(arguments));
-  ProgressLine progress;
-  BUBBLESIM_ASSIGN_OR_RETURN(auto trace,
-                             run::load_trace(arguments.paths, progress.callback(), threads_of(0)));
-  progress.clear();
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto spec, spec_of(arguments, trace.job, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto network, network_of(arguments, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto trace, load_recording(arguments, network));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto spec, with_device(std::move(network), arguments, trace.job, context));
   const auto recorded_device =
       arguments.recorded_device
           ? run::device_of(trace.job, arguments.recorded_device, context.device_folder())
@@ -205,6 +227,7 @@ ExitCode run_retarget(const RetargetArguments& arguments, const AppContext& cont
   if (!recorded_device) return tl::make_unexpected(trace.located(recorded_device.error()));
   const auto outcome = retarget_and_write(arguments, trace, spec, *recorded_device);
   if (!outcome) return tl::make_unexpected(trace.located(outcome.error()));
+  print_losses(outcome->counters);
   fmt::print("{}wrote {}\n", outcome_text(*outcome), arguments.output);
   return outcome->counters.has_error() ? kExitUntrusted : kExitOk;
 }

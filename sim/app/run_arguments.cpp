@@ -128,10 +128,11 @@ void add_job_options(CLI::App& command, RunArguments& arguments) {
   auto* plan =
       command.add_option("--plan", arguments.plan, "With --synth-model: how (bubblesim plans)");
   auto* cluster = command.add_option("--cluster", arguments.cluster,
-                                     "With --synth-model: on what (bubblesim clusters)");
+                                     "With --synth-model: on what (bubblesim clusters). With "
+                                     "Chakra traces whose collectives have sizes and no times: "
+                                     "what they run on");
   model->needs(plan)->needs(cluster);
   plan->needs(model);
-  cluster->needs(model);
 }
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments) {
@@ -216,11 +217,18 @@ Result<void> read_job(RunArguments& arguments) {
                 "expected either CONFIG, or TRAINING and FILLER (bubblesim help " +
                     arguments.command + " has examples)");
   }
-  if (!arguments.config.empty()) return check_config(arguments);
+  if (!arguments.config.empty()) {
+    if (arguments.cluster.empty()) return check_config(arguments);
+    return fail("--cluster", {}, "found beside " + arguments.config +
+                                     "; the config says it: training/cluster");
+  }
   const std::string& command = arguments.command;
   if (!job) return fail(command, {}, "expected TRAINING (or --synth-model) with the filler");
   if (quick.filler.empty()) return fail(command, {}, "expected --filler FILLER with the job");
-  if (!synth) return {};
+  if (!synth) {
+    quick.cluster = arguments.cluster;
+    return {};
+  }
   quick.synth.emplace();
   quick.synth->model = arguments.synth_model;
   quick.synth->plan = arguments.plan;

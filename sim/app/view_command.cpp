@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "sim/app/app.hpp"
+#include "sim/app/load_job.hpp"
 #include "sim/app/own_process.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/child_process.hpp"
@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ViewArguments {
-  std::vector<std::string> paths;
+  JobArguments job;
   std::string output;
   std::string svg;
   std::string policies;
@@ -67,22 +67,21 @@ Result<Subject> subject_of(const std::vector<std::string>& paths) {
   return is_run_config(path) ? Subject::kRunConfig : Subject::kTrace;
 }
 
-CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments) {
+CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments,
+                                                  const AppContext& context) {
   if (!arguments.policies.empty()) {
     return fail("--policy", {}, "found with a trace, which has no policies; expected a run");
   }
-  ProgressLine progress;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace,
-                             run::load_trace(arguments.paths, progress.callback()));
-  progress.clear();
-  return report::trace_view(trace.job, arguments.paths.front());
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
+  print_losses(trace.counters);
+  return report::trace_view(trace.job, arguments.job.paths.front());
 }
 
 CheckedResult<report::TimelineView> view_of_config(const ViewArguments& arguments,
                                                 const AppContext& context) {
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(run::RunConfig config,
-                             run::read_run_config(arguments.paths.front(), context.policies));
+                             run::read_run_config(arguments.job.paths.front(), context.policies));
   if (!arguments.policies.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
                                choose_policies(arguments.policies, context));
@@ -98,13 +97,13 @@ CheckedResult<report::TimelineView> view_of_config(const ViewArguments& argument
   BUBBLESIM_ASSIGN_OR_RETURN(const auto report,
                              run::run_policies(loaded, context.policies, options));
   progress.clear();
-  return report::TimelineView{arguments.paths.front(), {view.section(report)}};
+  return report::TimelineView{arguments.job.paths.front(), {view.section(report)}};
 }
 
 CheckedResult<report::TimelineView> view_of_folder(const ViewArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       report::TimelineView view,
-      report::read_view((fs::path(arguments.paths.front()) / report::kViewFileName).string()));
+      report::read_view((fs::path(arguments.job.paths.front()) / report::kViewFileName).string()));
   BUBBLESIM_RETURN_IF_ERROR(report::select_policies(view, split_list(arguments.policies)));
   return view;
 }
@@ -114,7 +113,7 @@ CheckedResult<report::TimelineView> view_of(Subject subject, const ViewArguments
   switch (subject) {
     case Subject::kRunFolder: return view_of_folder(arguments);
     case Subject::kRunConfig: return view_of_config(arguments, context);
-    default: return view_of_trace(arguments);
+    default: return view_of_trace(arguments, context);
   }
 }
 
@@ -151,13 +150,16 @@ Result<void> write_view(const report::TimelineView& view, Subject subject,
 }
 
 ExitCode run_view(const ViewArguments& arguments, AppContext& context) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto subject, subject_of(arguments.paths));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto subject, subject_of(arguments.job.paths));
+  if (subject != Subject::kTrace && !arguments.job.cluster.empty()) {
+    return fail("--cluster", {}, "found without a trace, whose collectives it would be for");
+  }
   if (subject == Subject::kStore) {
     if (!arguments.policies.empty()) {
       return fail("--policy", {}, "found with a results store; expected a run (bubblesim "
                                   "report STORE --policy chooses among results)");
     }
-    BUBBLESIM_RETURN_IF_ERROR(report_store(arguments.paths.front(), arguments.output, context));
+    BUBBLESIM_RETURN_IF_ERROR(report_store(arguments.job.paths.front(), arguments.output, context));
     if (!arguments.no_open) open_page(arguments.output);
     return kExitOk;
   }
@@ -184,9 +186,10 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ViewArguments>();
   arguments->output = "view.html";
   CLI::App* command = parser.add_subcommand("view", kViewHelp);
-  command->add_option("PATH", arguments->paths,
+  command->add_option("PATH", arguments->job.paths,
                       "Trace (files or a folder), folder of a run, run config, or results store")
       ->required();
+  add_cluster_option(*command, arguments->job);
   command->add_option("-o,--output", arguments->output,
                       "File to write, in one piece; what is there is replaced")
       ->capture_default_str();

@@ -16,16 +16,22 @@ namespace {
 // Whether profilers call the device `recorded`.
 bool is_named(const hardware::GpuSpec& device, const std::string& recorded,
               const std::string& device_folder) {
+  if (recorded == device.name) return true;
   const auto devices = hardware::read_device_folder(device_folder);
-  if (!devices) return recorded == device.name;
+  if (!devices) return false;
   const auto match = hardware::match_recorded_name(recorded, *devices);
   return match && (*match)->spec.name == device.name;
 }
 
 constexpr CounterSpec kOtherDevice{
-    "filler_recorded_on_other_device", Severity::kNotice,
-    "filler programs recorded on another GPU than the one simulated; their times are taken as "
-    "they are"};
+    "filler_recorded_on_other_device", Severity::kLoss,
+    "filler programs recorded on another GPU than the one simulated: their times are that GPU's, "
+    "and so is all that a filler gains or costs here"};
+
+constexpr CounterSpec kDeviceNotRecorded{
+    "filler_device_not_recorded", Severity::kNotice,
+    "filler programs whose recording does not name its GPU; their times are taken as those of the "
+    "one simulated"};
 
 Result<program::Program> load_program(const FillerProgram& source,
                                        const hardware::GpuSpec& device,
@@ -45,7 +51,10 @@ Result<program::Program> load_program(const FillerProgram& source,
   if (!program) return tl::unexpected<Error>(trace.located(program.error()));
   program->counters.merge(trace.counters);
   if (host_speed != 1) program->counters.merge(workload::speed_up_host(host_speed, *program));
-  if (!is_named(device, trace.job.ranks.front().device.name, device_folder)) {
+  const std::string& recorded = trace.job.ranks.front().device.name;
+  if (recorded.empty()) {
+    program->counters.add(kDeviceNotRecorded);
+  } else if (!is_named(device, recorded, device_folder)) {
     program->counters.add(kOtherDevice);
   }
   return program;

@@ -8,7 +8,9 @@
 #include "sim/base/data_file.hpp"
 #include "sim/base/natural_order.hpp"
 #include "sim/engine/thread_pool.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/synth/collective_model.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/align.hpp"
 #include "traces/import/chakra_import.hpp"
@@ -145,6 +147,24 @@ struct Sorted {
   }
 };
 
+// What the trace says of a device that has no file; the rest of the first device of its compute
+// capability, else of an A100.
+CheckedResult<hardware::GpuSpec> described_by(const traces::DeviceInfo& recorded,
+                                              const std::string& device_folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, hardware::read_device_folder(device_folder));
+  const auto alike = std::ranges::find_if(devices, [&](const hardware::DeviceFile& device) {
+    return device.spec.compute_major == recorded.compute_major &&
+           device.spec.compute_minor == recorded.compute_minor;
+  });
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      hardware::GpuSpec spec,
+      hardware::find_gpu_spec(alike == devices.end() ? "a100-40gb" : alike->id, device_folder));
+  spec.name = recorded.name.empty() ? "unknown device" : recorded.name;
+  if (recorded.sm_count > 0) spec.sm_count = recorded.sm_count;
+  if (recorded.memory_bytes > 0) spec.memory = Bytes{recorded.memory_bytes};
+  return spec;
+}
+
 Result<void> add_job(Result<traces::JobTrace> job, LoadedTrace& loaded) {
   if (!job) return tl::unexpected<Error>(job.error());
   loaded.job.ranks.reserve(loaded.job.ranks.size() + job->ranks.size());
@@ -159,10 +179,11 @@ traces::TaskRunner on_threads(std::size_t threads) {
 }
 
 Result<void> add_files(const Sorted& files, const ProgressText& progress, std::size_t threads,
-                       LoadedTrace& loaded) {
+                       const std::optional<hardware::ClusterSpec>& cluster, LoadedTrace& loaded) {
   const traces::ProgressCallback tell = callback(progress);
   traces::ImportOptions options;
   options.runner = on_threads(threads);
+  if (cluster) options.collective_times = synth::collective_times(*cluster);
   for (const fs::path& file : files.btr) BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
   if (!files.kineto.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(
@@ -220,7 +241,8 @@ bool looks_like_trace(const std::string& path) {
 }
 
 Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
-                               const ProgressText& progress, std::size_t threads) {
+                               const ProgressText& progress, std::size_t threads,
+                               const std::optional<hardware::ClusterSpec>& cluster) {
   if (paths.empty()) return fail("found no path, expected those of one trace or more");
   LoadedTrace loaded;
   Sorted sorted;
@@ -231,7 +253,7 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
       if (!is_btr(file)) note_file(file.filename().string(), file, loaded);
     }
   }
-  BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, threads, loaded));
+  BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, threads, cluster, loaded));
   if (loaded.job.ranks.empty()) {
     std::string lost;
     for (const auto& [name, entry] : loaded.counters) lost += "; " + name + ": " + entry.help;
@@ -249,6 +271,23 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   const traces::AlignmentReport aligned = traces::align_ranks(loaded.job, clocks_of(loaded));
   if (aligned.matched > 0) loaded.residual = aligned.residual_median;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
+  return loaded;
+}
+
+CheckedResult<LoadedTrace> load_trace_on(const std::vector<std::string>& paths,
+                                         const std::optional<std::string>& cluster,
+                                         const std::string& cluster_folder,
+                                         const ProgressText& progress, std::size_t threads) {
+  std::optional<hardware::ClusterSpec> spec;
+  if (cluster) {
+    BUBBLESIM_ASSIGN_OR_RETURN(spec, hardware::find_cluster_spec(*cluster, cluster_folder));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(LoadedTrace loaded, load_trace(paths, progress, threads, spec));
+  if (spec && loaded.counters.count(traces::kCollectivesSimulated.name) == 0) {
+    return fail(paths.front(), {},
+                "every collective of it that has a size has a time: it needs no cluster (" +
+                    *cluster + "); `bubblesim retarget` takes recorded times to another one");
+  }
   return loaded;
 }
 
@@ -283,14 +322,19 @@ CheckedResult<hardware::GpuSpec> device_for_replay(const traces::JobTrace& job,
                                                    const std::string& device_folder,
                                                    CounterSet& counters) {
   if (auto known = device_of(job, std::nullopt, device_folder)) return known;
-  auto spec = hardware::find_gpu_spec("a100-40gb", device_folder);
-  if (!spec) return spec;
   counters.add(kDeviceAssumed);
+  return described_by(job.ranks.front().device, device_folder);
+}
+
+CheckedResult<hardware::GpuSpec> device_for_run(const traces::JobTrace& job,
+                                                const std::optional<std::string>& wanted,
+                                                const std::string& device_folder,
+                                                CounterSet& counters) {
+  auto known = device_of(job, wanted, device_folder);
   const traces::DeviceInfo& recorded = job.ranks.front().device;
-  spec->name = recorded.name.empty() ? "unknown device" : recorded.name;
-  if (recorded.sm_count > 0) spec->sm_count = recorded.sm_count;
-  if (recorded.memory_bytes > 0) spec->memory = Bytes{recorded.memory_bytes};
-  return spec;
+  if (known || wanted || recorded.name.empty() || recorded.sm_count == 0) return known;
+  counters.add(kDeviceMade);
+  return described_by(recorded, device_folder);
 }
 
 }  // namespace bubblesim::run

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "traces/trace.hpp"
 
@@ -23,7 +25,13 @@ using ProgressText = std::function<void(const std::string&)>;
 inline constexpr CounterSpec kDeviceAssumed{
     "device_not_known", Severity::kNotice,
     "no device file lists the recorded GPU; its constants are those of the recorded properties "
-    "and an A100's for the rest, which a replay of the job alone does not use"};
+    "and another device's for the rest, which a replay of the job alone does not use"};
+
+inline constexpr CounterSpec kDeviceMade{
+    "device_made_from_trace", Severity::kLoss,
+    "no device file lists the recorded GPU: it has the name, SMs and memory that the trace records "
+    "and all other constants of a device of its compute capability, else of an A100; how jobs "
+    "share it is not measured (a file by `bubblesim calibrate`, given as --device, is)"};
 
 inline constexpr CounterSpec kWorldsDiffer{
     "job_world_sizes_differ", Severity::kNotice,
@@ -55,10 +63,20 @@ struct LoadedTrace {
     const std::filesystem::path& path);
 
 /// `paths`: files, or folders that hold the files of one job. At least one. The result is the same
-/// on any number of threads.
-[[nodiscard]] Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
-                                             const ProgressText& progress = {},
-                                             std::size_t threads = 1);
+/// on any number of threads. Collectives that have sizes and no times (Chakra's) last what they
+/// take alone on the `cluster`, rank n on its GPU n; without one they last zero, a loss. Fault: a
+/// cluster that is too small.
+[[nodiscard]] Result<LoadedTrace> load_trace(
+    const std::vector<std::string>& paths, const ProgressText& progress = {},
+    std::size_t threads = 1, const std::optional<hardware::ClusterSpec>& cluster = {});
+
+/// That, with the cluster named: the id of a file of `cluster_folder`, or a path. Fault: no
+/// collective needs it.
+[[nodiscard]] CheckedResult<LoadedTrace> load_trace_on(const std::vector<std::string>& paths,
+                                                       const std::optional<std::string>& cluster,
+                                                       const std::string& cluster_folder,
+                                                       const ProgressText& progress = {},
+                                                       std::size_t threads = 1);
 
 /// Whether the path is a folder or a trace, and so no config: by its name and its first 64 KiB.
 [[nodiscard]] bool looks_like_trace(const std::string& path);
@@ -67,6 +85,12 @@ struct LoadedTrace {
 [[nodiscard]] CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
                                                          const std::optional<std::string>& wanted,
                                                          const std::string& device_folder);
+
+/// For running a job: as device_of, but a GPU without a device file is described by the properties
+/// that the trace recorded, if they have its SMs, and counted as a loss.
+[[nodiscard]] CheckedResult<hardware::GpuSpec> device_for_run(
+    const traces::JobTrace& job, const std::optional<std::string>& wanted,
+    const std::string& device_folder, CounterSet& counters);
 
 /// For replaying a job alone: as device_of, but a GPU without a device file is described by the
 /// properties that the trace recorded, and counted.

@@ -40,11 +40,17 @@ std::optional<Bytes> memory_of(const traces::RankTrace& rank) {
   return Bytes{most};
 }
 
+std::string configs_of(const std::string& device_folder) {
+  return std::filesystem::path(device_folder).parent_path().string();
+}
+
 CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress, std::size_t threads) {
-  BUBBLESIM_ASSIGN_OR_RETURN(auto trace, load_trace(config.training.traces, progress, threads));
-  auto device = device_of(trace.job, config.device, device_folder);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto trace, load_trace_on(config.training.traces, config.training.cluster,
+                                configs_of(device_folder) + "/clusters", progress, threads));
+  auto device = device_for_run(trace.job, config.device, device_folder, trace.counters);
   if (!device) return tl::unexpected<Errors>(trace.located(device.error()));
   auto job = workload::build_job_program(
       trace.job, *device, {workload::Window::kIterations, config.training.iterations, threads});
@@ -91,8 +97,7 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   if (progress) progress("synthesising the training job");
   synth::JobNames names = *config.training.synth;
   if (config.device) names.device = config.device;
-  const std::string configs = std::filesystem::path(device_folder).parent_path().string();
-  auto request = synth::find_job(names, configs);
+  auto request = synth::find_job(names, configs_of(device_folder));
   if (!request) return faults_of_config(config, request.error());
   const auto plan = synth::plan_job(*std::move(request));
   if (!plan) return faults_of_config(config, plan.error());

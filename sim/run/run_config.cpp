@@ -147,6 +147,7 @@ void read_job(const ReadContext& context, ObjectReader& training, TrainingConfig
   if (training.has("trace")) {
     config.traces = read_traces(context, training);
     config.host_speed = training.number("host_speed", config_detail::kHostSpeed, 1);
+    config.cluster = config_detail::read_optional_id(context, training, "cluster");
   }
   if (training.has("synth")) {
     config.synth = config_detail::read_synth(context, training.child("synth"));

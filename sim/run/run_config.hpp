@@ -59,6 +59,8 @@ struct TrainingConfig {
   std::vector<std::string> traces;
   traces::IterationChoice iterations;  ///< of the traces, that are repeated
   double host_speed = 1;  ///< of the traces' hosts, over recorded: > 1 is faster
+  /// Of the traces' collectives that have sizes and no times; nothing: they cost nothing, a loss.
+  std::optional<std::string> cluster;
   std::optional<synth::JobNames> synth;  ///< a job that nobody captured
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
   /// Samples of the whole job, > 0; nothing: what the plan says, if there is one.

@@ -33,8 +33,12 @@ CheckedResult<run::BaselineKeys> keys_of(Json config, const TextOf& text_of) {
 }  // namespace
 
 std::string job_text(const Json& config) {
-  return text_at(config, "/device") + '\n' + text_at(config, "/training/trace") + '\n' +
-         text_at(config, "/training/synth") + '\n' + text_at(config, "/training/slow_links");
+  std::string text = text_at(config, "/device");
+  for (const char* key : {"trace", "use_iterations", "host_speed", "cluster", "synth",
+                          "slow_links"}) {
+    text += '\n' + text_at(config, std::string("/training/") + key);
+  }
+  return text;
 }
 
 run::BaselineKeys baseline_keys(const Json& config) {

@@ -80,7 +80,8 @@ void visit_filler(Json& filler, const std::string& pointer, const NameVisitor& v
 void each_name(Json& run_config, const NameVisitor& visit) {
   visit_keys(run_config, "", {{"device", NamedKind::kDevice}}, visit);
   if (Json* training = member(run_config, "training")) {
-    visit_keys(*training, "/training", {{"trace", NamedKind::kFile}}, visit);
+    visit_keys(*training, "/training",
+               {{"trace", NamedKind::kFile}, {"cluster", NamedKind::kCluster}}, visit);
     if (Json* job = member(*training, "synth")) visit_job(*job, "/training/synth", visit);
   }
   Json* fillers = member(run_config, "fillers");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 namespace bubblesim::synth {
 
@@ -48,11 +50,14 @@ Result<CollectiveModel> CollectiveModel::make(hardware::ClusterSpec cluster, std
   return CollectiveModel(std::move(cluster), ranks);
 }
 
-Duration CollectiveModel::time(network::CollectivePattern kind, double array) {
-  const auto [place, fresh] = times_.try_emplace({kind, array});
+Duration CollectiveModel::time(network::CollectivePattern kind, double array,
+                               std::vector<std::uint32_t> listed) {
+  network::Group group = group_;
+  group.listed = listed;
+  const auto [place, fresh] = times_.try_emplace({kind, array, std::move(listed)});
   if (fresh) {
     const Bytes bytes{static_cast<std::uint64_t>(std::llround(array))};
-    place->second = topology_.solo_time(topology_.plan(kind, bytes, group_));
+    place->second = topology_.solo_time(topology_.plan(kind, bytes, group));
   }
   return place->second;
 }
@@ -66,6 +71,44 @@ std::optional<double> CollectiveModel::array_for(network::CollectivePattern kind
     (time(kind, middle) > span ? high : low) = middle;
   }
   return low;
+}
+
+namespace {
+
+constexpr double kMostArray = 1e15;  // bytes that no job holds: a petabyte
+
+/// Nothing: kind or size does not say what is moved.
+std::optional<std::pair<network::CollectivePattern, double>> moved_by(
+    const traces::UntimedCollective& untimed) {
+  using traces::CollectiveKind;
+  const bool pair =
+      untimed.kind == CollectiveKind::kSend || untimed.kind == CollectiveKind::kRecv;
+  const auto kind =
+      pair ? network::CollectivePattern::kSendRecv : network_kind(untimed.kind);
+  if (!kind) return std::nullopt;
+  double array =
+      array_bytes(*kind, untimed.bytes, static_cast<std::uint32_t>(untimed.ranks.size()));
+  if (untimed.kind == CollectiveKind::kBarrier) array = 4;
+  if (array < 1 || array > kMostArray) return std::nullopt;
+  return std::pair(*kind, array);
+}
+
+}  // namespace
+
+traces::CollectiveTimes collective_times(hardware::ClusterSpec cluster) {
+  // The cluster takes the job's size when it is known; every copy of the function has one model.
+  const auto model = std::make_shared<std::optional<CollectiveModel>>();
+  return [cluster = std::move(cluster),
+          model](const traces::UntimedCollective& untimed) -> Result<Duration> {
+    if (!*model) {
+      std::vector<std::string> notes;
+      BUBBLESIM_ASSIGN_OR_RETURN(*model, CollectiveModel::make(cluster, untimed.world, notes));
+    }
+    const auto moved = moved_by(untimed);
+    if (!moved) return Duration{};
+    return (*model)->time(moved->first, moved->second,
+                          {untimed.ranks.begin(), untimed.ranks.end()});
+  };
 }
 
 }  // namespace bubblesim::synth

@@ -1,15 +1,17 @@
-// Modelled times of a captured job's collectives on one cluster. Internal to retarget.
+// Modelled times of a recorded job's collectives on one cluster: of those that retarget takes
+// there, and of those whose recording has sizes only.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/network/topology.hpp"
+#include "traces/import/collective_times.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::synth {
@@ -32,8 +34,10 @@ class CollectiveModel {
                                                     std::uint32_t ranks,
                                                     std::vector<std::string>& notes);
 
-  /// Alone on the cluster.
-  [[nodiscard]] Duration time(network::CollectivePattern kind, double array);
+  /// Alone on the cluster, between all ranks, or those listed: a send goes from the first of them
+  /// to the second.
+  [[nodiscard]] Duration time(network::CollectivePattern kind, double array,
+                              std::vector<std::uint32_t> listed = {});
   /// The array that takes `span`, to one part in a thousand; nothing: even one byte takes longer.
   [[nodiscard]] std::optional<double> array_for(network::CollectivePattern kind, Duration span);
 
@@ -42,7 +46,12 @@ class CollectiveModel {
 
   network::Topology topology_;
   network::Group group_;
-  std::map<std::pair<network::CollectivePattern, double>, Duration> times_;
+  std::map<std::tuple<network::CollectivePattern, double, std::vector<std::uint32_t>>, Duration>
+      times_;
 };
+
+/// The times of collectives on a cluster, rank n on its GPU n. Each is alone on its links. Fault,
+/// when asked: a cluster that is too small for the job.
+[[nodiscard]] traces::CollectiveTimes collective_times(hardware::ClusterSpec cluster);
 
 }  // namespace bubblesim::synth

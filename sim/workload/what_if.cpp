@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kAllowed =
     "expected TARGET[@RANK]=SPEED with TARGET one of kernels, compute, memory, kernel:TEXT, "
-    "copies, link, host, and SPEED from 1e-6 to below 1e9, for example compute=2 or host@3=0.8";
+    "copies, link, host, and SPEED from 1e-6 to below 1e9, for example compute=2 or host@3=0.8; "
+    "several with commas between them change together";
 
 // A slower speed would take recorded times out of the range of Duration.
 constexpr double kSlowest = 1e-6;
@@ -86,6 +87,22 @@ Result<WhatIf> parse_what_if(std::string_view text) {
   }
   if (!set_target(target, change)) return refuse(text, "unknown target");
   return change;
+}
+
+Result<std::vector<WhatIf>> parse_what_ifs(std::string_view text) {
+  std::vector<WhatIf> changes;
+  std::size_t begin = 0;
+  for (std::size_t comma = text.find(','); comma != std::string_view::npos;
+       comma = text.find(',', comma + 1)) {
+    // The comma of a kernel's name stands before the name's speed.
+    const auto change = parse_what_if(text.substr(begin, comma - begin));
+    if (!change) continue;
+    changes.push_back(*change);
+    begin = comma + 1;
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(WhatIf last, parse_what_if(text.substr(begin)));
+  changes.push_back(std::move(last));
+  return changes;
 }
 
 Result<void> check_concerns(const WhatIf& change, std::string_view text, const JobProgram& job) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/workload/job_program.hpp"
@@ -33,8 +34,11 @@ struct WhatIf {
 /// "compute=2", "link=0.5", "host@3=0.8" (rank 3 only), "kernel:gemm=1.5", "kernels@0=0.5".
 [[nodiscard]] Result<WhatIf> parse_what_if(std::string_view text);
 
+/// Several at once, with commas between them: "kernels=2,host=2". Kernels' names may have commas.
+[[nodiscard]] Result<std::vector<WhatIf>> parse_what_ifs(std::string_view text);
+
 /// Fault: a rank that the job does not have; names those that it has. Or no kernel of that name.
-/// `text` as parse_what_if's.
+/// `text` is what was asked for.
 [[nodiscard]] Result<void> check_concerns(const WhatIf& change, std::string_view text,
                                           const JobProgram& job);
 

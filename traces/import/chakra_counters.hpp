@@ -41,7 +41,7 @@ inline constexpr CounterSpec kStartsInferred{"chakra_starts_inferred", Severity:
 inline constexpr CounterSpec kMicroseconds{"chakra_microsecond_resolution", Severity::kNotice,
     "1: times are whole microseconds, shorter operations last zero"};
 inline constexpr CounterSpec kNoDuration{"chakra_durations_missing", Severity::kNotice,
-    "device nodes without a duration: below 1 us, or not recorded; they last zero"};
+    "device nodes but collectives without a duration: below 1 us, or not recorded; they last zero"};
 
 // Nodes.
 inline constexpr CounterSpec kMetadataNodes{"chakra_metadata_nodes_skipped", Severity::kInfo,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/import/byte_stream.hpp"
+#include "traces/import/chakra_collective_times.hpp"
 #include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_graph.hpp"
 #include "traces/import/chakra_layout.hpp"
@@ -32,14 +33,17 @@ bool is_json(std::string_view head) {
   return first != std::string_view::npos && head[first] == '{' && chakra::is_chakra_json(head);
 }
 
-/// What is wrong with a file from which no timeline can be made; empty if nothing is.
-std::string refusal(const chakra::File& file) {
+/// What is wrong with a file from which no timeline can be made; empty if nothing is. With `times`,
+/// collectives need sizes only.
+std::string refusal(const chakra::File& file, const CollectiveTimes& times) {
   std::uint64_t device = 0;
   std::uint64_t timed = 0;
+  std::uint64_t sized = 0;
   for (const chakra::ChakraNode& node : file.nodes) {
     if (!node.on_device()) continue;
     ++device;
     if (node.duration_ns > 0) ++timed;
+    if (node.is_comm() && node.comm_size > 0) ++sized;
   }
   const std::string nodes = std::to_string(file.nodes.size()) + " nodes";
   if (file.nodes.empty()) return "has no readable node" + std::string(kExpected);
@@ -47,10 +51,11 @@ std::string refusal(const chakra::File& file) {
     return "has " + nodes + ", none of them on a device (computation, communication or memory "
            "with is_cpu_op false): nothing to replay";
   }
-  if (timed > 0) return {};
+  if (timed > 0 || (times && sized > 0)) return {};
   return "has " + nodes + ", " + std::to_string(device) + " on a device, none with a duration: "
          "a workload for a simulator that computes durations itself; expected recorded ones "
-         "(duration_micros)";
+         "(duration_micros)" +
+         (sized > 0 ? ", or --cluster NAME, which simulates its collectives" : "");
 }
 
 /// Own fields where the file is ours; counts what is left out or coarse.
@@ -116,7 +121,9 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
   if (source.damaged()) file.trace.counters.add(chakra::kGzipDamaged);
   apply_own_times(file);
   chakra::resolve_ids(file);
-  if (const std::string reason = refusal(file); !reason.empty()) return fail(name, {}, reason);
+  if (const std::string reason = refusal(file, options.collective_times); !reason.empty()) {
+    return fail(name, {}, reason);
+  }
   chakra::assign_lanes(file);
   ReadRank out;
   out.has_rank = options.rank.has_value() || file.rank.has_value();
@@ -128,6 +135,8 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
   out.file = std::move(file);
   if (recorded) {
     // Nothing to lay out: of nodes that start together, the order of ids.
+    const chakra::RankFile alone{&out.file, out.rank};
+    BUBBLESIM_RETURN_IF_ERROR(chakra::time_collectives({&alone, 1}, out.world_size, {}));
     std::vector<std::uint32_t> order(out.file.nodes.size());
     std::iota(order.begin(), order.end(), 0U);
     finish_rank(out, order);
@@ -144,8 +153,14 @@ Result<ReadRank> read_file(const fs::path& path, const ImportOptions& options,
   return read_rank(source, name, options, on_block);
 }
 
+std::uint32_t world_of(const std::vector<ReadRank>& files) {
+  std::uint32_t world = 1;
+  for (const ReadRank& file : files) world = std::max(world, file.world_size);
+  return world;
+}
+
 /// Lays out the ranks that lack starts, all together, and makes their records.
-Result<void> lay_out_rest(std::vector<ReadRank>& files) {
+Result<void> lay_out_rest(std::vector<ReadRank>& files, const CollectiveTimes& times) {
   std::vector<chakra::RankFile> ranks;
   std::vector<ReadRank*> rest;
   for (ReadRank& file : files) {
@@ -154,6 +169,7 @@ Result<void> lay_out_rest(std::vector<ReadRank>& files) {
     rest.push_back(&file);
   }
   if (rest.empty()) return {};
+  BUBBLESIM_RETURN_IF_ERROR(chakra::time_collectives(ranks, world_of(files), times));
   const auto orders = chakra::lay_out(ranks);
   if (!orders) return fail(rest.front()->provenance.source, {}, orders.error().message);
   for (std::size_t i = 0; i < rest.size(); ++i) finish_rank(*rest[i], (*orders)[i]);
@@ -234,9 +250,8 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
     return a.rank < b.rank;
   });
   BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
-  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files));
-  std::uint32_t world = 1;
-  for (const ReadRank& file : files) world = std::max(world, file.world_size);
+  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options.collective_times));
+  const std::uint32_t world = world_of(files);
   JobTrace job;
   job.ranks.reserve(files.size());
   for (ReadRank& file : files) {
@@ -255,7 +270,7 @@ Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view s
   std::vector<ReadRank> files;
   BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(memory, std::string(source), options, {}));
   files.push_back(std::move(file));
-  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files));
+  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options.collective_times));
   RankTrace& trace = files.front().trace;
   trace.rank = files.front().rank;
   trace.world_size = files.front().world_size;

@@ -94,7 +94,9 @@ class Maker {
       trace_.collectives.push_back(own != nullptr ? own_collective(node, *own)
                                                   : collective(node));
     }
-    if (node.duration_ns == 0) trace_.counters.add(kNoDuration);
+    if (node.duration_ns == 0 && op.kind != DeviceOpKind::kCollective) {
+      trace_.counters.add(kNoDuration);
+    }
     place_[index] = static_cast<std::uint32_t>(trace_.device_ops.size());
     trace_.device_ops.push_back(op);
     op_nodes_.push_back(index);

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "sim/base/result.hpp"
+#include "traces/import/collective_times.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
@@ -39,6 +40,8 @@ struct ImportOptions {
   std::size_t max_event_bytes = std::size_t{64} << 20U;
   /// Reads the files of a job; none: one after another. The result does not depend on it.
   TaskRunner runner = {};
+  /// Chakra: of collectives without one; none: they last zero, and are counted.
+  CollectiveTimes collective_times = {};
 };
 
 /// Reads one rank. Times become absolute (base + ts). Faults: unreadable file, not a Kineto trace

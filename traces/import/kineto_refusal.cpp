@@ -68,6 +68,26 @@ std::string look_of_object(const KinetoTextShape& shape) {
   return "has no traceEvents; its top-level keys are " + keys_of(shape);
 }
 
+/// A message of planes, each with its name near its beginning.
+bool is_xplane(std::string_view bytes) {
+  const auto names = [bytes](std::string_view text) {
+    return bytes.find(text) != std::string_view::npos;
+  };
+  return bytes.starts_with('\n') && (names("/host:") || names("/device:"));
+}
+
+/// PyTorch's export_memory_timeline writes lists of times and sizes, or a list of events as lists.
+std::string look_of_array(const KinetoTextShape& shape) {
+  const std::string_view text = shape.first_bytes;
+  const std::size_t outer = text.find('[');
+  const std::size_t inner = text.find_first_not_of(" \t\r\n", outer + 1);
+  if (outer == std::string_view::npos || inner == std::string_view::npos || text[inner] != '[') {
+    return "is an array, but not of events";
+  }
+  return "is an array of arrays, as PyTorch writes memory timelines (export_memory_timeline): it "
+         "has no device operation";
+}
+
 std::string look_of_text(const KinetoTextShape& shape) {
   if (shape.first_bytes.empty()) return "is empty";
   for (const Sign& sign : kSigns) {
@@ -75,6 +95,10 @@ std::string look_of_text(const KinetoTextShape& shape) {
         std::string_view(shape.first_bytes).substr(sign.offset).starts_with(sign.bytes)) {
       return std::string(sign.meaning);
     }
+  }
+  if (is_xplane(shape.first_bytes)) {
+    return "is an XPlane file of XLA's profiler (JAX, TensorFlow), which is not read; its job can "
+           "be recorded with Nsight Systems, or by `bubblesim capture`";
   }
   const auto unprintable = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -184,7 +208,7 @@ std::string refusal(const KinetoTextShape& shape, const KinetoMetadata& metadata
   }
   if (shape.events == 0) {
     const std::string found = shape.root == KinetoTextShape::Root::kArray
-                                  ? "is an array, but not of events"
+                                  ? look_of_array(shape)
                                   : "has no readable event in traceEvents";
     return found + std::string(kExpected);
   }

@@ -36,6 +36,12 @@ std::string look_of(const nsys::Database& database) {
   const bool export_of_nsys = database.has_table("StringIds") ||
                               database.has_table("META_DATA_EXPORT") ||
                               database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
+  if (std::ranges::any_of(tables, [](const std::string& table) {
+        return table.starts_with("rocpd_");
+      })) {
+    return "is a database of AMD's profiler (rocprofv3, rpd), not of Nsight Systems; PyTorch's "
+           "profiler on the same GPU writes a JSON that is read";
+  }
   if (!export_of_nsys) {
     std::string found;
     for (std::size_t i = 0; i < tables.size() && i < 5; ++i) {

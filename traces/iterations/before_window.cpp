@@ -10,6 +10,12 @@ namespace {
 
 constexpr Duration kCallItself = std::chrono::microseconds(2);
 
+constexpr CounterSpec kQueueCut{
+    "iteration_queue_cut", Severity::kLoss,
+    "ranks whose pass begins with the recording, in operations that were queued before it, over 1 "
+    "% of the pass: they are part of no iteration, so that the device idles in the pass where it "
+    "did not in the recording (a recording with iteration markers has whole iterations)"};
+
 /// When the device does the pass's work, and when work of before.
 struct DeviceTimes {
   Intervals own;
@@ -128,6 +134,13 @@ Duration device_time(const DeviceTimes& device, TraceTime begin) {
   return end - from;
 }
 
+// Iterations that begin later are whole: those before them are recorded.
+void count_cut_queue(const DeviceTimes& device, RankPass& pass) {
+  const Duration cut = total_length(clip(device.queued, pass.host));
+  const bool lacks = pass.first == 0 && 100 * cut > std::max(pass.host_time, pass.device_time);
+  pass.counters.reset(kQueueCut, lacks ? 1 : 0);
+}
+
 }  // namespace
 
 void measure_pass(const RankTrace& rank, RankPass& pass) {
@@ -142,6 +155,7 @@ void measure_pass(const RankTrace& rank, RankPass& pass) {
   pass.waits = find_waits(rank, pass, device);
   pass.host_time = pass.host.length() - total_length(pass.waits);
   pass.device_time = std::max(Duration{}, device_time(device, pass.host.begin));
+  count_cut_queue(device, pass);
 }
 
 }  // namespace bubblesim::traces

@@ -30,7 +30,9 @@ struct Occupancy {
 };
 const std::map<std::pair<std::uint32_t, std::uint32_t>, Occupancy> kOccupancy{
     {{7, 0}, {2048, 32, 64, 96 * 1024, 256, 0}},
+    {{7, 5}, {1024, 16, 32, 64 * 1024, 256, 0}},
     {{8, 0}, {2048, 32, 64, 164 * 1024, 128, 1024}},
+    {{8, 6}, {1536, 16, 48, 100 * 1024, 128, 1024}},
     {{8, 9}, {1536, 24, 48, 100 * 1024, 128, 1024}},
     {{9, 0}, {2048, 32, 64, 228 * 1024, 128, 1024}},
     {{12, 0}, {1536, 24, 48, 100 * 1024, 128, 1024}},
@@ -39,13 +41,15 @@ const std::map<std::pair<std::uint32_t, std::uint32_t>, Occupancy> kOccupancy{
 TEST(DeviceFiles, EveryShippedFileLoads) {
   std::vector<std::string> ids;
   for (const DeviceFile& device : shipped_devices()) ids.push_back(device.id);
-  EXPECT_EQ(ids, (std::vector<std::string>{"a100-40gb", "a100-80gb", "h100", "h200", "rtx4090",
-                                           "rtx6000ada", "rtxpro6000", "v100-16gb", "v100-32gb"}));
+  EXPECT_EQ(ids, (std::vector<std::string>{"a10", "a100-40gb", "a100-80gb", "gh200", "h100", "h200",
+                                           "l4", "mi300x", "rtx3090", "rtx4090", "rtx6000ada",
+                                           "rtxpro6000", "t4", "v100-16gb", "v100-32gb"}));
 }
 
 TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
   for (const DeviceFile& device : shipped_devices()) {
     const GpuSpec& spec = device.spec;
+    if (device.id == "mi300x") continue;  // AMD's: below
     ASSERT_TRUE(kOccupancy.contains({spec.compute_major, spec.compute_minor})) << device.id;
     const Occupancy& known = kOccupancy.at({spec.compute_major, spec.compute_minor});
     EXPECT_EQ(spec.sm.max_threads, known.threads) << device.id;
@@ -59,6 +63,16 @@ TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
   }
 }
 
+// AMD CDNA 3: 4 SIMDs of 8 waves of 64 threads, 512 KiB of registers, 64 KiB of local data share.
+TEST(DeviceFiles, AComputeUnitOfAmdIsAnSmOfWaves) {
+  const auto mi300x = find_gpu_spec("mi300x", kDeviceFolder);
+  ASSERT_TRUE(mi300x);
+  EXPECT_EQ(mi300x->sm.warp_size, 64U);
+  EXPECT_EQ(mi300x->sm.max_threads, 4U * 8 * 64);
+  EXPECT_EQ(mi300x->sm.registers * 4, 512U * 1024);
+  EXPECT_EQ(mi300x->sm.shared_memory_bytes, 64U * 1024);
+}
+
 TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
   struct Sheet {
     std::uint32_t sms;
@@ -70,6 +84,9 @@ TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
       {"a100-40gb", {108, 42.95, 1555e9}}, {"a100-80gb", {108, 85.90, 2039e9}},
       {"h100", {132, 85.90, 3350e9}},      {"h200", {132, 151.40, 4800e9}},
       {"rtx6000ada", {142, 51.54, 960e9}}, {"rtxpro6000", {188, 103.08, 1597e9}},
+      {"t4", {40, 16.11, 320e9}},          {"l4", {58, 24.16, 300e9}},
+      {"a10", {72, 24.16, 600e9}},         {"rtx3090", {82, 25.77, 936e9}},
+      {"gh200", {132, 102.63, 4000e9}},    {"mi300x", {304, 206.15, 5300e9}},
       {"rtx4090", {128, 25.27, 1008e9}}};  // 24 GiB, of which the driver keeps a fiftieth
   for (const DeviceFile& device : shipped_devices()) {
     const Sheet& sheet = sheets.at(device.id);
@@ -113,7 +130,7 @@ TEST(DeviceFiles, ASpecIsFoundByIdByRecordedNameAndByPath) {
   EXPECT_EQ(find_gpu_spec("h100", kDeviceFolder)->sm_count, 132U);
   EXPECT_EQ(find_gpu_spec("Tesla V100-SXM2-16GB", kDeviceFolder)->sm_count, 80U);
   EXPECT_EQ(find_gpu_spec(kDeviceFolder + "/a100-40gb.json", "")->sm_count, 108U);
-  const auto unknown = find_gpu_spec("h10", kDeviceFolder);
+  const auto unknown = find_gpu_spec("h10x", kDeviceFolder);
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().at(0).message.find("did you mean \"h100\"?"), std::string::npos);
   EXPECT_FALSE(find_gpu_spec("h100", "no/such/folder"));
@@ -137,15 +154,15 @@ TEST(DeviceFiles, InstancesHaveTheSmsThatTheDriverLists) {
 
 TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
   for (const DeviceFile& device : shipped_devices()) {
-    // Measured on GV100, both A100s, H100 and H200; a workstation's card is nearer to what the
-    // driver programs.
-    const bool workstation = device.id.starts_with("rtx");
-    const bool ours = device.id == "h100" || device.id == "h200";
-    const Duration slice = workstation                      ? Duration{1'024'000}
+    // Measured on GV100, both A100s, H100 (a GH200 has its chip) and H200; other cards have what
+    // the driver programs.
+    const bool ours = device.id == "h100" || device.id == "h200" || device.id == "gh200";
+    const bool measured = ours || device.id.starts_with("a100") || device.id.starts_with("v100");
+    const Duration slice = !measured                        ? Duration{1'024'000}
                            : device.id.starts_with("a100") ? Duration{1'900'000}
                            : ours                           ? Duration{2'050'000}
                                                             : Duration{2'100'000};
-    const Duration change{workstation ? 50'000 : ours ? 234'000 : 200'000};
+    const Duration change{!measured ? 50'000 : ours ? 234'000 : 200'000};
     const Duration spread{ours ? 7'000 : 0};
     const Duration client_switch{device.id == "a100-40gb"   ? 20'500   // fitted to pairs
                                  : device.id == "a100-80gb" ? 7'400  // to equal clients

@@ -102,6 +102,22 @@ TEST(InputCache, LoadsEachInputOnce) {
   EXPECT_EQ(shared.inputs.loads(), 2U);  // the job, and the filler
 }
 
+TEST(InputCache, WhatChangesTheJobLoadsItAgain) {
+  const Folder folder;
+  const auto plan =
+      plan_of(folder, R"([{"pointer": "/training/host_speed", "values": [1, 2]},
+                          {"pointer": "/training/use_iterations", "values": ["1", "2"]}])");
+  ASSERT_TRUE(plan) << texts(plan.error());
+  const auto registry = policies::builtin_policies();
+  InputCache inputs(kDeviceFolder);
+  for (const store::PlannedRun& run : plan->runs) {
+    const auto config = run::parse_run_config(run.config, "s", registry);
+    ASSERT_TRUE(config);
+    EXPECT_TRUE(inputs.load(*config, Json::parse(run.config)));
+  }
+  EXPECT_EQ(inputs.loads(), 4U + 1U);  // a job of each speed and iteration, and the filler
+}
+
 TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
   const Folder folder;
   const auto plan = plan_of(folder, R"([{"pointer": "/device", "values": ["h100", "h200"]}])",

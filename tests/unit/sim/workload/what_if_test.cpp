@@ -42,6 +42,18 @@ TEST(WhatIfText, EveryTargetIsRead) {
   }
 }
 
+TEST(WhatIfText, SeveralChangesHaveCommasBetweenThem) {
+  const auto changes = parse_what_ifs("kernels=2,kernel:f<a,b>=4,host@1=0.5");
+  ASSERT_TRUE(changes) << changes.error().text();
+  ASSERT_EQ(changes->size(), 3U);
+  EXPECT_EQ(changes->at(0).target, WhatIfTarget::kAllKernels);
+  EXPECT_EQ(changes->at(1).name, "f<a,b>");
+  EXPECT_EQ(changes->at(2).rank, 1U);
+  for (const char* text : {"kernels=2,", "kernels=2,,host=2", "kernels=2,gpu=2", ","}) {
+    EXPECT_FALSE(parse_what_ifs(text)) << text;
+  }
+}
+
 TEST(WhatIfText, FaultsSayWhatWasFoundAndWhatIsAllowed) {
   const auto message = [](const std::string& text) {
     const auto change = parse_what_if(text);

@@ -48,6 +48,101 @@ TEST(ChakraLayout, ranks_wait_in_collectives_for_the_slowest) {
   EXPECT_EQ(count(job, "chakra_collectives_not_joined"), 0U);
 }
 
+// Two ranks, kernels of 100 and 50 us, then what `more` says of a collective of 4096 bytes.
+std::vector<std::vector<EtNode>> of_sizes_alone(const std::string& more) {
+  const auto rank = [&more](std::uint64_t us) -> std::vector<EtNode> {
+    return {{.id = 0, .name = "gemm", .type = testing::kComp, .duration = us},
+            {.id = 1, .name = "all_reduce", .type = testing::kColl, .data = {0},
+             .more = attribute("comm_size", 4096) + more},
+            {.id = 2, .name = "gemm", .type = testing::kComp, .duration = 10, .data = {1}}};
+  };
+  return {rank(100), rank(50)};
+}
+
+JobTrace timed(const std::vector<std::vector<EtNode>>& ranks, const CollectiveTimes& times) {
+  ImportOptions options;
+  options.collective_times = times;
+  auto job = import_chakra(testing::write_job(::testing::TempDir(), "timed", ranks), options);
+  EXPECT_TRUE(job) << job.error().text();
+  return job ? std::move(*job) : JobTrace{};
+}
+
+const CollectiveTimes kTwentyUs = [](const UntimedCollective&) -> Result<Duration> {
+  return Duration{20'000};
+};
+
+TEST(ChakraLayout, collectives_without_times_cost_nothing_and_are_a_loss) {
+  const JobTrace job = laid_out(of_sizes_alone(attribute("comm_type", 0)));
+  for (const RankTrace& rank : job.ranks) {
+    EXPECT_EQ(end_us(rank), 100 + 0 + 10);
+    for (const auto& [name, entry] : rank.counters) {
+      if (name == "collectives_without_time") { EXPECT_EQ(entry.severity, Severity::kLoss); }
+    }
+  }
+  EXPECT_EQ(count(job, "collectives_without_time"), 2U);
+}
+
+TEST(ChakraLayout, collectives_without_times_last_what_a_network_says) {
+  std::vector<UntimedCollective> asked;
+  std::vector<std::uint32_t> members;
+  const JobTrace job =
+      timed(of_sizes_alone(attribute("comm_type", 0)),
+            [&](const UntimedCollective& untimed) -> Result<Duration> {
+              asked.push_back(untimed);
+              members.assign(untimed.ranks.begin(), untimed.ranks.end());
+              return Duration{20'000};
+            });
+  for (const RankTrace& rank : job.ranks) EXPECT_EQ(end_us(rank), 100 + 20 + 10);
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(asked[0].bytes, 4096U);
+  EXPECT_EQ(asked[0].world, 2U);
+  EXPECT_EQ(members, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(count(job, "collectives_simulated"), 2U);
+  EXPECT_EQ(count(job, "collectives_without_time"), 0U);
+}
+
+TEST(ChakraLayout, collectives_whose_ranks_are_not_known_keep_no_time) {
+  // "involved_dim": true, false; field 28 is bool_list.
+  const std::string one_dimension = testing::bytes_field(
+      10, testing::bytes_field(1, "involved_dim") +
+              testing::bytes_field(28, testing::bytes_field(1, std::string("\1\0", 2))));
+  const JobTrace job =
+      timed(of_sizes_alone(attribute("comm_type", 0) + one_dimension), kTwentyUs);
+  EXPECT_EQ(count(job, "collectives_without_time"), 2U);
+}
+
+// Rank 0 sends for 20 us after 100 us; rank 1 receives from then on.
+TEST(ChakraLayout, sends_without_times_go_from_one_rank_to_the_other) {
+  std::vector<std::uint32_t> members;
+  const std::string size = attribute("comm_size", 4096);
+  const JobTrace job = timed(
+      {{{.id = 0, .name = "gemm", .type = testing::kComp, .duration = 100},
+        {.id = 1, .name = "send", .type = testing::kSend, .data = {0},
+         .more = size + attribute("comm_dst", 1)}},
+       {{.id = 1, .name = "recv", .type = testing::kRecv,
+         .more = size + attribute("comm_src", 0)},
+        {.id = 2, .name = "gemm", .type = testing::kComp, .duration = 10, .data = {1}}}},
+      [&](const UntimedCollective& untimed) -> Result<Duration> {
+        members.assign(untimed.ranks.begin(), untimed.ranks.end());
+        return Duration{20'000};
+      });
+  EXPECT_EQ(members, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(end_us(job.ranks[0]), 120);
+  EXPECT_EQ(end_us(job.ranks[1]), 130);
+}
+
+TEST(ChakraLayout, a_group_that_is_used_and_not_declared_has_the_ranks_that_use_it) {
+  std::vector<std::uint32_t> members;
+  auto ranks = of_sizes_alone(attribute("comm_type", 0) + text_attribute("pg_name", "7"));
+  ranks.insert(ranks.begin(), {{.id = 0, .name = "gemm", .type = testing::kComp, .duration = 5}});
+  static_cast<void>(timed(ranks, [&](const UntimedCollective& untimed) -> Result<Duration> {
+    members.assign(untimed.ranks.begin(), untimed.ranks.end());
+    return Duration{20'000};
+  }));
+  EXPECT_EQ(members, (std::vector<std::uint32_t>{1, 2}));
+}
+
 TEST(ChakraLayout, a_pipeline_takes_its_closed_form) {
   EXPECT_EQ(end_us(laid_out(testing::pipeline(8, 16))), (16 + 7) * 30 + 2 * 7 * 3);
   EXPECT_EQ(end_us(laid_out(testing::pipeline(4, 1))), 4 * 30 + 2 * 3 * 3);

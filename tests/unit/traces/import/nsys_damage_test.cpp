@@ -38,6 +38,8 @@ TEST(NsysDamage, a_report_is_refused_with_the_command_that_exports_it) {
 TEST(NsysDamage, a_database_of_something_else_is_refused_by_its_tables) {
   const Export file("CREATE TABLE users (name TEXT); CREATE TABLE orders (id INTEGER);");
   expect_mentions(fault_of(file.bytes()), "its tables are 'users', 'orders'");
+  const sample::Export amd("CREATE TABLE rocpd_string_0a1b(id INTEGER, string TEXT);", "_amd");
+  expect_mentions(fault_of(amd.bytes()), "is a database of AMD's profiler");
 }
 
 TEST(NsysDamage, an_export_without_cuda_is_refused) {

@@ -247,6 +247,21 @@ TEST(JobPass, WorkQueuedBeforeTheWindowBelongsToNoIteration) {
   EXPECT_EQ(pass.length, us(200));  // of iterations 1 and 2, from 250 to 450 on the device
 }
 
+// The host's 300 us have three kernels of 100; what ran in the first 150 is in no pass.
+TEST(JobPass, APassThatBeginsWithTheRecordingLacksWhatWasQueuedBefore) {
+  const RankPass cut = pass_of(behind(), "all");
+  EXPECT_EQ(cut.counters.count("iteration_queue_cut"), 1U);
+  EXPECT_EQ(pass_of(behind()).counters.count("iteration_queue_cut"), 0U);  // of 1 and 2
+  TraceBuilder barely;  // 1 us queued, of 300
+  barely.orphan({.start = 0, .end = 1});
+  for (int i = 0; i < 3; ++i) {
+    barely.iteration(100 * i, 100 * (i + 1));
+    barely.kernel({.called = 100 * i, .returned = 100 * i + 2, .start = 5 + 100 * i,
+                   .end = 95 + 100 * i});
+  }
+  EXPECT_EQ(pass_of(barely, "all").counters.count("iteration_queue_cut"), 0U);
+}
+
 TEST(JobPass, AnOperationWithoutLaunchBelongsWithTheOneBeforeItOnItsStream) {
   TraceBuilder job = iterations(3);
   job.orphan({.start = 130, .end = 140});

@@ -104,6 +104,12 @@ TEST(LoadRun, TakesTheDeviceThatTheConfigNames) {
   const auto loaded = load(other);
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   EXPECT_EQ(loaded->device.name, "NVIDIA H100 80GB HBM3");
+  // The filler's own times are those of the A100 that it was recorded on.
+  EXPECT_EQ(loaded->counters.count("filler_recorded_on_other_device"), 1U);
+  for (const auto& [name, entry] : loaded->counters) {
+    if (name == "filler_recorded_on_other_device") { EXPECT_EQ(entry.severity, Severity::kLoss); }
+  }
+  EXPECT_EQ(load(config())->counters.count("filler_recorded_on_other_device"), 0U);
 }
 
 // BERT base has 110 million weights, of 2 bytes each in fp16: 220 MB with nothing else.
@@ -145,7 +151,7 @@ TEST(LoadRun, TrainingThatFitsNoKnownDeviceIsToldSo) {
 
 TEST(LoadRun, AnUnknownDeviceListsTheKnown) {
   RunConfig other = config();
-  other.device = "h10";
+  other.device = "h10x";
   EXPECT_THAT(fault(other), HasSubstr("did you mean \"h100\"?"));
 }
 

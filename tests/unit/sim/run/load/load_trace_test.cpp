@@ -10,6 +10,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/network/topology.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
@@ -23,6 +25,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 const fs::path kSamples = fs::path(BUBBLESIM_SOURCE_DIR) / "traces/samples";
+const fs::path kDeviceFiles = fs::path(BUBBLESIM_SOURCE_DIR) / "configs/devices";
 
 class LoadTrace : public testing::Test {
  protected:
@@ -390,6 +393,53 @@ TEST_F(LoadTrace, NsightExportsOfOneNameHaveClocksOfTheirOwn) {
   const auto again = load_trace({written});
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(again->counters.count("align_ranks_without_collective"), 1U);
+}
+
+// No device file lists an A40 (84 SMs); an A10 has its compute capability, and 16 blocks an SM.
+TEST_F(LoadTrace, ADeviceWithoutAFileIsMadeOfWhatTheTraceSaysOfIt) {
+  auto trace = load_trace({sample(0)});
+  ASSERT_TRUE(trace);
+  traces::DeviceInfo& recorded = trace->job.ranks.front().device;
+  recorded = {"NVIDIA A40", 84, 8, 6, 47'850'782'720};
+  CounterSet counters;
+  const auto device = device_for_run(trace->job, {}, kDeviceFiles, counters);
+  ASSERT_TRUE(device) << device.error().front().text();
+  EXPECT_EQ(device->name, "NVIDIA A40");
+  EXPECT_EQ(device->sm_count, 84U);
+  EXPECT_EQ(device->memory.value, 47'850'782'720U);
+  EXPECT_EQ(device->sm.max_blocks, 16U);
+  EXPECT_EQ(counters.count("device_made_from_trace"), 1U);
+  EXPECT_EQ(counters.begin()->second.severity, Severity::kLoss);
+  recorded.sm_count = 0;  // a name alone says nothing of the GPU
+  EXPECT_FALSE(device_for_run(trace->job, {}, kDeviceFiles, counters));
+}
+
+// Each step: 100 us of a rank, then an all-reduce of 4096 bytes by what the cluster's links give.
+TEST_F(LoadTrace, CollectivesOfSizesAloneLastWhatTheyTakeOnTheCluster) {
+  auto ranks = traces::testing::data_parallel(2, 3);
+  for (auto& nodes : ranks) {
+    for (auto& node : nodes) node.duration = node.type == traces::testing::kColl ? 0 : 100;
+  }
+  traces::testing::write_job(folder_.string(), "job", ranks);
+  const std::string clusters = kDeviceFiles.parent_path() / "clusters";
+  const auto trace = load_trace_on({folder_.string()}, "dgx-a100-80gb", clusters);
+  ASSERT_TRUE(trace) << trace.error().front().text();
+  const network::Topology links(
+      hardware::find_cluster_spec("dgx-a100-80gb", clusters).value());
+  const Duration one = links.solo_time(links.plan(network::CollectivePattern::kAllReduce,
+                                                  Bytes{4096}, network::strided_group(0, 2)));
+  EXPECT_GT(one, Duration{});
+  const auto& ops = trace->job.ranks.front().device_ops;
+  EXPECT_EQ(ops.back().end() - ops.front().start, 3 * (Duration{100'000} + one));
+  EXPECT_EQ(trace->counters.count("collectives_simulated"), 6U);
+  EXPECT_EQ(trace->counters.count("collectives_without_time"), 0U);
+}
+
+TEST_F(LoadTrace, AClusterThatNoCollectiveNeedsIsAFault) {
+  const auto trace = load_trace_on({sample(0)}, "dgx-a100-80gb",
+                                   (kDeviceFiles.parent_path() / "clusters").string());
+  ASSERT_FALSE(trace);
+  EXPECT_THAT(trace.error().front().text(), HasSubstr("it needs no cluster (dgx-a100-80gb)"));
 }
 
 TEST_F(LoadTrace, ProgressNamesTheFile) {

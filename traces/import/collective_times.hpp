@@ -1,0 +1,35 @@
+// Times of collectives whose recording has their sizes only: importers ask, whoever knows a network
+// answers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+inline constexpr CounterSpec kCollectivesUntimed{
+    "collectives_without_time", Severity::kLoss,
+    "collectives without a duration, which cost nothing here; read the Chakra files with --cluster "
+    "NAME (bubblesim clusters), which simulates those whose sizes and ranks they have"};
+inline constexpr CounterSpec kCollectivesSimulated{
+    "collectives_simulated", Severity::kNotice,
+    "collectives without a duration, which last what they take alone on the cluster named"};
+
+/// A collective without a recorded time.
+struct UntimedCollective {
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  std::uint64_t bytes = 0;               ///< that each rank puts in, as Collective::bytes
+  std::span<const std::uint32_t> ranks;  ///< distinct; of a send and its receive: from, to
+  std::uint32_t world = 1;               ///< ranks of the job
+};
+
+/// How long it takes from the arrival of its last rank on; zero: its kind or size does not say.
+using CollectiveTimes = std::function<Result<Duration>(const UntimedCollective&)>;
+
+}  // namespace bubblesim::traces
