@@ -11,6 +11,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/report/view/trace_view.hpp"
 #include "sim/report/view/view_picture.hpp"
+#include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "sim/workload/sensitivity.hpp"
@@ -101,10 +102,13 @@ ExitCode print_replay(const run::LoadedTrace& trace, const InspectArguments& arg
   return trusted ? kExitOk : kExitUntrusted;
 }
 
-// Of the iterations that a run repeats, as it repeats them.
-Result<traces::Sensitivities> sensitivities_of(const traces::JobTrace& trace,
-                                               const traces::IterationChoice& iterations,
-                                               const AppContext& context) {
+enum class Sensitivities : std::uint8_t { kLeftOut, kFound };
+
+// Of the iterations that a run repeats, as it repeats them: what explains their times, and what
+// they depend on.
+Result<void> add_program(const traces::JobTrace& trace, const traces::IterationChoice& iterations,
+                         Sensitivities sensitivities, const AppContext& context,
+                         traces::JobInspection& inspection) {
   CounterSet counters;
   auto device = run::device_for_replay(trace, context.device_folder(), counters);
   if (!device) return tl::make_unexpected(device.error().front());
@@ -112,7 +116,13 @@ Result<traces::Sensitivities> sensitivities_of(const traces::JobTrace& trace,
                              workload::build_job_program(
                                  trace, *device,
                                  {workload::Window::kIterations, iterations, threads_of(0)}));
-  return workload::find_sensitivities(job, *device);
+  inspection.explained = job.explained;
+  for (const CounterSpec& spec : {workload::kTimeUnexplained, workload::kDoubtful}) {
+    inspection.counters.add(spec, job.counters.count(spec.name));
+  }
+  if (sensitivities == Sensitivities::kLeftOut) return {};
+  BUBBLESIM_ASSIGN_OR_RETURN(inspection.sensitivities, workload::find_sensitivities(job, *device));
+  return {};
 }
 
 std::string sensitivities_only(const traces::JobInspection& inspection, bool json) {
@@ -138,12 +148,12 @@ ExitCode run_inspect(const InspectArguments& arguments, const AppContext& contex
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto pass, traces::find_job_pass(trace.job, iterations));
   traces::JobInspection inspection = traces::inspect_job(trace.job, pass);
-  if (arguments.sensitivities || device_ops(trace.job) <= kQuicklyReplayed) {
-    auto found = sensitivities_of(trace.job, iterations, context);
-    if (!found && arguments.sensitivities) return tl::make_unexpected(found.error());
-    if (!found) inspection.counters.add(kNotReplayed);
-    if (found) inspection.sensitivities = *found;
-  }
+  const bool quick = arguments.sensitivities || device_ops(trace.job) <= kQuicklyReplayed;
+  const auto added =
+      add_program(trace.job, iterations, quick ? Sensitivities::kFound : Sensitivities::kLeftOut,
+                  context, inspection);
+  if (!added && arguments.sensitivities) return tl::make_unexpected(added.error());
+  if (!added) inspection.counters.add(kNotReplayed);
   const std::string text = arguments.sensitivities
                                ? sensitivities_only(inspection, arguments.json)
                            : arguments.json ? traces::render_json(inspection)

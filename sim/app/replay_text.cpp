@@ -91,6 +91,13 @@ constexpr const char* kNotMet =
     "the replay does not meet the recording: times of the trace contradict its launches and waits, "
     "or it lacks some; runs of it must not be trusted";
 
+/// Empty: what-ifs are not doubtful.
+std::string doubt_of_changes(const ReplayComparison& comparison) {
+  if (comparison.counters.count(workload::kDoubtful.name) == 0) return {};
+  return "doubtful: nothing recorded explains over 10 % of the iteration's time, and what starts "
+         "or waits\nwere held by then does not move";
+}
+
 std::string decimals(double value) { return fmt::format("{:.3f}", value); }
 
 std::string comparison_table(const ReplayComparison& comparison) {
@@ -138,6 +145,7 @@ std::string replay_text(const ReplayComparison& comparison) {
   out += "iterations: " + comparison.iterations_text + "\n";
   out += recorded_in(comparison) == Recorded::kYes ? comparison_table(comparison)
                                                    : simulated_table(comparison);
+  const std::string doubt = doubt_of_changes(comparison);
   for (const ChangedReplay& changed : comparison.changes) {
     out += fmt::format("\nwhat if {}: change of the mean iteration time\n", changed.change);
     TextTable table({"rank", "before_ms", "now_ms", "change_%"}, {});
@@ -145,9 +153,10 @@ std::string replay_text(const ReplayComparison& comparison) {
       const double before = mean_ms(comparison.unchanged.ranks[i].simulated);
       const double now = mean_ms(changed.report.ranks[i].simulated);
       table.row({fmt::to_string(changed.report.ranks[i].rank), decimals(before), decimals(now),
-                 fmt::format("{:+.2f}", change_percent(now, before))});
+                 fmt::format("{:+.2f}{}", change_percent(now, before), doubt.empty() ? "" : " !")});
     }
     out += table.text();
+    if (!doubt.empty()) out += "! " + doubt + "\n";
   }
   out += "\n";
   return out + counter_lines(comparison.counters);
@@ -156,8 +165,11 @@ std::string replay_text(const ReplayComparison& comparison) {
 std::string replay_json(const ReplayComparison& comparison) {
   const Recorded recorded = recorded_in(comparison);
   Json changes = Json::array();
+  const bool doubtful = !doubt_of_changes(comparison).empty();
   for (const ChangedReplay& changed : comparison.changes) {
-    changes.push_back({{"what_if", changed.change}, {"replay", to_json(changed.report, recorded)}});
+    changes.push_back({{"what_if", changed.change},
+                       {"doubtful", doubtful},
+                       {"replay", to_json(changed.report, recorded)}});
   }
   Json replay = to_json(comparison.unchanged, recorded);
   replay["ops_without_launch"] = comparison.counters.count(workload::kOrphanOps.name);

@@ -42,10 +42,14 @@ inline constexpr CounterSpec kTrimmedOverlaps{
 inline constexpr CounterSpec kUnexplainedDelays{
     "program_delays_unexplained", Severity::kNotice,
     "operations that started over 20 us after everything known to hold them; kept as a lag"};
-inline constexpr CounterSpec kMostlyUnexplained{
-    "program_delays_mostly_unexplained", Severity::kLoss,
-    "ranks where such delays cover over 1 % of the time: what they waited for is not in the "
-    "recording, and changes to it do not move them"};
+inline constexpr CounterSpec kTimeUnexplained{
+    "program_time_unexplained", Severity::kLoss,
+    "ranks where nothing recorded explains over 1 % of the time: what starts or waits were held by "
+    "then is not known, and changes to it do not move them (inspect has a table)"};
+inline constexpr CounterSpec kDoubtful{
+    "program_what_ifs_doubtful", Severity::kLoss,
+    "ranks where that is over 10 % of the time: what-ifs, and what policies do to this job, are "
+    "doubtful"};
 inline constexpr CounterSpec kClampedSpans{
     "program_spans_clamped", Severity::kLoss, "delays over 4.29 s, shortened to that"};
 inline constexpr CounterSpec kBackwardTimes{

@@ -28,10 +28,12 @@ bool has_edge(const Draft& draft, const DraftOp& op, Before before) {
   return edge != program::kNoIndex;
 }
 
+enum class Origin : std::uint8_t { kRecorded, kInferred };
+
 /// Says whether the edge is new.
-bool add_new_edge(Draft& draft, DraftOp& op, Before before) {
+bool add_new_edge(Draft& draft, DraftOp& op, Before before, Origin origin = Origin::kRecorded) {
   if (has_edge(draft, op, before) || draft.edge_count(op) >= kMostEdges) return false;
-  draft.add_edge(op, before.op, {}, before.passes_back);
+  draft.add_edge(op, before.op, {}, before.passes_back).inferred = origin == Origin::kInferred;
   return true;
 }
 
@@ -87,7 +89,8 @@ void add_recorded(Draft& draft) {
     DraftOp& after = draft.ops[place];
     const bool same_stream = draft.stream_of(draft.ops[before.op]) == draft.stream_of(after);
     if (before.passes_back > 0 && same_stream) continue;  // its stream says so
-    if (draft.end_of(before) <= after.start) add_new_edge(draft, after, before);
+    const Origin origin = edge.inferred ? Origin::kInferred : Origin::kRecorded;
+    if (draft.end_of(before) <= after.start) add_new_edge(draft, after, before, origin);
   }
 }
 
@@ -165,18 +168,18 @@ void add_inferred(Draft& draft) {
     DraftOp& op = draft.ops[launch->target];
     const std::uint32_t before = last.best_for(op);
     if (before == program::kNoIndex) continue;
-    if (add_new_edge(draft, op, {before, 0})) draft.counters.add(kInferredEdges);
+    if (add_new_edge(draft, op, {before, 0}, Origin::kInferred)) draft.counters.add(kInferredEdges);
   }
 }
 
 }  // namespace
 
-void Draft::add_edge(DraftOp& op, std::uint32_t before, Duration lag,
-                     std::uint32_t passes_back) {
+DraftEdge& Draft::add_edge(DraftOp& op, std::uint32_t before, Duration lag,
+                           std::uint32_t passes_back) {
   std::uint32_t* link = &op.first_edge;
   while (*link != program::kNoIndex) link = &edges[*link].next;
   *link = static_cast<std::uint32_t>(edges.size());
-  edges.push_back({before, program::kNoIndex, lag, passes_back});
+  return edges.emplace_back(DraftEdge{before, program::kNoIndex, lag, passes_back});
 }
 
 std::size_t Draft::edge_count(const DraftOp& op) const {

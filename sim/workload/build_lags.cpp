@@ -17,26 +17,17 @@
 #include "sim/base/nearest_rank.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
-#include "traces/iterations/intervals.hpp"
 
 namespace bubblesim::workload {
 namespace {
 
 constexpr Duration kUnexplained = std::chrono::microseconds(20);
-/// Delays that nothing explains are a loss from this share of the time on.
-constexpr double kTellingShare = 0.01;
 
 /// The rank's usual lags.
 struct UsualLags {
   Duration launch{};
   Duration gap{};
 };
-
-// When what the operation follows on its stream ended: nothing if it is the first that ever runs.
-std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op) {
-  if (op.previous != program::kNoIndex) return draft.ops[op.previous].end;
-  return draft.first_held_by[draft.stream_of(op)];
-}
 
 // Until when the launching call explains that the operation has not started.
 TraceTime returned(const Draft& draft, const DraftOp& op) {
@@ -164,24 +155,19 @@ TraceTime assign(Draft& draft, std::uint32_t index, const UsualLags& usual) {
 // Makes dependencies of the delays that something explains; counts the others.
 void explain(Draft& draft, const std::vector<Delay>& delays, const UsualLags& usual) {
   const Recurring recurring(draft, delays);
-  std::vector<traces::Interval> unexplained;
   for (const Delay& delay : delays) {
     DraftOp& op = draft.ops[delay.op];
     const bool waited = delay.before != program::kNoIndex &&
                         (in_graph(draft, delay.op) || in_graph(draft, delay.before) ||
                          recurring.has(delay));
     if (waited) {
-      draft.add_edge(op, delay.before, {});
+      draft.add_edge(op, delay.before, {}).inferred = true;
       assign(draft, delay.op, usual);
       draft.counters.add(kInferredEdges);
     } else {
-      unexplained.push_back({delay.since, op.start});
+      draft.unexplained.push_back({delay.op, delay.since});
       draft.counters.add(kUnexplainedDelays);
     }
-  }
-  const Duration lost = total_length(traces::unite(std::move(unexplained)));
-  if (to_seconds(lost) > kTellingShare * to_seconds(draft.end - draft.begin)) {
-    draft.counters.add(kMostlyUnexplained);
   }
 }
 
@@ -199,6 +185,11 @@ void drop_contradicted_edges(Draft& draft, DraftOp& op) {
 }
 
 }  // namespace
+
+std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op) {
+  if (op.previous != program::kNoIndex) return draft.ops[op.previous].end;
+  return draft.first_held_by[draft.stream_of(op)];
+}
 
 void assign_lags(Draft& draft) {
   const UsualLags usual = measure(draft);

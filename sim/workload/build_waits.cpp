@@ -36,6 +36,7 @@ void set_wait(Draft& draft, DraftCall& call, program::StepKind kind, std::uint32
   call.target = target;
   DraftWait& wait = draft.wait_of(call);
   wait.returns = true;
+  wait.until = end;
   if (end > call.start) {
     wait.return_lag = std::max(Duration{}, call.end - end);
     call.cost = std::min(kUsualCost, call.end - call.start);
@@ -122,9 +123,10 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, const StreamOrd
     if (contradicts(draft, call, progress.last[*stream])) draft.counters.add(kWaitsBeforeEnd);
   } else {
     stream = awaited_stream(draft, progress, call);
-    if (stream) draft.counters.add(kInferredWaits);
+    if (!stream) return;
+    draft.counters.add(kInferredWaits);
+    draft.wait_of(call).inferred = true;
   }
-  if (!stream) return;
   const auto end = stream_end(draft, progress, *stream);
   if (!end || *end > call.end) return;  // it cannot have waited for this
   set_wait(draft, call, program::StepKind::kWaitStream, *stream, *end);
@@ -166,6 +168,7 @@ void resolve_event_sync(Draft& draft, std::size_t calls_before, DraftCall& call)
   }
   if (best == program::kNoIndex) return;
   draft.counters.add(kInferredWaits);
+  draft.wait_of(call).inferred = true;
   set_wait(draft, call, program::StepKind::kWaitOp, best, draft.ops[best].end);
 }
 

@@ -9,6 +9,7 @@
 #include "sim/network/link.hpp"
 #include "sim/network/rendezvous.hpp"
 #include "sim/program/program.hpp"
+#include "traces/inspect/explanation.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {
@@ -44,6 +45,8 @@ struct JobProgram {
   /// Of a recorded job, by rank: how long after the median rank it came to collectives, in the
   /// mean.
   std::vector<Duration> lateness;
+  /// Of a recorded job, by rank: what holds its starts and waits, and what nothing explains.
+  std::vector<traces::Explanation> explained;
   CounterSet counters;
 };
 

@@ -59,6 +59,7 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass
   find_waits(draft);
   find_hand_overs(draft);
   tie_free_threads(draft);
+  explain_times(draft);
   return draft;
 }
 
@@ -67,6 +68,7 @@ struct BuiltRank {
   program::Program program;
   RankParts parts;
   TraceTime begin{};
+  traces::Explanation explained;
 };
 
 Result<BuiltRank> build_rank(const traces::RankTrace& trace, const traces::RankPass* pass,
@@ -75,6 +77,7 @@ Result<BuiltRank> build_rank(const traces::RankTrace& trace, const traces::RankP
   BuiltRank built;
   built.parts = collective_parts(draft);
   built.begin = draft.begin;
+  built.explained = draft.explained;
   built.program = emit(std::move(draft), spec);
   return built;
 }
@@ -145,6 +148,7 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
     program.ranks.push_back(std::move(built->program));
     parts.push_back(std::move(built->parts));
     begins.push_back(built->begin);
+    program.explained.push_back(built->explained);
   }
   if (!begins.empty()) set_start_offsets(begins, program);
   join_collectives(parts, program);

@@ -11,6 +11,7 @@
 
 #include "sim/program/program.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "traces/inspect/explanation.hpp"
 #include "traces/iterations/job_pass.hpp"
 #include "traces/iterations/launch_queues.hpp"
 #include "traces/trace.hpp"
@@ -29,6 +30,7 @@ struct DraftEdge {
   std::uint32_t next = program::kNoIndex;    ///< into Draft::edges; kNoIndex: the last
   Duration lag{};
   std::uint32_t passes_back = 0;             ///< as OpEdge
+  bool inferred = false;                     ///< no call or edge of the recording says so
 };
 
 struct DraftOp {
@@ -42,6 +44,12 @@ struct DraftOp {
   std::uint32_t first_edge = program::kNoIndex;  ///< into Draft::edges
 };
 
+/// A start that nothing explains.
+struct DraftDelay {
+  std::uint32_t op = program::kNoIndex;  ///< into Draft::ops
+  TraceTime since{};                     ///< all that is known to hold it was over
+};
+
 /// What few calls have: something that they wait for.
 struct DraftWait {
   traces::QueueWait queue;                     ///< launches: how a full launch queue held the call
@@ -49,6 +57,8 @@ struct DraftWait {
   Duration queue_lag{};                        ///< from that end until the launch
   Duration return_lag{};
   bool returns = false;                        ///< has a return lag
+  bool inferred = false;                       ///< what it waits for is not named by the call
+  TraceTime until{};                           ///< if it returns: the end of what it waits for
   std::uint32_t after = program::kNoIndex;     ///< hand-over: into Draft::calls
   std::uint32_t passes_back = 0;               ///< as StepDetail
   std::uint32_t first_also = program::kNoIndex;  ///< what it waits for besides, as DraftOp
@@ -89,6 +99,8 @@ struct Draft {
   std::uint32_t marked_thread = 0;
   bool marked = false;
   Duration host_ahead{};  ///< of the device's clock, below zero: behind it
+  std::vector<DraftDelay> unexplained;    ///< by operation
+  traces::Explanation explained;
   CounterSet counters;
 
   /// Whether the window holds a host call that starts at a recorded instant.
@@ -134,7 +146,8 @@ struct Draft {
     return call.wait == program::kNoIndex ? kNoWait : waits[call.wait];
   }
   /// Adds a dependency behind those that the operation has.
-  void add_edge(DraftOp& op, std::uint32_t before, Duration lag, std::uint32_t passes_back = 0);
+  DraftEdge& add_edge(DraftOp& op, std::uint32_t before, Duration lag,
+                      std::uint32_t passes_back = 0);
   /// When the operation ended, as it was in its pass.
   [[nodiscard]] TraceTime end_of(Before before) const {
     return ops[before.op].end - (before.passes_back == 0 ? Duration{}
@@ -160,6 +173,10 @@ void find_edges(Draft& draft);
 void assign_lags(Draft& draft);
 /// Finds out what synchronising calls waited for.
 void find_waits(Draft& draft);
+/// When what the operation follows on its stream ended: nothing if it is the first that ever runs.
+std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op);
+/// Counts what held starts and waits, and the time that nothing explains (traces/inspect).
+void explain_times(Draft& draft);
 /// Finds pauses that end with another thread's call.
 void find_hand_overs(Draft& draft);
 /// Ties threads that begin by themselves to the marked thread's first iteration.

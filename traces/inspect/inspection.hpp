@@ -14,6 +14,7 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
 #include "traces/inspect/bubbles.hpp"
+#include "traces/inspect/explanation.hpp"
 #include "traces/inspect/sensitivities.hpp"
 #include "traces/iterations/job_pass.hpp"
 #include "traces/trace.hpp"
@@ -161,8 +162,9 @@ struct JobInspection {
   OperationUse operations;    ///< merged by name over ranks
   CounterSet counters;
   InspectOptions options;
-  /// Nothing until whoever can replay the job fills them in (sim/workload/sensitivity.hpp).
+  /// Nothing until whoever can replay the job fills them in (sim/workload).
   std::optional<Sensitivities> sensitivities;
+  std::vector<Explanation> explained;  ///< by rank
 };
 
 /// `pass` is the job's; without it, that of the settled iterations.

@@ -190,6 +190,9 @@ std::string render_json(const JobInspection& job) {
   json["job"] = std::move(total);
   json["ranks"] = Json::array();
   for (const RankInspection& rank : job.ranks) json["ranks"].push_back(rank_json(rank));
+  for (std::size_t i = 0; i < job.explained.size(); ++i) {
+    json["ranks"][i]["explanation"] = explanation_json(job.explained[i]);
+  }
   return indented_text(json, 2) + "\n";
 }
 

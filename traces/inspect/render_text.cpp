@@ -224,7 +224,8 @@ std::string counter_section(const CounterSet& counters) {
 std::string render_text(const JobInspection& job) {
   if (job.ranks.empty()) return "No ranks.\n";
   return heading(job) + loss_lines(job.counters) + window_line(job) + "\n" + rank_table(job) +
-         bubble_section(job.representative) + sensitivities_text(job) + communication_section(job) +
+         bubble_section(job.representative) + sensitivities_text(job) +
+         explanation_text(job.explained) + communication_section(job) +
          kernel_section(job.operations) + copy_section(job) + memory_line(job) +
          counter_section(job.counters);
 }

@@ -186,7 +186,7 @@ TEST(BuilderLags, what_follows_another_stream_once_is_unexplained_and_a_loss) {
   const program::Program program = must_build(follows_another_stream({210, 150, 150}).trace());
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
   EXPECT_EQ(program.counters.count("program_delays_unexplained"), 3U);
-  EXPECT_EQ(program.counters.count("program_delays_mostly_unexplained"), 1U);
+  EXPECT_EQ(program.counters.count("program_time_unexplained"), 1U);
 }
 
 // 30 after A ended is too late to have waited for it.

@@ -9,6 +9,7 @@
 
 #include "sim/base/json.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
+#include "traces/inspect/explanation.hpp"
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/pixel_lane.hpp"
 #include "traces/inspect/render_json.hpp"
@@ -37,6 +38,28 @@ RankTrace one_millisecond(std::uint32_t number) {
 }
 
 JobTrace two_ranks() { return {{one_millisecond(0), one_millisecond(1)}}; }
+
+// Two ranks of 10 ms, in one of which a wait of 2 ms and a start of 0.5 ms are unexplained.
+TEST(ExplanationText, SaysTheShareOfAllAndOfTheWorstRank) {
+  Explanation rank;
+  rank.window = std::chrono::milliseconds(10);
+  rank.starts = {7, 1, 0, 2, 0};
+  Explanation worst = rank;
+  worst.starts[4] = 3;
+  worst.waits[0] = {4, 0, 0, 1};
+  worst.late_starts = std::chrono::microseconds(500);
+  worst.open_waits[0] = std::chrono::microseconds(2000);
+  worst.unexplained = std::chrono::microseconds(2500);
+  const std::string text = explanation_text({rank, worst});
+  EXPECT_THAT(text, HasSubstr("Unexplained: 12.50 % of the iterations' time, of one rank up to "
+                              "25.00 %\n"));
+  EXPECT_THAT(text, HasSubstr("launching call"));
+  EXPECT_THAT(text, HasSubstr("500 us (2.5 %)"));
+  EXPECT_THAT(text, HasSubstr("2.00 ms (10.0 %)"));
+  EXPECT_THAT(text, Not(HasSubstr("recorded dependency")));
+  EXPECT_EQ(explanation_json(worst)["unexplained_fraction"], 0.25);
+  EXPECT_EQ(explanation_json(worst)["waits"]["stream"]["unknown"], 1);
+}
 
 TEST(Labels, DurationsHaveThreeDigitsAndTheFittingUnit) {
   EXPECT_EQ(short_duration(Duration{0}), "0 ns");
