@@ -23,9 +23,10 @@ std::string searched_text(const Advice& advice) {
   const Found& found = advice.found;
   if (!found.shortened || found.searched >= found.length) return "";
   const double budget = to_seconds(advice.question.budget) * kEventsPerSecond;
+  const bool within = advice.question.confirmed_at == ConfirmedAt::kAffordedLength;
   return fmt::format(", {} in the search (a larger --budget allows more); to confirm took {:.0f} % "
-                     "of the budget besides", format_duration(found.searched),
-                     100 * found.confirmation_events / budget);
+                     "of the budget{}", format_duration(found.searched),
+                     100 * found.confirmation_events / budget, within ? "" : " besides");
 }
 
 std::string effort_text(const Advice& advice) {

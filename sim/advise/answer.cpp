@@ -85,7 +85,7 @@ class Answerer {
         search_options());
     if (!found) return tl::make_unexpected(found.error());
     advice_.found = *std::move(found);
-    advice_.stopped = options_.stopped && options_.stopped();
+    advice_.stopped = stopped();
     if (const Errors faults = broken_policies(); !faults.empty() && !advice_.stopped) {
       return tl::unexpected<Errors>(faults);
     }
@@ -99,6 +99,8 @@ class Answerer {
   }
 
  private:
+  [[nodiscard]] bool stopped() const { return options_.stop != nullptr && *options_.stop; }
+
   void begin(const std::string& step) const {
     if (options_.begins) options_.begins(step);
   }
@@ -157,7 +159,7 @@ class Answerer {
     options.execute.version = options_.version;
     options.config_folder = options_.config_folder;
     options.store = options_.store;
-    options.stopped = options_.stopped;
+    options.execute.stop = options_.stop;
     options.told = options_.tried;
     return options;
   }
@@ -168,7 +170,8 @@ class Answerer {
     options.full = full_;
     options.gpus = advice_.alone.gpus;
     options.events = to_seconds(question_.budget) * kEventsPerSecond;
-    options.stopped = options_.stopped;
+    options.stopped = [this] { return stopped(); };
+    options.planned = options_.planned;
     options.confirmed_at = question_.confirmed_at;
     if (has_tools()) {
       options.takes = [this](const Proposal& setting) {
@@ -190,6 +193,7 @@ class Answerer {
     run::RunOptions how;
     how.baselines = {&shared_.baselines, sweep::baseline_keys(config)};
     how.threads = options_.threads;
+    how.stop = options_.stop;
     return run::run_policies(loaded, registry_, how);
   }
 
@@ -288,6 +292,7 @@ class Answerer {
     alone.training = false;
     alone.fillers = {filler};
     alone.gpus.threads = options_.threads;
+    alone.stop = options_.stop;
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
                                run::Simulation(loaded, alone).run());
     return result.fillers.front();
@@ -316,6 +321,7 @@ class Answerer {
     config.duration = config.warmup + whole * alone.iteration;
     run::RunScenario job;
     job.gpus.threads = options_.threads;
+    job.stop = options_.stop;
     BUBBLESIM_ASSIGN_OR_RETURN(const auto result, run::Simulation(loaded, job).run());
     alone.bubble = observe::use_alone(result).bubble_fraction;
     alone.causes = causes_of(result);
@@ -429,10 +435,19 @@ class Answerer {
     return {};
   }
 
-  /// The setting's own report: what it leaves unfilled, and whom it does not admit.
+  /// The setting's own report: what it leaves unfilled, and whom it does not admit. It comes on top
+  /// of the budget, so a run of the searched length has to do. Stopped, the answer goes without.
   CheckedResult<void> look_closer(const Tried& setting, Trials& trials) {
-    const Trial trial = full_trial(setting.proposal);
-    BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(trials.config_of(trial)));
+    Trial trial = full_trial(setting.proposal);
+    trial.length = std::min(trial.length, advice_.found.searched);
+    trial.warmup = std::min(trial.warmup, advice_.found.searched_warmup);
+    const auto told = report_of(trials.config_of(trial));
+    if (!told && stopped()) {
+      advice_.stopped = true;
+      return {};
+    }
+    if (!told) return tl::make_unexpected(told.error());
+    const observe::RunReport& report = *told;
     advice_.unfilled = causes_of(report.policies.front());
     for (const observe::FillerResult& filler : report.policies.front().fillers) {
       for (const observe::InstanceResult& instance : filler.instances) {

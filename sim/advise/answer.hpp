@@ -1,6 +1,7 @@
 // Answers a question: the job alone, the search, what it means.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -18,8 +19,9 @@ struct AnswerOptions {
   std::string version;                   ///< of the program: part of keys
   std::size_t threads = 1;               ///< answers do not depend on it
   store::ResultsStore* store = nullptr;  ///< null: nothing is kept
-  std::function<bool()> stopped;         ///< from any thread; true: come to an end
+  const std::atomic<bool>* stop = nullptr;  ///< true: come to an end at once; null: never
   std::function<void(const std::string& step)> begins;
+  std::function<void(const SearchPlan&)> planned = nullptr;  ///< before the search begins
   std::function<void(const Trial&, const TrialResult&)> tried;
   /// Why `bubblesim fill` would refuse a setting, and `bubblesim measure` one rank of a run config;
   /// an empty text: they take it. Both or none: then nobody is asked.

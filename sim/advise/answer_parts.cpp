@@ -69,15 +69,32 @@ std::optional<AnswerLine> too_few(const Advice& advice, Duration each, int enoug
                                 enough_of, std::ceil(to_seconds(enough)))};
 }
 
+/// Policies that the budget has no trial for; empty: none.
+std::string unafforded_text(const Found& found) {
+  std::string text;
+  for (const Unafforded& policy : found.unafforded) {
+    text += fmt::format("{} {} (needs {:.2g} s of budget)", text.empty() ? "; not judged:" : ",",
+                        policy.policy->name, policy.events / kEventsPerSecond);
+  }
+  return text;
+}
+
 /// Says that trials which can be judged cost more than the budget has.
 std::optional<AnswerLine> too_little_budget(const Advice& advice) {
-  const double needed = advice.found.needed_events / kEventsPerSecond;
-  if (needed <= 0) return std::nullopt;
-  return AnswerLine{"budget",
-                    fmt::format("{} does not reach for a whole search, whose trials last ten "
-                                "iterations of training and passes of the filler: only defaults "
-                                "were begun with; --budget {:.0f}s would",
-                                format_duration(advice.question.budget), std::ceil(needed))};
+  const Found& found = advice.found;
+  const std::string budget = format_duration(advice.question.budget);
+  if (found.needed_events > 0) {
+    return AnswerLine{"budget",
+                      fmt::format("{} does not reach for a whole search, whose trials last ten "
+                                  "iterations of training and passes of the filler: only defaults "
+                                  "were begun with; --budget {:.0f}s would{}", budget,
+                                  std::ceil(found.needed_events / kEventsPerSecond),
+                                  unafforded_text(found))};
+  }
+  if (!found.exhausted && found.unafforded.empty()) return std::nullopt;
+  const char* what = found.exhausted ? "to confirm all that would be told" : "for every policy";
+  return AnswerLine{"budget", fmt::format("{} does not reach {}{}", budget, what,
+                                          unafforded_text(found))};
 }
 
 /// Which policies were not judged, and what would judge them.
@@ -254,8 +271,9 @@ void add_sureness(const Advice& advice, std::vector<AnswerLine>& lines) {
   const Found& found = advice.found;
   const Confirmation& confirmed = found.confirmed;
   if ((confirmed.random ? confirmed.seeds : confirmed.windows).empty()) {
-    lines.push_back({"sure", "not confirmed: stopped; the best so far, of a trial of " +
-                                 format_duration(found.best->length)});
+    const char* why = advice.stopped ? "stopped" : "the budget does not reach";
+    lines.push_back({"sure", fmt::format("not confirmed: {}; the best so far, of a trial of {}",
+                                         why, format_duration(found.best->length))});
   } else {
     lines.push_back({"sure", seeds_text(found.confirmed)});
     add_varied(found.confirmed.slower, "+5 %", advice, lines);

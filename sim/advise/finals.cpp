@@ -79,19 +79,22 @@ class Finals {
     BUBBLESIM_ASSIGN_OR_RETURN(pool_, log_.try_out(finalists(), 1));
     BUBBLESIM_RETURN_IF_ERROR(step_back());
     sort_out();
-    for (std::size_t round = 0; round < kRounds && !stopped(); ++round) {
+    for (std::size_t round = 0; round < kRounds && !ended(); ++round) {
       BUBBLESIM_RETURN_IF_ERROR(decide());
       BUBBLESIM_RETURN_IF_ERROR(look_around());
       if (!is_beaten()) break;
     }
-    if (stopped() && !found_.best) keep_best_so_far();
-    if (!stopped()) BUBBLESIM_RETURN_IF_ERROR(complete());
+    if (ended() && !found_.best) keep_best_so_far();
+    if (!ended()) BUBBLESIM_RETURN_IF_ERROR(complete());
     fill_found();
     return std::move(found_);
   }
 
  private:
-  [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
+  /// Stopped, or no further trial is allowed.
+  [[nodiscard]] bool ended() const {
+    return log_.is_exhausted() || (options_.stopped && options_.stopped());
+  }
   [[nodiscard]] double best_gain() const { return found_.best ? found_.best->result.gain : 0; }
   [[nodiscard]] bool keeps(const Tried& tried) const {
     return tried.result.done && violation(tried.result, limits_) <= 0;
@@ -155,7 +158,7 @@ class Finals {
         Proposal with_less = space_.with_load(tried.proposal, 1 / factor);
         if (with_less != tried.proposal) less.push_back(std::move(with_less));
       }
-      if (less.empty() || stopped()) break;
+      if (less.empty() || ended()) break;
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out(less, 1));
       pool_.insert(pool_.end(), tried.begin(), tried.end());
     }
@@ -213,7 +216,7 @@ class Finals {
   Result<std::optional<Failed>> first_that_holds(const Accepts& accepts, std::size_t attempts) {
     for (std::size_t i = 0; i < attempts; ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<Tried> next, settled(accepts));
-      if (!next || stopped()) break;
+      if (!next || ended()) break;
       BUBBLESIM_ASSIGN_OR_RETURN(const Confirmation confirmed, confirmation_of(*next));
       if (confirmed.broke == 0) return std::optional(Failed{*next, confirmed});
       found_.failed.push_back({*next, confirmed});
@@ -236,7 +239,7 @@ class Finals {
 
   /// The best of the pool that is accepted, when it is one of full length.
   Result<std::optional<Tried>> settled(const Accepts& accepts) {
-    while (!stopped()) {
+    while (!ended()) {
       const std::optional<Tried> next = choice_of(pool_, accepts);
       if (!next || log_.is_full(*next)) return next;
       if (promoted_ >= kPromotedAtMost) {
@@ -270,6 +273,7 @@ class Finals {
 
   /// In the pool, in place of a shorter trial of the same setting.
   void put(const Tried& full) {
+    if (!full.result.done && ended()) return;
     std::erase_if(pool_, [&full](const Tried& tried) { return tried.proposal == full.proposal; });
     if (full.available && full.result.done) pool_.push_back(full);
   }
@@ -346,7 +350,7 @@ class Finals {
   /// The best setting of another policy, whether it holds or not.
   Result<void> find_runner_up() {
     found_.runner_up.reset();
-    for (std::size_t i = 0; found_.best && i <= kRunnersUp && !stopped(); ++i) {
+    for (std::size_t i = 0; found_.best && i <= kRunnersUp && !ended(); ++i) {
       std::vector<Tried> others = pool_;
       for (const Failed& failed : found_.failed) others.push_back(failed.setting);
       std::erase_if(others, [&](const Tried& tried) {
@@ -371,7 +375,7 @@ class Finals {
     found_.live.reset();
     const bool refused =
         options_.takes && best_gain() > 0 && !options_.takes(found_.best->proposal);
-    if (!refused || stopped()) return {};
+    if (!refused || ended()) return {};
     const Accepts takes = [this](const Tried& tried) { return options_.takes(tried.proposal); };
     if (!live_searched_) {
       live_searched_ = true;
@@ -395,7 +399,7 @@ class Finals {
   Result<void> find_looser() {
     found_.looser.clear();
     for (const auto& [text, looser] : looser_limits(limits_)) {
-      for (std::size_t i = 0; i < kLooserTried && !stopped(); ++i) {
+      for (std::size_t i = 0; i < kLooserTried && !ended(); ++i) {
         const std::optional<Tried> most = best_beyond(looser);
         if (!most) break;
         if (log_.is_full(*most)) {
@@ -430,15 +434,15 @@ class Finals {
   [[nodiscard]] bool is_beaten() const {
     const auto first =
         choice_of(pool_, [this](const Tried& tried) { return log_.is_full(tried); });
-    if (!first || !found_.best) return first.has_value() && !stopped();
+    if (!first || !found_.best) return first.has_value() && !ended();
     return first->proposal != found_.best->proposal;
   }
 
-  /// Stopped: the best of the longest trials that there are.
+  /// Ended too early: the best of the longest trials that there are.
   void keep_best_so_far() {
     const auto best_of = [this](Duration least) {
-      return choice_of(log_.all(), [least](const Tried& tried) {
-        return tried.available && tried.length >= least;
+      return choice_of(log_.all(), [this, least](const Tried& tried) {
+        return tried.available && tried.length >= least && !has_failed(tried);
       });
     };
     for (const int part : {1, kTriedFor, 1000}) {
@@ -473,7 +477,7 @@ class Finals {
   Result<void> promote_told(std::vector<Tried>& list, double times) {
     for (Tried& tried : list) {
       const bool told = keeps(tried) && tried.result.gain > best_gain() * times;
-      if (!told || log_.is_full(tried) || stopped()) continue;
+      if (!told || log_.is_full(tried) || ended()) continue;
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> full,
                                  log_.try_full({tried.proposal}));
       if (full.front().result.done) tried = full.front();
@@ -489,6 +493,7 @@ class Finals {
     found_.searched = log_.length();
     found_.searched_warmup = log_.warmup();
     found_.unsettled = log_.unsettled();
+    found_.exhausted = log_.is_exhausted();
     found_.trials = log_.trials();
     found_.events = log_.spent();
     found_.confirmation_events = log_.spent_on_longer();

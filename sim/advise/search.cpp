@@ -31,8 +31,11 @@ constexpr double kMoved = 0.001;           // a dimension that moves gain or tra
 constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
 constexpr std::size_t kCoarse = 2;  // of these, so many in trials a third as long
 constexpr std::array<double, 4> kLoadFactors{1.6, 1.25, 1.1, 1.04};
-// Full trials that a whole search costs, by the counts above.
+// Full trials that a whole search costs, by the counts above, and those that confirm what is told.
 constexpr double kFullTrials = 75;
+constexpr double kConfirmingTrials = 30;
+constexpr int kWithWarmup = 2;           // times what a trial measures at least
+constexpr double kConfirmingPart = 0.5;  // of the budget, where nobody asked for a length
 // Where even the shortest full trials cost so many times what the budget has, defaults alone begin,
 // two policies are finalists, and nothing that the system lacks is.
 constexpr double kScarce = 1.5;
@@ -62,12 +65,16 @@ class Searcher {
 
   Result<Found> run() {
     BUBBLESIM_RETURN_IF_ERROR(fix_length());
+    log_.allow(kUntilHalved * search_events_);
     BUBBLESIM_RETURN_IF_ERROR(halve());
+    log_.allow(kUntilLocal * search_events_);
     BUBBLESIM_RETURN_IF_ERROR(improve_all());
+    log_.allow(search_events_ + confirming_events_);
     BUBBLESIM_ASSIGN_OR_RETURN(
         Found found, finals(space_, log_, options_, scarce_ ? Scarce::kYes : Scarce::kNo));
     found.shortened = shortened_;
     found.needed_events = needed_events_;
+    found.unafforded = log_.unafforded();
     return found;
   }
 
@@ -89,20 +96,37 @@ class Searcher {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out(probes, part));
     double most = 0;
     for (const Tried& trial : tried) most = std::max(most, trial.result.events);
-    const double seconds = to_seconds(log_.trial(probes.front(), part).length);
-    const Duration asked = log_.length();
-    const double affordable = options_.events / kFullTrials;
-    const double full = most / seconds * to_seconds(asked);
-    if (full > affordable) shorten(affordable / full);
-    const double shortest = most / seconds * to_seconds(log_.length());
-    scarce_ = shortest > kScarce * affordable;
-    if (scarce_) needed_events_ = shortest * kFullTrials / kScarce;
+    const double rate = most / to_seconds(log_.trial(probes.front(), part).length);
+    search_events_ = options_.events;
+    if (options_.confirmed_at == ConfirmedAt::kAffordedLength) {
+      search_events_ *= 1 - kConfirmingPart;
+    }
+    const double affordable = search_events_ / kFullTrials;
+    const auto too_much = [&] { return rate * to_seconds(log_.length()) / affordable; };
+    if (too_much() > 1) shorten(1 / too_much(), 5 * options_.full.shortest);
+    scarce_ = too_much() > kScarce;
+    if (scarce_) {
+      needed_events_ = options_.events * too_much() / kScarce;
+      shorten(kScarce / too_much(), kWithWarmup * options_.full.shortest);
+    }
+    plan(rate);
     return {};
   }
 
-  void shorten(double cut) {
+  /// What the search may spend, and what confirming may, by the events of a simulated second.
+  void plan(double rate) {
+    confirming_events_ = kConfirmingTrials * rate * to_seconds(log_.full().length);
+    if (options_.confirmed_at == ConfirmedAt::kAffordedLength) {
+      confirming_events_ = options_.events - search_events_;
+    }
+    if (!options_.planned) return;
+    options_.planned({log_.length(), log_.full().length, search_events_, confirming_events_});
+  }
+
+  /// Trials become `cut` times as long, but not shorter than `least`.
+  void shorten(double cut, Duration least) {
     const Duration asked = log_.length();
-    const Duration least = std::min(asked, 5 * options_.full.shortest);
+    least = std::min(asked, least);
     const auto shorter = [cut](Duration span) {
       return Duration{std::llround(static_cast<double>(span.count()) * cut)};
     };
@@ -111,7 +135,9 @@ class Searcher {
     if (length == asked) return;
     const Duration warmup = log_.warmup();
     log_.shorten(length,
-                 in_milliseconds(std::min(std::max(shorter(warmup), length / 4), warmup)));
+                 in_milliseconds(std::min(std::max(shorter(warmup), length / 4), warmup)),
+                 std::max(1.0, kFullTrials / kConfirmingTrials * cut * to_seconds(asked) /
+                                   to_seconds(length)));
     shortened_ = true;
   }
 
@@ -163,11 +189,14 @@ class Searcher {
 
   Result<void> halve() {
     std::vector<Proposal> proposals = scarce_ ? defaults_of(space_.starts()) : space_.starts();
+    // What the budget does not reach is left out from the end.
+    std::ranges::stable_partition(
+        proposals, [](const Proposal& proposal) { return proposal.parameters.empty(); });
     double part = 1;
     for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
     for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
       BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
-      if (stopped() || log_.spent() > kUntilHalved * options_.events) break;
+      if (stopped() || log_.spent() > kUntilHalved * search_events_) break;
       proposals = survivors(std::move(tried), proposals.size() / kGoesOn, slack_at(rung));
     }
     return {};
@@ -196,7 +225,7 @@ class Searcher {
       }
     }
     for (const Proposal& proposal : from) {
-      const double left = std::max(0.0, kUntilLocal * options_.events - log_.spent());
+      const double left = std::max(0.0, kUntilLocal * search_events_ - log_.spent());
       BUBBLESIM_RETURN_IF_ERROR(improve(proposal, log_.spent() + left / kPartOfLeft));
     }
     return {};
@@ -338,6 +367,8 @@ class Searcher {
   const SearchOptions& options_;
   TrialLog log_;
   bool scarce_ = false;
+  double search_events_ = 0;
+  double confirming_events_ = 0;
   double needed_events_ = 0;
   bool shortened_ = false;
 };

@@ -11,8 +11,10 @@
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads
 // it has, and on slow ones it takes longer. If a full search would be too much, the simulated times
-// of all its steps are shortened alike. The budget covers these steps; what is told is confirmed at
-// the length that was asked for, and that comes on top where they were shortened.
+// of all its steps are shortened alike. What the budget covers is planned before the search: half of
+// it goes into the search and half into confirming what is told, at the length that this allows.
+// Where a length was asked for, the search has all of the budget, and confirming comes on top. No
+// trial is run that would spend more than planned: the least promising ones are left out.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +45,20 @@ struct FullLength {
 struct Unsettled {
   const policy::PolicySpec* policy = nullptr;
   Duration settling{};
+};
+
+/// A policy that was not judged: each trial of it would have spent more than the budget has.
+struct Unafforded {
+  const policy::PolicySpec* policy = nullptr;
+  double events = 0;  ///< of its cheapest trial
+};
+
+/// What a search is going to do at most, known before its first step.
+struct SearchPlan {
+  Duration searched{};             ///< the longest trial of the search
+  Duration length{};               ///< what is told is confirmed at
+  double search_events = 0;
+  double confirmation_events = 0;
 };
 
 /// A result for each trial, in order; they may be done on any number of threads.
@@ -95,6 +111,8 @@ struct Found {
   std::vector<Tried> bounds;          ///< oracles, each at its best place
   std::vector<Tried> out_of_reach;    ///< the best setting of each policy that cannot be had
   std::vector<Unsettled> unsettled;   ///< in order of their first trial
+  std::vector<Unafforded> unafforded; ///< likewise
+  bool exhausted = false;             ///< not all that would be told could be confirmed
   std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
   Duration length{};                  ///< simulated of a full trial
   Duration warmup{};
@@ -118,6 +136,7 @@ struct SearchOptions {
   /// looked for, too. Nothing: nobody is asked.
   std::function<bool(const Proposal&)> takes = nullptr;
   std::function<bool()> stopped;          ///< true: come to an end
+  std::function<void(const SearchPlan&)> planned = nullptr;  ///< told before the search begins
 };
 
 inline constexpr std::size_t kSeedsConfirmed = 5;

@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace bubblesim::advise {
 namespace {
 
 constexpr double kLongEnough = 1.0 / 3;  // of the searched length, for a comparison of policies
-constexpr int kAffordedTimes = 4;        // the searched length, where nobody asked for a length
+constexpr std::size_t kAtOnce = 16;      // trials before the budget is looked at again
 constexpr double kLatencyMargin = 20;    // times that of training
 
 Duration part_of(Duration span, double part) {
   return Duration{std::llround(static_cast<double>(span.count()) * part)};
+}
+
+std::string text_of(const Trial& trial) {
+  return proposal_text(trial.proposal) + " " + std::to_string(trial.length.count()) + " " +
+         std::to_string(trial.warmup.count()) + " " + std::to_string(trial.seed) + " " +
+         std::to_string(trial.slowdown);
 }
 
 }  // namespace
@@ -28,13 +35,22 @@ TrialLog::TrialLog(const Space& space, const TryAll& try_all, const SearchOption
     : space_(space), try_all_(try_all), full_(options.full), confirmed_at_(options.confirmed_at),
       length_(options.full.length), warmup_(options.full.warmup) {}
 
-void TrialLog::shorten(Duration length, Duration warmup) {
+void TrialLog::allow(double events) {
+  allowed_ = events;
+  exhausted_ = false;
+}
+
+void TrialLog::shorten(Duration length, Duration warmup, double times) {
   length_ = length;
   warmup_ = warmup;
   if (confirmed_at_ == ConfirmedAt::kAskedLength) return;
-  const int times = confirmed_at_ == ConfirmedAt::kAffordedLength ? kAffordedTimes : 1;
-  full_.length = std::min(times * length, full_.length);
-  full_.warmup = std::min(times * warmup, full_.warmup);
+  if (confirmed_at_ == ConfirmedAt::kSearchedLength) times = 1;
+  using std::chrono::milliseconds;
+  const auto longer = [times](Duration span) {
+    return Duration{std::chrono::floor<milliseconds>(part_of(span, times))};
+  };
+  full_.length = std::min(longer(length), full_.length);
+  full_.warmup = std::min(longer(warmup), full_.warmup);
 }
 
 Trial TrialLog::trial(const Proposal& proposal, double part) const {
@@ -91,14 +107,71 @@ Result<std::vector<Tried>> TrialLog::run(const std::vector<Trial>& trials) {
 }
 
 Result<std::vector<TrialResult>> TrialLog::try_again(const std::vector<Trial>& trials) {
-  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<TrialResult> results, try_all_(trials));
-  for (std::size_t i = 0; i < trials.size(); ++i) count(trials[i], results[i]);
+  std::vector<TrialResult> results;
+  for (std::size_t next = 0; next < trials.size();) {
+    BUBBLESIM_RETURN_IF_ERROR(run_some(trials, next, results));
+  }
   return results;
+}
+
+Result<void> TrialLog::run_some(const std::vector<Trial>& trials, std::size_t& next,
+                                std::vector<TrialResult>& results) {
+  std::vector<Trial> allowed;
+  std::vector<std::size_t> places;  // into `results`
+  double cost = 0;
+  for (; next < trials.size() && allowed.size() < kAtOnce; ++next) {
+    const Trial& trial = trials[next];
+    TrialResult& result = results.emplace_back();
+    if (const auto known = results_.find(text_of(trial)); known != results_.end()) {
+      result = known->second;
+    } else if (spent_ + cost + cost_of(trial) > allowed_) {
+      result.reason = "the budget does not reach";
+      leave_out(trial);
+    } else {
+      cost += cost_of(trial);
+      places.push_back(results.size() - 1);
+      allowed.push_back(trial);
+    }
+  }
+  if (allowed.empty()) return {};
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> run, try_all_(allowed));
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    count(allowed[i], run[i]);
+    results[places[i]] = run[i];
+  }
+  return {};
+}
+
+double TrialLog::cost_of(const Trial& trial) const {
+  const auto known = rates_.find(trial.proposal.policy);
+  return to_seconds(trial.length) * (known == rates_.end() ? highest_rate_ : known->second);
+}
+
+void TrialLog::leave_out(const Trial& trial) {
+  exhausted_ = true;
+  if (!space_.is_available(trial.proposal)) return;
+  const double cost = cost_of(trial);
+  const auto same = std::ranges::find(left_out_, trial.proposal.policy, &Unafforded::policy);
+  if (same == left_out_.end()) left_out_.push_back({trial.proposal.policy, cost});
+  else same->events = std::min(same->events, cost);
+}
+
+std::vector<Unafforded> TrialLog::unafforded() const {
+  std::vector<Unafforded> out = left_out_;
+  std::erase_if(out, [this](const Unafforded& policy) { return rates_.contains(policy.policy); });
+  return out;
 }
 
 void TrialLog::count(const Trial& trial, const TrialResult& result) {
   ++trials_;
   spent_ += result.events;
+  if (result.done) {
+    results_.try_emplace(text_of(trial), result);
+    const double rate = result.events / to_seconds(trial.length);
+    highest_rate_ = std::max(highest_rate_, rate);
+    double& of_policy = rates_[trial.proposal.policy];
+    of_policy = std::max(of_policy, rate);
+  }
   if (trial.length > length_) spent_on_longer_ += result.events;
 }
 

@@ -3,9 +3,13 @@
 // There are two lengths. The length that was asked for is what a recommendation is confirmed at.
 // The searched length is shorter where the budget does not allow hundreds of trials of the asked
 // one; all steps of the search are parts of it.
+//
+// A trial that would spend more than is allowed is not run. What it would cost is known from trials
+// of its policy, or else of the costliest one.
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,8 +30,13 @@ class TrialLog {
   /// All three must outlive the log.
   TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options);
 
-  /// Makes all further parts shorter.
-  void shorten(Duration length, Duration warmup);
+  /// Makes all further parts shorter, and the full length, if nobody asked for it, at most `times`
+  /// the searched one.
+  void shorten(Duration length, Duration warmup, double times);
+  /// Events that all trials may spend, those that were spent included.
+  void allow(double events);
+  /// A trial was left out since allow() was called.
+  [[nodiscard]] bool is_exhausted() const { return exhausted_; }
   /// A trial of a part of the searched length, at least of the shortest length that is allowed.
   [[nodiscard]] Trial trial(const Proposal& proposal, double part) const;
   /// A trial of the length that was asked for.
@@ -47,6 +56,8 @@ class TrialLog {
 
   /// Policies that can be had and were not judged.
   [[nodiscard]] std::vector<Unsettled> unsettled() const;
+  /// Policies that can be had and have no trial, because each would spend more than is allowed.
+  [[nodiscard]] std::vector<Unafforded> unafforded() const;
 
   /// Each setting's longest trial, in order of its first.
   [[nodiscard]] const std::vector<Tried>& all() const { return all_; }
@@ -63,6 +74,11 @@ class TrialLog {
   /// are not run.
   [[nodiscard]] Duration settling(const Proposal& proposal) const;
   Result<std::vector<Tried>> run(const std::vector<Trial>& trials);
+  /// Runs trials from `next` on that are allowed, a few at most; moves `next` past these.
+  Result<void> run_some(const std::vector<Trial>& trials, std::size_t& next,
+                        std::vector<TrialResult>& results);
+  [[nodiscard]] double cost_of(const Trial& trial) const;
+  void leave_out(const Trial& trial);
   void count(const Trial& trial, const TrialResult& result);
   void note(const Tried& tried);
 
@@ -74,6 +90,12 @@ class TrialLog {
   Duration warmup_;
   double spent_ = 0;
   double spent_on_longer_ = 0;
+  double allowed_ = std::numeric_limits<double>::infinity();
+  bool exhausted_ = false;
+  double highest_rate_ = 0;  // events a simulated second
+  std::map<const policy::PolicySpec*, double> rates_;
+  std::map<std::string, TrialResult> results_;  // of what was run: the same trial costs once
+  std::vector<Unafforded> left_out_;            // each policy's cheapest
   std::size_t trials_ = 0;
   std::vector<Tried> all_;
   std::map<std::string, std::size_t> index_;  // into all_

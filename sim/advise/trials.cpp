@@ -147,14 +147,17 @@ Result<void> Trials::simulate(const std::vector<store::PlannedRun>& runs) {
     if (index >= runs.size()) return std::nullopt;
     return runs[index];
   };
+  const std::atomic<bool>* stop = options_.execute.stop;
+  ports.stopped = [stop] { return stop != nullptr && *stop; };
   ports.done = [&](store::RunRecord&& record) {
+    // A run that was stopped says nothing of its setting.
+    if (record.status != store::RunStatus::kDone && ports.stopped()) return;
     TrialResult result = result_of(record);
     const std::scoped_lock lock(mutex);
     known_[record.run.key] = std::move(result);
     ++simulated_;
     if (writer) writer->add(std::move(record));
   };
-  ports.stopped = [&] { return options_.stopped && options_.stopped(); };
   sweep::ExecuteOptions options = options_.execute;
   options.threads = std::min(options.threads, runs.size());
   sweep::execute_runs(registry_, options, ports, shared_);

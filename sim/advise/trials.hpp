@@ -29,7 +29,6 @@ struct TrialOptions {
   sweep::ExecuteOptions execute;
   std::string config_folder;           ///< holds devices/, models/, ...
   store::ResultsStore* store = nullptr;  ///< null: nothing is kept
-  std::function<bool()> stopped;       ///< from several threads; true: begin no further run
   std::function<void(const Trial&, const TrialResult&)> told;  ///< of each trial, in order
 };
 

@@ -160,10 +160,10 @@ void add_question_options(CLI::App& command, AdviseArguments& arguments) {
   command.add_option("--policy", arguments.policies,
                      "Policies to try, comma-separated (default: all)");
   command.add_option("--budget", arguments.budget,
-                     "How much to search: the work that two cores do in about this time. It is "
+                     "How much to simulate: the work that two cores do in about this time. It is "
                      "counted in simulated events, so that the answer does not depend on the "
-                     "machine. Confirming the answer at --duration comes on top, where the search "
-                     "has to do with shorter trials")
+                     "machine. Half of it confirms the answer; with --duration, confirming comes "
+                     "on top and is told before the search begins")
       ->capture_default_str();
 }
 

@@ -19,6 +19,7 @@
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
 #include "sim/report/advice/advice_page.hpp"
 #include "sim/store/results_store.hpp"
 
@@ -28,6 +29,15 @@ namespace {
 std::string progress_text(const advise::BestTrial& best) {
   return fmt::format("{} trials; {:.2f} GPUs, kept {:.3f}: {}", best.trials, best.result->gain,
                      best.result->kept, best.text);
+}
+
+// Before what may take long: how long it does, in work of two cores.
+void tell_plan(const advise::SearchPlan& plan) {
+  fmt::print(stderr, "bubblesim: at most about {:.3g} s to search, {:.3g} s to confirm at {} "
+                     "(work of two cores)\n",
+             plan.search_events / advise::kEventsPerSecond,
+             plan.confirmation_events / advise::kEventsPerSecond,
+             format_duration(plan.length));
 }
 
 // Both modes have an answer: "advice.json" becomes "advice-online.json".
@@ -55,7 +65,7 @@ CheckedResult<void> answer_all(const std::vector<advise::Question>& questions,
   BUBBLESIM_ASSIGN_OR_RETURN(options.version, version_with_policies(context));
   options.threads = threads_of(arguments.threads);
   options.store = store.get();
-  options.stopped = [&signals] { return signals.count() > 0; };
+  options.stop = &signals.stop();
   options.why_not_live = [&context](const advise::Proposal& proposal, policy::Role filler) {
     return why_not_filled(proposal, filler, context);
   };
@@ -66,6 +76,10 @@ CheckedResult<void> answer_all(const std::vector<advise::Question>& questions,
     ProgressLine progress;
     advise::BestTrial best;
     options.begins = progress.callback();
+    options.planned = [&progress](const advise::SearchPlan& plan) {
+      progress.clear();
+      tell_plan(plan);
+    };
     options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
       best.note(trial, result, question.limits);
       if (best.result) progress.show(progress_text(best));

@@ -35,7 +35,7 @@ CheckedResult<advise::FleetPlan> planned(AdviseArguments& arguments, const CLI::
   BUBBLESIM_ASSIGN_OR_RETURN(options.version, version_with_policies(context));
   options.threads = threads_of(arguments.threads);
   options.store = store.get();
-  options.stopped = [&signals] { return signals.count() > 0; };
+  options.stop = &signals.stop();
   options.begins = [&line](const std::string& step) { line.show(step); };
   auto plan = advise::plan_fleet(std::move(question), context.policies, options);
   line.clear();

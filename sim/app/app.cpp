@@ -12,6 +12,7 @@
 #include <thread>
 #include <string_view>
 
+#include "sim/base/escape_controls.hpp"
 #include "sim/base/output_file.hpp"
 
 namespace bubblesim::app {
@@ -42,7 +43,9 @@ run::ProgressText ProgressLine::callback() {
 }
 
 int report_faults(const Errors& faults) {
-  for (const Error& fault : faults) std::fprintf(stderr, "bubblesim: %s\n", fault.text().c_str());
+  for (const Error& fault : faults) {
+    std::fprintf(stderr, "bubblesim: %s\n", escape_but_lines(fault.text()).c_str());
+  }
   return kExitInputFault;
 }
 

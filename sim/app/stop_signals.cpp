@@ -7,14 +7,19 @@ namespace {
 
 // A handler is handed nothing: what it counts must be reachable without an object.
 std::atomic<int> signal_count{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> signalled{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-void count_signal(int) noexcept { ++signal_count; }
+void count_signal(int) noexcept {
+  ++signal_count;
+  signalled = true;
+}
 
 }  // namespace
 
 StopSignals::StopSignals() {
   signal_count = 0;
+  signalled = false;
   struct sigaction action{};
   action.sa_handler = count_signal;
   action.sa_flags = SA_RESTART;  // stores are written meanwhile
@@ -30,5 +35,7 @@ StopSignals::~StopSignals() {
 }
 
 int StopSignals::count() const { return signal_count; }
+
+const std::atomic<bool>& StopSignals::stop() const { return signalled; }
 
 }  // namespace bubblesim::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <csignal>
 
 namespace bubblesim::app {
@@ -17,6 +18,8 @@ class StopSignals {
 
   /// How many have come.
   [[nodiscard]] int count() const;
+  /// Whether one has come, for what is polled.
+  [[nodiscard]] const std::atomic<bool>& stop() const;
 
  private:
   static constexpr std::array kSignals{SIGINT, SIGQUIT, SIGTERM, SIGHUP};

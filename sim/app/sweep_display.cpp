@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "sim/base/escape_controls.hpp"
 #include "sim/base/json.hpp"
 #include "sim/sweep/plan.hpp"
 
@@ -98,7 +99,8 @@ void SweepDisplay::finished(const store::RunRecord& record, std::optional<Durati
   if (!failed || failures_told_++ >= kFailuresTold) return;
   progress_.clear();
   fmt::print(stderr, "bubblesim: run {} ({}) failed: {}{}\n", record.run.index,
-             sweep::settings_text(record.run.settings), record.reason,
+             escape_controls(sweep::settings_text(record.run.settings)),
+             escape_but_lines(record.reason),
              failures_told_ == kFailuresTold ? "\nbubblesim: further failures are only stored"
                                              : "");
 }

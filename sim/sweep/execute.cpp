@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "sim/base/json.hpp"
@@ -37,6 +38,7 @@ CheckedResult<observe::RunReport> report_of(const store::PlannedRun& run,
   BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared.inputs.load(config, json));
   run::RunOptions how;
   how.baselines = {&shared.baselines, baseline_keys(json)};
+  how.stop = options.stop;
   return run::run_policies(loaded, registry, how);
 }
 
@@ -99,6 +101,8 @@ store::RunRecord execute_run(const store::PlannedRun& run, const policy::Registr
   try {
     const auto report = report_of(run, registry, options, shared);
     report ? fill(record, *report) : fail_with(record, text_of(report.error()));
+  } catch (const std::bad_alloc&) {
+    fail_with(record, "out of memory; expected more memory, fewer --threads or a shorter run");
   } catch (const std::exception& fault) {
     fail_with(record, std::string("threw an exception: ") + fault.what());
   } catch (...) {

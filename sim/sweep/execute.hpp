@@ -2,6 +2,7 @@
 // go is the caller's, so that the same loop serves one machine and many.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -28,6 +29,8 @@ struct ExecuteOptions {
   std::string sweep;
   std::string device_folder;
   std::string version;
+  /// Set to true by another thread, runs fail soon after; null: they end by themselves.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// What the runs of a process share: inputs are loaded once, and what parts of runs do alone is

@@ -53,7 +53,7 @@ class Planner {
       for (const FillWork& work : plan_.question.work) {
         kind.answers.push_back(ask(kind, work, faults));
         if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
-        if (options_.stopped && options_.stopped()) plan_.stopped = true;
+        if (options_.stop != nullptr && *options_.stop) plan_.stopped = true;
       }
     }
     if (!fits_ && !plan_.stopped) return tl::unexpected<Errors>(no_work_fits());
@@ -160,6 +160,7 @@ class Planner {
       fits_ = true;
       return kind_answer(kind, *advice);
     }
+    if (options_.stop != nullptr && *options_.stop) return {.reason = "stopped"};
     // What the filler asks for in vain is this pair's; all else is wrong with the job.
     const Error& fault = advice.error().front();
     if (fault.place.starts_with(kFillers)) return {.reason = fault.message};

@@ -107,7 +107,7 @@ struct AnswerQuestion {
     options.version = sweep::program_version();
     options.threads = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
     options.store = store.get();
-    options.stopped = [&stop] { return stop.load(); };
+    options.stop = &stop;
     options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
       progress.note(trial, result, question.limits);
     };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 #include <string>
 
 #include "sim/base/result.hpp"
@@ -11,12 +12,15 @@
 namespace bubblesim::policy {
 
 /// Returns the Result of `work`, which calls the policy's code. An exception is a fault with the
-/// policy's name.
+/// policy's name; that of memory that ran out names none, for who took it is not known.
 template <class Work>
 auto catch_thrown(const PolicySpec& spec, const Work& work) -> decltype(work()) {
   const std::string place = "policy " + spec.name;
   try {
     return work();
+  } catch (const std::bad_alloc&) {
+    return fail({}, {}, "out of memory while policy " + spec.name + " ran; expected more memory, "
+                        "fewer --threads or a shorter run");
   } catch (const std::exception& fault) {
     return fail({}, place, std::string("threw an exception: ") + fault.what());
   } catch (...) {

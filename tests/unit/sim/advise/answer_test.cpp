@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include "policies/builtin.hpp"
 #include "sim/advise/advice_text.hpp"
@@ -107,6 +109,31 @@ TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
   const std::string text = advice_text(*advice, "");
   EXPECT_THAT(text, HasSubstr("not judged: tgs (settles in"));
   EXPECT_THAT(text, HasSubstr("does not reach for a whole search"));
+}
+
+// A day of simulated time takes minutes; the stop comes after 0.2 s of it.
+TEST_F(AnswerTest, ends_in_the_middle_of_a_run_when_it_is_stopped) {
+  write_job(2ms, 100us);
+  write_filler("short.csv", 5, 1ms);
+  Question asked = question("short.csv");
+  Json base = Json::parse(asked.base);
+  base["duration"] = "86400s";
+  base["warmup"] = "5s";
+  asked.base = base.dump();
+  std::atomic<bool> stop{false};
+  std::thread stopper([&stop] {
+    std::this_thread::sleep_for(200ms);
+    stop = true;
+  });
+  AnswerOptions options;
+  options.config_folder = kConfigs;
+  options.version = "test";
+  options.stop = &stop;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto advice = answer(asked, registry_, options);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
+  stopper.join();
+  EXPECT_TRUE(advice ? advice->stopped : advice.error().front().message.starts_with("stopped"));
 }
 
 std::string text_of(const Errors& faults) {

@@ -228,9 +228,8 @@ TEST(search, recommends_what_holds_at_the_length_that_was_asked_for) {
   EXPECT_EQ(found->looser[0].tried.length, 10s);
 }
 
-// A full trial measures 2.5 s at least, and five of these are longer than the 10 s that were asked
-// for: the budget shortens nothing, the warm-up of 5 s included. Of w seconds of it the gain is
-// w / 10.
+// A trial measures 5 s at least, half of the 10 s that were asked for: the budget shortens nothing,
+// the warm-up of 5 s included. Of w seconds of it the gain is w / 10.
 TEST(search, keeps_the_warm_up_of_what_it_cannot_shorten) {
   Landscape land;
   land.add(spec_of("alone", {}), constant(0, 1));
@@ -239,7 +238,7 @@ TEST(search, keeps_the_warm_up_of_what_it_cannot_shorten) {
   });
   const Space space(land.registry, {}, {});
   SearchOptions options = options_of({0.98, {}});
-  options.full = {10s, 5s, 2500ms, 1};
+  options.full = {10s, 5s, 5s, 1};
   options.events = 20 * 1e5;
   const auto found = search(space, land.try_all(), options);
   ASSERT_TRUE(found && found->best);
@@ -251,8 +250,9 @@ TEST(search, keeps_the_warm_up_of_what_it_cannot_shorten) {
   EXPECT_FALSE(found->confirmed.random);
 }
 
-// Without a length that was asked for, it is four times the searched one; of many questions that
-// share a budget, the searched one.
+// Without a length that was asked for, half of the budget is for 75 searched trials and half for 30
+// that confirm: these are 2.5 times as long. Of many questions that share a budget, the searched
+// length is confirmed.
 TEST(search, confirms_at_the_length_that_the_budget_affords) {
   Landscape land;
   land.add(spec_of("alone", {}), constant(0, 1));
@@ -263,7 +263,8 @@ TEST(search, confirms_at_the_length_that_the_budget_affords) {
   options.confirmed_at = ConfirmedAt::kAffordedLength;
   const auto found = search(space, land.try_all(), options);
   ASSERT_TRUE(found && found->best);
-  EXPECT_EQ(found->length, 4 * found->searched);
+  EXPECT_EQ(found->searched, 500ms);
+  EXPECT_EQ(found->length, 1250ms);
   EXPECT_EQ(found->best->length, found->length);
   options.confirmed_at = ConfirmedAt::kSearchedLength;
   const auto shared = search(space, land.try_all(), options);
@@ -407,6 +408,62 @@ TEST(search, spends_no_more_than_its_budget_and_shortens_trials_for_it) {
     EXPECT_LE(found->confirmation_events, 20 * 1e5) << full_trials;
     EXPECT_EQ(found->shortened, full_trials < 75) << full_trials;
   }
+}
+
+/// Twelve policies with a parameter each; of the second, gains are most.
+Landscape many_policies() {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  for (int i = 0; i < 12; ++i) {
+    land.add(spec_of("p" + std::to_string(i), {policy::declare_number("x", 1, 0.001, 1000, {})}),
+             constant(0.1 + (i == 1 ? 0.5 : 0.01 * i), 0.99));
+  }
+  return land;
+}
+
+// Trials measure 1 s at least. Budgets of 1 to 200 trials of the 10 s that a full one would have:
+// none is overrun, and the answer gets as far as that goes.
+TEST(search, spends_no_more_than_was_planned_where_no_trial_may_be_short) {
+  for (const double full_trials : {1.0, 5.0, 20.0, 60.0, 200.0}) {
+    Landscape land = many_policies();
+    const Space space(land.registry, {}, {});
+    SearchOptions options = options_of({0.98, {}});
+    options.full = {10s, 2s, 1s, 1};
+    options.confirmed_at = ConfirmedAt::kAffordedLength;
+    options.events = full_trials * 1e5;
+    SearchPlan plan;
+    options.planned = [&](const SearchPlan& told) {
+      plan = told;
+      EXPECT_LE(land.trials, 3U);  // one policy's default and its number, far up and down
+    };
+    const auto found = search(space, land.try_all(), options);
+    ASSERT_TRUE(found && found->best) << full_trials;
+    EXPECT_LE(found->events, options.events) << full_trials;
+    EXPECT_EQ(plan.search_events + plan.confirmation_events, options.events);
+    EXPECT_EQ(plan.length, found->length);
+    for (const Tried& tried : found->all) EXPECT_TRUE(!tried.result.done || tried.length >= 1s);
+    if (full_trials >= 20) {
+      EXPECT_EQ(found->best->proposal.policy->name, "p1") << full_trials;
+      EXPECT_TRUE(found->unafforded.empty()) << full_trials;
+      EXPECT_EQ(found->confirmed.windows.size(), 3U) << full_trials;
+    }
+  }
+}
+
+// 5 s of simulated time, of which 1.25 s are for defaults of thirteen policies, 1 s at least each.
+TEST(search, names_policies_that_the_budget_does_not_reach) {
+  Landscape land = many_policies();
+  const Space space(land.registry, {}, {});
+  SearchOptions options = options_of({0.98, {}});
+  options.full = {10s, 2s, 1s, 1};
+  options.confirmed_at = ConfirmedAt::kAffordedLength;
+  options.events = 5 * 1e4;
+  const auto found = search(space, land.try_all(), options);
+  ASSERT_TRUE(found);
+  EXPECT_GT(found->needed_events, options.events);
+  EXPECT_TRUE(found->exhausted);
+  ASSERT_GE(found->unafforded.size(), 9U);
+  for (const Unafforded& policy : found->unafforded) EXPECT_GE(policy.events, 1e4);
 }
 
 TEST(search, ends_when_it_is_stopped_with_what_it_has) {

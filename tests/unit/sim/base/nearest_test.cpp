@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/escape_controls.hpp"
+
 namespace bubblesim {
 namespace {
 
@@ -52,6 +54,13 @@ TEST(Nearest, QuotingShowsControlCharactersAndNeverCutsALetter) {
   EXPECT_EQ(quote_found("a\nb"), "\"a\\x0ab\"");
   const std::string letters = std::string(59, 'a') + "\xC3\xA9tude";  // e acute at bytes 59, 60
   EXPECT_EQ(quote_found(letters), "\"" + std::string(59, 'a') + "...\"");
+}
+
+// A device's name that sets a colour: the terminal gets the letters, the lines stay.
+TEST(EscapeControls, LeavesLinesWhereTheTextHasLines) {
+  EXPECT_EQ(escape_controls("A\x1b[31m\n"), "A\\x1b[31m\\x0a");
+  EXPECT_EQ(escape_but_lines("A\x1b[31m\nB\r\n"), "A\\x1b[31m\nB\\x0d\n");
+  EXPECT_EQ(escape_but_lines(""), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <stdexcept>
 
 #include "sim/policy/session/start.hpp"
@@ -59,6 +60,16 @@ TEST(policy, that_throws_when_it_is_made_or_started_is_a_fault_with_its_name) {
   ThrowsAtStart policy;
   EXPECT_EQ(start_policy(spec, policy, {}, {}).error().text(),
             "policy broken: threw something that is no std::exception");
+}
+
+// Who took the memory is not known: the policy's code only asked last.
+TEST(policy, is_not_blamed_for_memory_that_ran_out) {
+  PolicySpec spec;
+  spec.name = "last";
+  spec.make = [](const ParameterSet&) -> std::unique_ptr<Policy> { throw std::bad_alloc(); };
+  EXPECT_EQ(make_policy(spec, {}).error().text(),
+            "out of memory while policy last ran; expected more memory, fewer --threads or a "
+            "shorter run");
 }
 
 }  // namespace
