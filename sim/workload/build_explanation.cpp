@@ -60,7 +60,7 @@ class Explainer {
   explicit Explainer(Draft& draft) : draft_(draft) {}
 
   traces::Explanation run() {
-    found_.window = draft_.end - draft_.begin;
+    found_.window = draft_.pass == nullptr ? draft_.end - draft_.begin : draft_.pass->length;
     for (const DraftOp& op : draft_.ops) ++found_.starts[at(held_by(draft_, op))];
     for (const DraftDelay& delay : draft_.unexplained) add_delay(delay);
     found_.late_starts = total_length(traces::unite(all_));
