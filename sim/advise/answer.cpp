@@ -143,6 +143,7 @@ class Answerer {
       if (tried.result.done) told.insert(tried.proposal.policy);
     }
     for (const Unsettled& policy : advice_.found.unsettled) told.insert(policy.policy);
+    for (const Unafforded& policy : advice_.found.unafforded) told.insert(policy.policy);
     Errors faults;
     for (const Tried& tried : advice_.found.all) {
       const bool broken = tried.available && told.insert(tried.proposal.policy).second;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,8 @@ class TrialLog {
   /// Runs trials from `next` on that are allowed, a few at most; moves `next` past these.
   Result<void> run_some(const std::vector<Trial>& trials, std::size_t& next,
                         std::vector<TrialResult>& results);
+  /// Without an answer a budget is of no use: some policies have a trial whatever it costs.
+  [[nodiscard]] bool is_judged_anyway(const Trial& trial);
   [[nodiscard]] double cost_of(const Trial& trial) const;
   void leave_out(const Trial& trial);
   void count(const Trial& trial, const TrialResult& result);
@@ -95,6 +98,7 @@ class TrialLog {
   double highest_rate_ = 0;  // events a simulated second
   std::map<const policy::PolicySpec*, double> rates_;
   std::map<std::string, TrialResult> results_;  // of what was run: the same trial costs once
+  std::set<const policy::PolicySpec*> judged_anyway_;
   std::vector<Unafforded> left_out_;            // each policy's cheapest
   std::size_t trials_ = 0;
   std::vector<Tried> all_;

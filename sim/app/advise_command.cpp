@@ -78,7 +78,7 @@ CheckedResult<void> answer_all(const std::vector<advise::Question>& questions,
     options.begins = progress.callback();
     options.planned = [&progress](const advise::SearchPlan& plan) {
       progress.clear();
-      tell_plan(plan);
+      if (progress.on_terminal()) tell_plan(plan);
     };
     options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
       best.note(trial, result, question.limits);

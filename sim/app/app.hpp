@@ -53,6 +53,7 @@ class ProgressLine {
 
   void show(const std::string& text);
   void clear();
+  [[nodiscard]] bool on_terminal() const { return terminal_; }
   /// The function that libraries call; borrows the line.
   [[nodiscard]] run::ProgressText callback();
 

@@ -128,8 +128,8 @@ TEST(Faults, NumbersAreNeitherWrappedNorSaturatedNorNotNumbers) {
 
 TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
   expect_fault("run --training traces/samples/training "
-               "--filler traces/samples/inference.json.gz --policy exclusive --device h10",
-               AllOf(HasSubstr("\"h10\""), HasSubstr("did you mean \"h100\"?"),
+               "--filler traces/samples/inference.json.gz --policy exclusive --device h10x",
+               AllOf(HasSubstr("\"h10x\""), HasSubstr("did you mean \"h100\"?"),
                      HasSubstr("a100-40gb"), HasSubstr("v100-32gb")));
 }
 
