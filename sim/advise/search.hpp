@@ -11,8 +11,8 @@
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads
 // it has, and on slow ones it takes longer. If a full search would be too much, the simulated times
-// of all its steps are shortened alike. What the budget covers is planned before the search: half of
-// it goes into the search and half into confirming what is told, at the length that this allows.
+// of all its steps are shortened alike. What the budget covers is planned before the search: half
+// of it goes into the search and half into confirming what is told, at the length that this allows.
 // Where a length was asked for, the search has all of the budget, and confirming comes on top. No
 // trial is run that would spend more than planned: the least promising ones are left out.
 #pragma once

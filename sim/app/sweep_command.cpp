@@ -160,8 +160,8 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
   SweepDisplay display({sweep.shard_runs.size(), left.done + left.failed, left.runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options, *store,
-                     left.runs.empty() ? nullptr : make_journal(place), display);
+      run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options,
+                     *store, left.runs.empty() ? nullptr : make_journal(place), display);
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return tl::make_unexpected(end.error());
   outcome.end = *end;
@@ -213,9 +213,9 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
                       "Runs at once; results do not depend on it (default: all cores, shared among "
                       "the tasks that srun started on a host)");
   command->add_option("--shard", arguments->shard,
-                      "INDEX/COUNT: only every COUNT-th run from run INDEX (from 0) on; slurm: this "
-                      "task's of a job array, or of srun; stores are merged by `bubblesim results "
-                      "merge` (default: all)");
+                      "INDEX/COUNT: only every COUNT-th run from run INDEX (from 0) on; slurm: "
+                      "this task's of a job array, or of srun; stores are merged by `bubblesim "
+                      "results merge` (default: all)");
   command->add_option("--limit", arguments->limit, "At most so many runs now (default: all)");
   command->add_flag("--retry-failed", arguments->retry_failed,
                     "Do runs again that failed, or that a process died of (default: they would "

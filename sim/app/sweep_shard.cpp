@@ -52,8 +52,8 @@ Result<sweep::Shard> shard_of_slurm() {
   }
   if (array.index < array.count && step.index < step.count) return shard;
   return fail("--shard slurm", {},
-              fmt::format("found task {} of {} of the job array and task {} of {} of srun; expected "
-                          "tasks of the array that are evenly apart, as --array=0-7",
+              fmt::format("found task {} of {} of the job array and task {} of {} of srun; "
+                          "expected tasks of the array that are evenly apart, as --array=0-7",
                           array.index, array.count, step.index, step.count));
 }
 
