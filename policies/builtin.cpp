@@ -15,7 +15,6 @@ policy::Registry builtin_policies() {
   registry.add(tgs_fast_spec());
   registry.add(antman_spec());
   registry.add(specinf_spec());
-  registry.add(specinf_rckm_spec());
   registry.add(dilu_spec());
   registry.add(orion_spec());
   registry.add(pipefill_spec());

@@ -16,7 +16,6 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec tgs_fast_spec();
 [[nodiscard]] policy::PolicySpec antman_spec();
 [[nodiscard]] policy::PolicySpec specinf_spec();
-[[nodiscard]] policy::PolicySpec specinf_rckm_spec();
 [[nodiscard]] policy::PolicySpec dilu_spec();
 [[nodiscard]] policy::PolicySpec orion_spec();
 [[nodiscard]] policy::PolicySpec pipefill_spec();

@@ -13,25 +13,23 @@
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
-// Requests, by what the budget holds: three quarters of it, and the Kernel Barrier (`barrier:
-// requests`) holds training's launches while a request is served; half, and training's launches
-// wait beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels
-// run beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
-// bucket holds. The barrier is for requests of which the bucket holds two and that take longer
-// beside training than alone (request_times.hpp). While one may come, training's launches wait
-// likewise: kernels that its host had launched far ahead would stand beside the request long after
-// the barrier fell. If the GPU runs dry later, that time is charged. Offline fillers wait while a
-// request is served.
-// Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's ask
-// only while the budget lets a request hold them. On a real GPU the gate takes what it takes.
+// Requests run beside training, their blocks after training's, at equal terms or before them: the
+// fuller the bucket, the younger the requests that get the dearer terms (request_ages.hpp). So
+// spending settles where it equals the budget, and goes to the oldest requests; beside them the
+// bucket begins full, so that it settles from above. Who owes a quarter of it gives requests bubbles
+// only; who owes all of it, nothing. Training is never held: the Kernel Barrier holds fillers.
+// Offline fillers wait while a request is served.
+// Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's, and
+// requests' while they may run beside it. On a real GPU the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
-// Sharing: MPS; requests at the higher client priority, or, without online fillers, training. Only
-// kernels are gated. Ties: at one instant clients in order. Parameters: see the declarations.
+// Sharing: MPS, or streams of one process; training has the priority over fillers, but for requests
+// that the budget lets go first. A GPU whose clients cannot change their priority while they run
+// leaves requests below training. Only kernels are gated. Ties: at one instant clients in order.
+// Parameters: see the declarations.
 // Reconstructed: every rule; nothing is used that a hook in the driver library does not see.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,7 +42,7 @@
 #include "policies/filler_work.hpp"
 #include "policies/launch_polls.hpp"
 #include "policies/protected_client.hpp"
-#include "policies/request_times.hpp"
+#include "policies/request_ages.hpp"
 #include "policies/spare_memory_placer.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
@@ -57,23 +55,17 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// What a request may have, from what costs training least: bubbles only; training's blocks as they
-/// drain; the same with little of training on the GPU; the GPU for itself.
-enum class Means : std::uint8_t { kBubbles, kBeside, kClose, kBarrier };
+/// What requests have of the GPU, cheapest for training first: bubbles; what training leaves; an
+/// equal part; the GPU before training.
+enum class Means : std::uint8_t { kBubbles, kAfter, kEqual, kBefore };
+constexpr std::int32_t kTrainingsPriority = 1;
 
-/// Of the bucket, what must be there for it to begin, and to go on.
-struct Price {
-  Means means;
-  double begins;
-  double ends;
-};
-constexpr std::array kPrices{Price{Means::kBarrier, 3.0 / 4, 1.0 / 2},
-                             Price{Means::kClose, 1.0 / 2, 3.0 / 8},
-                             Price{Means::kBeside, 1.0 / 32, 0}};
-
-constexpr const Price& price_of(Means means) {
-  return *std::ranges::find(kPrices, means, &Price::means);
-}
+/// So much of the bucket lets requests of any age have the next dearer means; twice as much is less
+/// than full, so that who can afford the dearest has it whenever it is needed.
+constexpr double kBuysMeans = 0.4;
+/// Debt, in buckets, from which requests have bubbles only, and to which.
+constexpr double kDebtBegins = 0.25;
+constexpr double kDebtEnds = 0.2;
 
 class SpecInf final : public Policy {
  public:
@@ -83,29 +75,28 @@ class SpecInf final : public Policy {
         turn_(given.duration("turn")),
         look_(given.duration("look")),
         linger_(given.duration("linger")),
-        run_ahead_(given.duration("run_ahead")),
-        may_hold_training_(given.text("barrier") == "requests"),
+        priority_changes_(given.text("priority") == "changes"),
+        one_process_(given.text("sharing") == "one_process"),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
         work_(0, given.duration("first")),
         budget_({given.number("budget"), given.duration("horizon")}),
         pace_(given.duration("reference")) {}
 
-  Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
     for (const ClientInfo& client : clients.subspan(1)) fillers_.push_back(client.id);
     std::ranges::stable_partition(fillers_, [this](ClientId id) { return is_online(id); });
-    may_hold_training_ &= has_online();
+    priority_changes_ &= gpu.priority_changes;
     work_ = FillerWork(clients.size(), first_);
     budget_.see_ranks(clients.front().ranks);
-    return {SharingMode::kMps};
+    if (!fillers_.empty() && is_online(fillers_.front())) budget_.fill_up();
+    return {one_process_ ? SharingMode::kSpatial : SharingMode::kMps};
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    // MPS has two levels. Requests' blocks go first, or, without requests, training's.
-    const bool first = has_online() ? client.role == Role::kOnline : client.id == kProtected;
     ClientSharing sharing;
-    sharing.priority = first ? 1 : 0;
+    if (client.id == kProtected) sharing.priority = kTrainingsPriority;
     return sharing;
   }
 
@@ -116,16 +107,21 @@ class SpecInf final : public Policy {
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
-    pass_time(now, actions);
-    const Verdict verdict =
-        launch.client == kProtected ? launch_training(launch, now, actions)
-                                    : launch_filler(launch, now, actions);
+    pass_time(now);
+    Verdict verdict = Verdict::kAdmit;
+    if (launch.client == kProtected) {
+      if (std::exchange(training_asks_, false)) actions.set_asking(kProtected, false);
+      pass_training(launch, now);
+    } else {
+      verdict = launch_filler(launch, now, actions);
+    }
     let_go(now, actions);
+    if (verdict == Verdict::kHold) plan_tick(true, now);  // it is not counted as held yet
     return verdict;
   }
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
-    pass_time(now, actions);
+    pass_time(now);
     if (completion.client == kProtected) {
       watch_.complete(completion, disturbed_, now);
       if (completion.kind == WorkKind::kKernel) disturbed_ = !work_.empty();
@@ -137,7 +133,7 @@ class SpecInf final : public Policy {
 
   void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions) override {
     if (iteration.client != kProtected) return;
-    pass_time(now, actions);
+    pass_time(now);
     const bool first = pace_.mark();
     end_iteration(now);
     if (first) budget_.forgive();
@@ -145,7 +141,7 @@ class SpecInf final : public Policy {
   }
 
   void on_gone(ClientId client, Instant now, Actions& actions) override {
-    pass_time(now, actions);
+    pass_time(now);
     work_.gone(client, now);
     after_change(now, actions);
   }
@@ -153,7 +149,7 @@ class SpecInf final : public Policy {
   std::optional<Instant> next_tick() const override { return tick_; }
 
   void on_tick(Instant now, Actions& actions) override {
-    pass_time(now, actions);
+    pass_time(now);
     watch_.look(now);
     after_change(now, actions);
   }
@@ -161,18 +157,6 @@ class SpecInf final : public Policy {
  private:
   [[nodiscard]] bool is_online(ClientId client) const {
     return roles_[client.index()] == Role::kOnline;
-  }
-  [[nodiscard]] bool has_online() const {
-    return !fillers_.empty() && is_online(fillers_.front());
-  }
-
-  Verdict launch_training(const LaunchInfo& launch, Instant now, Actions& actions) {
-    const bool may_wait = launch.kind == WorkKind::kKernel && launch.waits;
-    if (may_wait && (holds_training(actions) || must_hold_training(now, actions))) {
-      return Verdict::kHold;
-    }
-    pass_training(launch, now);
-    return Verdict::kAdmit;
   }
 
   void pass_training(const LaunchInfo& launch, Instant now) {
@@ -183,13 +167,14 @@ class SpecInf final : public Policy {
 
   Verdict launch_filler(const LaunchInfo& launch, Instant now, Actions& actions) {
     if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
-    if (actions.held(launch.client) > 0 || !passes(launch, now, actions)) return Verdict::kHold;
+    const bool goes = actions.held(launch.client) == 0 && passes(launch, now, actions);
+    if (!goes && launch.waits) return Verdict::kHold;
     pass_filler(launch, now);
     return Verdict::kAdmit;
   }
 
   void pass_filler(const LaunchInfo& launch, Instant now) {
-    if (watch_.computes() && work_.empty()) budget_.pass({}, {turn_});
+    if (watch_.computes() && work_.empty()) budget_.pass({}, turn_);
     turned_ |= !watch_.computes();
     work_.pass(launch, now);
     filled_ = true;
@@ -200,34 +185,14 @@ class SpecInf final : public Policy {
   void note_training() {
     const bool computed = std::exchange(computed_, watch_.computes());
     if (computed || !computed_) return;
-    if (turned_) budget_.pass({}, {turn_});
+    if (turned_) budget_.pass({}, turn_);
     turned_ = false;
     disturbed_ |= !work_.empty();
   }
 
-  void pass_time(Instant now, Actions& actions) {
+  void pass_time(Instant now) {
     const Duration time = now - std::exchange(last_, now);
-    const bool waits = holds_training(actions);
-    filled_ |= waits;
-    TrainingBudget::Way way;
-    if (waits && means_ != Means::kBubbles) {
-      (watch_.computes() ? way.held : way.still) = time;
-    } else if (waits) {
-      late_ += time;
-    } else if (watch_.empty()) {
-      way.still = catch_up(time);
-    } else if (watch_.computes() && !work_.empty()) {
-      way.exposed = time;
-    }
-    budget_.pass(time, way);
-  }
-
-  /// Training that waits before a request, so that its host does not run ahead, loses nothing while
-  /// its kernels last. What the GPU stands still later, for as long as it waited, it lost.
-  Duration catch_up(Duration time) {
-    const Duration lost = std::min(time, late_);
-    late_ -= lost;
-    return lost;
+    budget_.pass(time, watch_.computes() && !work_.empty() ? time : Duration{});
   }
 
   void end_iteration(Instant now) {
@@ -238,7 +203,6 @@ class SpecInf final : public Policy {
     budget_.end_iteration(loss);
     budget_.see_iteration(pace_.reference().value_or(Duration{}), pace_.spread());
     filled_ = !work_.empty();
-    late_ = {};
   }
 
   /// A request is being served, or was until just now.
@@ -251,64 +215,40 @@ class SpecInf final : public Policy {
     return served_ && now < *served_ + linger_;
   }
 
-  /// What the budget leaves to requests. Each step begins with more than it ends.
-  void look_at_budget(Instant now, const Actions& actions) {
-    const Means before = std::exchange(means_, Means::kBubbles);
-    if (pace_.measures(now) || !serves(now, actions)) return requests_.end(now);
-    const double full = to_seconds(budget_.credit()) / to_seconds(budget_.most());
-    for (const Price& price : kPrices) {
-      if (price.means == Means::kBarrier && !affords_barrier()) continue;
-      if (price.means >= Means::kClose && !requests_.gain_alone()) continue;
-      if (full <= (before >= price.means ? price.ends : price.begins)) continue;
-      means_ = price.means;
-      break;
+  /// What requests have from now on, and whether their launches must ask for it.
+  void look_at_budget(Instant now, Actions& actions) {
+    if (!serves_) return;
+    ages_.note(!pace_.measures(now) && serves(now, actions), now);
+    const Means means = means_for(budget_.fill(), now);
+    const bool asks = means == Means::kBubbles || pace_.measures(now);
+    for (const ClientId filler : fillers_) {
+      if (!is_online(filler)) break;
+      if (priority_of(means) != priority_of(means_)) {
+        actions.set_priority(filler, priority_of(means));
+      }
+      if (asks != asks_) actions.set_asking(filler, asks);
     }
-    requests_.serve(share_of(means_), now);
+    means_ = means;
+    asks_ = asks;
   }
 
-  static RequestTimes::Share share_of(Means means) {
+  /// The fuller the bucket, the younger are requests that get the dearer means: the oldest first.
+  [[nodiscard]] Means means_for(double fill, Instant now) const {
+    if (-fill > (means_ == Means::kBubbles ? kDebtEnds : kDebtBegins)) return Means::kBubbles;
+    if (!priority_changes_) return Means::kAfter;
+    const double patience = ages_.of(now) + fill / kBuysMeans;
+    if (patience > 2) return Means::kBefore;
+    return patience > 1 ? Means::kEqual : Means::kAfter;
+  }
+
+  static std::int32_t priority_of(Means means) {
     switch (means) {
-      case Means::kBarrier: return RequestTimes::Share::kAlone;
-      case Means::kClose: return RequestTimes::Share::kOther;
-      case Means::kBeside: return RequestTimes::Share::kBeside;
+      case Means::kBefore: return kTrainingsPriority + 1;
+      case Means::kEqual: return kTrainingsPriority;
+      case Means::kAfter:
       case Means::kBubbles: break;
     }
-    return RequestTimes::Share::kNone;
-  }
-
-  /// A request's whole time is in the bucket.
-  [[nodiscard]] bool affords_barrier() const {
-    return may_hold_training_ && 2 * requests_.alone() < budget_.most();
-  }
-
-  /// A launch of training waits.
-  [[nodiscard]] bool holds_training(const Actions& actions) const {
-    return may_hold_training_ && actions.held(kProtected) > 0;
-  }
-  [[nodiscard]] bool must_hold_training(Instant now, const Actions& actions) {
-    if (!may_hold_training_) return false;
-    look_at_budget(now, actions);
-    return means_ == Means::kBarrier || runs_far_ahead(now);
-  }
-
-  /// Training's host, further than is good for a request that has, or may get, the GPU for itself.
-  [[nodiscard]] bool runs_far_ahead(Instant now) const {
-    return serves_ && !pace_.measures(now) && keeps_close() && watch_.kernels() > 1 &&
-           watch_.ahead() > run_ahead_;
-  }
-  [[nodiscard]] bool keeps_close() const {
-    if (means_ != Means::kBubbles) return means_ >= Means::kClose;
-    return affords_barrier() && requests_.gain_alone() &&
-           budget_.credit() > scale(budget_.most(), price_of(Means::kClose).begins);
-  }
-
-  /// Asking delays each launch of training, so it asks only while it may be held.
-  void let_training_ask(Instant now, Actions& actions) {
-    if (!may_hold_training_) return;
-    look_at_budget(now, actions);
-    const bool asks =
-        means_ >= Means::kClose || holds_training(actions) || runs_far_ahead(now);
-    if (std::exchange(asks_, asks) != asks) actions.set_asking(kProtected, asks);
+    return kTrainingsPriority - 1;
   }
 
   /// How much of fillers' work may be outstanding in this bubble.
@@ -319,7 +259,7 @@ class SpecInf final : public Policy {
     return std::max(first_, scale(lasted, growth_));
   }
 
-  [[nodiscard]] bool passes(const LaunchInfo& launch, Instant now, const Actions& actions) {
+  [[nodiscard]] bool passes(const LaunchInfo& launch, Instant now, Actions& actions) {
     if (pace_.measures(now)) return false;
     const bool online = is_online(launch.client);
     if (!online && serves(now, actions)) return false;
@@ -327,7 +267,7 @@ class SpecInf final : public Policy {
       look_at_budget(now, actions);
       if (means_ != Means::kBubbles) return true;
     }
-    // Requests in bubbles may owe what the bucket holds, no more: estimates may be wrong for ever.
+    // Requests in bubbles may owe a bucket, no more: estimates may be wrong for ever.
     if (online && budget_.is_overdrawn()) return false;
     const Duration gain = work_.estimate(launch);
     const Duration work = work_.left(now) + gain;
@@ -346,14 +286,8 @@ class SpecInf final : public Policy {
 
   void let_go(Instant now, Actions& actions) {
     bool held = false;
-    while (holds_training(actions)) {
-      held = must_hold_training(now, actions);
-      if (held) break;
-      pass_training(actions.oldest_held(kProtected), now);
-      actions.release(kProtected);
-    }
+    look_at_budget(now, actions);
     for (const ClientId filler : fillers_) held |= let_filler_go(filler, now, actions);
-    let_training_ask(now, actions);
     plan_tick(held, now);
   }
 
@@ -381,8 +315,8 @@ class SpecInf final : public Policy {
   Duration turn_;
   Duration look_;
   Duration linger_;
-  Duration run_ahead_;
-  bool may_hold_training_;
+  bool priority_changes_;
+  bool one_process_;
   Bytes reserve_;
   TrainingWatch watch_;
   FillerWork work_;
@@ -391,15 +325,15 @@ class SpecInf final : public Policy {
   std::vector<Role> roles_;
   std::vector<ClientId> fillers_;  ///< online ones first
   bool serves_ = false;     ///< an online filler was admitted
-  bool asks_ = true;        ///< training's launches do, as at the start
+  bool training_asks_ = true;  ///< at the start
+  bool asks_ = true;        ///< launches of online fillers do, as at the start
   Means means_ = Means::kBubbles;
+  RequestAges ages_;
   bool filled_ = false;     ///< fillers ran, or held training, in this iteration
   bool turned_ = false;     ///< and since training computed last
   bool computed_ = false;   ///< training, when last looked at
   bool disturbed_ = false;  ///< fillers were on the GPU since training came back
   std::optional<Instant> served_;
-  RequestTimes requests_;
-  Duration late_{};  ///< training's host, by what it waited for no request in this iteration
   Instant last_{};
   std::optional<Instant> tick_;
 };
@@ -419,7 +353,7 @@ PolicySpec specinf_spec() {
       declare_number("budget", 0.02, 0.0001, 0.9,
                      {"", "Of training's throughput, that fillers may cost.",
                       "reconstructed: the abstract says guaranteed"}),
-      declare_duration("horizon", 3s, 1ms, 1000s,
+      declare_duration("horizon", 30s, 1ms, 1000s,
                        {"", "The budget of so long may be spent at once.", ours}),
       declare_duration("first", 100us, 1us, 1s,
                        {"", "Fillers' work outstanding when a bubble of unknown length begins.",
@@ -433,13 +367,10 @@ PolicySpec specinf_spec() {
                        {"", "A held launch looks again at least so often; in bubbles, fillers have"
                             " so much work outstanding, and the kernel behind it.",
                         ours}),
-      declare_choice("barrier", {"requests", "fillers"},
-                     {"", "Whose kernels it holds; requests: training's too, for online fillers.",
-                      ours}),
-      declare_duration("run_ahead", 500us, 0ns, 1000s,
-                       {"", "barrier requests: training's outstanding kernels beside requests, and"
-                            " before one that may hold training.",
-                        ours}),
+      declare_choice("priority", {"changes", "fixed"},
+                     {"", "That of requests: as the budget allows, or below training's.", ours}),
+      declare_choice("sharing", {"mps", "one_process"},
+                     {"", "Fillers are processes of their own, or streams of training's.", ours}),
       declare_duration("ask", 1100ns, 0ns, 1ms,
                        {"", "A launch that may be held goes on so much later. Simulated only.",
                         gate}),
@@ -451,13 +382,16 @@ PolicySpec specinf_spec() {
       declare_integer("reserve_mib", 1024, 0, 1 << 20,
                       {"MiB", "Memory that must stay free beside a filler.",
                        "Dilu RCKM.c and its client: spare memory of 1 GiB"}),
-      declare_duration("reference", 1s, 1ms, 100000s,
+      declare_duration("reference", 5s, 1ms, 100000s,
                        {"", "Fillers are kept out for the first so long: iterations without them.",
                         ours}),
       spare_memory_parameter(),
   };
   spec.make_placer = make_spare_memory_placer;
-  spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
+  spec.demands = {{SystemFeature::kMps, "sharing", {"mps"}},
+                  {SystemFeature::kOneProcess, "sharing", {"one_process"}},
+                  {SystemFeature::kLaunchInterception},
+                  {SystemFeature::kChangingPriority, "priority", {"changes"}}};
   spec.not_searched = {"reserve_mib", "ask", "tell"};
   spec.settling = [](const ParameterSet& given, Duration iteration) {
     return std::max(2 * given.duration("reference"), 2 * iteration) + given.duration("horizon");

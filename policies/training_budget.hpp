@@ -2,16 +2,15 @@
 // `share` of the time that passes and holds what comes in over `horizon`, or over an iteration if
 // that is longer.
 //
-// There are two ways to know a cost. The first is at once: the time that training stood still for
-// fillers, and the time that their work stood on the GPU while it computed (exposure), times a
-// price. Training cannot lose more on a GPU than all of that time; ranks that wait for each other
-// may add up what they lose, each GPU has a bucket of its own, and all are taken to spend alike:
-// the price begins at the number of the job's ranks, so that its GPUs spend one budget between
-// them. The second is by measurement: when an iteration ends, what it took longer than the
-// reference takes the place of what was charged for it, and moves the price: host-bound training
-// loses next to nothing by exposure, a job of many ranks more than its own. Iterations differ by
-// themselves, so that one seems to gain what the next one loses: by as much the bucket may hold
-// more than its most, and owe more.
+// There are two ways to know a cost. The first is at once: the time that fillers' work stood on the
+// GPU while training computed (exposure), times a price. Training cannot lose more on a GPU than all
+// of that time; ranks that wait for each other may add up what they lose, each GPU has a bucket of
+// its own, and all are taken to spend alike: the price begins at the number of the job's ranks, so
+// that its GPUs spend one budget between them. The second is by measurement: when an iteration ends,
+// what it took longer than the reference takes the place of what was charged for it, and moves the
+// price: host-bound training loses next to nothing by exposure, a job of many ranks more than its
+// own. Iterations differ by themselves, so that one seems to gain what the next one loses: by as
+// much the bucket may hold more than its most, and owe more.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +34,9 @@ class TrainingBudget {
     see_iteration({});
   }
 
+  /// What may be spent at once is there from the start.
+  void fill_up() { credit_ = most_; }
+
   /// Training's job has so many ranks, folded ones too; one where this is not known. Must be called
   /// before anything is charged.
   void see_ranks(std::uint32_t ranks) {
@@ -49,19 +51,11 @@ class TrainingBudget {
     spread_ = spread;
   }
 
-  /// Time in which fillers were in training's way.
-  struct Way {
-    Duration exposed{};  ///< on the GPU beside it
-    Duration held{};     ///< with its launches held, and its kernels outstanding
-    Duration still{};    ///< with its launches held, and nothing of it on the GPU
-  };
-
-  /// Time has passed since the last call. Whether training's host had run ahead of what was held
-  /// shows when the iteration ends; until then all of that time counts.
-  void pass(Duration time, const Way& way) {
-    const Duration charge = scale(way.exposed, price_) + way.held + way.still;
-    exposed_ += way.exposed + way.held;
-    still_ += way.still;
+  /// Time has passed since the last call; for `exposed` of it fillers were on the GPU beside
+  /// training.
+  void pass(Duration time, Duration exposed) {
+    const Duration charge = scale(exposed, price_);
+    exposed_ += exposed;
     charged_ += charge;
     if (credit_ < most_) credit_ = std::min(most_, credit_ + scale(time, share_));
     credit_ -= charge;
@@ -73,11 +67,11 @@ class TrainingBudget {
       credit_ = std::min(most_ + spread_, credit_ + charged_ - *loss);
     }
     if (loss && exposed_ > Duration{}) {
-      lost_ = kMemory * lost_ + to_seconds(*loss - still_);
+      lost_ = kMemory * lost_ + to_seconds(*loss);
       exposure_ = kMemory * exposure_ + to_seconds(exposed_);
       price_ = std::clamp(lost_ / exposure_, kLeastPrice, kMostPrice);
     }
-    exposed_ = still_ = charged_ = Duration{};
+    exposed_ = charged_ = Duration{};
   }
 
   /// What was measured was no iteration: no loss by it is owed.
@@ -85,11 +79,13 @@ class TrainingBudget {
 
   [[nodiscard]] Duration credit() const { return credit_; }
   [[nodiscard]] Duration most() const { return most_; }
+  /// Of what the bucket holds at most; negative: owed.
+  [[nodiscard]] double fill() const { return to_seconds(credit_) / to_seconds(most_); }
   /// More than one bucket is owed.
   [[nodiscard]] bool is_overdrawn() const { return credit_ < -most_ - spread_; }
   [[nodiscard]] double price() const { return price_; }
   /// Time in this iteration that fillers were in training's way, beside it or in its place.
-  [[nodiscard]] Duration exposed() const { return exposed_ + still_; }
+  [[nodiscard]] Duration exposed() const { return exposed_; }
   /// What has been charged for exposed().
   [[nodiscard]] Duration charged() const { return charged_; }
 
@@ -120,7 +116,6 @@ class TrainingBudget {
   Duration spread_{};
   Duration credit_{};
   Duration exposed_{};  ///< in this iteration
-  Duration still_{};    ///< likewise
   Duration charged_{};  ///< for it
   double price_ = 1;
   double lost_ = kBelieved;      ///< seconds, recent iterations

@@ -19,7 +19,7 @@ FIRST_PAIR = "roberta-dp--bert-online"
 # How processes share the GPU, one policy each that only shares.
 SUBSTRATES = ["exclusive", "time_slicing", "mps", "stream_priority"]
 # Share by MPS (policies/*.cpp, SharingMode::kMps), as the configs set them.
-NEED_MPS = {"antman", "mps", "specinf", "specinf_rckm", "dilu", "freeride"}
+NEED_MPS = {"antman", "mps", "specinf", "dilu", "freeride"}
 # A fake GPU measures by its own clock; short runs say as much.
 FAKE = {"duration": "300ms", "warmup": "100ms"}
 

@@ -15,7 +15,8 @@ struct GpuFacts {
 
 /// Name, SMs and memory as the driver says them by NVML, the rest, and what it does not say, as
 /// `constants` have it. The card is `device` (UUID or index), if empty the first that
-/// CUDA_VISIBLE_DEVICES of `environment` names, else number 0 as nvidia-smi counts.
+/// CUDA_VISIBLE_DEVICES of `environment` names, else number 0 as nvidia-smi counts. Priorities do
+/// not change: the gate cannot do it.
 [[nodiscard]] GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& device,
                                     const Variables& environment,
                                     const std::string& nvml = "libnvidia-ml.so.1");

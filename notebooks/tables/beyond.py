@@ -21,15 +21,12 @@ KEPT_UP = 0.95
 # How each real policy comes from its oracle: a step's row of configs/figures/beyond-losses.json,
 # what is lost there, and what the step changes. Everything else stays as in the step before.
 CHAINS = {
-    "specinf_rckm": (
+    "specinf": (
         ("bound-spatial", "oracle", "`ideal_spatial`: all time and SMs that training leaves"),
         ("specinf-priority", "no preemption",
          "`stream_priority`: training's waiting blocks go first; what runs is not taken back"),
         ("specinf-mps", "no priority", "`mps`: blocks go as they come"),
-        ("specinf-at-once", "watching launches",
-         "`specinf_rckm` with `window` 50 us, `poll` 10 us, all tokens from the first empty window"),
-        ("specinf-delay", "detection delay", "`window` 5 ms, `poll` 2 ms, as published for Dilu"),
-        ("specinf", "tokens", "`specinf_rckm` by default: phases and quotas"),
+        ("specinf", "guarantee", "`specinf` by default: bubbles, and what 2 % of training buys"),
         ("specinf-memory", "memory", "a filler of 10 GB in place of 1 GB")),
     "pipefill": (
         ("bound-time", "oracle", "`ideal`: all time without a kernel of training"),

@@ -30,8 +30,6 @@ POLICIES = {
     "tgs": (ORANGE, "D", "xx", ":"),
     "specinf": (BLUE, "*", "", "-"),
     "specinf_equal": (BLUE, "P", "//", "--"),
-    "specinf_rckm": (BLUE, "d", "||", "-."),
-    "specinf_drain": (BLUE, "o", "..", "--"),
     "pipefill": (VERMILION, "P", "..", "-"),
     "freeride": (PURPLE, "X", "--", "--"),
     "ideal": (BLACK, "h", "", ":"),
@@ -56,8 +54,6 @@ SERIES = [(BLUE, "o", "", "-"), (ORANGE, "s", "//", "--"), (GREEN, "^", "..", "-
 
 NAMES = {"exclusive": "Exclusive", "time_slicing": "Time slicing", "mps": "MPS", "tgs": "TGS",
          "specinf": "SpecInF", "specinf_equal": "SpecInF, at MPS's cost",
-         "specinf_rckm": "RCKM, mirrored",
-         "specinf_drain": "RCKM, waits for kernels",
          "pipefill": "PipeFill", "freeride": "FreeRide", "dilu": "Dilu",
          "ideal": "Ideal (oracle)", "ideal_spatial": "Ideal, spatial (oracle)", "mig": "MIG",
          "stream_priority": "Stream priority", "green_context": "Green contexts",

@@ -15,7 +15,7 @@ MODES = {"dp": "DP", "mp": "MP", "pp": "PP"}
 MODELS = {"bert-base": "BERT-base", "roberta-large": "RoBERTa-large", "llama2-7b": "LLaMA2-7B",
           "chatglm-6b": "ChatGLM-6B", "resnet152": "ResNet152", "vgg19": "VGG19",
           "gpt2-large": "GPT2-large"}
-POLICIES = ["exclusive", "tgs", "mps", "specinf", "specinf_equal", "specinf_drain"]
+POLICIES = ["exclusive", "tgs", "mps", "specinf", "specinf_equal"]
 BUDGET = "0.02"  # of training, by default
 CELL = ["mode", "job", "inference", "policy"]
 TRAINING_COLUMNS = ["training_normalised_fraction", "training_normalised_fraction_half"]
@@ -31,15 +31,14 @@ PARTS = [
     ("budget", "5 %", {"budget": "0.05"}),
     ("budget", "10 %", {"budget": "0.1"}),
     ("budget", "20 %", {"budget": "0.2"}),
-    ("budget", "spent within 300 ms", {"horizon": "300ms"}),
-    ("barrier", "never for training", {"barrier": "fillers"}),
-    ("barrier", "training runs ahead", {"run_ahead": "1000s"}),
+    ("budget", "spent within 3 s", {"horizon": "3s"}),
+    ("priority", "requests below training", {"priority": "fixed"}),
+    ("sharing", "streams of one process", {"sharing": "one_process"}),
     ("gate", "asks for nothing", {"ask": "0ns", "tell": "0ns"}),
-    ("rule", "Dilu's (specinf_rckm)", None),
     ("rule", "none (MPS)", None),
 ]
 # Of PARTS, what is another policy's.
-OTHER_RULES = {"Dilu's (specinf_rckm)": "specinf_rckm", "none (MPS)": "mps"}
+OTHER_RULES = {"none (MPS)": "mps"}
 
 
 def name(model):
@@ -54,17 +53,11 @@ def policy_order(frame):
     return frame.assign(_order=order).sort_values("_order", kind="stable").drop(columns="_order")
 
 
-def series(frame):
-    """Each row's policy; of SpecInF with `drain_check` as a policy of its own, specinf_drain."""
-    drains = results.parameter(frame, "drain_check") == "true"
-    return frame["policy"].mask(drains & (frame["policy"] == "specinf_rckm"), "specinf_drain")
-
-
 def cells(frame, mode):
     """A row a job, inference model, policy and seed."""
     return pandas.DataFrame({
         "mode": MODES[mode], "job": frame[MODEL].map(name),
-        "inference": frame["/fillers/0/name"].map(name), "policy": series(frame),
+        "inference": frame["/fillers/0/name"].map(name), "policy": frame["policy"],
         "seed": frame["seed"], "training": frame["training_normalised_fraction"],
         "filler": frame["filler_normalised_fraction"], "p95_ms": frame["latency_p95_ms"],
         "p95_is_bound": frame["requests_unfinished"] > 0.05 * frame["requests_arrived"],
@@ -219,9 +212,8 @@ def job_of(text):
 def jobs_over_seeds(sweep, columns, by=("job", "filler", "series")):
     """Means of `columns` over seeds, each with its half interval, of a sweep over `/training`."""
     frame = results.sweep(sweep)
-    both = results.parameter(frame, "barrier") == "both"
     frame["job"] = frame["/training"].map(job_of)
-    frame["series"] = series(frame).mask(both, "SpecInF, barrier for both")
+    frame["series"] = frame["policy"]
     by = list(by) + [c for c in frame.columns if c.endswith("rate_per_s") and c.startswith("/")]
     out = None
     for column in columns:
@@ -303,7 +295,7 @@ def network():
     node = frame["/training/synth/cluster"].map(
         {"a100-40gb-4": "NVLink", "rtx6000ada-4": "PCIe 4.0"})
     return pandas.DataFrame({
-        "job": frame[MODEL].map(name) + ", " + node, "series": series(frame),
+        "job": frame[MODEL].map(name) + ", " + node, "series": frame["policy"],
         "bubbles_alone": frame["bubble_fraction"].where(frame["policy"] == "exclusive"),
         "training": frame["training_normalised_fraction"],
         "filler": frame["filler_normalised_fraction"]})

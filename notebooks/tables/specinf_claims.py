@@ -46,8 +46,7 @@ def why_over_tgs(offline, grains, tgs):
             f"{loose['filler'].iloc[0]:.1%}, training {loose['training'].iloc[0]:.0%}.")
     ours = offline[offline["policy"] == "specinf"]
     text.append(f"SpecInF fills {ours['recovered'].mean():.0%} of training's bubbles in the mean, "
-                "and what it buys with its budget counts too; Dilu's rule mirrored, where it waits "
-                f"for kernels, has {variant_ratio(offline)}.")
+                "and what it buys with its budget counts too.")
     return " ".join(text)
 
 
@@ -67,13 +66,6 @@ def offline_over_tgs(offline, grains, tgs):
         f"{len(ratios)} pairs of job and model; agrees: best within a factor of {FACTOR} of "
         f"{RATIO}", within(best["ratio"], RATIO / FACTOR, RATIO * FACTOR),
         why_over_tgs(offline, grains, tgs))
-
-
-def variant_ratio(offline):
-    """The ratio of Dilu's rule that waits for kernels, as text."""
-    ratios = specinf.against(offline, "specinf_drain", "tgs", "filler")
-    modes = ratios.groupby("mode", sort=False)["ratio"].max()
-    return "up to " + ", ".join(f"{v:.1f} times TGS's in {m}" for m, v in modes.items())
 
 
 def no_data(name, statement):
@@ -149,18 +141,14 @@ def training_kept(offline):
         f"offline inference, of the job alone; agrees: at least {KEPT:.0%} everywhere",
         within(least["training"], KEPT, 9),
         "A budget of 2 % of training is kept by measurement: iterations with fillers against those "
-        "without. Dilu's rule mirrored, which knows no budget, keeps at least "
-        + ", ".join(f"{r.training_least:.1%} in {r.mode}"
-                    for r in specinf.kept(offline, "specinf_drain").itertuples())
-        + " where it waits for kernels.")
+        "without.")
 
 
 def why_offline(offline, mode):
-    """What bubbles there are in a mode, what becomes of them, and what the variant does."""
+    """What bubbles there are in a mode, and what becomes of them."""
     part = offline[offline["mode"] == mode]
     alone = part.loc[part["policy"] == "exclusive", "bubbles"]
     filled = part.loc[part["policy"] == "specinf", "recovered"]
-    drain = part[part["policy"] == "specinf_drain"]
     cause = {"DP": "There is next to nothing to fill with these batches on NVLink: what inference "
                    "has beyond is what 2 % of training buy.",
              "MP": "A stage that waits for its turn leaves its GPU alone for long, and at the same "
@@ -168,9 +156,7 @@ def why_offline(offline, mode):
              "PP": "Bubbles are shorter, and longer kernels of inference do not fit their ends.",
              }[mode]
     return (f"Without a computing kernel, training alone: {alone.min():.1%} to {alone.max():.1%} "
-            f"of the time; inference runs in {filled.mean():.0%} of such time. {cause} Dilu's rule "
-            f"that waits for kernels: {drain['filler'].mean():.1%} of own GPUs, training at least "
-            f"{drain['training'].min():.1%}.")
+            f"of the time; inference runs in {filled.mean():.0%} of such time. {cause}")
 
 
 def offline_high(offline, mode):

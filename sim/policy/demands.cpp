@@ -10,13 +10,15 @@
 namespace bubblesim::policy {
 namespace {
 
-constexpr std::array<FeatureText, 10> kFeatures{{
+constexpr std::array<FeatureText, 11> kFeatures{{
     {SystemFeature::kTimeSlicing, "time_slicing", "processes take turns, the driver's default"},
     {SystemFeature::kMps, "mps", "a daemon of MPS that all processes connect to"},
     {SystemFeature::kMig, "mig", "a GPU with MIG, and root to make its instances"},
     {SystemFeature::kOneProcess, "one_process", "training and fillers in one process"},
     {SystemFeature::kGreenContexts, "green_contexts",
      "CUDA 12.4, and programs that make green contexts"},
+    {SystemFeature::kChangingPriority, "changing_priority",
+     "a client's priority changes while it runs, as by streams of two priorities"},
     {SystemFeature::kLaunchInterception, "launch_interception",
      "a library before the driver's in every process, such as that of `bubblesim fill`"},
     {SystemFeature::kFrameworkHook, "framework_hook",

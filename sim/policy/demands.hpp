@@ -23,6 +23,7 @@ enum class SystemFeature : std::uint8_t {
   kMig,                 ///< a GPU that can be cut into instances, and root to cut it
   kOneProcess,          ///< training and fillers in one process
   kGreenContexts,       ///< CUDA 12.4, and programs that make their contexts so
+  kChangingPriority,    ///< a client's priority changes while it runs
   kLaunchInterception,  ///< a library before the driver's, in every process
   kFrameworkHook,       ///< training's framework says where it is
   kUnifiedMemory,       ///< allocations become managed memory, which the driver pages

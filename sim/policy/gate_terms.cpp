@@ -25,17 +25,13 @@ bool hears_launches(const PolicySpec& spec) {
   return spec.needs.launches || spec.needs.completions;
 }
 
-bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients) {
+bool holds_training(const ParameterSet& given) {
   const Value* barrier = value_of(given, "barrier");
-  if (barrier == nullptr) return false;
-  const std::string word = value_text(*barrier);
-  if (word != "requests") return word == "both";
-  return std::ranges::find(clients, Role::kOnline, &ClientInfo::role) != clients.end();
+  return barrier != nullptr && value_text(*barrier) == "both";
 }
 
-GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clients,
-                     ClientId client, const GateCosts* gate) {
-  const bool held = client != ClientId{0} || holds_training(given, clients);
+GateTerms gate_terms(const ParameterSet& given, ClientId client, const GateCosts* gate) {
+  const bool held = client != ClientId{0} || holds_training(given);
   const bool asks = held || value_of(given, "barrier") == nullptr;
   if (gate != nullptr) return {asks, held ? gate->ask : gate->tell, gate->tell, gate->sleep};
   return {asks, duration_of(given, "ask"), duration_of(given, "tell"), {}};

@@ -1,12 +1,10 @@
 // What launches ask of a policy, and what asking costs, as far as its parameters say so.
 //
-// `barrier`: whose launches it may hold: both; requests: training's too, for online fillers.
+// `barrier`: whose launches it may hold; both: training's too.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
 // told of. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
 // run's gate. What they do at the start may change (Actions::set_asking).
 #pragma once
-
-#include <span>
 
 #include "sim/base/time.hpp"
 #include "sim/policy/declaration.hpp"
@@ -15,7 +13,7 @@
 namespace bubblesim::policy {
 
 /// Whether launches of the protected client must ask; without `barrier` they need not.
-[[nodiscard]] bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients);
+[[nodiscard]] bool holds_training(const ParameterSet& given);
 
 /// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
 [[nodiscard]] bool hears_launches(const PolicySpec& spec);
@@ -44,7 +42,7 @@ struct GateTerms {
 
 /// `gate`: of the run; null: what the policy's parameters say. Training's launches are told of,
 /// unless `barrier` says that they may be held.
-[[nodiscard]] GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clients,
-                                   ClientId client, const GateCosts* gate = nullptr);
+[[nodiscard]] GateTerms gate_terms(const ParameterSet& given, ClientId client,
+                                   const GateCosts* gate = nullptr);
 
 }  // namespace bubblesim::policy

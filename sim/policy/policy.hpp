@@ -63,6 +63,7 @@ struct GpuInfo {
   BytesPerSecond dram_bandwidth{};
   BytesPerSecond host_bandwidth{};  ///< of the link to host memory; 0: not known
   MigGeometry mig{};
+  bool priority_changes = true;  ///< clients' priorities can, while they run; at a gate they cannot
 };
 
 /// A launch call that a host thread makes.

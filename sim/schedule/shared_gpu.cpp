@@ -63,7 +63,7 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
     driver_->attach(nullptr);
   } else {
     driver_->attach(clients_.back(), infos_[index].memory, plan_.decided.resident[index],
-                    policy::gate_terms(*parameters_, infos_, infos_[index].id, gate_));
+                    policy::gate_terms(*parameters_, infos_[index].id, gate_));
   }
   return clients_.back();
 }

@@ -87,6 +87,8 @@ void bind_machine(py::module_& module) {
       .def_readonly("name", &GpuInfo::name, "The product.")
       .def_readonly("sm_count", &GpuInfo::sm_count, "SMs.")
       .def_readonly("tpc_sms", &GpuInfo::tpc_sms, "SMs that a cap takes or leaves together.")
+      .def_readonly("priority_changes", &GpuInfo::priority_changes,
+                    "Clients' priorities can change while they run.")
       .def_property_readonly("memory", bytes(&GpuInfo::memory), "Bytes.")
       .def_property_readonly("time_slice_ns", nanoseconds(&GpuInfo::time_slice),
                              "A context's turn.")

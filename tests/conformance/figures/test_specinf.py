@@ -27,13 +27,6 @@ def write_run(place, name, report):
     (place / "data" / name / "results.json").write_text(json.dumps(report))
 
 
-def test_the_variant_that_waits_for_kernels_is_a_policy_of_its_own():
-    frame = pandas.DataFrame([row("specinf", 1, 0, policy_parameters="drain_check=false"),
-                              row("specinf_rckm", 1, 0, policy_parameters="drain_check=true"),
-                              row("mps", 1, 0)])
-    assert list(specinf.series(frame)) == ["specinf", "specinf_drain", "mps"]
-
-
 def test_cells_are_in_one_order_of_policies_with_names_for_people(place):
     write(place, "specinf-mp", [row("specinf", 0.9, 0.5), row("exclusive", 1, 0),
                                 row("tgs", 0.97, 0.1)])
@@ -137,18 +130,18 @@ def test_jobs_are_named_by_model_and_mode():
 
 def test_parts_are_found_by_what_differs_from_the_defaults(place):
     training = json.dumps({"synth": {"model": "llama2-7b", "plan": {"schedule": "1f1b"}}})
-    plain = "barrier=requests;budget=0.02;growth=0.5"
+    plain = "budget=0.02;growth=0.5;priority=changes"
     rows = [row(policy, 1 - i / 10, i / 10, policy_parameters=text, filler_mode="offline",
                 bubble_recovered_fraction=0, policy_holds=i, **{"/training": training})
             for i, (policy, text) in enumerate([
                 ("mps", ""), ("specinf", plain),
-                ("specinf", plain.replace("requests", "fillers")),
-                ("specinf", plain.replace("0.5", "9")), ("specinf_rckm", "window=5ms")])]
+                ("specinf", plain.replace("changes", "fixed")),
+                ("specinf", plain.replace("0.5", "9"))])]
     write(place, "specinf-parts", rows)
     table = specinf.parts()
-    assert list(table["variant"]) == ["SpecInF, defaults", "never for training",
-                                      "Dilu's (specinf_rckm)", "none (MPS)"]
-    assert list(table["holds"]) == [1, 2, 4, 0] and set(table["job"]) == {"LLaMA2-7B, PP"}
+    assert list(table["variant"]) == ["SpecInF, defaults", "requests below training",
+                                      "none (MPS)"]
+    assert list(table["holds"]) == [1, 2, 0] and set(table["job"]) == {"LLaMA2-7B, PP"}
 
 
 def test_equal_cost_is_the_largest_budget_that_keeps_as_much_as_mps(place):
@@ -181,8 +174,7 @@ def cells(ratio, training):
         {"mode": m, "job": "A", "inference": "x", "policy": p, "training": t, "filler": f,
          "bubbles": 0.5, "recovered": 0.4}
         for m in ("DP", "MP", "PP") for p, t, f in
-        [("exclusive", 1, 0), ("tgs", 0.97, 0.01), ("specinf", training, 0.01 * ratio),
-         ("specinf_drain", 1, 0.01)]])
+        [("exclusive", 1, 0), ("tgs", 0.97, 0.01), ("specinf", training, 0.01 * ratio)]])
 
 
 GRAINS = pandas.DataFrame({"what": ["A"], "iteration_of_a_report": [0.1]})

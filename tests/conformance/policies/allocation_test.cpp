@@ -39,10 +39,10 @@ TEST(every_policy, allocates_nothing_where_nothing_is_held) {
     policy->admit(clients[1], {}, {});
     testing::NoActions actions;
     policy->on_bubble_begin({100s, Bytes{}, true}, 0s, actions);
-    // In the first second a policy may learn what repeats.
+    // In the first six seconds a policy may learn what repeats.
     std::size_t before = 0;
     for (int i = 0; i < 11000; ++i) {
-      if (i == 1000) before = allocations;
+      if (i == 6000) before = allocations;
       const Instant now = 1ms * i;
       const LaunchInfo training{ClientId{0}, WorkKind::kKernel, 100, 256, 1, {}};
       const LaunchInfo copy{ClientId{1}, WorkKind::kCopy, 0, 0, 1, 1us};

@@ -282,37 +282,5 @@ TEST(tgs_fast, is_through_its_profile_in_a_second) {
   EXPECT_EQ(outcome.count(1, 605ms, 606ms), 5u);
 }
 
-/// Fillers are kept out of the first iteration, all of their kernels; then an iteration of 120 ms
-/// halves the quota of 100 blocks a window. At 225 ms the count of 130 falls to 80, above 50: none;
-/// then from 30 one passes, from 10 two, from 20 two, from 30 one.
-TEST(specinf_rckm, measures_its_reference_without_fillers) {
-  Scenario measured = scenario(250ms, {kernel(30, 1us)}, 100000);
-  measured.fillers[0].gap = 1us;
-  measured.fillers[0].role = Role::kOnline;
-  for (int ms = 0; ms < 250; ++ms) measured.training.push_back(at(1ms * ms, kernel(100, 1us)));
-  measured.iteration_ends = {100ms, 220ms};
-  const Outcome outcome = drive("specinf_rckm",
-                                {"upper_blocks=1000", "filler_request=1", "poll=1ms",
-                                 "reaction=iterations", "reference_iterations=1"},
-                                measured);
-  EXPECT_EQ(outcome.count(1, 0ms, 100ms), 0u);
-  EXPECT_EQ(outcome.count(1, 105ms, 110ms), 4u);  // 0, 30, 60, 90 of 100
-  EXPECT_EQ(outcome.count(1, 110ms, 115ms), 3u);  // 20, 50, 80
-  EXPECT_EQ(outcome.count(1, 225ms, 250ms), 6u);
-}
-
-/// Each of two fillers has its own part of 100, whatever the other one does.
-TEST(specinf_rckm, divides_the_pool_equally_if_told) {
-  Scenario both = scenario(20ms, {kernel(30, 1us)}, 100000);
-  both.fillers[0].gap = 1us;
-  both.fillers.push_back(both.fillers[0]);
-  both.fillers[1].role = Role::kOnline;
-  const std::vector<std::string> given{"upper_blocks=1000", "filler_request=1",
-                                       "aggressive_after=100", "pool=equal"};
-  const Outcome outcome = drive("specinf_rckm", given, both);
-  EXPECT_EQ(outcome.count(1, 5ms, 10ms), 4u);
-  EXPECT_EQ(outcome.count(2, 5ms, 10ms), 3u);  // it had four before: 20, 50, 80
-}
-
 }  // namespace
 }  // namespace bubblesim::testing

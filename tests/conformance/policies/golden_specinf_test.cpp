@@ -90,89 +90,54 @@ TEST(specinf, spends_its_part_of_the_budget_on_each_gpu_of_a_job) {
   EXPECT_THAT(drive("specinf", given, full).times(1), ElementsAre(1000us, 1760us, 2610us));
 }
 
-Scenario request_of(std::uint64_t kernels) {
-  Scenario request =
-      marked(1500us, 40us, {training_kernel(0us, 900us), training_kernel(1020us, 50us)});
-  request.fillers[0].role = Role::kOnline;
-  request.fillers[0].launches = kernels;
-  request.fillers[0].gap = 5us;
-  return request;
+/// Requests of kernels of 40 us, `gap` apart, beside a training that computes all the time.
+Scenario requests(std::uint64_t kernels, Duration gap, Duration horizon) {
+  Scenario result = marked(horizon, 40us, {training_kernel(0us, 5ms)});
+  result.fillers[0].role = Role::kOnline;
+  result.fillers[0].launches = kernels;
+  result.fillers[0].gap = gap;
+  return result;
 }
 
-/// Two kernels of a request till 1080 us. Training's launch of 1020 us waits for them.
-TEST(specinf, holds_training_while_a_request_is_served) {
-  const std::vector<std::string> given{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.5"};
-  const Outcome outcome = drive("specinf", given, request_of(2));
-  EXPECT_THAT(outcome.times(1), ElementsAre(1000us, 1005us));
-  EXPECT_THAT(outcome.times(0), ElementsAre(0us, 1080us));
-  EXPECT_EQ(outcome.training_held, 1u);
-  std::vector<std::string> never = given;
-  never.push_back("barrier=fillers");
-  EXPECT_THAT(drive("specinf", never, request_of(2)).times(0), ElementsAre(0us, 1020us));
-}
-
-/// A request of 400 us. Of 100 us, 80 are left at 1040 us and 44 at 1080 us, below half.
-TEST(specinf, holds_training_only_until_half_of_the_bucket_is_spent) {
-  const Outcome outcome = drive("specinf", kTenth, request_of(10));
+/// Ten kernels, one behind the other: each us costs one of the bucket's 100, and a tenth comes in
+/// while it is not full. Full, it lets them go before training. At 1080 us 24 are left, below 40:
+/// equal. At 1120 us 12 are owed: after. At 1160 us 48 are owed, above a quarter: bubbles only, for
+/// which launches must ask.
+TEST(specinf, gives_requests_the_terms_that_the_bucket_pays) {
+  const Outcome outcome = drive("specinf", kTenth, requests(10, 5us, 1500us));
+  EXPECT_THAT(outcome.done,
+              ElementsAre(Done{0us, "asking 0 tells"}, Done{0us, "priority 1 2"},
+                          Done{1000us, "asking 1 tells"}, Done{1080us, "priority 1 1"},
+                          Done{1120us, "priority 1 0"}, Done{1160us, "asking 1 asks"}));
   EXPECT_EQ(outcome.count(1, 1000us, 1046us), 10u);
-  EXPECT_THAT(outcome.times(0), ElementsAre(0us, 1080us));
+  EXPECT_EQ(outcome.training_held, 0u);
 }
 
-/// Kernels of 300 us, of which the host launches five at once. While the next request could have
-/// the GPU for itself, 500 us may be outstanding: a third launch waits until one of two has ended.
-TEST(specinf, keeps_training_from_running_far_ahead_while_a_request_may_come) {
-  Scenario ahead = request_of(1);
-  ahead.horizon = 2500us;
-  ahead.training = {training_kernel(0us, 300us, 1)};
-  for (const Duration at : {1100us, 1110us, 1120us, 1130us, 1140us}) {
-    ahead.training.push_back(training_kernel(at, 300us, 1));
-  }
-  const std::vector<std::string> given{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.5"};
-  EXPECT_THAT(drive("specinf", given, ahead).times(0),
-              ElementsAre(0us, 1100us, 1110us, 1400us, 1700us, 2000us));
-  std::vector<std::string> spent = given;
-  spent.push_back("barrier=fillers");
-  EXPECT_THAT(drive("specinf", spent, ahead).times(0),
-              ElementsAre(0us, 1100us, 1110us, 1120us, 1130us, 1140us));
+/// Each launch comes when the one before has ended. The fifth finds 48 of 100 us owed and waits
+/// until it is less than 20: looks every 90 us find 21 at 1430 us, and 12 at 1520 us.
+TEST(specinf, keeps_requests_to_bubbles_while_much_is_owed) {
+  const Outcome outcome = drive("specinf", kTenth, requests(10, 40us, 1900us));
+  EXPECT_THAT(outcome.times(1), ElementsAre(1000us, 1040us, 1080us, 1120us, 1520us));
 }
 
-/// The last of these kernels ends at 2600 us. Launches waited for 880 us: while the GPU stands
-/// still then, that is what it costs. Of 500 us, 200 are left after 600, less than half.
-TEST(specinf, charges_for_a_gpu_that_ran_dry_since_training_was_kept_from_running_ahead) {
-  Scenario dry = request_of(1);
-  dry.horizon = 4ms;
-  dry.training = {training_kernel(0us, 300us, 1)};
-  for (const Duration at : {1100us, 1110us, 1120us, 1130us, 1140us, 3200us, 3210us, 3220us}) {
-    dry.training.push_back(training_kernel(at, 300us, 1));
-  }
-  const std::vector<std::string> given{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.5"};
-  EXPECT_THAT(drive("specinf", given, dry).times(0),
-              ElementsAre(0us, 1100us, 1110us, 1400us, 1700us, 2000us, 3200us, 3210us, 3220us));
+/// Where priorities cannot change, requests have what training leaves, whatever is in the bucket.
+TEST(specinf, leaves_requests_below_training_where_priorities_do_not_change) {
+  const std::vector<Done> told{{0us, "asking 0 tells"}, {1000us, "asking 1 tells"}};
+  Scenario gated = requests(2, 5us, 1080us);
+  std::vector<std::string> fixed = kTenth;
+  fixed.push_back("priority=fixed");
+  EXPECT_EQ(drive("specinf", fixed, gated).done, told);
+  gated.gpu.priority_changes = false;
+  EXPECT_EQ(drive("specinf", kTenth, gated).done, told);
 }
 
-/// A request of 40 us every 300 us, and 20 us after it a kernel of training of 5 us. At 1 ms the
-/// bucket holds 40 of 120 us: requests run beside training. Each leaves 7 us more; the ninth finds
-/// 96, over three quarters, and holds training. It takes as long as the others: no other one does.
-TEST(specinf, holds_training_only_for_requests_that_take_longer_beside_it) {
-  Scenario steady = request_of(30);
-  steady.horizon = 9ms;
-  steady.fillers[0].gap = 300us;
-  steady.training = {training_kernel(0us, 900us, 1)};
-  for (int i = 0; i < 26; ++i) {
-    steady.training.push_back(training_kernel(1020us + i * 300us, 5us, 2));
-  }
-  const std::vector<std::string> given{"reference=1ms", "turn=0ns",  "horizon=3ms",
-                                       "budget=0.04",   "first=40us", "linger=0ns"};
-  const Outcome outcome = drive("specinf", given, steady);
-  EXPECT_EQ(outcome.training_held, 1u);
-  EXPECT_EQ(outcome.times(0)[9], 3440us);
-}
-
-/// Beside offline fillers training is never held.
-TEST(specinf, asks_nothing_of_training_without_requests) {
-  Scenario single = request_of(10);
-  single.fillers[0].role = Role::kOffline;
-  EXPECT_EQ(drive("specinf", kTenth, single).training_held, 0u);
+TEST(specinf, shares_as_it_is_told) {
+  const Scenario request = requests(1, 5us, 1ms);
+  EXPECT_EQ(drive("specinf", {}, request).sharing.mode, SharingMode::kMps);
+  const Outcome streams = drive("specinf", {"sharing=one_process"}, request);
+  EXPECT_EQ(streams.sharing.mode, SharingMode::kSpatial);
+  EXPECT_EQ(streams.clients[0].priority, 1);
+  EXPECT_EQ(streams.clients[1].priority, 0);
 }
 
 /// Kernels of 50 us, 300 us apart. Two functions take turns: half of 6 ms shows the period, so

@@ -152,7 +152,7 @@ TEST(placers, give_a_gpu_one_fill_job_at_a_time) {
 }
 
 TEST(placers, are_the_systems_own_unless_told) {
-  for (const policy::PolicySpec& spec : {specinf_rckm_spec(), dilu_spec()}) {
+  for (const policy::PolicySpec& spec : {specinf_spec(), dilu_spec()}) {
     EXPECT_NE(spec.make_placer(policy::defaults(spec)), nullptr);
     const policy::GivenParameter given{"placement", "as_configured"};
     const auto values = policy::check_parameters(spec, {&given, 1}, "", "");

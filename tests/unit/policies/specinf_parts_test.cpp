@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policies/filler_work.hpp"
-#include "policies/request_times.hpp"
+#include "policies/request_ages.hpp"
 #include "policies/seen_kernel_times.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
@@ -72,42 +72,35 @@ TEST(filler_work, adds_up_what_kernels_took_before) {
   EXPECT_EQ(work.left(90us), 0us);
 }
 
-RequestTimes& serve(RequestTimes& times, RequestTimes::Share share, Duration begin, Duration end) {
-  times.serve(share, begin);
-  times.end(end);
-  return times;
+/// The first request took 10 ms: 5 ms are half of what is usual. One of 30 ms raises that to 15 ms,
+/// not to 30, and one of 11 ms lowers it to 15 / 1.1.
+TEST(request_ages, are_in_units_of_what_four_of_five_do_not_exceed) {
+  RequestAges ages;
+  EXPECT_DOUBLE_EQ(ages.of(0ms), 0);
+  ages.note(true, 0ms);
+  EXPECT_DOUBLE_EQ(ages.of(7ms), 1);
+  ages.note(true, 7ms);
+  ages.note(false, 10ms);
+  EXPECT_DOUBLE_EQ(ages.of(15ms), 0);
+  ages.note(true, 20ms);
+  EXPECT_DOUBLE_EQ(ages.of(25ms), 0.5);
+  ages.note(false, 50ms);
+  ages.note(true, 60ms);
+  EXPECT_DOUBLE_EQ(ages.of(75ms), 1);
+  ages.note(false, 71ms);
+  ages.note(true, 80ms);
+  EXPECT_NEAR(ages.of(95ms), 1.1, 1e-6);
 }
 
-/// 8 ms alone. Beside training 9 ms are no gain, 11 ms are; then 7/8 of 11 ms are 9.6 ms.
-TEST(request_times, knows_whether_a_gpu_of_its_own_is_a_gain) {
-  using enum RequestTimes::Share;
-  RequestTimes times;
-  EXPECT_TRUE(times.gain_alone());
-  serve(times, kAlone, 0ms, 8ms);
-  EXPECT_EQ(times.alone(), 8ms);
-  EXPECT_TRUE(times.gain_alone());
-  EXPECT_FALSE(serve(times, kBeside, 10ms, 19ms).gain_alone());
-  EXPECT_TRUE(serve(times, kBeside, 20ms, 31ms).gain_alone());
-  EXPECT_FALSE(serve(times, kBeside, 40ms, 48ms).gain_alone());
-}
-
-/// Some of the 6 ms beside training: alone it would have taken no longer. What waited tells
-/// nothing, even if what was left took 1 ms.
-TEST(request_times, learns_no_more_than_a_request_tells) {
-  using enum RequestTimes::Share;
-  RequestTimes times;
-  serve(times, kAlone, 0ms, 8ms);
-  times.serve(kBeside, 10ms);
-  times.serve(kAlone, 12ms);
-  times.end(16ms);
-  EXPECT_EQ(times.alone(), 6ms);
-  times.serve(kNone, 20ms);
-  times.serve(kBeside, 29ms);
-  times.end(30ms);
-  EXPECT_EQ(times.alone(), 6ms);
-  EXPECT_TRUE(times.gain_alone());
-  times.end(31ms);
-  EXPECT_EQ(times.alone(), 6ms);
+/// 2 % of 1 s are there at once, and no more come in; a quarter spent leaves three.
+TEST(training_budget, may_begin_full) {
+  TrainingBudget budget({0.02, 1s});
+  budget.fill_up();
+  EXPECT_EQ(budget.credit(), 20ms);
+  budget.pass(1s, {});
+  EXPECT_DOUBLE_EQ(budget.fill(), 1);
+  budget.pass({}, 5ms);
+  EXPECT_DOUBLE_EQ(budget.fill(), 0.75);
 }
 
 /// 2 % of 1 s are 20 ms. 5 ms of exposure at price 1 leave 15 ms. The iteration lost 1 ms of
@@ -115,9 +108,9 @@ TEST(request_times, learns_no_more_than_a_request_tells) {
 /// (90 + 5).
 TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
   TrainingBudget budget({0.02, 1s});
-  budget.pass(1s, {0ms});
+  budget.pass(1s, 0ms);
   EXPECT_EQ(budget.credit(), 20ms);
-  budget.pass(0ms, {5ms});
+  budget.pass(0ms, 5ms);
   EXPECT_EQ(budget.credit(), 15ms);
   EXPECT_EQ(budget.charged(), 5ms);
   budget.end_iteration(1ms);
@@ -133,24 +126,15 @@ TEST(training_budget, begins_with_a_price_of_the_number_of_ranks) {
   TrainingBudget budget({0.02, 1s});
   budget.see_ranks(4);
   EXPECT_DOUBLE_EQ(budget.price(), 4);
-  budget.pass(1s, {0ms});
+  budget.pass(1s, 0ms);
   EXPECT_TRUE(budget.is_worth(1us, 5ms));
   EXPECT_FALSE(budget.is_worth(1s, 5001us));
-  budget.pass(0ms, {5ms});
+  budget.pass(0ms, 5ms);
   EXPECT_EQ(budget.credit(), 0ms);
   EXPECT_EQ(budget.charged(), 20ms);
   budget.end_iteration(4ms);
   EXPECT_EQ(budget.credit(), 16ms);
   EXPECT_DOUBLE_EQ(budget.price(), (0.9 * 0.1 + 0.004) / (0.9 * 0.025 + 0.005));
-}
-
-/// Time that training stood still for fillers is the whole job's: 5 ms, whatever its ranks.
-TEST(training_budget, charges_no_rank_twice_for_time_that_training_stood_still) {
-  TrainingBudget budget({0.02, 1s});
-  budget.see_ranks(4);
-  budget.pass(1s, {0ms});
-  budget.pass(0ms, {0ms, {}, 5ms});
-  EXPECT_EQ(budget.credit(), 15ms);
 }
 
 TEST(training_budget, begins_with_a_price_from_1_to_16) {
@@ -162,26 +146,14 @@ TEST(training_budget, begins_with_a_price_from_1_to_16) {
   EXPECT_DOUBLE_EQ(budget.price(), 1);
 }
 
-/// Standing still costs all of its time, and says nothing of the price: 20 ms less 5.
-TEST(training_budget, charges_all_of_the_time_that_training_stood_still) {
-  TrainingBudget budget({0.02, 1s});
-  budget.pass(1s, {0ms});
-  budget.pass(0ms, {0ms, {}, 5ms});
-  EXPECT_EQ(budget.credit(), 15ms);
-  EXPECT_EQ(budget.exposed(), 5ms);
-  budget.end_iteration(5ms);
-  EXPECT_EQ(budget.credit(), 15ms);
-  EXPECT_DOUBLE_EQ(budget.price(), 1);
-}
-
 /// Iterations differ by 6 ms: what one of them gains is kept beyond the 20 ms of the bucket.
 TEST(training_budget, keeps_what_an_iteration_gains_by_itself) {
   TrainingBudget budget({0.02, 1s});
   budget.see_iteration(100ms, 6ms);
-  budget.pass(1s, {0ms});
+  budget.pass(1s, 0ms);
   budget.end_iteration(-9ms);
   EXPECT_EQ(budget.credit(), 26ms);
-  budget.pass(1s, {0ms});
+  budget.pass(1s, 0ms);
   EXPECT_EQ(budget.credit(), 26ms);
   budget.end_iteration(52ms);
   EXPECT_EQ(budget.credit(), -26ms);
@@ -192,31 +164,18 @@ TEST(training_budget, keeps_what_an_iteration_gains_by_itself) {
 
 TEST(training_budget, holds_no_more_than_its_horizon_or_an_iteration) {
   TrainingBudget budget({0.02, 1s});
-  budget.pass(10s, {0ms});
+  budget.pass(10s, 0ms);
   EXPECT_EQ(budget.credit(), 20ms);
   budget.see_iteration(2s);
-  budget.pass(10s, {0ms});
+  budget.pass(10s, 0ms);
   EXPECT_EQ(budget.credit(), 40ms);
-}
-
-/// 5 ms with launches held while kernels are outstanding cost 5 ms, whatever the price. The
-/// iteration lost 1 ms, since the host had run ahead: 4 come back, and the price falls to
-/// 91 ms of 95 (90 of 90 are believed).
-TEST(training_budget, charges_held_launches_until_the_iteration_shows_what_they_cost) {
-  TrainingBudget budget({0.02, 1s});
-  budget.pass(1s, {});
-  budget.pass(0ms, {{}, 5ms, {}});
-  EXPECT_EQ(budget.credit(), 15ms);
-  budget.end_iteration(1ms);
-  EXPECT_EQ(budget.credit(), 19ms);
-  EXPECT_DOUBLE_EQ(budget.price(), (0.9 * 0.1 + 0.001) / (0.9 * 0.1 + 0.005));
 }
 
 /// 4 ms of exposure cost 4 ms, of which 1 ms had come in: 3 ms are owed. They are forgiven; what a
 /// bucket holds is not.
 TEST(training_budget, forgives_what_is_owed) {
   TrainingBudget budget({0.01, 1s});
-  budget.pass(100ms, {4ms});
+  budget.pass(100ms, 4ms);
   EXPECT_EQ(budget.credit(), Duration{-3ms});
   budget.forgive();
   EXPECT_EQ(budget.credit(), Duration{});
@@ -229,11 +188,11 @@ TEST(training_budget, forgives_what_is_owed) {
 TEST(training_budget, buys_dear_gains_only_while_it_is_full) {
   TrainingBudget budget({0.02, 1s});
   EXPECT_FALSE(budget.is_worth(1s, 1us));
-  budget.pass(500ms, {0ms});
+  budget.pass(500ms, 0ms);
   EXPECT_TRUE(budget.is_worth(4ms, 1ms));
   EXPECT_FALSE(budget.is_worth(3900us, 1ms));
   EXPECT_FALSE(budget.is_worth(1s, 11ms));
-  budget.pass(500ms, {0ms});
+  budget.pass(500ms, 0ms);
   EXPECT_TRUE(budget.is_worth(1us, 1ms));
 }
 

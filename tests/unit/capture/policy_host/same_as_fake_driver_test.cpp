@@ -240,30 +240,6 @@ void train(Scenario& scenario, Duration begin, Duration every, int count, std::u
   }
 }
 
-/// Windows of 5 ms; training launches up to 9 ms and again from 30 ms on.
-TEST(SameAsFakeDriver, SpecinfGrantsTokens) {
-  Scenario bubble = scenario(45ms, {kernel(30, 1us)}, 1us);
-  train(bubble, 0ms, 1ms, 10, 100);
-  train(bubble, 30ms, 1ms, 15, 100);
-  expect_same(policies::specinf_rckm_spec(),
-              {"upper_blocks=1000", "filler_request=1", "filler_limit=1", "aggressive_after=2",
-               "poll=1ms"},
-              bubble, 106);  // 1 + 4 + 34 + 33 + 34
-}
-
-/// With two fillers, and waiting for training's kernels to drain.
-TEST(SameAsFakeDriver, SpecinfWaitsForTrainingToDrain) {
-  Scenario deep = scenario(40ms, {kernel(30, 700us), kernel(10, 40us)}, 3us);
-  deep.training = {{0ms, WorkKind::kKernel, 100, 22ms}};
-  deep.fillers.push_back(deep.fillers[0]);
-  deep.fillers[1].role = Role::kOnline;
-  deep.fillers[0].memory = deep.fillers[1].memory = gib(5);
-  expect_same(policies::specinf_rckm_spec(),
-              {"upper_blocks=1000", "filler_request=1", "filler_limit=1", "aggressive_after=2",
-               "poll=1ms", "drain_check=true"},
-              deep, 4);
-}
-
 /// Reports every 100 ms, windows of 10 ms: one kernel a window in the profile, then 4, 6, 8, 12.
 TEST(SameAsFakeDriver, TgsFindsTheFillerARate) {
   Scenario steady = scenario(1s, {kernel(30, 1us)}, 1us);

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 namespace bubblesim::policy {
 namespace {
@@ -16,50 +15,37 @@ ParameterSet gate(const std::string& barrier) {
   return ParameterSet({{"barrier", barrier}, {"ask", Duration{3us}}, {"tell", Duration{200ns}}});
 }
 
-std::vector<ClientInfo> clients(Role filler) {
-  std::vector<ClientInfo> all(2);
-  all[0].id = ClientId{0};
-  all[1].id = ClientId{1};
-  all[1].role = filler;
-  return all;
-}
-
 TEST(gate_terms, training_asks_as_the_barrier_says) {
-  EXPECT_TRUE(holds_training(gate("both"), clients(Role::kOffline)));
-  EXPECT_TRUE(holds_training(gate("requests"), clients(Role::kOnline)));
-  EXPECT_FALSE(holds_training(gate("requests"), clients(Role::kOffline)));
-  EXPECT_FALSE(holds_training(gate("fillers"), clients(Role::kOnline)));
-  EXPECT_FALSE(holds_training({}, clients(Role::kOnline)));
+  EXPECT_TRUE(holds_training(gate("both")));
+  EXPECT_FALSE(holds_training(gate("fillers")));
+  EXPECT_FALSE(holds_training({}));
 }
 
 TEST(gate_terms, who_may_be_held_asks_at_the_start) {
-  const auto asks = [](const ParameterSet& given, Role filler, std::uint32_t client) {
-    return gate_terms(given, clients(filler), ClientId{client}).asks;
-  };
-  EXPECT_TRUE(asks(gate("requests"), Role::kOnline, 0));
-  EXPECT_FALSE(asks(gate("requests"), Role::kOffline, 0));
-  EXPECT_TRUE(asks(gate("fillers"), Role::kOffline, 1));
-  EXPECT_TRUE(asks({}, Role::kOffline, 0));
+  EXPECT_TRUE(gate_terms(gate("both"), ClientId{0}).asks);
+  EXPECT_FALSE(gate_terms(gate("fillers"), ClientId{0}).asks);
+  EXPECT_TRUE(gate_terms(gate("fillers"), ClientId{1}).asks);
+  EXPECT_TRUE(gate_terms({}, ClientId{0}).asks);
 }
 
 TEST(gate_terms, asking_and_telling_take_what_is_said) {
-  const GateTerms said = gate_terms(gate("requests"), clients(Role::kOnline), ClientId{0});
+  const GateTerms said = gate_terms(gate("both"), ClientId{0});
   EXPECT_EQ(said.ask, 3us);
   EXPECT_EQ(said.tell, 200ns);
-  EXPECT_EQ(gate_terms({}, clients(Role::kOffline), ClientId{1}).ask, 0ns);
+  EXPECT_EQ(gate_terms({}, ClientId{1}).ask, 0ns);
 }
 
 TEST(gate_terms, a_run_with_a_gate_has_its_costs_whatever_the_parameters_say) {
   const GateCosts costs{.ask = 5us, .tell = 1us, .sleep = {.spin = 50us, .wake = 9us}};
   const auto terms = [&](const ParameterSet& given, std::uint32_t client) {
-    return gate_terms(given, clients(Role::kOnline), ClientId{client}, &costs);
+    return gate_terms(given, ClientId{client}, &costs);
   };
-  EXPECT_EQ(terms(gate("requests"), 0).ask, 5us);
-  EXPECT_EQ(terms(gate("requests"), 0).tell, 1us);
+  EXPECT_EQ(terms(gate("both"), 0).ask, 5us);
+  EXPECT_EQ(terms(gate("both"), 0).tell, 1us);
   EXPECT_EQ(terms({}, 0).ask, 1us) << "no barrier: training is only told of";
   EXPECT_EQ(terms({}, 1).ask, 5us);
   EXPECT_EQ(terms({}, 1).sleep.wake, 9us);
-  EXPECT_EQ(gate_terms({}, clients(Role::kOnline), ClientId{1}).sleep.wake, 0us);
+  EXPECT_EQ(gate_terms({}, ClientId{1}).sleep.wake, 0us);
 }
 
 }  // namespace

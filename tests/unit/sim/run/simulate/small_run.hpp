@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/builtin.hpp"
+#include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
 #include "tests/golden/filling/small_job.hpp"
@@ -14,8 +15,12 @@ namespace bubblesim::run {
 
 using namespace std::chrono_literals;
 
+/// With its defaults, but for the reference of specinf: these runs take a second or two.
 inline PolicyChoice choice(const std::string& name, const policy::Registry& registry) {
-  return {name, policy::defaults(**registry.find(name))};
+  const policy::PolicySpec& spec = **registry.find(name);
+  const policy::GivenParameter brief{"reference", "200ms"};
+  const std::size_t given = name == "specinf" ? 1 : 0;
+  return {name, *policy::check_parameters(spec, {&brief, given}, "", "")};
 }
 
 inline FillerConfig offline(const std::string& name) {
