@@ -228,6 +228,9 @@ struct Provenance {
 struct RankTrace {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
+  /// Ranks of one process, a GPU each, have the same number, and what a thread does for several of
+  /// them it does in order (HostThread::system_id); 0: a process of its own.
+  std::uint32_t process = 0;
   DeviceInfo device;
   StringTable names;
   ShapeTable<LaunchShape> shapes;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "sim/text/text_table.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "traces/inferred_layout.hpp"
+#include "traces/iterations/before_window.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -100,6 +102,18 @@ std::string doubt_of_changes(const ReplayComparison& comparison) {
 
 std::string decimals(double value) { return fmt::format("{:.3f}", value); }
 
+/// Of a recording whose beginning is in no iteration; empty: all of it is.
+std::string length_of_cut(const ReplayComparison& comparison) {
+  if (comparison.counters.count(traces::kQueueCut.name) == 0) return {};
+  Duration longest{};
+  for (const RankReplay& rank : comparison.whole.ranks) {
+    longest = std::max(longest, rank.recorded_span);
+  }
+  return fmt::format("recorded_ms is without what was queued before the recording, which takes {} ms "
+                     "in all\n",
+                     decimals(1e3 * to_seconds(longest)));
+}
+
 std::string comparison_table(const ReplayComparison& comparison) {
   std::string out =
       "replay alone: the iterations used, repeated, against the recorded time of one; the whole\n"
@@ -116,6 +130,7 @@ std::string comparison_table(const ReplayComparison& comparison) {
   out += fmt::format("mean error {:.3f} %, worst rank {:.3f} %",
                      100 * comparison.unchanged.mean_error(),
                      100 * comparison.unchanged.worst_error());
+  out += length_of_cut(comparison);
   const std::string why_not = doubt(comparison);
   if (!why_not.empty()) out += "; " + why_not;
   return out + (meets_recording(comparison) ? "\n" : fmt::format(" !\n! {}\n", kNotMet));

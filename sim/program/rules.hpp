@@ -102,6 +102,7 @@ struct Awaited {
 }
 
 /// How many steps the other thread must have done over all passes, of which this is one (from 0).
+/// `program`: of its rank.
 [[nodiscard]] inline std::uint64_t steps_needed(const Program& program, const StepDetail& after,
                                                 std::uint64_t pass) {
   return pass * program.threads[after.after_thread].steps.size() + after.after_step + 1;

@@ -74,15 +74,17 @@ std::string file_of(const std::string& source, const LoadedTrace& loaded) {
   return text;
 }
 
-// Ranks of one export of Nsight Systems have its session's clock; all other ranks have their own,
-// and so have those of several exports of one name, which only the name would tell apart.
+// Ranks of one export of Nsight Systems have its session's clock, and those of one process have its
+// own; all other ranks have theirs, and so have those of several exports of one name, which only the
+// name would tell apart.
 std::vector<std::string> clocks_of(const LoadedTrace& loaded) {
   std::vector<std::string> clocks;
   for (const auto& rank : loaded.job.ranks) {
     const traces::Provenance& from = rank.provenance;
     const auto files = loaded.files.find(from.source);
     const bool known = files != loaded.files.end() && files->second.size() == 1;
-    clocks.push_back(from.format == "nsys" && known ? files->second.front() : std::string());
+    const std::string own = rank.process == 0 ? "" : "process " + std::to_string(rank.process);
+    clocks.push_back(from.format == "nsys" && known ? files->second.front() : own);
   }
   return clocks;
 }

@@ -34,9 +34,8 @@ CheckedResult<run::BaselineKeys> keys_of(Json config, const TextOf& text_of) {
 
 std::string job_text(const Json& config) {
   std::string text = text_at(config, "/device");
-  for (const char* key : {"trace", "use_iterations", "host_speed", "cluster", "synth",
-                          "slow_links"}) {
-    text += '\n' + text_at(config, std::string("/training/") + key);
+  for (const std::string_view key : kJobKeys) {
+    text += '\n' + text_at(config, "/training/" + std::string(key));
   }
   return text;
 }

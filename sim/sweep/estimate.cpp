@@ -8,6 +8,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/sweep/baseline_keys.hpp"
 
 namespace bubblesim::sweep {
 namespace {
@@ -56,8 +57,11 @@ bool training_depends_on(std::string_view pointer) {
 }
 
 bool bubbles_depend_on(std::string_view pointer) {
-  return lies_in(pointer, "/device") || pointer == "/training" ||
-         lies_in(pointer, "/training/trace") || lies_in(pointer, "/training/synth");
+  const auto is_job = [pointer](std::string_view key) {
+    return lies_in(pointer, "/training/" + std::string(key));
+  };
+  return lies_in(pointer, "/device") || lies_in(pointer, "/power") || pointer == "/training" ||
+         std::ranges::any_of(kJobKeys, is_job);
 }
 
 /// How many different baselines of a kind there are among runs of one sweep, which differ by

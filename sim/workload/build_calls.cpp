@@ -20,16 +20,6 @@ bool is_launch(HostCallKind kind) {
          kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
 }
 
-// Allocations in stream order wait for nothing.
-bool may_wait(const traces::RankTrace& trace, const traces::HostCall& call) {
-  const HostCallKind kind = call.kind;
-  if (kind == HostCallKind::kAlloc || kind == HostCallKind::kFree) {
-    return trace.names[call.name].find("Async") == std::string_view::npos;
-  }
-  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
-         kind == HostCallKind::kEventSync;
-}
-
 /// The device operations of each launch call, found through the operations' own link.
 class LaunchedOps {
  public:
@@ -69,8 +59,8 @@ void add_ops(Draft& draft, DraftCall& call, std::span<const std::uint32_t> recor
   for (const std::uint32_t index : recorded) {
     DraftOp op;
     op.recorded = index;
-    op.start = draft.moved(draft.trace->device_ops[index].start);
-    op.end = draft.moved(draft.trace->device_ops[index].end());
+    op.start = draft.ran(index, draft.trace->device_ops[index].start);
+    op.end = draft.ran(index, draft.trace->device_ops[index].end());
     if (op.start < call.start) draft.counters.add(kBackwardTimes);
     ops.push_back(op);
   }
@@ -126,7 +116,7 @@ void collect_calls(Draft& draft) {
 // A thread that asked until an operation had ended waited for it.
 void collect_polls(Draft& draft, Calls& late) {
   const std::vector<traces::HostCall>& calls = draft.trace->host_calls;
-  for (const Poll& poll : find_polls(*draft.trace)) {
+  for (const Poll& poll : find_polls(*draft.trace, draft.host_ahead)) {
     if (!draft.holds(calls[poll.first].start)) continue;
     DraftCall wait;
     wait.start = draft.called(calls[poll.first].start);
@@ -139,7 +129,8 @@ void collect_polls(Draft& draft, Calls& late) {
   }
 }
 
-/// Which operations of a recording have no launch, but are part of the window.
+/// Which operations of a recording have no launch, but are part of the window: those that end it
+/// last.
 std::vector<std::uint32_t> orphans(const Draft& draft) {
   std::vector<std::uint32_t> found;
   const std::vector<traces::DeviceOp>& ops = draft.trace->device_ops;
@@ -149,6 +140,8 @@ std::vector<std::uint32_t> orphans(const Draft& draft) {
       found.push_back(i);
     }
   }
+  const auto in_place = [&](std::uint32_t op) { return !draft.is_kept(op); };
+  std::ranges::stable_partition(found, in_place);
   return found;
 }
 
@@ -170,7 +163,8 @@ void collect_orphans(Draft& draft, Calls& late) {
   std::vector<std::optional<LastLaunch>> last_launch(trace.streams.size());
   std::uint32_t next = 0;  // operations are sorted by start
   for (const std::uint32_t orphan : found) {
-    for (; next < orphan; ++next) {
+    const auto before = draft.is_kept(orphan) ? static_cast<std::uint32_t>(places.size()) : orphan;
+    for (; next < before; ++next) {
       if (places[next] == program::kNoIndex) continue;
       const DraftCall& call = draft.calls[draft.ops[places[next]].call];
       last_launch[trace.device_ops[next].stream.index()] = {call.thread, call.end};
@@ -181,7 +175,7 @@ void collect_orphans(Draft& draft, Calls& late) {
     call.recorded_kind = HostCallKind::kLaunchKernel;
     call.thread = static_cast<std::uint32_t>(trace.threads.size());
     call.start = call.end = draft.begin;
-    if (last && last->end <= draft.moved(recorded.start)) {
+    if (last && last->end <= draft.ran(orphan, recorded.start)) {
       call.thread = last->thread;
       call.start = call.end = last->end;
     }
@@ -294,16 +288,28 @@ void index_streams_and_threads(Draft& draft) {
 
 }  // namespace
 
+// Allocations in stream order wait for nothing.
+bool may_wait(const traces::RankTrace& trace, const traces::HostCall& call) {
+  const HostCallKind kind = call.kind;
+  if (kind == HostCallKind::kAlloc || kind == HostCallKind::kFree) {
+    return trace.names[call.name].find("Async") == std::string_view::npos;
+  }
+  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
+         kind == HostCallKind::kEventSync;
+}
+
 std::vector<std::uint32_t> place_of_each(const Draft& draft) {
   std::vector<std::uint32_t> places(draft.trace->device_ops.size(), program::kNoIndex);
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) places[draft.ops[i].recorded] = i;
   return places;
 }
 
-Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Window window) {
+Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Window window,
+              HostShare share) {
   Draft draft;
   draft.trace = &trace;
   draft.pass = pass;
+  draft.share = share;
   set_window(draft);
   collect_calls(draft);
   link_ops_to_calls(draft);

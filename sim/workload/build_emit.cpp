@@ -17,9 +17,9 @@ constexpr std::uint32_t kMostOpsInStep = UINT16_MAX;
 
 class Emitter {
  public:
-  Emitter(Draft draft, const hardware::GpuSpec& spec)
+  Emitter(Draft draft, const hardware::GpuSpec& spec, std::vector<CallPlace>& places)
       : draft_(std::move(draft)), spec_(spec), estimator_(*draft_.trace, spec),
-        classes_(draft_.trace->names.size()) {}
+        classes_(draft_.trace->names.size()), places_(places) {}
 
   program::Program run() {
     program_.rank = draft_.trace->rank;
@@ -39,6 +39,7 @@ class Emitter {
     for (std::uint32_t i = 0; i < draft_.thread_calls.size(); ++i) emit_thread(i);
     resolve_hand_overs();
     assign_result_slots();
+    std::ranges::sort(places_, {}, &CallPlace::call);
     return std::move(program_);
   }
 
@@ -161,8 +162,10 @@ class Emitter {
     const DraftCall& call = draft_.calls[number];
     const DraftWait& wait = std::as_const(draft_).wait_of(call);
     const bool handed_over = wait.after != program::kNoIndex;
-    const TraceTime base =
-        handed_over ? std::max(previous, draft_.calls[wait.after].end) : previous;
+    const bool of_peer = draft_.has_peer(call);
+    TraceTime base = previous;
+    if (handed_over) base = std::max(base, draft_.calls[wait.after].end);
+    if (of_peer) base = std::max(base, draft_.called(wait.peer.end));
     const Duration think = std::max(Duration{}, call.start - base);
     const std::size_t first = thread.steps.size();
     emit_excess(thread, think);
@@ -175,10 +178,12 @@ class Emitter {
       step.detail = add_detail(
           {program::short_span(wait.return_lag), program::kNoIndex, 0, wait.passes_back});
     }
-    if (handed_over) {
+    if (handed_over || of_peer) {
       program::Step& begins = thread.steps.size() > first ? thread.steps[first] : step;
       if (begins.detail == program::kNoIndex) begins.detail = add_detail({});
-      hand_overs_.push_back({begins.detail, wait.after});
+      if (handed_over) hand_overs_.push_back({begins.detail, wait.after});
+      if (of_peer) program_.details[begins.detail].after_rank = wait.peer.rank;
+      if (of_peer) program_.details[begins.detail].after_step = wait.peer.call;
     }
     if (wait.queue_op != program::kNoIndex) emit_queue_wait(thread, wait, step);
     for (std::uint32_t i = wait.first_also; i != program::kNoIndex; i = draft_.edges[i].next) {
@@ -188,6 +193,9 @@ class Emitter {
     emit_excess(thread, call.cost);
     emit_excess(thread, wait.return_lag);
     steps_[number] = static_cast<std::uint32_t>(thread.steps.size() - 1);
+    if (draft_.trace->process != 0 && call.recorded != traces::kNone) {
+      places_.push_back({call.recorded, call.thread, steps_[number]});
+    }
   }
 
   // What a call waits for besides: the call begins with it, and a hand-over is to it.
@@ -290,12 +298,13 @@ class Emitter {
   std::vector<std::optional<program::KernelClass>> classes_;  ///< by name, once asked for
   std::vector<std::uint32_t> steps_;  ///< by call: its last step, in its thread
   std::vector<std::pair<std::uint32_t, std::uint32_t>> hand_overs_;
+  std::vector<CallPlace>& places_;
 };
 
 }  // namespace
 
-program::Program emit(Draft draft, const hardware::GpuSpec& spec) {
-  return Emitter(std::move(draft), spec).run();
+program::Program emit(Draft draft, const hardware::GpuSpec& spec, std::vector<CallPlace>& places) {
+  return Emitter(std::move(draft), spec, places).run();
 }
 
 }  // namespace bubblesim::workload

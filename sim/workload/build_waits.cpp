@@ -290,6 +290,21 @@ void find_waits(Draft& draft) {
   }
 }
 
+void find_peer_calls(Draft& draft) {
+  if (draft.share.hosts == nullptr) return;
+  for (std::uint32_t thread = 0; thread < draft.trace->threads.size(); ++thread) {
+    TraceTime previous = TraceTime::min();
+    for (const std::uint32_t index : draft.thread_calls[thread]) {
+      DraftCall& call = draft.calls[index];
+      if (call.recorded == traces::kNone) continue;
+      const TraceTime start = draft.trace->host_calls[call.recorded].start;
+      const auto peer = draft.share.hosts->last_before(draft.share.rank, thread, previous, start);
+      if (peer) draft.wait_of(call).peer = *peer;
+      previous = start;
+    }
+  }
+}
+
 void find_hand_overs(Draft& draft) {
   if (draft.trace->threads.size() < 2) return;
   const CallsByEnd ends(draft);
@@ -298,7 +313,7 @@ void find_hand_overs(Draft& draft) {
     for (const std::uint32_t index : draft.thread_calls[thread]) {
       DraftCall& call = draft.calls[index];
       const TraceTime pause_begin = std::exchange(previous_end, call.end);
-      if (call.start - pause_begin < kHandOverPause) continue;
+      if (call.start - pause_begin < kHandOverPause || draft.has_peer(call)) continue;
       const std::uint32_t other = ends.last_of_others(thread, pause_begin, call.start);
       if (other == program::kNoIndex) continue;
       draft.wait_of(call).after = other;
@@ -316,7 +331,7 @@ void tie_free_threads(Draft& draft) {
     if (calls.empty() || thread == draft.marked_thread) continue;
     DraftCall& first = draft.calls[calls.front()];
     if (std::as_const(draft).wait_of(first).after == program::kNoIndex &&
-        first.start >= draft.calls[mark].start) {
+        !draft.has_peer(first) && first.start >= draft.calls[mark].start) {
       draft.wait_of(first).after = mark;
     }
   }

@@ -4,6 +4,7 @@
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
+#include "traces/iterations/host_clock.hpp"
 #include "traces/iterations/marked_iterations.hpp"
 
 namespace bubblesim::workload {
@@ -22,6 +23,9 @@ void set_whole_window(Draft& draft) {
     draft.end = std::max(draft.end, op.end());
   }
   for (const TraceTime start : draft.iteration_starts) draft.begin = std::min(draft.begin, start);
+  if (draft.share.hosts == nullptr) return;
+  const auto first = draft.share.hosts->begin(draft.share.rank);
+  if (first) draft.begin = std::min(draft.begin, draft.called(*first));
 }
 
 // All that are recorded; markers left out are counted where the job's pass is found.
@@ -79,7 +83,8 @@ void set_pass(Draft& draft) {
 }  // namespace
 
 void set_window(Draft& draft) {
-  draft.host_ahead = host_ahead(*draft.trace);
+  draft.host_ahead =
+      draft.pass == nullptr ? traces::host_ahead(*draft.trace) : draft.pass->host_ahead;
   if (draft.host_ahead != Duration{}) {
     draft.counters.add(kHostClocksMoved);
     draft.counters.add(kClockOffsets,

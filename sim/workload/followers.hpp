@@ -11,10 +11,12 @@
 
 namespace bubblesim::workload {
 
+/// `Thread` names one; threads are in order.
+template <class Thread>
 class Followers {
  public:
   /// Thread `thread` goes on once `needed` steps are done.
-  void add(std::uint64_t needed, std::uint32_t thread) {
+  void add(std::uint64_t needed, Thread thread) {
     const Follower follower{needed, thread};
     waiting_.insert(
         std::upper_bound(waiting_.begin(), waiting_.end(), follower, std::greater<>{}), follower);
@@ -22,9 +24,9 @@ class Followers {
 
   /// Takes one that goes on with so many steps done: who needs the fewest, of equals the lowest
   /// thread.
-  [[nodiscard]] std::optional<std::uint32_t> take(std::uint64_t done) {
+  [[nodiscard]] std::optional<Thread> take(std::uint64_t done) {
     if (waiting_.empty() || waiting_.back().needed > done) return std::nullopt;
-    const std::uint32_t thread = waiting_.back().thread;
+    const Thread thread = waiting_.back().thread;
     waiting_.pop_back();
     return thread;
   }
@@ -32,7 +34,7 @@ class Followers {
  private:
   struct Follower {
     std::uint64_t needed = 0;
-    std::uint32_t thread = 0;
+    Thread thread{};
     friend auto operator<=>(const Follower&, const Follower&) = default;
   };
   std::vector<Follower> waiting_;  ///< the next one to go on comes last

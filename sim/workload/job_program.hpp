@@ -37,6 +37,7 @@ struct JobProgram {
   std::vector<network::Transfer> transfers;  ///< of modelled collectives, which may share them
   network::LinkTable links;         ///< that `transfers` load
   std::vector<network::SlowLink> slow_links;  ///< faults of them
+  bool shared_hosts = false;  ///< threads of ranks wait for each other (StepDetail::after_rank)
   /// A recorded job's iterations: those that were recorded, those that a pass holds, and in words
   /// which and why ("4 recorded, 3 used (1 to 3); left out: ..."). 0 and empty: not recorded.
   std::uint32_t iterations_recorded = 0;

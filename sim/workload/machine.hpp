@@ -64,12 +64,16 @@ class Machine final : private engine::JointContact {
   [[nodiscard]] SimTime next_completion(SimTime now) override;
   void after_window() override;
 
+  [[nodiscard]] std::optional<std::uint32_t> place_of(const program::Program& program) const;
+
   const hardware::GpuSpec& spec_;
+  const JobProgram* job_;
   engine::Conductor conductor_;
   std::optional<network::Rendezvous> network_;
   std::vector<std::unique_ptr<MachineGpu>> gpus_;
   std::vector<std::unique_ptr<ProgramRun>> programs_;
   std::vector<ProgramRun*> ranks_;  ///< of `programs_`: those that meet, in the order of domains
+  std::vector<ProgramRun*> by_place_;  ///< of the job's ranks; null: not added yet
   std::vector<NextMeeting> next_;
   std::vector<network::Arrival> arrivals_;
 };

@@ -18,10 +18,11 @@ std::vector<bool> launching_threads(const traces::RankTrace& trace) {
   return launching;
 }
 
-/// The ends of a recording's operations, sorted when they are first asked for.
+/// The ends of a recording's operations by the host's clock, sorted when they are first asked for.
 class SortedEnds {
  public:
-  explicit SortedEnds(const traces::RankTrace& trace) : trace_(trace) {}
+  SortedEnds(const traces::RankTrace& trace, Duration host_ahead)
+      : trace_(trace), host_ahead_(host_ahead) {}
 
   /// Whether an operation ended in (after, until].
   [[nodiscard]] bool any_in(TraceTime after, TraceTime until) {
@@ -33,11 +34,12 @@ class SortedEnds {
  private:
   void sort() {
     ends_.reserve(trace_.device_ops.size());
-    for (const traces::DeviceOp& op : trace_.device_ops) ends_.push_back(op.end());
+    for (const traces::DeviceOp& op : trace_.device_ops) ends_.push_back(op.end() + host_ahead_);
     std::sort(ends_.begin(), ends_.end());
   }
 
   const traces::RankTrace& trace_;
+  Duration host_ahead_;
   std::vector<TraceTime> ends_;
 };
 
@@ -51,14 +53,14 @@ bool is_poll(const QueryRow& row, const traces::RankTrace& trace, SortedEnds& en
   const HostCall& last = trace.host_calls[row.queries.back()];
   if (last.end() - trace.host_calls[row.queries.front()].start < kShortestPoll) return false;
   const TraceTime asked = trace.host_calls[row.queries[row.queries.size() - 2]].start;
-  return ends.any_in(asked, last.end());
+  return ends.any_in(asked - kClockDoubt, last.end());
 }
 
 }  // namespace
 
-std::vector<Poll> find_polls(const traces::RankTrace& trace) {
+std::vector<Poll> find_polls(const traces::RankTrace& trace, Duration host_ahead) {
   const std::vector<bool> launching = launching_threads(trace);
-  SortedEnds ends(trace);
+  SortedEnds ends(trace, host_ahead);
   std::vector<QueryRow> rows(trace.threads.size());
   std::vector<Poll> polls;
   const auto close = [&](QueryRow& row) {

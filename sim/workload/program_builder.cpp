@@ -34,14 +34,14 @@ std::string losses_of(const CounterSet& counters) {
 
 // `pass`: null for the whole recording; outlives the draft.
 Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass* pass,
-                          Window window) {
+                          Window window, HostShare share = {}) {
   if (trace.streams.size() > kMostStreams) {
     return fail(trace.provenance.source, {},
                 "found " + std::to_string(trace.streams.size()) + " streams in rank " +
                     std::to_string(trace.rank) + ", expected at most " +
                     std::to_string(kMostStreams) + ", which a program's operations can name");
   }
-  Draft draft = collect(trace, pass, window);
+  Draft draft = collect(trace, pass, window, share);
   if (draft.ops.empty()) {
     return fail(trace.provenance.source, {},
                 "found no device operation in the window, expected at least one" +
@@ -57,6 +57,7 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass
   find_edges(draft);
   assign_lags(draft);
   find_waits(draft);
+  find_peer_calls(draft);
   find_hand_overs(draft);
   tie_free_threads(draft);
   explain_times(draft);
@@ -69,29 +70,34 @@ struct BuiltRank {
   RankParts parts;
   TraceTime begin{};
   traces::Explanation explained;
+  std::vector<CallPlace> places;
 };
 
-Result<BuiltRank> build_rank(const traces::RankTrace& trace, const traces::RankPass* pass,
-                             const hardware::GpuSpec& spec, Window window) {
-  BUBBLESIM_ASSIGN_OR_RETURN(Draft draft, build_draft(trace, pass, window));
+Result<BuiltRank> build_rank(const traces::JobTrace& job, std::uint32_t place,
+                             const traces::RankPass* pass, const hardware::GpuSpec& spec,
+                             Window window, const SharedHosts& hosts) {
+  BUBBLESIM_ASSIGN_OR_RETURN(Draft draft,
+                             build_draft(job.ranks[place], pass, window, {&hosts, place}));
   BuiltRank built;
   built.parts = collective_parts(draft);
   built.begin = draft.begin;
   built.explained = draft.explained;
-  built.program = emit(std::move(draft), spec);
+  built.program = emit(std::move(draft), spec, built.places);
   return built;
 }
 
-// Ranks know nothing of each other until they are joined.
+// Ranks know nothing of each other until they are joined, but for the hosts that they share.
 std::vector<Result<BuiltRank>> build_ranks(const traces::JobTrace& job,
                                            const traces::JobPass& pass,
                                            const hardware::GpuSpec& spec,
                                            const BuildOptions& options) {
+  const SharedHosts hosts(job, pass.ranks);
   std::vector<Result<BuiltRank>> built(job.ranks.size());
   engine::ThreadPool pool(std::min(options.threads, job.ranks.size()));
   pool.run(job.ranks.size(), [&](std::size_t i) {
     const traces::RankPass* its_pass = pass.ranks.empty() ? nullptr : &pass.ranks[i];
-    built[i] = build_rank(job.ranks[i], its_pass, spec, options.window);
+    built[i] = build_rank(job, static_cast<std::uint32_t>(i), its_pass, spec, options.window,
+                          hosts);
   });
   return built;
 }
@@ -125,7 +131,8 @@ Result<program::Program> build_program(const traces::RankTrace& trace,
   }
   BUBBLESIM_ASSIGN_OR_RETURN(Draft draft,
                              build_draft(trace, pass ? &*pass : nullptr, options.window));
-  return emit(std::move(draft), spec);
+  std::vector<CallPlace> places;
+  return emit(std::move(draft), spec, places);
 }
 
 Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware::GpuSpec& spec,
@@ -143,14 +150,17 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
   program.ranks.reserve(job.ranks.size());  // growing would copy them
   std::vector<RankParts> parts;
   std::vector<TraceTime> begins;
+  std::vector<std::vector<CallPlace>> places;
   for (Result<BuiltRank>& built : build_ranks(job, pass, spec, options)) {
     if (!built) return tl::unexpected<Error>(built.error());
     program.ranks.push_back(std::move(built->program));
     parts.push_back(std::move(built->parts));
     begins.push_back(built->begin);
+    places.push_back(std::move(built->places));
     program.explained.push_back(built->explained);
   }
   if (!begins.empty()) set_start_offsets(begins, program);
+  resolve_peers(job, places, program);
   join_collectives(parts, program);
   for (const program::Program& rank : program.ranks) program.counters.merge(rank.counters);
   program.iterations_recorded = static_cast<std::uint32_t>(pass.iterations_recorded());

@@ -11,6 +11,7 @@
 
 #include "sim/program/program.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "sim/workload/shared_hosts.hpp"
 #include "traces/inspect/explanation.hpp"
 #include "traces/iterations/job_pass.hpp"
 #include "traces/iterations/launch_queues.hpp"
@@ -60,6 +61,7 @@ struct DraftWait {
   bool inferred = false;                       ///< what it waits for is not named by the call
   TraceTime until{};                           ///< if it returns: the end of what it waits for
   std::uint32_t after = program::kNoIndex;     ///< hand-over: into Draft::calls
+  PeerCall peer{program::kNoIndex, 0, {}, {}};  ///< hand-over of another rank; kNoIndex: of none
   std::uint32_t passes_back = 0;               ///< as StepDetail
   std::uint32_t first_also = program::kNoIndex;  ///< what it waits for besides, as DraftOp
 };
@@ -83,6 +85,7 @@ static_assert(sizeof(DraftOp) + sizeof(DraftCall) <= 96);
 struct Draft {
   const traces::RankTrace* trace = nullptr;
   const traces::RankPass* pass = nullptr;  ///< null: the whole recording, once
+  HostShare share;
   TraceTime begin{};                       ///< of the window, as `moved`
   TraceTime end{};
   std::vector<DraftOp> ops;      ///< in launch order: call start, then start
@@ -107,12 +110,20 @@ struct Draft {
   [[nodiscard]] bool holds(TraceTime recorded) const {
     return pass == nullptr ? called(recorded) < end : pass->holds_call(recorded);
   }
-  /// A recorded instant as the draft has it: without waits for work from before the pass.
+  /// A recorded instant of the host's clock without waits for work from before the pass.
   [[nodiscard]] TraceTime moved(TraceTime recorded) const {
     return pass == nullptr ? recorded : pass->without_waits(recorded);
   }
   /// A recorded instant of a host call as the draft has it: moved, and on the device's clock.
   [[nodiscard]] TraceTime called(TraceTime recorded) const { return moved(recorded) - host_ahead; }
+  /// A recorded instant of an operation as the draft has it.
+  [[nodiscard]] TraceTime ran(std::size_t op, TraceTime recorded) const {
+    return pass == nullptr ? recorded : pass->ran_without_waits(op, recorded);
+  }
+  /// Whether the operation was queued before the recording, and ends the pass.
+  [[nodiscard]] bool is_kept(std::size_t op) const {
+    return pass != nullptr && pass->later(op) != Duration{};
+  }
   /// When the last operation of a stream ended, as it was one pass before; nothing if passes do
   /// not repeat.
   [[nodiscard]] std::optional<TraceTime> pass_before(std::uint32_t stream) const {
@@ -145,6 +156,10 @@ struct Draft {
     static constexpr DraftWait kNoWait{};
     return call.wait == program::kNoIndex ? kNoWait : waits[call.wait];
   }
+  /// Whether the call comes after one of another rank.
+  [[nodiscard]] bool has_peer(const DraftCall& call) const {
+    return wait_of(call).peer.rank != program::kNoIndex;
+  }
   /// Adds a dependency behind those that the operation has.
   DraftEdge& add_edge(DraftOp& op, std::uint32_t before, Duration lag,
                       std::uint32_t passes_back = 0);
@@ -159,12 +174,13 @@ struct Draft {
   [[nodiscard]] std::size_t edge_count(const DraftOp& op) const;
 };
 
-/// How far the host's clock is ahead of the device's, by all of the recording.
-Duration host_ahead(const traces::RankTrace& trace);
 /// Sets the window of the draft's pass, or of its whole recording: its ends, iterations, clock.
 void set_window(Draft& draft);
+/// Whether a call that launches nothing is a step all the same, since it may wait for the device.
+bool may_wait(const traces::RankTrace& trace, const traces::HostCall& call);
 /// Collects the calls and operations of a pass, or of the whole recording (null).
-Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Window window);
+Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Window window,
+              HostShare share);
 /// Makes operations of one stream follow each other.
 void trim_overlaps(Draft& draft);
 /// Adds recorded and inferred edges.
@@ -177,13 +193,16 @@ void find_waits(Draft& draft);
 std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op);
 /// Counts what held starts and waits, and the time that nothing explains (traces/inspect).
 void explain_times(Draft& draft);
+/// Ties calls to those that their threads made before them for other ranks.
+void find_peer_calls(Draft& draft);
 /// Finds pauses that end with another thread's call.
 void find_hand_overs(Draft& draft);
 /// Ties threads that begin by themselves to the marked thread's first iteration.
 void tie_free_threads(Draft& draft);
 /// The place of each recorded operation in Draft::ops; kNoIndex: outside the window.
 std::vector<std::uint32_t> place_of_each(const Draft& draft);
-/// Writes the finished program; the draft goes as what it holds is written.
-program::Program emit(Draft draft, const hardware::GpuSpec& spec);
+/// Writes the finished program; the draft goes as what it holds is written. `places`: of the calls
+/// of a rank that shares its host.
+program::Program emit(Draft draft, const hardware::GpuSpec& spec, std::vector<CallPlace>& places);
 
 }  // namespace bubblesim::workload

@@ -70,19 +70,38 @@ inline void ProgramRun::begin_step(Thread& thread) {
   const program::Step& step = thread.step();
   SimTime base = thread.last_end;
   if (const program::StepDetail* after = program::hand_over(program_, step)) {
-    const Thread& other = *threads_[after->after_thread];
-    const std::uint64_t needed = program::steps_needed(program_, *after, thread.pass);
-    if (other.steps_done < needed) {
+    const std::optional<SimTime> end = hand_over_end(*after, thread);
+    if (!end) {
       thread.state = Thread::State::kAwaiting;
-      threads_[after->after_thread]->followers.add(needed, thread.index);
       return;
     }
-    // A step that the other thread did longer ago ended before this thread's last one.
-    if (other.steps_done == needed) base = std::max(base, other.last_end);
+    base = std::max(base, *end);
   }
   thread.state = Thread::State::kThinking;
   engine_.schedule(thread.entity,
                    past_outages(std::max(base + step.think.duration(), engine_.now())));
+}
+
+// The run of another rank that shares the host; null: it does not run here.
+ProgramRun* ProgramRun::rank_at(std::uint32_t place) {
+  if (place == setup_.place) return this;
+  return setup_.ranks == nullptr ? nullptr : (*setup_.ranks)[place];
+}
+
+// When the step ended that the thread comes after; nothing: it is told once it has. A step that the
+// other thread did longer ago ended before this thread's last one.
+std::optional<SimTime> ProgramRun::hand_over_end(const program::StepDetail& after,
+                                                 const Thread& thread) {
+  const bool own = after.after_rank == program::kNoIndex;
+  ProgramRun* const run = own ? this : rank_at(after.after_rank);
+  if (run == nullptr) return SimTime::min();
+  Thread& other = *run->threads_[after.after_thread];
+  const std::uint64_t needed = program::steps_needed(run->program_, after, thread.pass);
+  if (other.steps_done < needed) {
+    other.followers.add(needed, {setup_.place, thread.index});
+    return std::nullopt;
+  }
+  return other.steps_done == needed ? other.last_end : SimTime::min();
 }
 
 // When the call is made: a host whose job stands still makes it when the job goes on.
@@ -244,7 +263,8 @@ void ProgramRun::end_step(Thread& thread, SimTime end) {
                                    thread.call_start, end});
   }
   while (const auto follower = thread.followers.take(thread.steps_done)) {
-    begin_step(*threads_[*follower]);
+    ProgramRun& run = *rank_at(follower->first);
+    run.begin_step(*run.threads_[follower->second]);
   }
   if (thread.next < thread.program.steps.size()) {
     begin_step(thread);

@@ -47,6 +47,8 @@ struct Perturbation {
   std::string place{};            ///< draws differ between runs of one name in different places
 };
 
+class ProgramRun;
+
 /// What a run is connected to. Pointers may be null and outlive the run.
 struct RunSetup {
   gpu::ClientSetup client;
@@ -56,6 +58,9 @@ struct RunSetup {
   network::Rendezvous* rendezvous = nullptr;  ///< needed if any operation is joined
   LaunchGate* gate = nullptr;
   RunObserver* observer = nullptr;
+  /// The runs of the job's ranks, of which this is the one at `place`; null: it has none.
+  const std::vector<ProgramRun*>* ranks = nullptr;
+  std::uint32_t place = 0;
 };
 
 /// Operations that a host launches which is no thread of the program.
@@ -180,6 +185,9 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
   void end_step(Thread& thread, SimTime end);
   inline void begin_step(Thread& thread);
+  [[nodiscard]] std::optional<SimTime> hand_over_end(const program::StepDetail& after,
+                                                     const Thread& thread);
+  [[nodiscard]] ProgramRun* rank_at(std::uint32_t place);
   [[nodiscard]] inline SimTime past_outages(SimTime call) const;
   void end_thread_pass(Thread& thread);
   void end_pass_if_idle(SimTime now);

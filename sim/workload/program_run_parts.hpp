@@ -40,7 +40,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
   SimTime last_end{};            ///< of the step before
   Duration host_done{};          ///< think times and costs of the steps done, over all passes
   SimTime pass_begin{};
-  Followers followers;
+  Followers<std::pair<std::uint32_t, std::uint32_t>> followers;  ///< RunSetup::place, thread
 
   // kWaiting: until result `wait_slot` has ended `wait_count` times, or `wait_stream` has ended
   // `wait_count` operations, or (neither) each stream has ended `device_counts` of its own.

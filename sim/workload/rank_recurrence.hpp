@@ -78,7 +78,7 @@ class RankRecurrence {
     std::uint64_t ticket = 0;  ///< order of calls at one time
     SimTime last_end{};
     SimTime call_end{};
-    Followers followers;
+    Followers<std::uint32_t> followers;
     std::vector<std::uint32_t> waits_for;  ///< operations
     [[nodiscard]] const program::Step& step() const { return (*steps)[next]; }
   };

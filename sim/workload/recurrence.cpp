@@ -113,7 +113,8 @@ class Recurrence {
 
 bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec) {
   const std::size_t copy_engines = std::max(spec.copy_engines, 1U);
-  return std::all_of(job.ranks.begin(), job.ranks.end(),
+  return !job.shared_hosts &&
+         std::all_of(job.ranks.begin(), job.ranks.end(),
                      [&](const program::Program& program) {
                        return program.own_kernels == program::OwnKernels::kAsRecorded &&
                               copying_streams(program) <= copy_engines &&

@@ -124,6 +124,7 @@ bool RecordStore::load_description(const ChunkHeader& header, std::span<const By
     if (records.empty()) return;
     state.described = true;
     state.trace.world_size = records.back().world_size;
+    state.trace.process = records.back().process;
     state.trace.device = std::move(records.back().device);
     state.trace.provenance = std::move(records.back().provenance);
   });

@@ -22,6 +22,7 @@ struct RankDescription {
   std::uint32_t world_size = 1;
   DeviceInfo device;
   Provenance provenance;
+  std::uint32_t process = 0;
 };
 
 /// One string of a rank's table.
@@ -79,6 +80,7 @@ struct Schema<RankDescription> {
     coder.text(inner<&D::provenance, &Provenance::format>);
     coder.text(inner<&D::provenance, &Provenance::tool>);
     coder.text(inner<&D::provenance, &Provenance::note>);
+    coder.added(field<&D::process>);  // 1.4
   }
 };
 

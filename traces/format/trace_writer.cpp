@@ -315,7 +315,7 @@ Result<void> append_all(TraceWriter& writer, RankId rank, const std::vector<Reco
 Result<void> write_rank(TraceWriter& writer, const RankTrace& trace) {
   const RankId rank{trace.rank};
   BUBBLESIM_RETURN_IF_ERROR(
-      writer.describe(rank, {trace.world_size, trace.device, trace.provenance}));
+      writer.describe(rank, {trace.world_size, trace.device, trace.provenance, trace.process}));
   BUBBLESIM_RETURN_IF_ERROR(writer.append<NameRecord>(rank, names_of(trace)));
   BUBBLESIM_RETURN_IF_ERROR(writer.append<LaunchShape>(rank, shapes_of(trace)));
   BUBBLESIM_RETURN_IF_ERROR(append_all(

@@ -64,9 +64,6 @@ inline constexpr CounterSpec kBadShape{"kineto_launch_shapes_missing", Severity:
     "kernels without grid and block: what they take of the GPU is not known"};
 inline constexpr CounterSpec kDuplicates{"kineto_duplicate_events_dropped", Severity::kNotice,
     "events that the file has twice, equal in every field"};
-inline constexpr CounterSpec kOtherDevices{"kineto_ops_on_further_devices", Severity::kLoss,
-    "device operations of a process on another GPU than most of its own: they count as one GPU's, "
-    "so that busy shares and bubbles are of both together"};
 inline constexpr CounterSpec kDeviceGuessed{"kineto_device_guessed", Severity::kNotice,
     "the device's number is not in deviceProperties; the properties of its first entry are used"};
 

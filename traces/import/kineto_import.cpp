@@ -1,5 +1,8 @@
 #include "traces/import/kineto_import.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"
 #include "traces/import/kineto_reader.hpp"
@@ -30,7 +33,29 @@ void count_cut(const CounterSpec& spec, const std::string& file, const TextWindo
                            1});
 }
 
-Result<RankTrace> import_from(ByteStream& source, const std::string& file,
+using Ranks = std::vector<RankTrace>;
+
+/// Where the job has other processes, the rank that the file names is that of its main GPU.
+void name_ranks(const ImportOptions& options, const KinetoMetadata& metadata,
+                const std::string& file, Ranks& ranks) {
+  if (metadata.world_size.value_or(1) > 1) {
+    const auto operations = [](const RankTrace& rank) { return rank.device_ops.size(); };
+    std::iter_swap(ranks.begin(), std::ranges::max_element(ranks, {}, operations));
+  }
+  for (RankTrace& rank : ranks) {
+    set_rank(options, metadata, rank);
+    rank.provenance.source = std::filesystem::path(file).filename().string();
+    rank.provenance.format = "kineto";
+    rank.provenance.tool = metadata.tool;
+  }
+}
+
+Result<RankTrace> first_of(Result<Ranks> ranks) {
+  if (!ranks) return tl::unexpected<Error>(ranks.error());
+  return std::move(ranks->front());
+}
+
+Result<Ranks> import_from(ByteStream& source, const std::string& file,
                               const ImportOptions& options, std::function<void()> on_block) {
   TextWindow window(source, options.max_event_bytes, std::move(on_block));
   KinetoReader reader(window);
@@ -53,19 +78,16 @@ Result<RankTrace> import_from(ByteStream& source, const std::string& file,
         reader.shape().events > 0 ? ", none of them a device operation" : ": " + reason;
     return fail(file, "", "truncated after " + read_so_far(window, reader) + rest);
   }
-  RankTrace trace = join_records(std::move(records), metadata);
-  set_rank(options, metadata, trace);
-  trace.provenance.source = std::filesystem::path(file).filename().string();
-  trace.provenance.format = "kineto";
-  trace.provenance.tool = metadata.tool;
-  return trace;
+  Ranks ranks = join_records(std::move(records), metadata);
+  name_ranks(options, metadata, file, ranks);
+  return ranks;
 }
 
 }  // namespace
 
-Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
-                                     const ImportOptions& options,
-                                     const ProgressCallback& progress) {
+Result<Ranks> import_kineto_process(const std::filesystem::path& path,
+                                    const ImportOptions& options,
+                                    const ProgressCallback& progress) {
   BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
   const std::string file = path.string();
   std::function<void()> on_block;
@@ -75,10 +97,16 @@ Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
   return import_from(source, file, options, std::move(on_block));
 }
 
+Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
+                                     const ImportOptions& options,
+                                     const ProgressCallback& progress) {
+  return first_of(import_kineto_process(path, options, progress));
+}
+
 Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
                                      const ImportOptions& options) {
   ByteStream bytes = ByteStream::from_memory(text);
-  return import_from(bytes, std::string(source), options, {});
+  return first_of(import_from(bytes, std::string(source), options, {}));
 }
 
 }  // namespace bubblesim::traces

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/result.hpp"
 #include "traces/import/collective_times.hpp"
@@ -44,19 +45,25 @@ struct ImportOptions {
   CollectiveTimes collective_times = {};
 };
 
-/// Reads one rank. Times become absolute (base + ts). Faults: unreadable file, not a Kineto trace
-/// (the message says what it looks like), or no device activity in it.
+/// Reads one process: a rank a GPU on which it ran kernels, by device; in a job of several
+/// processes, the main GPU's rank first. Times become absolute (base + ts). Faults: unreadable file,
+/// not a Kineto trace (the message says what it looks like), or no device activity in it.
+[[nodiscard]] Result<std::vector<RankTrace>> import_kineto_process(
+    const std::filesystem::path& path, const ImportOptions& options = {},
+    const ProgressCallback& progress = {});
+
+/// The first of these ranks.
 [[nodiscard]] Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
                                                    const ImportOptions& options = {},
                                                    const ProgressCallback& progress = {});
 
-/// Imports as above from a text in memory; `source` stands for the file's name.
+/// The first rank of a text in memory; `source` stands for the file's name.
 [[nodiscard]] Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
                                                    const ImportOptions& options = {});
 
-/// Reads one file a rank. Ranks come from distributedInfo, else from the file's name
+/// Reads one file a process. Ranks come from distributedInfo, else from the file's name
 /// ("...rank3..."), else from the order of `paths`. The result is sorted by rank; its ranks agree
-/// on the world size. Faults: two files of one rank, different world sizes, any file's fault.
+/// on the world size. Further GPUs of a process are ranks from the world size on. Faults: two files of one rank, different world sizes, any file's fault.
 /// Missing ranks are counted in the first rank's counters (`job_ranks_missing`).
 [[nodiscard]] Result<JobTrace> import_kineto_job(std::span<const std::filesystem::path> paths,
                                                  const ImportOptions& options = {},

@@ -1,5 +1,6 @@
 // One file a rank makes a job: who is which rank, and do the files belong together.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct JobFile {
   fs::path path;
   RankTrace trace;
   bool has_rank = false;  ///< the file itself gave it
+  std::vector<RankTrace> others{};  ///< of further GPUs of the process
   std::optional<Error> refused{};  ///< why it is no trace of a rank
 };
 
@@ -68,10 +70,31 @@ Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
                           const ProgressCallback& progress) {
   ImportOptions own = options;
   own.rank.reset();
-  Result<RankTrace> trace = import_kineto_file(path, own, progress);
-  if (!trace) return JobFile{path, {}, false, trace.error()};
-  const bool has_rank = trace->counters.count(kineto::kRankUnknown.name) == 0;
-  return JobFile{path, *std::move(trace), has_rank};
+  Result<std::vector<RankTrace>> ranks = import_kineto_process(path, own, progress);
+  if (!ranks) return JobFile{path, {}, false, {}, ranks.error()};
+  const bool has_rank = ranks->front().counters.count(kineto::kRankUnknown.name) == 0;
+  JobFile file{path, std::move(ranks->front()), has_rank};
+  file.others.assign(std::move_iterator(ranks->begin() + 1), std::move_iterator(ranks->end()));
+  return file;
+}
+
+/// The ranks of all files, by rank; further GPUs come after the ranks that files name.
+JobTrace all_ranks(std::vector<JobFile> files, std::uint32_t world) {
+  JobTrace job;
+  for (JobFile& file : files) {
+    file.trace.process = file.others.empty() ? 0 : file.trace.rank + 1;
+    job.ranks.push_back(std::move(file.trace));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (RankTrace& other : files[i].others) {
+      other.rank = world++;
+      other.process = job.ranks[i].process;
+      job.ranks.push_back(std::move(other));
+    }
+  }
+  for (RankTrace& rank : job.ranks) rank.world_size = world;
+  count_missing_ranks(job);
+  return job;
 }
 
 /// A file among others that is no trace of a rank is left out; the result must not be trusted,
@@ -110,14 +133,7 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   });
   BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t world, agree_on_world(files));
-  JobTrace job;
-  job.ranks.reserve(files.size());
-  for (JobFile& file : files) {
-    file.trace.world_size = world;
-    job.ranks.push_back(std::move(file.trace));
-  }
-  count_missing_ranks(job);
-  return job;
+  return all_ranks(std::move(files), world);
 }
 
 }  // namespace bubblesim::traces

@@ -1,12 +1,12 @@
 #include "traces/import/kineto_join.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_order.hpp"
 #include "traces/join/join_parts.hpp"
 #include "traces/join/remove_duplicates.hpp"
+#include "traces/join/split_devices.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
@@ -62,29 +62,18 @@ void resolve_pointers(KinetoRecords& records) {
   }
 }
 
-/// The device that most operations ran on.
-std::uint32_t main_device(const KinetoRecords& records) {
-  std::map<std::uint32_t, std::uint64_t> uses;
-  for (const PendingOp& entry : records.ops) ++uses[entry.device];
-  std::uint32_t best = 0;
-  std::uint64_t most = 0;
-  for (const auto& [device, count] : uses) {
-    if (count > most) std::tie(best, most) = std::pair(device, count);
-  }
-  return best;
+void describe_device(const KinetoMetadata& metadata, RankTrace& rank) {
+  if (metadata.devices.empty()) return;
+  const auto found = metadata.devices.find(main_device(rank));
+  if (found == metadata.devices.end()) rank.counters.add(kineto::kDeviceGuessed);
+  rank.device = found == metadata.devices.end() ? metadata.devices.begin()->second
+                                                : found->second;
 }
 
-void describe_device(const KinetoRecords& records, const KinetoMetadata& metadata,
-                     RankTrace& trace) {
-  const std::uint32_t device = main_device(records);
-  std::uint64_t elsewhere = 0;
-  for (const PendingOp& entry : records.ops) elsewhere += entry.device != device ? 1 : 0;
-  trace.counters.add(kineto::kOtherDevices, elsewhere);
-  if (metadata.devices.empty()) return;
-  const auto found = metadata.devices.find(device);
-  if (found == metadata.devices.end()) trace.counters.add(kineto::kDeviceGuessed);
-  trace.device = found == metadata.devices.end() ? metadata.devices.begin()->second
-                                                 : found->second;
+void set_stream_devices(const KinetoRecords& records, RankTrace& trace) {
+  for (std::size_t i = 0; i < trace.streams.size(); ++i) {
+    trace.streams[i].device = records.stream_devices[i];
+  }
 }
 
 void name_threads(const KinetoRecords& records, RankTrace& trace) {
@@ -169,7 +158,7 @@ std::vector<PendingCollective> move_ops(KinetoRecords& records, RankTrace& trace
 
 }  // namespace
 
-RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
+std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   CounterSet& counters = records.trace.counters;
   shift_all(records, Duration{metadata.base_ns});
   sort_records(records);
@@ -191,7 +180,7 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
 
   // The records and the index keep the file's correlations: synchronisation rows refer to them.
   RankTrace trace = std::move(records.trace);
-  describe_device(records, metadata, trace);
+  set_stream_devices(records, trace);
   move_calls(records, trace);
   trace.counters.add(kineto::kRenumbered, index.renumber(trace.host_calls));
   std::vector<PendingCollective> collectives = move_ops(records, trace);
@@ -199,10 +188,14 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   name_threads(records, trace);
   complete_collectives(collectives, std::move(records.announced), metadata, trace);
   drop_impossible_ops(trace);
-  number_by_use(trace);
   place_stalls(trace);
-  count_missing_shapes(trace);
-  return trace;
+  std::vector<RankTrace> ranks = split_by_device(std::move(trace));
+  for (RankTrace& rank : ranks) {
+    number_by_use(rank);
+    describe_device(metadata, rank);
+    count_missing_shapes(rank);
+  }
+  return ranks;
 }
 
 }  // namespace bubblesim::traces

@@ -9,8 +9,10 @@
 
 namespace bubblesim::traces {
 
+/// One rank a GPU of the file's process (split_by_device).
 /// Complexity: O(n log n) in calls and operations.
-[[nodiscard]] RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata);
+[[nodiscard]] std::vector<RankTrace> join_records(KinetoRecords records,
+                                                  const KinetoMetadata& metadata);
 
 /// Names streams and events of calls from synchronisation rows, and adds the edges of stream
 /// waits to the trace, whose device operations are final.

@@ -154,6 +154,7 @@ void number_by_use(RankTrace& trace) {
   Numbering threads(trace.threads.size());
   for (HostCall& call : trace.host_calls) threads.use(call.thread);
   for (Marker& marker : trace.markers) threads.use(marker.thread);
+  for (HostStall& stall : trace.stalls) threads.use(stall.thread);
   pick(trace.threads, threads);
   Numbering streams(trace.streams.size());
   for (DeviceOp& op : trace.device_ops) streams.use(op.stream);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "traces/iterations/device_work.hpp"
 #include "traces/iterations/launch_queues.hpp"
 #include "traces/iterations/marked_iterations.hpp"
 
@@ -10,13 +11,12 @@ namespace {
 
 constexpr Duration kCallItself = std::chrono::microseconds(2);
 
-constexpr CounterSpec kQueueCut{
-    "iteration_queue_cut", Severity::kLoss,
-    "ranks whose pass begins with the recording, in operations that were queued before it, over 1 "
-    "% of the pass: they are part of no iteration, so that the device idles in the pass where it "
-    "did not in the recording (a recording with iteration markers has whole iterations)"};
+constexpr CounterSpec kQueueKept{
+    "iteration_queue_kept", Severity::kNotice,
+    "device operations that were queued before the recording, taken for those that are queued as it "
+    "ends: about as many launches at its end have no operation"};
 
-/// When the device does the pass's work, and when work of before.
+/// When the device does the pass's work, and when work of before, by the host's clock.
 struct DeviceTimes {
   Intervals own;
   Intervals before;
@@ -36,7 +36,8 @@ DeviceTimes device_times(const RankTrace& rank, const RankPass& pass) {
   std::vector<Interval> queued;
   for (std::size_t i = 0; i < rank.device_ops.size(); ++i) {
     const DeviceOp& op = rank.device_ops[i];
-    const Interval span{op.start, std::max(op.start, op.end())};
+    const TraceTime start = op.start + pass.later(i) + pass.host_ahead;
+    const Interval span{start, start + std::max(Duration{}, op.duration)};
     if (pass.holds_op(i)) {
       own.push_back(span);
     } else if (came_before(rank, pass, i)) {
@@ -141,10 +142,56 @@ void count_cut_queue(const DeviceTimes& device, RankPass& pass) {
   pass.counters.reset(kQueueCut, lacks ? 1 : 0);
 }
 
+// Launches at the end of which the recording has no operation.
+std::size_t launches_left(const RankTrace& rank) {
+  std::size_t last = 0;
+  for (const DeviceOp& op : rank.device_ops) {
+    if (op.launch != kNone) last = std::max<std::size_t>(last, op.launch + 1);
+  }
+  const auto behind = rank.host_calls.begin() + static_cast<std::ptrdiff_t>(last);
+  return static_cast<std::size_t>(std::count_if(
+      behind, rank.host_calls.end(), [](const HostCall& call) { return is_launch(call.kind); }));
+}
+
+// What was queued before the recording, on streams of which launches are recorded.
+std::vector<std::uint32_t> queued_ops(const RankTrace& rank, const RankPass& pass) {
+  std::vector<bool> launches(rank.streams.size());
+  for (const DeviceOp& op : rank.device_ops) {
+    if (op.launch != kNone) launches[op.stream.index()] = true;
+  }
+  std::vector<std::uint32_t> queued;
+  for (std::uint32_t i = 0; i < rank.device_ops.size(); ++i) {
+    const DeviceOp& op = rank.device_ops[i];
+    const bool outside = pass.iteration_of[i] == kNone && op.launch == kNone;
+    if (outside && launches[op.stream.index()]) queued.push_back(i);
+  }
+  return queued;
+}
+
+// A job that repeats, cut out of its run, has as much queued at the end of the recording as at its
+// beginning: what was queued before follows what ran last. Half to twice as many count as as much.
+void keep_queue(const RankTrace& rank, RankPass& pass) {
+  if (pass.count != pass.recorded.size()) return;
+  const std::vector<std::uint32_t> queued = queued_ops(rank, pass);
+  const std::size_t left = launches_left(rank);
+  if (queued.empty() || 2 * left < queued.size() || left > 2 * queued.size()) return;
+  TraceTime end = TraceTime::min();
+  for (const DeviceOp& op : rank.device_ops) end = std::max(end, op.end());
+  pass.kept.assign(rank.device_ops.size(), Duration{});
+  for (const std::uint32_t op : queued) {
+    pass.kept[op] = end - rank.device_ops[queued.front()].start;
+    pass.iteration_of[op] = static_cast<std::uint32_t>(pass.recorded.size() - 1);
+  }
+  pass.recorded.back().operations += queued.size();
+  pass.counters.add(kQueueKept, queued.size());
+  pass.counters.reset(kQueuedBefore, pass.counters.count(kQueuedBefore.name) - queued.size());
+}
+
 }  // namespace
 
 void measure_pass(const RankTrace& rank, RankPass& pass) {
   if (pass.count == 0) return;
+  keep_queue(rank, pass);
   pass.host = {pass.recorded[pass.first].host.begin,
                pass.recorded[pass.first + pass.count - 1].host.end};
   const DeviceTimes device = device_times(rank, pass);

@@ -12,11 +12,21 @@
 // Other launches wait for it where a full launch queue held them (launch_queues.hpp), from 2 us
 // after their start for as long as they were held, while work runs that was queued before the
 // recording began, and none of the pass's.
+//
+// A pass that is all of the recording keeps its queue, where as many launches at the end have no
+// operation as operations at the beginning no launch: these run at the end, as those will that are
+// queued there. Else what was queued before is part of no iteration.
 #pragma once
 
 #include "traces/iterations/job_pass.hpp"
 
 namespace bubblesim::traces {
+
+inline constexpr CounterSpec kQueueCut{
+    "iteration_queue_cut", Severity::kLoss,
+    "ranks whose pass begins with the recording, in operations that were queued before it, over 1 "
+    "% of the pass: they are part of no iteration, so that the device idles in the pass where it "
+    "did not in the recording (a recording with iteration markers has whole iterations)"};
 
 /// Sets `host`, `waits`, `host_time` and `device_time` of a pass whose iterations are chosen
 /// (`first`, `count`) and whose device work is assigned.

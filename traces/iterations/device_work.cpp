@@ -9,10 +9,6 @@
 namespace bubblesim::traces {
 namespace {
 
-constexpr CounterSpec kQueuedBefore{
-    "iteration_ops_queued_before", Severity::kNotice,
-    "device operations that were queued before the recording began (no launch of theirs or of "
-    "anything before them on their stream is recorded); part of no iteration"};
 constexpr CounterSpec kOutside{
     "iteration_ops_outside", Severity::kNotice,
     "device operations launched before the first iteration marker or after the last, or started "

@@ -12,6 +12,7 @@
 #include "sim/base/nearest_rank.hpp"
 #include "traces/iterations/before_window.hpp"
 #include "traces/iterations/device_work.hpp"
+#include "traces/iterations/host_clock.hpp"
 #include "traces/iterations/marked_iterations.hpp"
 #include "traces/iterations/warm_up.hpp"
 
@@ -246,6 +247,7 @@ std::vector<RankPass> recorded_passes(const std::vector<const RankTrace*>& trace
   std::vector<RankPass> ranks(traces.size());
   for (std::size_t r = 0; r < traces.size(); ++r) {
     find_recorded(*traces[r], ranks[r]);
+    ranks[r].host_ahead = host_ahead(*traces[r]);
   }
   share_markers(traces, ranks);
   for (std::size_t r = 0; r < traces.size(); ++r) {

@@ -88,6 +88,10 @@ struct RankPass {
   std::size_t first = 0;     ///< of `recorded` that is used
   std::size_t count = 0;     ///< that are used, one after another; 0 without any device operation
   std::vector<std::uint32_t> iteration_of;  ///< by device operation, into `recorded`; or kNone
+  Duration host_ahead{};     ///< of the device's clock (host_clock.hpp)
+  /// By device operation: queued before the recording, and so much later the last of the pass
+  /// (before_window.hpp); empty: none is.
+  std::vector<Duration> kept;
   Interval host;             ///< of the iterations used, as recorded
   Intervals waits;           ///< host time for work from before the pass; part of `host`
   Duration host_time{};      ///< `host` without `waits`
@@ -102,8 +106,16 @@ struct RankPass {
     return start >= host.begin && start < host.end;
   }
   /// When something of the pass happened, had there been no `waits`: what lies before one moves
-  /// towards its end.
+  /// towards its end. By the host's clock, as `host` and `waits`.
   [[nodiscard]] TraceTime without_waits(TraceTime at) const;
+  /// The same of an operation and the device's clock.
+  [[nodiscard]] TraceTime ran_without_waits(std::size_t op, TraceTime at) const {
+    return without_waits(at + later(op) + host_ahead) - host_ahead;
+  }
+  /// How much later than recorded the operation is in the pass.
+  [[nodiscard]] Duration later(std::size_t op) const {
+    return kept.empty() ? Duration{} : kept[op];
+  }
   /// Mean of the pass's iterations as they repeat; 0 without any.
   [[nodiscard]] Duration iteration_time() const;
 };

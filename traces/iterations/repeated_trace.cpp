@@ -38,8 +38,8 @@ class Repetition {
     Interval span{TraceTime::max(), TraceTime::min()};
     for (std::size_t i = 0; i < rank_.device_ops.size(); ++i) {
       if (!pass_.holds_op(i)) continue;
-      span.begin = std::min(span.begin, pass_.without_waits(rank_.device_ops[i].start));
-      span.end = std::max(span.end, pass_.without_waits(rank_.device_ops[i].end()));
+      span.begin = std::min(span.begin, pass_.ran_without_waits(i, rank_.device_ops[i].start));
+      span.end = std::max(span.end, pass_.ran_without_waits(i, rank_.device_ops[i].end()));
     }
     return span;
   }
@@ -50,24 +50,25 @@ class Repetition {
     for (std::size_t i = 0; i < rank_.host_calls.size(); ++i) {
       HostCall call = rank_.host_calls[i];
       if (!pass_.holds_call(call.start)) continue;
-      move(call, earlier);
+      move(call, pass_.without_waits(call.start) - earlier,
+           pass_.without_waits(call.end()) - earlier);
       places[i] = static_cast<std::uint32_t>(out_.host_calls.size());
       out_.host_calls.push_back(call);
     }
     for (std::size_t i = 0; i < rank_.device_ops.size(); ++i) {
       if (!pass_.holds_op(i)) continue;
       DeviceOp op = rank_.device_ops[i];
-      move(op, earlier);
+      move(op, pass_.ran_without_waits(i, op.start) - earlier,
+           pass_.ran_without_waits(i, op.end()) - earlier);
       if (op.launch != kNone) op.launch = places[op.launch];
       out_.device_ops.push_back(op);
     }
   }
 
   template <class Record>
-  void move(Record& record, Duration earlier) const {
-    const TraceTime end = pass_.without_waits(record.end()) - earlier;
-    record.start = pass_.without_waits(record.start) - earlier;
-    record.duration = end - record.start;
+  static void move(Record& record, TraceTime start, TraceTime end) {
+    record.start = start;
+    record.duration = end - start;
   }
 
   // Both by start; launches follow their calls.

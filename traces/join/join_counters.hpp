@@ -26,6 +26,12 @@ inline constexpr CounterSpec kRenumbered{"join_correlations_renumbered", Severit
     "calls whose correlation another call has too; they got new ones"};
 inline constexpr CounterSpec kOtherDevices{"join_ops_on_further_devices", Severity::kNotice,
     "device operations on another device than most; their streams are kept apart"};
+inline constexpr CounterSpec kCallsGiven{"join_calls_given_by_thread", Severity::kNotice,
+    "calls of a process with several GPUs that name none; given to the GPU whose work they waited "
+    "for, else to the one that their thread used last"};
+inline constexpr CounterSpec kWaitsBetween{"join_waits_between_gpus_dropped", Severity::kLoss,
+    "waits of a stream for a stream of another GPU of its process: what one GPU does later moves "
+    "nothing on the other"};
 inline constexpr CounterSpec kSyncsWithoutCall{"join_syncs_without_call", Severity::kNotice,
     "event records, waits and synchronisations whose call is not in the recording"};
 inline constexpr CounterSpec kWaitsWithoutRecord{"join_stream_waits_without_record",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -13,6 +14,8 @@
 #include "sim/base/random.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
+#include "traces/join/join_parts.hpp"
+#include "traces/join/split_devices.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -52,10 +55,19 @@ struct Done {
   std::vector<Wait> waits;
 };
 
-/// A host thread, streams and what each call depends on.
+/// A host thread, streams and what each call depends on. Streams are dealt out to the GPUs in turn.
 struct Job {
   std::uint32_t streams = 2;
+  std::uint32_t gpus = 1;
   std::vector<Call> calls;
+
+  /// The end of all that the GPU of a stream was given.
+  [[nodiscard]] std::int64_t all_ended(const std::vector<std::int64_t>& free,
+                                       std::uint32_t stream) const {
+    std::int64_t end = free[stream];
+    for (std::size_t i = stream % gpus; i < free.size(); i += gpus) end = std::max(end, free[i]);
+    return end;
+  }
 
   [[nodiscard]] Done run(std::size_t longer = SIZE_MAX, std::int64_t by = 0) const {
     Done done;
@@ -77,7 +89,7 @@ struct Job {
         now = std::max(now, end + kReturn);
         done.waits.emplace_back(kind, what);
       };
-      const std::int64_t all = *std::ranges::max_element(free);
+      const std::int64_t all = all_ended(free, call.stream);
       switch (call.kind) {
         case HostCallKind::kStreamSync:
           if (last[call.stream] != program::kNoIndex) {
@@ -85,7 +97,9 @@ struct Job {
           }
           break;
         case HostCallKind::kDeviceSync:
+        case HostCallKind::kAlloc:
         case HostCallKind::kFree: wait(all, Kind::kWaitDevice, 0); break;
+        case HostCallKind::kEventQuery:
         case HostCallKind::kEventSync:
           wait(done.ops[call.awaited].end, Kind::kWaitOp, call.awaited);
           break;
@@ -104,16 +118,22 @@ struct Job {
 /// Which calls of a recording say what they wait for.
 enum class Names : std::uint8_t { kRecorded, kLeftOut };
 
+/// Whether calls of another thread come between.
+enum class Threads : std::uint8_t { kOne, kTwo };
+
 class Maker {
  public:
-  explicit Maker(const std::string& name) : random_(1, name) {}
+  explicit Maker(const std::string& name, std::uint32_t gpus = 1)
+      : random_(1, name), gpus_(gpus) {}
 
-  Job job(Names names) {
+  Job job(Names names, Threads threads = Threads::kOne) {
     names_ = names;
+    threads_ = threads;
     job_ = {};
+    job_.gpus = gpus_;
     ops_ = 0;
     pending_.assign(8, {});
-    job_.streams = names == Names::kRecorded ? 2 + below(5) : 2;
+    job_.streams = names == Names::kRecorded ? 2 * gpus_ + below(5) : 2;
     for (std::uint32_t i = 0; i < 40; ++i) add_call();
     return job_;
   }
@@ -125,7 +145,8 @@ class Maker {
   Call& add(HostCallKind kind) {
     Call call;
     call.kind = kind;
-    call.think = 1 + below(30);
+    // Between launches lie up to three; from 30 us on, a pause may be another thread's hand-over.
+    call.think = 1 + below(threads_ == Threads::kOne ? 30 : 8);
     job_.calls.push_back(call);
     return job_.calls.back();
   }
@@ -134,9 +155,18 @@ class Maker {
     return {stream, 50 + below(200), std::exchange(pending_[stream], {})};
   }
 
+  // Another stream of the same GPU.
+  std::uint32_t beside(std::uint32_t stream) {
+    const std::uint32_t gpu = stream % gpus_;
+    const std::uint32_t count = (job_.streams - gpu + gpus_ - 1) / gpus_;
+    return gpu + gpus_ * ((stream / gpus_ + 1 + below(count - 1)) % count);
+  }
+
   void add_call() {
     const std::uint32_t stream = below(job_.streams);
-    const std::uint32_t what = ops_ == 0 ? 0 : below(11);
+    // What waits for all of the GPU waits for the other thread's work, too.
+    const std::uint32_t most = threads_ == Threads::kOne ? 11 : 7;
+    const std::uint32_t what = ops_ == 0 ? 0 : below(most);
     if (what < 4) {
       add(HostCallKind::kLaunchKernel).work.push_back(work(stream));
     } else if (what < 6) {
@@ -145,7 +175,9 @@ class Maker {
       add(HostCallKind::kStreamSync).stream = stream;
     } else if (what == 7) {
       add(HostCallKind::kLaunchKernel).work.push_back(work(stream));
-      add(below(2) == 0 ? HostCallKind::kDeviceSync : HostCallKind::kFree).think = 1;
+      Call& wait = add(kWaitForAll[below(3)]);
+      wait.think = 1;
+      wait.stream = stream;
     } else if (what == 8) {
       add_event_sync(stream);
     } else if (what == 9) {
@@ -157,7 +189,7 @@ class Maker {
 
   // A kernel, its event's record, another stream's wait for it, and a launch there.
   void add_event(std::uint32_t stream) {
-    const std::uint32_t other = (stream + 1 + below(job_.streams - 1)) % job_.streams;
+    const std::uint32_t other = beside(stream);
     add(HostCallKind::kLaunchKernel).work.push_back(work(stream));
     pending_[other].push_back(ops_ - 1);
     record(stream);
@@ -172,39 +204,65 @@ class Maker {
     record.event = ++events_;
   }
   void add_event_sync(std::uint32_t stream) {
-    add(HostCallKind::kLaunchKernel).work.push_back(work(stream));
+    Call& launch = add(HostCallKind::kLaunchKernel);
+    launch.work.push_back(work(stream));
+    launch.work.back().length += 100;  // a poll takes as long at least
     record(stream);
-    Call& wait = add(HostCallKind::kEventSync);
+    Call& wait = add(below(2) == 0 ? HostCallKind::kEventSync : HostCallKind::kEventQuery);
     wait.awaited = ops_ - 1;
+    wait.stream = stream;
     wait.event = events_;
   }
   // Two kernels on two streams: the second waits for the first, which no profiler writes. Both
   // streams are idle: behind other work, the wait would not be seen.
   void add_graph(std::uint32_t stream) {
-    add(HostCallKind::kDeviceSync);
-    const std::uint32_t other = (stream + 1) % job_.streams;
+    // A synchronisation is of the GPU that the thread used last.
+    if (gpus_ > 1) add(HostCallKind::kLaunchKernel).work.push_back(work(stream));
+    add(HostCallKind::kDeviceSync).stream = stream;
+    const std::uint32_t other = beside(stream);
     Call& graph = add(HostCallKind::kLaunchGraph);
     graph.work.push_back(work(stream));
     pending_[other].push_back(ops_ - 1);
     graph.work.push_back(work(other));
   }
 
+  static constexpr std::array kWaitForAll{HostCallKind::kDeviceSync, HostCallKind::kFree,
+                                          HostCallKind::kAlloc};
+
   RandomStream random_;
+  std::uint32_t gpus_;
   Names names_ = Names::kRecorded;
+  Threads threads_ = Threads::kOne;
   Job job_;
   std::uint32_t ops_ = 0;
   std::uint64_t events_ = 0;
   std::vector<std::vector<std::uint32_t>> pending_;  ///< by stream: what its next operation awaits
 };
 
+bool waits_for_all(HostCallKind kind) {
+  return kind == HostCallKind::kDeviceSync || kind == HostCallKind::kFree ||
+         kind == HostCallKind::kAlloc;
+}
+
+TraceTime instant(std::int64_t at) { return TraceTime{std::chrono::microseconds{at}}; }
+
+/// A poll is a row of queries of 2 us, the last of which ends it.
+void add_queries(const traces::HostCall& poll, std::vector<traces::HostCall>& calls) {
+  traces::HostCall query = poll;
+  query.duration = us(2);
+  for (; query.start < poll.end() - us(4); query.start += us(4)) calls.push_back(query);
+  query.start = poll.end() - us(2);
+  calls.push_back(query);
+}
+
 /// As a profiler writes it, with the host's clock so far ahead of the device's.
 traces::RankTrace recorded(const Job& job, Names names, std::int64_t ahead) {
   const Done done = job.run();
-  const auto instant = [](std::int64_t at) { return TraceTime{std::chrono::microseconds{at}}; };
   traces::RankTrace trace;
   trace.shapes.intern({});
   trace.threads.resize(1);
   trace.streams.resize(job.streams);
+  for (std::uint32_t i = 0; i < job.streams; ++i) trace.streams[i].device = i % job.gpus;
   for (std::size_t i = 0; i < job.calls.size(); ++i) {
     const Call& made = job.calls[i];
     traces::HostCall call;
@@ -215,7 +273,11 @@ traces::RankTrace recorded(const Job& job, Names names, std::int64_t ahead) {
     call.stream = traces::kNone;
     if (names == Names::kRecorded) {
       call.event = made.event;
-      if (made.work.empty()) call.stream = made.stream;
+      if (made.work.empty() && !waits_for_all(made.kind)) call.stream = made.stream;
+    }
+    if (made.kind == HostCallKind::kEventQuery) {
+      add_queries(call, trace.host_calls);
+      continue;
     }
     for (const Work& work : made.work) {
       const auto place = static_cast<std::uint32_t>(trace.device_ops.size());
@@ -226,7 +288,7 @@ traces::RankTrace recorded(const Job& job, Names names, std::int64_t ahead) {
       op.duration = us(done.ops[place].end - done.ops[place].start);
       op.name = trace.names.intern("kernel " + std::to_string(place));
       op.stream = StreamId{work.stream};
-      op.launch = static_cast<std::uint32_t>(i);
+      op.launch = static_cast<std::uint32_t>(trace.host_calls.size());
       trace.device_ops.push_back(op);
       if (names == Names::kLeftOut || made.kind == HostCallKind::kLaunchGraph) continue;
       for (const std::uint32_t before : work.after) {
@@ -238,8 +300,24 @@ traces::RankTrace recorded(const Job& job, Names names, std::int64_t ahead) {
   return trace;
 }
 
+/// Calls by start.
+void sort_calls(traces::RankTrace& trace) {
+  std::vector<std::uint32_t> order(trace.host_calls.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return trace.host_calls[i].start; });
+  std::vector<std::uint32_t> place(order.size());
+  std::vector<traces::HostCall> calls;
+  for (const std::uint32_t old : order) {
+    place[old] = static_cast<std::uint32_t>(calls.size());
+    calls.push_back(trace.host_calls[old]);
+  }
+  trace.host_calls = std::move(calls);
+  for (traces::DeviceOp& op : trace.device_ops) op.launch = place[op.launch];
+}
+
 /// The program numbers operations by launch, a recording by start: this test's jobs by launch.
 traces::RankTrace sorted(traces::RankTrace trace) {
+  sort_calls(trace);
   std::vector<std::uint32_t> order(trace.device_ops.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return trace.device_ops[i].start; });
@@ -252,6 +330,32 @@ traces::RankTrace sorted(traces::RankTrace trace) {
   trace.device_ops = std::move(ops);
   for (traces::Edge& edge : trace.edges) {
     edge = {DeviceOpId{place[edge.before.value]}, DeviceOpId{place[edge.after.value]}, false};
+  }
+  return trace;
+}
+
+/// Two recordings of one clock as one, of two threads.
+traces::RankTrace beside(traces::RankTrace trace, const traces::RankTrace& other) {
+  const auto streams = static_cast<std::uint32_t>(trace.streams.size());
+  const auto calls = static_cast<std::uint32_t>(trace.host_calls.size());
+  const auto ops = static_cast<std::uint32_t>(trace.device_ops.size());
+  trace.threads.resize(2);
+  trace.streams.insert(trace.streams.end(), other.streams.begin(), other.streams.end());
+  for (traces::HostCall call : other.host_calls) {
+    call.thread = ThreadId{1};
+    if (call.stream != traces::kNone) call.stream += streams;
+    if (call.event != 0) call.event += 1000;
+    trace.host_calls.push_back(call);
+  }
+  for (traces::DeviceOp op : other.device_ops) {
+    op.stream.value += streams;
+    op.launch += calls;
+    op.name = trace.names.intern("kernel " + std::to_string(trace.device_ops.size()));
+    trace.device_ops.push_back(op);
+  }
+  for (const traces::Edge& edge : other.edges) {
+    trace.edges.push_back({DeviceOpId{edge.before.value + ops}, DeviceOpId{edge.after.value + ops},
+                           false});
   }
   return trace;
 }
@@ -297,6 +401,39 @@ void expect_near(const Spans& found, const Spans& expected, std::int64_t off) {
     EXPECT_LE(std::abs(start - (expected[i].start - expected[0].start)), off) << "operation " << i;
     EXPECT_LE(std::abs(end - (expected[i].end - expected[0].start)), off) << "operation " << i;
   }
+}
+
+/// The operations of all ranks by the number in their names; one of them `by` us longer.
+Spans replayed_by_name(JobProgram job, std::size_t longer = SIZE_MAX, std::int64_t by = 0) {
+  std::size_t count = 0;
+  const auto number = [](const program::Program& rank, const program::Op& op) {
+    return std::stoul(rank.names[op.name].substr(std::string_view("kernel ").size()));
+  };
+  for (program::Program& rank : job.ranks) {
+    count += rank.ops.size();
+    for (program::Op& op : rank.ops) op.duration += us(number(rank, op) == longer ? by : 0);
+  }
+  const std::vector<RunRecorder> done = run_once(job);
+  Spans spans(count);
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    const Spans of_rank = done[i].spans();
+    for (std::size_t op = 0; op < of_rank.size(); ++op) {
+      spans[number(job.ranks[i], job.ranks[i].ops[op])] = of_rank[op];
+    }
+  }
+  return spans;
+}
+
+/// A rank a GPU, as importers make them of a process.
+JobProgram must_build_process(const traces::RankTrace& process) {
+  traces::JobTrace job{traces::split_by_device(process)};
+  for (std::uint32_t i = 0; i < job.ranks.size(); ++i) {
+    job.ranks[i].rank = i;
+    job.ranks[i].process = 1;
+  }
+  Result<JobProgram> program = build_job_program(job, plain_gpu(), {Window::kWhole});
+  EXPECT_TRUE(program.has_value());
+  return *std::move(program);
 }
 
 constexpr int kJobs = 30;
@@ -363,6 +500,74 @@ TEST_P(DependenciesByOffset, AreThoseOfTheJob) {
       SCOPED_TRACE("longer " + std::to_string(op));
       expect_near(replayed_with_longer(program, op, 1000), job.run(op, 1000).ops, off);
     }
+  }
+}
+
+// One thread drives both, in one order: what waits for the one holds what is launched on the other.
+TEST(Dependencies, OfAHostWithTwoGpusAreThoseOfTheJob) {
+  Maker maker("two GPUs", 2);
+  std::size_t moved_elsewhere = 0;
+  for (int i = 0; i < kJobs; ++i) {
+    SCOPED_TRACE("job " + std::to_string(i));
+    const Job job = maker.job(Names::kRecorded);
+    const JobProgram program = must_build_process(sorted(recorded(job, Names::kRecorded, 0)));
+    if (program.ranks.size() < 2) continue;
+    const Spans before = job.run().ops;
+    expect_near(replayed_by_name(program), before, 0);
+    for (std::size_t op = 0; op < before.size(); op += 5) {
+      SCOPED_TRACE("longer " + std::to_string(op));
+      const Spans after = job.run(op, 1000).ops;
+      // A GPU with few operations does not show its usual gap.
+      expect_near(replayed_by_name(program, op, 1000), after, kGap);
+      moved_elsewhere += after.back().end - before.back().end >= 500 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(moved_elsewhere, 100U);
+}
+
+// Two threads that share nothing, each with streams of its own.
+TEST(Dependencies, OfTwoThreadsAreThoseOfEach) {
+  Maker maker("two threads");
+  for (int i = 0; i < kJobs; ++i) {
+    SCOPED_TRACE("job " + std::to_string(i));
+    const Job first = maker.job(Names::kRecorded, Threads::kTwo);
+    const Job second = maker.job(Names::kRecorded, Threads::kTwo);
+    const traces::RankTrace trace =
+        sorted(beside(recorded(first, Names::kRecorded, 0), recorded(second, Names::kRecorded, 0)));
+    const program::Program program = must_build(trace);
+    EXPECT_EQ(program.counters.count(kUnexplainedDelays.name), 0U);
+    JobProgram alone;
+    alone.ranks.push_back(program);
+    Spans expected = first.run().ops;
+    const std::size_t of_first = expected.size();
+    std::ranges::copy(second.run().ops, std::back_inserter(expected));
+    expect_near(replayed_by_name(alone), expected, 0);
+    for (std::size_t op = 0; op < of_first; op += 5) {
+      SCOPED_TRACE("longer " + std::to_string(op));
+      std::ranges::copy(first.run(op, 1000).ops, expected.begin());
+      expect_near(replayed_by_name(alone, op, 1000), expected, 0);
+    }
+  }
+}
+
+// A profiler's fault: one kernel 5 s before its launch. It is dropped and counted; the others are
+// where they were.
+TEST(Dependencies, OfAJobWithAnImpossibleStartAreThoseOfTheOthers) {
+  Maker maker("impossible");
+  for (int i = 0; i < kJobs; ++i) {
+    SCOPED_TRACE("job " + std::to_string(i));
+    const Job job = maker.job(Names::kRecorded);
+    traces::RankTrace trace = recorded(job, Names::kRecorded, 0);
+    const std::size_t wrong = trace.device_ops.size() - 1;
+    trace.device_ops[wrong].start -= std::chrono::seconds(5);
+    trace = sorted(std::move(trace));
+    traces::drop_impossible_ops(trace);
+    EXPECT_EQ(trace.counters.count("join_device_ops_before_launch_dropped"), 1U);
+    Spans expected = job.run().ops;
+    expected.pop_back();
+    JobProgram alone;
+    alone.ranks.push_back(must_build(trace));
+    expect_near(replayed_by_name(alone), expected, 0);
   }
 }
 

@@ -1,6 +1,7 @@
 // Several files make a job; clocks of its ranks are put on one axis.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -115,6 +116,74 @@ TEST_F(KinetoJob, faults_of_files_and_folders_name_them) {
   const auto absent = import_kineto_file(folder_ / "absent.json");
   ASSERT_FALSE(absent.has_value());
   EXPECT_NE(absent.error().text().find("absent.json: no such file"), std::string::npos);
+}
+
+/// A kernel of 10.500 us on a stream 7 of its own.
+std::string kernel_of(int device, const std::string& ts, const std::string& correlation) {
+  std::string event = kernel(ts, correlation, "gemm" + std::to_string(device));
+  const std::string field = "\"device\": 0";
+  return event.replace(event.find(field), field.size(), "\"device\": " + std::to_string(device));
+}
+
+/// A thread launches on two GPUs in turn and waits for each; GPU 2 copies only.
+std::vector<std::string> two_gpus() {
+  std::string copy = kernel_of(2, "150", "6");
+  copy.replace(copy.find("\"kernel\""), 8, "\"gpu_memcpy\"");
+  return {sample::annotation("0", "200", "ProfilerStep#1"),
+          sample::call("10", "1"), kernel_of(0, "20", "1"),
+          sample::call("30", "2"), kernel_of(1, "40", "2"),
+          sample::call("48", "3", "cudaDeviceSynchronize"),  // to 52: GPU 1 ends at 50.5
+          sample::call("60", "4"), kernel_of(0, "70", "4"), kernel_of(0, "90", "4"),
+          sample::call("98", "5", "cudaDeviceSynchronize"),  // to 102: GPU 0 ends at 100.5
+          sample::call("140", "6", "cudaMemcpyAsync"), copy};
+}
+
+TEST_F(KinetoJob, a_process_with_two_gpus_is_a_rank_a_gpu) {
+  const auto job = import_kineto_job(std::vector<fs::path>{write(
+      "a.json", file(two_gpus(), R"("deviceProperties": [{"id": 0, "name": "A"},
+                                    {"id": 1, "name": "B"}],)"))});
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  ASSERT_EQ(job->ranks.size(), 2U);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const RankTrace& rank = job->ranks[i];
+    EXPECT_EQ(rank.rank, i);
+    EXPECT_EQ(rank.world_size, 2U);
+    EXPECT_EQ(rank.process, 1U);
+    EXPECT_EQ(rank.device.name, i == 0 ? "A" : "B");
+    EXPECT_EQ(rank.markers.size(), 1U);
+    EXPECT_EQ(rank.threads.size(), 1U);
+    for (const DeviceOp& op : rank.device_ops) {
+      ASSERT_NE(op.launch, kNone);
+      EXPECT_EQ(rank.host_calls[op.launch].correlation, op.correlation);
+    }
+  }
+  // Three kernels and the copy of GPU 2; three launches and a wait.
+  EXPECT_EQ(job->ranks[0].device_ops.size(), 4U);
+  EXPECT_EQ(job->ranks[0].host_calls.size(), 4U);
+  EXPECT_EQ(job->ranks[1].device_ops.size(), 1U);
+  ASSERT_EQ(job->ranks[1].host_calls.size(), 2U);
+  EXPECT_EQ(job->ranks[1].host_calls[1].kind, HostCallKind::kDeviceSync);
+  EXPECT_EQ(job->ranks[0].counters.count("join_ops_on_further_devices"), 1U);
+  EXPECT_EQ(job->ranks[0].counters.count("join_calls_given_by_thread"), 2U);
+}
+
+TEST_F(KinetoJob, further_gpus_of_a_process_come_after_the_ranks_of_its_job) {
+  const auto of_rank_with_two = [](int rank) {
+    return file(two_gpus(), "\"distributedInfo\": {\"rank\": " + std::to_string(rank) +
+                                ", \"world_size\": 2},");
+  };
+  const auto job = import_kineto_job(std::vector<fs::path>{
+      write("a.json", of_rank_with_two(0)), write("b.json", of_rank_with_two(1))});
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  ASSERT_EQ(job->ranks.size(), 4U);
+  const std::array<std::size_t, 4> operations{4, 4, 1, 1};
+  const std::array<std::uint32_t, 4> processes{1, 2, 1, 2};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(job->ranks[i].rank, i);
+    EXPECT_EQ(job->ranks[i].world_size, 4U);
+    EXPECT_EQ(job->ranks[i].device_ops.size(), operations[i]);
+    EXPECT_EQ(job->ranks[i].process, processes[i]);
+  }
 }
 
 TEST_F(KinetoJob, progress_ends_at_the_size_of_the_file) {

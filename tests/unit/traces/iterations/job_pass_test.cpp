@@ -262,6 +262,47 @@ TEST(JobPass, APassThatBeginsWithTheRecordingLacksWhatWasQueuedBefore) {
   EXPECT_EQ(pass_of(barely, "all").counters.count("iteration_queue_cut"), 0U);
 }
 
+// A cut of a job that repeats: kernels of 100 us, back to back from 0 to 500; two were queued before,
+// and two launches at the end have no kernel. The pass has all five, the first two at its end.
+TraceBuilder cut_out(int launches_at_the_end) {
+  TraceBuilder job;
+  job.orphan({.start = 0, .end = 100});
+  job.orphan({.start = 100, .end = 200});
+  for (int i = 0; i < 3; ++i) {
+    job.kernel({.called = 10 + 100 * i, .returned = 12 + 100 * i, .start = 200 + 100 * i,
+                .end = 300 + 100 * i});
+  }
+  for (int i = 0; i < launches_at_the_end; ++i) {
+    job.call(HostCallKind::kLaunchKernel, {.start = 310 + 100 * i, .end = 312 + 100 * i});
+  }
+  return job;
+}
+
+TEST(JobPass, AsMuchAsWasQueuedBeforeTheRecordingIsQueuedAtItsEnd) {
+  const TraceBuilder job = cut_out(2);
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.length, us(500));
+  EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{0, 0, 0, 0, 0}));
+  EXPECT_EQ(pass.later(0), us(500));
+  EXPECT_EQ(pass.later(2), us(0));
+  EXPECT_EQ(pass.counters.count("iteration_queue_kept"), 2U);
+  EXPECT_EQ(pass.counters.count("iteration_ops_queued_before"), 0U);
+  EXPECT_EQ(pass.counters.count("iteration_queue_cut"), 0U);
+  const RepeatedTrace repeated = repeated_trace(job.trace(), pass);
+  Duration busy{};
+  for (const DeviceOp& op : repeated.trace.device_ops) {
+    const TraceTime from = std::max(op.start, repeated.window.begin);
+    busy += std::max(Duration{}, std::min(op.end(), repeated.window.end) - from);
+  }
+  EXPECT_EQ(busy, us(500));
+}
+
+TEST(JobPass, WithoutLaunchesAtTheEndTheQueueIsCut) {
+  const RankPass pass = pass_of(cut_out(0));
+  EXPECT_EQ(pass.counters.count("iteration_queue_cut"), 1U);
+  EXPECT_EQ(pass.counters.count("iteration_ops_queued_before"), 2U);
+}
+
 TEST(JobPass, AnOperationWithoutLaunchBelongsWithTheOneBeforeItOnItsStream) {
   TraceBuilder job = iterations(3);
   job.orphan({.start = 130, .end = 140});

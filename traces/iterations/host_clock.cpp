@@ -1,19 +1,19 @@
-// How far ahead of the device's clock the host's is in a recording.
-//
 // Profilers turn one clock's times into the other's with an error of microseconds. A launch begins
 // before its operation does: the host's clock is ahead by at least what the launch begins after it.
 // A wait returns when what it waited for has ended: the clock is ahead by at most what it returns
 // after that. The offset nearest to zero within both bounds is taken. Measured: 17 to 46 us ahead
 // on some ranks of TorchRec's V100 jobs, where most operations start before their launches; 5 to 7
 // us behind in recordings whose waits return before their last operation's end.
+#include "traces/iterations/host_clock.hpp"
+
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "sim/workload/program_draft.hpp"
 
-namespace bubblesim::workload {
+namespace bubblesim::traces {
 namespace {
 
 constexpr Duration kMostOffset = std::chrono::microseconds(200);
@@ -60,9 +60,9 @@ class ClockBounds {
 /// What each stream ran last and each event stands for, as calls are walked in order.
 class LastEnds {
  public:
-  explicit LastEnds(const traces::RankTrace& trace) : trace_(trace), ends_(trace.streams.size()) {
+  explicit LastEnds(const RankTrace& trace) : trace_(trace), ends_(trace.streams.size()) {
     for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
-      if (trace.device_ops[i].launch != traces::kNone) by_launch_.push_back(i);
+      if (trace.device_ops[i].launch != kNone) by_launch_.push_back(i);
     }
     std::ranges::stable_sort(by_launch_, {}, [&](std::uint32_t i) {
       return trace.device_ops[i].launch;
@@ -70,20 +70,20 @@ class LastEnds {
   }
 
   void pass(std::uint32_t index) {
-    const traces::HostCall& call = trace_.host_calls[index];
+    const HostCall& call = trace_.host_calls[index];
     for (; next_ < by_launch_.size(); ++next_) {
-      const traces::DeviceOp& op = trace_.device_ops[by_launch_[next_]];
+      const DeviceOp& op = trace_.device_ops[by_launch_[next_]];
       if (op.launch > index) break;
       ends_[op.stream.index()] = op.end();
     }
-    if (call.kind == traces::HostCallKind::kEventRecord && call.stream < ends_.size()) {
+    if (call.kind == HostCallKind::kEventRecord && call.stream < ends_.size()) {
       events_[call.event] = ends_[call.stream];
     }
   }
 
   /// The end of what the call is known to have waited for.
-  [[nodiscard]] std::optional<TraceTime> awaited_by(const traces::HostCall& call) const {
-    using enum traces::HostCallKind;
+  [[nodiscard]] std::optional<TraceTime> awaited_by(const HostCall& call) const {
+    using enum HostCallKind;
     if (call.kind == kDeviceSync) return *std::ranges::max_element(ends_);
     if (call.kind == kEventSync) {
       const auto found = events_.find(call.event);
@@ -105,7 +105,7 @@ class LastEnds {
     return found;
   }
 
-  const traces::RankTrace& trace_;
+  const RankTrace& trace_;
   std::vector<std::uint32_t> by_launch_;  ///< operations, in order of their launches
   std::size_t next_ = 0;                  ///< into by_launch_
   std::vector<std::optional<TraceTime>> ends_;  ///< by stream; nothing: no operation so far
@@ -114,22 +114,22 @@ class LastEnds {
 
 }  // namespace
 
-Duration host_ahead(const traces::RankTrace& trace) {
+Duration host_ahead(const RankTrace& trace) {
   ClockBounds bounds;
   LastEnds ends(trace);
   for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
-    const traces::HostCall& call = trace.host_calls[i];
+    const HostCall& call = trace.host_calls[i];
     if (!trace.streams.empty()) {
       const std::optional<TraceTime> end = ends.awaited_by(call);
       if (end) bounds.add_wait(call.end() - *end);
     }
     ends.pass(i);
   }
-  for (const traces::DeviceOp& op : trace.device_ops) {
-    if (op.launch == traces::kNone) continue;
+  for (const DeviceOp& op : trace.device_ops) {
+    if (op.launch == kNone) continue;
     bounds.add_launch(trace.host_calls[op.launch].start - op.start);
   }
   return bounds.offset();
 }
 
-}  // namespace bubblesim::workload
+}  // namespace bubblesim::traces
