@@ -125,6 +125,10 @@ AnswerPart alone_part(const Advice& advice) {
                               milliseconds(alone.iteration), alone.gpus * alone.gpus_each,
                               alone.device),
                   {}};
+  for (const auto& [name, entry] : advice.counters) {
+    if (entry.severity < Severity::kLoss) continue;
+    part.lines.push_back({"! loss", fmt::format("{}: {}", name, entry.help)});
+  }
   std::string causes;
   for (const CauseShare& cause : alone.causes) {
     if (cause.share < kShareTold) continue;

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sim/app/app.hpp"
@@ -96,13 +97,15 @@ Line list_line(const store::StoredRow& row, const std::vector<std::string>& poin
 }
 
 /// Policies that one run has twice under one name: their rows are told apart by parameters, which
-/// are known when all rows of the run have been read.
+/// are known when all rows of the run have been read. What a row's inputs have lost marks it.
 class Namesakes {
  public:
   /// Once for each row, in their order; those that are shown have a line each.
   void see(const store::StoredRow& row, bool shown) {
     Seen seen{row.key, store::cell_text(row.row.cells[policy_]),
-              store::cell_text(row.row.cells[parameters_])};
+              store::cell_text(row.row.cells[parameters_]),
+              store::cell_text(row.row.cells[losses_])};
+    if (shown && !seen.losses.empty()) lost_.insert(seen.losses);
     labels_[row.key].see(seen.policy, seen.parameters);
     if (shown) seen_.push_back(std::move(seen));
   }
@@ -110,8 +113,15 @@ class Namesakes {
   void show(std::vector<Line>& lines, std::size_t column) const {
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       const Seen& row = seen_[i];
-      lines[i + 1][column] = labels_.at(row.key).label(row.policy, row.parameters);
+      lines[i + 1][column] = labels_.at(row.key).label(row.policy, row.parameters) +
+                             (row.losses.empty() ? "" : " !");
     }
+  }
+  /// What the marks stand for; empty: nothing is marked.
+  [[nodiscard]] std::string marks() const {
+    std::string text;
+    for (const std::string& losses : lost_) text += "! " + losses + "\n";
+    return text;
   }
 
  private:
@@ -119,11 +129,14 @@ class Namesakes {
     std::string key;
     std::string policy;
     std::string parameters;
+    std::string losses;  ///< names of counters
   };
 
   std::size_t policy_ = store::find_column("policy").value();
   std::size_t parameters_ = store::find_column("policy_parameters").value();
+  std::size_t losses_ = store::find_column("losses").value();
   std::vector<Seen> seen_;
+  std::set<std::string> lost_;
   std::map<std::string, store::PolicyLabels> labels_;  ///< by run
 };
 
@@ -165,6 +178,7 @@ ExitCode list_results(const ResultsArguments& arguments) {
                found.failed.size(), json_table(lines));
   } else {
     print(aligned(lines));
+    print(namesakes.marks());
     if (left_out > 0) fmt::print("... and {} more lines (--limit 0 shows all)\n", left_out);
     fmt::print("{} runs done, {} failed{}\n", found.done, found.failed.size(),
                found.failed.empty() ? "" : " (list --failed says why)");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
+#include "tests/conformance/app/doubtful_trace.hpp"
 
 namespace bubblesim::app_test {
 namespace {
@@ -62,6 +63,15 @@ TEST(Advise, CommandsOfTheAnswerWork) {
   const Outcome filled = place.shell(fill + " --grace never");
   EXPECT_EQ(filled.code, 2);
   EXPECT_THAT(filled.err, HasSubstr("--grace"));
+}
+
+TEST(Advise, OfADoubtfulJobTheAnswerSaysSo) {
+  const Workplace place;
+  place.write("doubtful.json", doubtful_trace());
+  const Outcome text = place.bubblesim(
+      "advise doubtful.json traces/samples/inference.json.gz --duration 500ms --warmup 100ms "
+      "--budget 200ms --policy mps --keep 0.5");
+  EXPECT_THAT(text.out, HasSubstr("  ! loss     program_what_ifs_doubtful: "));
 }
 
 TEST(Advise, WritesAPage) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
+#include "tests/conformance/app/doubtful_trace.hpp"
 
 namespace bubblesim::app_test {
 namespace {
@@ -99,9 +100,27 @@ TEST(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
   const Workplace place;
   sweep_namesakes(place);
   EXPECT_THAT(succeed(place, "results runs.db").out,
-              AllOf(HasSubstr("  exclusive  "), HasSubstr("  specinf(budget=0.01)  "),
-                    HasSubstr("  specinf(budget=0.05)  ")));
+              AllOf(HasSubstr("  exclusive !  "), HasSubstr("  specinf(budget=0.01) !  "),
+                    HasSubstr("  specinf(budget=0.05) !  ")));
   EXPECT_THAT(succeed(place, "results runs.db list --csv").out, HasSubstr(",specinf,batch,"));
+}
+
+// Nothing recorded explains over 10 % of the job's time: each row of it says so where it is read.
+TEST(Results, RowsOfADoubtfulJobAreMarked) {
+  const Workplace place;
+  place.write("doubtful.json", doubtful_trace());
+  place.write("kernels.csv",
+              "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n");
+  place.write("sweep.json", R"({"name": "doubt", "base": {"name": "doubt", "duration": "300ms",
+      "training": {"trace": "doubtful.json"},
+      "fillers": [{"name": "batch", "mode": "offline", "memory": "1GB",
+                   "program": {"kernel_table": "kernels.csv"}}],
+      "policies": ["exclusive", "mps"]}})");
+  static_cast<void>(place.bubblesim("sweep sweep.json --store runs.db"));
+  EXPECT_THAT(succeed(place, "results runs.db").out,
+              AllOf(HasSubstr("  exclusive !  "), HasSubstr("  mps !  "),
+                    HasSubstr("program_what_ifs_doubtful")));
+  EXPECT_THAT(succeed(place, "results runs.db list --csv").out, HasSubstr(",mps,batch,"));
 }
 
 TEST(Results, AFilterThatNamesNothingInTheStoreIsAFault) {

@@ -37,7 +37,7 @@ void check_busy(const char* name, double busy, double share, double least, Broke
 }  // namespace
 
 std::vector<BrokenRule> broken_rules(const Result<JobFigures>& result) {
-  if (!result) return {{Rule::kReadable, result.error().text()}};
+  if (!result) return {{Rule::kReadable, result.error().message}};
   const JobFigures& figures = *result;
   BrokenRules broken;
   if (figures.spread() > kTimesAgreeWithin) {
@@ -73,21 +73,22 @@ std::vector<JobRow> rows_of(const std::string& data_folder) {
 std::string markdown(const std::vector<JobRow>& rows) {
   std::string text =
       "| job | ranks | iterations used / recorded | inspect ms | replay ms | run ms | apart % "
-      "| own % | bubbles inspect % | bubbles run % | kernels | host | link | rules |\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n";
+      "| own % | bubbles inspect % | bubbles run % | kernels | host | link "
+      "| unexplained % | rules |\n"
+      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n";
   for (const JobRow& row : rows) {
     if (!row.figures) {
-      text += fmt::format("| {} | | | | | | | | | | | | | {} |\n", row.name, rules_cell(row));
+      text += fmt::format("| {} | | | | | | | | | | | | | | {} |\n", row.name, rules_cell(row));
       continue;
     }
     const JobFigures& f = *row.figures;
     text += fmt::format(
         "| {} | {} | {}/{} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} "
-        "| {:.3f} | {:.3f} | {} |\n",
+        "| {:.3f} | {:.3f} | {:.2f} | {} |\n",
         row.name, f.ranks, f.used, f.recorded, milliseconds(f.inspect), milliseconds(f.replay),
         milliseconds(f.run), 100 * f.spread(), 100 * f.own, 100 * f.inspect_bubbles,
         100 * f.run_bubbles, f.sensitivities.kernels, f.sensitivities.host, f.sensitivities.link,
-        rules_cell(row));
+        100 * f.unexplained, rules_cell(row));
   }
   return text;
 }
@@ -97,15 +98,16 @@ std::string tsv(const std::vector<JobRow>& rows) {
       "job\tranks\titerations_used\titerations_recorded\tinspect_ns\treplay_ns\trun_ns\t"
       "busy_fraction\town_fraction\thost_fraction\tlink_fraction\t"
       "inspect_bubble_fraction\trun_bubble_fraction\t"
-      "kernels_sensitivity\thost_sensitivity\tlink_sensitivity\tdevice_assumed\trules\n";
+      "kernels_sensitivity\thost_sensitivity\tlink_sensitivity\tunexplained_fraction\tdevice_assumed\trules\n";
   for (const JobRow& row : rows) {
     const JobFigures f = row.figures.value_or(JobFigures{});
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t", row.name, f.ranks, f.used, f.recorded,
                         to_ns(f.inspect), to_ns(f.replay), to_ns(f.run));
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t", f.busy, f.own, f.host, f.link,
                         f.inspect_bubbles, f.run_bubbles);
-    text += fmt::format("{}\t{}\t{}\t{}\t{}\n", f.sensitivities.kernels, f.sensitivities.host,
-                        f.sensitivities.link, f.device_assumed ? 1 : 0, rules_cell(row));
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", f.sensitivities.kernels,
+                        f.sensitivities.host, f.sensitivities.link, f.unexplained,
+                        f.device_assumed ? 1 : 0, rules_cell(row));
   }
   return text;
 }

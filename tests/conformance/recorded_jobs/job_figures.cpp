@@ -79,6 +79,9 @@ Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
       const auto job, workload::build_job_program(trace, *device, {workload::Window::kIterations}));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(job, *device));
   figures.replay = iteration_of(report);
+  traces::Explanation explained;
+  for (const traces::Explanation& rank : job.explained) explained.add(rank);
+  figures.unexplained = explained.share();
   Sensitivities& found = figures.sensitivities;
   const auto at = [&](workload::WhatIfTarget target) {
     return sensitivity(job, *device, figures.replay, target);

@@ -36,6 +36,7 @@ struct JobFigures {
   double link = 0;              ///< and in which a collective whose ranks have all arrived runs
   double inspect_bubbles = 0;   ///< share of the window; mean over ranks
   double run_bubbles = 0;
+  double unexplained = 0;       ///< share of the iterations' time that nothing recorded explains
   Sensitivities sensitivities;
   bool device_assumed = false;  ///< no device file lists the recorded GPU
 
