@@ -109,8 +109,8 @@ std::string length_of_cut(const ReplayComparison& comparison) {
   for (const RankReplay& rank : comparison.whole.ranks) {
     longest = std::max(longest, rank.recorded_span);
   }
-  return fmt::format("recorded_ms is without what was queued before the recording, which takes {} ms "
-                     "in all\n",
+  return fmt::format("recorded_ms is without what was queued before the recording, which takes {} "
+                     "ms in all\n",
                      decimals(1e3 * to_seconds(longest)));
 }
 

@@ -118,6 +118,14 @@ CheckedResult<run::LoadedTrace> load_recording(const RetargetArguments& argument
   return trace;
 }
 
+Error unknown_recorded_device(const std::string& file, const std::string& name) {
+  return {file, {},
+          (name.empty() ? "names no device"
+                        : "was recorded on \"" + name + "\", of which there is no device file") +
+              "; what its kernels take on another one is the ratio of two known ones: expected "
+              "--recorded-device, the id of its card or of one like it (bubblesim devices)"};
+}
+
 CheckedResult<synth::RetargetSpec> with_device(synth::RetargetSpec spec,
                                                const RetargetArguments& arguments,
                                                const traces::JobTrace& job,
@@ -125,11 +133,16 @@ CheckedResult<synth::RetargetSpec> with_device(synth::RetargetSpec spec,
   if (!arguments.device) return spec;
   const std::string recorded =
       arguments.recorded_device.value_or(job.ranks.front().device.name);
-  BUBBLESIM_ASSIGN_OR_RETURN(synth::RooflineDevice from, roofline_device(recorded, context));
+  auto from = roofline_device(recorded, context);
+  if (!from && !arguments.recorded_device) {
+    return tl::unexpected<Errors>(
+        Errors{unknown_recorded_device(arguments.paths.front(), recorded)});
+  }
+  if (!from) return tl::unexpected<Errors>(from.error());
   BUBBLESIM_ASSIGN_OR_RETURN(synth::RooflineDevice to,
                              roofline_device(*arguments.device, context));
   hardware::GpuSpec device = to.gpu;
-  spec.device = {std::move(device), synth::kernel_ratio(std::move(from), std::move(to))};
+  spec.device = {std::move(device), synth::kernel_ratio(*std::move(from), std::move(to))};
   return spec;
 }
 

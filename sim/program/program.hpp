@@ -89,8 +89,10 @@ struct StepDetail {
   std::uint32_t after_thread = kNoIndex;  ///< think starts when this thread has done...
   std::uint32_t after_step = 0;           ///< ...this step in this pass
   std::uint32_t passes_back = 0;          ///< kWaitOp: whose pass; of one before the first: no wait
-  /// The thread's rank, into JobProgram::ranks: of the same process, on another GPU; kNoIndex: this.
+  /// The thread's rank, into JobProgram::ranks: of the same process, on another GPU; kNoIndex: this
+  /// one.
   std::uint32_t after_rank = kNoIndex;
+  std::uint32_t after_passes_back = 0;    ///< of an earlier pass; before the first: no wait
 };
 
 struct ThreadProgram {

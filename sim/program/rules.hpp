@@ -105,7 +105,9 @@ struct Awaited {
 /// `program`: of its rank.
 [[nodiscard]] inline std::uint64_t steps_needed(const Program& program, const StepDetail& after,
                                                 std::uint64_t pass) {
-  return pass * program.threads[after.after_thread].steps.size() + after.after_step + 1;
+  if (pass < after.after_passes_back) return 0;
+  return (pass - after.after_passes_back) * program.threads[after.after_thread].steps.size() +
+         after.after_step + 1;
 }
 
 /// A program without any length must not keep the clock from moving.

@@ -75,8 +75,8 @@ std::string file_of(const std::string& source, const LoadedTrace& loaded) {
 }
 
 // Ranks of one export of Nsight Systems have its session's clock, and those of one process have its
-// own; all other ranks have theirs, and so have those of several exports of one name, which only the
-// name would tell apart.
+// own; all other ranks have theirs, and so have those of several exports of one name, which only
+// the name would tell apart.
 std::vector<std::string> clocks_of(const LoadedTrace& loaded) {
   std::vector<std::string> clocks;
   for (const auto& rank : loaded.job.ranks) {

@@ -18,8 +18,8 @@
 namespace bubblesim::sweep {
 
 /// Of /training, what decides its job's programs.
-inline constexpr std::array<std::string_view, 6> kJobKeys{"trace",   "use_iterations", "host_speed",
-                                                          "cluster", "synth",          "slow_links"};
+inline constexpr std::array<std::string_view, 6> kJobKeys{
+    "trace", "use_iterations", "host_speed", "cluster", "synth", "slow_links"};
 
 /// What of a config decides its training job's programs, device included.
 [[nodiscard]] std::string job_text(const Json& config);

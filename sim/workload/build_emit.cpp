@@ -165,7 +165,9 @@ class Emitter {
     const bool of_peer = draft_.has_peer(call);
     TraceTime base = previous;
     if (handed_over) base = std::max(base, draft_.calls[wait.after].end);
-    if (of_peer) base = std::max(base, draft_.called(wait.peer.end));
+    if (of_peer && wait.peer.passes_back == 0) {
+      base = std::max(base, draft_.called(wait.peer.end));
+    }
     const Duration think = std::max(Duration{}, call.start - base);
     const std::size_t first = thread.steps.size();
     emit_excess(thread, think);
@@ -182,8 +184,7 @@ class Emitter {
       program::Step& begins = thread.steps.size() > first ? thread.steps[first] : step;
       if (begins.detail == program::kNoIndex) begins.detail = add_detail({});
       if (handed_over) hand_overs_.push_back({begins.detail, wait.after});
-      if (of_peer) program_.details[begins.detail].after_rank = wait.peer.rank;
-      if (of_peer) program_.details[begins.detail].after_step = wait.peer.call;
+      if (of_peer) come_after(wait.peer, program_.details[begins.detail]);
     }
     if (wait.queue_op != program::kNoIndex) emit_queue_wait(thread, wait, step);
     for (std::uint32_t i = wait.first_also; i != program::kNoIndex; i = draft_.edges[i].next) {
@@ -196,6 +197,12 @@ class Emitter {
     if (draft_.trace->process != 0 && call.recorded != traces::kNone) {
       places_.push_back({call.recorded, call.thread, steps_[number]});
     }
+  }
+
+  static void come_after(const PeerCall& peer, program::StepDetail& detail) {
+    detail.after_rank = peer.rank;
+    detail.after_step = peer.call;  // until its step is known (resolve_peers)
+    detail.after_passes_back = peer.passes_back;
   }
 
   // What a call waits for besides: the call begins with it, and a hand-over is to it.

@@ -298,7 +298,10 @@ void find_peer_calls(Draft& draft) {
       DraftCall& call = draft.calls[index];
       if (call.recorded == traces::kNone) continue;
       const TraceTime start = draft.trace->host_calls[call.recorded].start;
-      const auto peer = draft.share.hosts->last_before(draft.share.rank, thread, previous, start);
+      auto peer = draft.share.hosts->last_before(draft.share.rank, thread, previous, start);
+      if (!peer && draft.pass != nullptr && previous == TraceTime::min()) {
+        peer = draft.share.hosts->last_of_pass(draft.share.rank, thread);
+      }
       if (peer) draft.wait_of(call).peer = *peer;
       previous = start;
     }

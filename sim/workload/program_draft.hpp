@@ -61,7 +61,7 @@ struct DraftWait {
   bool inferred = false;                       ///< what it waits for is not named by the call
   TraceTime until{};                           ///< if it returns: the end of what it waits for
   std::uint32_t after = program::kNoIndex;     ///< hand-over: into Draft::calls
-  PeerCall peer{program::kNoIndex, 0, {}, {}};  ///< hand-over of another rank; kNoIndex: of none
+  PeerCall peer{program::kNoIndex, 0, {}, {}, 0};  ///< hand-over of another rank; kNoIndex: of none
   std::uint32_t passes_back = 0;               ///< as StepDetail
   std::uint32_t first_also = program::kNoIndex;  ///< what it waits for besides, as DraftOp
 };

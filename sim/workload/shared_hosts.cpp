@@ -43,7 +43,7 @@ SharedHosts::SharedHosts(const traces::JobTrace& job, const std::vector<traces::
       const traces::HostCall& recorded = rank.host_calls[call];
       if (!steps[call] || (!passes.empty() && !passes[i].holds_call(recorded.start))) continue;
       calls_[{rank.process, rank.threads[recorded.thread.index()].system_id}].push_back(
-          {i, call, recorded.start, recorded.end()});
+          {i, call, recorded.start, recorded.end(), 0});
     }
   }
   for (auto& [thread, calls] : calls_) std::ranges::stable_sort(calls, {}, &PeerCall::start);
@@ -58,13 +58,27 @@ std::optional<TraceTime> SharedHosts::begin(std::uint32_t rank) const {
   return first;
 }
 
-std::optional<PeerCall> SharedHosts::last_before(std::uint32_t rank, std::uint32_t thread,
-                                                 TraceTime after, TraceTime until) const {
+const std::vector<PeerCall>& SharedHosts::calls_of(std::uint32_t rank,
+                                                   std::uint32_t thread) const {
+  static const std::vector<PeerCall> kNoCalls;
   const traces::RankTrace& trace = job_.ranks[rank];
   const auto found = calls_.find({trace.process, trace.threads[thread].system_id});
-  if (found == calls_.end()) return std::nullopt;
-  auto call = std::ranges::lower_bound(found->second, until, {}, &PeerCall::start);
-  while (call != found->second.begin()) {
+  return found == calls_.end() ? kNoCalls : found->second;
+}
+
+std::optional<PeerCall> SharedHosts::last_of_pass(std::uint32_t rank, std::uint32_t thread) const {
+  const std::vector<PeerCall>& calls = calls_of(rank, thread);
+  if (calls.empty() || calls.back().rank == rank) return std::nullopt;
+  PeerCall last = calls.back();
+  last.passes_back = 1;
+  return last;
+}
+
+std::optional<PeerCall> SharedHosts::last_before(std::uint32_t rank, std::uint32_t thread,
+                                                 TraceTime after, TraceTime until) const {
+  const std::vector<PeerCall>& calls = calls_of(rank, thread);
+  auto call = std::ranges::lower_bound(calls, until, {}, &PeerCall::start);
+  while (call != calls.begin()) {
     --call;
     if (call->start <= after) return std::nullopt;
     if (call->rank != rank && call->end <= until) return *call;

@@ -20,6 +20,7 @@ struct PeerCall {
   std::uint32_t call = 0;  ///< into its host_calls
   TraceTime start{};
   TraceTime end{};
+  std::uint32_t passes_back = 0;
 };
 
 /// Where a call that launches or waits is in its rank's program.
@@ -40,8 +41,15 @@ class SharedHosts {
   /// `after` and return by `until`.
   [[nodiscard]] std::optional<PeerCall> last_before(std::uint32_t rank, std::uint32_t thread,
                                                     TraceTime after, TraceTime until) const;
+  /// The thread's last call of the pass, if it is for another rank: what its first one follows as
+  /// passes repeat.
+  [[nodiscard]] std::optional<PeerCall> last_of_pass(std::uint32_t rank,
+                                                     std::uint32_t thread) const;
 
  private:
+  [[nodiscard]] const std::vector<PeerCall>& calls_of(std::uint32_t rank,
+                                                      std::uint32_t thread) const;
+
   using Thread = std::pair<std::uint32_t, std::uint64_t>;  ///< process, system_id
 
   const traces::JobTrace& job_;

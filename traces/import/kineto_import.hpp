@@ -46,8 +46,8 @@ struct ImportOptions {
 };
 
 /// Reads one process: a rank a GPU on which it ran kernels, by device; in a job of several
-/// processes, the main GPU's rank first. Times become absolute (base + ts). Faults: unreadable file,
-/// not a Kineto trace (the message says what it looks like), or no device activity in it.
+/// processes, the main GPU's rank first. Times become absolute (base + ts). Faults: unreadable
+/// file, not a Kineto trace (the message says what it looks like), or no device activity in it.
 [[nodiscard]] Result<std::vector<RankTrace>> import_kineto_process(
     const std::filesystem::path& path, const ImportOptions& options = {},
     const ProgressCallback& progress = {});
@@ -63,7 +63,8 @@ struct ImportOptions {
 
 /// Reads one file a process. Ranks come from distributedInfo, else from the file's name
 /// ("...rank3..."), else from the order of `paths`. The result is sorted by rank; its ranks agree
-/// on the world size. Further GPUs of a process are ranks from the world size on. Faults: two files of one rank, different world sizes, any file's fault.
+/// on the world size. Further GPUs of a process are ranks from the world size on. Faults: two files
+/// of one rank, different world sizes, any file's fault.
 /// Missing ranks are counted in the first rank's counters (`job_ranks_missing`).
 [[nodiscard]] Result<JobTrace> import_kineto_job(std::span<const std::filesystem::path> paths,
                                                  const ImportOptions& options = {},

@@ -31,6 +31,7 @@ constexpr std::array kSigns{
     Sign{"PK\x03\x04", 0, "is a zip archive; unpack it first"},
     Sign{"ustar", 257, "is a tar archive (of Chakra traces?); unpack it first"},
     Sign{"version https://git-lfs", 0, "is a Git LFS pointer, not the file itself"},
+    Sign{"\x80\x04\x95", 0, "is a Python pickle (a snapshot of PyTorch's memory?)"},
     Sign{"<!DOCTYPE", 0, "is an HTML page"},
     Sign{"<html", 0, "is an HTML page"},
     Sign{"\xff\xfe", 0, "is UTF-16 text; Kineto writes UTF-8"},

@@ -102,6 +102,12 @@ std::uint64_t drop_duplicates(RankTrace& trace) {
                            });
 }
 
+/// The number of the rank's process, from 1 on; 0: it has no other GPU.
+std::uint32_t process_of(nsys::RankSet& set, const nsys::NsysRankBuilder& rank) {
+  const nsys::Process& owner = *set.process(rank.process);
+  return owner.ranks.size() > 1 ? owner.ranks.front() + 1 : 0;
+}
+
 Result<NsysFile> import_database(const nsys::Database& database,
                                  const ProgressCallback& progress) {
   nsys::NsysSession session(database, progress);
@@ -119,6 +125,8 @@ Result<NsysFile> import_database(const nsys::Database& database,
   nsys::describe_ranks(session, set);
   nsys::RankNumbers numbers = nsys::find_ranks(session, set, communicators);
   drop_empty(set, numbers.ranks);
+  std::vector<std::uint32_t> processes;
+  for (const nsys::NsysRankBuilder& rank : set.ranks) processes.push_back(process_of(set, rank));
   if (set.ranks.empty()) return fail(database.source(), {}, look_of(database));
   NsysFile file;
   file.ranks_recorded = numbers.recorded;
@@ -126,6 +134,7 @@ Result<NsysFile> import_database(const nsys::Database& database,
     RankTrace& trace = file.job.ranks.emplace_back(std::move(set.ranks[i].trace));
     trace.rank = numbers.ranks[i];
     trace.world_size = numbers.world_size;
+    trace.process = processes[i];
     session.count(nsys::kDuplicates, drop_duplicates(trace));
     join_recording(trace);
   }
@@ -225,7 +234,12 @@ Result<JobTrace> import_nsys_job(std::span<const fs::path> paths,
   if (!recorded || !distinct(files)) number_files(paths, files);
   JobTrace job;
   for (NsysFile& file : files) {
-    for (RankTrace& rank : file.job.ranks) job.ranks.push_back(std::move(rank));
+    std::uint32_t before = 0;
+    for (const RankTrace& rank : job.ranks) before = std::max(before, rank.process);
+    for (RankTrace& rank : file.job.ranks) {
+      if (rank.process != 0) rank.process += before;
+      job.ranks.push_back(std::move(rank));
+    }
   }
   std::stable_sort(job.ranks.begin(), job.ranks.end(),
                    [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });

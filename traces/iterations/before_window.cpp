@@ -13,8 +13,8 @@ constexpr Duration kCallItself = std::chrono::microseconds(2);
 
 constexpr CounterSpec kQueueKept{
     "iteration_queue_kept", Severity::kNotice,
-    "device operations that were queued before the recording, taken for those that are queued as it "
-    "ends: about as many launches at its end have no operation"};
+    "device operations that were queued before the recording, taken for those that are queued as "
+    "it ends: about as many launches at its end have no operation"};
 
 /// When the device does the pass's work, and when work of before, by the host's clock.
 struct DeviceTimes {
@@ -169,7 +169,8 @@ std::vector<std::uint32_t> queued_ops(const RankTrace& rank, const RankPass& pas
 }
 
 // A job that repeats, cut out of its run, has as much queued at the end of the recording as at its
-// beginning: what was queued before follows what ran last. Half to twice as many count as as much.
+// beginning: what was queued before runs again when the recording is over, as the device's next
+// pass begins. Half to twice as many count as as much.
 void keep_queue(const RankTrace& rank, RankPass& pass) {
   if (pass.count != pass.recorded.size()) return;
   const std::vector<std::uint32_t> queued = queued_ops(rank, pass);
@@ -179,7 +180,7 @@ void keep_queue(const RankTrace& rank, RankPass& pass) {
   for (const DeviceOp& op : rank.device_ops) end = std::max(end, op.end());
   pass.kept.assign(rank.device_ops.size(), Duration{});
   for (const std::uint32_t op : queued) {
-    pass.kept[op] = end - rank.device_ops[queued.front()].start;
+    pass.kept[op] = end - rank.device_ops.front().start;
     pass.iteration_of[op] = static_cast<std::uint32_t>(pass.recorded.size() - 1);
   }
   pass.recorded.back().operations += queued.size();
@@ -201,7 +202,9 @@ void measure_pass(const RankTrace& rank, RankPass& pass) {
   }
   pass.waits = find_waits(rank, pass, device);
   pass.host_time = pass.host.length() - total_length(pass.waits);
-  pass.device_time = std::max(Duration{}, device_time(device, pass.host.begin));
+  pass.device_time = pass.kept.empty()
+                         ? std::max(Duration{}, device_time(device, pass.host.begin))
+                         : *std::ranges::max_element(pass.kept);
   count_cut_queue(device, pass);
 }
 

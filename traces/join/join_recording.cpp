@@ -1,11 +1,11 @@
 #include "traces/join/join_recording.hpp"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
+#include "traces/join/split_devices.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
@@ -75,14 +75,11 @@ void make_correlations_unique(const CallIndex& index, RankTrace& trace) {
 }
 
 void count_devices(RankTrace& trace) {
-  std::map<std::uint32_t, std::uint64_t> ops;
-  for (const DeviceOp& op : trace.device_ops) ++ops[trace.streams[op.stream.index()].device];
-  std::uint64_t all = 0, most = 0;
-  for (const auto& [device, count] : ops) {
-    all += count;
-    most = std::max(most, count);
-  }
-  trace.counters.add(join::kOtherDevices, all - most);
+  const std::uint32_t most = main_device(trace);
+  const auto elsewhere = std::ranges::count_if(trace.device_ops, [&](const DeviceOp& op) {
+    return trace.streams[op.stream.index()].device != most;
+  });
+  trace.counters.add(join::kOtherDevices, static_cast<std::uint64_t>(elsewhere));
 }
 
 }  // namespace

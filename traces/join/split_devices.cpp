@@ -199,7 +199,8 @@ class Splitter {
     auto call = std::ranges::upper_bound(calls, stall.start, {}, &HostCall::start);
     while (call != calls.begin()) {
       --call;
-      if (call->thread == stall.thread) return calls_[static_cast<std::size_t>(call - calls.begin())];
+      const auto place = static_cast<std::size_t>(call - calls.begin());
+      if (call->thread == stall.thread) return calls_[place];
     }
     return parts_.main;
   }

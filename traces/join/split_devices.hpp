@@ -12,7 +12,8 @@ namespace bubblesim::traces {
 /// without kernels, or with under 1 % of the operations, is none: what it did stays with the main
 /// one, that of most operations, and is counted. Calls are of the GPU of what they launched, of the
 /// stream that they name, of what they waited for, else of what their thread used last (counted).
-/// Markers, names and clocks are copied. Operations of `process` are final: sorted, launches linked.
+/// Markers, names and clocks are copied. Operations of `process` are final: sorted, launches
+/// linked.
 [[nodiscard]] std::vector<RankTrace> split_by_device(RankTrace process);
 
 /// The device that most operations of a rank ran on.

@@ -9,6 +9,7 @@
 #include "sim/plugin/python/arrays.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
+#include "sim/plugin/python/surroundings.hpp"
 #include "sim/plugin/python/trace_records.hpp"
 #include "sim/run/load_trace.hpp"
 #include "traces/inspect/inspection.hpp"
@@ -30,14 +31,21 @@ struct Trace {
   std::shared_ptr<const run::LoadedTrace> trace;
 };
 
-Trace read_trace(const std::vector<std::string>& paths) {
-  Result<run::LoadedTrace> loaded = fail("");
-  {
-    const py::gil_scoped_release unlocked;
-    loaded = run::load_trace(paths);
+/// The function of the module; Python names and defaults its arguments.
+struct ReadTrace {
+  py::module_ module;
+
+  Trace operator()(const std::vector<std::string>& paths, const std::optional<std::string>& cluster,
+                   const std::optional<std::string>& configs) const {
+    const std::string clusters = config_folder(module, configs) + "/clusters";
+    CheckedResult<run::LoadedTrace> loaded;
+    {
+      const py::gil_scoped_release unlocked;
+      loaded = run::load_trace_on(paths, cluster, clusters);
+    }
+    return {std::make_shared<const run::LoadedTrace>(good(std::move(loaded)))};
   }
-  return {std::make_shared<const run::LoadedTrace>(good(std::move(loaded)))};
-}
+};
 
 std::vector<Rank> ranks_of(const Trace& trace) {
   std::vector<Rank> ranks;
@@ -244,7 +252,7 @@ void bind_trace(py::module_& module) {
         return residual ? std::optional(to_ns(*residual)) : std::nullopt;
       })
       .def("inspect_json", &inspect_json);
-  module.def("read_trace", &read_trace);
+  module.def("read_trace", ReadTrace{module});
 }
 
 }  // namespace bubblesim::plugin::python

@@ -10,8 +10,8 @@ namespace bubblesim::app_test {
 
 inline std::string doubtful_trace() {
   Json events = Json::array();
-  const auto add = [&](const char* category, const std::string& name, int pid, int begin, int length,
-                       Json args) {
+  const auto add = [&](const char* category, const std::string& name, int pid, int begin,
+                       int length, Json args) {
     events.push_back({{"ph", "X"}, {"cat", category}, {"name", name}, {"pid", pid}, {"tid", 7},
                       {"ts", begin}, {"dur", length}, {"args", std::move(args)}});
   };

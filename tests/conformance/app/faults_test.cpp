@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
+#include "tests/conformance/app/doubtful_trace.hpp"
 
 namespace bubblesim::app_test {
 namespace {
@@ -238,6 +239,20 @@ TEST(Faults, AResultThatMustNotBeTrustedExitsWithOneAndSaysWhy) {
   const Outcome outcome = place.bubblesim("run run.json");
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("! error: run_iterations_not_reached: time_slicing 1: "));
+}
+
+TEST(Faults, ATraceOfAnUnknownCardIsRetargetedFromOneThatIsNamed) {
+  const Workplace place;
+  std::string trace = doubtful_trace();
+  const std::string card = "NVIDIA A100-SXM4-40GB";
+  trace.replace(trace.find(card), card.size(), "NVIDIA Foo");
+  place.write("foo.json", trace);
+  expect_fault(place, "retarget foo.json --device h100 -o new.btr",
+               AllOf(HasSubstr("foo.json: was recorded on \"NVIDIA Foo\""),
+                     HasSubstr("expected --recorded-device")));
+  const Outcome named = place.bubblesim(
+      "retarget foo.json --device h100 --recorded-device a100-40gb -o new.btr");
+  EXPECT_EQ(named.code, 0) << named.err;
 }
 
 }  // namespace

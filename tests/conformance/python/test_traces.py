@@ -33,6 +33,26 @@ def small(tmp_path):
     return path
 
 
+def test_a_cluster_that_no_collective_needs_is_a_fault(small):
+    with pytest.raises(bubblesim.Error, match="cluster"):
+        bubblesim.open_trace(small, cluster="dgx-a100-80gb")
+    with pytest.raises(bubblesim.Error, match="no-such"):
+        bubblesim.open_trace(small, cluster="no-such")
+
+
+def test_collectives_without_times_are_simulated_on_a_cluster(tmp_path):
+    """A kernel of 1 ms, then an all-reduce of 1 GB over two ranks without a duration."""
+    for rank in (0, 1):
+        nodes = [{"Id": 1, "Name": "gemm", "NodeType": 4, "runtime": 1000, "is_cpu_op": False,
+                  "data_deps": []},
+                 {"Id": 2, "Name": "allreduce", "NodeType": 7, "runtime": 0, "is_cpu_op": False,
+                  "data_deps": [1], "comm_type": 0, "comm_size": 10**9}]
+        (tmp_path / f"job.{rank}.json").write_text(json.dumps({"workload_graph": nodes}))
+    trace = bubblesim.open_trace(tmp_path, cluster="dgx-a100-80gb")
+    collectives = trace.collective_ops()
+    assert len(collectives) == 2 and (collectives["duration_ns"] > 1_000_000).all()
+
+
 def test_figures_of_a_small_trace(small):
     trace = bubblesim.open_trace(small)
     rank, = trace

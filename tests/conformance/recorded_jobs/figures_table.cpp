@@ -98,7 +98,8 @@ std::string tsv(const std::vector<JobRow>& rows) {
       "job\tranks\titerations_used\titerations_recorded\tinspect_ns\treplay_ns\trun_ns\t"
       "busy_fraction\town_fraction\thost_fraction\tlink_fraction\t"
       "inspect_bubble_fraction\trun_bubble_fraction\t"
-      "kernels_sensitivity\thost_sensitivity\tlink_sensitivity\tunexplained_fraction\tdevice_assumed\trules\n";
+      "kernels_sensitivity\thost_sensitivity\tlink_sensitivity\t"
+      "unexplained_fraction\tdevice_assumed\trules\n";
   for (const JobRow& row : rows) {
     const JobFigures f = row.figures.value_or(JobFigures{});
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t", row.name, f.ranks, f.used, f.recorded,

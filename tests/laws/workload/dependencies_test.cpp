@@ -13,6 +13,7 @@
 
 #include "sim/base/random.hpp"
 #include "sim/workload/build_counters.hpp"
+#include "sim/workload/replay.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
 #include "traces/join/join_parts.hpp"
 #include "traces/join/split_devices.hpp"
@@ -425,13 +426,14 @@ Spans replayed_by_name(JobProgram job, std::size_t longer = SIZE_MAX, std::int64
 }
 
 /// A rank a GPU, as importers make them of a process.
-JobProgram must_build_process(const traces::RankTrace& process) {
+JobProgram must_build_process(const traces::RankTrace& process,
+                              Window window = Window::kWhole) {
   traces::JobTrace job{traces::split_by_device(process)};
   for (std::uint32_t i = 0; i < job.ranks.size(); ++i) {
     job.ranks[i].rank = i;
     job.ranks[i].process = 1;
   }
-  Result<JobProgram> program = build_job_program(job, plain_gpu(), {Window::kWhole});
+  Result<JobProgram> program = build_job_program(job, plain_gpu(), {window});
   EXPECT_TRUE(program.has_value());
   return *std::move(program);
 }
@@ -523,6 +525,36 @@ TEST(Dependencies, OfAHostWithTwoGpusAreThoseOfTheJob) {
     }
   }
   EXPECT_GT(moved_elsewhere, 100U);
+}
+
+// A kernel of 400 us on GPU 0, a wait, one of 300 us on GPU 1, a wait, and so on. An iteration
+// takes what both take, of any pass: its first launch comes after the last wait of the pass before.
+TEST(Dependencies, OfAHostWithTwoGpusHoldFromPassToPass) {
+  Job job;
+  job.gpus = 2;
+  constexpr std::uint32_t kIterations = 4;
+  for (std::uint32_t i = 0; i < 2 * kIterations; ++i) {
+    job.calls.push_back({HostCallKind::kLaunchKernel, 3, {{i % 2, i % 2 == 0 ? 400 : 300}}});
+    job.calls.push_back({HostCallKind::kDeviceSync, 1, {}, i % 2});
+  }
+  traces::RankTrace process = recorded(job, Names::kRecorded, 0);
+  for (std::uint32_t i = 0; i < kIterations; ++i) {
+    traces::Marker marker;
+    marker.start = process.host_calls[4 * i].start;
+    marker.duration = process.host_calls[4 * i + 3].end() - marker.start;
+    marker.kind = traces::MarkerKind::kIteration;
+    marker.number = i;
+    process.markers.push_back(marker);
+  }
+  JobProgram program = must_build_process(sorted(process), Window::kIterations);
+  const auto iteration = [&] {
+    return repeat_alone(program, plain_gpu()).value().ranks.front().simulated.front();
+  };
+  const Duration before = iteration();
+  for (program::Op& op : program.ranks[1].ops) op.duration += us(300);
+  EXPECT_EQ(iteration() - before, us(300));
+  for (program::Op& op : program.ranks[0].ops) op.duration += us(400);
+  EXPECT_EQ(iteration() - before, us(700));
 }
 
 // Two threads that share nothing, each with streams of its own.

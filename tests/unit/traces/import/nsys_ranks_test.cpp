@@ -84,6 +84,8 @@ TEST(NsysRanks, one_process_with_two_gpus_is_two_ranks) {
   EXPECT_EQ(job.ranks[1].streams[0].device, 1U);
   EXPECT_EQ(job.ranks[0].host_calls.size(), 2U);  // its launch, the set device after it
   EXPECT_EQ(job.ranks[1].host_calls.size(), 3U);  // GPU 1 ran most kernels: thread 102 too
+  EXPECT_EQ(job.ranks[0].process, 1U);
+  EXPECT_EQ(job.ranks[1].process, 1U);
   EXPECT_EQ(job.ranks[0].counters.count("nsys_calls_given_by_thread"), 3U);
 }
 

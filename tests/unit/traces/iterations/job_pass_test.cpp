@@ -262,8 +262,9 @@ TEST(JobPass, APassThatBeginsWithTheRecordingLacksWhatWasQueuedBefore) {
   EXPECT_EQ(pass_of(barely, "all").counters.count("iteration_queue_cut"), 0U);
 }
 
-// A cut of a job that repeats: kernels of 100 us, back to back from 0 to 500; two were queued before,
-// and two launches at the end have no kernel. The pass has all five, the first two at its end.
+// A cut of a job that repeats: kernels of 100 us, back to back from 0 to 500; two were queued
+// before, and two launches at the end have no kernel. The pass has all five, the first two at its
+// end.
 TraceBuilder cut_out(int launches_at_the_end) {
   TraceBuilder job;
   job.orphan({.start = 0, .end = 100});
