@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +45,7 @@ struct Point {
   Token token;
   TraceTime end;
   std::uint64_t sequence;
+  StreamId stream;
 };
 
 struct Sequence {
@@ -75,30 +77,43 @@ RankSequences sequences_of(const RankTrace& trace) {
     key.kind = CollectiveKind::kUnknown;  // a group's kinds are numbered together
     Sequence& sequence = out[std::move(key)];
     sequence.points.push_back(
-        {{record.kind, record.bytes, trace.names[op.name]}, op.end(), record.sequence});
+        {{record.kind, record.bytes, trace.names[op.name]}, op.end(), record.sequence, op.stream});
     sequence.recorded = sequence.recorded && record.sequence_recorded;
   }
   return out;
 }
 
-/// Where each rank ends together with some other as they are, their clocks agree, and ranks that do
-/// not end together are of other groups: a group that nothing names becomes several.
+/// Where each rank ends together with some other as they are, their clocks agree, and streams that
+/// do not end together are of other groups: a group that nothing names becomes several.
 void split_unnamed(std::vector<RankSequences>& sequences) {
-  std::vector<std::vector<TraceTime>> ends(sequences.size());
+  std::map<std::pair<std::size_t, StreamId>, Sequence> unnamed;
   for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
-    const auto unnamed = sequences[rank].find(MeetingKey{});
-    if (unnamed == sequences[rank].end()) continue;
-    for (const Point& point : unnamed->second.points) ends[rank].push_back(point.end);
-    std::ranges::sort(ends[rank]);
+    for (const Point& point : sequences[rank][MeetingKey{}].points) {
+      Sequence& sequence = unnamed[{rank, point.stream}];
+      sequence.points.push_back(point);
+      sequence.recorded = false;
+    }
   }
-  const std::vector<std::size_t> groups = ending_together(ends);
+  std::vector<UnnamedStream> streams;
+  for (const auto& [place, sequence] : unnamed) {
+    streams.push_back({place.first, {}});
+    for (const Point& point : sequence.points) streams.back().ends.push_back(point.end);
+    std::ranges::sort(streams.back().ends);
+  }
+  const std::vector<std::size_t> groups = ending_together(streams);
+  std::set<std::size_t> alone;
+  for (const UnnamedStream& stream : streams) alone.insert(stream.rank);
   const auto is_alone = [&](std::size_t group) { return std::ranges::count(groups, group) == 1; };
-  if (std::ranges::any_of(groups, is_alone)) return;
-  for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
-    auto unnamed = sequences[rank].extract(MeetingKey{});
-    if (unnamed.empty()) continue;
-    unnamed.key().members = {static_cast<std::uint32_t>(groups[rank])};
-    sequences[rank].insert(std::move(unnamed));
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!is_alone(groups[i])) alone.erase(streams[i].rank);
+  }
+  if (!alone.empty()) return;
+  for (RankSequences& rank : sequences) rank.erase(MeetingKey{});
+  std::size_t next = 0;
+  for (auto& [place, sequence] : unnamed) {
+    MeetingKey key;
+    key.members = {static_cast<std::uint32_t>(groups[next])};
+    if (!is_alone(groups[next++])) sequences[place.first][key] = std::move(sequence);
   }
 }
 
@@ -118,7 +133,8 @@ RankSequences transfers_of(const RankTrace& trace) {
       for (const bool outgoing : {true, false}) {
         if (outgoing ? !sends(record.kind) : !receives(record.kind)) continue;
         Sequence& sequence = out[transfer_key(trace, record, partner, outgoing)];
-        sequence.points.push_back({{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence});
+        sequence.points.push_back(
+            {{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence, op.stream});
         sequence.recorded = sequence.recorded && record.sequence_recorded;
       }
     }

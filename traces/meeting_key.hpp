@@ -7,8 +7,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <ranges>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,11 +81,29 @@ struct MeetingKey {
   return key;
 }
 
-/// Of kernels of a group that nothing names: the group of each rank, by its first rank. `ends`
-/// ascend. Ranks are of one group if their kernels end together about as well as those of either do
-/// with any other rank's: stages of a pipeline end together too, but for a transfer between them.
-/// O(ranks^2 ends).
-[[nodiscard]] std::vector<std::size_t> ending_together(
-    const std::vector<std::vector<TraceTime>>& ends);
+/// Ends of kernels that meet are no further apart: medians of 4 to 15 us between eight H100s.
+inline constexpr Duration kSameEnd = std::chrono::microseconds(10);
+
+/// Collectives of one stream of a rank whose group nothing names. A communicator of PyTorch has a
+/// stream of its own, and a rank may be in several.
+struct UnnamedStream {
+  std::size_t rank = 0;
+  std::vector<TraceTime> ends;  ///< ascending
+};
+
+/// Ranks that meet in some way, over and over.
+struct HeldTogether {
+  std::set<std::size_t> ranks;
+  std::size_t times = 0;  ///< that one of them meets others
+};
+
+/// The group of each stream, by its first stream. Streams are of one group if their kernels end
+/// together about as well as those of either do with any other rank's: stages of a pipeline end
+/// together too, but for a transfer between them. A stream that could as well be of another group
+/// is alone: one about twice as far from its group as those of the group are from each other, and
+/// one of a group in which other groups, or `held`, hold some ranks together, which then end
+/// together in this one whether they meet in it or not. O(streams^2 ends).
+[[nodiscard]] std::vector<std::size_t> ending_together(const std::vector<UnnamedStream>& streams,
+                                                       std::vector<HeldTogether> held = {});
 
 }  // namespace bubblesim::traces

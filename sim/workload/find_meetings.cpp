@@ -104,31 +104,21 @@ bool larger_than_group(const MeetingKey& key, const Parts& row) {
          row.size() > key.members.size();
 }
 
-/// Those of ranks that mostly end together.
-std::vector<Lists> split(const Lists& by_rank) {
-  std::vector<std::vector<TraceTime>> ends;
-  for (const auto& [rank, parts] : by_rank) ends.push_back(ends_of(parts));
-  const std::vector<std::size_t> groups = traces::ending_together(ends);
-  std::map<std::size_t, Lists> lists;
-  std::size_t place = 0;
-  for (const auto& entry : by_rank) lists[groups[place++]].insert(entry);
-  std::vector<Lists> found;
-  for (auto& [first, list] : lists) found.push_back(std::move(list));
-  return found;
-}
+using Candidates = std::vector<Part>;  // by recorded end
 
-/// A name alone does not make a group: where a record names neither it nor its ranks, or more ranks
-/// than it has use its name, those are one that mostly end together.
-std::vector<Parts> meetings_of_group(const MeetingKey& key, const Lists& by_rank) {
-  std::vector<Parts> rows = rows_of(by_rank);
-  const auto too_large = [&](const Parts& row) { return larger_than_group(key, row); };
-  const bool is_group = !key.group.empty() && std::ranges::none_of(rows, too_large);
-  if (!key.members.empty() || is_group) return rows;
-  rows.clear();
-  for (const Lists& list : split(by_rank)) {
-    for (Parts& row : rows_of(list)) rows.push_back(std::move(row));
-  }
-  return rows;
+/// Could a kernel of another rank as well have met those of the row, or did one not wait for all?
+bool is_doubtful(const Parts& row, const Candidates& candidates) {
+  const auto start = [](const Part& part) { return part.operation->recorded_start; };
+  const auto end = [](const Part& part) { return part.operation->recorded_end; };
+  const auto [first, last] = std::ranges::minmax(row, {}, end);
+  if (end(first) + kClockMargin < start(std::ranges::max(row, {}, start))) return true;
+  const Duration reach = std::max(2 * (end(last) - end(first)), traces::kSameEnd);
+  const auto is_rival = [&](const Part& part) {
+    return std::ranges::count(row, part.rank, &Part::rank) == 0;
+  };
+  const auto begin = std::ranges::lower_bound(candidates, end(first) - reach, {}, end);
+  const auto beyond = std::ranges::upper_bound(candidates, end(last) + reach, {}, end);
+  return std::any_of(begin, beyond, is_rival);
 }
 
 // ---- Sends, receives and exchanges
@@ -186,63 +176,69 @@ std::vector<std::pair<std::size_t, std::size_t>> match(const List& from, const L
   return ordered;
 }
 
-/// How well the ends of two ranks' kernels agree: the sum of what is left of the margin.
-Duration agreement(const List& from, const List& to) {
-  Duration sum{};
-  auto send = from.begin();
-  for (auto receive = to.begin(); send != from.end() && receive != to.end();) {
-    const Duration apart = (*send)->recorded_end - (*receive)->recorded_end;
-    if (std::chrono::abs(apart) <= kTransferGap && may_meet(*send, *receive, false)) {
-      sum += kTransferGap - std::chrono::abs(apart) + Duration{1};
-      ++send;
-      ++receive;
-    } else if (apart < Duration{}) {
-      ++send;
-    } else {
-      ++receive;
-    }
+Candidates by_end(const Lists& by_rank) {
+  Candidates parts;
+  for (const auto& [rank, list] : by_rank) {
+    for (const CollectivePart* part : list) parts.push_back({rank, part});
   }
-  return sum;
+  std::ranges::stable_sort(parts, {}, [](const Part& part) {
+    return part.operation->recorded_end;
+  });
+  return parts;
 }
 
-struct RankPair {
-  Duration agreement{};
-  std::size_t from = 0;
-  std::size_t to = 0;
-};
-
-/// The pairs of ranks that may meet in a lane, those first that agree best.
-std::vector<RankPair> rank_pairs(const Lane& lane) {
-  std::vector<RankPair> pairs;
-  const bool choice = lane.from.size() > 1 || lane.to.size() > 1;
-  for (const auto& [from, sent] : lane.from) {
-    for (const auto& [to, received] : lane.to) {
-      if (from == to) continue;
-      const Duration sum = choice ? agreement(sent, received) : Duration{};
-      if (choice && sum == Duration{} && !numbered(sent.front())) continue;
-      pairs.push_back({sum, from, to});
+/// Of each of `parts`, the one of `others` that it meets: the nearest by its end, unless another is
+/// about as near.
+std::map<Part, Part> nearest(const Candidates& parts, const Candidates& others, bool sending) {
+  std::map<Part, Part> found;
+  std::size_t first = 0;
+  for (const Part& part : parts) {
+    const TraceTime end = part.operation->recorded_end;
+    while (first < others.size() && others[first].operation->recorded_end < end - kTransferGap) {
+      ++first;
     }
+    Duration best = kTransferGap;
+    Duration second = Duration::max();
+    for (std::size_t i = first; i < others.size(); ++i) {
+      const Duration apart = std::chrono::abs(others[i].operation->recorded_end - end);
+      if (others[i].operation->recorded_end > end + kTransferGap) break;
+      const auto [send, receive] = sending ? std::pair(part, others[i]) : std::pair(others[i], part);
+      if (send.rank == receive.rank || !may_meet(send.operation, receive.operation, false)) continue;
+      second = std::min(second, std::max(apart, best));
+      if (apart > best) continue;
+      best = apart;
+      found[part] = others[i];
+    }
+    if (second <= std::max(2 * best, traces::kSameEnd)) found.erase(part);
   }
-  std::ranges::stable_sort(pairs, std::greater{}, &RankPair::agreement);
-  return pairs;
+  return found;
+}
+
+/// Several ranks' kernels may meet: pairs that are the nearest of each other.
+void pair_nearest(const Lane& lane, std::vector<Pair>& pairs) {
+  const Candidates sends = by_end(lane.from);
+  const Candidates receives = by_end(lane.to);
+  const std::map<Part, Part> receive_of = nearest(sends, receives, true);
+  const std::map<Part, Part> send_of = nearest(receives, sends, false);
+  for (const auto& [send, receive] : receive_of) {
+    const auto back = send_of.find(receive);
+    if (back != send_of.end() && back->second == send) pairs.emplace_back(send, receive);
+  }
 }
 
 void pair_up(const MeetingKey& key, const Lane& lane, std::vector<Pair>& pairs) {
-  const bool ends_known =
-      key.kind == CollectiveKind::kSend && lane.from.size() == 1 && lane.to.size() == 1;
-  std::set<const CollectivePart*> taken;
-  const auto left = [&](const List& list) {
-    List free = list;
-    std::erase_if(free, [&](const CollectivePart* part) { return taken.contains(part); });
-    return free;
-  };
-  for (const RankPair& ranks : rank_pairs(lane)) {
-    const List from = left(lane.from.at(ranks.from));
-    const List to = left(lane.to.at(ranks.to));
-    if (from.empty() || to.empty()) continue;
-    for (const auto& [i, j] : match(from, to, ends_known)) {
-      pairs.push_back({{ranks.from, from[i]}, {ranks.to, to[j]}});
-      taken.insert({from[i], to[j]});
+  std::set<std::size_t> ranks;
+  for (const Lists* lists : {&lane.from, &lane.to}) {
+    for (const auto& [rank, list] : *lists) ranks.insert(rank);
+  }
+  if (ranks.size() > 2) return pair_nearest(lane, pairs);
+  const bool ends_known = key.kind == CollectiveKind::kSend;
+  for (const auto& [from, sent] : lane.from) {
+    for (const auto& [to, received] : lane.to) {
+      if (from == to) continue;
+      for (const auto& [i, j] : match(sent, received, ends_known)) {
+        pairs.push_back({{from, sent[i]}, {to, received[j]}});
+      }
     }
   }
 }
@@ -281,11 +277,16 @@ class Finder {
   }
 
   std::vector<FoundMeeting> find() {
-    for (const auto& [key, by_rank] : groups_) {
-      for (Parts& row : meetings_of_group(key, by_rank)) add(key, std::move(row));
-    }
     std::vector<Pair> pairs;
     for (const auto& [key, lane] : lanes_) pair_up(key, lane, pairs);
+    split_unnamed(held_by(pairs));
+    for (const auto& [key, by_rank] : groups_) {
+      const auto candidates = unnamed_.find({key.group, key.kind});
+      for (Parts& row : rows_of(by_rank)) {
+        if (candidates != unnamed_.end() && is_doubtful(row, candidates->second)) continue;
+        add(key, std::move(row));
+      }
+    }
     for (Parts& row : components(pairs)) {
       MeetingKey key = transfer_of(row);
       add(std::move(key), std::move(row));
@@ -346,6 +347,75 @@ class Finder {
     }
   }
 
+  /// A name alone does not make a group: where a record names neither it nor its ranks, or more
+  /// ranks than it has use its name, those are one whose streams end together.
+  bool is_unnamed(const MeetingKey& key, const Lists& by_rank) const {
+    if (!key.members.empty()) return false;
+    return key.group.empty() || std::ranges::any_of(rows_of(by_rank), [&](const Parts& row) {
+      return larger_than_group(key, row);
+    });
+  }
+
+  /// Ranks that send to each other, over others or at once.
+  std::vector<traces::HeldTogether> held_by(const std::vector<Pair>& pairs) const {
+    Sets sets(ranks_.size());
+    std::vector<std::size_t> sent(ranks_.size());
+    for (const auto& [send, receive] : pairs) {
+      sets.join(send.rank, receive.rank);
+      ++sent[send.rank];
+    }
+    std::vector<traces::HeldTogether> held(ranks_.size());
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      traces::HeldTogether& together = held[sets.root(rank)];
+      together.ranks.insert(rank);
+      together.times = std::max(together.times, sent[rank]);
+    }
+    return held;
+  }
+
+  void split_unnamed(const std::vector<traces::HeldTogether>& held) {
+    std::set<std::string> names;
+    for (const auto& [key, by_rank] : groups_) {
+      if (is_unnamed(key, by_rank)) names.insert(key.group);
+    }
+    for (const std::string& name : names) split(name, held);
+  }
+
+  void split(const std::string& name, const std::vector<traces::HeldTogether>& held) {
+    std::vector<std::pair<MeetingKey, Candidates>> kinds;
+    std::map<std::pair<std::size_t, StreamId>, std::size_t> places;
+    std::vector<traces::UnnamedStream> streams;
+    const auto stream_of = [](const Part& part) {
+      return std::pair(part.rank, part.operation->stream);
+    };
+    for (auto place = groups_.lower_bound({name, {}, {}});
+         place != groups_.end() && place->first.group == name && place->first.members.empty();
+         place = groups_.erase(place)) {
+      kinds.emplace_back(place->first, by_end(place->second));
+    }
+    for (const auto& [key, parts] : kinds) {
+      for (const Part& part : parts) {
+        const auto [at, fresh] = places.try_emplace(stream_of(part), streams.size());
+        if (fresh) streams.push_back({part.rank, {}});
+        streams[at->second].ends.push_back(part.operation->recorded_end);
+      }
+    }
+    for (traces::UnnamedStream& stream : streams) std::ranges::sort(stream.ends);
+    const std::vector<std::size_t> group = traces::ending_together(streams, held);
+    std::map<std::size_t, std::set<std::uint32_t>> members;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      members[group[i]].insert(ranks_[streams[i].rank].trace->rank);
+    }
+    for (auto& [key, parts] : kinds) {
+      for (const Part& part : parts) {
+        const auto& ranks = members[group[places[stream_of(part)]]];
+        groups_[{name, {ranks.begin(), ranks.end()}, key.kind}][part.rank].push_back(
+            part.operation);
+      }
+      unnamed_[{name, key.kind}] = std::move(parts);
+    }
+  }
+
   static void put(const Part& part, Lane& out, Lane& in) {
     const CollectiveKind kind = part.operation->collective->kind;
     if (traces::sends(kind)) out.from[part.rank].push_back(part.operation);
@@ -376,6 +446,7 @@ class Finder {
   const std::vector<RankParts>& ranks_;
   std::map<std::string, std::set<std::vector<std::uint32_t>>> members_;  // by group name
   std::map<MeetingKey, Lists> groups_;
+  std::map<std::pair<std::string, CollectiveKind>, Candidates> unnamed_;  // of groups that were split
   std::map<MeetingKey, Lane> lanes_;  // kSendRecv: of a group, whose ends are not known
   std::vector<FoundMeeting> found_;
 };

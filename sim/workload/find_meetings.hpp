@@ -20,6 +20,7 @@ namespace bubblesim::workload {
 struct CollectivePart {
   std::uint32_t op = 0;  ///< into Program::ops
   const traces::Collective* collective = nullptr;
+  StreamId stream{};
   TraceTime start{};         ///< as drafted
   TraceTime end{};
   TraceTime recorded_start{};

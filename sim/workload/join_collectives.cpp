@@ -195,8 +195,8 @@ RankParts collective_parts(const Draft& draft) {
     const DraftOp& op = draft.ops[i];
     const traces::DeviceOp& recorded = draft.recorded(op);
     if (recorded.collective == traces::kNone) continue;
-    out.parts.push_back({i, &draft.trace->collectives[recorded.collective], op.start, op.end,
-                         recorded.start, recorded.end()});
+    out.parts.push_back({i, &draft.trace->collectives[recorded.collective], recorded.stream,
+                         op.start, op.end, recorded.start, recorded.end()});
   }
   std::ranges::stable_sort(out.parts, {}, &CollectivePart::recorded_end);
   return out;

@@ -1,6 +1,8 @@
 // Collectives of two or three ranks, joined or not. Times in us; every recording begins at 0.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/unit/sim/workload/program_recorder.hpp"
 #include "traces/inferred_layout.hpp"
 
@@ -292,22 +294,83 @@ TEST(JoinCollectives, ExchangesWithoutPeersMeetInPairs) {
   EXPECT_EQ(job.ranks[2].ops[0].collective, job.ranks[3].ops[0].collective);
 }
 
-// All four end at 100. Two send, two receive; a send never meets a send.
+// Two send, two receive: one of each ends at 100, the others 40 later. A send never meets a send.
 TEST(JoinCollectives, WithoutPeersOnlyOppositeEndsMeet) {
   const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
   const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
   EXPECT_TRUE(must_build_job({rank_with(0, from_to(10, 100), send),
                               rank_with(1, from_to(60, 100), send)}).collectives.empty());
   const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), send),
-                                         rank_with(1, from_to(60, 100), send),
+                                         rank_with(1, from_to(60, 140), send),
                                          rank_with(2, from_to(10, 100), receive),
-                                         rank_with(3, from_to(60, 100), receive)});
+                                         rank_with(3, from_to(60, 140), receive)});
   ASSERT_EQ(job.collectives.size(), 2U);
   for (const JoinedCollective& joined : job.collectives) {
     EXPECT_TRUE(joined.point_to_point);
-    EXPECT_LT(joined.from, 2U);
-    EXPECT_GE(joined.to, 2U);
+    EXPECT_EQ(joined.to, joined.from + 2);
   }
+}
+
+// All four end within 10, as two pairs of one transfer would: who meets whom cannot be told.
+TEST(JoinCollectives, TransfersThatMayHaveMetOthersMeetNobody) {
+  const CollectiveAs send{.kind = CollectiveKind::kSend, .peers = {0, 1, 2, 3}};
+  const CollectiveAs receive{.kind = CollectiveKind::kRecv, .peers = {0, 1, 2, 3}};
+  const JobProgram job = must_build_job({rank_with(0, from_to(10, 100), send),
+                                         rank_with(1, from_to(60, 108), send),
+                                         rank_with(2, from_to(10, 101), receive),
+                                         rank_with(3, from_to(60, 109), receive)});
+  EXPECT_TRUE(job.collectives.empty());
+  EXPECT_EQ(count(job, "program_collectives_not_joined"), 4U);
+}
+
+/// How many collectives are made of four ranks that nothing names, which end at these.
+std::size_t collectives_of(const std::array<std::int64_t, 4>& ends, std::uint64_t unjoined) {
+  std::vector<TraceBuilder> ranks;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    ranks.push_back(rank_with(rank, from_to(10, ends[rank]), {.group = ""}));
+  }
+  const JobProgram job = must_build_job(ranks);
+  EXPECT_EQ(count(job, "program_collectives_not_joined"), unjoined);
+  return job.collectives.size();
+}
+
+// Two and two are 10 apart, and the pairs 15, 60 or 30: one group, two, or either.
+TEST(JoinCollectives, RanksThatMayBeOneGroupOrTwoMeetNobody) {
+  EXPECT_EQ(collectives_of({100, 110, 125, 135}, 0), 1U);
+  EXPECT_EQ(collectives_of({100, 110, 170, 180}, 0), 2U);
+  EXPECT_EQ(collectives_of({100, 110, 140, 150}, 4), 0U);
+}
+
+// Tensor groups on stream 0, of ranks 0 and 1, and of 2 and 3, 300 later. On stream 1 all end at
+// 900, as gradients of ranks 0 and 2, and of 1 and 3, do, since tensor groups hold those together.
+TEST(JoinCollectives, RanksThatAnotherGroupHoldsTogetherMayNotMeet) {
+  std::vector<TraceBuilder> ranks;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back(rank, 1, 2);
+    ranks.back().collective(from_to(10, rank < 2 ? 100 : 400), {.group = ""});
+    ranks.back().collective({.called = 20, .returned = 22, .start = 500, .end = 900, .stream = 1},
+                            {.group = ""});
+  }
+  const JobProgram job = must_build_job(ranks);
+  EXPECT_EQ(job.collectives.size(), 2U);
+  EXPECT_EQ(count(job, "program_collectives_not_joined"), 4U);
+  EXPECT_EQ(job.ranks[0].ops[0].collective, job.ranks[1].ops[0].collective);
+  EXPECT_EQ(job.ranks[0].ops[1].collective, program::kNoIndex);
+}
+
+// Ranks 0 and 1 are a group, by most of what they do; what ends at 900 may be of 0 and 2, whose
+// other kernels end 300 later, on the same stream.
+TEST(JoinCollectives, AKernelThatMayHaveMetAnotherGroupsMeetsNobody) {
+  std::vector<TraceBuilder> ranks;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    ranks.push_back(rank_with(rank, from_to(10, rank < 2 ? 100 : 400), {.group = ""}));
+    ranks.back().collective(from_to(401, rank < 2 ? 500 : 700), {.group = ""});
+    ranks.back().collective(from_to(701, 900), {.group = ""});
+  }
+  const JobProgram job = must_build_job(ranks);
+  EXPECT_EQ(job.collectives.size(), 4U);
+  EXPECT_EQ(count(job, "program_collectives_not_joined"), 4U);
+  EXPECT_EQ(job.ranks[3].ops[2].collective, program::kNoIndex);
 }
 
 // By places in the group: rank 6 is its second, rank 4 its first.

@@ -11,6 +11,8 @@
 // Before 2.4 batches have a range of each send and receive, from it on an operator of each
 // (record_param_comms); the kernel of a batch is launched after them and carries nothing (issue
 // 194693). Lists of ranks that are not evenly apart are empty ("[]").
+// A group has a communicator and a stream. Single sends have those of their two ranks, batched ones
+// the group's (getKeySendRecv in ProcessGroupNCCL.cpp).
 #pragma once
 
 #include <fmt/format.h>
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bubblesim::run::testing {
@@ -27,6 +30,8 @@ enum class Torch { k1_13, k2_1, k2_2, k2_4, k2_7, k2_9, k2026 };
 enum class Sends { kSingle, kBatched };
 enum class Groups { kOne, kPerNeighbour };  ///< communicators of a pipeline
 enum class Names { kUnique, kShared };      ///< shared: as of split_group, one name for all
+/// kSome: kernels take up to 255 us longer, ends of a meeting are up to 3 us apart.
+enum class Noise { kNone, kSome };
 
 struct Job {
   Torch torch = Torch::k2_7;
@@ -34,6 +39,7 @@ struct Job {
   Sends sends = Sends::kSingle;
   Groups groups = Groups::kOne;
   Names names = Names::kUnique;
+  Noise noise = Noise::kNone;
 };
 
 struct Group {
@@ -49,8 +55,10 @@ struct Group {
 class Recording {
  public:
   static constexpr std::int64_t kCompute = 1'000, kTransfer = 60, kIteration = 40'000;
+  static constexpr int kComputeStream = 7;
 
   explicit Recording(const Job& job) : job_(job), ranks_(job.stages * job.tensor * job.data) {
+    for (std::uint32_t own = 0; own < ranks_.size(); ++own) ranks_[own].noise = own;
     for (std::uint32_t iteration = 0; iteration < 3; ++iteration) add_iteration(iteration);
   }
 
@@ -79,8 +87,10 @@ class Recording {
     std::vector<std::string> events;
     std::vector<int> meetings;
     std::int64_t host = 0, compute = 0, comm = 0;
-    int correlation = 0;
+    int correlation = 0, last = kComputeStream;  // the stream that was launched on
+    std::uint32_t noise = 0;
     std::map<std::string, int> collectives, transfers;  // of groups, so far
+    std::map<std::string, int> streams;                 // of communicators
   };
   struct End {
     const char* name;  // "send", "recv"
@@ -112,11 +122,24 @@ class Recording {
         category, name, device ? 0 : 100, device ? 7 : 1, at, lasts, args));
   }
 
-  // The kernel waits for the other stream's work at `on.wait`.
+  static int stream_of(Rank& on, const std::vector<std::uint32_t>& ranks) {
+    const int next = kComputeStream + 13 + static_cast<int>(on.streams.size());
+    return on.streams.try_emplace(fmt::format("{}", fmt::join(ranks, ",")), next).first->second;
+  }
+
+  // Below `bound`, a power of two.
+  std::int64_t noise(std::uint32_t own, std::uint32_t bound) {
+    if (job_.noise == Noise::kNone) return 0;
+    std::uint32_t& state = ranks_[own].noise;
+    state = state * 1'664'525 + 1'013'904'223;
+    return (state >> 16U) % bound;
+  }
+
+  // The kernel waits for what the rank launched before.
   void launch(Rank& on, const std::string& kernel, int stream, std::int64_t start, std::int64_t end,
               int meeting, const std::string& args) {
     const int wait = ++on.correlation, record = ++on.correlation, call = ++on.correlation;
-    const int other = stream == 7 ? 20 : 7;
+    const int other = std::exchange(on.last, stream);
     event(on, "cuda_runtime", "cudaEventRecord", on.host, 1,
           fmt::format(R"("correlation": {})", record));
     event(on, "cuda_runtime", "cudaStreamWaitEvent", on.host + 1, 1,
@@ -193,7 +216,9 @@ class Recording {
     on.host += 3;
     if (job_.sends == Sends::kSingle) {
       announce(on, own, group, ends[0], 8);
-      launch(on, kernel("SendRecv"), 20, start, end, meeting_,
+      const std::uint32_t to = ends[0].partner;
+      launch(on, kernel("SendRecv"), stream_of(on, {std::min(own, to), std::max(own, to)}), start,
+             end, meeting_,
              names_kernels() ? args(group, ends[0].name, &ends[0], on.transfers[group.name], false)
                              : "");
     } else {
@@ -202,7 +227,7 @@ class Recording {
         on.host += 10;
       }
       const std::int64_t before = on.host;
-      launch(on, kernel("SendRecv"), 20, start, end, meeting_, "");
+      launch(on, kernel("SendRecv"), stream_of(on, group.ranks), start, end, meeting_, "");
       if (names_kernels()) event(on, "user_annotation", "nccl:coalesced", before - 1, 10, "");
     }
     on.host += 4;
@@ -213,16 +238,16 @@ class Recording {
     const std::int64_t sent = std::max({ranks_[from].comm, ranks_[from].compute, ready(from)});
     const std::int64_t received = std::max(ranks_[to].comm, ready(to));
     const std::int64_t end = std::max(sent, received) + kTransfer;
-    transfer(from, group, {{"send", to}}, sent, end);
-    transfer(to, group, {{"recv", from}}, received, end);
+    transfer(from, group, {{"send", to}}, sent, end + noise(from, 4));
+    transfer(to, group, {{"recv", from}}, received, end + noise(to, 4));
     ++meeting_;
   }
   void exchange(const Group& group, std::uint32_t a, std::uint32_t b) {
     const std::int64_t first = std::max({ranks_[a].comm, ranks_[a].compute, ready(a)});
     const std::int64_t second = std::max({ranks_[b].comm, ranks_[b].compute, ready(b)});
     const std::int64_t end = std::max(first, second) + kTransfer;
-    transfer(a, group, {{"send", b}, {"recv", b}}, first, end);
-    transfer(b, group, {{"recv", a}, {"send", a}}, second, end);
+    transfer(a, group, {{"send", b}, {"recv", b}}, first, end + noise(a, 4));
+    transfer(b, group, {{"recv", a}, {"send", a}}, second, end + noise(b, 4));
     ++meeting_;
   }
 
@@ -232,8 +257,8 @@ class Recording {
   void compute(std::uint32_t own) {
     Rank& on = ranks_[own];
     const std::int64_t start = std::max({on.compute, on.comm, ready(own)});
-    launch(on, "gemm", 7, start, start + kCompute, -1, "");
-    on.compute = start + kCompute;
+    on.compute = start + kCompute + noise(own, 256);
+    launch(on, "gemm", kComputeStream, start, on.compute, -1, "");
   }
 
   void all_reduce(const Group& group) {
@@ -245,11 +270,13 @@ class Recording {
       Rank& on = ranks_[own];
       const std::int64_t start = std::max({on.comm, on.compute, ready(own)});
       const int number = ++on.collectives[group.name];
+      const std::int64_t end = last + kTransfer + noise(own, 4);
       on.host += 3;
       event(on, "user_annotation", "nccl:all_reduce", on.host - 1, 9, "");
-      launch(on, kernel("AllReduce_Sum_f16_RING_LL"), 20, start, last + kTransfer, meeting_,
+      launch(on, kernel("AllReduce_Sum_f16_RING_LL"), stream_of(on, group.ranks), start,
+             end, meeting_,
              names_kernels() ? args(group, "allreduce", nullptr, number, false) : "");
-      on.comm = last + kTransfer;
+      on.comm = end;
       on.compute = std::max(on.compute, on.comm);
     }
     ++meeting_;
