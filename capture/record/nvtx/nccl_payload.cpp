@@ -23,6 +23,8 @@ struct Layout {
   std::uint32_t communicator = kAbsent;
   std::uint32_t bytes = kAbsent;
   std::uint32_t ranks = kAbsent;
+  std::uint32_t place = kAbsent;
+  std::uint32_t peer = kAbsent;
   std::size_t size = 0;  ///< of the payload; 0: not said
 };
 
@@ -42,6 +44,8 @@ void place(std::string_view name, std::uint64_t bytes, std::uint64_t offset, Lay
   if (bytes == 8 && name == "NCCL communicator ID") layout.communicator = at;
   if (bytes == 8 && name == "Message size [bytes]") layout.bytes = at;
   if (bytes == 4 && (name == "No. of ranks" || name == "No. of devices")) layout.ranks = at;
+  if (bytes == 4 && name == "Rank") layout.place = at;
+  if (bytes == 4 && name == "Peer rank") layout.peer = at;
 }
 
 Layout layout_of(const SchemaAttributes& schema) {
@@ -67,14 +71,24 @@ Layouts registered_layouts{};
 /// Payloads of NCCL's operations whose registration was not seen.
 Layout layout_by_size(std::uint64_t number, std::size_t size) {
   constexpr std::uint64_t kFirstOperation = 4, kLastOperation = 10;  // AllGather ... Recv
-  constexpr std::uint64_t kAllGather = 4, kAlltoAll = 16, kScatter = 18;
+  constexpr std::uint64_t kAllGather = 4, kSend = 9, kAlltoAll = 16, kScatter = 18;
   const bool operates = (number >= kFirstOperation && number <= kLastOperation) ||
                         (number >= kAlltoAll && number <= kScatter);
   if (!operates) return {};
   const bool lone_size = number == kAllGather || number == kAlltoAll;  // nothing follows the bytes
-  if (size == (lone_size ? 8U : 16U)) return {kAbsent, 0, kAbsent, size};
-  if (size == (lone_size ? 16U : 24U)) return {0, 8, kAbsent, size};
-  return {};
+  Layout layout;
+  layout.size = size;
+  if (size == (lone_size ? 8U : 16U)) {
+    layout.bytes = 0;
+  } else if (size == (lone_size ? 16U : 24U)) {
+    layout.communicator = 0;
+    layout.bytes = 8;
+  } else {
+    return {};
+  }
+  const bool transfers = number == kSend || number == kLastOperation;
+  if (transfers) layout.peer = layout.bytes + 8;
+  return layout;
 }
 
 template <class Number>
@@ -84,6 +98,13 @@ Number read(const PayloadData& part, std::uint32_t offset, std::size_t size) {
     std::memcpy(&value, static_cast<const char*>(part.payload) + offset, sizeof value);
   }
   return value;
+}
+
+/// Plus 1; 0: none.
+std::uint32_t read_place(const PayloadData& part, std::uint32_t offset, std::size_t size) {
+  if (offset == kAbsent || std::size_t{offset} + sizeof(std::int32_t) > size) return 0;
+  const auto number = read<std::int32_t>(part, offset, size);
+  return number < 0 ? 0 : static_cast<std::uint32_t>(number) + 1;
 }
 
 NcclPayload read_part(const PayloadData& part) {
@@ -99,18 +120,24 @@ NcclPayload read_part(const PayloadData& part) {
   out.bytes = read<std::uint64_t>(part, layout.bytes, size);
   const auto ranks = read<std::int32_t>(part, layout.ranks, size);
   out.ranks = ranks > 0 ? static_cast<std::uint32_t>(ranks) : 0;
+  out.place = read_place(part, layout.place, size);
+  out.peer = read_place(part, layout.peer, size);
   return out;
 }
 
-/// Hashes to numbers of ranks, open addressing; a hash of 0 is a free place.
-struct Communicators {
-  struct Place {
-    std::atomic<std::uint64_t> hash;
-    std::atomic<std::uint32_t> ranks;
-  };
-  std::array<Place, kMostCommunicators> places;
+constexpr std::uint32_t kSeveral = kAbsent;
+
+/// Communicators by their hashes, open addressing; a hash of 0 is a free place.
+struct Communicator {
+  std::atomic<std::uint64_t> hash;
+  std::atomic<std::uint32_t> ranks;
+  std::atomic<std::uint32_t> place;
 };
-Communicators communicators{};
+std::array<Communicator, kMostCommunicators> communicators{};
+
+Communicator& probe(std::uint64_t hash, std::size_t i) {
+  return communicators[(hash + i) % kMostCommunicators];
+}
 
 }  // namespace
 
@@ -137,24 +164,29 @@ NcclPayload read_nccl_payload(std::span<const PayloadData> parts) noexcept {
 void remember_communicator(const NcclPayload& made) noexcept {
   if (made.communicator == 0 || made.ranks == 0) return;
   for (std::size_t i = 0; i < kMostCommunicators; ++i) {
-    auto& place = communicators.places[(made.communicator + i) % kMostCommunicators];
+    Communicator& entry = probe(made.communicator, i);
     std::uint64_t found = 0;
-    const bool taken = place.hash.compare_exchange_strong(found, made.communicator);
+    const bool taken = entry.hash.compare_exchange_strong(found, made.communicator);
     if (!taken && found != made.communicator) continue;
-    place.ranks.store(made.ranks, std::memory_order_release);
+    std::uint32_t first = 0;
+    const bool alone = entry.place.compare_exchange_strong(first, made.place);
+    if (!alone && first != made.place) entry.place.store(kSeveral, std::memory_order_relaxed);
+    entry.ranks.store(made.ranks, std::memory_order_release);
     return;
   }
 }
 
-std::uint32_t ranks_of_communicator(std::uint64_t communicator) noexcept {
-  if (communicator == 0) return 0;
-  for (std::size_t i = 0; i < kMostCommunicators; ++i) {
-    const auto& place = communicators.places[(communicator + i) % kMostCommunicators];
-    const std::uint64_t hash = place.hash.load(std::memory_order_acquire);
-    if (hash == communicator) return place.ranks.load(std::memory_order_acquire);
-    if (hash == 0) return 0;
+NcclPlace place_in_communicator(std::uint64_t communicator) noexcept {
+  for (std::size_t i = 0; i < kMostCommunicators && communicator != 0; ++i) {
+    const Communicator& entry = probe(communicator, i);
+    const std::uint64_t hash = entry.hash.load(std::memory_order_acquire);
+    if (hash == 0) return {};
+    if (hash != communicator) continue;
+    const std::uint32_t ranks = entry.ranks.load(std::memory_order_acquire);
+    const std::uint32_t place = entry.place.load(std::memory_order_relaxed);
+    return {ranks, place == kSeveral ? 0 : place};
   }
-  return 0;
+  return {};
 }
 
 }  // namespace bubblesim::capture

@@ -1,4 +1,4 @@
-// What NCCL's NVTX ranges carry: the communicator's hash, bytes, numbers of ranks.
+// What NCCL's NVTX ranges carry: the communicator's hash, bytes, ranks, and the peers of sends.
 //
 // NCCL registers the layout of its payloads; fields are found by the names that it gives them.
 // Payloads whose registration was not seen are read by NCCL's identifiers and sizes (2.23 to 2.30;
@@ -19,6 +19,14 @@ struct NcclPayload {
   std::uint64_t communicator = 0;  ///< 0: not recorded
   std::uint64_t bytes = 0;         ///< 0: not recorded
   std::uint32_t ranks = 0;         ///< 0: not recorded
+  std::uint32_t place = 0;         ///< of a communicator's making: this rank's, plus 1
+  std::uint32_t peer = 0;          ///< of a send or a receive: the peer's place, plus 1
+};
+
+/// What the making of a communicator said; 0: not known.
+struct NcclPlace {
+  std::uint32_t ranks = 0;
+  std::uint32_t place = 0;  ///< this process's, plus 1; 0 too where it has several
 };
 
 /// Keeps the layout of a payload of NCCL's domain; bounded, later registrations of an id are as
@@ -27,8 +35,8 @@ void register_nccl_schema(const nvtx_abi::SchemaAttributes& schema) noexcept;
 
 [[nodiscard]] NcclPayload read_nccl_payload(std::span<const nvtx_abi::PayloadData> parts) noexcept;
 
-/// Ranks of communicators, from the ranges of their making; kept while nothing records too.
+/// Of communicators, from the ranges of their making; kept while nothing records too.
 void remember_communicator(const NcclPayload& made) noexcept;
-[[nodiscard]] std::uint32_t ranks_of_communicator(std::uint64_t communicator) noexcept;
+[[nodiscard]] NcclPlace place_in_communicator(std::uint64_t communicator) noexcept;
 
 }  // namespace bubblesim::capture

@@ -67,9 +67,14 @@ std::optional<HostEvent> nccl_range_begins(const NvtxCall& call, RangeEvent&& ra
   CollectiveEvent event;
   event.source = traces::CollectiveSource::kNvtx;
   event.kind = operation->kind;
-  event.group_size = ranks_of_communicator(payload.communicator);
+  const NcclPlace known = place_in_communicator(payload.communicator);
+  event.group_size = known.ranks;
   event.bytes = nccl_input_bytes(*operation, payload.bytes, event.group_size);
   if (payload.communicator != 0) event.group = nccl_group_name(payload.communicator);
+  if (payload.peer != 0 && known.place != 0 && payload.peer <= known.ranks) {
+    event.place = known.place;
+    event.peers = {payload.peer - 1};
+  }
   return event;
 }
 

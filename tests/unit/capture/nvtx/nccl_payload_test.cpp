@@ -53,6 +53,23 @@ TEST(NcclPayload, OperationsAreReadByIdAndSizeWithoutRegistration) {
   EXPECT_EQ(read(4, old_all_gather).bytes, 512U);
 }
 
+// Before 2.25, too. A peer is one more than NCCL's number; none: 0.
+TEST(NcclPayload, SendsAndReceivesNameTheirPeer) {
+  struct { std::uint64_t communicator, bytes; std::int32_t peer; } send{77, 4096, 0};
+  EXPECT_EQ(read(9, send).peer, 1U);
+  EXPECT_EQ(read(5, send).peer, 0U);  // an all-reduce's operation
+  struct { std::uint64_t bytes; std::int32_t peer; } old_receive{4096, 6};
+  EXPECT_EQ(read(10, old_receive).peer, 7U);
+  EXPECT_EQ(read(10, old_receive, 8).peer, 0U);
+  send.peer = -1;
+  EXPECT_EQ(read(9, send).peer, 0U);
+  const std::array entries{entry(kUint64, "NCCL communicator ID"),
+                           entry(kSize, "Message size [bytes]"), entry(kInt, "Peer rank")};
+  register_nccl_schema(schema_of(65, entries, 24));
+  send.peer = 2;
+  EXPECT_EQ(read(65, send).peer, 3U);
+}
+
 TEST(NcclPayload, OtherSizesAndIdsAreNotGuessed) {
   const std::array<std::uint64_t, 8> payload{9, 9, 9, 9, 9, 9, 9, 9};
   EXPECT_EQ(read(5, payload).bytes, 0U);
@@ -81,10 +98,17 @@ TEST(NcclPayload, CommunicatorsAreRememberedWithTheirRanks) {
   struct { std::uint64_t communicator; std::int32_t ranks, rank, device; } made{500, 8, 3, 3};
   const NcclPayload payload = read(61, made);
   EXPECT_EQ(payload.ranks, 8U);
-  EXPECT_EQ(ranks_of_communicator(500), 0U);
+  EXPECT_EQ(payload.place, 4U);
+  EXPECT_EQ(place_in_communicator(500).ranks, 0U);
   remember_communicator(payload);
-  EXPECT_EQ(ranks_of_communicator(500), 8U);
-  EXPECT_EQ(ranks_of_communicator(0), 0U);
+  EXPECT_EQ(place_in_communicator(500).ranks, 8U);
+  EXPECT_EQ(place_in_communicator(500).place, 4U);
+  EXPECT_EQ(place_in_communicator(0).ranks, 0U);
+  made.rank = 5;  // of another GPU of the process: which one calls, nothing says
+  remember_communicator(read(61, made));
+  EXPECT_EQ(place_in_communicator(500).place, 0U);
+  remember_communicator(payload);
+  EXPECT_EQ(place_in_communicator(500).place, 0U);
   made.ranks = -1;
   EXPECT_EQ(read(61, made).ranks, 0U);
 }

@@ -218,16 +218,18 @@ TEST_F(Nvtx, NcclsOperationsAreCollectives) {
 
 TEST_F(Nvtx, NcclsCommunicatorsAreKnownFromTheirMaking) {
   void* nccl = nvtx_.create("NCCL");
-  SchemaEntry entries[2]{};
+  SchemaEntry entries[3]{};
   entries[0].type = 18;
   entries[0].name = "NCCL communicator ID";
   entries[1].type = 5;
   entries[1].name = "No. of ranks";
   entries[1].offset = 8;
+  entries[2].type = 5;
+  entries[2].name = "Rank";
   SchemaAttributes schema{};
   schema.fields = kSchemaEntries | kSchemaEntryCount | kSchemaId;
   schema.entries = entries;
-  schema.entry_count = 2;
+  schema.entry_count = 3;
   schema.schema = kFirstStaticSchema;
   EXPECT_EQ(nvtx_.register_schema(nccl, &schema), kFirstStaticSchema);
   const struct { std::uint64_t communicator; std::int32_t ranks, rank; } made{0xCAFE, 8, 1};
@@ -245,6 +247,15 @@ TEST_F(Nvtx, NcclsCommunicatorsAreKnownFromTheirMaking) {
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].group_size, 8U);
   EXPECT_EQ(events[0].bytes, 800U);  // eight ranks receive 100 each
+  const SizedPayload to_rank_2{0xCAFE, 100, 2};
+  const PayloadData send{kFirstStaticSchema + 9, sizeof to_rank_2, &to_rank_2};
+  const EventAttributes sent = with_payload(named("ncclSend"), send);
+  nvtx_.push(nccl, &sent);
+  nvtx_.pop(nccl);
+  const auto sends = host_double().take_all<CollectiveEvent>();
+  ASSERT_EQ(sends.size(), 1U);
+  EXPECT_EQ(sends[0].place, 2U);  // it is rank 1
+  EXPECT_EQ(sends[0].peers, std::vector<std::uint32_t>{2});
 }
 
 TEST_F(Nvtx, NcclsBookkeepingIsLeftOutButForCommunicators) {
