@@ -14,16 +14,19 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "sim/workload/what_if.hpp"
+#include "tests/conformance/meetings/recorders.hpp"
 #include "tests/conformance/meetings/recording.hpp"
 
 namespace bubblesim::run {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Announced;
 using testing::Groups;
 using testing::Job;
 using testing::Names;
 using testing::Noise;
+using testing::Nvtx;
 using testing::Recording;
 using testing::Sends;
 using testing::Torch;
@@ -31,6 +34,26 @@ using testing::Torch;
 constexpr std::array kAll{Torch::k1_13, Torch::k2_1, Torch::k2_2, Torch::k2_4,
                           Torch::k2_7,  Torch::k2_9, Torch::k2026};
 constexpr std::array kVersions{"1.13", "2.1", "2.2", "2.4", "2.7", "2.9", "2026"};
+
+enum class Recorder { kKineto, kNsightKernels, kNsight, kOwnRanges, kOwn };
+
+struct Row {
+  const char* name;
+  Recorder recorder;
+  Torch torch;
+};
+constexpr std::array kRows{
+    Row{"PyTorch 1.13", Recorder::kKineto, Torch::k1_13},
+    Row{"PyTorch 2.1", Recorder::kKineto, Torch::k2_1},
+    Row{"PyTorch 2.2", Recorder::kKineto, Torch::k2_2},
+    Row{"PyTorch 2.4", Recorder::kKineto, Torch::k2_4},
+    Row{"PyTorch 2.7", Recorder::kKineto, Torch::k2_7},
+    Row{"PyTorch 2.9", Recorder::kKineto, Torch::k2_9},
+    Row{"PyTorch of 2026", Recorder::kKineto, Torch::k2026},
+    Row{"Nsight, kernels alone", Recorder::kNsightKernels, Torch::k2_9},
+    Row{"Nsight, NCCL's ranges", Recorder::kNsight, Torch::k2_9},
+    Row{"bubblesim, NCCL's ranges", Recorder::kOwnRanges, Torch::k2_9},
+    Row{"bubblesim, NCCL's profiler", Recorder::kOwn, Torch::k2_9}};
 
 /// Of meetings, and of the kernels that meet nobody.
 struct Tally {
@@ -55,14 +78,14 @@ Tally tally_of(const Recording& recording, const workload::JobProgram& job) {
   std::map<int, std::size_t> kernels;  // of each meeting
   std::vector<std::vector<int>> made(job.collectives.size());
   for (std::uint32_t rank = 0; rank < job.ranks.size(); ++rank) {
-    const std::vector<int> meetings = recording.meetings(rank);
-    EXPECT_EQ(meetings.size(), job.ranks[rank].ops.size());
-    for (std::size_t op = 0; op < meetings.size(); ++op) {
-      if (meetings[op] < 0) continue;
-      ++kernels[meetings[op]];
+    EXPECT_EQ(recording.kernels(rank).size(), job.ranks[rank].ops.size());
+    for (std::size_t op = 0; op < job.ranks[rank].ops.size(); ++op) {
+      const int meeting = recording.kernels(rank)[op].meeting;
+      if (meeting < 0) continue;
+      ++kernels[meeting];
       const std::uint32_t collective = job.ranks[rank].ops[op].collective;
       if (collective == program::kNoIndex) ++tally.unjoined;
-      else made[collective].push_back(meetings[op]);
+      else made[collective].push_back(meeting);
     }
   }
   for (const std::vector<int>& meetings : made) {
@@ -81,14 +104,26 @@ class Meetings : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  workload::JobProgram program_of(const Recording& recording,
-                                  workload::Window window = workload::Window::kWhole) {
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
+  void write(const Recording& recording, Recorder recorder) {
+    switch (recorder) {
+      case Recorder::kNsightKernels: return write_nsight(recording, Nvtx::kNone, folder_);
+      case Recorder::kNsight: return write_nsight(recording, Nvtx::kRanges, folder_);
+      case Recorder::kOwnRanges: return write_own(recording, Announced::kByRanges, folder_);
+      case Recorder::kOwn: return write_own(recording, Announced::kByProfiler, folder_);
+      case Recorder::kKineto: break;
+    }
     const std::vector<std::string> files = recording.files();
     for (std::size_t rank = 0; rank < files.size(); ++rank) {
       std::ofstream(folder_ / ("rank" + std::to_string(rank) + ".json")) << files[rank];
     }
+  }
+
+  workload::JobProgram program_of(const Recording& recording,
+                                  workload::Window window = workload::Window::kWhole,
+                                  Recorder recorder = Recorder::kKineto) {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    write(recording, recorder);
     const auto trace = load_trace({folder_.string()});
     EXPECT_TRUE(trace) << trace.error().text();
     CounterSet counters;
@@ -98,12 +133,12 @@ class Meetings : public ::testing::Test {
   }
 
   /// Of even and of noisy times. Nothing is wrong, and what is left out is counted.
-  Tally tally_of_all(Job what) {
+  Tally tally_of_all(Job what, Recorder recorder = Recorder::kKineto) {
     Tally sum;
     for (const Noise noise : {Noise::kNone, Noise::kSome}) {
       what.noise = noise;
       const Recording recording(what);
-      const Tally tally = tally_of(recording, program_of(recording));
+      const Tally tally = tally_of(recording, program_of(recording, workload::Window::kWhole, recorder));
       EXPECT_EQ(tally.wrong, 0U);
       EXPECT_EQ(tally.counted, tally.unjoined);
       sum += tally;
@@ -129,16 +164,17 @@ TEST_F(Meetings, AreThoseOfTheTable) {
   for (const Shape& shape : kShapes) table += fmt::format(" {} |", shape.name);
   table += " wrong | left out, counted |\n|---|---|---|";
   for (std::size_t i = 0; i < kShapes.size() + 2; ++i) table += "---:|";
-  for (const Torch torch : kAll) {
+  for (const auto& [recorder_name, recorder, torch] : kRows) {
     for (const Sends sends : {Sends::kSingle, Sends::kBatched}) {
       for (const Groups groups : {Groups::kOne, Groups::kPerNeighbour}) {
-        table += fmt::format("\n| PyTorch {} | {} | {} |", kVersions[static_cast<int>(torch)],
+        table += fmt::format("\n| {} | {} | {} |", recorder_name,
                              sends == Sends::kBatched ? "batched" : "single",
                              groups == Groups::kOne ? "one" : "several");
         Tally all;
         for (const auto& [name, stages, tensor, data] : kShapes) {
           const Tally tally = tally_of_all({.torch = torch, .stages = stages, .tensor = tensor,
-                                            .data = data, .sends = sends, .groups = groups});
+                                            .data = data, .sends = sends, .groups = groups},
+                                           recorder);
           table += fmt::format(" {}/{} |", tally.found, tally.meetings);
           all += tally;
         }

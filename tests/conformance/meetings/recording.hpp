@@ -76,25 +76,35 @@ class Recording {
     }
     return texts;
   }
-  /// Of each rank's kernels, in order of launch, the meeting; -1: none.
-  [[nodiscard]] std::vector<int> meetings(std::uint32_t rank) const {
-    return ranks_[rank].meetings;
+  struct End {
+    const char* name;  // "send", "recv"
+    std::uint32_t partner;
+  };
+  struct Kernel {
+    std::string name;
+    int stream = 0, meeting = -1;  // -1: none
+    std::int64_t called = 0, start = 0, end = 0;
+    std::vector<std::uint32_t> communicator;  // its ranks; empty: none
+    std::vector<End> ends;                    // of sends and receives
+  };
+  /// Of a rank, in order of launch.
+  [[nodiscard]] const std::vector<Kernel>& kernels(std::uint32_t rank) const {
+    return ranks_[rank].kernels;
+  }
+  [[nodiscard]] std::uint32_t rank_count() const {
+    return static_cast<std::uint32_t>(ranks_.size());
   }
   [[nodiscard]] int meeting_count() const { return meeting_; }
 
  private:
   struct Rank {
     std::vector<std::string> events;
-    std::vector<int> meetings;
+    std::vector<Kernel> kernels;
     std::int64_t host = 0, compute = 0, comm = 0;
     int correlation = 0, last = kComputeStream;  // the stream that was launched on
     std::uint32_t noise = 0;
     std::map<std::string, int> collectives, transfers;  // of groups, so far
     std::map<std::string, int> streams;                 // of communicators
-  };
-  struct End {
-    const char* name;  // "send", "recv"
-    std::uint32_t partner;
   };
 
   [[nodiscard]] std::uint32_t rank(std::uint32_t d, std::uint32_t p, std::uint32_t t) const {
@@ -123,6 +133,7 @@ class Recording {
   }
 
   static int stream_of(Rank& on, const std::vector<std::uint32_t>& ranks) {
+    if (ranks.empty()) return kComputeStream;
     const int next = kComputeStream + 13 + static_cast<int>(on.streams.size());
     return on.streams.try_emplace(fmt::format("{}", fmt::join(ranks, ",")), next).first->second;
   }
@@ -136,10 +147,11 @@ class Recording {
   }
 
   // The kernel waits for what the rank launched before.
-  void launch(Rank& on, const std::string& kernel, int stream, std::int64_t start, std::int64_t end,
-              int meeting, const std::string& args) {
+  void launch(Rank& on, Kernel kernel, const std::string& args) {
+    kernel.stream = stream_of(on, kernel.communicator);
+    kernel.called = on.host + 3;
     const int wait = ++on.correlation, record = ++on.correlation, call = ++on.correlation;
-    const int other = std::exchange(on.last, stream);
+    const int other = std::exchange(on.last, kernel.stream);
     event(on, "cuda_runtime", "cudaEventRecord", on.host, 1,
           fmt::format(R"("correlation": {})", record));
     event(on, "cuda_runtime", "cudaStreamWaitEvent", on.host + 1, 1,
@@ -148,18 +160,18 @@ class Recording {
           fmt::format(R"("cuda_sync_kind": "Stream Wait Event", "stream": {}, )"
                       R"("wait_on_stream": {}, "wait_on_cuda_event_record_corr_id": {}, )"
                       R"("wait_on_cuda_event_id": {}, "device": 0, "correlation": {})",
-                      stream, other, record, record, wait));
-    event(on, "cuda_runtime", "cudaLaunchKernel", on.host + 3, 2,
+                      kernel.stream, other, record, record, wait));
+    event(on, "cuda_runtime", "cudaLaunchKernel", kernel.called, 2,
           fmt::format(R"("correlation": {})", call));
-    event(on, "kernel", kernel, start, end - start,
+    event(on, "kernel", kernel.name, kernel.start, kernel.end - kernel.start,
           fmt::format(R"("device": 0, "stream": {}, "correlation": {}, "grid": [2, 1, 1], )"
-                      R"("block": [256, 1, 1]{})", stream, call, args));
-    on.meetings.push_back(meeting);
+                      R"("block": [256, 1, 1]{})", kernel.stream, call, args));
+    on.kernels.push_back(std::move(kernel));
     on.host += 8;
   }
 
   [[nodiscard]] bool names_kernels() const { return job_.torch >= Torch::k2_4; }
-  [[nodiscard]] std::string kernel(const char* what) const {
+  [[nodiscard]] std::string kernel_of(const char* what) const {
     return names_kernels() ? fmt::format("ncclDevKernel_{}(ncclDevKernelArgsStorage<4096ul>)", what)
                            : fmt::format("ncclKernel_{}_RING_LL_Sum_float(ncclWorkElem)", what);
   }
@@ -214,11 +226,12 @@ class Recording {
     Rank& on = ranks_[own];
     ++on.transfers[group.name];
     on.host += 3;
+    Kernel kernel{kernel_of("SendRecv"), 0, meeting_, 0, start, end, group.ranks, ends};
     if (job_.sends == Sends::kSingle) {
-      announce(on, own, group, ends[0], 8);
       const std::uint32_t to = ends[0].partner;
-      launch(on, kernel("SendRecv"), stream_of(on, {std::min(own, to), std::max(own, to)}), start,
-             end, meeting_,
+      kernel.communicator = {std::min(own, to), std::max(own, to)};
+      announce(on, own, group, ends[0], 8);
+      launch(on, kernel,
              names_kernels() ? args(group, ends[0].name, &ends[0], on.transfers[group.name], false)
                              : "");
     } else {
@@ -227,7 +240,7 @@ class Recording {
         on.host += 10;
       }
       const std::int64_t before = on.host;
-      launch(on, kernel("SendRecv"), stream_of(on, group.ranks), start, end, meeting_, "");
+      launch(on, kernel, "");
       if (names_kernels()) event(on, "user_annotation", "nccl:coalesced", before - 1, 10, "");
     }
     on.host += 4;
@@ -258,7 +271,7 @@ class Recording {
     Rank& on = ranks_[own];
     const std::int64_t start = std::max({on.compute, on.comm, ready(own)});
     on.compute = start + kCompute + noise(own, 256);
-    launch(on, "gemm", kComputeStream, start, on.compute, -1, "");
+    launch(on, {"gemm", 0, -1, 0, start, on.compute, {}, {}}, "");
   }
 
   void all_reduce(const Group& group) {
@@ -273,8 +286,9 @@ class Recording {
       const std::int64_t end = last + kTransfer + noise(own, 4);
       on.host += 3;
       event(on, "user_annotation", "nccl:all_reduce", on.host - 1, 9, "");
-      launch(on, kernel("AllReduce_Sum_f16_RING_LL"), stream_of(on, group.ranks), start,
-             end, meeting_,
+      Kernel kernel{kernel_of("AllReduce_Sum_f16_RING_LL"), 0, meeting_, 0, start, end,
+                    group.ranks, {}};
+      launch(on, std::move(kernel),
              names_kernels() ? args(group, "allreduce", nullptr, number, false) : "");
       on.comm = end;
       on.compute = std::max(on.compute, on.comm);
