@@ -60,32 +60,33 @@ class Sets {
 
 // ---- Collectives of a group
 
-/// Numbered parts by number. The others by the rank that has most of them.
-std::vector<Parts> rows_of(const Lists& by_rank) {
+std::vector<Parts> rows_by_number(const Lists& by_rank) {
   std::map<std::uint64_t, Parts> by_number;
-  Lists unnumbered;
   for (const auto& [rank, parts] : by_rank) {
     for (const CollectivePart* part : parts) {
-      if (!numbered(part)) {
-        unnumbered[rank].push_back(part);
-        continue;
-      }
       Parts& row = by_number[part->collective->sequence];
       if (row.empty() || row.back().rank != rank) row.push_back({rank, part});
     }
   }
   std::vector<Parts> rows;
   for (auto& [number, row] : by_number) rows.push_back(std::move(row));
-  if (unnumbered.empty()) return rows;
+  return rows;
+}
+
+/// By number where every rank has them, else by the ends of the rank that has most.
+std::vector<Parts> rows_of(const Lists& by_rank) {
+  const auto all_numbered = [](const auto& entry) {
+    return std::ranges::all_of(entry.second, numbered);
+  };
+  if (std::ranges::all_of(by_rank, all_numbered)) return rows_by_number(by_rank);
   const auto longest = std::ranges::max_element(
-      unnumbered, {}, [](const auto& entry) { return entry.second.size(); });
+      by_rank, {}, [](const auto& entry) { return entry.second.size(); });
   const std::vector<TraceTime> reference = ends_of(longest->second);
-  const std::size_t first = rows.size();
-  rows.resize(first + reference.size());
-  for (const auto& [rank, parts] : unnumbered) {
+  std::vector<Parts> rows(reference.size());
+  for (const auto& [rank, parts] : by_rank) {
     const auto partners = match_by_end(reference, ends_of(parts), kMatchGap);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (partners[i] != kUnmatched) rows[first + partners[i]].push_back({rank, parts[i]});
+      if (partners[i] != kUnmatched) rows[partners[i]].push_back({rank, parts[i]});
     }
   }
   return rows;

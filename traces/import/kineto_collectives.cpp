@@ -63,13 +63,16 @@ Numbered numbered_with(const Collective& record) {
 }
 
 /// A group in which every collective has its number keeps them; the others count by order, as all
-/// sends and receives do: PyTorch's numbers of these say nothing (meeting_key.hpp).
+/// sends and receives do: PyTorch's numbers of these say nothing (meeting_key.hpp), and a batch of
+/// them takes a number of its group's collectives on the ranks that make it alone
+/// (startCoalescing in ProcessGroupNCCL.cpp).
 void number_groups(std::vector<PendingCollective>& collectives, RankTrace& trace) {
   std::map<Numbered, bool> all_recorded;
   for (const PendingCollective& entry : collectives) {
-    const auto place = all_recorded.try_emplace(numbered_with(entry.record), true).first;
-    place->second = place->second && entry.record.sequence_recorded &&
-                    !is_point_to_point(entry.record.kind);
+    const bool counts = entry.record.sequence_recorded && !is_point_to_point(entry.record.kind);
+    const auto place = all_recorded.try_emplace(numbered_with(entry.record), counts).first;
+    place->second = place->second && counts;
+    if (!counts) all_recorded[{entry.record.group, CollectiveKind::kUnknown, {}}] = false;
   }
   std::map<Numbered, std::uint64_t> next;
   std::uint64_t by_order = 0;

@@ -138,7 +138,8 @@ class Meetings : public ::testing::Test {
     for (const Noise noise : {Noise::kNone, Noise::kSome}) {
       what.noise = noise;
       const Recording recording(what);
-      const Tally tally = tally_of(recording, program_of(recording, workload::Window::kWhole, recorder));
+      const Tally tally =
+          tally_of(recording, program_of(recording, workload::Window::kWhole, recorder));
       EXPECT_EQ(tally.wrong, 0U);
       EXPECT_EQ(tally.counted, tally.unjoined);
       sum += tally;

@@ -7,7 +7,8 @@
 //   2.4        kernels carry name, size, group, ranks; no peer
 //   2.7, 2.9   kernels and operators carry "Src Rank" or "Dst Rank" too (130812), operators "Rank",
 //              a peer's place (129528)
-//   2026       and "Seq" (177148): of a group's collectives; of its sends and receives on this rank
+//   2026       and "Seq" (177148): of a group's collectives, which a batch of sends on this rank
+//              advances, too (startCoalescing); of its sends and receives on this rank
 // Before 2.4 batches have a range of each send and receive, from it on an operator of each
 // (record_param_comms); the kernel of a batch is launched after them and carries nothing (issue
 // 194693). Lists of ranks that are not evenly apart are empty ("[]").
@@ -51,7 +52,8 @@ struct Group {
 };
 
 /// Times in whole microseconds. Each iteration: two micro-batches forward, then backward; in
-/// batches, an exchange between neighbours; gradients summed over replicas.
+/// batches, an exchange between neighbours; gradients' norm summed over a pipeline that is one
+/// group; gradients summed over replicas.
 class Recording {
  public:
   static constexpr std::int64_t kCompute = 1'000, kTransfer = 60, kIteration = 40'000;
@@ -113,6 +115,9 @@ class Recording {
   [[nodiscard]] std::string name(const char* kind, std::uint32_t number) const {
     return job_.names == Names::kShared ? kind : fmt::format("{}{}", kind, number);
   }
+
+  // The norm of a pipeline's gradients is summed over its stages, if they are one group.
+  [[nodiscard]] bool has_norm() const { return job_.stages > 2 && job_.groups == Groups::kOne; }
 
   Group pipeline(std::uint32_t d, std::uint32_t p, std::uint32_t t) const {
     Group group{name("pipe", 1000 * d + t), {}};
@@ -226,6 +231,7 @@ class Recording {
     Rank& on = ranks_[own];
     ++on.transfers[group.name];
     on.host += 3;
+    if (job_.sends == Sends::kBatched) ++on.collectives[group.name];
     Kernel kernel{kernel_of("SendRecv"), 0, meeting_, 0, start, end, group.ranks, ends};
     if (job_.sends == Sends::kSingle) {
       const std::uint32_t to = ends[0].partner;
@@ -321,12 +327,12 @@ class Recording {
         }
       }
     }
-    if (job_.sends == Sends::kSingle) return;
-    for (std::uint32_t p = 0; p + 1 < job_.stages; ++p) {
+    for (std::uint32_t p = 0; p + 1 < job_.stages && job_.sends == Sends::kBatched; ++p) {
       for (std::uint32_t t = 0; t < job_.tensor; ++t) {
         exchange(pipeline(d, p, t), rank(d, p, t), rank(d, p + 1, t));
       }
     }
+    for (std::uint32_t t = 0; t < job_.tensor && has_norm(); ++t) all_reduce(pipeline(d, 0, t));
   }
 
   void add_iteration(std::uint32_t iteration) {
