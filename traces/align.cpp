@@ -86,34 +86,31 @@ RankSequences sequences_of(const RankTrace& trace) {
 /// Where each rank ends together with some other as they are, their clocks agree, and streams that
 /// do not end together are of other groups: a group that nothing names becomes several.
 void split_unnamed(std::vector<RankSequences>& sequences) {
-  std::map<std::pair<std::size_t, StreamId>, Sequence> unnamed;
+  std::map<StreamOfRank, std::vector<TraceTime>> ends;
+  std::set<std::size_t> alone;
   for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
-    for (const Point& point : sequences[rank][MeetingKey{}].points) {
-      Sequence& sequence = unnamed[{rank, point.stream}];
-      sequence.points.push_back(point);
-      sequence.recorded = false;
+    const auto unnamed = sequences[rank].find(MeetingKey{});
+    if (unnamed == sequences[rank].end()) continue;
+    alone.insert(rank);
+    for (const Point& point : unnamed->second.points) {
+      ends[{rank, point.stream}].push_back(point.end);
     }
   }
-  std::vector<UnnamedStream> streams;
-  for (const auto& [place, sequence] : unnamed) {
-    streams.push_back({place.first, {}});
-    for (const Point& point : sequence.points) streams.back().ends.push_back(point.end);
-    std::ranges::sort(streams.back().ends);
-  }
-  const std::vector<std::size_t> groups = ending_together(streams);
-  std::set<std::size_t> alone;
-  for (const UnnamedStream& stream : streams) alone.insert(stream.rank);
-  const auto is_alone = [&](std::size_t group) { return std::ranges::count(groups, group) == 1; };
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    if (!is_alone(groups[i])) alone.erase(streams[i].rank);
+  const auto groups = ending_together(std::move(ends));
+  for (const auto& [stream, ranks] : groups) {
+    if (ranks.size() > 1) alone.erase(stream.first);
   }
   if (!alone.empty()) return;
-  for (RankSequences& rank : sequences) rank.erase(MeetingKey{});
-  std::size_t next = 0;
-  for (auto& [place, sequence] : unnamed) {
-    MeetingKey key;
-    key.members = {static_cast<std::uint32_t>(groups[next])};
-    if (!is_alone(groups[next++])) sequences[place.first][key] = std::move(sequence);
+  for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
+    const auto unnamed = sequences[rank].extract(MeetingKey{});
+    if (unnamed.empty()) continue;
+    for (const Point& point : unnamed.mapped().points) {
+      const std::set<std::size_t>& ranks = groups.at({rank, point.stream});
+      if (ranks.size() == 1) continue;
+      Sequence& sequence = sequences[rank][{{}, {ranks.begin(), ranks.end()}, {}}];
+      sequence.points.push_back(point);
+      sequence.recorded = unnamed.mapped().recorded;
+    }
   }
 }
 
@@ -129,14 +126,11 @@ RankSequences transfers_of(const RankTrace& trace) {
     // Only communicators' names are no other group's: elsewhere, in which group is the place?
     if (record.place != 0 && !trace.names[record.group].starts_with("nccl:")) continue;
     const std::uint64_t bytes = record.kind == CollectiveKind::kSendRecv ? 0 : record.bytes;
-    for (const std::uint32_t partner : partners(trace, record)) {
-      for (const bool outgoing : {true, false}) {
-        if (outgoing ? !sends(record.kind) : !receives(record.kind)) continue;
-        Sequence& sequence = out[transfer_key(trace, record, partner, outgoing)];
-        sequence.points.push_back(
-            {{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence, op.stream});
-        sequence.recorded = sequence.recorded && record.sequence_recorded;
-      }
+    for (const Transfer& transfer : transfers(trace, record)) {
+      Sequence& sequence = out[transfer.key];
+      sequence.points.push_back(
+          {{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence, op.stream});
+      sequence.recorded = sequence.recorded && record.sequence_recorded;
     }
   }
   return out;

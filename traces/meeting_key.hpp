@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <ranges>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/trace.hpp"
@@ -71,25 +73,55 @@ struct MeetingKey {
   return key;
 }
 
-/// Of the transfer between the rank and a partner that the record sends to, or receives from.
-[[nodiscard]] inline MeetingKey transfer_key(const RankTrace& trace, const Collective& record,
-                                             std::uint32_t partner, bool outgoing) {
+/// What a send, a receive or an exchange does with one partner.
+struct Transfer {
+  MeetingKey key;  ///< the same at its other end
+  bool outgoing = false;
+};
+/// Empty: the partners are not known.
+[[nodiscard]] inline std::vector<Transfer> transfers(const RankTrace& trace,
+                                                     const Collective& record) {
+  std::vector<Transfer> found;
   MeetingKey key = group_key(trace, record);
-  const std::uint32_t own = own_number(trace, record);
-  key.members = outgoing ? std::vector{own, partner} : std::vector{partner, own};
   key.kind = CollectiveKind::kSend;
-  return key;
+  const std::uint32_t own = own_number(trace, record);
+  for (const std::uint32_t partner : partners(trace, record)) {
+    key.members = {own, partner};
+    if (sends(record.kind)) found.push_back({key, true});
+    key.members = {partner, own};
+    if (receives(record.kind)) found.push_back({key, false});
+  }
+  return found;
+}
+
+/// Collectives that `key_of` counts together keep their numbers if each has one; the others count
+/// by their order. Returns how many.
+template <class KeyOf>
+std::uint64_t number_by_order(std::vector<Collective>& collectives, const KeyOf& key_of) {
+  using Key = decltype(key_of(collectives.front()));
+  std::map<Key, bool> all_recorded;
+  for (const Collective& record : collectives) {
+    bool& recorded = all_recorded.try_emplace(key_of(record), true).first->second;
+    recorded = recorded && record.sequence_recorded;
+  }
+  std::map<Key, std::uint64_t> next;
+  std::uint64_t by_order = 0;
+  for (Collective& record : collectives) {
+    const Key key = key_of(record);
+    if (all_recorded[key]) continue;
+    record.sequence = next[key]++;
+    record.sequence_recorded = false;
+    ++by_order;
+  }
+  return by_order;
 }
 
 /// Ends of kernels that meet are no further apart: medians of 4 to 15 us between eight H100s.
 inline constexpr Duration kSameEnd = std::chrono::microseconds(10);
 
-/// Collectives of one stream of a rank whose group nothing names. A communicator of PyTorch has a
-/// stream of its own, and a rank may be in several.
-struct UnnamedStream {
-  std::size_t rank = 0;
-  std::vector<TraceTime> ends;  ///< ascending
-};
+/// A stream of a rank, of the job's. A communicator of PyTorch has one of its own, and a rank may be
+/// in several.
+using StreamOfRank = std::pair<std::size_t, StreamId>;
 
 /// Ranks that meet in some way, over and over.
 struct HeldTogether {
@@ -97,13 +129,14 @@ struct HeldTogether {
   std::size_t times = 0;  ///< that one of them meets others
 };
 
-/// The group of each stream, by its first stream. Streams are of one group if their kernels end
-/// together about as well as those of either do with any other rank's: stages of a pipeline end
-/// together too, but for a transfer between them. A stream that could as well be of another group
-/// is alone: one about twice as far from its group as those of the group are from each other, and
-/// one of a group in which other groups, or `held`, hold some ranks together, which then end
-/// together in this one whether they meet in it or not. O(streams^2 ends).
-[[nodiscard]] std::vector<std::size_t> ending_together(const std::vector<UnnamedStream>& streams,
-                                                       std::vector<HeldTogether> held = {});
+/// Of streams with collectives whose group nothing names, the ranks of it, by the ends of these.
+/// Streams are of one group if their kernels end together about as well as those of either do with
+/// any other rank's: stages of a pipeline end together too, but for a transfer between them. A
+/// stream that could as well be of another group is alone: one about twice as far from its group as
+/// those of the group are from each other, and one of a group in which other groups, or `held`,
+/// hold some ranks together, which then end together in this one whether they meet in it or not.
+/// O(streams^2 ends).
+[[nodiscard]] std::map<StreamOfRank, std::set<std::size_t>> ending_together(
+    std::map<StreamOfRank, std::vector<TraceTime>> ends, std::vector<HeldTogether> held = {});
 
 }  // namespace bubblesim::traces

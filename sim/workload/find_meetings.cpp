@@ -282,7 +282,7 @@ class Finder {
     for (const auto& [key, lane] : lanes_) pair_up(key, lane, pairs);
     split_unnamed(held_by(pairs));
     for (const auto& [key, by_rank] : groups_) {
-      const auto candidates = unnamed_.find({key.group, key.kind});
+      const auto candidates = unnamed_.find({key.group, {}, key.kind});
       for (Parts& row : rows_of(by_rank)) {
         if (candidates != unnamed_.end() && is_doubtful(row, candidates->second)) continue;
         add(key, std::move(row));
@@ -336,16 +336,15 @@ class Finder {
       groups_[group_key(part)][part.rank].push_back(part.operation);
       return;
     }
-    const std::vector<std::uint32_t> partners = traces::partners(trace(part), record);
-    if (partners.empty()) {
-      MeetingKey key = traces::group_key(trace(part), record);
-      key.kind = CollectiveKind::kSendRecv;
-      put(part, lanes_[key], lanes_[key]);
+    const std::vector<traces::Transfer> transfers = traces::transfers(trace(part), record);
+    for (const auto& [key, outgoing] : transfers) {
+      (outgoing ? lanes_[key].from : lanes_[key].to)[part.rank].push_back(part.operation);
     }
-    for (const std::uint32_t partner : partners) {
-      put(part, lanes_[traces::transfer_key(trace(part), record, partner, true)],
-          lanes_[traces::transfer_key(trace(part), record, partner, false)]);
-    }
+    if (!transfers.empty()) return;
+    MeetingKey key = traces::group_key(trace(part), record);
+    key.kind = CollectiveKind::kSendRecv;
+    if (traces::sends(record.kind)) lanes_[key].from[part.rank].push_back(part.operation);
+    if (traces::receives(record.kind)) lanes_[key].to[part.rank].push_back(part.operation);
   }
 
   /// A name alone does not make a group: where a record names neither it nor its ranks, or more
@@ -383,44 +382,28 @@ class Finder {
   }
 
   void split(const std::string& name, const std::vector<traces::HeldTogether>& held) {
-    std::vector<std::pair<MeetingKey, Candidates>> kinds;
-    std::map<std::pair<std::size_t, StreamId>, std::size_t> places;
-    std::vector<traces::UnnamedStream> streams;
     const auto stream_of = [](const Part& part) {
-      return std::pair(part.rank, part.operation->stream);
+      return traces::StreamOfRank(part.rank, part.operation->stream);
     };
+    std::map<traces::StreamOfRank, std::vector<TraceTime>> ends;
+    std::vector<MeetingKey> kinds;
     for (auto place = groups_.lower_bound({name, {}, {}});
          place != groups_.end() && place->first.group == name && place->first.members.empty();
          place = groups_.erase(place)) {
-      kinds.emplace_back(place->first, by_end(place->second));
+      kinds.push_back(place->first);
+      Candidates& parts = unnamed_[place->first] = by_end(place->second);
+      for (const Part& part : parts) ends[stream_of(part)].push_back(part.operation->recorded_end);
     }
-    for (const auto& [key, parts] : kinds) {
-      for (const Part& part : parts) {
-        const auto [at, fresh] = places.try_emplace(stream_of(part), streams.size());
-        if (fresh) streams.push_back({part.rank, {}});
-        streams[at->second].ends.push_back(part.operation->recorded_end);
+    const auto groups = traces::ending_together(std::move(ends), held);
+    for (const MeetingKey& kind : kinds) {
+      for (const Part& part : unnamed_[kind]) {
+        MeetingKey key = kind;
+        for (const std::size_t rank : groups.at(stream_of(part))) {
+          key.members.push_back(ranks_[rank].trace->rank);
+        }
+        groups_[std::move(key)][part.rank].push_back(part.operation);
       }
     }
-    for (traces::UnnamedStream& stream : streams) std::ranges::sort(stream.ends);
-    const std::vector<std::size_t> group = traces::ending_together(streams, held);
-    std::map<std::size_t, std::set<std::uint32_t>> members;
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      members[group[i]].insert(ranks_[streams[i].rank].trace->rank);
-    }
-    for (auto& [key, parts] : kinds) {
-      for (const Part& part : parts) {
-        const auto& ranks = members[group[places[stream_of(part)]]];
-        groups_[{name, {ranks.begin(), ranks.end()}, key.kind}][part.rank].push_back(
-            part.operation);
-      }
-      unnamed_[{name, key.kind}] = std::move(parts);
-    }
-  }
-
-  static void put(const Part& part, Lane& out, Lane& in) {
-    const CollectiveKind kind = part.operation->collective->kind;
-    if (traces::sends(kind)) out.from[part.rank].push_back(part.operation);
-    if (traces::receives(kind)) in.to[part.rank].push_back(part.operation);
   }
 
   /// A send and its receive have their ranks as members, whatever numbers the recorder gave them.
@@ -447,7 +430,7 @@ class Finder {
   const std::vector<RankParts>& ranks_;
   std::map<std::string, std::set<std::vector<std::uint32_t>>> members_;  // by group name
   std::map<MeetingKey, Lists> groups_;
-  std::map<std::pair<std::string, CollectiveKind>, Candidates> unnamed_;  // of groups that were split
+  std::map<MeetingKey, Candidates> unnamed_;  // of groups that were split
   std::map<MeetingKey, Lane> lanes_;  // kSendRecv: of a group, whose ends are not known
   std::vector<FoundMeeting> found_;
 };

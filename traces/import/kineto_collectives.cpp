@@ -1,5 +1,5 @@
 // What Kineto does not record of collectives, filled in from names, ranges, groups and order.
-#include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -62,28 +62,18 @@ Numbered numbered_with(const Collective& record) {
   return {record.group, record.kind, record.peers};
 }
 
-/// A group in which every collective has its number keeps them; the others count by order, as all
-/// sends and receives do: PyTorch's numbers of these say nothing (meeting_key.hpp), and a batch of
-/// them takes a number of its group's collectives on the ranks that make it alone
-/// (startCoalescing in ProcessGroupNCCL.cpp).
-void number_groups(std::vector<PendingCollective>& collectives, RankTrace& trace) {
-  std::map<Numbered, bool> all_recorded;
-  for (const PendingCollective& entry : collectives) {
-    const bool counts = entry.record.sequence_recorded && !is_point_to_point(entry.record.kind);
-    const auto place = all_recorded.try_emplace(numbered_with(entry.record), counts).first;
-    place->second = place->second && counts;
-    if (!counts) all_recorded[{entry.record.group, CollectiveKind::kUnknown, {}}] = false;
+/// PyTorch's numbers of sends and receives say nothing (meeting_key.hpp), and a batch of them takes
+/// a number of its group's collectives on the ranks that make it alone (startCoalescing in
+/// ProcessGroupNCCL.cpp).
+void number_groups(RankTrace& trace) {
+  std::set<NameId> sending;
+  for (const Collective& record : trace.collectives) {
+    if (is_point_to_point(record.kind)) sending.insert(record.group);
   }
-  std::map<Numbered, std::uint64_t> next;
-  std::uint64_t by_order = 0;
-  for (PendingCollective& entry : collectives) {
-    const Numbered key = numbered_with(entry.record);
-    if (all_recorded[key]) continue;
-    entry.record.sequence = next[key]++;
-    entry.record.sequence_recorded = false;
-    ++by_order;
+  for (Collective& record : trace.collectives) {
+    if (sending.contains(record.group)) record.sequence_recorded = false;
   }
-  trace.counters.add(kineto::kSequenceByOrder, by_order);
+  trace.counters.add(kineto::kSequenceByOrder, number_by_order(trace.collectives, numbered_with));
 }
 
 }  // namespace
@@ -103,11 +93,11 @@ void complete_collectives(std::vector<PendingCollective>& collectives,
   }
   trace.counters.add(kineto::kUnlinkedCollectives, unlinked);
   trace.counters.add(kineto::kUnknownCollectives, unknown);
-  number_groups(collectives, trace);
   trace.collectives.reserve(collectives.size());
   for (PendingCollective& entry : collectives) {
     trace.collectives.push_back(std::move(entry.record));
   }
+  number_groups(trace);
 }
 
 }  // namespace bubblesim::traces

@@ -5,7 +5,6 @@
 // at or after it and may carry it, of the next few: a group may end in several kernels. Several
 // announcements for one launch were grouped into its kernel.
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -195,26 +194,6 @@ void drop_second_sources(std::vector<CollectiveNote>& notes) {
   });
 }
 
-/// Collectives of one kind in a group keep their numbers if all have one; else they count by order.
-void number_groups(RankTrace& trace) {
-  using Kin = std::pair<NameId, CollectiveKind>;
-  std::map<Kin, bool> all_recorded;
-  for (const Collective& record : trace.collectives) {
-    const auto place = all_recorded.try_emplace({record.group, record.kind}, true).first;
-    place->second = place->second && record.sequence_recorded;
-  }
-  std::map<Kin, std::uint64_t> next;
-  std::uint64_t by_order = 0;
-  for (Collective& record : trace.collectives) {
-    const Kin kin{record.group, record.kind};
-    if (all_recorded[kin]) continue;
-    record.sequence = next[kin]++;
-    record.sequence_recorded = false;
-    ++by_order;
-  }
-  trace.counters.add(join::kSequenceByOrder, by_order);
-}
-
 }  // namespace
 
 void join_collectives(RankTrace& trace) {
@@ -230,7 +209,10 @@ void join_collectives(RankTrace& trace) {
       trace.collectives.begin(), trace.collectives.end(),
       [](const Collective& record) { return record.kind == CollectiveKind::kUnknown; });
   trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
-  number_groups(trace);
+  trace.counters.add(join::kSequenceByOrder,
+                     number_by_order(trace.collectives, [](const Collective& record) {
+                       return std::pair(record.group, record.kind);
+                     }));
 }
 
 }  // namespace bubblesim::traces

@@ -74,21 +74,14 @@ Layout layout_by_size(std::uint64_t number, std::size_t size) {
   constexpr std::uint64_t kAllGather = 4, kSend = 9, kAlltoAll = 16, kScatter = 18;
   const bool operates = (number >= kFirstOperation && number <= kLastOperation) ||
                         (number >= kAlltoAll && number <= kScatter);
-  if (!operates) return {};
   const bool lone_size = number == kAllGather || number == kAlltoAll;  // nothing follows the bytes
-  Layout layout;
-  layout.size = size;
-  if (size == (lone_size ? 8U : 16U)) {
-    layout.bytes = 0;
-  } else if (size == (lone_size ? 16U : 24U)) {
-    layout.communicator = 0;
-    layout.bytes = 8;
-  } else {
-    return {};
-  }
-  const bool transfers = number == kSend || number == kLastOperation;
-  if (transfers) layout.peer = layout.bytes + 8;
-  return layout;
+  const bool named = size == (lone_size ? 16U : 24U);
+  if (!operates || (!named && size != (lone_size ? 8U : 16U))) return {};
+  const std::uint32_t bytes = named ? 8 : 0;
+  return {.communicator = named ? 0 : kAbsent,
+          .bytes = bytes,
+          .peer = number == kSend || number == kLastOperation ? bytes + 8 : kAbsent,
+          .size = size};
 }
 
 template <class Number>
