@@ -50,8 +50,7 @@ struct Link {
 
 /// Single linkage: what is nearest joins first. `group_of` each stream: into `groups`.
 void join(const Link& link, std::vector<std::size_t>& group_of, std::vector<Group>& groups) {
-  const std::size_t first = std::min(group_of[link.a], group_of[link.b]);
-  const std::size_t later = std::max(group_of[link.a], group_of[link.b]);
+  const auto [first, later] = std::minmax({group_of[link.a], group_of[link.b]});
   Group& a = groups[first];
   Group& b = groups[later];
   const Duration inside = std::max(a.widest, b.widest);

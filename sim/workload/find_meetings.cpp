@@ -1,10 +1,8 @@
 #include "sim/workload/find_meetings.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -105,21 +103,32 @@ bool larger_than_group(const MeetingKey& key, const Parts& row) {
          row.size() > key.members.size();
 }
 
+TraceTime start_of(const Part& part) { return part.operation->recorded_start; }
+TraceTime end_of(const Part& part) { return part.operation->recorded_end; }
+
 using Candidates = std::vector<Part>;  // by recorded end
+
+Candidates by_end(const Lists& by_rank) {
+  Candidates parts;
+  for (const auto& [rank, list] : by_rank) {
+    for (const CollectivePart* part : list) parts.push_back({rank, part});
+  }
+  std::ranges::stable_sort(parts, {}, end_of);
+  return parts;
+}
 
 /// Could a kernel of another rank as well have met those of the row, or did one not wait for all?
 bool is_doubtful(const Parts& row, const Candidates& candidates) {
-  const auto start = [](const Part& part) { return part.operation->recorded_start; };
-  const auto end = [](const Part& part) { return part.operation->recorded_end; };
-  const auto [first, last] = std::ranges::minmax(row, {}, end);
-  if (end(first) + kClockMargin < start(std::ranges::max(row, {}, start))) return true;
-  const Duration reach = std::max(2 * (end(last) - end(first)), traces::kSameEnd);
+  const TraceTime first = end_of(std::ranges::min(row, {}, end_of));
+  const TraceTime last = end_of(std::ranges::max(row, {}, end_of));
+  const TraceTime arrival = start_of(std::ranges::max(row, {}, start_of));
+  const Duration reach = std::max(2 * (last - first), traces::kSameEnd);
   const auto is_rival = [&](const Part& part) {
     return std::ranges::count(row, part.rank, &Part::rank) == 0;
   };
-  const auto begin = std::ranges::lower_bound(candidates, end(first) - reach, {}, end);
-  const auto beyond = std::ranges::upper_bound(candidates, end(last) + reach, {}, end);
-  return std::any_of(begin, beyond, is_rival);
+  const auto begin = std::ranges::lower_bound(candidates, first - reach, {}, end_of);
+  const auto beyond = std::ranges::upper_bound(candidates, last + reach, {}, end_of);
+  return first + kClockMargin < arrival || std::any_of(begin, beyond, is_rival);
 }
 
 // ---- Sends, receives and exchanges
@@ -177,62 +186,40 @@ std::vector<std::pair<std::size_t, std::size_t>> match(const List& from, const L
   return ordered;
 }
 
-Candidates by_end(const Lists& by_rank) {
-  Candidates parts;
-  for (const auto& [rank, list] : by_rank) {
-    for (const CollectivePart* part : list) parts.push_back({rank, part});
-  }
-  std::ranges::stable_sort(parts, {}, [](const Part& part) {
-    return part.operation->recorded_end;
-  });
-  return parts;
+/// Is one of these distances the least by far?
+bool stands_out(Duration apart, const std::vector<Duration>& all) {
+  const Duration reach = std::max(2 * apart, traces::kSameEnd);
+  return std::ranges::count_if(all, [&](Duration other) { return other <= reach; }) == 1;
 }
 
-/// Of each of `parts`, the one of `others` that it meets: the nearest by its end, unless another is
-/// about as near.
-std::map<Part, Part> nearest(const Candidates& parts, const Candidates& others, bool sending) {
-  std::map<Part, Part> found;
-  std::size_t first = 0;
-  for (const Part& part : parts) {
-    const TraceTime end = part.operation->recorded_end;
-    while (first < others.size() && others[first].operation->recorded_end < end - kTransferGap) {
-      ++first;
-    }
-    Duration best = kTransferGap;
-    Duration second = Duration::max();
-    for (std::size_t i = first; i < others.size(); ++i) {
-      const Duration apart = std::chrono::abs(others[i].operation->recorded_end - end);
-      if (others[i].operation->recorded_end > end + kTransferGap) break;
-      const auto [send, receive] = sending ? std::pair(part, others[i]) : std::pair(others[i], part);
-      if (send.rank == receive.rank || !may_meet(send.operation, receive.operation, false)) continue;
-      second = std::min(second, std::max(apart, best));
-      if (apart > best) continue;
-      best = apart;
-      found[part] = others[i];
-    }
-    if (second <= std::max(2 * best, traces::kSameEnd)) found.erase(part);
-  }
-  return found;
-}
-
-/// Several ranks' kernels may meet: pairs that are the nearest of each other.
+/// Kernels of several ranks may meet: pairs that end together as neither does with any other.
 void pair_nearest(const Lane& lane, std::vector<Pair>& pairs) {
-  const Candidates sends = by_end(lane.from);
   const Candidates receives = by_end(lane.to);
-  const std::map<Part, Part> receive_of = nearest(sends, receives, true);
-  const std::map<Part, Part> send_of = nearest(receives, sends, false);
-  for (const auto& [send, receive] : receive_of) {
-    const auto back = send_of.find(receive);
-    if (back != send_of.end() && back->second == send) pairs.emplace_back(send, receive);
+  std::map<Pair, Duration> near;
+  std::map<Part, std::vector<Duration>> of_send, of_receive;
+  for (const Part& send : by_end(lane.from)) {
+    const TraceTime end = end_of(send);
+    auto receive = std::ranges::lower_bound(receives, end - kTransferGap, {}, end_of);
+    for (; receive != receives.end() && end_of(*receive) <= end + kTransferGap; ++receive) {
+      if (send.rank == receive->rank) continue;
+      if (!may_meet(send.operation, receive->operation, false)) continue;
+      const Duration apart = std::chrono::abs(end_of(*receive) - end);
+      near[{send, *receive}] = apart;
+      of_send[send].push_back(apart);
+      of_receive[*receive].push_back(apart);
+    }
+  }
+  for (const auto& [pair, apart] : near) {
+    const bool both = stands_out(apart, of_send[pair.first]) &&
+                      stands_out(apart, of_receive[pair.second]);
+    if (both) pairs.push_back(pair);
   }
 }
 
 void pair_up(const MeetingKey& key, const Lane& lane, std::vector<Pair>& pairs) {
-  std::set<std::size_t> ranks;
-  for (const Lists* lists : {&lane.from, &lane.to}) {
-    for (const auto& [rank, list] : *lists) ranks.insert(rank);
-  }
-  if (ranks.size() > 2) return pair_nearest(lane, pairs);
+  Lists all = lane.from;
+  all.insert(lane.to.begin(), lane.to.end());
+  if (all.size() > 2) return pair_nearest(lane, pairs);
   const bool ends_known = key.kind == CollectiveKind::kSend;
   for (const auto& [from, sent] : lane.from) {
     for (const auto& [to, received] : lane.to) {
@@ -271,10 +258,10 @@ std::vector<Parts> components(const std::vector<Pair>& pairs) {
 class Finder {
  public:
   explicit Finder(const std::vector<RankParts>& ranks) : ranks_(ranks) {
-    note_members();
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       for (const CollectivePart& part : ranks[rank].parts) file({rank, &part});
     }
+    complete_members();
   }
 
   std::vector<FoundMeeting> find() {
@@ -284,8 +271,8 @@ class Finder {
     for (const auto& [key, by_rank] : groups_) {
       const auto candidates = unnamed_.find({key.group, {}, key.kind});
       for (Parts& row : rows_of(by_rank)) {
-        if (candidates != unnamed_.end() && is_doubtful(row, candidates->second)) continue;
-        add(key, std::move(row));
+        const bool unnamed = row.size() > 1 && candidates != unnamed_.end();
+        if (!unnamed || !is_doubtful(row, candidates->second)) add(key, std::move(row));
       }
     }
     for (Parts& row : components(pairs)) {
@@ -299,42 +286,17 @@ class Finder {
  private:
   const traces::RankTrace& trace(const Part& part) const { return *ranks_[part.rank].trace; }
 
-  void note_members() {
-    const auto lacks_members = [](const CollectivePart& part) {
-      return !traces::is_point_to_point(part.collective->kind) && part.collective->peers.empty();
-    };
-    if (std::ranges::none_of(ranks_, [&](const RankParts& rank) {
-          return std::ranges::any_of(rank.parts, lacks_members);
-        })) {
-      return;
-    }
-    for (const RankParts& rank : ranks_) {
-      for (const CollectivePart& part : rank.parts) {
-        if (traces::is_point_to_point(part.collective->kind)) continue;
-        const MeetingKey key = traces::group_key(*rank.trace, *part.collective);
-        if (!key.members.empty()) members_[key.group].insert(key.members);
-      }
-    }
-  }
-
-  /// Where a record lacks its group's ranks, another that names the group may have them.
-  MeetingKey group_key(const Part& part) const {
-    MeetingKey key = traces::group_key(trace(part), *part.operation->collective);
-    const auto known = members_.find(key.group);
-    if (!key.members.empty() || key.group.empty() || known == members_.end()) return key;
-    for (const std::vector<std::uint32_t>& members : known->second) {
-      if (!std::ranges::binary_search(members, trace(part).rank)) continue;
-      if (!key.members.empty()) return traces::group_key(trace(part), *part.operation->collective);
-      key.members = members;
-    }
-    return key;
+  void put(const MeetingKey& key, const Part& part) {
+    List& list = groups_[key][part.rank];
+    const auto place = std::ranges::upper_bound(list, part.operation->recorded_end, {},
+                                                &CollectivePart::recorded_end);
+    list.insert(place, part.operation);
   }
 
   void file(const Part& part) {
     const traces::Collective& record = *part.operation->collective;
     if (!traces::is_point_to_point(record.kind)) {
-      groups_[group_key(part)][part.rank].push_back(part.operation);
-      return;
+      return put(traces::group_key(trace(part), record), part);
     }
     const std::vector<traces::Transfer> transfers = traces::transfers(trace(part), record);
     for (const auto& [key, outgoing] : transfers) {
@@ -347,13 +309,25 @@ class Finder {
     if (traces::receives(record.kind)) lanes_[key].to[part.rank].push_back(part.operation);
   }
 
-  /// A name alone does not make a group: where a record names neither it nor its ranks, or more
-  /// ranks than it has use its name, those are one whose streams end together.
-  bool is_unnamed(const MeetingKey& key, const Lists& by_rank) const {
-    if (!key.members.empty()) return false;
-    return key.group.empty() || std::ranges::any_of(rows_of(by_rank), [&](const Parts& row) {
-      return larger_than_group(key, row);
-    });
+  /// Where a record lacks its group's ranks, another that names the group may have them.
+  void complete_members() {
+    std::map<std::string, std::set<std::vector<std::uint32_t>>> members;
+    std::vector<std::pair<MeetingKey, Candidates>> lacking;
+    for (const auto& [key, by_rank] : groups_) {
+      if (!key.members.empty()) members[key.group].insert(key.members);
+      else if (!key.group.empty()) lacking.emplace_back(key, by_end(by_rank));
+    }
+    for (auto& [key, parts] : lacking) {
+      const auto& known = members[key.group];
+      groups_.erase(key);
+      for (const Part& part : parts) {
+        const auto holds = [&](const std::vector<std::uint32_t>& ranks) {
+          return std::ranges::binary_search(ranks, trace(part).rank);
+        };
+        const bool one = std::ranges::count_if(known, holds) == 1;
+        put(one ? MeetingKey{key.group, *std::ranges::find_if(known, holds), key.kind} : key, part);
+      }
+    }
   }
 
   /// Ranks that send to each other, over others or at once.
@@ -373,10 +347,15 @@ class Finder {
     return held;
   }
 
+  /// A name alone does not make a group: where a record names neither it nor its ranks, or more
+  /// ranks than it has use its name, those are one whose streams end together.
   void split_unnamed(const std::vector<traces::HeldTogether>& held) {
     std::set<std::string> names;
     for (const auto& [key, by_rank] : groups_) {
-      if (is_unnamed(key, by_rank)) names.insert(key.group);
+      if (!key.members.empty()) continue;
+      const auto too_large = [&](const Parts& row) { return larger_than_group(key, row); };
+      const bool named = !key.group.empty() && std::ranges::none_of(rows_of(by_rank), too_large);
+      if (!named) names.insert(key.group);
     }
     for (const std::string& name : names) split(name, held);
   }
@@ -401,7 +380,7 @@ class Finder {
         for (const std::size_t rank : groups.at(stream_of(part))) {
           key.members.push_back(ranks_[rank].trace->rank);
         }
-        groups_[std::move(key)][part.rank].push_back(part.operation);
+        put(key, part);
       }
     }
   }
@@ -428,7 +407,6 @@ class Finder {
   }
 
   const std::vector<RankParts>& ranks_;
-  std::map<std::string, std::set<std::vector<std::uint32_t>>> members_;  // by group name
   std::map<MeetingKey, Lists> groups_;
   std::map<MeetingKey, Candidates> unnamed_;  // of groups that were split
   std::map<MeetingKey, Lane> lanes_;  // kSendRecv: of a group, whose ends are not known

@@ -169,15 +169,15 @@ void remember_communicator(const NcclPayload& made) noexcept {
   }
 }
 
-NcclPlace place_in_communicator(std::uint64_t communicator) noexcept {
-  for (std::size_t i = 0; i < kMostCommunicators && communicator != 0; ++i) {
-    const Communicator& entry = probe(communicator, i);
-    const std::uint64_t hash = entry.hash.load(std::memory_order_acquire);
-    if (hash == 0) return {};
-    if (hash != communicator) continue;
+NcclPayload known_communicator(std::uint64_t hash) noexcept {
+  for (std::size_t i = 0; i < kMostCommunicators && hash != 0; ++i) {
+    const Communicator& entry = probe(hash, i);
+    const std::uint64_t found = entry.hash.load(std::memory_order_acquire);
+    if (found == 0) return {};
+    if (found != hash) continue;
     const std::uint32_t ranks = entry.ranks.load(std::memory_order_acquire);
     const std::uint32_t place = entry.place.load(std::memory_order_relaxed);
-    return {ranks, place == kSeveral ? 0 : place};
+    return {.communicator = hash, .ranks = ranks, .place = place == kSeveral ? 0 : place};
   }
   return {};
 }

@@ -19,14 +19,8 @@ struct NcclPayload {
   std::uint64_t communicator = 0;  ///< 0: not recorded
   std::uint64_t bytes = 0;         ///< 0: not recorded
   std::uint32_t ranks = 0;         ///< 0: not recorded
-  std::uint32_t place = 0;         ///< of a communicator's making: this rank's, plus 1
+  std::uint32_t place = 0;         ///< where it is made: this rank's, plus 1
   std::uint32_t peer = 0;          ///< of a send or a receive: the peer's place, plus 1
-};
-
-/// What the making of a communicator said; 0: not known.
-struct NcclPlace {
-  std::uint32_t ranks = 0;
-  std::uint32_t place = 0;  ///< this process's, plus 1; 0 too where it has several
 };
 
 /// Keeps the layout of a payload of NCCL's domain; bounded, later registrations of an id are as
@@ -35,8 +29,9 @@ void register_nccl_schema(const nvtx_abi::SchemaAttributes& schema) noexcept;
 
 [[nodiscard]] NcclPayload read_nccl_payload(std::span<const nvtx_abi::PayloadData> parts) noexcept;
 
-/// Of communicators, from the ranges of their making; kept while nothing records too.
+/// Communicators, from the ranges of their making; kept while nothing records too. One in which the
+/// process has several ranks has no place.
 void remember_communicator(const NcclPayload& made) noexcept;
-[[nodiscard]] NcclPlace place_in_communicator(std::uint64_t communicator) noexcept;
+[[nodiscard]] NcclPayload known_communicator(std::uint64_t hash) noexcept;
 
 }  // namespace bubblesim::capture

@@ -67,7 +67,7 @@ std::optional<HostEvent> nccl_range_begins(const NvtxCall& call, RangeEvent&& ra
   CollectiveEvent event;
   event.source = traces::CollectiveSource::kNvtx;
   event.kind = operation->kind;
-  const NcclPlace known = place_in_communicator(payload.communicator);
+  const NcclPayload known = known_communicator(payload.communicator);
   event.group_size = known.ranks;
   event.bytes = nccl_input_bytes(*operation, payload.bytes, event.group_size);
   if (payload.communicator != 0) event.group = nccl_group_name(payload.communicator);

@@ -99,16 +99,16 @@ TEST(NcclPayload, CommunicatorsAreRememberedWithTheirRanks) {
   const NcclPayload payload = read(61, made);
   EXPECT_EQ(payload.ranks, 8U);
   EXPECT_EQ(payload.place, 4U);
-  EXPECT_EQ(place_in_communicator(500).ranks, 0U);
+  EXPECT_EQ(known_communicator(500).ranks, 0U);
   remember_communicator(payload);
-  EXPECT_EQ(place_in_communicator(500).ranks, 8U);
-  EXPECT_EQ(place_in_communicator(500).place, 4U);
-  EXPECT_EQ(place_in_communicator(0).ranks, 0U);
+  EXPECT_EQ(known_communicator(500).ranks, 8U);
+  EXPECT_EQ(known_communicator(500).place, 4U);
+  EXPECT_EQ(known_communicator(0).ranks, 0U);
   made.rank = 5;  // of another GPU of the process: which one calls, nothing says
   remember_communicator(read(61, made));
-  EXPECT_EQ(place_in_communicator(500).place, 0U);
+  EXPECT_EQ(known_communicator(500).place, 0U);
   remember_communicator(payload);
-  EXPECT_EQ(place_in_communicator(500).place, 0U);
+  EXPECT_EQ(known_communicator(500).place, 0U);
   made.ranks = -1;
   EXPECT_EQ(read(61, made).ranks, 0U);
 }
