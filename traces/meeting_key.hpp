@@ -119,7 +119,7 @@ std::uint64_t number_by_order(std::vector<Collective>& collectives, const KeyOf&
 /// Ends of kernels that meet are no further apart: medians of 4 to 15 us between eight H100s.
 inline constexpr Duration kSameEnd = std::chrono::microseconds(10);
 
-/// A rank, by its place in the job, and one of its streams. PyTorch gives each communicator its own.
+/// A rank, by its place in the job, and one of its streams. A communicator of PyTorch has its own.
 using StreamOfRank = std::pair<std::size_t, StreamId>;
 
 /// Ranks that meet in some way, over and over.
