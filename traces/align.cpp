@@ -45,7 +45,7 @@ struct Point {
   Token token;
   TraceTime end;
   std::uint64_t sequence;
-  StreamId stream;
+  StreamId stream{};
 };
 
 struct Sequence {
@@ -87,31 +87,27 @@ RankSequences sequences_of(const RankTrace& trace) {
 /// do not end together are of other groups: a group that nothing names becomes several.
 void split_unnamed(std::vector<RankSequences>& sequences) {
   std::map<StreamOfRank, std::vector<TraceTime>> ends;
-  std::set<std::size_t> alone;
+  std::vector<RankSequences> split = sequences;
   for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
-    const auto unnamed = sequences[rank].find(MeetingKey{});
-    if (unnamed == sequences[rank].end()) continue;
-    alone.insert(rank);
-    for (const Point& point : unnamed->second.points) {
+    for (const Point& point : split[rank][MeetingKey{}].points) {
       ends[{rank, point.stream}].push_back(point.end);
     }
   }
   const auto groups = ending_together(std::move(ends));
-  for (const auto& [stream, ranks] : groups) {
-    if (ranks.size() > 1) alone.erase(stream.first);
-  }
-  if (!alone.empty()) return;
   for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
-    const auto unnamed = sequences[rank].extract(MeetingKey{});
-    if (unnamed.empty()) continue;
-    for (const Point& point : unnamed.mapped().points) {
+    const Sequence unnamed = std::move(split[rank].extract(MeetingKey{}).mapped());
+    bool alone = !unnamed.points.empty();
+    for (const Point& point : unnamed.points) {
       const std::set<std::size_t>& ranks = groups.at({rank, point.stream});
       if (ranks.size() == 1) continue;
-      Sequence& sequence = sequences[rank][{{}, {ranks.begin(), ranks.end()}, {}}];
+      Sequence& sequence = split[rank][{{}, {ranks.begin(), ranks.end()}, {}}];
       sequence.points.push_back(point);
-      sequence.recorded = unnamed.mapped().recorded;
+      sequence.recorded = unnamed.recorded;
+      alone = false;
     }
+    if (alone) return;
   }
+  sequences = std::move(split);
 }
 
 Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
@@ -128,8 +124,7 @@ RankSequences transfers_of(const RankTrace& trace) {
     const std::uint64_t bytes = record.kind == CollectiveKind::kSendRecv ? 0 : record.bytes;
     for (const Transfer& transfer : transfers(trace, record)) {
       Sequence& sequence = out[transfer.key];
-      sequence.points.push_back(
-          {{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence, op.stream});
+      sequence.points.push_back({{CollectiveKind::kSend, bytes, {}}, op.end(), record.sequence});
       sequence.recorded = sequence.recorded && record.sequence_recorded;
     }
   }

@@ -16,6 +16,8 @@ namespace {
 constexpr Duration kMargin = std::chrono::microseconds(100);
 /// So many ends tell.
 constexpr std::size_t kMostEnds = 512;
+/// Of more streams each is alone: hostile files end in seconds.
+constexpr std::size_t kMostStreams = 4096;
 /// Groups this much further apart than what is in them are others; less than that, one.
 constexpr int kUnited = 2;
 constexpr int kSeparate = 4;
@@ -23,9 +25,7 @@ constexpr int kSeparate = 4;
 /// How far ends of two streams are apart: the median, of the one that has fewer.
 Duration distance(const std::vector<TraceTime>& a, const std::vector<TraceTime>& b) {
   std::vector<Duration> distances;
-  const std::size_t most_a = std::min(a.size(), kMostEnds);
-  const std::size_t most_b = std::min(b.size(), kMostEnds);
-  for (std::size_t i = 0, j = 0; i < most_a && j < most_b;) {
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     const Duration apart = a[i] - b[j];
     const bool together = std::chrono::abs(apart) < kMargin;
     if (together) distances.push_back(std::max(std::chrono::abs(apart), kSameEnd));
@@ -33,7 +33,7 @@ Duration distance(const std::vector<TraceTime>& a, const std::vector<TraceTime>&
     i += together || first ? 1 : 0;
     j += together || !first ? 1 : 0;
   }
-  distances.resize(std::min(most_a, most_b), kMargin);
+  distances.resize(std::min(a.size(), b.size()), kMargin);
   return upper_median(distances);
 }
 
@@ -82,8 +82,9 @@ std::map<StreamOfRank, std::set<std::size_t>> ending_together(
   std::vector<Link> links;
   for (auto a = ends.begin(); a != ends.end(); ++a) {
     std::ranges::sort(a->second);
+    a->second.resize(std::min(a->second.size(), kMostEnds));
     std::size_t place = 0;
-    for (auto b = ends.begin(); b != a; ++b, ++place) {
+    for (auto b = ends.begin(); b != a && ends.size() <= kMostStreams; ++b, ++place) {
       if (a->first.first == b->first.first) continue;
       const Duration apart = distance(a->second, b->second);
       if (apart < kMargin) links.push_back({apart, groups.size(), place});

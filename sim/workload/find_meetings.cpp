@@ -24,6 +24,9 @@ constexpr Duration kTransferGap = microseconds(50);
 // Clocks of two ranks may differ by this much.
 constexpr Duration kClockMargin = microseconds(50);
 
+// More kernels that end so near to each other say nothing: hostile files stay linear.
+constexpr std::size_t kMostTried = 64;
+
 using List = std::vector<const CollectivePart*>;
 using Lists = std::map<std::size_t, List>;  // by rank, by recorded end
 using Parts = std::vector<Part>;            // by rank, each rank's once
@@ -103,7 +106,6 @@ bool larger_than_group(const MeetingKey& key, const Parts& row) {
          row.size() > key.members.size();
 }
 
-TraceTime start_of(const Part& part) { return part.operation->recorded_start; }
 TraceTime end_of(const Part& part) { return part.operation->recorded_end; }
 
 using Candidates = std::vector<Part>;  // by recorded end
@@ -121,14 +123,16 @@ Candidates by_end(const Lists& by_rank) {
 bool is_doubtful(const Parts& row, const Candidates& candidates) {
   const TraceTime first = end_of(std::ranges::min(row, {}, end_of));
   const TraceTime last = end_of(std::ranges::max(row, {}, end_of));
-  const TraceTime arrival = start_of(std::ranges::max(row, {}, start_of));
   const Duration reach = std::max(2 * (last - first), traces::kSameEnd);
   const auto is_rival = [&](const Part& part) {
-    return std::ranges::count(row, part.rank, &Part::rank) == 0;
+    return !std::ranges::binary_search(row, part.rank, {}, &Part::rank);
   };
+  const auto start = [](const Part& part) { return part.operation->recorded_start; };
   const auto begin = std::ranges::lower_bound(candidates, first - reach, {}, end_of);
   const auto beyond = std::ranges::upper_bound(candidates, last + reach, {}, end_of);
-  return first + kClockMargin < arrival || std::any_of(begin, beyond, is_rival);
+  const bool too_many = static_cast<std::size_t>(beyond - begin) > kMostTried * row.size();
+  const bool late = first + kClockMargin < start(std::ranges::max(row, {}, start));
+  return too_many || late || std::any_of(begin, beyond, is_rival);
 }
 
 // ---- Sends, receives and exchanges
@@ -186,33 +190,36 @@ std::vector<std::pair<std::size_t, std::size_t>> match(const List& from, const L
   return ordered;
 }
 
-/// Is one of these distances the least by far?
-bool stands_out(Duration apart, const std::vector<Duration>& all) {
-  const Duration reach = std::max(2 * apart, traces::kSameEnd);
-  return std::ranges::count_if(all, [&](Duration other) { return other <= reach; }) == 1;
+/// The one of `others` that ends nearest; null: none does within kTransferGap, or another is about
+/// as near.
+const Part* nearest(const Part& own, const Candidates& others) {
+  const TraceTime end = end_of(own);
+  auto later = std::ranges::lower_bound(others, end, {}, end_of);
+  auto earlier = later;
+  const Part* found = nullptr;
+  Duration reach = kTransferGap;
+  for (std::size_t tried = 0; tried < kMostTried; ++tried) {
+    const Duration after = later == others.end() ? Duration::max() : end_of(*later) - end;
+    const Duration before =
+        earlier == others.begin() ? Duration::max() : end - end_of(*std::prev(earlier));
+    if (std::min(before, after) > reach) return found;
+    const Part& next = before < after ? *--earlier : *later++;
+    if (next.rank == own.rank || !may_meet(next.operation, own.operation, false)) continue;
+    if (found != nullptr) return nullptr;
+    found = &next;
+    reach = std::max(2 * std::min(before, after), traces::kSameEnd);
+  }
+  return nullptr;
 }
 
 /// Kernels of several ranks may meet: pairs that end together as neither does with any other.
 void pair_nearest(const Lane& lane, std::vector<Pair>& pairs) {
+  const Candidates sends = by_end(lane.from);
   const Candidates receives = by_end(lane.to);
-  std::map<Pair, Duration> near;
-  std::map<Part, std::vector<Duration>> of_send, of_receive;
-  for (const Part& send : by_end(lane.from)) {
-    const TraceTime end = end_of(send);
-    auto receive = std::ranges::lower_bound(receives, end - kTransferGap, {}, end_of);
-    for (; receive != receives.end() && end_of(*receive) <= end + kTransferGap; ++receive) {
-      if (send.rank == receive->rank) continue;
-      if (!may_meet(send.operation, receive->operation, false)) continue;
-      const Duration apart = std::chrono::abs(end_of(*receive) - end);
-      near[{send, *receive}] = apart;
-      of_send[send].push_back(apart);
-      of_receive[*receive].push_back(apart);
-    }
-  }
-  for (const auto& [pair, apart] : near) {
-    const bool both = stands_out(apart, of_send[pair.first]) &&
-                      stands_out(apart, of_receive[pair.second]);
-    if (both) pairs.push_back(pair);
+  for (const Part& send : sends) {
+    const Part* const to = nearest(send, receives);
+    const Part* const from = to == nullptr ? nullptr : nearest(*to, sends);
+    if (from != nullptr && *from == send) pairs.emplace_back(send, *to);
   }
 }
 

@@ -118,13 +118,11 @@ NcclPayload read_part(const PayloadData& part) {
   return out;
 }
 
-constexpr std::uint32_t kSeveral = kAbsent;
-
 /// Communicators by their hashes, open addressing; a hash of 0 is a free place.
 struct Communicator {
   std::atomic<std::uint64_t> hash;
   std::atomic<std::uint32_t> ranks;
-  std::atomic<std::uint32_t> place;
+  std::atomic<std::uint32_t> place;  ///< kAbsent: there are several
 };
 std::array<Communicator, kMostCommunicators> communicators{};
 
@@ -163,7 +161,7 @@ void remember_communicator(const NcclPayload& made) noexcept {
     if (!taken && found != made.communicator) continue;
     std::uint32_t first = 0;
     const bool alone = entry.place.compare_exchange_strong(first, made.place);
-    if (!alone && first != made.place) entry.place.store(kSeveral, std::memory_order_relaxed);
+    if (!alone && first != made.place) entry.place.store(kAbsent, std::memory_order_relaxed);
     entry.ranks.store(made.ranks, std::memory_order_release);
     return;
   }
@@ -177,7 +175,7 @@ NcclPayload known_communicator(std::uint64_t hash) noexcept {
     if (found != hash) continue;
     const std::uint32_t ranks = entry.ranks.load(std::memory_order_acquire);
     const std::uint32_t place = entry.place.load(std::memory_order_relaxed);
-    return {.communicator = hash, .ranks = ranks, .place = place == kSeveral ? 0 : place};
+    return {.communicator = hash, .ranks = ranks, .place = place == kAbsent ? 0 : place};
   }
   return {};
 }
