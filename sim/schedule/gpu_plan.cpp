@@ -51,10 +51,11 @@ GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients) {
 
 Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
                          const hardware::GpuSpec& gpu,
-                         const std::vector<policy::ClientInfo>& clients) {
+                         const std::vector<policy::ClientInfo>& clients, bool simulated) {
   GpuPlan plan;
-  BUBBLESIM_ASSIGN_OR_RETURN(plan.decided,
-                             policy::start_policy(spec, policy, gpu_info(gpu), clients));
+  policy::GpuInfo info = gpu_info(gpu);
+  info.priority_changes = simulated;
+  BUBBLESIM_ASSIGN_OR_RETURN(plan.decided, policy::start_policy(spec, policy, info, clients));
   const policy::Sharing& sharing = plan.decided.sharing;
   plan.sharing = gpu_sharing(sharing, gpu);
   for (std::size_t i = 0; i < clients.size(); ++i) {

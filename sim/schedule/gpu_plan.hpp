@@ -20,10 +20,12 @@ struct GpuPlan {
   std::vector<gpu::ClientSetup> clients;  ///< by policy client; refused ones have no part
 };
 
-/// Asks the policy for its decisions before the start; checks them.
+/// Asks the policy for its decisions before the start; checks them. A GPU that is not `simulated`
+/// cannot change priorities of clients while they run.
 [[nodiscard]] Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
                                        const hardware::GpuSpec& gpu,
-                                       const std::vector<policy::ClientInfo>& clients);
+                                       const std::vector<policy::ClientInfo>& clients,
+                                       bool simulated = true);
 
 /// Without a policy: one context, everybody admitted, all memory on the device.
 [[nodiscard]] GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients);

@@ -35,10 +35,12 @@ std::string with_policies(const std::string& policies) {
   return text.replace(text.find("POLICIES"), 8, policies);
 }
 
-/// What specinf's gate takes of a launch is simulated only: a fake GPU's gate takes nothing.
+/// What specinf's gate takes of a launch is simulated only, as is a priority that changes: a fake
+/// GPU's gate takes nothing, and cannot change it.
 std::string config_of(const std::string& names) {
   if (names != "specinf") return with_policies('"' + names + '"');
-  return with_policies(R"({"name": "specinf", "parameters": {"ask": "0ns", "tell": "0ns"}})");
+  return with_policies(R"({"name": "specinf", "parameters": {
+      "ask": "0ns", "tell": "0ns", "priority": "fixed"}})");
 }
 
 Json results(const Workplace& place, const std::string& path) {
