@@ -171,7 +171,7 @@ class Answerer {
     options.full = full_;
     options.gpus = advice_.alone.gpus;
     options.events = to_seconds(question_.budget) * kEventsPerSecond;
-    options.stopped = [this] { return stopped(); };
+    options.stop = options_.stop;
     options.planned = options_.planned;
     options.confirmed_at = question_.confirmed_at;
     if (has_tools()) {
@@ -423,7 +423,8 @@ class Answerer {
   /// The recommendation's config, and what the tools say of it.
   CheckedResult<void> put_into_practice(const Trials& trials) {
     const Proposal& best = advice_.found.best->proposal;
-    const Json config = trials.config_of(full_trial(best));
+    const Json config = trials.config_of(trial_of(best, advice_.found.length,
+                                                  advice_.found.warmup));
     advice_.run_config = indented_text(config, 2) + "\n";
     advice_.measured_rank = ranks_[first_filled_gpu(config)];
     BUBBLESIM_ASSIGN_OR_RETURN(
@@ -439,9 +440,8 @@ class Answerer {
   /// The setting's own report: what it leaves unfilled, and whom it does not admit. It comes on top
   /// of the budget, so a run of the searched length has to do. Stopped, the answer goes without.
   CheckedResult<void> look_closer(const Tried& setting, Trials& trials) {
-    Trial trial = full_trial(setting.proposal);
-    trial.length = std::min(trial.length, advice_.found.searched);
-    trial.warmup = std::min(trial.warmup, advice_.found.searched_warmup);
+    const Trial trial = trial_of(setting.proposal, advice_.found.searched,
+                                 advice_.found.searched_warmup);
     const auto told = report_of(trials.config_of(trial));
     if (!told && stopped()) {
       advice_.stopped = true;
@@ -475,8 +475,8 @@ class Answerer {
     return online ? policy::Role::kOnline : policy::Role::kOffline;
   }
 
-  [[nodiscard]] Trial full_trial(const Proposal& proposal) const {
-    return {proposal, advice_.found.length, advice_.found.warmup, full_.seed};
+  [[nodiscard]] Trial trial_of(const Proposal& proposal, Duration length, Duration warmup) const {
+    return settled({proposal, length, warmup, full_.seed}, full_.iteration);
   }
 
   const Question& question_;

@@ -16,6 +16,7 @@ constexpr double kShareTold = 0.0005;   // of the time, of a cause of bubbles
 constexpr double kMostlyFilled = 0.8;   // of a bubble's time: then nothing is in the way
 constexpr double kWorthIdle = 0.05;     // of the time, unfilled, that a reason is given for
 constexpr std::size_t kDroppedTold = 3;
+constexpr double kMoreGained = 1.006;   // times the best's gain: then a setting is better
 constexpr int kEnoughIterations = 8;    // of training, for a figure of what it keeps
 constexpr int kEnoughPasses = 10;       // of the filler, for a figure of what it gains
 
@@ -59,7 +60,7 @@ std::string tried_text(const Advice& advice, const Tried& tried) {
 /// Says that too little of something is measured; nothing: there is enough.
 std::optional<AnswerLine> too_few(const Advice& advice, Duration each, int enough_of,
                                   const std::string& what) {
-  const Duration measured = advice.found.length - advice.found.warmup;
+  const Duration measured = advice.found.measured();
   if (each <= Duration{} || measured >= enough_of * each) return std::nullopt;
   const Duration enough = advice.found.warmup + enough_of * each;
   return AnswerLine{"short",
@@ -108,15 +109,9 @@ std::optional<AnswerLine> not_judged(const Advice& advice) {
                         unsettled.policy->name, to_seconds(unsettled.settling));
     longest = std::max(longest, unsettled.settling);
   }
-  text += fmt::format("; trials warm up for {:.3g} s: ", to_seconds(found.searched_warmup));
-  if (longest > found.warmup) {
-    return AnswerLine{"settling", text + fmt::format("--warmup {:.0f}s would, and a longer "
-                                                     "--duration", std::ceil(to_seconds(longest)))};
-  }
-  const double times = to_seconds(longest) / to_seconds(found.searched_warmup);
-  return AnswerLine{"settling", text + fmt::format("--budget {:.0f}s would judge them",
-                                                   std::ceil(times *
-                                                             to_seconds(advice.question.budget)))};
+  return AnswerLine{"settling", text + fmt::format("; the warm-up is shorter: --warmup {:.0f}s "
+                                                   "would, and a longer --duration",
+                                                   std::ceil(to_seconds(longest)))};
 }
 
 AnswerPart alone_part(const Advice& advice) {
@@ -286,6 +281,25 @@ void add_sureness(const Advice& advice, std::vector<AnswerLine>& lines) {
   lines.push_back({"error", errors_text(advice)});
 }
 
+/// Settings that kept the limits in trials shorter than what is confirmed and gained more than
+/// `gain`; the best first.
+void add_brief(const Advice& advice, double gain, const char* word,
+               std::vector<AnswerLine>& lines) {
+  std::vector<const Tried*> brief;
+  for (const Tried& tried : advice.found.all) {
+    const bool gained = tried.available && tried.result.done && tried.result.gain > gain &&
+                        violation(tried.result, advice.question.limits) <= 0;
+    if (gained && tried.measured() < advice.found.measured()) brief.push_back(&tried);
+  }
+  std::ranges::stable_sort(brief, {}, [](const Tried* tried) { return -tried->result.gain; });
+  brief.resize(std::min(brief.size(), kDroppedTold));
+  for (const Tried* tried : brief) {
+    lines.push_back({word, fmt::format("{}: in a trial of {} alone, which is not confirmed",
+                                       tried_text(advice, *tried),
+                                       format_duration(tried->length))});
+  }
+}
+
 /// Settings that gained something within the limits and are not recommended.
 void add_dropped(const Advice& advice, std::vector<AnswerLine>& lines) {
   for (const auto& [setting, confirmed] : advice.found.failed) {
@@ -296,19 +310,7 @@ void add_dropped(const Advice& advice, std::vector<AnswerLine>& lines) {
                                  random ? confirmed.seeds.size() : confirmed.windows.size(),
                                  random ? "other seeds" : "longer windows")});
   }
-  std::vector<const Tried*> brief;
-  for (const Tried& tried : advice.found.all) {
-    const bool gained = tried.available && tried.result.done && tried.result.gain > 0 &&
-                        violation(tried.result, advice.question.limits) <= 0;
-    if (gained && tried.length < advice.found.length) brief.push_back(&tried);
-  }
-  std::ranges::stable_sort(brief, {}, [](const Tried* tried) { return -tried->result.gain; });
-  brief.resize(std::min(brief.size(), kDroppedTold));
-  for (const Tried* tried : brief) {
-    lines.push_back({"dropped", fmt::format("{}: in a trial of {} alone, which is not confirmed",
-                                            tried_text(advice, *tried),
-                                            format_duration(tried->length))});
-  }
+  add_brief(advice, 0, "dropped", lines);
 }
 
 void add_nearest(const Advice& advice, std::vector<AnswerLine>& lines) {
@@ -318,7 +320,7 @@ void add_nearest(const Advice& advice, std::vector<AnswerLine>& lines) {
     return;
   }
   const Limits& limits = advice.question.limits;
-  const bool brief = least->length < advice.found.length;
+  const bool brief = least->measured() < advice.found.measured();
   const std::string where = brief ? ", in a trial of " + format_duration(least->length) : "";
   lines.push_back({"nearest", fmt::format("{:.1f} % beyond{}: {}",
                                           100 * violation(least->result, limits), where,
@@ -355,6 +357,9 @@ AnswerPart recommendation_part(const Advice& advice) {
                                      spread_text(advice, best.result)});
   add_margins(advice, best.result, part.lines);
   add_sureness(advice, part.lines);
+  if (advice.found.exhausted || advice.stopped) {
+    add_brief(advice, best.result.gain * kMoreGained, "better", part.lines);
+  }
   return part;
 }
 

@@ -93,7 +93,7 @@ class Finals {
  private:
   /// Stopped, or no further trial is allowed.
   [[nodiscard]] bool ended() const {
-    return log_.is_exhausted() || (options_.stopped && options_.stopped());
+    return log_.is_exhausted() || is_stopped(options_);
   }
   [[nodiscard]] double best_gain() const { return found_.best ? found_.best->result.gain : 0; }
   [[nodiscard]] bool keeps(const Tried& tried) const {
@@ -140,7 +140,7 @@ class Finals {
     std::vector<Tried> tried;
     for (const Tried& trial : log_.all()) {
       const bool good = trial.available && keeps(trial) && trial.result.gain > 0 &&
-                        trial.length >= log_.length() / kTriedFor;
+                        trial.measured() >= log_.measured() / kTriedFor;
       if (good && accepts(trial)) tried.push_back(trial);
     }
     std::ranges::stable_sort(tried, better());
@@ -381,7 +381,7 @@ class Finals {
       live_searched_ = true;
       std::vector<Tried> fresh = leading(takes, kLive);
       std::erase_if(fresh, [this](const Tried& tried) {
-        return tried.length >= log_.length() || has_failed(tried);
+        return tried.measured() >= log_.measured() || has_failed(tried);
       });
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried,
                                  log_.try_out(proposals_of(fresh), 1));
@@ -422,7 +422,7 @@ class Finals {
     std::optional<Tried> most;
     for (const Tried& tried : log_.all()) {
       const bool wanted = tried.available && tried.result.done && !keeps(tried) &&
-                          tried.length >= log_.length() / kTriedFor &&
+                          tried.measured() >= log_.measured() / kTriedFor &&
                           violation(tried.result, looser) <= 0 &&
                           tried.result.gain > best_gain() * kWorthTelling;
       if (wanted && (!most || is_better(tried.result, most->result, looser))) most = tried;
@@ -442,11 +442,11 @@ class Finals {
   void keep_best_so_far() {
     const auto best_of = [this](Duration least) {
       return choice_of(log_.all(), [this, least](const Tried& tried) {
-        return tried.available && tried.length >= least && !has_failed(tried);
+        return tried.available && tried.measured() >= least && !has_failed(tried);
       });
     };
     for (const int part : {1, kTriedFor, 1000}) {
-      found_.best = best_of(log_.length() / part);
+      found_.best = best_of(log_.measured() / part);
       if (found_.best && found_.best->result.gain > 0) break;
     }
   }

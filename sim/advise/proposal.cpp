@@ -56,6 +56,19 @@ policy::ParameterSet parameters_of(const Proposal& proposal) {
   return policy::ParameterSet(std::move(values));
 }
 
+Duration settling_of(const Proposal& proposal, Duration iteration) {
+  const policy::PolicySpec& spec = *proposal.policy;
+  return spec.settling ? spec.settling(parameters_of(proposal), iteration) : Duration{};
+}
+
+Trial settled(Trial trial, Duration iteration) {
+  const Duration missing = settling_of(trial.proposal, iteration) - trial.warmup;
+  if (missing <= Duration{}) return trial;
+  trial.warmup += missing;
+  trial.length += missing;
+  return trial;
+}
+
 std::vector<policy::SystemFeature> demanded(const Proposal& proposal) {
   return policy::demanded(*proposal.policy, parameters_of(proposal));
 }

@@ -41,6 +41,11 @@ struct Trial {
   double slowdown = 1;      ///< of everything that training does: durations that are off
 };
 
+/// What the policy measures and tries at its start. `iteration`: of training alone.
+[[nodiscard]] Duration settling_of(const Proposal& proposal, Duration iteration);
+/// The trial with a warm-up in which its policy settles; it measures as long as before.
+[[nodiscard]] Trial settled(Trial trial, Duration iteration);
+
 /// What a filler's gains are counted in.
 struct OwnFiller {
   double requests_per_s = 0;      ///< served offline, on one GPU of its own

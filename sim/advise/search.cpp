@@ -39,7 +39,8 @@ constexpr double kConfirmingPart = 0.5;  // of the budget, where nobody asked fo
 // Where even the shortest full trials cost so many times what the budget has, defaults alone begin,
 // two policies are finalists, and nothing that the system lacks is.
 constexpr double kScarce = 1.5;
-// Parts of the budget that are spent when this step ends.
+// Parts of the search's budget that are spent when this step ends; where it is scarce, halving has
+// what local searches would.
 constexpr double kUntilHalved = 0.5;
 constexpr double kUntilLocal = 0.8;
 
@@ -65,8 +66,10 @@ class Searcher {
 
   Result<Found> run() {
     BUBBLESIM_RETURN_IF_ERROR(fix_length());
-    log_.allow(kUntilHalved * search_events_);
-    BUBBLESIM_RETURN_IF_ERROR(halve());
+    const double until_halved =
+        scarce_ ? kUntilLocal * options_.events : kUntilHalved * search_events_;
+    log_.allow(until_halved);
+    BUBBLESIM_RETURN_IF_ERROR(halve(until_halved));
     log_.allow(kUntilLocal * search_events_);
     BUBBLESIM_RETURN_IF_ERROR(improve_all());
     log_.allow(search_events_ + confirming_events_);
@@ -79,9 +82,9 @@ class Searcher {
   }
 
  private:
-  [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
+  [[nodiscard]] bool stopped() const { return is_stopped(options_); }
 
-  // By trials of the shortest kind; what the length is cut to keeps its share of warm-up.
+  // By trials of the shortest kind, of a policy that need not settle.
   Result<void> fix_length() {
     const std::vector<Proposal> starts = space_.starts();
     std::vector<Proposal> probes;  // of a policy that lets fillers run
@@ -133,11 +136,8 @@ class Searcher {
     const Duration length = std::min(in_milliseconds(std::max(shorter(asked), least)), asked);
     // A trial of the asked length counts as the asked one, which has the asked warm-up.
     if (length == asked) return;
-    const Duration warmup = log_.warmup();
-    log_.shorten(length,
-                 in_milliseconds(std::min(std::max(shorter(warmup), length / 4), warmup)),
-                 std::max(1.0, kFullTrials / kConfirmingTrials * cut * to_seconds(asked) /
-                                   to_seconds(length)));
+    log_.shorten(length, std::max(1.0, kFullTrials / kConfirmingTrials * cut * to_seconds(asked) /
+                                           to_seconds(length)));
     shortened_ = true;
   }
 
@@ -187,16 +187,20 @@ class Searcher {
     return out;
   }
 
-  Result<void> halve() {
+  Result<void> halve(double until) {
     std::vector<Proposal> proposals = scarce_ ? defaults_of(space_.starts()) : space_.starts();
     // What the budget does not reach is left out from the end.
     std::ranges::stable_partition(
         proposals, [](const Proposal& proposal) { return proposal.parameters.empty(); });
     double part = 1;
     for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
+    // A policy that settles for longer than others' full trials begins with its defaults alone.
+    std::erase_if(proposals, [this, part](const Proposal& proposal) {
+      return !proposal.parameters.empty() && log_.trial(proposal, part).length > log_.length();
+    });
     for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
       BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
-      if (stopped() || log_.spent() > kUntilHalved * search_events_) break;
+      if (stopped() || log_.spent() > until) break;
       proposals = survivors(std::move(tried), proposals.size() / kGoesOn, slack_at(rung));
     }
     return {};

@@ -2,11 +2,11 @@
 //
 // Successive halving over simulated time: all starts are tried for a short time, the best quarter
 // for three times as long, and so on; the best setting of each policy is kept until the last step,
-// for some policies need time to settle. Then the largest load of each, and local searches about
-// the best of different policies: one dimension at a time, in ever smaller steps, and what helped
-// together. Then what leads is simulated at the length that was asked for, under other seeds and
-// with durations that are 5 % off; a setting that breaks a limit there makes way for the next, or
-// for less load (finals.hpp).
+// for some are late to gain. Each trial warms up until its policy has settled. Then the largest
+// load of each, and local searches about the best of different policies: one dimension at a time,
+// in ever smaller steps, and what helped together. Then what leads is simulated at the length that
+// was asked for, under other seeds and with durations that are 5 % off; a setting that breaks a
+// limit there makes way for the next, or for less load (finals.hpp).
 //
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads
@@ -17,6 +17,7 @@
 // trial is run that would spend more than planned: the least promising ones are left out.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,7 +42,7 @@ struct FullLength {
   Duration iteration{};  ///< of training alone: policies settle after some
 };
 
-/// A policy that was not judged: none of its settings has settled when a trial's warm-up ends.
+/// A policy that was not judged: its settings settle after the warm-up that was asked for.
 struct Unsettled {
   const policy::PolicySpec* policy = nullptr;
   Duration settling{};
@@ -70,6 +71,8 @@ struct Tried {
   TrialResult result;
   bool available = true;  ///< it could be recommended
   Duration length{};      ///< simulated
+  Duration warmup{};      ///< of that
+  [[nodiscard]] Duration measured() const { return length - warmup; }
 };
 
 /// How a setting did when it was simulated again.
@@ -114,10 +117,11 @@ struct Found {
   std::vector<Unafforded> unafforded; ///< likewise
   bool exhausted = false;             ///< not all that would be told could be confirmed
   std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
-  Duration length{};                  ///< simulated of a full trial
+  Duration length{};                  ///< simulated of a full trial; policies that settle have more
   Duration warmup{};
   Duration searched{};                ///< the longest trial of the search before the last step
   Duration searched_warmup{};         ///< of that
+  [[nodiscard]] Duration measured() const { return length - warmup; }
   std::size_t trials = 0;
   double events = 0;
   double confirmation_events = 0;     ///< of these, for trials that are longer than `searched`
@@ -135,12 +139,16 @@ struct SearchOptions {
   /// Settings that the user's next tool takes: if it refuses the best, the best that it takes is
   /// looked for, too. Nothing: nobody is asked.
   std::function<bool(const Proposal&)> takes = nullptr;
-  std::function<bool()> stopped;          ///< true: come to an end
+  const std::atomic<bool>* stop = nullptr;  ///< true: come to an end; null: never
   std::function<void(const SearchPlan&)> planned = nullptr;  ///< told before the search begins
 };
 
 inline constexpr std::size_t kSeedsConfirmed = 5;
 inline constexpr double kDurationsVaried = 0.05;
+
+[[nodiscard]] inline bool is_stopped(const SearchOptions& options) {
+  return options.stop != nullptr && *options.stop;
+}
 
 [[nodiscard]] Result<Found> search(const Space& space, const TryAll& try_all,
                                    const SearchOptions& options);

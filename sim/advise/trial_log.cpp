@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kLongEnough = 1.0 / 3;  // of the searched length, for a comparison of policies
 constexpr std::size_t kAtOnce = 16;      // trials before the budget is looked at again
-constexpr std::size_t kJudgedAnyway = 4;  // policies, doing nothing among them, of any budget
 constexpr double kLatencyMargin = 20;    // times that of training
+constexpr int kWarmupPart = 4;           // of a shortened trial, one so-manieth warms up
 
 Duration part_of(Duration span, double part) {
   return Duration{std::llround(static_cast<double>(span.count()) * part)};
@@ -34,45 +34,53 @@ Limits tightened(const Limits& limits, double margin) {
 
 TrialLog::TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options)
     : space_(space), try_all_(try_all), full_(options.full), confirmed_at_(options.confirmed_at),
-      length_(options.full.length), warmup_(options.full.warmup) {}
+      longest_warmup_(options.full.warmup) {
+  if (confirmed_at_ == ConfirmedAt::kAffordedLength) {  // nobody asked for this warm-up of all
+    const Duration measured = full_.length - full_.warmup;
+    full_.warmup = std::min(full_.warmup, measured / (kWarmupPart - 1));
+    full_.length = full_.warmup + measured;
+  }
+  length_ = full_.length;
+  warmup_ = full_.warmup;
+}
 
 void TrialLog::allow(double events) {
   allowed_ = events;
   exhausted_ = false;
 }
 
-void TrialLog::shorten(Duration length, Duration warmup, double times) {
+void TrialLog::shorten(Duration length, double times) {
   length_ = length;
-  warmup_ = warmup;
+  warmup_ = std::min(length / kWarmupPart, longest_warmup_);
   if (confirmed_at_ == ConfirmedAt::kAskedLength) return;
   if (confirmed_at_ == ConfirmedAt::kSearchedLength) times = 1;
   using std::chrono::milliseconds;
   const auto longer = [times](Duration span) {
     return Duration{std::chrono::floor<milliseconds>(part_of(span, times))};
   };
-  full_.length = std::min(longer(length), full_.length);
-  full_.warmup = std::min(longer(warmup), full_.warmup);
+  full_.length = std::min(longer(length_), full_.length);
+  full_.warmup = std::min(longer(warmup_), full_.warmup);
+}
+
+bool TrialLog::settles(const Proposal& proposal) const {
+  return settling_of(proposal, full_.iteration) <= longest_warmup_;
+}
+
+Duration TrialLog::part_measured(double part) const {
+  return std::min(std::max(part_of(measured(), part), full_.shortest), measured());
 }
 
 Trial TrialLog::trial(const Proposal& proposal, double part) const {
   Trial trial;
   trial.proposal = proposal;
-  const Duration measured = std::max(part_of(length_ - warmup_, part), full_.shortest);
-  const Duration warm = std::max({part_of(warmup_, part), full_.shortest / 4, settling(proposal)});
-  trial.warmup = std::min(warm, warmup_);
-  trial.length = std::min(trial.warmup + measured, length_);
+  trial.warmup = std::min(std::max(part_of(warmup_, part), full_.shortest / kWarmupPart), warmup_);
+  trial.length = trial.warmup + part_measured(part);
   trial.seed = full_.seed;
-  return trial;
-}
-
-Duration TrialLog::settling(const Proposal& proposal) const {
-  const bool settles = proposal.policy != nullptr && proposal.policy->settling;
-  return settles ? proposal.policy->settling(parameters_of(proposal), full_.iteration)
-                 : Duration{};
+  return settled(std::move(trial), full_.iteration);
 }
 
 Trial TrialLog::full_trial(const Proposal& proposal) const {
-  return {proposal, full_.length, full_.warmup, full_.seed};
+  return settled({proposal, full_.length, full_.warmup, full_.seed}, full_.iteration);
 }
 
 Result<std::vector<Tried>> TrialLog::try_out(const std::vector<Proposal>& proposals, double part) {
@@ -90,18 +98,17 @@ Result<std::vector<Tried>> TrialLog::try_full(const std::vector<Proposal>& propo
 Result<std::vector<Tried>> TrialLog::run(const std::vector<Trial>& trials) {
   std::vector<Trial> judged;  // the others would show what a policy does before it has settled
   for (const Trial& trial : trials) {
-    if (settling(trial.proposal) <= trial.warmup) judged.push_back(trial);
+    if (settles(trial.proposal)) judged.push_back(trial);
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_again(judged));
   auto next = results.begin();
   std::vector<Tried> tried;
   for (const Trial& trial : trials) {
     const Proposal& proposal = trial.proposal;
-    const bool is_judged = settling(proposal) <= trial.warmup;
     TrialResult result;
-    if (is_judged) result = *next++;
+    if (settles(proposal)) result = *next++;
     else result.reason = "its policy settles after the warm-up";
-    tried.push_back({proposal, result, space_.is_available(proposal), trial.length});
+    tried.push_back({proposal, result, space_.is_available(proposal), trial.length, trial.warmup});
     note(tried.back());
   }
   return tried;
@@ -125,7 +132,7 @@ Result<void> TrialLog::run_some(const std::vector<Trial>& trials, std::size_t& n
     TrialResult& result = results.emplace_back();
     if (const auto known = results_.find(text_of(trial)); known != results_.end()) {
       result = known->second;
-    } else if (spent_ + cost + cost_of(trial) > allowed_ && !is_judged_anyway(trial)) {
+    } else if (spent_ + cost + cost_of(trial) > allowed_) {
       result.reason = "the budget does not reach";
       leave_out(trial);
     } else {
@@ -143,28 +150,29 @@ Result<void> TrialLog::run_some(const std::vector<Trial>& trials, std::size_t& n
   return {};
 }
 
-bool TrialLog::is_judged_anyway(const Trial& trial) {
-  return judged_anyway_.size() < kJudgedAnyway &&
-         judged_anyway_.insert(trial.proposal.policy).second;
+TrialLog::PolicyCost& TrialLog::cost_of_policy(const Trial& trial) {
+  const auto known = std::ranges::find(costs_, trial.proposal.policy, &PolicyCost::policy);
+  return known != costs_.end() ? *known : costs_.emplace_back(PolicyCost{trial.proposal.policy});
 }
 
-double TrialLog::cost_of(const Trial& trial) const {
-  const auto known = rates_.find(trial.proposal.policy);
-  return to_seconds(trial.length) * (known == rates_.end() ? highest_rate_ : known->second);
+double TrialLog::cost_of(const Trial& trial) {
+  const double rate = cost_of_policy(trial).rate;
+  return to_seconds(trial.length) * (rate > 0 ? rate : highest_rate_);
 }
 
 void TrialLog::leave_out(const Trial& trial) {
-  exhausted_ = true;
+  exhausted_ = exhausted_ || trial.length <= full_.length;
   if (!space_.is_available(trial.proposal)) return;
   const double cost = cost_of(trial);
-  const auto same = std::ranges::find(left_out_, trial.proposal.policy, &Unafforded::policy);
-  if (same == left_out_.end()) left_out_.push_back({trial.proposal.policy, cost});
-  else same->events = std::min(same->events, cost);
+  std::optional<double>& cheapest = cost_of_policy(trial).left_out;
+  cheapest = std::min(cheapest.value_or(cost), cost);
 }
 
 std::vector<Unafforded> TrialLog::unafforded() const {
-  std::vector<Unafforded> out = left_out_;
-  std::erase_if(out, [this](const Unafforded& policy) { return rates_.contains(policy.policy); });
+  std::vector<Unafforded> out;
+  for (const PolicyCost& cost : costs_) {
+    if (cost.rate == 0 && cost.left_out) out.push_back({cost.policy, *cost.left_out});
+  }
   return out;
 }
 
@@ -175,10 +183,10 @@ void TrialLog::count(const Trial& trial, const TrialResult& result) {
     results_.try_emplace(text_of(trial), result);
     const double rate = result.events / to_seconds(trial.length);
     highest_rate_ = std::max(highest_rate_, rate);
-    double& of_policy = rates_[trial.proposal.policy];
+    double& of_policy = cost_of_policy(trial).rate;
     of_policy = std::max(of_policy, rate);
   }
-  if (trial.length > length_) spent_on_longer_ += result.events;
+  if (trial.length - trial.warmup > measured()) spent_on_longer_ += result.events;
 }
 
 void TrialLog::note(const Tried& tried) {
@@ -199,26 +207,26 @@ std::vector<Unsettled> TrialLog::unsettled() const {
       return other.proposal.policy == tried.proposal.policy;
     };
     const auto judged = [&](const Tried& other) {
-      return same(other) && (other.result.done || settling(other.proposal) <= warmup_);
+      return same(other) && (other.result.done || settles(other.proposal));
     };
     const bool known = std::ranges::any_of(
         out, [&tried](const Unsettled& one) { return one.policy == tried.proposal.policy; });
     if (known || !tried.available || std::ranges::any_of(all_, judged)) continue;
     const auto soonest = std::ranges::min_element(all_, {}, [&](const Tried& other) {
-      return same(other) ? settling(other.proposal) : Duration::max();
+      return same(other) ? settling_of(other.proposal, full_.iteration) : Duration::max();
     });
-    out.push_back({tried.proposal.policy, settling(soonest->proposal)});
+    out.push_back({tried.proposal.policy, settling_of(soonest->proposal, full_.iteration)});
   }
   return out;
 }
 
 std::vector<Tried> TrialLog::best_by_policy(const Limits& limits, Which reach,
                                             std::size_t most) const {
-  const Duration long_enough = trial({}, kLongEnough).length;
+  const Duration long_enough = part_measured(kLongEnough);
   std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
   for (const Tried& tried : all_) {
     const bool wanted = tried.available == (reach == Which::kAvailable);
-    if (wanted && tried.result.done) pool.emplace_back(tried, tried.length >= long_enough);
+    if (wanted && tried.result.done) pool.emplace_back(tried, tried.measured() >= long_enough);
   }
   std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {
     if (left.second != right.second) return left.second;

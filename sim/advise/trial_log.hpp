@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,18 +31,21 @@ class TrialLog {
   /// All three must outlive the log.
   TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options);
 
-  /// Makes all further parts shorter, and the full length, if nobody asked for it, at most `times`
-  /// the searched one.
-  void shorten(Duration length, Duration warmup, double times);
+  /// Makes all further parts shorter, a quarter of them warm-up at most, and the full length, if
+  /// nobody asked for it, at most `times` the searched one.
+  void shorten(Duration length, double times);
   /// Events that all trials may spend, those that were spent included.
   void allow(double events);
-  /// A trial was left out since allow() was called.
+  /// A trial no longer than full ones are was left out since allow() was called.
   [[nodiscard]] bool is_exhausted() const { return exhausted_; }
-  /// A trial of a part of the searched length, at least of the shortest length that is allowed.
+  /// A trial that measures a part of the searched one, at least the shortest that is allowed, when
+  /// its policy has settled.
   [[nodiscard]] Trial trial(const Proposal& proposal, double part) const;
   /// A trial of the length that was asked for.
   [[nodiscard]] Trial full_trial(const Proposal& proposal) const;
-  [[nodiscard]] bool is_full(const Tried& tried) const { return tried.length >= full_.length; }
+  [[nodiscard]] bool is_full(const Tried& tried) const {
+    return tried.measured() >= full_.length - full_.warmup;
+  }
 
   [[nodiscard]] Result<std::vector<Tried>> try_out(const std::vector<Proposal>& proposals,
                                                    double part);
@@ -68,19 +71,26 @@ class TrialLog {
   [[nodiscard]] std::size_t trials() const { return trials_; }
   [[nodiscard]] Duration length() const { return length_; }
   [[nodiscard]] Duration warmup() const { return warmup_; }
+  [[nodiscard]] Duration measured() const { return length_ - warmup_; }
   [[nodiscard]] const FullLength& full() const { return full_; }
 
  private:
-  /// What the policy measures and tries at its start; trials that end their warm-up before that
-  /// are not run.
-  [[nodiscard]] Duration settling(const Proposal& proposal) const;
+  /// What is known of a policy by its trials.
+  struct PolicyCost {
+    const policy::PolicySpec* policy = nullptr;
+    double rate = 0;                   // highest, events a simulated second; 0: not run
+    std::optional<double> left_out{};  // events of the cheapest trial that was not run
+  };
+
+  /// Whether the policy settles in the warm-up that was asked for; other trials are not run.
+  [[nodiscard]] bool settles(const Proposal& proposal) const;
+  [[nodiscard]] Duration part_measured(double part) const;
   Result<std::vector<Tried>> run(const std::vector<Trial>& trials);
   /// Runs trials from `next` on that are allowed, a few at most; moves `next` past these.
   Result<void> run_some(const std::vector<Trial>& trials, std::size_t& next,
                         std::vector<TrialResult>& results);
-  /// Without an answer a budget is of no use: some policies have a trial whatever it costs.
-  [[nodiscard]] bool is_judged_anyway(const Trial& trial);
-  [[nodiscard]] double cost_of(const Trial& trial) const;
+  [[nodiscard]] PolicyCost& cost_of_policy(const Trial& trial);
+  [[nodiscard]] double cost_of(const Trial& trial);
   void leave_out(const Trial& trial);
   void count(const Trial& trial, const TrialResult& result);
   void note(const Tried& tried);
@@ -89,6 +99,7 @@ class TrialLog {
   const TryAll& try_all_;
   FullLength full_;
   ConfirmedAt confirmed_at_;
+  Duration longest_warmup_;
   Duration length_;
   Duration warmup_;
   double spent_ = 0;
@@ -96,10 +107,8 @@ class TrialLog {
   double allowed_ = std::numeric_limits<double>::infinity();
   bool exhausted_ = false;
   double highest_rate_ = 0;  // events a simulated second
-  std::map<const policy::PolicySpec*, double> rates_;
+  std::vector<PolicyCost> costs_;  // in order of their first trial
   std::map<std::string, TrialResult> results_;  // of what was run: the same trial costs once
-  std::set<const policy::PolicySpec*> judged_anyway_;
-  std::vector<Unafforded> left_out_;            // each policy's cheapest
   std::size_t trials_ = 0;
   std::vector<Tried> all_;
   std::map<std::string, std::size_t> index_;  // into all_

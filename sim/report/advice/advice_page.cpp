@@ -52,7 +52,7 @@ std::vector<std::size_t> front_of(const Advice& advice, const std::vector<Tried>
   for (const Tried& point : points) {
     TradePoint trade;
     const bool real = point.available && !point.result.overloaded && !point.result.refused;
-    if (real && point.length >= advice.found.length / kFrontTriedFor) {
+    if (real && point.measured() >= advice.found.measured() / kFrontTriedFor) {
       trade = {point.result.kept, point.result.gain};
     }
     trades.push_back(trade);

@@ -222,13 +222,24 @@ TEST_F(AnswerParts, says_what_a_search_needs_that_its_budget_does_not_reach) {
   advice_.question.budget = 1s;
   advice_.found.needed_events = 5 * kEventsPerSecond;
   EXPECT_THAT(line("budget"), HasSubstr("--budget 5s would"));
-  advice_.found.searched_warmup = 1s;
-  advice_.found.warmup = 4s;
   advice_.found.unsettled = {{&first_, 3s}};
-  EXPECT_THAT(line("settling"), AllOf(HasSubstr("not judged: first (settles in 3 s); trials warm "
-                                                "up for 1 s"), HasSubstr("--budget 3s would")));
+  EXPECT_THAT(line("settling"), HasSubstr("not judged: first (settles in 3 s); the warm-up is "
+                                          "shorter: --warmup 3s would"));
   advice_.found.unsettled.push_back({&second_, 9s});
   EXPECT_THAT(line("settling"), HasSubstr("--warmup 9s would"));
+}
+
+// A short trial that gains 0.6 GPUs where the recommendation gains 0.5: told where the budget or a
+// stop kept it from being confirmed.
+TEST_F(AnswerParts, tells_what_is_better_and_not_confirmed) {
+  advice_.found.all = {*advice_.found.best, tried(second_, 0.6, 0.99)};
+  advice_.found.length = 10s;
+  advice_.found.all.front().length = 10s;
+  advice_.found.all.back().length = 2s;
+  EXPECT_EQ(line("better"), "");
+  advice_.found.exhausted = true;
+  EXPECT_THAT(line("better"), AllOf(HasSubstr("second"), HasSubstr("in a trial of 2s alone, which "
+                                                                   "is not confirmed")));
 }
 
 TEST_F(AnswerParts, practice_is_what_the_tools_take) {
