@@ -4,7 +4,6 @@
 
 #include "sim/base/nearest.hpp"
 #include "sim/store/membership.hpp"
-#include "sim/store/record_digest.hpp"
 #include "sim/store/sql_store.hpp"
 #include "sim/store/store_reader.hpp"
 #include "sim/store/store_schema.hpp"
@@ -105,7 +104,7 @@ Result<void> SqlStore::each_row(const RowFilter& filter,
     }
     return {};
   };
-  return read_records(*database_, filter, {.rows = true}, RunsOf::kEachSweep, shape_, visit_run);
+  return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
 }
 
 Result<void> SqlStore::each_run(const RowFilter& filter,
@@ -119,40 +118,33 @@ Result<void> SqlStore::each_run(const RowFilter& filter,
     if (wanted) visit(stored_run(stored));
     return {};
   };
-  return read_records(*database_, filter, {.rows = by_row}, RunsOf::kEachSweep, shape_, visit_run);
+  return read_records(*database_, filter, RunsOf::kEachSweep, shape_, visit_run);
 }
 
 Result<std::optional<observe::LatencyHistogram>> SqlStore::latency(const std::string& key,
                                                                    std::uint32_t policy,
                                                                    std::uint32_t filler) {
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const auto statement,
-      database_->prepare("SELECT histogram FROM latencies JOIN runs ON runs.run = latencies.run "
-                         "WHERE key = $1 AND policy_index = $2 AND filler_index = $3"));
-  const SqlParameters parameters{
-      3, {std::string_view(key), std::int64_t{policy}, std::int64_t{filler}}};
-  std::optional<std::vector<std::uint8_t>> bytes;
-  BUBBLESIM_RETURN_IF_ERROR(database_->run(
-      statement, parameters, [&](std::size_t, const SqlRow& row) { bytes = row.bytes(0); }));
-  if (!bytes) return std::optional<observe::LatencyHistogram>();
-  BUBBLESIM_ASSIGN_OR_RETURN(auto histogram, histogram_of(*database_, key, *bytes));
-  return std::optional(std::move(histogram));
+  std::optional<observe::LatencyHistogram> found;
+  RowFilter of_run;
+  of_run.key = key;
+  BUBBLESIM_RETURN_IF_ERROR(each_record(of_run, [&](const RunRecord& record) {
+    for (const RecordedLatency& latency : record.latencies) {
+      const bool wanted = latency.policy == policy && latency.filler == filler;
+      if (record.run.key == key && wanted) found = latency.histogram;
+    }
+  }));
+  return found;
 }
 
 Result<void> SqlStore::each_record(const RowFilter& filter,
                                    const std::function<void(const RunRecord&)>& visit) {
   const auto visit_record = [&](StoredRecord& stored) -> Result<void> {
-    if (static_cast<std::int64_t>(record_digest(stored.record)) != stored.digest) {
-      return fail(database_->name(), "run " + stored.record.run.key,
-                  "does not have the check sum that it was stored with: is damaged");
-    }
     stored.relabel();
     visit(stored.record);
     return {};
   };
-  const RecordParts all{.settings = true, .rows = true, .latencies = true, .counters = true};
   const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
-  return read_records(*database_, filter, all, runs_of, shape_, visit_record);
+  return read_records(*database_, filter, runs_of, shape_, visit_record);
 }
 
 Result<void> SqlStore::check_names(const RowFilter& filter) {

@@ -75,6 +75,8 @@ class ResultsStore {
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
   /// Keys of runs that failed.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
+  // What the next four give was checked against the check sum that it was stored with.
+
   /// Rows come in the order of sweep, index, policy, filler: the same store content gives the same
   /// order. A run comes once for every sweep that it belongs to.
   [[nodiscard]] virtual Result<void> each_row(
@@ -83,8 +85,7 @@ class ResultsStore {
       const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) = 0;
   [[nodiscard]] virtual Result<std::optional<observe::LatencyHistogram>> latency(
       const std::string& key, std::uint32_t policy, std::uint32_t filler) = 0;
-  /// Whole records, for merging and export, in the order of sweep, index, key; each is checked
-  /// against its check sum.
+  /// Whole records, for merging and export, in the order of sweep, index, key.
   [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
     return each_record({}, visit);
   }
@@ -98,6 +99,9 @@ class ResultsStore {
   /// Reads everything: the database's own check, then the check sum of every record. The fault
   /// names the first damage.
   [[nodiscard]] virtual Result<void> check() = 0;
+  /// Whether the file was deleted, moved or replaced since it was opened. It can be read still, and
+  /// not added to.
+  [[nodiscard]] virtual bool is_gone() const { return false; }
 };
 
 /// Whether it names a store, as open_store() takes it: whatever is wrong with that, open_store()

@@ -84,6 +84,8 @@ class SqlDatabase {
   [[nodiscard]] virtual Result<void> commit() = 0;
   /// Does nothing where no transaction is open.
   virtual void roll_back() noexcept = 0;
+  /// Whether the file was deleted, moved or replaced since it was opened; of a server: false.
+  [[nodiscard]] virtual bool is_gone() const { return false; }
   /// Whether the whole database reads well, checked by the database itself.
   [[nodiscard]] virtual Result<void> check() = 0;
 };

@@ -33,6 +33,7 @@ class SqlStore final : public ResultsStore {
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override;
   [[nodiscard]] Result<void> check_names(const RowFilter& filter) override;
   [[nodiscard]] Result<void> check() override;
+  [[nodiscard]] bool is_gone() const override { return database_->is_gone(); }
 
  private:
   explicit SqlStore(std::unique_ptr<SqlDatabase> database) : database_(std::move(database)) {}

@@ -170,7 +170,15 @@ class SqliteDatabase final : public SqlDatabase {
     return result;
   }
 
+  [[nodiscard]] bool is_gone() const override {
+    int moved = 0;
+    sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved != 0;
+  }
   [[nodiscard]] Result<void> begin(SqlTransaction kind) override {
+    if (kind == SqlTransaction::kWrite && is_gone()) {
+      return fail(path_, {}, "was deleted, moved or replaced while it was in use");
+    }
     return execute(kind == SqlTransaction::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
   }
   [[nodiscard]] Result<void> commit() override { return execute("COMMIT"); }

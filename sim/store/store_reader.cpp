@@ -27,11 +27,17 @@ std::optional<Severity> severity_of(std::string_view name) {
   return std::nullopt;
 }
 
+Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database, const std::string& key,
+                                               std::span<const std::uint8_t> bytes) {
+  auto histogram = observe::LatencyHistogram::decode(bytes);
+  if (histogram) return histogram;
+  return fail(database.name(), "run " + key, histogram.error().message + ": is damaged");
+}
+
 class Reader {
  public:
-  Reader(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts, RunsOf runs_of,
-         const StoreShape& shape)
-      : database_(database), filter_(filter), parts_(parts), row_columns_(shape.row_columns),
+  Reader(SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape)
+      : database_(database), filter_(filter), shape_(shape),
         runs_of_(shape.memberships ? runs_of : RunsOf::kFirstSweep) {
     for (const Setting& setting : filter.settings) {
       wanted_.emplace_back(setting.pointer, Json::parse(setting.value, nullptr, false));
@@ -48,6 +54,7 @@ class Reader {
                                         : record.record.run.settings)) {
           continue;
         }
+        BUBBLESIM_RETURN_IF_ERROR(check(record));
         BUBBLESIM_RETURN_IF_ERROR(visit(record));
       }
       if (page_.size() < kPageRuns) return {};
@@ -121,11 +128,17 @@ class Reader {
   }
 
   [[nodiscard]] Result<void> read_parts() {
-    if (parts_.settings) BUBBLESIM_RETURN_IF_ERROR(read_settings());
-    if (parts_.rows) BUBBLESIM_RETURN_IF_ERROR(read_rows());
-    if (parts_.latencies) BUBBLESIM_RETURN_IF_ERROR(read_latencies());
-    if (parts_.counters) BUBBLESIM_RETURN_IF_ERROR(read_counters());
-    return {};
+    BUBBLESIM_RETURN_IF_ERROR(read_settings());
+    BUBBLESIM_RETURN_IF_ERROR(read_rows());
+    BUBBLESIM_RETURN_IF_ERROR(read_latencies());
+    return read_counters();
+  }
+
+  [[nodiscard]] Result<void> check(const StoredRecord& stored) const {
+    const bool same = static_cast<std::int64_t>(record_digest(stored.record)) == stored.digest;
+    if (same) return {};
+    return fail(database_.name(), "run " + stored.record.run.key,
+                "does not have the check sum that it was stored with: is damaged");
   }
 
   /// Lines of a table that belong to the page; the first column is the run.
@@ -153,8 +166,8 @@ class Reader {
     std::vector<int> places(columns.size(), -1);
     int place = 3;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const auto there = std::find(row_columns_.begin(), row_columns_.end(), columns[i].name);
-      if (there == row_columns_.end()) continue;
+      const auto there = std::ranges::find(shape_.row_columns, columns[i].name);
+      if (there == shape_.row_columns.end()) continue;
       what += ", \"" + *there + "\"";
       places[i] = place++;
     }
@@ -231,8 +244,7 @@ class Reader {
 
   SqlDatabase& database_;
   const RowFilter& filter_;
-  RecordParts parts_;
-  const std::vector<std::string>& row_columns_;
+  const StoreShape& shape_;
   RunsOf runs_of_;
   std::optional<Error> damaged_;
   std::vector<std::pair<std::string, Json>> wanted_;
@@ -271,18 +283,11 @@ bool passes(const observe::ResultRow& row, const RowFilter& filter) {
   return names_cell(row, "policy", filter.policies) && names_cell(row, "filler", filter.fillers);
 }
 
-Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database, const std::string& key,
-                                               std::span<const std::uint8_t> bytes) {
-  auto histogram = observe::LatencyHistogram::decode(bytes);
-  if (histogram) return histogram;
-  return fail(database.name(), "run " + key, histogram.error().message + ": is damaged");
-}
-
-Result<void> read_records(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts,
-                          RunsOf runs_of, const StoreShape& shape,
+Result<void> read_records(SqlDatabase& database, const RowFilter& filter, RunsOf runs_of,
+                          const StoreShape& shape,
                           const std::function<Result<void>(StoredRecord&)>& visit) {
   BUBBLESIM_RETURN_IF_ERROR(database.begin(SqlTransaction::kRead));
-  auto result = Reader(database, filter, parts, runs_of, shape).read(visit);
+  auto result = Reader(database, filter, runs_of, shape).read(visit);
   if (result) result = database.commit();
   if (!result) database.roll_back();
   return result;

@@ -13,14 +13,6 @@
 
 namespace bubblesim::store {
 
-/// What of a run is read besides its line in `runs`.
-struct RecordParts {
-  bool settings = true;
-  bool rows = false;
-  bool latencies = false;
-  bool counters = false;
-};
-
 /// What an older store may lack.
 struct StoreShape {
   std::vector<std::string> row_columns;  ///< that the table `rows` has
@@ -45,16 +37,11 @@ struct StoredRecord {
 };
 
 /// Runs that may pass the filter (sweeps and settings are checked, rows are not), in the order of
-/// sweep, index, key. One state of the store: what others
-/// add meanwhile is not seen. `visit` ends the walk with a fault.
+/// sweep, index, key. One state of the store: what others add meanwhile is not seen. `visit` ends
+/// the walk with a fault, and so does a run that has another digest than it was stored with.
 [[nodiscard]] Result<void> read_records(
-    SqlDatabase& database, const RowFilter& filter, const RecordParts& parts, RunsOf runs_of,
-    const StoreShape& shape,
+    SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape,
     const std::function<Result<void>(StoredRecord&)>& visit);
-
-[[nodiscard]] Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database,
-                                                             const std::string& key,
-                                                             std::span<const std::uint8_t> bytes);
 
 /// Does a row have one of the filter's policies and fillers?
 [[nodiscard]] bool passes(const observe::ResultRow& row, const RowFilter& filter);

@@ -6,8 +6,8 @@
 
 namespace bubblesim::sweep {
 
-RecordWriter::RecordWriter(store::ResultsStore& store)
-    : store_(store), thread_([this] { work(); }) {}
+RecordWriter::RecordWriter(store::ResultsStore& store, std::string kept_in)
+    : store_(store), kept_in_(std::move(kept_in)), thread_([this] { work(); }) {}
 
 RecordWriter::~RecordWriter() { (void)finish(); }
 
@@ -26,8 +26,14 @@ Result<void> RecordWriter::finish() {
   if (thread_.joinable()) thread_.join();
   if (!fault_) return {};
   Error fault = *fault_;
-  fault.message += "; " + std::to_string(lost_) + " finished runs could not be stored, and will be "
-                   "run again";
+  if (kept_) {
+    fault.message += "; what was in it and what is finished is kept in " + kept_in_ +
+                     ", which `bubblesim results merge` takes";
+  }
+  if (lost_ > 0) {
+    fault.message += "; " + std::to_string(lost_) + " finished runs could not be stored, and will "
+                     "be run again";
+  }
   return tl::unexpected<Error>(std::move(fault));
 }
 
@@ -51,15 +57,27 @@ void RecordWriter::work() {
 }
 
 void RecordWriter::store(const std::vector<store::RunRecord>& batch) {
-  if (fault_) {
-    lost_ += batch.size();
-    return;
-  }
-  auto stored = store_.add(batch);
-  if (stored) return;
-  fault_ = stored.error();
-  lost_ = batch.size();
+  const auto add = [&](store::ResultsStore& store) {
+    auto stored = store.add(batch);
+    if (!stored && !fault_) fault_ = stored.error();
+    return stored.has_value();
+  };
+  if (!fault_ && add(store_)) return;
   failed_ = true;
+  if (!kept_ && store_.is_gone() && !kept_in_.empty()) {
+    if (auto kept = copied()) kept_ = *std::move(kept);
+  }
+  if (!kept_ || !add(*kept_)) lost_ += batch.size();
+}
+
+Result<std::unique_ptr<store::ResultsStore>> RecordWriter::copied() const {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto copy, store::open_store(kept_in_, store::StoreAccess::kWrite));
+  Result<void> stored;
+  BUBBLESIM_RETURN_IF_ERROR(store_.each_record([&](const store::RunRecord& record) {
+    if (auto added = copy->add({&record, 1}); !added) stored = tl::unexpected<Error>(added.error());
+  }));
+  BUBBLESIM_RETURN_IF_ERROR(stored);
+  return copy;
 }
 
 }  // namespace bubblesim::sweep

@@ -6,8 +6,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,8 +24,9 @@ class RecordWriter {
   static constexpr std::size_t kLargestBatch = 1000;
 
   /// The store outlives the writer and is used by nobody else until finish() or the destructor has
-  /// returned.
-  explicit RecordWriter(store::ResultsStore& store);
+  /// returned. If its file is gone, what was in it and what is added goes into a store at the path
+  /// `kept_in`; empty: it is lost.
+  explicit RecordWriter(store::ResultsStore& store, std::string kept_in = {});
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
@@ -32,15 +35,19 @@ class RecordWriter {
   void add(store::RunRecord&& record);
   /// Whether the store has refused a batch. Nothing is stored after that.
   [[nodiscard]] bool failed() const { return failed_.load(); }
-  /// Waits until everything is stored. The fault of the store, if it has refused a batch, with how
-  /// many records were lost for it.
+  /// Waits until everything is stored. The fault of the store, if it has refused a batch, with
+  /// where all is kept, or how many records were lost for it.
   [[nodiscard]] Result<void> finish();
 
  private:
   void work();
   void store(const std::vector<store::RunRecord>& batch);
+  /// Copies the store, whose file is gone.
+  [[nodiscard]] Result<std::unique_ptr<store::ResultsStore>> copied() const;
 
   store::ResultsStore& store_;
+  const std::string kept_in_;
+  std::unique_ptr<store::ResultsStore> kept_;  // null: `store_` takes the records
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<store::RunRecord> waiting_;

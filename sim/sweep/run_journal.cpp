@@ -47,6 +47,10 @@ std::string heading(const std::string& sweep) {
   return "runs in flight of a process of bubblesim sweep " + name + "\n";
 }
 
+std::string owner_line(const JournalPlace& place) {
+  return place.share + " is of " + place.process + "\n";
+}
+
 /// The open file of a process that has ended; -1: it lives, or there is none any more.
 int open_dead(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -67,7 +71,7 @@ Result<std::unique_ptr<RunJournal>> RunJournal::create(const JournalPlace& place
   const int file = mkostemp(path.data(), O_CLOEXEC);
   if (file < 0) return fail(path, {}, std::string("cannot be made: ") + std::strerror(errno));
   std::unique_ptr<RunJournal> journal(new RunJournal(path, file));
-  const std::string text = heading(place.sweep);
+  const std::string text = heading(place.sweep) + owner_line(place);
   const bool locked = flock(file, LOCK_EX) == 0;
   if (!locked || pwrite(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return fail(path, {}, std::string("cannot be locked and written: ") + std::strerror(errno));
@@ -126,6 +130,7 @@ Result<DeadJournals> DeadJournals::read(const JournalPlace& place) {
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
     if (!at->path().filename().string().starts_with(prefix)) continue;
     const int dead = open_dead(at->path());
+    if (dead < 0) found.note_living(at->path().string(), place);
     if (dead < 0) continue;
     if (fs::file_size(at->path(), code) <= kLargestJournal) found.take(at->path().string(), place);
     close(dead);
@@ -149,6 +154,15 @@ void DeadJournals::take(const std::string& path, const JournalPlace& place) {
     suspicion.crashed = suspicion.crashed || line.back() == kCrashed;
   }
   journals_.push_back(std::move(journal));
+}
+
+void DeadJournals::note_living(const std::string& path, const JournalPlace& place) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  if (!std::getline(file, line) || line + "\n" != heading(place.sweep)) return;
+  const std::string ours = owner_line({{}, {}, place.share, {}});
+  const std::string_view begin = std::string_view(ours).substr(0, ours.size() - 1);
+  if (std::getline(file, line) && line.starts_with(begin)) living_ = line.substr(begin.size());
 }
 
 Suspicion DeadJournals::suspicion(const std::string& key) const {

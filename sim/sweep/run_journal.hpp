@@ -23,6 +23,8 @@ namespace bubblesim::sweep {
 struct JournalPlace {
   std::string stem;   ///< path of the store; any path for a store that is no file
   std::string sweep;  ///< journals of other sweeps are left alone
+  std::string share = {};    ///< of the sweep, that this process does: one line
+  std::string process = {};  ///< this one, as others name it: one line
 };
 
 class RunJournal {
@@ -61,12 +63,14 @@ struct Suspicion {
   bool crashed = false;    ///< it brought one down itself: its thread got the fatal signal
 };
 
-/// Journals that dead processes left.
+/// Journals that dead processes left; and the process that does the same now.
 class DeadJournals {
  public:
   /// Fault: a folder or a file that is there cannot be read.
   [[nodiscard]] static Result<DeadJournals> read(const JournalPlace& place);
 
+  /// The process that lives and does the same share of the sweep; empty: none.
+  [[nodiscard]] const std::string& living() const { return living_; }
   [[nodiscard]] Suspicion suspicion(const std::string& key) const;
   [[nodiscard]] bool empty() const { return journals_.empty(); }
   /// Removes the files but those with a run that is somebody else's: of another shard.
@@ -79,9 +83,11 @@ class DeadJournals {
   };
 
   void take(const std::string& path, const JournalPlace& place);
+  void note_living(const std::string& path, const JournalPlace& place);
 
   std::vector<Journal> journals_;
   std::map<std::string, Suspicion> suspicions_;
+  std::string living_;
 };
 
 /// Whether a run is tried again: a run that brought a process down is not; one that was in flight

@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <set>
 
 #include "tests/unit/sim/store/sample_record.hpp"
 #include "tests/unit/sim/store/store_cases.hpp"
@@ -54,6 +57,67 @@ void fill(const std::string& where, std::uint64_t runs) {
   const auto store = open_store(where, StoreAccess::kWrite);
   ASSERT_TRUE(store) << store.error().text();
   ASSERT_TRUE((*store)->add(sample_records(0, runs)));
+}
+
+/// Key and all cells of every row, a text a row; nothing: the store says that it is damaged.
+std::optional<std::set<std::string>> rows_of(const std::string& where) {
+  const auto store = open_store(where, StoreAccess::kRead);
+  if (!store) return std::nullopt;
+  std::set<std::string> rows;
+  const auto read = (*store)->each_row({}, [&](const StoredRow& row) {
+    std::string text = row.key + " " + row.sweep + " " + std::to_string(row.index);
+    for (const observe::Cell& cell : row.row.cells) {
+      std::visit([&text](const auto& value) {
+        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+          text += " " + std::to_string(value);
+        } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+          text += " " + value;
+        }
+      }, cell);
+    }
+    rows.insert(std::move(text));
+  });
+  return read ? std::optional(rows) : std::nullopt;
+}
+
+// One bit of the file is another, 150 times: rows are as they were stored, or there are none.
+TEST(SqliteStore, GivesNoRowThatWasNotStored) {
+  const Folder place;
+  fill(place.where(), 20);
+  const std::string whole = read(place.where());
+  const auto expected = rows_of(place.where());
+  ASSERT_TRUE(expected);
+  std::mt19937_64 random(54);
+  std::size_t refused = 0;
+  for (int flip = 0; flip < 150; ++flip) {
+    const std::size_t bit = random() % (whole.size() * 8);
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    write(place.where(), damaged);
+    const auto rows = rows_of(place.where());
+    refused += rows ? 0 : 1;
+    EXPECT_TRUE(!rows || std::ranges::includes(*expected, *rows)) << "bit " << bit;
+  }
+  EXPECT_GT(refused, 30U);
+}
+
+TEST(SqliteStore, WhoseFileIsGoneOrAnotherOneIsNotAddedTo) {
+  for (const bool replaced : {false, true}) {
+    const Folder place;
+    fill(place.where(), 1);
+    const auto store = open_store(place.where(), StoreAccess::kWrite);
+    ASSERT_TRUE(store);
+    EXPECT_FALSE((*store)->is_gone());
+    fs::remove(place.where());
+    if (replaced) write(place.where(), "another file");
+    EXPECT_TRUE((*store)->is_gone());
+    const auto added = (*store)->add(sample_records(1, 2));
+    ASSERT_FALSE(added);
+    EXPECT_THAT(added.error().text(), HasSubstr("was deleted, moved or replaced"));
+    std::size_t kept = 0;
+    EXPECT_TRUE((*store)->each_record([&kept](const RunRecord&) { ++kept; }));
+    EXPECT_EQ(kept, 1U);
+  }
 }
 
 TEST(SqliteStore, IsOneFileWhenItIsClosed) {

@@ -72,29 +72,31 @@ TEST_F(StoreSchema, AMissingTableOrForeignDatabaseIsRefused) {
   EXPECT_THAT(fault(StoreAccess::kWrite), HasSubstr("an SQLite file of another program"));
 }
 
+// No sample has a value in that column, as no record of an older program has.
 TEST_F(StoreSchema, AnOlderStoreIsReadAndIsGivenTheColumnsThatItLacks) {
-  sql("DROP VIEW results; ALTER TABLE rows DROP COLUMN events; "
+  sql("DROP VIEW results; ALTER TABLE rows DROP COLUMN jobs_makespan_s; "
       "CREATE VIEW results AS SELECT key FROM runs");
   {
     const auto store = open_store(where(), StoreAccess::kRead);
     ASSERT_TRUE(store) << store.error().text();
     ASSERT_TRUE((*store)->each_row({}, [](const StoredRow& row) {
-      EXPECT_EQ(row.row.cells[column_place("events")], observe::Cell());
+      EXPECT_EQ(row.row.cells[column_place("jobs_makespan_s")], observe::Cell());
       EXPECT_EQ(row.row.cells[column_place("policy_calls")],
                 sample_record(1).rows[0].cells[column_place("policy_calls")]);
     }));
   }
   const auto store = open_store(where(), StoreAccess::kWrite);
   ASSERT_TRUE(store) << store.error().text();
-  const RunRecord record = sample_record(2);
+  RunRecord record = sample_record(2);
+  set_cell(record, 1, "jobs_makespan_s", 2.5);
   ASSERT_TRUE((*store)->add({&record, 1}));
   std::vector<observe::Cell> events;
   ASSERT_TRUE((*store)->each_row({{}, {"mps"}, {}, {}, {}}, [&](const StoredRow& row) {
-    events.push_back(row.row.cells[column_place("events")]);
+    events.push_back(row.row.cells[column_place("jobs_makespan_s")]);
   }));
   EXPECT_EQ(events[0], observe::Cell());
-  EXPECT_EQ(events[1], record.rows[1].cells[column_place("events")]);
-  sql("SELECT events FROM results");
+  EXPECT_EQ(events[1], record.rows[1].cells[column_place("jobs_makespan_s")]);
+  sql("SELECT jobs_makespan_s FROM results");
 }
 
 /// What version 1 had: no memberships, and a view without them.
