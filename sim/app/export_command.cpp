@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/app/load_job.hpp"
+#include "sim/text/counter_text.hpp"
 #include "traces/export/chakra_export.hpp"
 #include "traces/export/chrome_trace.hpp"
 #include "traces/export/job_to_chrome.hpp"
@@ -55,7 +56,7 @@ Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
 ExitCode run_export(const ExportArguments& arguments, const AppContext& context) {
   const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
   BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
-  print_losses(trace.counters);
+  fmt::print("{}", loss_lines(trace.counters));
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(output));
   const Result<void> done = arguments.format == "chakra" ? write_chakra(trace.job, output)
                             : arguments.format == "csv"  ? write_csv(trace.job, output)

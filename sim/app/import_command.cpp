@@ -48,7 +48,7 @@ Summary summary_of(const run::LoadedTrace& trace, const std::string& output) {
 
 /// What was lost comes first, then the sums, then all that was assumed.
 void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
-  print_losses(trace.counters);
+  fmt::print("{}", loss_lines(trace.counters));
   fmt::print("{}: {} ranks, {} device operations, {} host calls, {}\n", summary.output,
              trace.job.ranks.size(), summary.operations, summary.calls,
              format_bytes({summary.bytes}));

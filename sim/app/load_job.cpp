@@ -1,10 +1,6 @@
 #include "sim/app/load_job.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-
-#include "sim/text/counter_text.hpp"
 
 namespace bubblesim::app {
 
@@ -20,12 +16,6 @@ CheckedResult<run::LoadedTrace> load_job(const JobArguments& job, const AppConte
   if (!job.cluster.empty()) cluster = job.cluster;
   return run::load_trace_on(job.paths, cluster, context.config_folder + "/clusters",
                             progress.callback(), threads_of(0));
-}
-
-void print_losses(const CounterSet& counters) {
-  for (const auto& [name, entry] : counters) {
-    if (entry.severity >= Severity::kLoss) fmt::print("{}", counter_line(name, entry));
-  }
 }
 
 }  // namespace bubblesim::app

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "sim/app/app.hpp"
-#include "sim/base/counters.hpp"
 
 namespace bubblesim::app {
 
@@ -21,8 +20,5 @@ void add_cluster_option(CLI::App& command, JobArguments& job);
 /// Reads them with a progress line, on every core. Fault: a cluster that no collective needs.
 [[nodiscard]] CheckedResult<run::LoadedTrace> load_job(const JobArguments& job,
                                                        const AppContext& context);
-
-/// What the recording lacks, a line each: all that follows is of the rest.
-void print_losses(const CounterSet& counters);
 
 }  // namespace bubblesim::app

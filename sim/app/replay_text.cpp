@@ -78,17 +78,6 @@ std::string doubt(const ReplayComparison& comparison) {
                      share < 0.5 ? "a check of the rest only" : "not a check", 100 * share);
 }
 
-/// What the recording lacks comes first: all that follows is of the rest.
-std::string loss_lines(const CounterSet& counters) {
-  std::string out;
-  for (const auto& [name, entry] : counters) {
-    if (entry.severity < Severity::kLoss) continue;
-    out += fmt::format("{}: {} {}: {}\n", severity_name(entry.severity), entry.count, name,
-                       entry.help);
-  }
-  return out;
-}
-
 constexpr const char* kNotMet =
     "the replay does not meet the recording: times of the trace contradict its launches and waits, "
     "or it lacks some; runs of it must not be trusted";

@@ -240,7 +240,7 @@ ExitCode run_retarget(const RetargetArguments& arguments, const AppContext& cont
   if (!recorded_device) return tl::make_unexpected(trace.located(recorded_device.error()));
   const auto outcome = retarget_and_write(arguments, trace, spec, *recorded_device);
   if (!outcome) return tl::make_unexpected(trace.located(outcome.error()));
-  print_losses(outcome->counters);
+  fmt::print("{}", loss_lines(outcome->counters));
   fmt::print("{}wrote {}\n", outcome_text(*outcome), arguments.output);
   return outcome->counters.has_error() ? kExitUntrusted : kExitOk;
 }

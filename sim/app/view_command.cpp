@@ -18,6 +18,7 @@
 #include "sim/report/view/view_picture.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/store/results_store.hpp"
+#include "sim/text/counter_text.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -73,7 +74,7 @@ CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments
     return fail("--policy", {}, "found with a trace, which has no policies; expected a run");
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto trace, load_job(arguments.job, context));
-  print_losses(trace.counters);
+  fmt::print("{}", loss_lines(trace.counters));
   return report::trace_view(trace.job, arguments.job.paths.front());
 }
 

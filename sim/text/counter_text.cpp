@@ -17,6 +17,16 @@ std::string counter_lines(const CounterSet& counters) {
   return lines;
 }
 
+std::string loss_lines(const CounterSet& counters) {
+  std::string lines;
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity < Severity::kLoss) continue;
+    lines += fmt::format("{}: {} {}: {}\n", entry.severity == Severity::kLoss ? "Lost" : "Error",
+                         entry.count, name, entry.help);
+  }
+  return lines;
+}
+
 std::string counter_notes(const CounterSet& counters) {
   std::string lines;
   for (const auto& [name, entry] : counters) {

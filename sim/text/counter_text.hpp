@@ -13,6 +13,9 @@ namespace bubblesim {
 [[nodiscard]] std::string counter_line(std::string_view name, const CounterSet::Entry& entry);
 /// Such a line for each counter.
 [[nodiscard]] std::string counter_lines(const CounterSet& counters);
+/// A line for each loss and error, "Lost: 12 records_dropped: records that ...": what a recording
+/// lacks, where all that follows is of the rest.
+[[nodiscard]] std::string loss_lines(const CounterSet& counters);
 
 /// A line for each counter, not in columns: "  loss records_dropped: 12 (records that ...)".
 [[nodiscard]] std::string counter_notes(const CounterSet& counters);

@@ -11,6 +11,7 @@
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
 #include "traces/record_names.hpp"
+#include "sim/text/counter_text.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim::traces {
@@ -197,17 +198,6 @@ std::string memory_line(const JobInspection& job) {
 std::string copy_section(const JobInspection& job) {
   if (job.operations.copies.empty()) return "";
   return "\n" + transfer_table("copy", job.operations.copies, &CopyUse::direction);
-}
-
-/// What is missing from the trace comes first: all that follows is of the rest.
-std::string loss_lines(const CounterSet& counters) {
-  std::string text;
-  for (const auto& [name, entry] : counters) {
-    if (entry.severity < Severity::kLoss) continue;
-    text += fmt::format("{}: {} {}: {}\n", entry.severity == Severity::kLoss ? "Lost" : "Error",
-                        entry.count, name, entry.help);
-  }
-  return text;
 }
 
 std::string counter_section(const CounterSet& counters) {
