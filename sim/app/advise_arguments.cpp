@@ -179,6 +179,7 @@ void add_output_options(CLI::App& command, AdviseArguments& arguments) {
   command.add_option("--threads", arguments.threads,
                      "Simulations at once; the answer does not depend on it (default: all cores)");
   add_policy_library_option(command, arguments.policy_libraries);
+  add_policy_timeout_option(command, arguments.job.policy_bound);
   command.add_flag("--json", arguments.json, "Print JSON instead of text");
 }
 

@@ -17,6 +17,7 @@
 #include "sim/app/advise_practice.hpp"
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_timeout.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
@@ -132,6 +133,7 @@ ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppCont
   if (!arguments.fleet.empty()) return advise_fleet(arguments, command, context);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto questions, advise_questions(arguments, command, context));
   StopSignals signals;
+  const PolicyTimeout timeout(arguments.job.policy_bound, nullptr);
   Answered answered;
   const auto done = answer_all(questions, arguments, context, signals, answered);
   if (!done) {

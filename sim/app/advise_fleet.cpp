@@ -5,6 +5,7 @@
 
 #include "sim/advise/fleet/fleet_text.hpp"
 #include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_timeout.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/base/json.hpp"
 #include "sim/report/advice/fleet_page.hpp"
@@ -46,6 +47,7 @@ CheckedResult<advise::FleetPlan> planned(AdviseArguments& arguments, const CLI::
 
 ExitCode advise_fleet(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
   StopSignals signals;
+  const PolicyTimeout timeout(arguments.job.policy_bound, nullptr);
   const auto plan = planned(arguments, command, context, signals);
   if (!plan) {
     report_faults(plan.error());

@@ -10,6 +10,7 @@
 #include "sim/app/app.hpp"
 #include "sim/app/command_tree.hpp"
 #include "sim/app/commands.hpp"
+#include "sim/app/crash_notes.hpp"
 #include "sim/app/version_text.hpp"
 
 namespace {
@@ -63,6 +64,7 @@ int exit_after(const CLI::App& parser, const CLI::ParseError& fault) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bubblesim::app::CrashNotes crashes;
   bubblesim::app::AppContext context;
   context.policies = bubblesim::policies::builtin_policies();
   context.config_folder = default_config_folder();

@@ -148,6 +148,7 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                      "parameter (default: the config's, else "
                      "exclusive, time_slicing, mps, tgs, specinf, pipefill and their bound ideal)");
   add_policy_library_option(command, arguments.policy_libraries);
+  add_policy_timeout_option(command, arguments.policy_bound);
   command.add_option("--device", arguments.quick.device,
                      "Device to simulate: a name (`bubblesim devices`) or a file, such as one of "
                      "`bubblesim calibrate` (default: the config's, else the one recorded)");

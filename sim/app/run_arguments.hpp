@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/policy_timeout.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
@@ -38,6 +39,7 @@ struct RunArguments {
   std::string cluster;
   std::string mode = "both";
   std::vector<std::string> policy_libraries;
+  Duration policy_bound = kPolicyBound;
   std::string out;
   std::string timeline;
   std::string timeline_policy;

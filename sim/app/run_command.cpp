@@ -126,7 +126,7 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
       auto loaded,
       run::load_run(config, context.device_folder(), progress.callback(), arguments.threads));
   progress.clear();
-  RunWatch watch(progress, 1);
+  RunWatch watch(progress, 1, arguments.policy_bound);
   auto done = run_loaded(loaded, arguments, context, watch, {}, outputs);
   outputs.stopped = watch.stopped();
   return done;
@@ -151,7 +151,7 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
       run::load_run(config, context.device_folder(), progress.callback(), arguments.threads));
   BUBBLESIM_ASSIGN_OR_RETURN(auto rate, alone_rate(loaded));
   progress.clear();
-  RunWatch watch(progress, arguments.mode == "both" ? 2 : 1);
+  RunWatch watch(progress, arguments.mode == "both" ? 2 : 1, arguments.policy_bound);
   run::BaselineCache cache;  // both modes have the job alone and its bubbles in common
   for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
     if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 namespace bubblesim::app {
 namespace {
@@ -23,8 +22,9 @@ std::string progress_text(double share, Duration elapsed) {
   return text + fmt::format(", about {}:{:02} left", seconds / 60, seconds % 60);
 }
 
-RunWatch::RunWatch(ProgressLine& line, std::size_t modes)
-    : line_(line), modes_(std::max<std::size_t>(1, modes)), thread_([this] { watch(); }) {}
+RunWatch::RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound)
+    : line_(line), modes_(std::max<std::size_t>(1, modes)),
+      timeout_(policy_bound, [this] { end_line(); }), thread_([this] { watch(); }) {}
 
 RunWatch::~RunWatch() {
   {
@@ -51,6 +51,12 @@ void RunWatch::begin_mode(const std::string& name, run::RunOptions& options) {
   };
 }
 
+void RunWatch::end_line() {
+  const std::scoped_lock lock(mutex_);
+  line_.clear();
+  stop_ = true;
+}
+
 // A mode counts as much as another; in it, simulated time does.
 std::string RunWatch::text() {
   if (mode_ == 0) return {};
@@ -68,9 +74,7 @@ std::string RunWatch::text() {
 void RunWatch::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kWatchTick, [this] { return over_; })) {
-    const int signals = signals_.count();
-    if (signals > 1) std::_Exit(kExitInterrupted);
-    if (signals == 1 && !stop_) {
+    if (signals_.count() > 0 && !stop_) {
       stop_ = true;
       line_.clear();
       std::fputs("bubblesim: interrupted: keeps what is done; once more to end at once\n", stderr);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "sim/app/app.hpp"
+#include "sim/app/policy_timeout.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/run/run_policies.hpp"
 
@@ -19,8 +20,9 @@ namespace bubblesim::app {
 /// program. It has the line of progress to itself. One at a time in a process.
 class RunWatch {
  public:
-  /// Watches a run in `modes` modes, each under all policies.
-  RunWatch(ProgressLine& line, std::size_t modes);
+  /// Watches a run in `modes` modes, each under all policies, whose calls last for `policy_bound`
+  /// at most (policy_timeout.hpp).
+  RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound);
   ~RunWatch();
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
@@ -31,6 +33,7 @@ class RunWatch {
   [[nodiscard]] bool stopped() const { return stop_; }
 
  private:
+  void end_line();
   void watch();
   [[nodiscard]] std::string text();
 
@@ -48,6 +51,7 @@ class RunWatch {
   run::SimulatedTime time_;
   std::atomic<bool> stop_{false};
   StopSignals signals_;
+  PolicyTimeout timeout_;
   std::thread thread_;            ///< last: it uses the rest
 };
 

@@ -1,24 +1,30 @@
 #include "sim/app/stop_signals.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
+
+#include "sim/app/app.hpp"
 
 namespace bubblesim::app {
 namespace {
 
 // A handler is handed nothing: what it counts must be reachable without an object.
 std::atomic<int> signal_count{0};
+std::atomic<int> allowed_count{1};  // the next signal ends the process
 std::atomic<bool> signalled{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void count_signal(int) noexcept {
-  ++signal_count;
+  if (++signal_count > allowed_count) _exit(kExitInterrupted);
   signalled = true;
 }
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(SecondSignal second) {
   signal_count = 0;
+  allowed_count = second == SecondSignal::kEnds ? 1 : 2;
   signalled = false;
   struct sigaction action{};
   action.sa_handler = count_signal;

@@ -1,5 +1,6 @@
 // bubblesim sweep: every run of a sweep file, into a store.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_timeout.hpp"
 #include "sim/app/sweep_display.hpp"
 #include "sim/app/sweep_forecast.hpp"
 #include "sim/app/sweep_local.hpp"
@@ -31,6 +33,7 @@ struct SweepArguments {
   std::string store;
   std::vector<std::string> set;
   std::vector<std::string> policy_libraries;
+  Duration policy_bound = kPolicyBound;
   std::string shard;
   std::string best = sweep::BestGoal{}.column;
   double keep = sweep::BestGoal{}.training_kept;
@@ -45,6 +48,7 @@ struct SweepArguments {
 struct Sweep {
   sweep::SweepConfig config;
   sweep::SweepPlan plan;
+  sweep::Shard shard;
   std::vector<store::PlannedRun> shard_runs;
   sweep::BestGoal goal;
   sweep::ExecuteOptions options;
@@ -71,6 +75,7 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   BUBBLESIM_ASSIGN_OR_RETURN(
       sweep.plan,
       sweep::plan_sweep(sweep.config, context.policies, {context.device_folder(), version}));
+  sweep.shard = shard;
   sweep.shard_runs = sweep::shard_of(sweep.plan.runs, shard);
   sweep.options.sweep = sweep.config.name;
   sweep.options.device_folder = context.device_folder();
@@ -104,6 +109,7 @@ ExitCode dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppC
     left.runs = sweep.shard_runs;
   }
   if (arguments.limit > 0 && arguments.limit < left.runs.size()) left.runs.resize(arguments.limit);
+  const PolicyTimeout timeout(arguments.policy_bound, nullptr);
   const SweepForecast cast = forecast(left, sweep.options, context.policies);
   const ForecastSubject subject{sweep.config.name,       sweep.store,
                                 sweep.plan.points,       sweep.plan.runs.size(),
@@ -117,7 +123,9 @@ ExitCode dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppC
 // Journals of runs in flight lie beside the store; for a server, in the current folder.
 sweep::JournalPlace journal_place(const Sweep& sweep) {
   return {is_server(sweep.store) ? default_store(sweep.config.name, {}) : sweep.store,
-          sweep.config.name};
+          sweep.config.name,
+          fmt::format("shard {}/{}", sweep.shard.index, sweep.shard.count),
+          fmt::format("process {} on {}", getpid(), sweep::host_name())};
 }
 
 // A sweep that cannot note its runs in flight is done all the same.
@@ -138,6 +146,13 @@ void forget(sweep::DeadJournals& dead, const Sweep& sweep) {
 }
 
 ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context) {
+  const sweep::JournalPlace place = journal_place(sweep);
+  BUBBLESIM_ASSIGN_OR_RETURN(auto dead, sweep::DeadJournals::read(place));
+  if (!dead.living().empty()) {
+    return tl::unexpected<Errors>(Errors{
+        {sweep.store, {}, "is being filled by " + dead.living() + ", which does the same runs; "
+                          "expected to wait for it, or another --store"}});
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
                              store::open_store(sweep.store, store::StoreAccess::kWrite));
   BUBBLESIM_RETURN_IF_ERROR(store->join(sweep.config.name, sweep.shard_runs));
@@ -146,8 +161,6 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
       auto left,
       sweep::remaining_runs(sweep.shard_runs, sweep.config.name, *store, failed_runs(arguments),
                             best));
-  const sweep::JournalPlace place = journal_place(sweep);
-  BUBBLESIM_ASSIGN_OR_RETURN(auto dead, sweep::DeadJournals::read(place));
   if (arguments.retry_failed) forget(dead, sweep);
   SweepOutcome outcome;
   outcome.sweep = sweep.config.name;
@@ -161,7 +174,8 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
       run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options,
-                     *store, left.runs.empty() ? nullptr : make_journal(place), display);
+                     *store, left.runs.empty() ? nullptr : make_journal(place), display,
+                     {arguments.policy_bound, is_server(sweep.store) ? "" : sweep.store + ".kept"});
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return tl::make_unexpected(end.error());
   outcome.end = *end;
@@ -232,6 +246,7 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   add_policy_library_option(*command, arguments->policy_libraries);
+  add_policy_timeout_option(*command, arguments->policy_bound);
   command->add_flag("--json", arguments->json, "Print progress and results as JSON lines");
   command->callback([arguments, &context] {
     context.exit_code = reported(plan_and_execute(*arguments, context));

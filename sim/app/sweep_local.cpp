@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/app/crash_notes.hpp"
+#include "sim/app/policy_timeout.hpp"
 #include "sim/app/stop_signals.hpp"
 
 namespace bubblesim::app {
@@ -21,9 +21,11 @@ class LocalSweep {
  public:
   LocalSweep(const policy::Registry& registry, const sweep::ExecuteOptions& options,
              store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal,
-             SweepDisplay& display)
+             SweepDisplay& display, const SweepEndings& endings)
       : registry_(registry), options_(options), journal_(std::move(journal)), display_(display),
-        writer_(store), watch_([this] { watch(); }) {}
+        writer_(store, endings.kept_in),
+        timeout_(endings.policy_bound, [this] { keep_finished(writer_, display_); }),
+        watch_([this] { watch(); }) {}
 
   ~LocalSweep() { end_watch(); }
   LocalSweep(const LocalSweep&) = delete;
@@ -83,9 +85,9 @@ class LocalSweep {
   const sweep::ExecuteOptions& options_;
   std::unique_ptr<sweep::RunJournal> journal_;
   SweepDisplay& display_;
-  StopSignals signals_;
-  CrashNotes crashes_;
+  StopSignals signals_{SecondSignal::kIsCounted};
   sweep::RecordWriter writer_;
+  PolicyTimeout timeout_;
   std::atomic<bool> ended_{false};
   std::thread watch_;
 };
@@ -95,9 +97,10 @@ class LocalSweep {
 Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::DeadJournals& dead,
                                 const policy::Registry& registry,
                                 const sweep::ExecuteOptions& options, store::ResultsStore& store,
-                                std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display) {
+                                std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display,
+                                const SweepEndings& endings) {
   {
-    LocalSweep sweep(registry, options, store, std::move(journal), display);
+    LocalSweep sweep(registry, options, store, std::move(journal), display, endings);
     sweep.give_up(runs.none, dead);
     sweep.run(runs.with_others, options.threads);
     sweep.run(runs.alone, 1);
@@ -108,10 +111,14 @@ Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::Dea
   return display.counts().done >= all ? SweepEnd::kAllDone : SweepEnd::kStopped;
 }
 
-void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
-                 const sweep::RunJournal* journal) {
+void keep_finished(sweep::RecordWriter& writer, SweepDisplay& display) {
   display.clear();
   if (auto stored = writer.finish(); !stored) report_fault(stored.error());
+}
+
+void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
+                 const sweep::RunJournal* journal) {
+  keep_finished(writer, display);
   std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
   std::fflush(nullptr);
   if (journal != nullptr) journal->remove();

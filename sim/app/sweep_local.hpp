@@ -22,6 +22,12 @@ enum class SweepEnd : std::uint8_t {
   kStopped,  ///< by a signal; what was finished is stored
 };
 
+/// What to do when something ends a sweep early.
+struct SweepEndings {
+  Duration policy_bound{};  ///< of policy_timeout.hpp
+  std::string kept_in;      ///< of record_writer.hpp
+};
+
 /// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those
 /// to be done alone are done last. A first Ctrl-C or other such signal lets the runs in flight end;
 /// a second ends the process with 130 as soon as what is finished is stored. Fault: the store's; no
@@ -32,7 +38,10 @@ enum class SweepEnd : std::uint8_t {
                                               const sweep::ExecuteOptions& options,
                                               store::ResultsStore& store,
                                               std::unique_ptr<sweep::RunJournal> journal,
-                                              SweepDisplay& display);
+                                              SweepDisplay& display, const SweepEndings& endings);
+
+/// Ends the display and stores what is finished, for a process that ends amid runs.
+void keep_finished(sweep::RecordWriter& writer, SweepDisplay& display);
 
 /// Ends the process with 130, amid runs: everything that is finished is stored, runs in flight are
 /// dropped. `journal` may be null.

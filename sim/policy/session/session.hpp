@@ -32,6 +32,7 @@
 #include "sim/base/time.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/policy/session/call_mark.hpp"
 #include "sim/policy/session/checked_actions.hpp"
 #include "sim/policy/session/outlet.hpp"
 
@@ -46,10 +47,11 @@ class Session final : public CheckedActions {
   /// The policy has been started (start.hpp). All references outlive the session. `turns`: the
   /// GPU's contexts take turns (SharingMode::kTimeSliced).
   Session(const PolicySpec& spec, Policy& policy, OutletType& outlet, bool turns)
-      : CheckedActions(spec, outlet, turns), policy_(policy), final_outlet_(outlet) {}
+      : CheckedActions(spec, outlet, turns), policy_(policy), final_outlet_(outlet),
+        mark_(spec.name) {}
 
   /// Asks for the first tick.
-  void begin(Instant now) { final_outlet_.arm_tick(policy_.next_tick(), now); }
+  void begin(Instant now) { arm_tick(now); }
 
   /// A thread calls a launch. What comes of it reaches the outlet before this returns. What the
   /// policy did not declare that it needs is struck from `launch`. The policy may hold it if it
@@ -57,12 +59,12 @@ class Session final : public CheckedActions {
   Verdict on_launch(LaunchInfo&& launch, Waiter waiter, Instant now);
   void on_completion(const CompletionInfo& completion, Instant now) {
     if (!spec_.needs.completions || is_silent(completion.client)) return;
-    call(now, [&] { policy_.on_completion(completion, now, *this); });
+    call("on_completion", now, [&] { policy_.on_completion(completion, now, *this); });
   }
   void on_bubble_begin(const BubbleInfo& bubble, Instant now) {
     if (!spec_.needs.bubbles || is_silent(ClientId{0})) return;
     bubble_open_ = true;
-    call(now, [&] { policy_.on_bubble_begin(bubble, now, *this); });
+    call("on_bubble_begin", now, [&] { policy_.on_bubble_begin(bubble, now, *this); });
   }
   /// May come during a call.
   void on_bubble_end(Instant now);
@@ -70,7 +72,7 @@ class Session final : public CheckedActions {
   void on_iteration(ClientId client, Duration length, Instant now) {
     if (!spec_.needs.iterations || is_silent(client)) return;
     const IterationInfo info{client, ++clients_[client.index()].iterations, length};
-    call(now, [&] { policy_.on_iteration(info, now, *this); });
+    call("on_iteration", now, [&] { policy_.on_iteration(info, now, *this); });
   }
   /// The client's process has ended. The contract knows of fillers that go: nothing is told of
   /// client 0.
@@ -80,16 +82,25 @@ class Session final : public CheckedActions {
  private:
   [[nodiscard]] bool is_silent(ClientId client) const { return silent_[client.index()] != 0; }
   template <class Code>
-  void call(Instant now, const Code& code) {
-    enter(now, code);
+  void call(const char* name, Instant now, const Code& code) {
+    enter(name, now, code);
     settle();
   }
   template <class Code>
-  void enter(Instant now, const Code& code);
+  void enter(const char* name, Instant now, const Code& code);
   void settle();
+  void arm_tick(Instant now) {
+    std::optional<Instant> tick;
+    {
+      const CallMark::Call marked(mark_, "next_tick", now);
+      tick = policy_.next_tick();
+    }
+    final_outlet_.arm_tick(tick, now);
+  }
 
   Policy& policy_;
   OutletType& final_outlet_;
+  CallMark mark_;
   bool in_call_ = false;
   bool bubble_open_ = false;
   bool bubble_end_due_ = false;  ///< the policy has not been told yet
@@ -108,7 +119,7 @@ Verdict Session<OutletType>::on_launch(LaunchInfo&& launch, Waiter waiter, Insta
   const auto ask = [&] {
     if (spec_.needs.launches) verdict = policy_.on_launch(launch, now, *this);
   };
-  enter(now, ask);
+  enter("on_launch", now, ask);
   if (verdict == Verdict::kAdmit) {
     std::optional<LaunchForm> form;
     if (client.form) [[unlikely]] form.swap(client.form);
@@ -137,7 +148,7 @@ void Session<OutletType>::on_bubble_end(Instant now) {
   if (in_call_) {
     bubble_end_due_ = true;
   } else {
-    call(now, [&] { policy_.on_bubble_end(now, *this); });
+    call("on_bubble_end", now, [&] { policy_.on_bubble_end(now, *this); });
   }
 }
 
@@ -149,7 +160,7 @@ void Session<OutletType>::on_gone(ClientId client, Instant now) {
   silent_[client.index()] = true;
   gone.held.clear();
   if (client.value == 0 || fault_) return;
-  call(now, [&] { policy_.on_gone(client, now, *this); });
+  call("on_gone", now, [&] { policy_.on_gone(client, now, *this); });
 }
 
 template <class OutletType>
@@ -162,17 +173,20 @@ void Session<OutletType>::on_tick(Instant now) {
     refuse("asks for ticks without end at one instant");
     return;
   }
-  call(now, [&] { policy_.on_tick(now, *this); });
+  call("on_tick", now, [&] { policy_.on_tick(now, *this); });
 }
 
 template <class OutletType>
 template <class Code>
-void Session<OutletType>::enter(Instant now, const Code& code) {
+void Session<OutletType>::enter(const char* name, Instant now, const Code& code) {
   ++counts_.calls;
   now_ = now;
   in_call_ = true;
   final_outlet_.call_begins();
-  code();
+  {
+    const CallMark::Call marked(mark_, name, now);
+    code();
+  }
   final_outlet_.call_returned();
 }
 
@@ -189,9 +203,9 @@ void Session<OutletType>::settle() {
   in_call_ = false;
   if (bubble_end_due_) [[unlikely]] {
     bubble_end_due_ = false;
-    if (!fault_) call(now_, [this] { policy_.on_bubble_end(now_, *this); });
+    if (!fault_) call("on_bubble_end", now_, [this] { policy_.on_bubble_end(now_, *this); });
   } else {
-    final_outlet_.arm_tick(policy_.next_tick(), now_);
+    arm_tick(now_);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
+#include "sim/policy/session/call_mark.hpp"
 #include "sim/policy/session/catch_thrown.hpp"
 
 namespace bubblesim::policy {
@@ -157,6 +158,8 @@ Result<StartDecisions> decide_start(const PolicySpec& spec, Policy& policy, cons
 Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
                                             const ParameterSet& parameters) {
   return catch_thrown(spec, [&]() -> Result<std::unique_ptr<Policy>> {
+    CallMark mark(spec.name);
+    const CallMark::Call marked(mark, "make", {});
     auto policy = spec.make(parameters);
     if (policy == nullptr) return fail({}, "policy " + spec.name, "its library made no policy");
     return policy;
@@ -165,7 +168,11 @@ Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
 
 Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy, const GpuInfo& gpu,
                                     const std::vector<ClientInfo>& clients) {
-  return catch_thrown(spec, [&] { return decide_start(spec, policy, gpu, clients); });
+  return catch_thrown(spec, [&] {
+    CallMark mark(spec.name);
+    const CallMark::Call marked(mark, "start, share or admit", {});
+    return decide_start(spec, policy, gpu, clients);
+  });
 }
 
 }  // namespace bubblesim::policy

@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "tests/conformance/sweep/running_program.hpp"
 #include "tests/conformance/sweep/sweep_place.hpp"
 
 namespace bubblesim::app_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 Json swept(const Workplace& place, const Json& sweep, const std::string& options = "") {
@@ -26,6 +30,43 @@ TEST(SweepAgain, ThreadsDoNotChangeResults) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
   EXPECT_EQ(exported(place, "1.db"), exported(place, "2.db"));
+}
+
+// What was in the store and what ends afterwards is in another one, from which the sweep goes on.
+TEST(SweepAgain, AStoreThatIsDeletedOrReplacedIsNoticedAndNothingIsLost) {
+  for (const std::string other : {"", "another file"}) {
+    const Workplace place;
+    write_sweep(place, small_sweep(60));  // 120 runs
+    RunningProgram sweep(place, "gone", "sweep sweep.json --threads 1 --store runs.db --json");
+    ASSERT_TRUE(sweep.says(R"("event":"run")"));
+    std::filesystem::remove(place.path("runs.db"));
+    if (!other.empty()) place.write("runs.db", other);
+    const Outcome ended = sweep.wait();
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("runs.db: was deleted, moved or replaced"),
+                                 HasSubstr("is kept in runs.db.kept")));
+    EXPECT_EQ(place.bubblesim("results runs.db.kept check").code, 0);
+    const Outcome rest =
+        place.bubblesim("sweep sweep.json --threads 1 --store runs.db.kept --json --limit 1");
+    EXPECT_EQ(rest.code, 0) << rest.err;
+    EXPECT_GT(last_event(rest.out)["stored"], 0) << rest.out;
+  }
+}
+
+TEST(SweepAgain, ASecondProcessIsToldWhoDoesTheSame) {
+  const Workplace place;
+  Json sweep = small_sweep(1);
+  sweep["base"]["duration"] = "3000s";
+  write_sweep(place, sweep);
+  const std::string command = "sweep sweep.json --threads 1 --store runs.db --json";
+  RunningProgram first(place, "first", command);
+  ASSERT_TRUE(first.says(R"("running":[{)"));
+  const Outcome second = place.bubblesim(command);
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.err, testing::ContainsRegex("runs.db: is being filled by process [0-9]+ on .*"
+                                                 "which does the same runs"));
+  RunningProgram share(place, "share", command + " --shard 0/2");  // other runs, perhaps
+  EXPECT_TRUE(share.says(R"("running":[{)"));
 }
 
 TEST(SweepAgain, OnlyRunsWhoseInputsChangedAreDone) {

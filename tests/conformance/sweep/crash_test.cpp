@@ -86,6 +86,73 @@ TEST(CrashingRun, OneThatIsKilledIsTriedThreeTimesAndLastAlone) {
   EXPECT_EQ(end["stored"].get<int>() + end["done"].get<int>(), 4) << last.out;
 }
 
+/// The sample job under a policy of the library.
+Outcome ran(const Workplace& place, const std::string& policy, const std::string& options = "") {
+  const std::string samples = std::string(BUBBLESIM_SOURCE_DIR) + "/traces/samples/";
+  const std::string command = "run " + samples + "training " + samples +
+                              "inference.json.gz --duration 1s --policy " + policy +
+                              " --policy-library " BUBBLESIM_LIBRARIES "/libdeadly.so " + options;
+  RunningProgram program(place, "run", command, "ulimit -c 0");
+  return program.wait();
+}
+
+TEST(CrashingPolicy, IsNamedWithItsCallAndTheSimulatedTime) {
+  const Workplace place;
+  const Outcome died = ran(place, "recurses");
+  EXPECT_EQ(died.code, 128 + 11) << died.err;
+  EXPECT_THAT(died.err, testing::ContainsRegex("SIGSEGV in policy recurses, call on_launch, at "
+                                               "[1-9][0-9]* ns of simulated time"));
+  EXPECT_THAT(ran(place, "aborts").err, HasSubstr("SIGABRT in policy aborts, call start"));
+}
+
+TEST(LoopingPolicy, EndsARunThatNamesIt) {
+  const Workplace place;
+  const Outcome ended = ran(place, "exclusive,loops", "--policy-timeout 200ms");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, testing::ContainsRegex("policy loops, call on_launch, at [1-9].* of "
+                                                "simulated time: has not returned for 200ms"));
+}
+
+// A bound that calls keep changes nothing: the same bytes with and without.
+TEST(LoopingPolicy, HasABoundThatOtherPoliciesDoNotFeel) {
+  const Workplace place;
+  const Outcome bounded = ran(place, "tgs,mps", "--csv --policy-timeout 2s");
+  EXPECT_EQ(bounded.code, 0) << bounded.err;
+  EXPECT_EQ(bounded.out, ran(place, "tgs,mps", "--csv --policy-timeout 0s").out);
+}
+
+// What was finished before is stored, and the run is not tried again.
+TEST(LoopingPolicy, EndsASweepInOrder) {
+  const Workplace place;
+  Json sweep = small_sweep(1);
+  sweep["axes"][0]["values"] = Json::array({"exclusive", "loops", "mps"});
+  write_sweep(place, sweep);
+  const Outcome ended = started(place, "--threads 1 --policy-timeout 200ms");
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("policy loops, call on_launch"),
+                               HasSubstr("started again, the sweep records it as failed")));
+  const Outcome rest = started(place);
+  EXPECT_EQ(rest.code, 3) << rest.err;
+  EXPECT_EQ(last_event(rest.out)["stored"], 1) << rest.out;
+  EXPECT_EQ(last_event(rest.out)["failed"], 1) << rest.out;
+  EXPECT_EQ(reasons(place).size(), 1U);
+}
+
+TEST(LoopingPolicy, DoesNotKeepASweepFromEndingAtTheSecondSignal) {
+  const Workplace place;
+  Json sweep = small_sweep(1);
+  sweep["axes"][0]["values"] = Json::array({"loops"});
+  write_sweep(place, sweep);
+  RunningProgram program(place, "deadly",
+                         "sweep sweep.json --store runs.db --json --policy-timeout 0s "
+                         "--policy-library " BUBBLESIM_LIBRARIES "/libdeadly.so");
+  ASSERT_TRUE(program.says(R"("running":[{)"));
+  program.send(SIGTERM);
+  ASSERT_TRUE(program.says(R"("event":"stopping")"));
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait().code, 130);
+}
+
 TEST(CrashingRun, OneKillOfAWholeSweepMakesNothingFail) {
   const Workplace place;
   write_sweep(place, small_sweep(4));

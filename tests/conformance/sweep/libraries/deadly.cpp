@@ -1,5 +1,6 @@
 // Policies that end the process: `aborts` as a failed check does, `killed` as the system does that
-// has no memory left.
+// has no memory left, `recurses` without end at its first launch after 1 ms; and `loops`, which never
+// returns from it.
 #include <csignal>
 #include <cstdlib>
 
@@ -19,6 +20,36 @@ class Deadly final : public Policy {
   }
 };
 
+volatile bool forever = true;
+
+int depth(int above) {  // deeper than any stack
+  volatile int here = above;
+  return forever ? depth(above + 1) + here : 0;
+}
+
+template <bool kLoops>
+class Endless final : public Policy {
+ public:
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override { return {}; }
+  Verdict on_launch(const LaunchInfo&, Instant now, Actions&) override {
+    if (now < std::chrono::milliseconds(1)) return Verdict::kAdmit;
+    if (!kLoops) return depth(0) > 0 ? Verdict::kHold : Verdict::kAdmit;
+    while (forever) {
+    }
+    return Verdict::kAdmit;
+  }
+};
+
+template <bool kLoops>
+PolicySpec endless_spec() {
+  PolicySpec spec;
+  spec.name = kLoops ? "loops" : "recurses";
+  spec.summary = "Never returns from a launch";
+  spec.needs.launches = true;
+  spec.make = [](const ParameterSet&) { return std::make_unique<Endless<kLoops>>(); };
+  return spec;
+}
+
 PolicySpec aborts_spec() {
   PolicySpec spec;
   spec.name = "aborts";
@@ -37,4 +68,4 @@ PolicySpec killed_spec() {
 
 }  // namespace
 
-BUBBLESIM_POLICY_LIBRARY(aborts_spec, killed_spec)
+BUBBLESIM_POLICY_LIBRARY(aborts_spec, killed_spec, endless_spec<true>, endless_spec<false>)

@@ -1,0 +1,89 @@
+#include "sim/app/policy_timeout.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/app/app.hpp"
+#include "sim/app/crash_notes.hpp"
+#include "sim/base/units.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Duration kTick = std::chrono::milliseconds(50);
+// A process that was stopped and goes on has not been in a call all that time.
+constexpr Duration kLongestTick = 4 * kTick;
+
+}  // namespace
+
+void add_policy_timeout_option(CLI::App& command, Duration& bound) {
+  command
+      .add_option_function<std::string>(
+          "--policy-timeout",
+          [&bound](const std::string& text) {
+            const auto read = parse_duration(text);
+            if (!read) throw CLI::ValidationError("--policy-timeout", read.error().message);
+            bound = *read;
+          },
+          "Longest wall time of one call of a policy; one that takes longer ends the program, "
+          "which names it; 0s: no bound (default: " + format_duration(kPolicyBound) + ")");
+}
+
+PolicyTimeout::PolicyTimeout(Duration bound, std::function<void()> before_end)
+    : bound_(bound), before_end_(std::move(before_end)) {
+  if (bound_ > Duration{}) thread_ = std::thread([this] { watch(); });
+}
+
+PolicyTimeout::~PolicyTimeout() {
+  {
+    const std::scoped_lock lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void PolicyTimeout::watch() {
+  std::unique_lock lock(mutex_);
+  Clock::time_point last = Clock::now();
+  while (!changed_.wait_for(lock, kTick, [this] { return over_; })) {
+    const Clock::time_point now = Clock::now();
+    look(std::min(std::chrono::duration_cast<Duration>(now - std::exchange(last, now)),
+                  kLongestTick));
+  }
+}
+
+void PolicyTimeout::look(Duration since) {
+  std::map<const policy::CallMark*, Seen> in_flight;
+  std::string overdue;
+  pthread_t thread{};
+  policy::CallMark::each([&](const policy::CallMark& mark) {
+    const char* call = mark.call();
+    if (call == nullptr) return;
+    const auto before = seen_.find(&mark);
+    Seen& seen = in_flight[&mark];
+    seen.number = mark.number();
+    if (before == seen_.end() || before->second.number != seen.number) return;
+    seen.lasted = before->second.lasted + since;
+    if (seen.lasted < bound_ || !overdue.empty()) return;
+    overdue = fmt::format("policy {}, call {}, at {} of simulated time", mark.policy(), call,
+                          format_duration(mark.now()));
+    thread = mark.thread();
+  });
+  seen_ = std::move(in_flight);
+  if (overdue.empty()) return;
+  if (before_end_) before_end_();
+  report_fault({overdue, {}, "has not returned for " + format_duration(bound_) +
+                                 "; expected it within --policy-timeout"});
+  end_by_thread(thread, kExitInputFault);
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,52 @@
+// The option --policy-timeout: how long a call of a policy may take, in wall time. A policy that
+// loops cannot be stopped from outside; the process ends without it.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "sim/base/time.hpp"
+#include "sim/policy/session/call_mark.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bubblesim::app {
+
+inline constexpr Duration kPolicyBound = std::chrono::seconds(10);
+
+void add_policy_timeout_option(CLI::App& command, Duration& bound);
+
+/// While it lives, a policy's call that lasts longer than `bound` ends the process with
+/// kExitInputFault: `before_end` makes safe what is finished, a message names policy, call and
+/// simulated time. It changes no result of calls that end in time. A bound of 0: none.
+class PolicyTimeout {
+ public:
+  PolicyTimeout(Duration bound, std::function<void()> before_end);
+  ~PolicyTimeout();
+  PolicyTimeout(const PolicyTimeout&) = delete;
+  PolicyTimeout& operator=(const PolicyTimeout&) = delete;
+
+ private:
+  struct Seen {
+    std::uint64_t number = 0;
+    Duration lasted{};
+  };
+
+  void watch();
+  void look(Duration since);
+
+  const Duration bound_;
+  const std::function<void()> before_end_;
+  std::map<const policy::CallMark*, Seen> seen_;  // calls in flight; the thread's own
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace bubblesim::app
