@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -34,6 +36,24 @@ struct Kept {
   }
 };
 
+/// What the loader says, without the words of those that called it.
+std::string loader_text(std::string_view what) {
+  constexpr std::string_view kSymbol = "undefined symbol: ";
+  constexpr std::string_view kLoader = "dlerror system message: ";
+  if (const auto symbol = what.find(kSymbol); symbol != what.npos) {
+    what.remove_prefix(symbol + kSymbol.size());
+    return "it needs the symbol " + std::string(what.substr(0, what.find_first_of(" ,)"))) +
+           ", which nothing that it is linked with has; expected a library that is linked as "
+           "`bubblesim new-policy` does it";
+  }
+  if (const auto said = what.find(kLoader); said != what.npos) {
+    what = what.substr(said + kLoader.size());
+    what = what.substr(0, what.rfind("): "));
+    return std::string(what.substr(what.find(": ") == what.npos ? 0 : what.find(": ") + 2));
+  }
+  return std::string(what);
+}
+
 Result<Handle> open(const std::string& path) {
   std::error_code code;
   const fs::path file = fs::absolute(path, code);
@@ -43,7 +63,7 @@ Result<Handle> open(const std::string& path) {
     return std::make_shared<const boost::dll::shared_library>(
         file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   } catch (const std::exception& fault) {
-    return fail(path, {}, std::string("cannot be loaded as a shared library: ") + fault.what());
+    return fail(path, {}, "cannot be loaded as a shared library: " + loader_text(fault.what()));
   }
 }
 

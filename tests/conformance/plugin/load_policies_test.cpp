@@ -93,6 +93,14 @@ TEST(LoadPolicies, WhatIsNoLibraryIsRefused) {
               HasSubstr("is no library of policies: it does not export bubblesim_policy_library"));
 }
 
+TEST(LoadPolicies, ALibraryThatWasLinkedWronglySaysWhichSymbolItLacks) {
+  EXPECT_EQ(fault_of(library("unlinked")),
+            library("unlinked") + ": cannot be loaded as a shared library: it needs the symbol "
+                                  "missing_function, which nothing that it is linked with has; "
+                                  "expected a library that is linked as `bubblesim new-policy` "
+                                  "does it");
+}
+
 TEST(LoadPolicies, AThrowingLibraryIsRefusedWithItsWords) {
   EXPECT_EQ(fault_of(library("throws")),
             library("throws") + ": threw while it declared its policies: no licence found");

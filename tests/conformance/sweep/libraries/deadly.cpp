@@ -1,6 +1,6 @@
 // Policies that end the process: `aborts` as a failed check does, `killed` as the system does that
-// has no memory left, `recurses` without end at its first launch after 1 ms; and `loops`, which never
-// returns from it.
+// has no memory left, `recurses` without end at its first launch after 1 ms; and `loops`, which
+// never returns from it.
 #include <csignal>
 #include <cstdlib>
 
