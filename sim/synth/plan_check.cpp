@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/units.hpp"
@@ -83,6 +84,26 @@ void check_channels(const JobRequest& request, Errors& errors) {
   }
 }
 
+// Each stage next to another has two streams to it, and a kernel waits for 255 streams at most.
+constexpr std::uint32_t kMostNeighbours = 120;
+
+void check_neighbours(const PlanSpec& plan, Errors& errors) {
+  std::vector<std::uint32_t> neighbours(plan.stages.size());
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    for (const std::uint32_t before : plan.stages[s].after) {
+      if (before >= neighbours.size()) continue;  // told elsewhere
+      ++neighbours[s];
+      ++neighbours[before];
+    }
+  }
+  for (std::size_t s = 0; s < neighbours.size(); ++s) {
+    if (neighbours[s] <= kMostNeighbours) continue;
+    errors.push_back(fault(plan, fmt::format("/stages/{}/after", s),
+                           fmt::format("the stage exchanges with {} others; expected at most {}",
+                                       neighbours[s], kMostNeighbours)));
+  }
+}
+
 // Stages of a graph: one a rank, under the one schedule that runs them.
 void check_stages(const PlanSpec& plan, Errors& errors) {
   if (plan.stages.empty()) return;
@@ -96,6 +117,7 @@ void check_stages(const PlanSpec& plan, Errors& errors) {
                            fmt::format("found {}; expected one rank for each of the {} stages",
                                        plan.pipeline, plan.stages.size())));
   }
+  check_neighbours(plan, errors);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const std::uint64_t most = UINT32_MAX / std::max(plan.micro_batch, 1U);
     if (plan.stages[s].micro_batch >= 1 && plan.stages[s].micro_batch <= most) continue;

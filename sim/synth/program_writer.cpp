@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -53,10 +54,26 @@ std::uint32_t ProgramWriter::launch_graph(std::span<const OpDraft> drafts, CallC
   return last;
 }
 
-std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::uint32_t> after,
+/// Of each stream the last operation: those before it have ended when it has.
+std::vector<std::uint32_t> ProgramWriter::last_of_streams(
+    std::span<const std::uint32_t> ops) const {
+  std::map<std::uint16_t, std::uint32_t> last;
+  for (const std::uint32_t op : ops) {
+    const auto [at, fresh] = last.try_emplace(program_.ops[op].stream, op);
+    if (!fresh) at->second = std::max(at->second, op);
+  }
+  std::vector<std::uint32_t> out;
+  for (const auto& [stream, op] : last) out.push_back(op);
+  return out;
+}
+
+std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::uint32_t> all_after,
                                     Duration call) {
-  BUBBLESIM_CHECK(after.size() <= std::numeric_limits<std::uint8_t>::max(),
-                  "an operation waits for at most 255 others");
+  constexpr std::size_t kMost = std::numeric_limits<std::uint8_t>::max();
+  std::vector<std::uint32_t> few;
+  if (all_after.size() > kMost) few = last_of_streams(all_after);
+  const std::span<const std::uint32_t> after = few.empty() ? all_after : few;
+  BUBBLESIM_CHECK(after.size() <= kMost, "an operation waits for at most 255 streams");
   program::Op op;
   op.duration = draft.duration;
   op.launch_lag = short_span(call + gpu_.launch_latency);

@@ -66,6 +66,8 @@ class ProgramWriter {
 
  private:
   void add_step(program::Step step);
+  [[nodiscard]] std::vector<std::uint32_t> last_of_streams(
+      std::span<const std::uint32_t> ops) const;
   std::uint32_t add_op(const OpDraft& draft, std::span<const std::uint32_t> after, Duration call);
   void add_launch(std::uint32_t first, std::uint16_t count, CallCost cost);
   std::uint32_t return_detail();

@@ -69,25 +69,32 @@ bool is_skipped(KinetoCategory category) {
 }
 
 void store(std::string_view key, const JsonValue& value, RawEvent& event) {
+  const auto put = [&event, &value](JsonValue& field) {
+    event.repeats = event.repeats || field.kind != JsonTextKind::kNothing;
+    field = value;
+  };
   if (key == "ph") {
+    event.repeats = event.repeats || event.phase != 0;
     event.phase = value.text.empty() ? '\0' : value.text.front();
     // Flow arrows have their category late; the phase alone says that they are not needed.
     if (event.phase == 's' || event.phase == 'f') event.category = KinetoCategory::kFlow;
   } else if (key == "cat") {
+    event.repeats = event.repeats || event.category_text.data() != nullptr;
     event.category_text = value.text;
     event.category = kineto_category(value.text);
   } else if (key == "name") {
+    event.repeats = event.repeats || event.name.data() != nullptr;
     event.name = value.text;
   } else if (key == "pid") {
-    event.pid = value;
+    put(event.pid);
   } else if (key == "tid") {
-    event.tid = value;
+    put(event.tid);
   } else if (key == "ts") {
-    event.ts = value;
+    put(event.ts);
   } else if (key == "dur") {
-    event.dur = value;
+    put(event.dur);
   } else if (key == "args") {
-    event.args = value;
+    put(event.args);
   }
 }
 

@@ -105,6 +105,7 @@ KinetoRecorder::KinetoRecorder() {
 void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
   ++records_.count(event.category);
   if (status == EventStatus::kSkipped) return add_skipped(event);
+  if (event.repeats) records_.trace.counters.add(kineto::kRepeatedKeys);
   if (event.phase == 'M') return add_thread_name(event);
   if (event.phase == 'i' || event.phase == 'I') return add_memory(event);
   if (event.phase != 'X') return add_other_phase(event);

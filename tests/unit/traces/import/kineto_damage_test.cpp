@@ -113,6 +113,19 @@ TEST(KinetoDamage, raw_control_characters_in_names_are_kept) {
   EXPECT_EQ(trace.counters.count("kineto_names_with_control_characters"), 1U);
 }
 
+// Two times in one event: the last one counts, and the event is counted.
+TEST(KinetoDamage, a_key_that_stands_twice_is_counted) {
+  const std::string once = kernel("1", "1");
+  for (const std::string more : {R"("ts": 30, )", R"("dur": 1, )", R"("name": "", )",
+                                 R"("cat": "kernel", )", R"("ph": "X", )", R"("args": {}, )"}) {
+    const RankTrace trace = imported(file({"{" + more + once.substr(1), kernel("40", "2")}));
+    EXPECT_EQ(trace.counters.count("kineto_events_with_repeated_keys"), 1U) << more;
+    EXPECT_EQ(trace.device_ops.size(), 2U) << more;
+    EXPECT_EQ(to_ns(trace.device_ops.front().duration), 10500) << more;
+  }
+  EXPECT_EQ(imported(file({once})).counters.count("kineto_events_with_repeated_keys"), 0U);
+}
+
 TEST(KinetoDamage, unescaped_quotes_and_backslashes_are_repaired) {
   for (const std::string name : {R"(a "quoted" name)", R"(one " quote)", R"(C:\path\)",
                                  R"("all")", R"(x", y)", R"(lambda "a": {b})", R"(\)", R"(a"})"}) {

@@ -39,6 +39,22 @@ TEST(Faults, AClusterThatIsTooSmallSaysHowManyNodesWouldDo) {
               HasSubstr("is 32 GPUs; cluster plain has 16 (4 nodes of 4); 8 nodes would do"));
 }
 
+TEST(Faults, AStageHasNoMoreNeighboursThanAKernelHasWaits) {
+  const auto fault_of_neighbours = [](std::uint32_t count) {
+    return fault_of([&](JobRequest& job) {
+      job.plan.schedule = "graph";
+      job.plan.pipeline = count + 1;
+      job.plan.stages.resize(count + 1);
+      for (std::uint32_t s = 0; s < count; ++s) job.plan.stages[count].after.push_back(s);
+      job.cluster.nodes = count;
+      set_micro_batches(job, 1);
+    });
+  };
+  EXPECT_THAT(fault_of_neighbours(120), testing::Not(HasSubstr("exchanges with")));
+  EXPECT_EQ(fault_of_neighbours(121), "tiny: /stages/121/after: the stage exchanges with 121 "
+                                      "others; expected at most 120");
+}
+
 TEST(Faults, ACollectiveHasNoMoreBlocksThanTheGpuHasSms) {
   const auto fault_of_channels = [](std::uint32_t count) {
     return fault_of([&](JobRequest& job) {

@@ -87,6 +87,19 @@ TEST(GraphPipeline, StagesWithDifferentMicroBatchesRunToTheEnd) {
   }
 }
 
+// The last stage takes 300 micro-batches of the others at once: its first kernel waits for 600
+// receives, on the two streams that they came by.
+TEST(GraphPipeline, AKernelWaitsForMoreReceivesThanItHasEdges) {
+  auto stages = branches();
+  stages[4].micro_batch = 300;
+  JobRequest request = two_branches(stages);
+  set_micro_batches(request, 300);
+  const ParallelPlan plan = plan_of(request);
+  const SynthesisedJob job = synthesise(plan);
+  EXPECT_TRUE(time_alone(job.program, plan.request.gpu));
+  EXPECT_EQ(bytes_of_kind(job, traces::CollectiveKind::kSend), 4 * 2 * 300 * 1024.0 * 4096 * 2);
+}
+
 TEST(GraphPipeline, ShippedModelsRunByNamesOfBranches) {
   for (const auto& [model, branch, count] :
        {std::tuple{"mmt", "modality", 4}, std::tuple{"candle-uno", "feature", 7}}) {
