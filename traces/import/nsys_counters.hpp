@@ -83,7 +83,8 @@ inline constexpr CounterSpec kOpenRanges{"nsys_nvtx_ranges_open_dropped", Severi
 inline constexpr CounterSpec kOtherNvtx{"nsys_nvtx_rows_skipped", Severity::kInfo,
     "NVTX domains, categories and names of threads"};
 inline constexpr CounterSpec kBadPayload{"nsys_nccl_payloads_unreadable", Severity::kNotice,
-    "NCCL ranges whose payload cannot be read; the kernel's name gives the kind alone"};
+    "NCCL ranges whose payload cannot be read, or has numbers that no job has (ranks, bytes); the "
+    "kernel's name gives the kind alone"};
 inline constexpr CounterSpec kScatterBytes{"nsys_reduce_scatters_without_size", Severity::kNotice,
     "reduce-scatters whose communicator's size is unknown: NCCL names the bytes of one rank's "
     "result, the input's are not recorded"};

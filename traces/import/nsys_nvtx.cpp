@@ -117,7 +117,10 @@ class NvtxReader {
 
   void add_communicator(const Process& owner, const PayloadFields& payload) {
     constexpr std::uint64_t kMost = 1U << 24U;
-    if (*payload.ranks == 0 || *payload.ranks > kMost || *payload.rank >= *payload.ranks) return;
+    if (*payload.ranks == 0 || *payload.ranks > kMost || *payload.rank >= *payload.ranks) {
+      ++unreadable_;
+      return;
+    }
     NvtxCommunicator entry;
     entry.id = *payload.communicator;
     entry.size = static_cast<std::uint32_t>(*payload.ranks);
@@ -137,6 +140,7 @@ class NvtxReader {
       Collective record;
       record.kind = kind;
       record.bytes = *payload.bytes <= kMaxBytes ? *payload.bytes : 0;
+      unreadable_ += *payload.bytes <= kMaxBytes ? 0 : 1;
       record.group = trace.names.intern(fmt::format("{:#x}", *payload.communicator));
       const auto size = sizes_.find(*payload.communicator);
       if (size != sizes_.end()) record.group_size = size->second;

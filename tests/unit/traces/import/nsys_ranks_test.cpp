@@ -212,6 +212,19 @@ TEST(NsysRanks, ranges_of_pytorch_give_kinds) {
   EXPECT_EQ(job.ranks[0].collectives[1].kind, CollectiveKind::kSendRecv);
 }
 
+// A communicator of 2^32 ranks, one whose rank is not in it, and a message of 2^63 bytes.
+TEST(NsysRanks, payloads_with_numbers_that_no_job_has_are_counted) {
+  const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
+                    range(10, 20, "ncclCommInitRank", payload(100, {0xabc, 1ULL << 32U, 6, 0})) +
+                    range(30, 40, "ncclCommInitRank", payload(100, {0xabd, 16, 16, 0})) +
+                    range(900, 990, "ncclAllReduce", payload(101, {0xabc, 1ULL << 63U})) +
+                    call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
+  const JobTrace job = job_of(file);
+  EXPECT_EQ(job.ranks[0].counters.count("nsys_nccl_payloads_unreadable"), 3U);
+  ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
+  EXPECT_EQ(job.ranks[0].collectives[0].bytes, 0U);
+}
+
 TEST(NsysRanks, payloads_that_do_not_fit_their_schema_are_counted) {
   const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable + nccl_schemas() +
                     range(900, 990, "ncclAllReduce", payload(101, {0xabc})) +
