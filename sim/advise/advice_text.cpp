@@ -14,7 +14,9 @@ namespace {
 /// A search that is stopped has no trial of full length.
 Duration longest(const Found& found) {
   Duration most{};
-  for (const Tried& tried : found.all) most = std::max(most, tried.length);
+  for (const Tried& tried : found.all) {
+    if (tried.result.done) most = std::max(most, tried.length);
+  }
   return most;
 }
 

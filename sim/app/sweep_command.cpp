@@ -211,8 +211,8 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
       "  bubblesim sweep configs/sweeps/load-latency.json --set /duration=2s --set "
       "/fillers/0/memory=4GB --limit 4 --threads 2 --json\n\n"
       "Exit codes: 0 all runs are done; 1 a result must not be trusted (a counter of severity "
-      "error); 2 a fault of the input or the store; 3 runs failed, and say why in the store; "
-      "130 stopped by Ctrl-C or SIGTERM.");
+      "error); 2 a fault of the input, of the store or of a policy that does not return; 3 runs "
+      "failed, and say why in the store; 130 stopped by Ctrl-C or SIGTERM.");
   command->add_option("CONFIG", arguments->config, "Sweep file (JSON; configs/README.md)")
       ->required();
   command->add_option("--store", arguments->store,

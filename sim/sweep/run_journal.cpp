@@ -188,8 +188,8 @@ Trust trust_in(const Suspicion& suspicion) {
 
 std::string reason_of(const Suspicion& suspicion) {
   if (suspicion.crashed) {
-    return "brought the program down: a failed check or a fault of memory, of which the program "
-           "said more on standard error";
+    return "brought the program down: a failed check, a fault of memory, or a policy that did not "
+           "return, of which the program said more on standard error";
   }
   return "was in flight " + std::to_string(suspicion.deaths) +
          " times when the program was killed, the last time alone; it may need more memory than "

@@ -37,9 +37,10 @@ class SignalStack {
 
 }  // namespace
 
-void give_signal_stack() {
+void prepare_calling_thread() {
   static thread_local const SignalStack stack;
-  has_signal_stack = true;
+  calling_thread.self = pthread_self();
+  calling_thread.is_prepared = true;
 }
 
 CallMark::CallMark(const std::string& policy) : policy_(policy.c_str()) {

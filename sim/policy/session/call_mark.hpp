@@ -65,28 +65,34 @@ class CallMark {
   std::atomic<pthread_t> thread_{};
 };
 
+/// What a thread that calls policies has at hand.
+struct CallingThread {
+  pthread_t self{};
+  bool is_prepared = false;
+  const CallMark* mark = nullptr;
+};
+inline thread_local constinit CallingThread calling_thread;
+
 /// A policy that recurses without end leaves its handler of signals no stack: gives the calling
 /// thread one, unless it has one.
-void give_signal_stack();
-
-inline thread_local constinit const CallMark* mark_of_thread = nullptr;
-inline thread_local constinit bool has_signal_stack = false;
+void prepare_calling_thread();
 
 inline CallMark::Call::Call(CallMark& mark, const char* name, Instant now) noexcept : mark_(mark) {
   constexpr auto kAny = std::memory_order_relaxed;
-  if (!has_signal_stack) [[unlikely]] give_signal_stack();
+  CallingThread& thread = calling_thread;
+  if (!thread.is_prepared) [[unlikely]] prepare_calling_thread();
   mark.now_ns_.store(to_ns(now), kAny);
-  mark.thread_.store(pthread_self(), kAny);
+  mark.thread_.store(thread.self, kAny);
   mark.number_.store(mark.number_.load(kAny) + 1, kAny);
   mark.call_.store(name, std::memory_order_release);
-  mark_of_thread = &mark;
+  thread.mark = &mark;
 }
 
 inline CallMark::Call::~Call() {
-  mark_of_thread = nullptr;
+  calling_thread.mark = nullptr;
   mark_.call_.store(nullptr, std::memory_order_release);
 }
 
-inline const CallMark* CallMark::of_this_thread() noexcept { return mark_of_thread; }
+inline const CallMark* CallMark::of_this_thread() noexcept { return calling_thread.mark; }
 
 }  // namespace bubblesim::policy
