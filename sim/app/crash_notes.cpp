@@ -24,22 +24,12 @@ void say(const char* text) noexcept {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
 }
 
-const char* name_of(int signal) noexcept {
-  switch (signal) {
-    case SIGABRT: return "SIGABRT";
-    case SIGSEGV: return "SIGSEGV";
-    case SIGBUS: return "SIGBUS";
-    case SIGFPE: return "SIGFPE";
-    default: return "SIGILL";
-  }
-}
-
 void say_policy(int signal) noexcept {
   const policy::CallMark* mark = policy::CallMark::of_this_thread();
   if (mark == nullptr || mark->call() == nullptr) return;
   std::array<char, 24> ns{};  // digits of 64 bits, and an end
   std::to_chars(ns.data(), ns.data() + ns.size() - 1, to_ns(mark->now()));
-  for (const char* part : {"bubblesim: ", name_of(signal), " in policy ", mark->policy(), ", call ",
+  for (const char* part : {"bubblesim: SIG", sigabbrev_np(signal), " in policy ", mark->policy(), ", call ",
                            mark->call(), ", at ", static_cast<const char*>(ns.data()),
                            " ns of simulated time\n"}) {
     say(part);

@@ -4,7 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,22 +40,17 @@ void add_policy_timeout_option(CLI::App& command, Duration& bound) {
 
 PolicyTimeout::PolicyTimeout(Duration bound, std::function<void()> before_end)
     : bound_(bound), before_end_(std::move(before_end)) {
-  if (bound_ > Duration{}) thread_ = std::thread([this] { watch(); });
+  if (bound_ <= Duration{}) return;
+  thread_ = std::jthread([this](const std::stop_token& end) { watch(end); });
 }
 
-PolicyTimeout::~PolicyTimeout() {
-  {
-    const std::scoped_lock lock(mutex_);
-    over_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void PolicyTimeout::watch() {
-  std::unique_lock lock(mutex_);
+void PolicyTimeout::watch(const std::stop_token& end) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any tick;  // nobody but the end of the thread wakes it
   Clock::time_point last = Clock::now();
-  while (!changed_.wait_for(lock, kTick, [this] { return over_; })) {
+  while (!end.stop_requested()) {
+    tick.wait_for(lock, end, kTick, [] { return false; });
     const Clock::time_point now = Clock::now();
     look(std::min(std::chrono::duration_cast<Duration>(now - std::exchange(last, now)),
                   kLongestTick));

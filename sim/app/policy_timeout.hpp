@@ -2,10 +2,9 @@
 // loops cannot be stopped from outside; the process ends without it.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
+#include <stop_token>
 #include <thread>
 
 #include "sim/base/time.hpp"
@@ -27,7 +26,6 @@ void add_policy_timeout_option(CLI::App& command, Duration& bound);
 class PolicyTimeout {
  public:
   PolicyTimeout(Duration bound, std::function<void()> before_end);
-  ~PolicyTimeout();
   PolicyTimeout(const PolicyTimeout&) = delete;
   PolicyTimeout& operator=(const PolicyTimeout&) = delete;
 
@@ -37,16 +35,13 @@ class PolicyTimeout {
     Duration lasted{};
   };
 
-  void watch();
+  void watch(const std::stop_token& end);
   void look(Duration since);
 
   const Duration bound_;
   const std::function<void()> before_end_;
   std::map<const policy::CallMark*, Seen> seen_;  // calls in flight; the thread's own
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;  // guarded by mutex_
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace bubblesim::app
