@@ -29,8 +29,8 @@ void say_policy(int signal) noexcept {
   if (mark == nullptr || mark->call() == nullptr) return;
   std::array<char, 24> ns{};  // digits of 64 bits, and an end
   std::to_chars(ns.data(), ns.data() + ns.size() - 1, to_ns(mark->now()));
-  for (const char* part : {"bubblesim: SIG", sigabbrev_np(signal), " in policy ", mark->policy(), ", call ",
-                           mark->call(), ", at ", static_cast<const char*>(ns.data()),
+  for (const char* part : {"bubblesim: SIG", sigabbrev_np(signal), " in policy ", mark->policy(),
+                           ", call ", mark->call(), ", at ", static_cast<const char*>(ns.data()),
                            " ns of simulated time\n"}) {
     say(part);
   }
