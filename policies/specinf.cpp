@@ -16,9 +16,9 @@
 // Requests run beside training, their blocks after training's, at equal terms or before them: the
 // fuller the bucket, the younger the requests that get the dearer terms (request_ages.hpp). So
 // spending settles where it equals the budget, and goes to the oldest requests; beside them the
-// bucket begins full, so that it settles from above. Who owes a quarter of it gives requests bubbles
-// only; who owes all of it, nothing. Training is never held: the Kernel Barrier holds fillers.
-// Offline fillers wait while a request is served.
+// bucket begins full, so that it settles from above. Who owes a quarter of it gives requests
+// bubbles only; who owes all of it, nothing. Training is never held: the Kernel Barrier holds
+// fillers. Offline fillers wait while a request is served.
 // Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's, and
 // requests' while they may run beside it. On a real GPU the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the

@@ -2,15 +2,15 @@
 // `share` of the time that passes and holds what comes in over `horizon`, or over an iteration if
 // that is longer.
 //
-// There are two ways to know a cost. The first is at once: the time that fillers' work stood on the
-// GPU while training computed (exposure), times a price. Training cannot lose more on a GPU than all
-// of that time; ranks that wait for each other may add up what they lose, each GPU has a bucket of
-// its own, and all are taken to spend alike: the price begins at the number of the job's ranks, so
-// that its GPUs spend one budget between them. The second is by measurement: when an iteration ends,
-// what it took longer than the reference takes the place of what was charged for it, and moves the
-// price: host-bound training loses next to nothing by exposure, a job of many ranks more than its
-// own. Iterations differ by themselves, so that one seems to gain what the next one loses: by as
-// much the bucket may hold more than its most, and owe more.
+// There are two ways to know a cost. The first is at once: the time that fillers' work stood on
+// the GPU while training computed (exposure), times a price. Training cannot lose more on a GPU
+// than all of that time; ranks that wait for each other may add up what they lose, each GPU has a
+// bucket of its own, and all are taken to spend alike: the price begins at the number of the job's
+// ranks, so that its GPUs spend one budget between them. The second is by measurement: when an
+// iteration ends, what it took longer than the reference takes the place of what was charged for
+// it, and moves the price: host-bound training loses next to nothing by exposure, a job of many
+// ranks more than its own. Iterations differ by themselves, so that one seems to gain what the next
+// one loses: by as much the bucket may hold more than its most, and owe more.
 #pragma once
 
 #include <algorithm>

@@ -85,6 +85,7 @@ class GpuInfo:
     name: str
     sm_count: int
     tpc_sms: int
+    priority_changes: bool
     memory: int
     time_slice_ns: int
     context_switch_ns: int
@@ -346,7 +347,9 @@ class Trace:
     def idle(self) -> DataFrame: ...
     def iterations(self) -> DataFrame: ...
 
-def open_trace(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Trace: ...
+def open_trace(paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+               cluster: str | PathLike[str] | None = None,
+               configs: str | PathLike[str] | None = None) -> Trace: ...
 
 class Store:
     """A store of results, open for reading only."""

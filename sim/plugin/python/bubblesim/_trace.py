@@ -311,7 +311,8 @@ def open_trace(paths, cluster=None, configs=None):
     """Reads the trace of a job: a path or several, of files or folders. What a file is, is told by
     its content: .btr, PyTorch profiler JSON, Nsight Systems SQLite exports, Chakra execution
     traces, plain or gzip. Chakra's collectives that have sizes and no times are simulated on
-    `cluster`: the id of a file in the folder `configs`, or a path. Raises bubblesim.Error with the file, the place and what was found."""
+    `cluster`: the id of a file in the folder `configs`, or a path. Raises bubblesim.Error with
+    the file, the place and what was found."""
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     return Trace(_core.read_trace([os.fspath(path) for path in paths], cluster, configs))
