@@ -13,12 +13,13 @@
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
-// Requests run beside training, their blocks after training's, at equal terms or before them: the
-// fuller the bucket, the younger the requests that get the dearer terms (request_ages.hpp). So
-// spending settles where it equals the budget, and goes to the oldest requests; beside them the
-// bucket begins full, so that it settles from above. Who owes a quarter of it gives requests
-// bubbles only; who owes all of it, nothing. Training is never held: the Kernel Barrier holds
-// fillers. Offline fillers wait while a request is served.
+// Requests have bubbles only, or run beside training: their blocks after training's, at equal terms
+// or before them. The fuller the bucket, the younger the requests that get the dearer terms
+// (request_ages.hpp); in debt none gets equal terms, and the deeper the debt, the older must be who
+// runs beside training at all. So spending settles where it equals the budget, and goes to the
+// oldest requests; beside them the bucket begins full, so that it settles from above. Who owes a
+// whole bucket gives nothing. Training is never held: the Kernel Barrier holds fillers. Offline
+// fillers wait while a request is served.
 // Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's, and
 // requests' while they may run beside it. On a real GPU the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
@@ -63,9 +64,6 @@ constexpr std::int32_t kTrainingsPriority = 1;
 /// So much of the bucket lets requests of any age have the next dearer means; twice as much is less
 /// than full, so that who can afford the dearest has it whenever it is needed.
 constexpr double kBuysMeans = 0.4;
-/// Debt, in buckets, from which requests have bubbles only, and to which.
-constexpr double kDebtBegins = 0.25;
-constexpr double kDebtEnds = 0.2;
 
 class SpecInf final : public Policy {
  public:
@@ -219,7 +217,7 @@ class SpecInf final : public Policy {
   void look_at_budget(Instant now, Actions& actions) {
     if (!serves_) return;
     ages_.note(!pace_.measures(now) && serves(now, actions), now);
-    const Means means = means_for(budget_.fill(), now);
+    const Means means = means_for(now);
     const bool asks = means == Means::kBubbles || pace_.measures(now);
     for (const ClientId filler : fillers_) {
       if (!is_online(filler)) break;
@@ -233,12 +231,12 @@ class SpecInf final : public Policy {
   }
 
   /// The fuller the bucket, the younger are requests that get the dearer means: the oldest first.
-  [[nodiscard]] Means means_for(double fill, Instant now) const {
-    if (-fill > (means_ == Means::kBubbles ? kDebtEnds : kDebtBegins)) return Means::kBubbles;
-    if (!priority_changes_) return Means::kAfter;
+  [[nodiscard]] Means means_for(Instant now) const {
+    const double fill = budget_.fill();
     const double patience = ages_.of(now) + fill / kBuysMeans;
-    if (patience > 2) return Means::kBefore;
-    return patience > 1 ? Means::kEqual : Means::kAfter;
+    if (patience < 0 || budget_.is_overdrawn()) return Means::kBubbles;
+    if (!priority_changes_ || fill <= 0 || patience < 1) return Means::kAfter;
+    return patience < 2 ? Means::kEqual : Means::kBefore;
   }
 
   static std::int32_t priority_of(Means means) {
@@ -353,7 +351,7 @@ PolicySpec specinf_spec() {
       declare_number("budget", 0.02, 0.0001, 0.9,
                      {"", "Of training's throughput, that fillers may cost.",
                       "reconstructed: the abstract says guaranteed"}),
-      declare_duration("horizon", 30s, 1ms, 1000s,
+      declare_duration("horizon", 10s, 1ms, 1000s,
                        {"", "The budget of so long may be spent at once.", ours}),
       declare_duration("first", 100us, 1us, 1s,
                        {"", "Fillers' work outstanding when a bubble of unknown length begins.",
