@@ -156,3 +156,10 @@ def test_without_pandas_the_error_says_what_is_missing(small, monkeypatch):
     assert len(rank.device_ops) == 2
     with pytest.raises(ImportError, match="python3-pandas"):
         rank.kernels()
+
+
+def test_without_numpy_the_error_says_what_is_missing(small, monkeypatch):
+    import sys
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(ImportError, match="python3-numpy"):
+        bubblesim.open_trace(small)

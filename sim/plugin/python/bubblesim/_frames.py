@@ -1,15 +1,22 @@
-"""Columns to pandas frames. pandas is imported when the first frame is made."""
+"""Columns to pandas frames. Both libraries are imported when they are first needed."""
+import importlib
 import json
 
 
-def pandas():
+def _needed(name, makes):
     try:
-        import pandas as module
+        return importlib.import_module(name)
     except ImportError as absent:
-        raise ImportError("bubblesim makes frames with pandas, which is not installed for this "
-                          "Python (Debian: python3-pandas); arrays and dicts work without it"
-                          ) from absent
-    return module
+        raise ImportError(f"bubblesim makes {makes} with {name}, which is not installed for this "
+                          f"Python (Debian: python3-{name})") from absent
+
+
+def pandas():
+    return _needed("pandas", "frames")
+
+
+def numpy():
+    return _needed("numpy", "arrays of records")
 
 
 def _setting(text):
@@ -44,5 +51,4 @@ def concatenated(frames):
 
 def texts_of(numbers, names):
     """The names that the numbers stand for, as an array of str."""
-    import numpy
-    return numpy.array(names, dtype=object)[numbers]
+    return numpy().array(names, dtype=object)[numbers]

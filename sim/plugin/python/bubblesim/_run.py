@@ -3,7 +3,7 @@ import json
 import os
 
 from . import _core
-from ._frames import concatenated, frame_of, pandas, texts_of
+from ._frames import concatenated, frame_of, numpy, pandas, texts_of
 
 
 class RunResult(dict):
@@ -25,6 +25,11 @@ class RunResult(dict):
     def json(self):
         """The report, byte by byte as `bubblesim run --json` prints it."""
         return self._data.json
+
+    @property
+    def _arrays(self):
+        numpy()
+        return self._data
 
     def _place(self, what, wanted, names):
         if isinstance(wanted, int) and 0 <= wanted < len(names):
@@ -50,13 +55,12 @@ class RunResult(dict):
     def iterations(self, policy=None):
         """A frame of training's finished iterations under a policy (all of them: None): policy,
         rank, iteration, duration_ns, counted (it ended in the measured window)."""
-        import numpy
         names = [each["policy"] for each in self["policies"]]
         wanted = range(len(names)) if policy is None else [self._policy(policy)]
         frames = []
         for place in wanted:
-            for rank, lengths, first in self._data.iterations(place):
-                numbers = numpy.arange(len(lengths))
+            for rank, lengths, first in self._arrays.iterations(place):
+                numbers = numpy().arange(len(lengths))
                 frames.append(pandas().DataFrame({
                     "policy": names[place], "rank": rank, "iteration": numbers,
                     "duration_ns": lengths, "counted": numbers >= first}))
@@ -66,7 +70,7 @@ class RunResult(dict):
         """int64 ns of every completed request that arrived in the measured window, in the order of
         their completion: a read-only view, which keeps the result alive."""
         place = self._policy(policy)
-        return self._data.latencies(place, self._filler(place, filler))
+        return self._arrays.latencies(place, self._filler(place, filler))
 
     def latency(self, policy, filler=None):
         """The same as Latencies, unfinished requests with it: percentiles are the table's."""
@@ -82,10 +86,9 @@ class RunResult(dict):
     def timeline(self):
         """What ran when, if run(timeline=...) recorded it: a frame with gpu, client (its name),
         kind (one of SLICE_KINDS), name, start_ns, end_ns (simulated), request (-1: none)."""
-        import numpy
-        slices = self._data.slices()
+        slices = self._arrays.slices()
         names, clients = self._data.slice_names()
-        request = slices["request"].astype(numpy.int64)  # 2**64 - 1, no request, becomes -1
+        request = slices["request"].astype("int64")  # 2**64 - 1, no request, becomes -1
         who = zip(slices["gpu"].tolist(), slices["client"].tolist())
         return pandas().DataFrame({
             "gpu": slices["gpu"], "client": [clients[client] for client in who],
@@ -96,7 +99,7 @@ class RunResult(dict):
     def timeline_counters(self):
         """Values over time on GPUs, recorded with the timeline: a frame with gpu, counter (its
         name, with the unit), at_ns (simulated), value."""
-        samples = self._data.samples()
+        samples = self._arrays.samples()
         tracks = self._data.tracks()
         gpus = [gpu for gpu, _ in tracks] or [0]
         names = [name for _, name in tracks] or [""]

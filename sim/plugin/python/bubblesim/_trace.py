@@ -3,15 +3,14 @@ import json
 import os
 
 from . import _core
-from ._frames import concatenated, pandas, texts_of
+from ._frames import concatenated, numpy, pandas, texts_of
 
 _NONE = 0xFFFF_FFFF
 
 
 def _index(numbers):
     """Indices as int64, -1 where the record has none."""
-    import numpy
-    wide = numbers.astype(numpy.int64)
+    wide = numbers.astype("int64")
     wide[numbers == _NONE] = -1
     return wide
 
@@ -172,15 +171,14 @@ class Rank:
     def collective_ops(self):
         """A frame of the collectives on the device: rank, start_ns, duration_ns, stream, name,
         kind, bytes (0: not recorded), group, group_size, sequence, launch (-1: none)."""
-        import numpy
         ops, columns = self._ops("collective")
         known = ops["collective"] != _NONE
-        about = numpy.zeros(len(ops), dtype=self.collectives.dtype)
+        about = numpy().zeros(len(ops), dtype=self.collectives.dtype)
         if known.any():
             for field in about.dtype.names:
                 about[field][known] = self.collectives[field][ops["collective"][known]]
         columns.update(kind=texts_of(about["kind"], _core.COLLECTIVE_KINDS), bytes=about["bytes"],
-                       group=numpy.where(known, texts_of(about["group"], self.names), "")
+                       group=numpy().where(known, texts_of(about["group"], self.names), "")
                        if self.names else "",
                        group_size=about["group_size"], sequence=about["sequence"],
                        launch=_index(ops["launch"]))
@@ -313,6 +311,7 @@ def open_trace(paths, cluster=None, configs=None):
     traces, plain or gzip. Chakra's collectives that have sizes and no times are simulated on
     `cluster`: the id of a file in the folder `configs`, or a path. Raises bubblesim.Error with
     the file, the place and what was found."""
+    numpy()  # what is read is arrays
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     return Trace(_core.read_trace([os.fspath(path) for path in paths], cluster, configs))
