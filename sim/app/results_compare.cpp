@@ -1,8 +1,10 @@
 // bubblesim results compare: policies against one of them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "sim/app/app.hpp"
 #include "sim/app/results_text.hpp"
@@ -19,7 +21,8 @@ Line comparison_line(const store::PolicyComparison& line, bool for_people) {
     return for_people ? short_number(value) : store::cell_text(value);
   };
   const bool paired = line.pairs > 0;
-  Line cells{line.metric, line.filler, assignments_text(line.point), line.policy,
+  Line cells{line.metric, line.filler, assignments_text(line.point),
+             line.policy + (for_people && !line.losses.empty() ? " !" : ""),
              std::to_string(line.pairs), paired ? number(line.mean) : "",
              paired ? number(line.baseline_mean) : "", paired ? number(line.difference) : ""};
   if (line.half_width && !(for_people && line.overloaded > 0)) {
@@ -32,6 +35,7 @@ Line comparison_line(const store::PolicyComparison& line, bool for_people) {
   cells.push_back(std::to_string(line.unpaired));
   cells.push_back(std::to_string(line.lower_bounds));
   cells.push_back(std::to_string(line.overloaded));
+  if (!for_people) cells.push_back(fmt::format("{}", fmt::join(line.losses, "; ")));
   return cells;
 }
 
@@ -50,8 +54,11 @@ ExitCode compare_results(const ResultsArguments& arguments) {
   std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",
                            "baseline_mean", "difference", "low", "high", "differs", "unpaired",
                            "lower_bounds", "overloaded"}};
+  if (!for_people) lines.front().emplace_back("losses");
+  std::set<std::string> lost;
   for (const store::PolicyComparison& line : compared.lines) {
     lines.push_back(comparison_line(line, for_people));
+    lost.insert(line.losses.begin(), line.losses.end());
   }
   if (arguments.csv) {
     print(csv_table(lines));
@@ -62,6 +69,7 @@ ExitCode compare_results(const ResultsArguments& arguments) {
     fmt::print("against {}; low and high: {:g} % interval of the mean paired difference\n\n",
                compared.baseline, 100 * compared.confidence);
     print(aligned(lines));
+    for (const std::string& losses : lost) fmt::print("! {}\n", losses);
   }
   return kExitOk;
 }

@@ -61,8 +61,9 @@ std::string short_time(Duration span) {
 std::string best_text(const sweep::BestSoFar& best) {
   const auto named = [](const sweep::BestRun& run) {
     const std::string parameters = run.policy_parameters.empty() ? "" : " " + run.policy_parameters;
-    return fmt::format("{:.6g} ({}{}, {})", run.value, run.policy, parameters,
-                       sweep::settings_text(run.settings));
+    const std::string losses = run.losses.empty() ? "" : " ! " + run.losses;
+    return fmt::format("{:.6g} ({}{}, {}){}", run.value, run.policy, parameters,
+                       sweep::settings_text(run.settings), losses);
   };
   if (best.best()) return named(*best.best());
   if (!best.closest()) return "none yet";

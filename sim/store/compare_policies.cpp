@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/check.hpp"
@@ -20,6 +19,7 @@ struct Value {
   std::string run;  ///< its key
   bool lower_bound = false;
   bool overloaded = false;
+  std::string losses;
 };
 
 /// One metric of one policy, by what is paired.
@@ -93,7 +93,8 @@ class Comparer {
       if (by_point) series.point = point;
       // A run that several points contain is the same run: the first stands for all.
       series.values(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name),
-                                            is_overloaded(row.row, name)});
+                                            is_overloaded(row.row, name),
+                                            text_of(row.row, losses_)});
     }
   }
 
@@ -128,6 +129,9 @@ class Comparer {
         ++line.pairs;
         line.lower_bounds += value.lower_bound || other->second.lower_bound ? 1 : 0;
         line.overloaded += value.overloaded || other->second.overloaded ? 1 : 0;
+        for (const std::string& losses : {value.losses, other->second.losses}) {
+          if (!losses.empty()) line.losses.insert(losses);
+        }
         line.mean += value.value;
         line.baseline_mean += other->second.value;
         differences.push_back(value.value - other->second.value);
@@ -153,6 +157,7 @@ class Comparer {
   std::size_t policy_ = find_column("policy").value();
   std::size_t parameters_ = find_column("policy_parameters").value();
   std::size_t filler_ = find_column("filler").value();
+  std::size_t losses_ = find_column("losses").value();
   PolicyLabels labels_;
   std::vector<std::string> order_;  ///< of policies, as first seen
   std::map<std::tuple<std::size_t, std::string, std::string>, Series> series_;

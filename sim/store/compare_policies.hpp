@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct PolicyComparison {
   std::uint64_t unpaired = 0;    ///< values of the policy without one of the baseline
   std::uint64_t lower_bounds = 0;  ///< pairs with a latency that is only a lower bound
   std::uint64_t overloaded = 0;    ///< pairs with a latency of an overloaded filler
+  std::set<std::string> losses;    ///< of any run of a pair: what its inputs have lost
   double mean = 0;               ///< of the policy, over the pairs
   double baseline_mean = 0;
   double difference = 0;         ///< mean of the differences

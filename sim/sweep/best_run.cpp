@@ -41,7 +41,8 @@ bool comes_before(double value, const store::PlannedRun& run, const std::optiona
 
 BestRun run_of(double value, const store::PlannedRun& run, const observe::ResultRow& row) {
   return {value,        text_in(row, "policy"), text_in(row, "policy_parameters"),
-          text_in(row, "filler"), run.settings,           run.index};
+          text_in(row, "filler"), run.settings,           run.index,
+          text_in(row, "losses")};
 }
 
 }  // namespace

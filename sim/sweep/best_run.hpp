@@ -31,6 +31,7 @@ struct BestRun {
   std::string filler;
   std::vector<store::Setting> settings;
   std::uint64_t index = 0;
+  std::string losses;  ///< what its inputs have lost; empty: nothing
 };
 
 class BestSoFar {

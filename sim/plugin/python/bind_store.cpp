@@ -1,4 +1,5 @@
 // Stores of results, for reading. bubblesim/_store.py makes of it what users see.
+#include <fmt/ranges.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -175,6 +176,8 @@ py::dict compare(const Store& self, const py::dict& given, std::vector<std::stri
     entry["half_width"] = line.half_width;
     entry["unpaired"] = line.unpaired;
     entry["lower_bounds"] = line.lower_bounds;
+    entry["overloaded"] = line.overloaded;
+    entry["losses"] = fmt::format("{}", fmt::join(line.losses, "; "));
     lines.append(entry);
   }
   py::dict result;

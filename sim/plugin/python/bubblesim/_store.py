@@ -42,7 +42,8 @@ def _comparison(line, by_point):
         low=None if width is None else line["difference"] - width,
         high=None if width is None else line["difference"] + width,
         differs=None if width is None else abs(line["difference"]) > width,
-        unpaired=line["unpaired"], lower_bounds=line["lower_bounds"])
+        unpaired=line["unpaired"], lower_bounds=line["lower_bounds"],
+        overloaded=line["overloaded"], losses=line["losses"])
     return row
 
 
@@ -108,7 +109,7 @@ class Store:
         """Policies against one of them, as `bubblesim results compare`: runs are paired by point
         and seed, and low and high bound the mean difference with the confidence given (Student's
         t). A frame: metric, filler, policy, with by_point what the sweep set, pairs, mean,
-        baseline_mean, difference, low, high, differs, unpaired, lower_bounds. Its attrs have
+        baseline_mean, difference, low, high, differs, unpaired, lower_bounds, overloaded, losses. Its attrs have
         baseline and confidence. Without metrics: training_normalised_fraction,
         filler_normalised_fraction, latency_p95_ms; without baseline: the first run's first."""
         compared = self._data.compare(_filter(sweep, policy, filler, settings), _list(metrics),

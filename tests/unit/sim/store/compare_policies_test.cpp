@@ -167,6 +167,14 @@ TEST_F(ComparePolicies, LowerBoundsAreCounted) {
   EXPECT_EQ(compare(of_metrics({"latency_p50_ms"})).lines[0].lower_bounds, 0U);
 }
 
+TEST_F(ComparePolicies, WhatInputsHaveLostIsThatOfBothRuns) {
+  RunRecord record = sample_record(1);
+  set_cell(record, 0, "losses", std::string("a"));
+  set_cell(record, 1, "losses", std::string("b"));
+  ASSERT_TRUE(store_->add({&record, 1}));
+  EXPECT_THAT(compare().lines[0].losses, testing::ElementsAre("a", "b"));
+}
+
 TEST_F(ComparePolicies, LatenciesOfOverloadedFillersAreCounted) {
   RunRecord record = sample_record(1);
   set_cell(record, 1, "overloaded", std::int64_t{1});
