@@ -147,12 +147,15 @@ void forget(sweep::DeadJournals& dead, const Sweep& sweep) {
 
 ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context) {
   const sweep::JournalPlace place = journal_place(sweep);
+  std::optional<sweep::JournalTurn> turn(place);
   BUBBLESIM_ASSIGN_OR_RETURN(auto dead, sweep::DeadJournals::read(place));
   if (!dead.living().empty()) {
     return tl::unexpected<Errors>(Errors{
         {sweep.store, {}, "is being filled by " + dead.living() + ", which does the same runs; "
                           "expected to wait for it, or another --store"}});
   }
+  std::unique_ptr<sweep::RunJournal> journal = make_journal(place);
+  turn.reset();
   BUBBLESIM_ASSIGN_OR_RETURN(const auto store,
                              store::open_store(sweep.store, store::StoreAccess::kWrite));
   BUBBLESIM_RETURN_IF_ERROR(store->join(sweep.config.name, sweep.shard_runs));
@@ -174,7 +177,7 @@ ExitCode execute(const SweepArguments& arguments, Sweep& sweep, const AppContext
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
       run_sweep_here(sweep::by_trust(left.runs, dead), dead, context.policies, sweep.options,
-                     *store, left.runs.empty() ? nullptr : make_journal(place), display,
+                     *store, std::move(journal), display,
                      {arguments.policy_bound, is_server(sweep.store) ? "" : sweep.store + ".kept"});
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return tl::make_unexpected(end.error());

@@ -51,6 +51,11 @@ std::string owner_line(const JournalPlace& place) {
   return place.share + " is of " + place.process + "\n";
 }
 
+fs::path folder_of(const JournalPlace& place) {
+  const fs::path stem(place.stem);
+  return stem.has_parent_path() ? stem.parent_path() : fs::path(".");
+}
+
 /// The open file of a process that has ended; -1: it lives, or there is none any more.
 int open_dead(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -65,6 +70,15 @@ bool is_key(std::string_view text) {
 }
 
 }  // namespace
+
+JournalTurn::JournalTurn(const JournalPlace& place)
+    : folder_(open(folder_of(place).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (folder_ >= 0) flock(folder_, LOCK_EX);
+}
+
+JournalTurn::~JournalTurn() {
+  if (folder_ >= 0) close(folder_);
+}
 
 Result<std::unique_ptr<RunJournal>> RunJournal::create(const JournalPlace& place) {
   std::string path = place.stem + std::string(kSuffix) + "XXXXXX";
@@ -123,9 +137,8 @@ const char* RunJournal::mark_crash() noexcept {
 
 Result<DeadJournals> DeadJournals::read(const JournalPlace& place) {
   DeadJournals found;
-  const fs::path stem(place.stem);
-  const fs::path folder = stem.has_parent_path() ? stem.parent_path() : fs::path(".");
-  const std::string prefix = stem.filename().string() + std::string(kSuffix);
+  const fs::path folder = folder_of(place);
+  const std::string prefix = fs::path(place.stem).filename().string() + std::string(kSuffix);
   std::error_code code;
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
     if (!at->path().filename().string().starts_with(prefix)) continue;

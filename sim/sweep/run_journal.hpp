@@ -27,6 +27,19 @@ struct JournalPlace {
   std::string process = {};  ///< this one, as others name it: one line
 };
 
+/// While it lives, other processes that would take theirs beside the same store wait: between
+/// reading who is there and making a journal of one's own nobody else comes.
+class JournalTurn {
+ public:
+  explicit JournalTurn(const JournalPlace& place);
+  ~JournalTurn();
+  JournalTurn(const JournalTurn&) = delete;
+  JournalTurn& operator=(const JournalTurn&) = delete;
+
+ private:
+  int folder_;  ///< locked; -1: there is none, or its file system has no locks
+};
+
 class RunJournal {
  public:
   /// Fault: the file cannot be made.

@@ -69,6 +69,20 @@ TEST(SweepAgain, ASecondProcessIsToldWhoDoesTheSame) {
   EXPECT_TRUE(share.says(R"("running":[{)"));
 }
 
+TEST(SweepAgain, OfTwoThatStartTogetherOneDoesTheRuns) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Workplace place;
+    Json sweep = small_sweep(1);
+    sweep["base"]["duration"] = "3000s";
+    write_sweep(place, sweep);
+    const std::string command = "sweep sweep.json --threads 1 --store runs.db --json";
+    RunningProgram first(place, "first", command);
+    RunningProgram second(place, "second", command);
+    const std::string works = R"("running":[{)";
+    EXPECT_NE(first.says(works), second.says(works));
+  }
+}
+
 TEST(SweepAgain, OnlyRunsWhoseInputsChangedAreDone) {
   const Workplace place;
   Json sweep = small_sweep(2);
