@@ -44,6 +44,13 @@ inline constexpr std::size_t kFewNotes = 4;
 [[nodiscard]] std::string policy_label(const PolicyResult& policy,
                                        const std::vector<PolicyResult>& all);
 
+/// How a table calls the row of a policy, and of one of its fillers (an index; nothing: a row
+/// without): policy_label(), then the marks " (oracle)", " *" and " !" of report_table().
+[[nodiscard]] std::string row_label(const RunReport& report, const PolicyResult& policy,
+                                    std::optional<std::size_t> filler);
+/// Such a label without its marks.
+[[nodiscard]] std::string_view without_marks(std::string_view label);
+
 /// Everything that the report holds but single latencies; times in whole nanoseconds. Ends with
 /// a newline.
 [[nodiscard]] std::string report_json(const RunReport& report);

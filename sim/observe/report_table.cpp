@@ -19,6 +19,11 @@
 namespace bubblesim::observe {
 namespace {
 
+// Marks behind a policy's label, in this order.
+constexpr const char* kOracle = " (oracle)";
+constexpr const char* kReconstructed = " *";
+constexpr const char* kLossy = " !";
+
 
 /// A policy and one of its fillers, as columns read them.
 struct Row {
@@ -309,16 +314,27 @@ std::string percentile_cell(const LatencyValue& value, std::size_t requests) {
                      requests < kMany ? fmt::format(" of {}", requests) : "");
 }
 
+std::string row_label(const RunReport& report, const PolicyResult& policy,
+                      std::optional<std::size_t> filler) {
+  const bool lossy = has_loss(concerning(report, policy, filler));
+  return policy_label(policy, report.policies) + (policy.oracle ? kOracle : "") +
+         (policy.reconstruction.empty() ? "" : kReconstructed) + (lossy ? kLossy : "");
+}
+
+std::string_view without_marks(std::string_view label) {
+  for (const std::string_view mark : {kLossy, kReconstructed, kOracle}) {
+    if (label.ends_with(mark)) label.remove_suffix(mark.size());
+  }
+  return label;
+}
+
 std::string report_table(const RunReport& report, Columns columns) {
   std::vector<Row> rows;
   std::string notes;
   for (const PolicyResult& policy : report.policies) {
     const std::string label = policy_label(policy, report.policies);
     const auto add_row = [&](const FillerResult* filler, std::optional<std::size_t> place) {
-      const bool lossy = has_loss(concerning(report, policy, place));
-      rows.push_back({&policy, filler,
-                      label + (policy.oracle ? " (oracle)" : "") +
-                          (policy.reconstruction.empty() ? "" : " *") + (lossy ? " !" : ""),
+      rows.push_back({&policy, filler, row_label(report, policy, place),
                       filler ? filler->latency.summary() : std::nullopt});
     };
     if (policy.fillers.empty()) add_row(nullptr, {});

@@ -101,17 +101,29 @@ function overlaps(a, b) {
 
 const textWidth = (text) => text.length * 6.7;
 
+const roomOf = (x, y, u, v, around) => ({ left: Math.min(x, u) - around,
+  right: Math.max(x, u) + around, top: Math.min(y, v) - around, bottom: Math.max(y, v) + around });
+
+/** A line in steps through points: its drawing, and the room that it takes. */
+function steppedLine(points, acrossFirst) {
+  const corners = points.flatMap(([x, y], i) => (i === 0 ? [[x, y]]
+    : [acrossFirst ? [x, points[i - 1][1]] : [points[i - 1][0], y], [x, y]]));
+  return { parts: points.length < 2 ? [] : [s('path', { class: 'front',
+    d: `M${corners.map((corner) => corner.map(round).join(' ')).join('L')}` })],
+  room: corners.slice(1).map(([u, v], i) => roomOf(...corners[i], u, v, 2)) };
+}
+
 /**
- * Texts beside points where they hide neither points nor each other; those that find no room are
- * left to the legend. `wanted`: x, y, text, policy, most important first.
+ * Texts beside points where they hide neither points, nor lines, nor each other; those that find
+ * no room are left to the legend. `wanted`: x, y, text, policy, most important first.
  */
-function placedLabels(wanted, marks, box) {
-  const taken = marks.map(({ x, y }) => ({ left: x - 5, right: x + 5, top: y - 5, bottom: y + 5 }));
+function placedLabels(wanted, marks, lines, box) {
+  const taken = [...lines, ...marks.map(({ x, y }) => roomOf(x, y, x, y, 5))];
   const parts = [];
   for (const { x, y, text, policy } of wanted) {
     const width = textWidth(text);
     const places = [[9, 4, 0], [-9, 4, 1], [9, -8, 0], [9, 16, 0], [-9, -8, 1], [-9, 16, 1],
-      [0, -11, 0.5], [0, 20, 0.5], [14, -20, 0], [14, 28, 0]];
+      [0, -11, 0.5], [0, 20, 0.5], [14, -20, 0], [14, 28, 0], [-14, -20, 1], [-14, 28, 1]];
     for (const [dx, dy, anchor] of places) {
       const left = x + dx - width * anchor;
       const room = { left, right: left + width, top: y + dy - 10, bottom: y + dy + 3 };

@@ -8,17 +8,10 @@ function frontOf(trade) {
 }
 
 /** Steps through the front's points: what lies beyond is beaten. */
-function frontPath(ids, x, y, trade) {
+function frontLine(ids, x, y, trade) {
   const at = ids.map((id) => points[id]).map((point) => [x.scale(figure(point, trade.x).mean),
     y.scale(figure(point, trade.y).mean)]);
-  if (at.length < 2) return [];
-  const less = metrics[trade.x].less;
-  let path = `M${round(at[0][0])} ${round(at[0][1])}`;
-  for (let i = 1; i < at.length; ++i) {
-    path += less ? `H${round(at[i][0])}V${round(at[i][1])}`
-      : `V${round(at[i][1])}H${round(at[i][0])}`;
-  }
-  return [s('path', { class: 'front', d: path })];
+  return steppedLine(at, metrics[trade.x].less);
 }
 
 function intervals(marks, x, y, box) {
@@ -63,6 +56,7 @@ function drawScatter(plot, width, trade) {
   const y = scaleFor(marks.map((one) => one.yValue.mean), box.bottom, box.top, 6, 30);
   const front = frontOf(trade).filter((id) => points[id] !== undefined);
   const onFront = new Set(front);
+  const line = frontLine(front, x, y, trade);
   for (const one of marks) {
     one.x = round(x.scale(one.xValue.mean));
     one.y = round(y.scale(one.yValue.mean));
@@ -81,10 +75,10 @@ function drawScatter(plot, width, trade) {
     `${metricTitle(metrics[trade.y])} over ${metricTitle(metrics[trade.x])}; ` +
     `${plural(front.length, 'point')} on the Pareto front.`,
     [...axes(box, x, y, metricTitle(metrics[trade.x]), metricTitle(metrics[trade.y])),
-      ...frontPath(front, x, y, trade),
+      ...line.parts,
       ...(marks.length <= 80 ? intervals(marks, x, y, box) : []),
       ...markLayers(marks, marks.length > 600 ? 2.6 : marks.length > 120 ? 3.6 : 4.8),
-      ...placedLabels(wanted, marks.slice(0, 400), box)], marks);
+      ...placedLabels(wanted, marks.slice(0, 400), line.room, box)], marks);
 }
 
 function scatterNote(trade) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "sim/observe/report.hpp"
 #include "sim/observe/summary.hpp"
@@ -172,10 +173,6 @@ std::string p95_text(const observe::FillerResult& filler) {
                      to_seconds(latency->p95.value) * 1e3);
 }
 
-std::string label_of(const observe::PolicyResult& policy, const observe::RunReport& report) {
-  return observe::policy_label(policy, report.policies) + (policy.oracle ? " (oracle)" : "");
-}
-
 ViewTable table_of(const observe::RunReport& report) {
   ViewTable table;
   table.caption = "What each policy keeps and gains";
@@ -187,13 +184,14 @@ ViewTable table_of(const observe::RunReport& report) {
     const std::string kept = ratio(policy.training.normalised_to_alone);
     const std::string recovered =
         fmt::format("{:.1f}", 100 * observe::recovered_over_gpus(policy.gpus));
-    for (const observe::FillerResult& filler : policy.fillers) {
-      table.rows.push_back({label_of(policy, report), filler.name, kept,
+    for (std::size_t i = 0; i < policy.fillers.size(); ++i) {
+      const observe::FillerResult& filler = policy.fillers[i];
+      table.rows.push_back({observe::row_label(report, policy, i), filler.name, kept,
                             fmt::format("{:.1f}", filler.requests_per_s),
                             ratio(filler.normalised_to_own_gpu), p95_text(filler), recovered});
     }
     if (policy.fillers.empty()) {
-      table.rows.push_back({label_of(policy, report), "", kept, "", "", "", recovered});
+      table.rows.push_back({observe::row_label(report, policy, {}), "", kept, "", "", "", recovered});
     }
   }
   return table;
@@ -241,7 +239,7 @@ TimelineChart RunView::chart_of(std::size_t gpu, const observe::RunReport& repor
   for (std::size_t i = 0; i < timelines_.size() && i < report.policies.size(); ++i) {
     PolicyTimeline& timeline = timelines_[i];
     const observe::PolicyResult& policy = report.policies[i];
-    ChartRow row{label_of(policy, report), note_of(policy), std::move(timeline.gpus[gpu].marks),
+    ChartRow row{observe::row_label(report, policy, {}), note_of(policy), std::move(timeline.gpus[gpu].marks),
                  std::move(timeline.gpus[gpu].lanes)};
     for (ChartLane& lane : row.lanes) {
       for (traces::ShownSpan& span : lane.spans) {
@@ -261,6 +259,10 @@ ViewSection RunView::section(const observe::RunReport& report) {
   section.notes.push_back(fmt::format(
       "{}, {} ranks, seed {}. Alone, an iteration takes {}.", report.device, report.ranks,
       report.seed, traces::short_duration(report.baseline.training_mean_iteration)));
+  std::istringstream known(observe::report_notes({&report, 1}, observe::Notes::kFew));
+  for (std::string line; std::getline(known, line);) {
+    if (line.starts_with("* ") || line.starts_with("! ")) section.notes.push_back(line);
+  }
   // Policies end in any order on several threads; results are in that of the config.
   std::sort(timelines_.begin(), timelines_.end(),
             [](const auto& a, const auto& b) { return a.policy < b.policy; });

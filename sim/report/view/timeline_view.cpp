@@ -4,6 +4,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/observe/report.hpp"
 #include "sim/report/page_text.hpp"
 #include "sim/text/markup_text.hpp"
 #include "traces/inspect/labels.hpp"
@@ -80,12 +81,11 @@ template <class Rows>
 Result<void> select_rows(Rows& rows, const std::vector<std::string>& names) {
   Rows selected;
   std::vector<std::string> labels;
-  for (const auto& row : rows) labels.push_back(label_of(row));
+  for (const auto& row : rows) labels.emplace_back(observe::without_marks(label_of(row)));
   for (const std::string& name : names) {
     const std::size_t before = selected.size();
-    for (const auto& row : rows) {
-      const std::string& label = label_of(row);
-      if (label == name || label == name + " (oracle)") selected.push_back(row);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (labels[i] == name) selected.push_back(rows[i]);
     }
     if (selected.size() == before) {
       return fail("--policy", {}, unknown_name_message("policy", name, labels));

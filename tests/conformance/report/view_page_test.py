@@ -89,7 +89,7 @@ class ViewPage(Page):
         self.find(".timeline").send_keys(Keys.ESCAPE)
         self.assertFalse(tip.is_displayed())
 
-    def test_a_run_has_a_row_a_policy_and_the_table_beside_it(self):
+    def test_a_run_has_a_row_a_policy_and_a_table_that_is_not_cut(self):
         self.open("run")
         texts = self.script("return [...document.querySelectorAll('.timeline text.strong')]"
                             ".map(text => text.textContent)")
@@ -97,8 +97,15 @@ class ViewPage(Page):
         table = self.find("aside table")
         self.assertEqual([cell.text for cell in table.find_elements("css selector", "tbody td")],
                          ["1.000", "0.900"])  # one filler's name is said in no row
-        plot = self.find(".timeline").rect
-        self.assertGreaterEqual(table.rect["x"], plot["x"] + plot["width"])
+        cut = "return document.querySelector('aside .scroll').scrollWidth > " \
+              "document.querySelector('aside .scroll').clientWidth"
+        for width, beside in ((1280, False), (1500, True)):
+            self.size(width)
+            self.seen()
+            plot = self.find(".timeline").rect
+            self.assertEqual(table.rect["x"] >= plot["x"] + plot["width"], beside)
+            self.assertFalse(self.script(cut))
+        self.size(1280)
         self.find(".timeline").send_keys("+")
         self.find("select").send_keys("GPU 1")
         self.assertIn("3.75 ms to 11.25 ms", self.seen())  # what was seen stays

@@ -51,10 +51,8 @@ function markParts(marks) {
 
 function tradeFront(points, x, y) {
   const front = points.filter((point) => point.front).sort((a, b) => a.kept - b.kept)
-    .map((point) => [round(x.scale(point.kept)), round(y.scale(point.gain))]);
-  if (front.length < 2) return [];
-  return [s('path', { class: 'front', d: `M${front[0].join(' ')}${
-    front.slice(1).map(([u, v]) => `V${v}H${u}`).join('')}` })];
+    .map((point) => [x.scale(point.kept), y.scale(point.gain)]);
+  return steppedLine(front, false);
 }
 
 /** A limit: a line across, and its name at its end. */
@@ -71,10 +69,10 @@ function best(answer, marks) {
   return [s('circle', { class: 'best', cx: found.x, cy: found.y, r: 9.5 })];
 }
 
-function bestLabel(answer, marks, box) {
+function bestLabel(answer, marks, lines, box) {
   const found = marks.filter((one) => one.point === answer.recommended);
   return placedLabels(found.map((one) => ({ x: one.x, y: one.y - 3, policy: one.policy,
-    text: 'recommended' })), marks.slice(0, 400), box);
+    text: 'recommended' })), marks.slice(0, 400), lines, box);
 }
 
 function frameOf(width) {
@@ -105,12 +103,13 @@ function drawTrade(plot, width, answer, points, colour) {
   const y = scaleFor([0, ...shown.map((point) => point.gain)], box.bottom, box.top, 6, Infinity);
   const marks = marksOf(answer, shown, (point) => x.scale(point.kept),
     (point) => y.scale(point.gain), colour);
+  const front = tradeFront(shown, x, y);
   putChart(plot, width, height, `Training kept and filler gained: ${
     plural(marks.length, 'setting')}`,
   `GPUs' worth of the filler over the share of training kept, with the limit ${keep} as a line.`,
-  [...axes(box, x, y, 'training kept', 'filler gained, GPUs'), ...tradeFront(shown, x, y),
+  [...axes(box, x, y, 'training kept', 'filler gained, GPUs'), ...front.parts,
     ...limitLine(box, x.scale(keep), `limit ${numberText(keep)}`), ...markParts(marks),
-    ...best(answer, marks), ...bestLabel(answer, marks, box)], marks);
+    ...best(answer, marks), ...bestLabel(answer, marks, front.room, box)], marks);
 }
 
 function drawLatency(plot, width, answer, points) {
@@ -128,5 +127,5 @@ function drawLatency(plot, width, answer, points) {
       limit === null ? '' : `, with the limit ${numberText(limit)} ms as a line`}.`,
     [...axes(box, x, y, 'p95, ms', 'filler gained, GPUs'),
       ...(limit === null ? [] : limitLine(box, x.scale(limit), `limit ${numberText(limit)} ms`)),
-      ...markParts(marks), ...best(answer, marks), ...bestLabel(answer, marks, box)], marks);
+      ...markParts(marks), ...best(answer, marks), ...bestLabel(answer, marks, [], box)], marks);
 }

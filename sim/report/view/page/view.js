@@ -43,7 +43,7 @@ function viewSection(section) {
   const title = freshId('section');
   byId('figures').append(h('section', { 'aria-labelledby': title },
     h('h2', { id: title }, section.title),
-    h('p', { class: 'note' }, section.notes.join(' ')),
+    h('p', { class: 'note lines' }, section.notes.join('\n')),
     h('div', { class: 'pair' }, part, viewTable(section.table))));
   draw();
 }
