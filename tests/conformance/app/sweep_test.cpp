@@ -83,17 +83,32 @@ TEST(Sweep, TheBestRunAndTheIntervalsAreThoseAskedFor) {
   EXPECT_THAT(page, HasSubstr("<title>Shares &amp; limits</title>"));
 }
 
-// A run of 300 ms with specinf twice; the filler does a kernel of 1 ms.
-void sweep_namesakes(const Workplace& place) {
+// The sweep of one run of 300 ms, whose filler does a kernel of 1 ms.
+std::string one_run_beside_a_kernel(const Workplace& place, const std::string& training,
+                                    const Json& policies) {
   place.write("kernels.csv",
               "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n");
-  place.write("sweep.json", R"({"name": "twice", "base": {"name": "twice", "duration": "300ms",
-      "training": {"trace": "traces/samples/training"},
-      "fillers": [{"name": "batch", "mode": "offline", "memory": "1GB",
-                   "program": {"kernel_table": "kernels.csv"}}],
-      "policies": ["exclusive", {"name": "specinf", "parameters": {"budget": 0.01}},
-                   {"name": "specinf", "parameters": {"budget": 0.05}}]}})");
-  succeed(place, "sweep sweep.json --store runs.db");
+  const Json filler{{"name", "batch"},
+                    {"mode", "offline"},
+                    {"memory", "1GB"},
+                    {"program", {{"kernel_table", "kernels.csv"}}}};
+  place.write("sweep.json", Json{{"name", "twice"},
+                                 {"base",
+                                  {{"name", "twice"},
+                                   {"duration", "300ms"},
+                                   {"training", {{"trace", training}}},
+                                   {"fillers", Json::array({filler})},
+                                   {"policies", policies}}}}
+                                .dump());
+  return "sweep sweep.json --store runs.db";
+}
+
+void sweep_namesakes(const Workplace& place) {
+  const auto specinf = [](double budget) {
+    return Json{{"name", "specinf"}, {"parameters", {{"budget", budget}}}};
+  };
+  succeed(place, one_run_beside_a_kernel(place, "traces/samples/training",
+                                         Json::array({"exclusive", specinf(0.01), specinf(0.05)})));
 }
 
 TEST(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
@@ -109,17 +124,13 @@ TEST(Results, PoliciesOfOneNameInARunAreToldApartByTheirParameters) {
 TEST(Results, RowsOfADoubtfulJobAreMarked) {
   const Workplace place;
   place.write("doubtful.json", doubtful_trace());
-  place.write("kernels.csv",
-              "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n");
-  place.write("sweep.json", R"({"name": "doubt", "base": {"name": "doubt", "duration": "300ms",
-      "training": {"trace": "doubtful.json"},
-      "fillers": [{"name": "batch", "mode": "offline", "memory": "1GB",
-                   "program": {"kernel_table": "kernels.csv"}}],
-      "policies": ["exclusive", "mps"]}})");
-  static_cast<void>(place.bubblesim("sweep sweep.json --store runs.db"));
+  static_cast<void>(place.bubblesim(
+      one_run_beside_a_kernel(place, "doubtful.json", Json::array({"exclusive", "mps"}))));
   EXPECT_THAT(succeed(place, "results runs.db").out,
               AllOf(HasSubstr("  exclusive !  "), HasSubstr("  mps !  "),
                     HasSubstr("program_what_ifs_doubtful")));
+  EXPECT_THAT(succeed(place, "results runs.db compare").out,
+              AllOf(HasSubstr("  mps !  "), HasSubstr("\n! program_")));
   EXPECT_THAT(succeed(place, "results runs.db list --csv").out, HasSubstr(",mps,batch,"));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -301,34 +302,31 @@ traces::RankTrace recorded(const Job& job, Names names, std::int64_t ahead) {
   return trace;
 }
 
-/// Calls by start.
-void sort_calls(traces::RankTrace& trace) {
-  std::vector<std::uint32_t> order(trace.host_calls.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return trace.host_calls[i].start; });
+/// Where each record went.
+template <class Record>
+std::vector<std::uint32_t> sort_by_start(std::vector<Record>& records) {
+  std::vector<std::uint32_t> order(records.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return records[i].start; });
   std::vector<std::uint32_t> place(order.size());
-  std::vector<traces::HostCall> calls;
+  std::vector<Record> sorted;
   for (const std::uint32_t old : order) {
-    place[old] = static_cast<std::uint32_t>(calls.size());
-    calls.push_back(trace.host_calls[old]);
+    place[old] = static_cast<std::uint32_t>(sorted.size());
+    sorted.push_back(records[old]);
   }
-  trace.host_calls = std::move(calls);
+  records = std::move(sorted);
+  return place;
+}
+
+void sort_calls(traces::RankTrace& trace) {
+  const std::vector<std::uint32_t> place = sort_by_start(trace.host_calls);
   for (traces::DeviceOp& op : trace.device_ops) op.launch = place[op.launch];
 }
 
 /// The program numbers operations by launch, a recording by start: this test's jobs by launch.
 traces::RankTrace sorted(traces::RankTrace trace) {
   sort_calls(trace);
-  std::vector<std::uint32_t> order(trace.device_ops.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return trace.device_ops[i].start; });
-  std::vector<std::uint32_t> place(order.size());
-  std::vector<traces::DeviceOp> ops;
-  for (const std::uint32_t old : order) {
-    place[old] = static_cast<std::uint32_t>(ops.size());
-    ops.push_back(trace.device_ops[old]);
-  }
-  trace.device_ops = std::move(ops);
+  const std::vector<std::uint32_t> place = sort_by_start(trace.device_ops);
   for (traces::Edge& edge : trace.edges) {
     edge = {DeviceOpId{place[edge.before.value]}, DeviceOpId{place[edge.after.value]}, false};
   }

@@ -199,25 +199,38 @@ struct SizedPayload {
   std::int32_t op;
 };
 
-TEST_F(Nvtx, NcclsOperationsAreCollectives) {
-  void* nccl = nvtx_.create("NCCL");
-  const SizedPayload payload{0xBEEF, 4096, 0};
-  const PayloadData data{kFirstStaticSchema + 5, sizeof payload, &payload};
-  const EventAttributes given = with_payload(named("ncclAllReduce"), data);
-  nvtx_.push(nccl, &given);
-  nvtx_.pop(nccl);
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].source, CollectiveSource::kNvtx);
-  EXPECT_EQ(events[0].kind, CollectiveKind::kAllReduce);
-  EXPECT_EQ(events[0].bytes, 4096U);
-  EXPECT_EQ(events[0].group, "nccl:000000000000beef");
-  EXPECT_EQ(events[0].group_size, 0U);  // its making was not seen
-  EXPECT_FALSE(events[0].sequence_recorded);
+/// What the recorder makes of an operation of NCCL, whose schema is so many after the first.
+class NcclsNvtx : public Nvtx {
+ protected:
+  void SetUp() override {
+    Nvtx::SetUp();
+    nccl_ = nvtx_.create("NCCL");
+  }
+
+  CollectiveEvent operation(const char* name, std::uint64_t schema, const SizedPayload& payload) {
+    const PayloadData data{kFirstStaticSchema + schema, sizeof payload, &payload};
+    const EventAttributes given = with_payload(named(name), data);
+    nvtx_.push(nccl_, &given);
+    nvtx_.pop(nccl_);
+    const auto events = host_double().take_all<CollectiveEvent>();
+    EXPECT_EQ(events.size(), 1U);
+    return events.empty() ? CollectiveEvent{} : events[0];
+  }
+
+  void* nccl_ = nullptr;
+};
+
+TEST_F(NcclsNvtx, OperationsAreCollectives) {
+  const CollectiveEvent event = operation("ncclAllReduce", 5, {0xBEEF, 4096, 0});
+  EXPECT_EQ(event.source, CollectiveSource::kNvtx);
+  EXPECT_EQ(event.kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(event.bytes, 4096U);
+  EXPECT_EQ(event.group, "nccl:000000000000beef");
+  EXPECT_EQ(event.group_size, 0U);  // its making was not seen
+  EXPECT_FALSE(event.sequence_recorded);
 }
 
-TEST_F(Nvtx, NcclsCommunicatorsAreKnownFromTheirMaking) {
-  void* nccl = nvtx_.create("NCCL");
+TEST_F(NcclsNvtx, CommunicatorsAreKnownFromTheirMaking) {
   SchemaEntry entries[3]{};
   entries[0].type = 18;
   entries[0].name = "NCCL communicator ID";
@@ -231,31 +244,19 @@ TEST_F(Nvtx, NcclsCommunicatorsAreKnownFromTheirMaking) {
   schema.entries = entries;
   schema.entry_count = 3;
   schema.schema = kFirstStaticSchema;
-  EXPECT_EQ(nvtx_.register_schema(nccl, &schema), kFirstStaticSchema);
+  EXPECT_EQ(nvtx_.register_schema(nccl_, &schema), kFirstStaticSchema);
   const struct { std::uint64_t communicator; std::int32_t ranks, rank; } made{0xCAFE, 8, 1};
   const PayloadData data{kFirstStaticSchema, sizeof made, &made};
   host_double().recording = false;  // long before anything records
-  nvtx_.push(nccl, "ncclCommInitRank");
-  nvtx_.pop_payload(nccl, &data, 1);
+  nvtx_.push(nccl_, "ncclCommInitRank");
+  nvtx_.pop_payload(nccl_, &data, 1);
   host_double().recording = true;
-  const SizedPayload payload{0xCAFE, 100, 0};
-  const PayloadData scatter{kFirstStaticSchema + 7, sizeof payload, &payload};
-  const EventAttributes given = with_payload(named("ncclReduceScatter"), scatter);
-  nvtx_.push(nccl, &given);
-  nvtx_.pop(nccl);
-  const auto events = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(events.size(), 1U);
-  EXPECT_EQ(events[0].group_size, 8U);
-  EXPECT_EQ(events[0].bytes, 800U);  // eight ranks receive 100 each
-  const SizedPayload to_rank_2{0xCAFE, 100, 2};
-  const PayloadData send{kFirstStaticSchema + 9, sizeof to_rank_2, &to_rank_2};
-  const EventAttributes sent = with_payload(named("ncclSend"), send);
-  nvtx_.push(nccl, &sent);
-  nvtx_.pop(nccl);
-  const auto sends = host_double().take_all<CollectiveEvent>();
-  ASSERT_EQ(sends.size(), 1U);
-  EXPECT_EQ(sends[0].place, 2U);  // it is rank 1
-  EXPECT_EQ(sends[0].peers, std::vector<std::uint32_t>{2});
+  const CollectiveEvent scatter = operation("ncclReduceScatter", 7, {0xCAFE, 100, 0});
+  EXPECT_EQ(scatter.group_size, 8U);
+  EXPECT_EQ(scatter.bytes, 800U);  // eight ranks receive 100 each
+  const CollectiveEvent to_rank_2 = operation("ncclSend", 9, {0xCAFE, 100, 2});
+  EXPECT_EQ(to_rank_2.place, 2U);  // it is rank 1
+  EXPECT_EQ(to_rank_2.peers, std::vector<std::uint32_t>{2});
 }
 
 TEST_F(Nvtx, NcclsBookkeepingIsLeftOutButForCommunicators) {
