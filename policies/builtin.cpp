@@ -12,7 +12,6 @@ policy::Registry builtin_policies() {
   registry.add(green_context_spec());
   registry.add(gpreempt_spec());
   registry.add(tgs_spec());
-  registry.add(tgs_fast_spec());
   registry.add(antman_spec());
   registry.add(specinf_spec());
   registry.add(dilu_spec());

@@ -13,7 +13,6 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec green_context_spec();
 [[nodiscard]] policy::PolicySpec gpreempt_spec();
 [[nodiscard]] policy::PolicySpec tgs_spec();
-[[nodiscard]] policy::PolicySpec tgs_fast_spec();
 [[nodiscard]] policy::PolicySpec antman_spec();
 [[nodiscard]] policy::PolicySpec specinf_spec();
 [[nodiscard]] policy::PolicySpec dilu_spec();

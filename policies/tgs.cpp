@@ -9,9 +9,7 @@
 // training's is all on the device (its preferred location), fillers have what it and the reserve
 // leave, and reach the rest through the host link (resident_memory.hpp); when a filler ends, the
 // others' memory takes its room.
-// Parameters: see the declarations; every constant of the code is one. tgs_fast is the same with
-// windows of 1 ms and reports of 100 ms, and all counts of blocks a window or a report in
-// proportion: a 50th. It is no variant of the authors'; it shows what the slow clock costs.
+// Parameters: see the declarations; every constant of the code is one.
 // Ties: at one instant the window turns over first, then the report arrives, then held threads
 // look, in the order in which they were held.
 // Source: pkusys/TGS at e1c6a31 (hijack/src), Apache-2.0, behaviour re-implemented.
@@ -36,9 +34,6 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-
-/// How much faster tgs_fast's clock is.
-constexpr std::int64_t kFaster = 50;
 
 class Tgs final : public Policy {
  public:
@@ -170,27 +165,6 @@ PolicySpec tgs_spec() {
            (given.integer("report_window") + given.integer("profile_longest") + 1);
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tgs>(given); };
-  return spec;
-}
-
-PolicySpec tgs_fast_spec() {
-  PolicySpec spec = tgs_spec();
-  spec.name = "tgs_fast";
-  spec.summary = "tgs with its clock 50 times faster (reconstructed)";
-  spec.reconstruction = "no variant of the authors': tgs with a faster clock";
-  const std::vector<std::pair<std::string, Value>> faster = {
-      {"window", Duration{1ms}},
-      {"poll", Duration{200us}},
-      {"report_period", Duration{100ms}},
-      {"initial_limit", std::int64_t{20000 / kFaster}},
-      {"idle_blocks", std::int64_t{1000 / kFaster}},
-      {"least_step", std::int64_t{1000 / kFaster}},
-  };
-  for (const auto& [name, value] : faster) {
-    ParameterSpec& parameter = *std::ranges::find(spec.parameters, name, &ParameterSpec::name);
-    parameter.fallback = value;
-    parameter.source = "reconstructed: a 50th of " + parameter.source;
-  }
   return spec;
 }
 

@@ -39,7 +39,6 @@ POLICIES = {
     "stream_priority": (SKY, "v", "..", "--"),
     "green_context": (GREEN, "o", "oo", "-"),
     "gpreempt": (VERMILION, "<", "//", "--"),
-    "tgs_fast": (ORANGE, "d", "||", "--"),
     "antman": (YELLOW, "p", "xx", ":"),
     "orion": (PURPLE, "o", "//", "-"),
     "reef": (GREEN, "D", "xx", ":"),
@@ -57,7 +56,7 @@ NAMES = {"exclusive": "Exclusive", "time_slicing": "Time slicing", "mps": "MPS",
          "pipefill": "PipeFill", "freeride": "FreeRide", "dilu": "Dilu",
          "ideal": "Ideal (oracle)", "ideal_spatial": "Ideal, spatial (oracle)", "mig": "MIG",
          "stream_priority": "Stream priority", "green_context": "Green contexts",
-         "gpreempt": "GPreempt", "tgs_fast": "TGS, fast clocks", "antman": "AntMan",
+         "gpreempt": "GPreempt", "antman": "AntMan",
          "orion": "Orion", "reef": "REEF", "tally": "Tally", "xsched": "XSched",
          "vcuda": "vCUDA"}
 

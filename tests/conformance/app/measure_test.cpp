@@ -131,8 +131,8 @@ class NearlyMeasured : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Policies, Measured,
                          testing::Values("exclusive", "time_slicing", "mps", "mig",
                                          "stream_priority", "green_context", "gpreempt", "tgs",
-                                         "tgs_fast", "antman", "specinf", "dilu",
-                                         "freeride", "vcuda", "xsched"));
+                                         "antman", "specinf", "dilu", "freeride", "vcuda",
+                                         "xsched"));
 
 // PipeFill: a job hears of the end after which a bubble begins by the device's notice, as an engine
 // that executes an instruction there does; the simulator's bubble begins with the end itself.

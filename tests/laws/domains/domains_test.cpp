@@ -71,8 +71,9 @@ std::string config_text(const Job& job) {
           "fillers": [{{"name": "offline", "mode": "offline", {}}},
                       {{"name": "online", "mode": "online", {}, "max_batch": 8, "max_wait": "2ms",
                         "arrivals": {{"process": "poisson", "rate_per_s": 900}}}}],
-          "policies": ["exclusive", "time_slicing", "mps", "tgs_fast", "specinf", "pipefill",
-                       "reef"]}})",
+          "policies": ["exclusive", "time_slicing", "mps", "specinf", "pipefill", "reef",
+                       {{"name": "tgs", "parameters": {{"window": "1ms", "poll": "200us",
+                         "report_period": "100ms", "initial_limit": 400}}}}]}})",
       job.name, job.length, job.training, program, program);
 }
 

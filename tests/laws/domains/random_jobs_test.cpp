@@ -286,11 +286,14 @@ const policy::Registry& registry() {
 }
 
 constexpr std::string_view kCapped = "mps, training at 90 %";
+constexpr std::string_view kFast = "tgs, a fast clock";
 
-/// A policy's defaults, but for the client that is capped.
+/// A policy's defaults, but for the client that is capped and the clock that 50 ms hold.
 policy::ParameterSet parameters_of(const policy::PolicySpec& policy, std::string_view name) {
-  const policy::GivenParameter cap{"training_percentage", "90"};
-  return *policy::check_parameters(policy, {&cap, name == kCapped ? 1U : 0U}, "", "");
+  std::vector<policy::GivenParameter> given;
+  if (name == kCapped) given = {{"training_percentage", "90"}};
+  if (name == kFast) given = {{"window", "1ms"}, {"poll", "200us"}, {"report_period", "2ms"}};
+  return *policy::check_parameters(policy, given, "", "");
 }
 
 class RandomDomains : public testing::TestWithParam<Shape> {};
@@ -303,7 +306,7 @@ TEST_P(RandomDomains, NoResultDependsOnHowGpusRunBesideEachOther) {
     ASSERT_TRUE(bubbles) << bubbles.error().text();
     for (const std::string_view name :
          {std::string_view(), std::string_view("mps"), kCapped, std::string_view("time_slicing"),
-          std::string_view("reef"), std::string_view("tgs_fast"), std::string_view("orion"),
+          std::string_view("reef"), kFast, std::string_view("orion"),
           std::string_view("pipefill")}) {
       SCOPED_TRACE(std::string(name) + ", seed " + std::to_string(seed));
       RunScenario scenario;

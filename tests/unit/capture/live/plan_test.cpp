@@ -52,7 +52,7 @@ TEST(LivePlan, PoliciesThatWatchLaunchesCanDecide) {
     ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
     EXPECT_EQ(planned.plan->sharing, policy::SharingMode::kMps) << name;
   }
-  for (const char* name : {"tgs", "tgs_fast", "xsched", "time_slicing", "antman"}) {
+  for (const char* name : {"tgs", "xsched", "time_slicing", "antman"}) {
     const Planned planned = plan(name);
     ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
   }

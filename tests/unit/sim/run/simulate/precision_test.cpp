@@ -126,7 +126,10 @@ TEST(PrecisionWatch, AnOverloadedFillerEndsNoRunLater) {
 TEST(PrecisionWatch, TheWarmUpLastsUntilThePolicyHasSettled) {
   LoadedRun loaded = until_known({offline("filler")});
   const policy::Registry registry = policies::builtin_policies();
-  loaded.config.policies = {choice("exclusive", registry), choice("tgs_fast", registry)};
+  const policy::GivenParameter period{"report_period", "100ms"};
+  loaded.config.policies = {
+      choice("exclusive", registry),
+      {"tgs", *policy::check_parameters(**registry.find("tgs"), {&period, 1}, "", "")}};
   const auto report = run_policies(loaded, registry, {});
   ASSERT_TRUE(report) << report.error().text();
   EXPECT_EQ(report->policies[0].warmup, 0ms);
