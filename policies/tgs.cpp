@@ -5,7 +5,8 @@
 // start and additive increase, multiplicative decrease. The test comes before the kernel is
 // counted, so one kernel a window passes even at limit zero.
 //
-// Sharing: contexts take turns (TGS starts no MPS). Only kernels are gated. Memory is unified:
+// Sharing: contexts take turns (TGS starts no MPS). Only kernels launched one by one are counted and
+// gated: its hook lets a CUDA graph pass (cuda_originals.c:1619), whosever it is. Memory is unified:
 // training's is all on the device (its preferred location), fillers have what it and the reserve
 // leave, and reach the rest through the host link (resident_memory.hpp); when a filler ends, the
 // others' memory takes its room.
@@ -20,6 +21,7 @@
 // seen as idle reports, not as a closed socket, and brings no pages of a filler back. Which pages
 // are on the device does not follow their use: fillers' rooms are fixed, in client order.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "policies/builtin.hpp"
@@ -62,7 +64,7 @@ class Tgs final : public Policy {
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
-    if (!is_kernel(launch.kind)) return Verdict::kAdmit;
+    if (!is_kernel(launch.kind) || launch.operations > 1) return Verdict::kAdmit;
     turn_report(now);
     if (launch.client == ClientId{0}) {
       training_blocks_ += launch.blocks;
@@ -134,6 +136,13 @@ class Tgs final : public Policy {
   std::int64_t window_index_ = 0;
 };
 
+/// A profile, a first report, and slow start until the limit is a hundred times what it began with.
+Duration settling_of(const ParameterSet& given, Duration) {
+  const double growth = std::max(1.1, given.number("growth"));
+  const std::int64_t grown = std::llround(std::ceil(std::log(100) / std::log(growth)));
+  return given.duration("report_period") * (given.integer("profile_longest") + 1 + grown);
+}
+
 }  // namespace
 
 PolicySpec tgs_spec() {
@@ -160,10 +169,7 @@ PolicySpec tgs_spec() {
   spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kLaunchInterception},
                   {SystemFeature::kUnifiedMemory}};
   spec.not_searched = {"reserve_mib"};
-  spec.settling = [](const ParameterSet& given, Duration) {  // a profile, and a first report
-    return given.duration("report_period") *
-           (given.integer("report_window") + given.integer("profile_longest") + 1);
-  };
+  spec.settling = settling_of;
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tgs>(given); };
   return spec;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
+#include "tests/conformance/policies/no_actions.hpp"
 
 namespace bubblesim::policies {
 namespace {
@@ -187,6 +188,37 @@ TEST(tgs_limit, never_falls_below_zero) {
   TgsLimit limit = started(default_tgs());
   report(limit, 100, 0.9);
   EXPECT_GE(limit.limit(), 0);
+}
+
+/// Training launches one graph of a million blocks a report. TGS does not see it: training looks
+/// idle, and the 15th report of control, at 20 periods, lifts the limit to 2^32 blocks a window.
+/// Counted, slow start would let 20000 * 1.5^15 = 9 million pass. The filler's own graphs count as
+/// little: after one of 2^40 blocks its kernels still pass.
+TEST(tgs, neither_counts_nor_holds_graphs) {
+  const policy::PolicySpec spec = tgs_spec();
+  const auto tgs = spec.make(policy::defaults(spec));
+  testing::NoActions actions;
+  const std::vector<policy::ClientInfo> clients(2);
+  tgs->start({}, clients);
+  policy::Instant now{};
+  const auto launch = [&](std::uint32_t client, std::uint64_t blocks, std::uint32_t operations) {
+    policy::LaunchInfo info;
+    info.client = ClientId{client};
+    info.blocks = blocks;
+    info.operations = operations;
+    return tgs->on_launch(info, now, actions);
+  };
+  EXPECT_EQ(launch(1, 1, 1), policy::Verdict::kAdmit);  // test before add, at limit 0
+  EXPECT_EQ(launch(1, 1, 1), policy::Verdict::kHold);
+  EXPECT_EQ(launch(1, 1, 2), policy::Verdict::kAdmit);
+  for (int report = 0; report < 21; ++report) {
+    (void)launch(0, 1'000'000, 2);
+    now += std::chrono::seconds(5);
+    tgs->on_tick(now, actions);
+  }
+  EXPECT_EQ(launch(1, std::uint64_t{1} << 40, 2), policy::Verdict::kAdmit);
+  EXPECT_EQ(launch(1, 100'000'000, 1), policy::Verdict::kAdmit);
+  EXPECT_EQ(launch(1, 100'000'000, 1), policy::Verdict::kAdmit);
 }
 
 }  // namespace

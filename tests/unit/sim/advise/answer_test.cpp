@@ -83,7 +83,7 @@ class AnswerTest : public ::testing::Test {
   mutable bubblesim::testing::GeneratedJob testing_job_;
 };
 
-// 500 kernels of 1 ms: 0.5 s a pass, and 5 s are ten. TGS settles in 55 s, after the warm-up.
+// 500 kernels of 1 ms: 0.5 s a pass, and 5 s are ten. TGS settles in 90 s, after the warm-up.
 TEST_F(AnswerTest, trials_hold_ten_passes_and_policies_that_have_settled) {
   write_job(2ms, 100us);
   write_filler("long.csv", 500, 1ms);
