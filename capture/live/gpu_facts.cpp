@@ -27,7 +27,6 @@ std::string facts_text(const policy::GpuInfo& gpu) {
 GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& device,
                       const Variables& environment, const std::string& nvml) {
   GpuFacts facts{constants, {}};
-  facts.gpu.priority_changes = false;
   const auto card = read_card(card_of(device, environment), nvml);
   if (!card) {
     facts.text = "the policy was told of " + facts_text(constants) + ", by --device: " +

@@ -38,8 +38,8 @@ Result<void> check_filled(const advise::Proposal& proposal, policy::Role filler,
   BUBBLESIM_ASSIGN_OR_RETURN(const std::unique_ptr<policy::Policy> policy,
                              policy::make_policy(*proposal.policy, parameters));
   BUBBLESIM_RETURN_IF_ERROR(capture::plan_live(*proposal.policy, parameters, *policy,
-                                               schedule::gpu_info(*gpu), clients,
-                                               capture::Substitute::kRefuse));
+                                               schedule::gpu_info(*gpu, schedule::DrivenBy::kGate),
+                                               clients, capture::Substitute::kRefuse));
   return {};
 }
 

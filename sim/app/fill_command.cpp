@@ -68,7 +68,8 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   setup.clients[0].ranks = capture::ranks_of_job(setup.environment);
   setup.device = arguments.gpu;
   const capture::GpuFacts facts =
-      capture::facts_of_gpu(schedule::gpu_info(gpu), setup.device, setup.environment);
+      capture::facts_of_gpu(schedule::gpu_info(gpu, schedule::DrivenBy::kGate), setup.device,
+                            setup.environment);
   BUBBLESIM_ASSIGN_OR_RETURN(
       setup.plan,
       capture::plan_live(*spec, parameters, *prepared.policy, facts.gpu, setup.clients,

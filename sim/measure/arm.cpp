@@ -72,7 +72,8 @@ class ArmRun {
     }
     BUBBLESIM_ASSIGN_OR_RETURN(policy_, policy::make_policy(*arm_.policy, *arm_.parameters));
     BUBBLESIM_ASSIGN_OR_RETURN(
-        plan_, schedule::plan_gpu(*arm_.policy, *policy_, lone_.device, infos_, false));
+        plan_, schedule::plan_gpu(*arm_.policy, *policy_, lone_.device, infos_,
+                                  schedule::DrivenBy::kGate));
     shares_ = plan_.decided.shares;
     BUBBLESIM_ASSIGN_OR_RETURN(
         setup_.substrate,

@@ -21,7 +21,8 @@ Result<void> check_policy(const run::LoadedRun& lone, const run::PolicyChoice& c
                              policy::make_policy(*spec, choice.parameters));
   const std::vector<policy::ClientInfo> clients = client_infos(lone, arm, {});
   BUBBLESIM_ASSIGN_OR_RETURN(const schedule::GpuPlan plan,
-                             schedule::plan_gpu(*spec, *policy, lone.device, clients, false));
+                             schedule::plan_gpu(*spec, *policy, lone.device, clients,
+                                                schedule::DrivenBy::kGate));
   BUBBLESIM_RETURN_IF_ERROR(substrate_of(*spec, plan.decided, clients, lone.device, place));
   return {};
 }

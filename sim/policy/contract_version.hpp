@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 8;
+inline constexpr std::uint32_t kContractVersion = 9;
 
 }  // namespace bubblesim::policy

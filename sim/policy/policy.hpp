@@ -64,6 +64,7 @@ struct GpuInfo {
   BytesPerSecond host_bandwidth{};  ///< of the link to host memory; 0: not known
   MigGeometry mig{};
   bool priority_changes = true;  ///< clients' priorities can, while they run; at a gate they cannot
+  std::uint32_t compute_capability = 0;  ///< 86 for 8.6; 0: not known
 };
 
 /// A launch call that a host thread makes.

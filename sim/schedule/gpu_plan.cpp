@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "sim/schedule/policy_terms.hpp"
-
 namespace bubblesim::schedule {
 
 std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu) {
@@ -51,11 +49,10 @@ GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients) {
 
 Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
                          const hardware::GpuSpec& gpu,
-                         const std::vector<policy::ClientInfo>& clients, bool simulated) {
+                         const std::vector<policy::ClientInfo>& clients, DrivenBy by) {
   GpuPlan plan;
-  policy::GpuInfo info = gpu_info(gpu);
-  info.priority_changes = simulated;
-  BUBBLESIM_ASSIGN_OR_RETURN(plan.decided, policy::start_policy(spec, policy, info, clients));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      plan.decided, policy::start_policy(spec, policy, gpu_info(gpu, by), clients));
   const policy::Sharing& sharing = plan.decided.sharing;
   plan.sharing = gpu_sharing(sharing, gpu);
   for (std::size_t i = 0; i < clients.size(); ++i) {

@@ -11,6 +11,7 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/policy/session/start.hpp"
+#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::schedule {
 
@@ -20,12 +21,11 @@ struct GpuPlan {
   std::vector<gpu::ClientSetup> clients;  ///< by policy client; refused ones have no part
 };
 
-/// Asks the policy for its decisions before the start; checks them. A GPU that is not `simulated`
-/// cannot change priorities of clients while they run.
+/// Asks the policy for its decisions before the start; checks them.
 [[nodiscard]] Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
                                        const hardware::GpuSpec& gpu,
                                        const std::vector<policy::ClientInfo>& clients,
-                                       bool simulated = true);
+                                       DrivenBy by = DrivenBy::kSimulator);
 
 /// Without a policy: one context, everybody admitted, all memory on the device.
 [[nodiscard]] GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients);

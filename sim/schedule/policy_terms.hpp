@@ -2,12 +2,17 @@
 // launched on, and for one on which programs run already.
 #pragma once
 
+#include <cstdint>
+
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::schedule {
 
-[[nodiscard]] inline policy::GpuInfo gpu_info(const hardware::GpuSpec& gpu) {
+/// A gate cannot change the priority of a client that runs.
+enum class DrivenBy : std::uint8_t { kSimulator, kGate };
+
+[[nodiscard]] inline policy::GpuInfo gpu_info(const hardware::GpuSpec& gpu, DrivenBy by) {
   return {.name = gpu.name,
           .sm_count = gpu.sm_count,
           .tpc_sms = gpu.tpc_sms,
@@ -16,7 +21,9 @@ namespace bubblesim::schedule {
           .context_switch = gpu.context_switch,
           .dram_bandwidth = gpu.dram_bandwidth,
           .host_bandwidth = gpu.host_bandwidth,
-          .mig = gpu.mig};
+          .mig = gpu.mig,
+          .priority_changes = by == DrivenBy::kSimulator,
+          .compute_capability = 10 * gpu.compute_major + gpu.compute_minor};
 }
 
 }  // namespace bubblesim::schedule
