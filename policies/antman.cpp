@@ -9,7 +9,8 @@
 //
 // Memory: what does not fit beside the protected job is in host memory (resident_memory.hpp), as
 // its allocator overflows to pinned memory; when a filler ends, others take its room at the end of
-// their mini-batch. Sharing: spatial, or time slices.
+// their mini-batch. Sharing: time slices, or MPS: the only public runs (TGS's artifact,
+// scripts/test_antman.sh) start none.
 // Ties: at one instant fillers go in client order.
 // Source: OSDI'20; gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at
 // 2069b38 for the throttle (its fixed cost of 50 us, suspended jobs look every 100 us).
@@ -254,8 +255,8 @@ std::vector<ParameterSpec> antman_parameters() {
       declare_duration("suspend_poll", 100us, 1ns, 10s,
                        {"", "A suspended job looks again so often.", code}),
       declare_choice(
-          "sharing", {"spatial", "time_sliced"},
-          {"", "How kernels of the jobs share the GPU.", "reconstructed: one GPU, no partition"}),
+          "sharing", {"time_sliced", "spatial"},
+          {"", "How kernels of the jobs share the GPU.", "TGS artifact, test_antman.sh: no MPS"}),
       declare_integer("reserve_mib", 1024, 0, 1 << 20,
                       {"MiB", "Device memory that is kept free.", "reconstructed: as TGS's"}),
   };

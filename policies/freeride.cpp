@@ -1,13 +1,14 @@
 // freeride: side tasks run in steps that are known to end within the bubble (FreeRide,
 // Middleware'26). The instrumented training engine reports each bubble with its expected end; the
-// manager, which polls every manager_poll, sees it at its next poll and lets the GPU's side tasks
-// run. A task's interface loop looks every interface_poll, and at once when a step has ended: it
-// starts a step only if
+// manager, which polls every manager_poll, sees it at its next poll and lets the GPU's side task
+// run: one at a time, the first until its process ends (scheduler_v1.py:156). Its interface loop
+// sleeps interface_poll after each look and after each step (task_v2.py:576), and starts a step
+// only if
 //     bubble's expected end - now > step_margin x step duration;
-// all launches of a begun step pass, whatever happens to the bubble. With `looks: launch` it looks
-// when the host has launched a step, as the artifact's loop does, which does not wait for the GPU:
-// the step that it then begins follows one that still runs, and may outlast the bubble by nearly as
-// much.
+// all launches of a begun step pass, whatever happens to the bubble. With `looks: launch` it sleeps
+// and looks when the host has launched a step, as the artifact's loop does, which does not wait for
+// the GPU: the step that it then begins follows one that still runs, and may outlast the bubble by
+// nearly as much.
 //
 // A step is a pass of the filler (a batch of inference, an iteration of training). Its duration is
 // profiled (ClientInfo::pass). A filler whose pass nobody profiled has steps of one launch, with
@@ -76,10 +77,10 @@ class FreeRide final : public Policy {
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == ClientId{0}) return Verdict::kAdmit;
     Task& task = tasks_[launch.client.index()];
-    if (looks_at_launch_ && inside_pass(task)) task.next_fits = fits(task.pass, now);
+    if (looks_at_launch_ && inside_pass(task)) sleep_after_step(task, now);
     const bool first = actions.held(launch.client) == 0 || inside_pass(task);
     if (first && passes(launch, now)) return Verdict::kAdmit;
-    if (!task.look) task.look = now + interface_poll_;
+    if (!task.look) task.look = now < task.awake_at ? task.awake_at : now + interface_poll_;
     return Verdict::kHold;
   }
 
@@ -112,6 +113,7 @@ class FreeRide final : public Policy {
   void on_gone(ClientId client, Instant, Actions&) override {
     tasks_[client.index()].running = false;
     tasks_[client.index()].look.reset();
+    if (current_ == client) current_.reset();
   }
 
   std::optional<Instant> next_tick() const override {
@@ -146,6 +148,7 @@ class FreeRide final : public Policy {
     bool next_fits = false;     ///< another one, when the last launch of the step was made
     std::uint64_t launch = 0;   ///< that is the step, if steps are launches
     std::optional<Instant> look = std::nullopt;  ///< its loop's next one, while it is held
+    Instant awake_at{};         ///< its loop sleeps until then
   };
 
   /// Rounded to whole nanoseconds.
@@ -163,10 +166,12 @@ class FreeRide final : public Policy {
   bool passes(const LaunchInfo& launch, Instant now) {
     Task& task = tasks_[launch.client.index()];
     if (task.running) return task.pass > Duration{};
+    if (now < task.awake_at || current_.value_or(launch.client) != launch.client) return false;
     Duration step = task.pass > Duration{} ? task.pass : launch.profiled;
     if (step == Duration{}) step = step_duration_;
     if (!std::exchange(task.next_fits, false) && !fits(step, now)) return false;
-    task.next_fits = looks_at_launch_ && task.pass > Duration{} && fits(step, now);
+    current_ = launch.client;
+    if (looks_at_launch_) sleep_after_step(task, now);
     if (task.pass == Duration{} && launch.profiled == Duration{}) ++unprofiled_;
     task.running = true;
     task.after_bubble = task.counted = false;
@@ -174,10 +179,18 @@ class FreeRide final : public Policy {
     return true;
   }
 
-  /// The loop goes on at once.
+  /// The step was launched or has ended at `now`: the loop sleeps, and looks then.
+  void sleep_after_step(Task& task, Instant now) {
+    task.awake_at = now + interface_poll_;
+    task.next_fits = looks_at_launch_ && task.pass > Duration{} && fits(task.pass, task.awake_at);
+  }
+
   void end_step(ClientId client, Instant now, Actions& actions) {
-    tasks_[client.index()].running = false;
-    release_passing(client, now, actions);
+    Task& task = tasks_[client.index()];
+    task.running = false;
+    if (!looks_at_launch_) sleep_after_step(task, now);
+    if (now >= task.awake_at) return release_passing(client, now, actions);
+    if (actions.held(client) > 0) task.look = task.awake_at;
   }
 
   void release_passing(ClientId client, Instant now, Actions& actions) {
@@ -217,6 +230,7 @@ class FreeRide final : public Policy {
   bool looks_at_launch_;
   std::optional<Bytes> limit_;
   std::vector<Task> tasks_;
+  std::optional<ClientId> current_;      ///< whose steps run on this GPU
   std::optional<Instant> expected_end_;  ///< of the bubble that the engine has reported
   Instant seen_{};                       ///< by the manager
   std::optional<Instant> overrun_look_;
@@ -246,7 +260,7 @@ PolicySpec freeride_spec() {
                           "host has launched it.",
                       "ours: completion; the artifact's task_v2.py does not wait for the GPU"}),
       declare_duration("interface_poll", 5ms, 1us, 10s,
-                       {"", "A task's interface loop looks so often.", code}),
+                       {"", "A task's loop sleeps so long after each look and each step.", code}),
       declare_duration("manager_poll", 10ms, 1us, 10s,
                        {"", "The manager sees a bubble at its next poll.", code}),
       declare_duration("grace", 500ms, 0ns, 1000s,

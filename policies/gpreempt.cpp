@@ -1,7 +1,7 @@
 // gpreempt: preemption by time slices of very different length (GPreempt, ATC'25). Training's
-// context has a slice of 1 s, each filler's one of 1 us. While training has work the filler's turn
-// is over at once; when training is idle the GPU, which is work-conserving, leaves the filler
-// running. Nothing is held, no kernel is changed, and none needs to be idempotent.
+// context has a slice of 1 s, the one that all fillers' streams have together (g_ctx[1] of
+// gpreemptclient.cpp:49, :169) one of 1 us. While training has work the fillers' turn is over at
+// once; when training is idle the GPU, which is work-conserving, leaves them running. Nothing is held, no kernel is changed, and none needs to be idempotent.
 //
 // `collectives: idle` (training_work.hpp): while training only waits for its peers, all turns are
 // the device's, and the turn that runs ends; so do fillers' when training computes again. The
@@ -38,7 +38,10 @@ class GPreempt final : public Policy {
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo>) override {
     device_slice_ = gpu.time_slice;
-    return {SharingMode::kTimeSliced, training_slice_, switch_cost_, false};
+    return {.mode = SharingMode::kTimeSliced,
+            .slice = training_slice_,
+            .switch_cost = switch_cost_,
+            .fillers_share = true};
   }
   ClientSharing share(const ClientInfo& client) override {
     if (client.id != kProtected) fillers_.push_back(client.id);
@@ -111,7 +114,7 @@ PolicySpec gpreempt_spec() {
   spec.needs = {.completions = true};
   spec.parameters = {
       declare_duration("training_slice", 1s, 1us, 10s, {"", "Turn of training's context.", code}),
-      declare_duration("filler_slice", 1us, 1us, 10s, {"", "Turn of a filler's context.", code}),
+      declare_duration("filler_slice", 1us, 1us, 10s, {"", "Turn of the fillers' context.", code}),
       declare_device_duration("switch_cost", 0us, 100ms,
                               {"", "The GPU is idle so long between two contexts' turns.",
                                "GPreempt, ATC'25: below 40 us; its code allows for 100 us"}),

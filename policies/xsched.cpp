@@ -5,7 +5,9 @@
 // Level 1, any device: at most `threshold` operations of each filler are in flight; when training
 // launches, fillers launch no more, and what is in flight runs to its end. Level 2: besides, what
 // is in flight but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's
-// context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). All of it is
+// context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). Level 2 exists for
+// compute capabilities 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused.
+// Level 3 sets the context's time slice to 0 (hal/src/level3/tsg.cpp), which any GPU has. All of it is
 // undone when the last outstanding operation of training is seen to end (training_work.hpp: what
 // counts).
 //
@@ -19,8 +21,10 @@
 // and XpuOS/xsched (launch_worker.cpp, async_xqueue.cpp, the policy hpf). Changed: the host thread
 // waits inside the launch (the code buffers commands and a worker thread launches them), training's
 // queue is not bounded (its own XQueue has a threshold too), and the scheduler daemon's latency is
-// none. Reconstructed: level 2 as "the kernel that runs ends".
+// none; streams are not seen, where the code lets the legacy default stream's commands pass
+// (shim.h, CHECK_STREAM). Reconstructed: level 2 as "the kernel that runs ends".
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -64,6 +68,12 @@ class XSched final : public Policy {
     ClientSharing sharing;
     sharing.priority = spatial_ && client.id == kProtected ? 1 : 0;
     return sharing;
+  }
+
+  Admission admit(const ClientInfo&, Bytes, const GpuInfo& gpu) override {
+    constexpr std::array<std::uint32_t, 4> kWithdrawing{0, 35, 70, 86};  // 0: not known
+    if (level_ != 2 || std::ranges::count(kWithdrawing, gpu.compute_capability) > 0) return {};
+    return {false, "xsched: level 2 exists for compute capabilities 3.5, 7.0 and 8.6 only"};
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant, Actions& actions) override {

@@ -141,8 +141,8 @@ def detection(frame):
     return pandas.concat([out, kept(frame)], axis=1)
 
 
-SERIES = {"xsched-1": "XSched, level 1", "xsched-2": "XSched, level 2",
-          "xsched-3": "XSched, level 3", "reef-wait": "REEF, waiting",
+SERIES = {"xsched-1": "XSched, level 1", "xsched-3": "XSched, level 3",
+          "reef-wait": "REEF, waiting",
           "reef-reset": "REEF, killing", "tally": "tally", "ideal": "ideal", "mps": "mps",
           "specinf": "specinf", "freeride": "freeride", "pipefill": "pipefill",
           "pipefill-offload": "PipeFill, offloading", "antman": "antman"}

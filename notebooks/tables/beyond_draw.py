@@ -15,7 +15,6 @@ HALO = [patheffects.withStroke(linewidth=1.2, foreground="white")]
 CORNER = ((-0.006, 0.058), (0.955, 1.006))
 # Variants of a policy have its colour.
 LOOKS = {"XSched, level 1": draw.POLICIES["xsched"],
-         "XSched, level 2": (draw.PURPLE, "v", "", "--"),
          "XSched, level 3": (draw.PURPLE, "s", "", ":"),
          "REEF, waiting": draw.POLICIES["reef"], "REEF, killing": (draw.GREEN, "o", "", "--"),
          "PipeFill, offloading": (draw.VERMILION, "s", "", "--")}

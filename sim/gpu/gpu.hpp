@@ -35,6 +35,7 @@ struct SharingSetup {
   Duration slice{};        ///< kTimeSliced: a context's turn, > 0
   Duration switch_cost{};  ///< kTimeSliced: device idle between turns, >= 0
   std::optional<Duration> empty_switch{};  ///< where no blocks are on the SMs (SwitchCost)
+  bool others_share = false;  ///< kTimeSliced: clients after the first have one context together
 };
 
 /// No cap: every SM of the device.

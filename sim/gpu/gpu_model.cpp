@@ -10,6 +10,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
                   const SharingSetup& sharing)
     : engine_(engine),
       mode_(sharing.mode),
+      others_share_(sharing.others_share),
       transfers_(std::max(spec.copy_engines, 1U)),
       entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
@@ -25,7 +26,9 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
           return 1 - contexts_[context].free_sms() / shared_.spec.sm_count;
         },
         [this](std::size_t context) {
-          return shared_.clients[context].listener->has_more_launched();
+          return std::ranges::any_of(clients_of(context), [](const ClientState& client) {
+            return client.listener->has_more_launched();
+          });
         }};
     slicer_.emplace(sharing.slice, cost, spec.lone_slice, std::move(state));
   }
@@ -41,7 +44,7 @@ bool Gpu::Model::lives(std::size_t context) const {
 
 // Of a client that was just added, if it gets one of its own.
 void Gpu::Model::add_context(const ClientSetup& setup) {
-  const std::size_t most = one_context() ? 1 : bound() ? 2 : kAllSms;
+  const std::size_t most = one_context() ? 1 : bound() || others_share_ ? 2 : kAllSms;
   if (contexts_.size() >= most) return;
   const SimTime now = engine_.now();
   contexts_.emplace_back(shared_, now);
@@ -98,8 +101,9 @@ ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener
   return id;
 }
 
-Context& Gpu::Model::context_of(ClientId client) {
-  return contexts_[std::min<std::size_t>(client.index(), contexts_.size() - 1)];
+std::span<const ClientState> Gpu::Model::clients_of(std::size_t context) const {
+  const std::span<const ClientState> from = std::span(shared_.clients).subspan(context);
+  return others_share_ && context + 1 == contexts_.size() ? from : from.first(1);
 }
 
 // A kernel keeps the clock at which it was submitted: it is short beside the time in which a
@@ -208,7 +212,7 @@ void Gpu::Model::set_priority(ClientId client, std::int32_t priority) {
 
 void Gpu::Model::set_slice(ClientId client, Duration slice) {
   BUBBLESIM_CHECK(slicer_ && slice > Duration::zero(), "only time slices have a length");
-  slicer_->set_slice(client.index(), slice);
+  slicer_->set_slice(index_of(client), slice);
 }
 
 void Gpu::Model::drive_off(ClientId client, std::optional<program::Preemption> how) {
@@ -226,19 +230,21 @@ void Gpu::Model::drive_off(ClientId client, std::optional<program::Preemption> h
 
 void Gpu::Model::announce(ClientId client) {
   if (!slicer_) return;
-  ++announced_[client.index()];
+  ++announced_[index_of(client)];
   update(engine_.now());
 }
 
 void Gpu::Model::retract(ClientId client) {
   if (!slicer_) return;
-  BUBBLESIM_CHECK(announced_[client.index()] > 0, "what is retracted was announced");
-  --announced_[client.index()];
+  BUBBLESIM_CHECK(announced_[index_of(client)] > 0, "what is retracted was announced");
+  --announced_[index_of(client)];
   update(engine_.now());
 }
 
 bool Gpu::Model::suspended(std::size_t context) const {
-  return shared_.clients[context].off == program::Preemption::kContextSwitch;
+  return std::ranges::any_of(clients_of(context), [](const ClientState& client) {
+    return client.off == program::Preemption::kContextSwitch;
+  });
 }
 
 ClientUsage Gpu::Model::usage(ClientId client) const {

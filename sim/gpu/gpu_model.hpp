@@ -5,7 +5,9 @@
 // queue, and the update goes round again until nothing is new.
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
@@ -46,7 +48,12 @@ class Gpu::Model {
   void on_event(SimTime now);
 
  private:
-  [[nodiscard]] Context& context_of(ClientId client);
+  /// Of the client's context.
+  [[nodiscard]] std::size_t index_of(ClientId client) const {
+    return std::min<std::size_t>(client.index(), contexts_.size() - 1);
+  }
+  [[nodiscard]] Context& context_of(ClientId client) { return contexts_[index_of(client)]; }
+  [[nodiscard]] std::span<const ClientState> clients_of(std::size_t context) const;
   [[nodiscard]] Duration at_clock(const Work& work);
   void size_grid(WorkState& state) const;
   void update(SimTime now);
@@ -95,9 +102,10 @@ class Gpu::Model {
   engine::Engine& engine_;
   SharedState shared_;
   program::SharingMode mode_;
+  bool others_share_;
   Governor* governor_ = nullptr;   ///< null: the spec's clock
-  std::vector<Context> contexts_;  ///< one; or one a client; bounds: one for the first client,
-                                   ///< one for the others
+  std::vector<Context> contexts_;  ///< one; or one a client; bounds, and where others share: one
+                                   ///< for the first client, one for the others
   std::optional<TimeSlicer> slicer_;
   std::vector<std::uint32_t> announced_;  ///< time slices: by context
   std::vector<std::size_t> live_;  ///< the contexts that have the GPU

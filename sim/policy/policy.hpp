@@ -119,6 +119,7 @@ struct Sharing {
   std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
   bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
   bool changing_slices = false;         ///< kTimeSliced: turns are set while clients run
+  bool fillers_share = false;  ///< kTimeSliced: all fillers have one context, the first one's turn
 };
 
 /// How one client is set up, decided once before the start.

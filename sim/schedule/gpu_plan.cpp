@@ -18,6 +18,7 @@ gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing, const hardware::Gp
   if (setup.mode != program::SharingMode::kTimeSliced) return setup;
   setup.slice = sharing.slice.value_or(gpu.time_slice);
   setup.switch_cost = sharing.switch_cost.value_or(gpu.context_switch);
+  setup.others_share = sharing.fillers_share;
   if (sharing.switch_cost || !gpu.context_switch_empty) return setup;
   setup.empty_switch = std::min(*gpu.context_switch_empty, setup.switch_cost);
   return setup;

@@ -53,13 +53,14 @@ TEST(pipefill, moves_what_does_not_fit) {
   EXPECT_EQ(blind.counts.count("pipefill_starved_fillers"), 1u);
 }
 
-/// Passes of three launches of 10 ms. The bubble from 12 ms on is expected to end at 120 ms; the
-/// manager sees it at 20 ms, which is when the task, held since 0, looks for the fourth time.
-/// Steps of 30 ms begin at 20, 50 and 80 ms (40 ms are left), none at 110.
+/// Passes of three launches of 10 ms, 11 ms apart. The bubble from 12 ms on is expected to end at
+/// 120 ms; the manager sees it at 20 ms, which is when the task, held since 0, looks for the fourth
+/// time. Its step ends at 52 ms, and it sleeps for 5. Steps of 30 ms begin at 20 and 57 ms (63 ms
+/// are left); the second ends at 89 ms, and at 94 ms 26 are left.
 Scenario steps() {
   Scenario result = scenario(300ms, {opaque_kernel(1, 10ms)}, 100);
   result.fillers[0].pass = 3;
-  result.fillers[0].gap = 10ms;
+  result.fillers[0].gap = 11ms;
   result.bubbles = {{12ms, 120ms, {108ms, Bytes{}, true}}};
   return result;
 }
@@ -67,7 +68,7 @@ Scenario steps() {
 TEST(freeride, begins_only_steps_that_end_in_the_bubble) {
   const Outcome outcome = drive("freeride", {}, steps());
   EXPECT_THAT(outcome.times(1),
-              ElementsAre(20ms, 30ms, 40ms, 50ms, 60ms, 70ms, 80ms, 90ms, 100ms));
+              ElementsAre(20ms, 31ms, 42ms, 57ms, 68ms, 79ms));
   EXPECT_EQ(outcome.held_at_end[1], 1u);
   EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 0u);
 }
@@ -79,25 +80,34 @@ TEST(freeride, gives_training_priority_and_tasks_what_memory_is_left) {
   EXPECT_EQ(outcome.clients[1].memory_limit, gib(40));
 }
 
-/// The bubble ends at 85 ms already; the step that began at 80 ms goes on to 110.
+/// The first task's process ends at 58 ms, in its second step: the second task's loop looks at 60 ms.
+TEST(freeride, runs_one_task_at_a_time) {
+  Scenario two = steps();
+  two.fillers.push_back(two.fillers[0]);
+  EXPECT_THAT(drive("freeride", {}, two).times(2), IsEmpty());
+  two.fillers[0].dies_at = 58ms;
+  EXPECT_THAT(drive("freeride", {}, two).times(2), ElementsAre(60ms, 71ms, 82ms));
+}
+
+/// The bubble ends at 60 ms already; the step that began at 57 ms goes on to 89.
 TEST(freeride, counts_steps_that_outlast_the_grace_period) {
   Scenario early = steps();
-  early.bubbles[0].end = 85ms;
+  early.bubbles[0].end = 60ms;
   const Outcome outcome = drive("freeride", {"grace=20ms"}, early);
-  EXPECT_EQ(outcome.times(1).size(), 9u);
-  EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 1u);  // at 105 ms
+  EXPECT_EQ(outcome.times(1).size(), 6u);
+  EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 1u);  // at 80 ms
   EXPECT_EQ(drive("freeride", {"grace=30ms"}, early).counts.count("freeride_overrun_steps"), 0u);
 }
 
-/// Without marks of passes each launch is a step: 10 ms each, while more than 10 are left.
+/// Without marks of passes each launch is a step: 10 ms and 5 of sleep, while more than 10 are left.
 TEST(freeride, takes_launches_for_steps_where_passes_are_not_known) {
   Scenario launches = steps();
   launches.fillers[0].pass = 0;
-  EXPECT_EQ(drive("freeride", {}, launches).times(1).back(), Duration{100ms});
+  EXPECT_EQ(drive("freeride", {}, launches).times(1).back(), Duration{95ms});
   launches.fillers[0].kernels[0].length = 0ms;  // nor profiled: 200 ms, longer than the bubble
   EXPECT_THAT(drive("freeride", {}, launches).times(1), IsEmpty());
   const Outcome told = drive("freeride", {"step_duration=50ms"}, launches);
-  EXPECT_THAT(told.times(1), ElementsAre(20ms, 30ms, 40ms, 50ms, 60ms));
+  EXPECT_THAT(told.times(1), ElementsAre(20ms, 31ms, 42ms, 53ms, 64ms));
   EXPECT_EQ(told.counts.count("freeride_unprofiled_steps"), 5u);
 }
 
@@ -105,7 +115,7 @@ TEST(freeride, leaves_communication_alone_if_told) {
   Scenario stall = steps();
   stall.bubbles[0].info.pipeline = false;
   EXPECT_THAT(drive("freeride", {"bubbles=pipeline"}, stall).times(1), IsEmpty());
-  EXPECT_EQ(drive("freeride", {}, stall).times(1).size(), 9u);
+  EXPECT_EQ(drive("freeride", {}, stall).times(1).size(), 6u);
 }
 
 }  // namespace

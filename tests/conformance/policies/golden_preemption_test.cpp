@@ -69,6 +69,17 @@ TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
 }
 
 TEST(xsched, takes_the_context_off_at_level_three) {
+/// XSched has its level 2 for GPUs like the RTX 3090 (8.6), and none for the A100 (8.0).
+TEST(xsched, refuses_level_two_where_its_code_has_none) {
+  Scenario a100 = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
+  a100.gpu.compute_capability = 80;
+  EXPECT_EQ(drive("xsched", {"level=2"}, a100).admissions[0].reason,
+            "xsched: level 2 exists for compute capabilities 3.5, 7.0 and 8.6 only");
+  EXPECT_TRUE(drive("xsched", {"level=3"}, a100).admissions[0].admitted);
+  a100.gpu.compute_capability = 86;
+  EXPECT_TRUE(drive("xsched", {"level=2"}, a100).admissions[0].admitted);
+}
+
   Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
   single.training = {train(2500us, 100, 1ms)};
   const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, single);

@@ -237,6 +237,25 @@ TEST_F(TimeSlices, ContextsDoNotShareSms) {
   EXPECT_EQ(end(2), 200);
 }
 
+TEST_F(TimeSlices, ClientsAfterTheFirstMayHaveOneContextTogether) {
+  // Half of the GPU each: B and C run together, not one after the other, when A has ended, and as
+  // long as neither's context is driven off.
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{1000},
+                     .others_share = true});
+  const ClientId a = client();
+  const ClientId b = client();
+  const ClientId c = client();
+  kernel_at(0, 1, a, 100, full_);
+  kernel_at(0, 2, b, 100, blocks_of_warps(1, 1));
+  kernel_at(0, 3, c, 100, blocks_of_warps(1, 1));
+  script_.at(20, [&] { gpu_->preempt(c, program::Preemption::kContextSwitch); });
+  script_.at(300, [&] { gpu_->proceed(c); });
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(2), 400);
+  EXPECT_EQ(end(3), 400);
+}
+
 TEST_F(TimeSlices, KernelsOfOneContextShareItsTurn) {
   slice(0);
   const ClientId a = client();
