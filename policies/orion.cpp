@@ -3,14 +3,20 @@
 // The oldest launch of a filler goes if
 //   - it is a copy or memset; or the protected client has nothing launched of its current
 //     iteration or request, or has stopped, or (collectives: idle) waits for peers alone;
-//   - or the protected client, training, is past its operation number `update_start` and that one
-//     has completed, and the launch needs at most the SM threshold;
+//   - or the protected client, training, is past its kernel number `update_start` and that one has
+//     completed, and the launch needs at most the SM threshold. By the code's default it is the
+//     first one (launch_jobs.py:135);
 //   - or it needs, with the other fillers' that go at this instant, at most the SM threshold, and
 //     it is not bound by the same thing (compute, memory) as the protected client's latest kernel,
 //     as far as both are known.
 // And then only while the fillers' launched durations do not exceed max_duration; beyond it, all
 // of them must complete first. The SM threshold is the number of SMs beside a service; beside
 // training it is searched for (orion_rules.hpp). SMs needed may exceed those that exist.
+//
+// The protected host waits at its iteration's end until the iteration has ended on the GPU
+// (train_imagenet.py calls block(); scheduler_eval.cpp unlocks it): its launches are held so long.
+// With `barrier: fillers` it runs ahead. That keeps it busy, but for the fillers' oldest launches,
+// which go in the instant of the mark.
 //
 // The code polls without pause; here the same rules are asked when a launch arrives (any client's)
 // and when an operation completes, which are the instants at which an answer can change. Needs:
@@ -20,11 +26,8 @@
 // Differs, reconstructed: an iteration's length, for max_duration and the search's limit, is the
 // shortest one so far, unless given (the code is told all); nothing is known before the first one
 // has ended, and then max_duration is 1 ns, the code's default; there is no warm-up, whose 10
-// iterations the code leaves out of its figures; the code makes the protected client wait for the
-// end of its iteration, here it may have launched of the next one: that keeps it busy, but for the
-// fillers' oldest launches, which go in the instant of the mark, as in the code's polls before the
-// next launch; a client that is silent for a second has stopped. Launches are held, not queued: a
-// host thread waits.
+// iterations the code leaves out of its figures; a client that is silent for a second has stopped.
+// Launches are held, not queued: a host thread waits.
 #include <algorithm>
 #include <memory>
 
@@ -58,6 +61,7 @@ class Orion final : public Policy {
         slowdown_limit_(given.number("slowdown_limit")),
         update_start_(static_cast<std::uint64_t>(given.integer("update_start"))),
         measures_latency_(latency_ == Duration{}),
+        waits_(given.text("barrier") == "both"),
         threshold_(given.integer("search_iterations")),
         training_(collectives_of(given)) {}
 
@@ -75,6 +79,7 @@ class Orion final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == kProtected) {
+      if (ending_) return Verdict::kHold;
       see_protected(launch, now);
       poll(actions);
       return Verdict::kAdmit;
@@ -96,6 +101,7 @@ class Orion final : public Policy {
       last_protected_ = now;
       (void)training_.ended(completion);
       if (completion.launch == update_launch_) update_done_ = true;
+      if (ending_ && !is_busy()) return end_iteration(now, actions);
     } else {
       Filler& filler = fillers_[completion.client.index()];
       if (filler.outstanding > 0) --filler.outstanding;
@@ -104,19 +110,15 @@ class Orion final : public Policy {
     poll(actions);
   }
 
-  void on_iteration(const IterationInfo& iteration, Instant, Actions& actions) override {
+  void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions) override {
     if (iteration.client != kProtected) return;
-    seen_ = 0;
-    update_launch_ = 0;
-    update_done_ = false;
     if (measures_latency_ && (latency_ == Duration{} || iteration.length < latency_)) {
       latency_ = iteration.length;
       set_most();
     }
     if (is_training_) threshold_.end_iteration(iteration.length, scale(latency_, slowdown_limit_));
-    at_boundary_ = true;
-    poll(actions);
-    at_boundary_ = false;
+    ending_ = waits_ && is_busy();
+    if (!ending_) end_iteration(now, actions);
   }
 
   void on_gone(ClientId client, Instant, Actions& actions) override {
@@ -153,8 +155,22 @@ class Orion final : public Policy {
     last_protected_ = now;
     has_stopped_ = false;
     (void)training_.launched(launch);
-    if (is_kernel(launch.kind) && training_.counts(launch)) bound_ = launch.bound;
+    if (!is_kernel(launch.kind)) return;
+    if (training_.counts(launch)) bound_ = launch.bound;
     if (++seen_ == update_start_ && is_training_) update_launch_ = launch.launch;
+  }
+
+  /// Fillers look before the protected host goes on.
+  void end_iteration(Instant now, Actions& actions) {
+    seen_ = update_launch_ = 0;
+    update_done_ = ending_ = false;
+    at_boundary_ = true;
+    poll(actions);
+    at_boundary_ = false;
+    while (actions.held(kProtected) > 0) {
+      see_protected(actions.oldest_held(kProtected), now);
+      actions.release(kProtected);
+    }
   }
 
   std::uint64_t see_filler(const LaunchInfo& launch) {
@@ -228,6 +244,7 @@ class Orion final : public Policy {
   double slowdown_limit_;
   std::uint64_t update_start_;
   bool measures_latency_;
+  bool waits_;  ///< the protected host, for the end of each iteration
   bool is_training_ = true;
   std::uint32_t sm_count_ = 0;
   SmThreshold threshold_;
@@ -238,7 +255,8 @@ class Orion final : public Policy {
   std::size_t held_ = 0;  ///< of all fillers
   std::size_t last_filler_ = 0;
   // The protected client:
-  std::uint64_t seen_ = 0;                     ///< launches of this iteration or request
+  bool ending_ = false;                        ///< it waits for the end of its iteration
+  std::uint64_t seen_ = 0;                     ///< kernels of this iteration or request
   bool at_boundary_ = false;                   ///< between an iteration and the next one
   TrainingWork training_;
   KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel
@@ -273,11 +291,15 @@ std::vector<ParameterSpec> orion_parameters() {
                       "reconstructed: the code's hp_limit is a span without default"}),
       declare_integer("search_iterations", 10, 1, 100000,
                       {"iterations", "The SM threshold's search makes a step so often.", code}),
-      declare_integer("update_start", 0, 0, 1'000'000'000,
-                      {"launches",
-                       "The launch of an iteration after which training updates its weights; 0: "
-                       "not told.",
-                       code + ": update_start"}),
+      declare_integer("update_start", 1, 0, 1'000'000'000,
+                      {"kernels",
+                       "From the end of this kernel of training's iteration on, size alone decides "
+                       "on fillers' kernels; 0: never.",
+                       "Orion launch_jobs.py: orion_start_update"}),
+      declare_choice("barrier", {"both", "fillers"},
+                     {"", "both: training's host waits for the end of each iteration; fillers: it "
+                          "runs ahead.",
+                      "Orion train_imagenet.py: block"}),
       collectives_parameter(),
   };
 }

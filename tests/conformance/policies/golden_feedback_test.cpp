@@ -56,7 +56,7 @@ TEST(orion, runs_beside_kernels_that_are_bound_by_something_else) {
   Scenario beside = scenario(6ms, {kernel(40, 10us, kCompute)}, 100000);
   beside.training = {at(1ms, kernel(100, 2ms, kCompute)), at(5ms, kernel(100, 2ms, kMemory))};
   const std::vector<std::string> given{"max_duration=25us", "latency=10ms", "slowdown_limit=2",
-                                       "search_iterations=1"};
+                                       "search_iterations=1", "update_start=0"};
   beside.iteration_ends = {500us};
   Scenario small = beside;
   small.fillers.push_back(small.fillers[0]);
@@ -107,7 +107,33 @@ TEST(orion, lets_one_launch_go_between_iterations_of_a_host_that_runs_ahead) {
   Scenario ahead = scenario(4ms, {kernel(1000, 100us)}, 100);
   ahead.training = {at(0ms, kernel(100, 2ms)), at(1ms, kernel(100, 2ms))};
   ahead.iteration_ends = {2ms};
-  EXPECT_THAT(drive("orion", {"max_duration=1ms"}, ahead).times(1), ElementsAre(2ms));
+  EXPECT_THAT(drive("orion", {"max_duration=1ms", "barrier=fillers"}, ahead).times(1),
+              ElementsAre(2ms));
+}
+
+/// Training's iteration is launched at 0.5 ms and runs until 2 ms; what it launches at 1 ms of the
+/// next one waits until then, and the filler's ten waves go before it.
+TEST(orion, makes_training_wait_for_the_end_of_its_iteration) {
+  Scenario waits = scenario(4ms, {kernel(1000, 100us)}, 100);
+  waits.training = {at(0ms, kernel(100, 2ms)), at(1ms, kernel(100, 2ms))};
+  waits.iteration_ends = {500us};
+  const Outcome outcome = drive("orion", {"max_duration=1ms"}, waits);
+  EXPECT_THAT(outcome.times(0), ElementsAre(Duration{0}, 2ms));
+  EXPECT_THAT(outcome.times(1), ElementsAre(2ms));
+  EXPECT_EQ(outcome.training_held, 1u);
+}
+
+/// By default from the end of an iteration's first kernel on, at 2 ms, copies not counted.
+TEST(orion, lets_small_kernels_go_after_the_first_one_of_training) {
+  Scenario small = scenario(3ms, {kernel(10, 1us, kCompute)}, 1);
+  small.fillers.push_back(small.fillers[0]);
+  small.fillers[1].kernels = {kernel(30, 1us, kCompute)};
+  Call copy = at(0ms, kernel(0, 0us));
+  copy.kind = WorkKind::kCopy;
+  small.training = {copy, at(0ms, kernel(100, 2ms, kCompute)), at(0ms, kernel(100, 2ms, kCompute))};
+  EXPECT_THAT(drive("orion", {}, small).times(1), ElementsAre(2ms));  // half of 30 SMs
+  EXPECT_THAT(drive("orion", {}, small).times(2), IsEmpty());
+  EXPECT_THAT(drive("orion", {"update_start=0"}, small).times(1), IsEmpty());
 }
 
 /// The filler's copies go at any time; a training that is silent for a second has stopped.
