@@ -13,6 +13,8 @@
 // Parameters: the profiles of training and of the fillers. Ties: client order.
 // Source: NVIDIA MIG user guide, supported profiles. Reconstructed: which placements of profiles on
 // slices are possible is not checked, only their sums.
+// Training on several GPUs is refused: instances have no peer access over NVLink or PCIe (user guide,
+// limitations; NVIDIA/nccl issue 1716), and its exchanges through host memory are not simulated.
 #include <algorithm>
 #include <memory>
 
@@ -94,6 +96,10 @@ class Mig final : public Policy {
     if (geometry_.compute_slices == 0 || geometry_.memory_slices == 0 ||
         geometry_.slice_sms == 0) {
       return "mig: this GPU cannot be cut into instances";
+    }
+    if (training.ranks > 1) {
+      return "mig: training has " + std::to_string(training.ranks) +
+             " GPUs, and instances have no peer access to other GPUs";
     }
     if (training_.compute > geometry_.compute_slices) {
       return "mig: this GPU has no instance " + training_name_;

@@ -69,6 +69,15 @@ TEST(mig, leaves_a_gpu_whole_that_cannot_be_cut_or_whose_training_is_too_large) 
   EXPECT_EQ(without.admissions[0].reason, "mig: this GPU cannot be cut into instances");
 }
 
+TEST(mig, refuses_training_on_several_gpus) {
+  Scenario distributed = a100({filler(gib(1))});
+  distributed.training_ranks = 2;
+  const Outcome outcome = drive("mig", {}, distributed);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kSpatial);
+  EXPECT_EQ(outcome.admissions[0].reason,
+            "mig: training has 2 GPUs, and instances have no peer access to other GPUs");
+}
+
 /// An A30 has 4 slices of each kind.
 TEST(mig, takes_as_many_memory_as_compute_slices_where_there_are_no_more) {
   Scenario a30 = a100({filler(gib(40))});

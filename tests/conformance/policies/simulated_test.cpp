@@ -140,7 +140,7 @@ class SimulatedCap
     : public SimulatedPolicy,
       public ::testing::WithParamInterface<std::pair<std::string, double>> {};
 
-// Fillers cover no more SMs than the policy leaves them: 3 slices of 14; 32 each for two.
+// Fillers cover no more SMs than the policy leaves them: 32 each for two.
 TEST_P(SimulatedCap, is_respected) {
   load(GetParam().first);
   const observe::RunReport report = run();
@@ -152,7 +152,7 @@ TEST_P(SimulatedCap, is_respected) {
 
 INSTANTIATE_TEST_SUITE_P(
     builtin, SimulatedCap,
-    ::testing::Values(std::pair("mig", 42.0), std::pair("green_context", 64.0)),
+    ::testing::Values(std::pair("green_context", 64.0)),
     [](const auto& test) { return test.param.first; });
 
 class SimulatedOracle : public SimulatedPolicy,
