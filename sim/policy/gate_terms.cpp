@@ -32,7 +32,8 @@ bool holds_training(const ParameterSet& given) {
 
 GateTerms gate_terms(const ParameterSet& given, ClientId client, const GateCosts* gate) {
   const bool held = client != ClientId{0} || holds_training(given);
-  const bool asks = held || value_of(given, "barrier") == nullptr;
+  const bool says = value_of(given, "barrier") != nullptr || value_of(given, "tell") != nullptr;
+  const bool asks = held || !says;
   if (gate != nullptr) return {asks, held ? gate->ask : gate->tell, gate->tell, gate->sleep};
   return {asks, duration_of(given, "ask"), duration_of(given, "tell"), {}};
 }

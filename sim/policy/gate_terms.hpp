@@ -2,7 +2,7 @@
 //
 // `barrier`: whose launches it may hold; both: training's too.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
-// told of. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
+// told of. A policy with `tell` and no `barrier` holds fillers only: training tells. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
 // run's gate. What they do at the start may change (Actions::set_asking).
 #pragma once
 
@@ -34,7 +34,7 @@ struct GateCosts {
 };
 
 struct GateTerms {
-  bool asks = true;  ///< at the start; a policy without `barrier` may hold whom it will
+  bool asks = true;  ///< at the start; a policy without `barrier` and `tell` may hold whom it will
   Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
   Duration tell{};
   GateSleep sleep{};

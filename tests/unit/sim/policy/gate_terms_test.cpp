@@ -28,6 +28,12 @@ TEST(gate_terms, who_may_be_held_asks_at_the_start) {
   EXPECT_TRUE(gate_terms({}, ClientId{0}).asks);
 }
 
+TEST(gate_terms, training_tells_a_policy_that_has_a_cost_of_telling_and_no_barrier) {
+  const ParameterSet told({{"ask", Duration{3us}}, {"tell", Duration{200ns}}});
+  EXPECT_FALSE(gate_terms(told, ClientId{0}).asks);
+  EXPECT_TRUE(gate_terms(told, ClientId{1}).asks);
+}
+
 TEST(gate_terms, asking_and_telling_take_what_is_said) {
   const GateTerms said = gate_terms(gate("both"), ClientId{0});
   EXPECT_EQ(said.ask, 3us);
