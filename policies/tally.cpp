@@ -9,6 +9,11 @@
 // training has again been idle for `min_wait`. A kernel in its original form runs to its end; after
 // training has been idle for `original_after`, all kernels are launched so.
 //
+// Libraries. Calls of cuBLAS and cuDNN have no other form and cannot be stopped (server.cpp:1077-1088,
+// priority.cpp:985). The authors' benchmarks replace them by CUTLASS in all clients (bench.py), which
+// can, and whose kernels take `library_slowdown` times as long. Taken for such calls are kernels of
+// class compute.
+//
 // Held are fillers' kernels; their copies, memsets and collectives pass (a collective that waits
 // for its peers would keep every other filler out). A CUDA graph is one launch in its original
 // form, of which kernels that have not begun wait on retreat. Parameters: see the declarations.
@@ -86,6 +91,8 @@ class Tally final : public Policy {
     limits_.short_speed = given.number("short_speed");
     limits_.busy_threads = static_cast<std::uint32_t>(given.integer("busy_threads"));
     limits_.dram_share = given.number("dram_share");
+    replaces_ = given.text("libraries") == "replaced";
+    library_slowdown_ = replaces_ ? given.number("library_slowdown") : 1;
   }
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
@@ -102,6 +109,8 @@ class Tally final : public Policy {
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == kProtected) {
       if (training_.launched(launch)) retreat(actions);
+      const double slowdown = slowdown_of(launch);
+      if (slowdown > 1) actions.reshape(kProtected, {.slowdown = slowdown});
       return Verdict::kAdmit;
     }
     if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
@@ -165,6 +174,13 @@ class Tally final : public Policy {
     return original_after_ > Duration{} && now >= idle_since_ + original_after_;
   }
 
+  static bool is_library_call(const LaunchInfo& launch) {
+    return launch.operations == 1 && launch.bound == KernelClass::kCompute;
+  }
+  [[nodiscard]] double slowdown_of(const LaunchInfo& launch) const {
+    return is_library_call(launch) ? library_slowdown_ : 1;
+  }
+
   void retreat(Actions& actions) {
     if (!flight_ || !flight_->preemptible || flight_->retreated) return;
     flight_->retreated = true;
@@ -196,15 +212,14 @@ class Tally final : public Policy {
     last_ = launch.client.value;
     if (launch.operations == 0) return;
     const bool graph = launch.operations > 1;
-    const TallyForm form = graph || is_long_quiet(now) ? TallyForm{} : form_of(launch);
+    const bool fixed = graph || is_long_quiet(now) || (!replaces_ && is_library_call(launch));
+    const TallyForm form = fixed ? TallyForm{} : form_of(launch);
+    const double slowdown = form.slowdown * slowdown_of(launch);
     const bool original = form.kind == TallyForm::Kind::kOriginal;
     flight_ = Flight{launch.client, launch.launch, launch.operations, graph || !original,
                      graph ? Preemption::kAfterKernel : Preemption::kAfterBlocks, false};
-    if (original) {
-      ++originals_;
-    } else {
-      actions.reshape(launch.client, {form.most_blocks, form.slowdown});
-    }
+    if (original) ++originals_;
+    if (!original || slowdown > 1) actions.reshape(launch.client, {form.most_blocks, slowdown});
   }
 
   const TallyForm& form_of(const LaunchInfo& launch) {
@@ -221,6 +236,8 @@ class Tally final : public Policy {
   Duration min_wait_;
   Duration original_after_;
   TallyLimits limits_;
+  bool replaces_;  ///< kernels of cuBLAS and cuDNN, by those of CUTLASS
+  double library_slowdown_;
   TrainingWork training_;
   Instant idle_since_{};               ///< while training is idle
   std::optional<Flight> flight_;
@@ -276,11 +293,18 @@ PolicySpec tally_spec() {
       declare_number("dram_share", 0.45, 0.01, 1,
                      {"", "Of the blocks that fit: so many keep DRAM busy.",
                       "MuxServe's profile of an A100: decode keeps its speed on 45 % of the SMs"}),
+      declare_choice("libraries", {"replaced", "original"},
+                     {"", "Kernels of cuBLAS and cuDNN: replaced by CUTLASS's in all clients, or "
+                          "theirs, which cannot be stopped.",
+                      "Tally's benchmarks, bench.py: replaced; its code's default: original"}),
+      declare_number("library_slowdown", 1, 1, 100,
+                     {"", "Duration of a replaced kernel, over its own.",
+                      "reconstructed: not published"}),
       collectives_parameter(),
   };
   spec.demands = {{SystemFeature::kLaunchInterception}, {SystemFeature::kRewrittenKernels}};
   spec.not_searched = {"persistent_slowdown", "slice_overhead", "threads_per_sm", "busy_threads",
-                       "dram_share"};
+                       "dram_share", "libraries", "library_slowdown"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tally>(given); };
   return spec;
 }

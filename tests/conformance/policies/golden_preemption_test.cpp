@@ -10,6 +10,7 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -68,7 +69,6 @@ TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
   EXPECT_EQ(outcome.count(1, 3501us, 5ms), 2u);     // when one more has ended
 }
 
-TEST(xsched, takes_the_context_off_at_level_three) {
 /// XSched has its level 2 for GPUs like the RTX 3090 (8.6), and none for the A100 (8.0).
 TEST(xsched, refuses_level_two_where_its_code_has_none) {
   Scenario a100 = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
@@ -80,6 +80,7 @@ TEST(xsched, refuses_level_two_where_its_code_has_none) {
   EXPECT_TRUE(drive("xsched", {"level=2"}, a100).admissions[0].admitted);
 }
 
+TEST(xsched, takes_the_context_off_at_level_three) {
   Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
   single.training = {train(2500us, 100, 1ms)};
   const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, single);
@@ -186,6 +187,20 @@ TEST(tally, leaves_small_kernels_in_their_form) {
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1100us));
   EXPECT_EQ(outcome.counts.count("tally_original_launches"), 2u);
+}
+
+/// A kernel of cuBLAS runs from 0.1 to 1.1 ms, whatever training launches. Where CUTLASS replaces
+/// it, it retreats, and training's kernels are CUTLASS's, too.
+TEST(tally, cannot_stop_kernels_of_libraries_unless_they_are_replaced) {
+  Scenario single = compute_scenario(2ms, {kernel(1000, 1ms, KernelClass::kCompute)}, 100);
+  single.training = {train(250us, 100, 100us)};
+  single.training[0].bound = KernelClass::kCompute;
+  const Outcome original = drive("tally", {"turnaround=60us", "libraries=original"}, single);
+  EXPECT_THAT(original.done, IsEmpty());
+  EXPECT_THAT(original.times(1), ElementsAre(100us, 1100us));
+  const Outcome replaced = drive("tally", {"turnaround=60us", "library_slowdown=1.5"}, single);
+  EXPECT_EQ(replaced.counts.count("tally_retreats"), 1u);
+  EXPECT_THAT(replaced.done, Contains(Done{250us, "reshape 0 0"}));
 }
 
 /// Two fillers take turns, one kernel in flight.
