@@ -35,7 +35,6 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-
 constexpr CounterSpec kNoReference{
     "antman_no_reference", Severity::kNotice,
     "the protected job ended no iteration in 60 s: fillers ran at the percentage"};

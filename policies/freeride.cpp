@@ -65,13 +65,8 @@ class FreeRide final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing share;
-    if (client.id == ClientId{0}) {
-      share.priority = 1;
-    } else {
-      share.memory_limit = limit_;
-    }
-    return share;
+    if (client.id == ClientId{0}) return {.priority = 1};
+    return {.memory_limit = limit_};
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {

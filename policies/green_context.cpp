@@ -41,14 +41,8 @@ class GreenContext final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    if (all_ == 0) return sharing;
-    if (client.id != ClientId{0}) {
-      sharing.sms = std::min(part_, all_);
-    } else if (!training_has_all_ && parts_ > 0) {
-      sharing.sms = all_ - parts_ * part_;
-    }
-    return sharing;
+    if (client.id != ClientId{0}) return {.sms = std::min(part_, all_)};
+    return {.sms = training_has_all_ || parts_ == 0 ? 0 : all_ - parts_ * part_};
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {

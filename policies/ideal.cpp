@@ -21,9 +21,7 @@ class Ideal final : public Policy {
  public:
   explicit Ideal(SharingMode mode) : mode_(mode) {}
   Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
-    Sharing sharing;
-    sharing.mode = mode_;
-    return sharing;
+    return {.mode = mode_};
   }
 
  private:

@@ -53,18 +53,14 @@ class Mig final : public Policy {
     filler_ = profile(filler_name_, geometry_);
     obstacle_ = obstacle(gpu, clients.front());
     used_ = training_;
-    Sharing sharing;
-    if (obstacle_.empty()) sharing.mode = SharingMode::kPartitioned;
-    return sharing;
+    return {.mode = obstacle_.empty() ? SharingMode::kPartitioned : SharingMode::kSpatial};
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    if (!obstacle_.empty()) return sharing;
+    if (!obstacle_.empty()) return {};
     const Profile& own = client.id == ClientId{0} ? training_ : filler_;
-    sharing.sms = geometry_.sms_of(std::min(own.compute, geometry_.compute_slices));
-    sharing.memory_share = std::min(1.0, share_of_memory(own));
-    return sharing;
+    return {.sms = geometry_.sms_of(std::min(own.compute, geometry_.compute_slices)),
+            .memory_share = std::min(1.0, share_of_memory(own))};
   }
 
   Admission admit(const ClientInfo& filler, Bytes, const GpuInfo& gpu) override {

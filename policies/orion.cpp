@@ -44,7 +44,6 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-
 constexpr CounterSpec kOrionUnprofiled{
     "orion_unprofiled_launches", Severity::kNotice,
     "kernels of fillers without a profiled duration; they counted as taking no time"};

@@ -73,9 +73,7 @@ class Reef final : public Policy {
     return {};
   }
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    sharing.priority = client.id == kProtected ? 1 : 0;
-    return sharing;
+    return {.priority = client.id == kProtected ? 1 : 0};
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {

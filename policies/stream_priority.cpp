@@ -30,11 +30,8 @@ class StreamPriority final : public Policy {
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo>) override { return {}; }
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    sharing.priority = client.id == ClientId{0}          ? kGreatest
-                       : client.role == Role::kOnline ? online_
-                                                      : kLeast;
-    return sharing;
+    if (client.id == ClientId{0}) return {.priority = kGreatest};
+    return {.priority = client.role == Role::kOnline ? online_ : kLeast};
   }
 
  private:

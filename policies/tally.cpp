@@ -21,8 +21,9 @@
 // tally-project/tally (priority.cpp, cuda_launch.cpp, env.cpp). Changed: the forms' durations are
 // estimated, where Tally measures each during its first runs, which disturbs training; a server
 // and its clients' messages take no time. Reconstructed: the forms' slowdowns, taking turns.
+#include <compare>
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "policies/builtin.hpp"
@@ -52,18 +53,7 @@ struct FormKey {
   std::uint32_t threads = 0;
   std::uint64_t kernel = 0;
   std::uint64_t blocks = 0;
-  friend bool operator==(const FormKey&, const FormKey&) = default;
-};
-
-struct FormHash {
-  std::size_t operator()(const FormKey& key) const {
-    std::size_t hash = key.kernel;
-    for (const std::uint64_t part : {key.blocks, std::uint64_t{key.threads},
-                                     std::uint64_t{key.client}}) {
-      hash = hash * 0x9e3779b97f4a7c15u + part;
-    }
-    return hash;
-  }
+  friend auto operator<=>(const FormKey&, const FormKey&) = default;
 };
 
 /// The filler's launch that the GPU has.
@@ -101,9 +91,7 @@ class Tally final : public Policy {
     return {};
   }
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    sharing.priority = client.id == kProtected ? 1 : 0;
-    return sharing;
+    return {.priority = client.id == kProtected ? 1 : 0};
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
@@ -244,7 +232,7 @@ class Tally final : public Policy {
   std::vector<std::uint64_t> waiting_;  ///< held launches, by client
   std::uint64_t all_waiting_ = 0;
   std::uint32_t last_ = 0;  ///< the client that launched last
-  std::unordered_map<FormKey, TallyForm, FormHash> forms_;  ///< looked up only
+  std::map<FormKey, TallyForm> forms_;
   std::uint64_t unprofiled_ = 0;
   std::uint64_t retreats_ = 0;
   std::uint64_t originals_ = 0;

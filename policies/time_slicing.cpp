@@ -47,9 +47,7 @@ class TimeSlicing final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    if (client.id != ClientId{0}) sharing.slice = filler_slice_;
-    return sharing;
+    return {.slice = client.id == ClientId{0} ? std::nullopt : filler_slice_};
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {

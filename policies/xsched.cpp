@@ -65,9 +65,7 @@ class XSched final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    sharing.priority = spatial_ && client.id == kProtected ? 1 : 0;
-    return sharing;
+    return {.priority = spatial_ && client.id == kProtected ? 1 : 0};
   }
 
   Admission admit(const ClientInfo&, Bytes, const GpuInfo& gpu) override {
