@@ -1,7 +1,8 @@
 // gpreempt: preemption by time slices of very different length (GPreempt, ATC'25). Training's
 // context has a slice of 1 s, the one that all fillers' streams have together (g_ctx[1] of
 // gpreemptclient.cpp:49, :169) one of 1 us. While training has work the fillers' turn is over at
-// once; when training is idle the GPU, which is work-conserving, leaves them running. Nothing is held, no kernel is changed, and none needs to be idempotent.
+// once; when training is idle the GPU, which is work-conserving, leaves them running. Nothing is
+// held, no kernel is changed, and none needs to be idempotent.
 //
 // `collectives: idle` (training_work.hpp): while training only waits for its peers, all turns are
 // the device's, and the turn that runs ends; so do fillers' when training computes again. The

@@ -13,8 +13,9 @@
 // Parameters: the profiles of training and of the fillers. Ties: client order.
 // Source: NVIDIA MIG user guide, supported profiles. Reconstructed: which placements of profiles on
 // slices are possible is not checked, only their sums.
-// Training on several GPUs is refused: instances have no peer access over NVLink or PCIe (user guide,
-// limitations; NVIDIA/nccl issue 1716), and its exchanges through host memory are not simulated.
+// Training on several GPUs is refused: instances have no peer access over NVLink or PCIe (user
+// guide, limitations; NVIDIA/nccl issue 1716), and its exchanges through host memory are not
+// simulated.
 #include <algorithm>
 #include <memory>
 

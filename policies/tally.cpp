@@ -9,10 +9,10 @@
 // training has again been idle for `min_wait`. A kernel in its original form runs to its end; after
 // training has been idle for `original_after`, all kernels are launched so.
 //
-// Libraries. Calls of cuBLAS and cuDNN have no other form and cannot be stopped (server.cpp:1077-1088,
-// priority.cpp:985). The authors' benchmarks replace them by CUTLASS in all clients (bench.py), which
-// can, and whose kernels take `library_slowdown` times as long. Taken for such calls are kernels of
-// class compute.
+// Libraries. Calls of cuBLAS and cuDNN have no other form and cannot be stopped
+// (server.cpp:1077-1088, priority.cpp:985). The authors' benchmarks replace them by CUTLASS in all
+// clients (bench.py), which can, and whose kernels take `library_slowdown` times as long. Taken for
+// such calls are kernels of class compute.
 //
 // Held are fillers' kernels; their copies, memsets and collectives pass (a collective that waits
 // for its peers would keep every other filler out). A CUDA graph is one launch in its original

@@ -5,11 +5,11 @@
 // start and additive increase, multiplicative decrease. The test comes before the kernel is
 // counted, so one kernel a window passes even at limit zero.
 //
-// Sharing: contexts take turns (TGS starts no MPS). Only kernels launched one by one are counted and
-// gated: its hook lets a CUDA graph pass (cuda_originals.c:1619), whosever it is. Memory is unified:
-// training's is all on the device (its preferred location), fillers have what it and the reserve
-// leave, and reach the rest through the host link (resident_memory.hpp); when a filler ends, the
-// others' memory takes its room.
+// Sharing: contexts take turns (TGS starts no MPS). Only kernels launched one by one are counted
+// and gated: its hook lets a CUDA graph pass (cuda_originals.c:1619), whosever it is. Memory is
+// unified: training's is all on the device (its preferred location), fillers have what it and the
+// reserve leave, and reach the rest through the host link (resident_memory.hpp); when a filler
+// ends, the others' memory takes its room.
 // Parameters: see the declarations; every constant of the code is one.
 // Ties: at one instant the window turns over first, then the report arrives, then held threads
 // look, in the order in which they were held.

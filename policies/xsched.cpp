@@ -5,10 +5,10 @@
 // Level 1, any device: at most `threshold` operations of each filler are in flight; when training
 // launches, fillers launch no more, and what is in flight runs to its end. Level 2: besides, what
 // is in flight but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's
-// context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). Level 2 exists for
-// compute capabilities 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused.
-// Level 3 sets the context's time slice to 0 (hal/src/level3/tsg.cpp), which any GPU has. All of it is
-// undone when the last outstanding operation of training is seen to end (training_work.hpp: what
+// context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). Level 2 exists
+// for compute capabilities 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused.
+// Level 3 sets the context's time slice to 0 (hal/src/level3/tsg.cpp), which any GPU has. All of it
+// is undone when the last outstanding operation of training is seen to end (training_work.hpp: what
 // counts).
 //
 // Wake rule: XSched synchronises with every `batch`-th command. A filler that has `threshold` in

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace bubblesim::policy {
 namespace {
@@ -30,12 +31,22 @@ bool holds_training(const ParameterSet& given) {
   return barrier != nullptr && value_text(*barrier) == "both";
 }
 
-GateTerms gate_terms(const ParameterSet& given, ClientId client, const GateCosts* gate) {
+GateCosts gate_costs(const PolicySpec& spec, const ParameterSet& given, const GateCosts* gate) {
+  if (spec.oracle) return {};
+  if (gate != nullptr) return gate->always || hears_launches(spec) ? *gate : GateCosts{};
+  if (value_of(given, "tell") != nullptr) {
+    return {.ask = duration_of(given, "ask"), .tell = duration_of(given, "tell")};
+  }
+  const std::vector<SystemFeature> demands = demanded(spec, given);
+  const bool intercepts = std::ranges::count(demands, SystemFeature::kLaunchInterception) > 0;
+  return intercepts ? kMeasuredGate : GateCosts{};
+}
+
+GateTerms gate_terms(const ParameterSet& given, ClientId client, const GateCosts& costs) {
   const bool held = client != ClientId{0} || holds_training(given);
   const bool says = value_of(given, "barrier") != nullptr || value_of(given, "tell") != nullptr;
   const bool asks = held || !says;
-  if (gate != nullptr) return {asks, held ? gate->ask : gate->tell, gate->tell, gate->sleep};
-  return {asks, duration_of(given, "ask"), duration_of(given, "tell"), {}};
+  return {asks, asks && !held ? costs.tell : costs.ask, costs.tell, costs.sleep};
 }
 
 }  // namespace bubblesim::policy

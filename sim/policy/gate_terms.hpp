@@ -1,9 +1,13 @@
-// What launches ask of a policy, and what asking costs, as far as its parameters say so.
+// What launches ask of a policy, and what that costs: one rule for all, by what a policy holds and
+// watches. Who may be held asks, who is only watched tells. The costs are those of the run's gate;
+// without one the policy's own (`ask`, `tell`); else those measured, where the policy demands a
+// library before the driver's; else none.
 //
 // `barrier`: whose launches it may hold; both: training's too.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
-// told of. A policy with `tell` and no `barrier` holds fillers only: training tells. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
-// run's gate. What they do at the start may change (Actions::set_asking).
+// told of. A policy with `tell` and no `barrier` holds fillers only: training tells. On a real GPU
+// the gate takes what it takes; a simulation takes these, or those of the run's gate. What they do
+// at the start may change (Actions::set_asking).
 #pragma once
 
 #include "sim/base/time.hpp"
@@ -33,6 +37,14 @@ struct GateCosts {
   bool always = false;  ///< also under policies that do not hear of launches; never under oracles
 };
 
+/// Of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch that is
+/// told of (0.48 to 0.67 us; tests/validation/h200).
+inline constexpr GateCosts kMeasuredGate{.ask = Duration{1100}, .tell = Duration{500}};
+
+/// What launches under the policy take; `gate`: of the run, may be null.
+[[nodiscard]] GateCosts gate_costs(const PolicySpec& spec, const ParameterSet& given,
+                                   const GateCosts* gate);
+
 struct GateTerms {
   bool asks = true;  ///< at the start; a policy without `barrier` and `tell` may hold whom it will
   Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
@@ -40,9 +52,8 @@ struct GateTerms {
   GateSleep sleep{};
 };
 
-/// `gate`: of the run; null: what the policy's parameters say. Training's launches are told of,
-/// unless `barrier` says that they may be held.
+/// Training's launches are told of, unless `barrier` says that they may be held.
 [[nodiscard]] GateTerms gate_terms(const ParameterSet& given, ClientId client,
-                                   const GateCosts* gate = nullptr);
+                                   const GateCosts& costs);
 
 }  // namespace bubblesim::policy

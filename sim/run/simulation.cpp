@@ -79,6 +79,12 @@ void Simulation::end_warmup(SimTime /*now*/) {
   for (const auto& node : nodes_) node->end_warmup();
 }
 
+policy::GateCosts Simulation::gate_cost() const {
+  if (scenario_.policy == nullptr) return {};
+  const auto& gate = loaded_.config.gate;
+  return policy::gate_costs(*scenario_.policy, *scenario_.parameters, gate ? &*gate : nullptr);
+}
+
 Result<observe::PolicyResult> Simulation::run() {
   BUBBLESIM_RETURN_IF_ERROR(build());
   BUBBLESIM_RETURN_IF_ERROR(build_arrivals());
@@ -98,6 +104,7 @@ Result<observe::PolicyResult> Simulation::run() {
   const Duration missing = settling_of(scenario_) - (warmup_ - kSimStart);
   const auto missing_ms = std::chrono::ceil<std::chrono::milliseconds>(missing).count();
   counters_.add(kNotSettled, static_cast<std::uint64_t>(std::max<std::int64_t>(0, missing_ms)));
+  counters_.add(kGateCost, static_cast<std::uint64_t>(gate_cost().ask.count()));
   observe::PolicyResult result =
       collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
                        machine_.conductor().events(), counters_, std::move(precision)});

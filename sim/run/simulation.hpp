@@ -62,6 +62,7 @@ class Simulation final {
                              std::vector<FillerInstance*>& instances);
   void start();
   [[nodiscard]] SimTime end_of_warmup() const;
+  [[nodiscard]] policy::GateCosts gate_cost() const;
   void end_warmup(SimTime now);
   Result<void> advance();
   Result<SimTime> run_until_known();

@@ -31,6 +31,10 @@ inline constexpr CounterSpec kNotSettled{
     "policy_not_settled_ms", Severity::kLoss,
     "milliseconds that the warm-up (--warmup) lacks: until then the policy measures and tries "
     "settings, and its figures are of that"};
+inline constexpr CounterSpec kGateCost{
+    "policy_gate_ns", Severity::kInfo,
+    "what the policy's gate takes of a launch that may be held; training's, where it is only told "
+    "of, take less (gate of a run config)"};
 inline constexpr CounterSpec kFewPassesAlone{
     "run_filler_alone_few_passes", Severity::kNotice,
     "fillers that ended fewer than 10 passes alone in the measured window: requests are counted "

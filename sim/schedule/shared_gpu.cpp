@@ -6,17 +6,6 @@
 #include "sim/policy/session/start.hpp"
 
 namespace bubblesim::schedule {
-namespace {
-
-/// Of the policy's launches. Precondition: there is a policy.
-const policy::GateCosts* gate_of(const Decider& decider) {
-  if (decider.gate == nullptr || decider.policy->oracle) return nullptr;
-  const bool there = decider.gate->always || policy::hears_launches(*decider.policy);
-  return there ? decider.gate : nullptr;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<SharedGpu>> SharedGpu::make(workload::Machine& machine,
                                                    const Decider& decider,
                                                    std::vector<policy::ClientInfo> clients,
@@ -41,8 +30,8 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
       policy_(std::move(policy)), parameters_(decider.parameters) {
   if (!policy_) return;
-  gate_ = gate_of(decider);
-  asks_ = decider.policy->needs.launches || gate_ != nullptr;
+  gate_ = policy::gate_costs(*decider.policy, *decider.parameters, decider.gate);
+  asks_ = decider.policy->needs.launches || gate_.always;
   driver_ = std::make_unique<PolicyDriver>(gpu.engine, gpu.gpu, *decider.policy, *policy_,
                                            decider.bubbles, decider.holds);
 }

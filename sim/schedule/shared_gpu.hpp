@@ -28,7 +28,7 @@ struct Decider {
   const policy::ParameterSet* parameters = nullptr;
   const BubbleTable* bubbles = nullptr;  ///< null unless the policy needs them
   HoldListener* holds = nullptr;         ///< told of launches that were held; null: nobody
-  const policy::GateCosts* gate = nullptr;  ///< null: what the policy's parameters say
+  const policy::GateCosts* gate = nullptr;  ///< of the run; null: as gate_terms.hpp says
 };
 
 /// Watches one client's program and tells the policy of its operations. A derived class watches
@@ -105,7 +105,7 @@ class SharedGpu {
   GpuPlan plan_;
   std::unique_ptr<policy::Policy> policy_;
   const policy::ParameterSet* parameters_;  ///< the policy's
-  const policy::GateCosts* gate_ = nullptr;  ///< null: as Decider::gate, or its launches pass none
+  policy::GateCosts gate_;
   std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
   bool asks_ = false;                     ///< launches wait for its verdict
   std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program

@@ -26,6 +26,7 @@ constexpr const char* kConfig = R"({
      "arrivals": {"process": "poisson", "rate_per_s": 200}},
     {"name": "offline", "mode": "offline", "memory": "2GB",
      "program": {"trace": "traces/samples/inference.json.gz"}}],
+  "gate": {"ask": "0ns", "tell": "0ns"},
   "policies": [POLICIES]
 })";
 
@@ -35,12 +36,10 @@ std::string with_policies(const std::string& policies) {
   return text.replace(text.find("POLICIES"), 8, policies);
 }
 
-/// What specinf's gate takes of a launch is simulated only, as is a priority that changes: a fake
-/// GPU's gate takes nothing, and cannot change it.
+/// A priority that changes is simulated only: the gate of a fake GPU cannot change it.
 std::string config_of(const std::string& names) {
   if (names != "specinf") return with_policies('"' + names + '"');
-  return with_policies(R"({"name": "specinf", "parameters": {
-      "ask": "0ns", "tell": "0ns", "priority": "fixed"}})");
+  return with_policies(R"({"name": "specinf", "parameters": {"priority": "fixed"}})");
 }
 
 Json results(const Workplace& place, const std::string& path) {

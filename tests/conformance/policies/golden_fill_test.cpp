@@ -80,7 +80,7 @@ TEST(freeride, gives_training_priority_and_tasks_what_memory_is_left) {
   EXPECT_EQ(outcome.clients[1].memory_limit, gib(40));
 }
 
-/// The first task's process ends at 58 ms, in its second step: the second task's loop looks at 60 ms.
+/// The first task's process ends at 58 ms, in its second step: the second's loop looks at 60 ms.
 TEST(freeride, runs_one_task_at_a_time) {
   Scenario two = steps();
   two.fillers.push_back(two.fillers[0]);
@@ -99,7 +99,7 @@ TEST(freeride, counts_steps_that_outlast_the_grace_period) {
   EXPECT_EQ(drive("freeride", {"grace=30ms"}, early).counts.count("freeride_overrun_steps"), 0u);
 }
 
-/// Without marks of passes each launch is a step: 10 ms and 5 of sleep, while more than 10 are left.
+/// Without marks of passes each launch is a step: 10 ms, and 5 of sleep, while more are left.
 TEST(freeride, takes_launches_for_steps_where_passes_are_not_known) {
   Scenario launches = steps();
   launches.fillers[0].pass = 0;

@@ -46,8 +46,8 @@ TEST(VcudaTokens, AProcessThatHasJustBegunKeepsItsShare) {
   }
 }
 
-/// Percent of the GPU that a process with a limit of 20 uses in the mean of 1000 periods of 120 ms, if
-/// it launches kernels of 100 blocks whenever it may, and an SM runs a block in 100 us: 1200 a
+/// Percent of the GPU that a process with a limit of 20 uses in the mean of 1000 periods of 120 ms,
+/// if it launches kernels of 100 blocks whenever it may, and an SM runs a block in 100 us: 1200 a
 /// period, 12 kernels.
 std::int64_t used_by_limited(std::int64_t sms) {
   VcudaTokens tokens({.sms = sms}, 20);

@@ -164,6 +164,19 @@ TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
   EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
 }
 
+// tgs has a library before the driver's, which tells of training's launches in 0.5 us and holds
+// fillers' for 1.1; mps has none.
+TEST(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({});
+  loaded.config.policies = {choice("tgs", registry), choice("mps", registry)};
+  const observe::RunReport report = report_of(loaded, registry, 1);
+  EXPECT_EQ(report.policies[0].training.mean_iteration, 7ms + 500ns);
+  EXPECT_EQ(report.policies[0].counters.count("policy_gate_ns"), 1100U);
+  EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
+  EXPECT_EQ(report.policies[1].counters.count("policy_gate_ns"), 0U);
+}
+
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
