@@ -125,9 +125,12 @@ double ClientFigures::percentile_ms(double percent) const {
 
 Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup) {
   workload::Machine machine(*setup.gpu);
+  // What was measured ran behind each system's own interception, whose cost is not known.
+  const policy::GateCosts none;
+  const schedule::Decider decider{
+      .policy = setup.policy, .parameters = setup.parameters, .gate = &none};
   BUBBLESIM_ASSIGN_OR_RETURN(
-      const auto gpu, schedule::SharedGpu::make(machine, {setup.policy, setup.parameters},
-                                                infos_of(setup.clients)));
+      const auto gpu, schedule::SharedGpu::make(machine, decider, infos_of(setup.clients)));
   std::vector<std::unique_ptr<SceneWorker>> workers;
   std::vector<workload::ProgramRun*> runs;
   for (const SceneClient& client : setup.clients) {
