@@ -112,10 +112,8 @@ class AntMan final : public Policy {
     bool suspended = false;
     for (const Filler& filler : fillers_) {
       if (filler.held == 0) continue;
-      if (filler.wakes)
-        earlier(*filler.wakes);
-      else
-        suspended = true;
+      suspended = suspended || !filler.wakes;
+      if (filler.wakes) earlier(*filler.wakes);
     }
     if (!suspended || has_stopped_) return next;
     earlier(last_protected_ + kStoppedAfter);

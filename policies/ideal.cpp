@@ -20,9 +20,7 @@ using namespace policy;
 class Ideal final : public Policy {
  public:
   explicit Ideal(SharingMode mode) : mode_(mode) {}
-  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
-    return {.mode = mode_};
-  }
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override { return {.mode = mode_}; }
 
  private:
   SharingMode mode_;

@@ -61,7 +61,8 @@ class Mig final : public Policy {
     if (!obstacle_.empty()) return {};
     const Profile& own = client.id == ClientId{0} ? training_ : filler_;
     return {.sms = geometry_.sms_of(std::min(own.compute, geometry_.compute_slices)),
-            .memory_share = std::min(1.0, share_of_memory(own))};
+            .memory_share =
+                std::min(1.0, static_cast<double>(own.memory) / geometry_.memory_slices)};
   }
 
   Admission admit(const ClientInfo& filler, Bytes, const GpuInfo& gpu) override {
@@ -80,9 +81,6 @@ class Mig final : public Policy {
   }
 
  private:
-  [[nodiscard]] double share_of_memory(const Profile& own) const {
-    return static_cast<double>(own.memory) / geometry_.memory_slices;
-  }
   [[nodiscard]] bool fits(Bytes memory, const Profile& own, const GpuInfo& gpu) const {
     return gpu.memory == Bytes{} ||
            memory.value <= gpu.memory.value / geometry_.memory_slices * own.memory;

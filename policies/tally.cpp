@@ -97,8 +97,7 @@ class Tally final : public Policy {
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == kProtected) {
       if (training_.launched(launch)) retreat(actions);
-      const double slowdown = slowdown_of(launch);
-      if (slowdown > 1) actions.reshape(kProtected, {.slowdown = slowdown});
+      if (slowdown_of(launch) > 1) actions.reshape(kProtected, {.slowdown = library_slowdown_});
       return Verdict::kAdmit;
     }
     if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
