@@ -89,6 +89,8 @@ void bind_machine(py::module_& module) {
       .def_readonly("tpc_sms", &GpuInfo::tpc_sms, "SMs that a cap takes or leaves together.")
       .def_readonly("priority_changes", &GpuInfo::priority_changes,
                     "Clients' priorities can change while they run.")
+      .def_readonly("compute_capability", &GpuInfo::compute_capability,
+                    "86 for 8.6; 0: not known.")
       .def_property_readonly("memory", bytes(&GpuInfo::memory), "Bytes.")
       .def_property_readonly("time_slice_ns", nanoseconds(&GpuInfo::time_slice),
                              "A context's turn.")
@@ -152,13 +154,14 @@ void bind_decisions(py::module_& module) {
   py::class_<Sharing>(module, "Sharing", "How clients share the GPU, decided before the start.")
       .def(py::init([](SharingMode mode, std::optional<std::int64_t> slice_ns,
                        std::optional<std::int64_t> switch_cost_ns, bool unified_memory,
-                       bool changing_slices) {
+                       bool changing_slices, bool fillers_share) {
              return Sharing{mode, span(slice_ns), span(switch_cost_ns), unified_memory,
-                            changing_slices};
+                            changing_slices, fillers_share};
            }),
            py::arg("mode") = SharingMode::kSpatial, py::kw_only(),
            py::arg("slice_ns") = py::none(), py::arg("switch_cost_ns") = py::none(),
-           py::arg("unified_memory") = false, py::arg("changing_slices") = false);
+           py::arg("unified_memory") = false, py::arg("changing_slices") = false,
+           py::arg("fillers_share") = false);
   py::class_<ClientSharing>(module, "ClientSharing", "How one client is set up.")
       .def(py::init([](std::uint32_t sm_percentage, std::int32_t priority, std::uint32_t sms,
                        double memory_share, std::optional<std::int64_t> slice_ns,

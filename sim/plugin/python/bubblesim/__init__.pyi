@@ -86,6 +86,7 @@ class GpuInfo:
     sm_count: int
     tpc_sms: int
     priority_changes: bool
+    compute_capability: int
     memory: int
     time_slice_ns: int
     context_switch_ns: int
@@ -124,7 +125,7 @@ class IterationInfo:
 class Sharing:
     def __init__(self, mode: SharingMode = SharingMode.SPATIAL, *, slice_ns: int | None = None,
                  switch_cost_ns: int | None = None, unified_memory: bool = False,
-                 changing_slices: bool = False) -> None: ...
+                 changing_slices: bool = False, fillers_share: bool = False) -> None: ...
 
 class ClientSharing:
     def __init__(self, *, sm_percentage: int = 100, priority: int = 0, sms: int = 0,
