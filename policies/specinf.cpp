@@ -108,7 +108,6 @@ class SpecInf final : public Policy {
     pass_time(now);
     Verdict verdict = Verdict::kAdmit;
     if (launch.client == kProtected) {
-      if (std::exchange(training_asks_, false)) actions.set_asking(kProtected, false);
       pass_training(launch, now);
     } else {
       verdict = launch_filler(launch, now, actions);
@@ -323,7 +322,6 @@ class SpecInf final : public Policy {
   std::vector<Role> roles_;
   std::vector<ClientId> fillers_;  ///< online ones first
   bool serves_ = false;     ///< an online filler was admitted
-  bool training_asks_ = true;  ///< at the start
   bool asks_ = true;        ///< launches of online fillers do, as at the start
   Means means_ = Means::kBubbles;
   RequestAges ages_;

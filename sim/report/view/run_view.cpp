@@ -191,7 +191,8 @@ ViewTable table_of(const observe::RunReport& report) {
                             ratio(filler.normalised_to_own_gpu), p95_text(filler), recovered});
     }
     if (policy.fillers.empty()) {
-      table.rows.push_back({observe::row_label(report, policy, {}), "", kept, "", "", "", recovered});
+      table.rows.push_back(
+          {observe::row_label(report, policy, {}), "", kept, "", "", "", recovered});
     }
   }
   return table;
@@ -239,7 +240,8 @@ TimelineChart RunView::chart_of(std::size_t gpu, const observe::RunReport& repor
   for (std::size_t i = 0; i < timelines_.size() && i < report.policies.size(); ++i) {
     PolicyTimeline& timeline = timelines_[i];
     const observe::PolicyResult& policy = report.policies[i];
-    ChartRow row{observe::row_label(report, policy, {}), note_of(policy), std::move(timeline.gpus[gpu].marks),
+    ChartRow row{observe::row_label(report, policy, {}), note_of(policy),
+                 std::move(timeline.gpus[gpu].marks),
                  std::move(timeline.gpus[gpu].lanes)};
     for (ChartLane& lane : row.lanes) {
       for (traces::ShownSpan& span : lane.spans) {

@@ -101,12 +101,12 @@ Scenario requests(std::uint64_t kernels, Duration gap, Duration horizon) {
 
 /// Ten kernels, one behind the other: each us costs one of the bucket's 100, and a tenth comes in
 /// while it is not full. Full, it lets them go before training. At 1080 us 24 are left, below 40:
-/// equal. At 1120 us 12 are owed: after. At 1160 us 48 are owed, above the 40 that a request of usual age
-/// may owe: bubbles only, for which launches must ask.
+/// equal. At 1120 us 12 are owed: after. At 1160 us 48 are owed, above the 40 that a request of
+/// usual age may owe: bubbles only, for which launches must ask.
 TEST(specinf, gives_requests_the_terms_that_the_bucket_pays) {
   const Outcome outcome = drive("specinf", kTenth, requests(10, 5us, 1500us));
   EXPECT_THAT(outcome.done,
-              ElementsAre(Done{0us, "asking 0 tells"}, Done{0us, "priority 1 2"},
+              ElementsAre(Done{0us, "priority 1 2"},
                           Done{1000us, "asking 1 tells"}, Done{1080us, "priority 1 1"},
                           Done{1120us, "priority 1 0"}, Done{1160us, "asking 1 asks"}));
   EXPECT_EQ(outcome.count(1, 1000us, 1046us), 10u);
@@ -123,7 +123,7 @@ TEST(specinf, keeps_requests_to_bubbles_while_much_is_owed) {
 
 /// Where priorities cannot change, requests have what training leaves, whatever is in the bucket.
 TEST(specinf, leaves_requests_below_training_where_priorities_do_not_change) {
-  const std::vector<Done> told{{0us, "asking 0 tells"}, {1000us, "asking 1 tells"}};
+  const std::vector<Done> told{{1000us, "asking 1 tells"}};
   Scenario gated = requests(2, 5us, 1080us);
   std::vector<std::string> fixed = kTenth;
   fixed.push_back("priority=fixed");
