@@ -12,10 +12,6 @@
 namespace bubblesim::app {
 namespace {
 
-// Of a fleet's full trials, where nothing is said: many kinds share one budget.
-constexpr Duration kFleetLength = std::chrono::seconds(20);
-constexpr Duration kFleetWarmup = std::chrono::seconds(5);
-constexpr Duration kFleetBudget = std::chrono::seconds(30);  // of two cores: a minute of CPU
 // A question says these of its base.
 constexpr std::array kQuestionPlaces{
     ConfigPlace{"--seed", "/base/seed"},
@@ -23,10 +19,6 @@ constexpr std::array kQuestionPlaces{
     ConfigPlace{"--warmup", "/base/warmup"},
     ConfigPlace{"--device", "/base/device"},
     ConfigPlace{"--filler-memory", "/base/fillers/.../memory"}};
-// The tables say these of each job or work, or nobody does.
-constexpr std::array kFleetPlaces{
-    ConfigPlace{"--device", "a row of JOBS.csv says it: column \"device\""},
-    ConfigPlace{"--config", "each answer has its own run config: --json prints them"}};
 constexpr Duration kLeastBudget = std::chrono::milliseconds(10);  // as in the file of a question
 
 bool has_latency_limit(const AdviseArguments& arguments) {
@@ -84,10 +76,6 @@ CheckedResult<void> apply_options(const AdviseArguments& arguments, const CLI::A
 
 Result<void> check_options(const AdviseArguments& arguments) {
   const bool file = !arguments.job.config.empty();
-  for (const auto& [option, value] : {std::pair("--queue", arguments.queue),
-                                      std::pair("--csv", arguments.csv)}) {
-    if (!value.empty()) return fail(option, {}, "found without --fleet; expected it with a fleet");
-  }
   if (file && (!arguments.want.empty() || arguments.load)) {
     return fail(arguments.job.config, {},
                 "is a question, whose fillers say their modes and loads; expected no --want and no "
@@ -103,33 +91,6 @@ Result<void> check_options(const AdviseArguments& arguments) {
                               "expected --want online or both");
   }
   return {};
-}
-
-/// Options that a fleet would ignore.
-Result<void> refuse_beside_fleet(const AdviseArguments& arguments, const CLI::App& command) {
-  for (const auto& [option, place] : kFleetPlaces) {
-    if (command.count(option) == 0) continue;
-    return fail(option, {}, "found with --fleet; " + std::string(place));
-  }
-  if (arguments.queue.empty() || command.count("--filler-memory") == 0) return {};
-  return fail("--filler-memory", {},
-              "found with --queue; a row of WORK.csv says it: column \"memory\"");
-}
-
-Result<void> check_fleet_options(const AdviseArguments& arguments, const CLI::App& command) {
-  const RunArguments& job = arguments.job;
-  if (!job.config.empty() || !job.synth_model.empty() || !job.quick.training.empty()) {
-    return fail("--fleet", {}, "found with a job; expected the jobs in its table alone");
-  }
-  if (arguments.queue.empty() == job.quick.filler.empty()) {
-    return fail("--fleet", {}, "expected either --queue WORK.csv or --filler FILLER with it");
-  }
-  if (has_latency_limit(arguments) || arguments.load || arguments.want == "online" ||
-      arguments.want == "both") {
-    return fail("--fleet", {}, "found with limits or loads of a service; the work of a queue is "
-                               "offline");
-  }
-  return refuse_beside_fleet(arguments, command);
 }
 
 void add_question_options(CLI::App& command, AdviseArguments& arguments) {
@@ -201,15 +162,6 @@ void add_time_options(CLI::App& command, RunArguments& job) {
       ->capture_default_str();
 }
 
-void add_fleet_options(CLI::App& command, AdviseArguments& arguments) {
-  command.add_option("--fleet", arguments.fleet,
-                     "Table (CSV) of training jobs in place of one: which fill work goes where "
-                     "(configs/README.md has its columns)");
-  command.add_option("--queue", arguments.queue,
-                     "With --fleet: table (CSV) of fill work (default: --filler, without an end)");
-  command.add_option("--csv", arguments.csv, "With --fleet: write a row a job and work");
-}
-
 }  // namespace
 
 CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& arguments,
@@ -247,38 +199,6 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
   return questions;
 }
 
-CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
-                                                    const CLI::App& command,
-                                                    const AppContext& context) {
-  BUBBLESIM_RETURN_IF_ERROR(check_fleet_options(arguments, command));
-  BUBBLESIM_RETURN_IF_ERROR(read_times(arguments.job, command));
-  advise::Question asked;
-  asked.file = arguments.fleet;
-  BUBBLESIM_RETURN_IF_ERROR(apply_options(arguments, command, context.policies, asked));
-  advise::FleetQuestion fleet;
-  fleet.file = arguments.fleet;
-  fleet.work_file = arguments.queue;
-  fleet.limits = asked.limits;
-  fleet.system = asked.system;
-  fleet.length = command.count("--duration") > 0 ? arguments.job.quick.duration : kFleetLength;
-  fleet.warmup = command.count("--warmup") > 0 ? arguments.job.quick.warmup : kFleetWarmup;
-  if (fleet.warmup >= fleet.length) {
-    return tl::unexpected<Errors>(Errors{{"--warmup", {}, "found " + arguments.job.warmup +
-                                                              ", expected less than --duration"}});
-  }
-  fleet.seed = arguments.job.quick.seed;
-  fleet.budget = command.count("--budget") > 0 ? asked.budget : kFleetBudget;
-  BUBBLESIM_ASSIGN_OR_RETURN(fleet.jobs, advise::read_fleet_jobs(arguments.fleet));
-  if (arguments.queue.empty()) {
-    fleet.work_file = "--filler";
-    fleet.work.push_back(advise::endless_work(arguments.job.quick.filler,
-                                              arguments.job.quick.filler_memory));
-  } else {
-    BUBBLESIM_ASSIGN_OR_RETURN(fleet.work, advise::read_fill_work(arguments.queue));
-  }
-  return fleet;
-}
-
 void add_advise_options(CLI::App& command, AdviseArguments& arguments) {
   arguments.job.command = "advise";
   arguments.job.config_kind = "question";
@@ -291,7 +211,6 @@ void add_advise_options(CLI::App& command, AdviseArguments& arguments) {
   add_time_options(command, arguments.job);
   add_question_options(command, arguments);
   add_output_options(command, arguments);
-  add_fleet_options(command, arguments);
 }
 
 }  // namespace bubblesim::app

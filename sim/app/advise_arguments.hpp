@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/advise/fleet/fleet_plan.hpp"
 #include "sim/advise/question.hpp"
 #include "sim/app/app.hpp"
 #include "sim/app/run_arguments.hpp"
@@ -27,9 +26,6 @@ struct AdviseArguments {
   std::string store;
   std::string config;
   std::string html;
-  std::string fleet;  ///< table of jobs; empty: one job
-  std::string queue;  ///< table of work; empty: the filler, without an end
-  std::string csv;    ///< of a fleet
   std::vector<std::string> policy_libraries;
   std::size_t threads = 0;
   bool json = false;
@@ -40,9 +36,5 @@ void add_advise_options(CLI::App& command, AdviseArguments& arguments);
 /// One a mode; or that of a file.
 [[nodiscard]] CheckedResult<std::vector<advise::Question>> advise_questions(
     AdviseArguments& arguments, const CLI::App& command, const AppContext& context);
-
-[[nodiscard]] CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
-                                                                  const CLI::App& command,
-                                                                  const AppContext& context);
 
 }  // namespace bubblesim::app

@@ -13,7 +13,6 @@
 #include "sim/advise/advice_text.hpp"
 #include "sim/advise/answer.hpp"
 #include "sim/app/advise_arguments.hpp"
-#include "sim/app/advise_fleet.hpp"
 #include "sim/app/advise_practice.hpp"
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
@@ -130,7 +129,6 @@ Errors write_files(const Answered& answered, const std::string& page) {
 
 ExitCode run_advise(AdviseArguments& arguments, const CLI::App& command, AppContext& context) {
   BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
-  if (!arguments.fleet.empty()) return advise_fleet(arguments, command, context);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto questions, advise_questions(arguments, command, context));
   StopSignals signals;
   const PolicyTimeout timeout(arguments.job.policy_bound, nullptr);
@@ -166,9 +164,8 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
       "  bubblesim advise configs/advise/example.json --budget 1s --json\n"
       "  bubblesim advise --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
       "--filler traces/samples/inference.json.gz --can mps,time_slicing --p95 200ms --duration 3s "
-      "--warmup 1s --budget 1s\n"
-      "  bubblesim advise --fleet configs/advise/fleet/jobs.csv --queue "
-      "configs/advise/fleet/work.csv --duration 2s --warmup 500ms --budget 2s\n\n"
+      "--warmup 1s --budget 1s\n\n"
+      "Many jobs and a queue of work: python3 -m bubblesim.fleet (configs/README.md, A fleet).\n\n"
       "Exit codes: 0 there is an answer, be it that nothing keeps the limits; 1 it must not be "
       "trusted (a counter of severity error); 2 a fault of the input or of a policy, or limits "
       "that nothing could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
@@ -178,7 +175,6 @@ void add_advise_command(CLI::App& parser, AppContext& context) {
                                     config_of_mode(value, "online")};
   });
   context.outputs.writes(*command, "--html");
-  context.outputs.writes(*command, "--csv");
   command->callback([arguments, command, &context] {
     context.exit_code = reported(run_advise(*arguments, *command, context));
   });

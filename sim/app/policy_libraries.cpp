@@ -4,7 +4,6 @@
 #include <set>
 
 #include "sim/plugin/load_policies.hpp"
-#include "sim/sweep/content_hash.hpp"
 #include "sim/sweep/program_version.hpp"
 
 namespace bubblesim::app {
@@ -39,15 +38,9 @@ CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted
 }
 
 Result<std::string> version_with_policies(const AppContext& context) {
-  std::string version = sweep::program_version();
   std::set<std::string> libraries;
   for (const auto& [policy, file] : context.policy_files) libraries.insert(file);
-  sweep::FileHashes files;
-  for (const std::string& library : libraries) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.hash(library));
-    version += ".policies-" + hash.substr(0, 16);
-  }
-  return version;
+  return sweep::version_with_libraries(libraries);
 }
 
 }  // namespace bubblesim::app

@@ -29,4 +29,14 @@ std::string program_version() {
   return version + (hash ? hash->substr(0, 16) : "unknown");
 }
 
+Result<std::string> version_with_libraries(const std::set<std::string>& libraries) {
+  std::string version = program_version();
+  FileHashes files;
+  for (const std::string& library : libraries) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.hash(library));
+    version += ".policies-" + hash.substr(0, 16);
+  }
+  return version;
+}
+
 }  // namespace bubblesim::sweep

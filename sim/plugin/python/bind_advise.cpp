@@ -1,4 +1,4 @@
-// advise(): what the command `bubblesim advise QUESTION` does.
+// advise(): what the command `bubblesim advise QUESTION` does; what bubblesim.fleet asks besides.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -18,8 +18,12 @@
 #include "sim/plugin/python/interruptible.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/report/advice/advice_page.hpp"
+#include "sim/report/advice/fleet_page.hpp"
+#include "sim/run/run_config.hpp"
+#include "sim/run/run_policies.hpp"
 #include "sim/store/results_store.hpp"
 #include "sim/sweep/program_version.hpp"
+#include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -89,14 +93,18 @@ class ToldProgress {
 struct AnswerQuestion {
   py::module_ module;
 
+  /// `stopped`, where a fleet asks: says whether the search ends now, with the best so far.
   std::unique_ptr<AdviceOutput> operator()(const py::object& asked,
                                            const std::optional<std::string>& base,
                                            const std::optional<std::string>& store_path,
                                            const std::optional<std::string>& configs,
-                                           std::size_t threads, const py::object& callback) const {
+                                           std::size_t threads, const py::object& callback,
+                                           const std::vector<std::string>& libraries,
+                                           const py::object& stopped) const {
     auto output = std::make_unique<AdviceOutput>();
-    output->registry = known_policies({});
-    const advise::Question question = question_of(asked, base, output->registry);
+    output->registry = known_policies(libraries);
+    advise::Question question = question_of(asked, base, output->registry);
+    if (!stopped.is_none()) question.confirmed_at = advise::ConfirmedAt::kSearchedLength;
     output->config = question.name + "-advice.json";
     std::unique_ptr<store::ResultsStore> store;
     if (store_path) store = good(store::open_store(*store_path, store::StoreAccess::kWrite));
@@ -104,7 +112,7 @@ struct AnswerQuestion {
     ToldProgress progress(callback);
     advise::AnswerOptions options;
     options.config_folder = config_folder(module, configs);
-    options.version = sweep::program_version();
+    options.version = good(sweep::version_with_libraries({libraries.begin(), libraries.end()}));
     options.threads = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
     options.store = store.get();
     options.stop = &stop;
@@ -113,10 +121,42 @@ struct AnswerQuestion {
     };
     std::optional<CheckedResult<advise::Advice>> answered;
     run_interruptibly([&] { answered = advise::answer(question, output->registry, options); },
-                      stop, [&progress] { progress.tell(); });
+                      stop, [&] {
+                        progress.tell();
+                        if (!stopped.is_none() && stopped().cast<bool>()) stop = true;
+                      });
     output->advice = good(*std::move(answered));
     progress.tell();
     return output;
+  }
+};
+
+/// By config: all that decides its runs, a text, or its faults. Files are read once.
+struct RunContents {
+  py::module_ module;
+
+  py::list operator()(const std::vector<std::string>& jobs,
+                      const std::optional<std::string>& configs) const {
+    sweep::FileHashes files;
+    py::list contents;
+    for (const std::string& job : jobs) {
+      const auto content = sweep::run_content(Json::parse(job, nullptr, false),
+                                              config_folder(module, configs), files);
+      contents.append(content ? py::object(py::str(*content)) : fault_list(content.error()));
+    }
+    return contents;
+  }
+};
+
+/// Why a run config does not load; empty: it does.
+struct LoadFaults {
+  py::module_ module;
+
+  py::list operator()(const std::string& config, const std::optional<std::string>& configs) const {
+    const auto parsed = run::parse_run_config(config, "config", known_policies({}));
+    if (!parsed) return fault_list(parsed.error());
+    const auto loaded = run::load_run(*parsed, config_folder(module, configs) + "/devices");
+    return loaded ? py::list() : fault_list(loaded.error());
   }
 };
 
@@ -127,8 +167,17 @@ void bind_advise(py::module_& module) {
       .def_property_readonly("json", &AdviceOutput::json)
       .def_property_readonly("text", &AdviceOutput::text)
       .def_property_readonly("page", &AdviceOutput::page)
-      .def_property_readonly("run_config", &AdviceOutput::run_config);
+      .def_property_readonly("run_config", &AdviceOutput::run_config)
+      .def_property_readonly("simulated",
+                             [](const AdviceOutput& output) { return output.advice.simulated; })
+      .def_property_readonly("stored",
+                             [](const AdviceOutput& output) { return output.advice.stored; });
   module.def("answer_question", AnswerQuestion{module});
+  module.def("run_contents", RunContents{module});
+  module.def("load_faults", LoadFaults{module});
+  module.def("fleet_page", [](const std::string& plan) {
+    return report::fleet_page(Json::parse(plan, nullptr, false));
+  });
 }
 
 }  // namespace bubblesim::plugin::python

@@ -2,6 +2,13 @@
 
 namespace bubblesim::plugin::python {
 
+py::list fault_list(const Errors& faults) {
+  const py::object make = py::module_::import("bubblesim._core").attr("Fault");
+  py::list list;
+  for (const Error& fault : faults) list.append(make(fault.file, fault.place, fault.message));
+  return list;
+}
+
 void raise_faults(const Errors& faults, RunFault* of_policy) {
   if (of_policy != nullptr && of_policy->exception &&
       !py::isinstance(of_policy->exception, py::handle(PyExc_Exception))) {
@@ -10,13 +17,9 @@ void raise_faults(const Errors& faults, RunFault* of_policy) {
   }
   const py::module_ module = py::module_::import("bubblesim._core");
   std::string text;
-  py::list list;
-  for (const Error& fault : faults) {
-    text += (text.empty() ? "" : "\n") + fault.text();
-    list.append(module.attr("Fault")(fault.file, fault.place, fault.message));
-  }
+  for (const Error& fault : faults) text += (text.empty() ? "" : "\n") + fault.text();
   const py::object error = module.attr("Error")(text);
-  error.attr("faults") = list;
+  error.attr("faults") = fault_list(faults);
   if (of_policy != nullptr && of_policy->exception) {
     PyException_SetCause(error.ptr(), of_policy->exception.release().ptr());
   }

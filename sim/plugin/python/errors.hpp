@@ -12,6 +12,9 @@
 
 namespace bubblesim::plugin::python {
 
+/// A list of bubblesim.Fault.
+py::list fault_list(const Errors& faults);
+
 /// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. If a
 /// policy of Python's raised, that is the cause; if it was no Exception (Ctrl-C), it is raised
 /// itself.

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "sim/advise/fleet/fleet_plan.hpp"
+#include "sim/base/json_fwd.hpp"
 
 namespace bubblesim::report {
 
-/// Texts stand in it as data only: none can end a script or be markup.
-[[nodiscard]] std::string fleet_page(const advise::FleetPlan& plan);
+/// `plan`: what bubblesim.fleet prints as JSON, and its summary, a sentence.
+[[nodiscard]] std::string fleet_page(const Json& plan);
 
 }  // namespace bubblesim::report

@@ -81,56 +81,6 @@ TEST(Advise, WritesAPage) {
   EXPECT_THAT(page, AllOf(HasSubstr("What to run: offline, online"), HasSubstr("\"front\":[")));
 }
 
-constexpr const char* kFleet =
-    "advise --fleet configs/advise/fleet/jobs.csv --queue configs/advise/fleet/work.csv --duration "
-    "600ms --warmup 200ms --budget 1s --policy mps --keep 0.9 ";
-
-TEST(AdviseFleet, SaysWhichWorkGoesWhere) {
-  const Workplace place;
-  const std::string line = std::string(kFleet) + "--csv fleet.csv --html fleet.html -o fleet.db ";
-  const Outcome text = succeed(place, line);
-  EXPECT_THAT(text.out, AllOf(HasSubstr("4 jobs of 3 kinds, 2 works: "), HasSubstr("pipeline")));
-  const auto rows = csv_of(place.read("fleet.csv"));
-  ASSERT_GE(rows.size(), 5U);
-  EXPECT_EQ(rows.front().front(), "job");
-  EXPECT_THAT(place.read("fleet.html"), HasSubstr("Which fill work goes where"));
-  // The sums of the table are those of the summary.
-  const Json json = parse_json(succeed(place, line + "--json --threads 1").out);
-  double gained = 0;
-  for (std::size_t row = 1; row < rows.size(); ++row) gained += std::stod(rows[row][7]);
-  EXPECT_NEAR(gained, json["gained_gpu_hours"].get<double>(), 1e-3 * gained);
-  EXPECT_GT(gained, 0);
-  EXPECT_EQ(json["kinds"][0]["jobs"], 2);
-  // A kind's config does again what its answer says.
-  const Json& answer = json["kinds"][0]["answers"][0];
-  place.write("kind.json", answer["run_config"].dump());
-  const Json report = parse_json(succeed(place, "run kind.json --json").out);
-  EXPECT_EQ(report["policies"][0]["training"]["normalised_fraction"], answer["training_kept"]);
-}
-
-TEST(AdviseFleet, FaultsSayWhatWouldDo) {
-  const Workplace place;
-  place.write("jobs.csv", "job,hours,trace\na,2,nowhere\n");
-  place.write("work.csv", "work,trace,requests\nw,traces/samples/inference.json.gz,-1\n");
-  const std::string fleet = "advise --fleet configs/advise/fleet/jobs.csv ";
-  expect_fault(fleet, HasSubstr("expected either --queue WORK.csv or --filler FILLER"));
-  expect_fault(place, "advise --fleet jobs.csv --queue work.csv",
-               AllOf(HasSubstr("jobs.csv: line 2"), HasSubstr("nowhere")));
-  expect_fault(place, fleet + "--queue work.csv", HasSubstr("a number above 0"));
-  expect_fault(fleet + "--queue configs/advise/fleet/work.csv --p95 50ms",
-               HasSubstr("the work of a queue is offline"));
-  expect_fault("advise traces/samples/training traces/samples/inference.json.gz --csv x.csv",
-               HasSubstr("found without --fleet"));
-  const std::string tables = fleet + "--queue configs/advise/fleet/work.csv ";
-  expect_fault(tables + "--device a100-40gb",
-               HasSubstr("--device: found with --fleet; a row of JOBS.csv says it: column "));
-  expect_fault(tables + "--config c.json", HasSubstr("--config: found with --fleet"));
-  expect_fault(tables + "--filler-memory 4GB",
-               HasSubstr("--filler-memory: found with --queue; a row of WORK.csv says it: column"));
-  expect_fault(fleet + "--filler traces/samples/inference.json.gz --filler-memory x",
-               HasSubstr("--filler: memory: found \"x\""));
-}
-
 TEST(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
   const Workplace place;
   const std::string line = std::string(kAdvise) + "--json -o advice.db";

@@ -49,7 +49,6 @@ const std::vector<Writer> kWriters{
     {"calibrate", "--residuals", "--fake", "out", "out", kOnce},
     {"advise", "--config", "question.json --budget 100ms", "out", "out", kOnce},
     {"advise", "--html", "question.json --budget 100ms"},
-    {"advise", "--csv", "--fleet job.btr --queue job.btr", "out", "out", kOnce},
     {"results export", "--output", "store.db"},
     {"report", "--output", "store.db"},
     {"view", "--output", "job.btr --no-open"},

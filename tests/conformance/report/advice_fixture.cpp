@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/base/json.hpp"
 #include "sim/report/advice/advice_page.hpp"
 #include "sim/report/advice/fleet_page.hpp"
 
@@ -69,24 +70,31 @@ policy::Registry registry_of() {
   return registry;
 }
 
-// Kind "big" has 64 GPUs for 24 hours and gains 0.5 a GPU of the first work, whose 100 GPU-hours
-// are soon done, and 0.25 of the other; "small" has 8 for 6 hours and takes none.
-advise::FleetPlan plan_of() {
-  advise::FleetPlan plan;
-  plan.question.jobs = {{"big", "line 2", "{}", "", 64.0, 24},
-                        {kHostile, "line 3", "{}", "", 8.0, 6}};
-  plan.question.work = {{"first", "line 2", "{}", 200.0 * 3600, 1},
-                        {"second", "line 3", "{}", std::nullopt, 1}};
-  plan.kind_of = {0, 1};
-  plan.gpus = {64, 8};
-  plan.kinds.resize(2);
-  plan.kinds[0] = {0, 1, "NVIDIA A100", 8, 64 * 24, 0.4, {}, {}};
-  plan.kinds[0].answers = {{"", "mps share=30", "mps", 0.5, 0.01, 1, 2, R"({"name":"x"})"},
-                           {"", "tgs", "tgs", 0.25, 0, 3, 12, R"({"name":"x"})"}};
-  plan.kinds[1] = {1, 1, "NVIDIA A100", 8, 8 * 6, 0, {}, {}};
-  plan.kinds[1].answers = {{"no memory", "", "", 0, 0, 0, 0, ""},
-                           {"no gain", "", "", 0, 0, 0, 0, ""}};
-  advise::place_work(plan);
+// Kind "big" has 64 GPUs for 24 hours, 200 of its 1,536 GPU-hours beside the first work, where it
+// gains 0.5 a GPU, and the others beside the second, where it gains 0.25; "small" takes none.
+Json plan_of() {
+  Json plan = Json::parse(R"json({
+    "summary": "2 jobs of 2 kinds, 2 works: 434.0 of 1584.0 GPU-hours a day gained (27.4 %)",
+    "limits": {"keep": 0.98},
+    "kinds": [{"kind": "big", "jobs": 1, "device": "NVIDIA A100", "gpu_hours": 1536,
+      "bubble_share": 0.4, "answers": [
+        {"work": "first", "gpu_hours": 200, "policy": "mps", "setting": "mps share=30",
+         "gains_per_gpu": 0.5, "training_kept": 0.99, "requests_per_gpu_s": 1},
+        {"work": "second", "gpu_hours": 1336, "policy": "tgs", "setting": "tgs",
+         "gains_per_gpu": 0.25, "training_kept": 1, "requests_per_gpu_s": 3}]},
+      {"kind": "small", "jobs": 1, "device": "NVIDIA A100", "gpu_hours": 48, "bubble_share": 0,
+       "answers": [{"work": "first", "gpu_hours": 0, "reason": "no memory"},
+                   {"work": "second", "gpu_hours": 0, "reason": "no gain"}]}],
+    "work": [{"work": "first", "weight": 1, "requests_in_queue": 720000, "requests": 720000,
+              "gained_gpu_hours": 100},
+             {"work": "second", "weight": 1, "requests_in_queue": null, "requests": 14428800,
+              "gained_gpu_hours": 334}],
+    "placements": [
+      {"job": "big", "kind": "big", "gpus": 64, "work": "first", "hours": 3.125, "policy": "mps",
+       "gained_gpu_hours": 100, "lost_gpu_hours": 2},
+      {"job": "big", "kind": "big", "gpus": 64, "work": "second", "hours": 20.875, "policy": "tgs",
+       "gained_gpu_hours": 334, "lost_gpu_hours": 0}]})json");
+  plan["kinds"][1]["kind"] = kHostile;
   return plan;
 }
 

@@ -70,4 +70,4 @@ def advise(question, *, base=None, store=None, configs=None, threads=0, progress
     return Advice(_core.answer_question(
         question, None if base is None else os.fspath(base),
         None if store is None else os.fspath(store),
-        None if configs is None else os.fspath(configs), threads, progress))
+        None if configs is None else os.fspath(configs), threads, progress, [], None))
