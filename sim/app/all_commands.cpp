@@ -26,7 +26,6 @@ void add_commands(CLI::App& parser, AppContext& context) {
   add_schema_command(parser, context);
   add_new_policy_command(parser, context);
   add_synth_list_commands(parser, context);
-  add_fit_command(parser, context);
   add_validate_command(parser, context);
   add_capture_command(parser, context);
   add_fill_command(parser, context);

@@ -113,7 +113,6 @@ void add_sweep_command(CLI::App& parser, AppContext& context);
 void add_results_command(CLI::App& parser, AppContext& context);
 void add_report_command(CLI::App& parser, AppContext& context);
 void add_view_command(CLI::App& parser, AppContext& context);
-void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
 /// help, completion, man: of all that the parser has when they are called.

@@ -1,6 +1,6 @@
 // The constants of the roofline, for one device and one generation of its libraries. Read from
 // configs/efficiency/*.json (configs/efficiency/README.md explains each key, gemm_time.hpp and
-// kernel_time.cpp use them); `bubblesim fit kernels` writes such a file. The defaults below are
+// kernel_time.cpp use them); `scripts/fit kernels` writes such a file. The defaults below are
 // where a fit starts, and what holds where it has too few rows to know better.
 #pragma once
 

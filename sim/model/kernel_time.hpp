@@ -1,5 +1,5 @@
 // How long a kernel takes on a GPU, and how it is launched: a roofline with an efficiency curve
-// for each kind of kernel, fitted to measured kernels (`bubblesim fit`).
+// for each kind of kernel, fitted to measured kernels (`scripts/fit`).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // What the training framework costs on the host, and where it makes the host wait.
-// configs/software/*.json; each constant has a source, most are fitted (`bubblesim fit training`).
+// configs/software/*.json; each constant has a source, most are fitted (`scripts/fit training`).
 #pragma once
 
 #include <cstdint>

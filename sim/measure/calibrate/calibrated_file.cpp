@@ -3,13 +3,35 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <fstream>
+#include <string_view>
 
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
-#include "sim/fit/fitted_file.hpp"
 
 namespace bubblesim::measure {
 namespace {
+
+Result<Json> load_config(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(path, "", "cannot be read");
+  Json out = Json::parse(file, nullptr, false);
+  if (out.is_discarded() || !out.is_object()) return fail(path, "", "expected a JSON object");
+  return out;
+}
+
+/// `path`: "part/dark_clock_gain".
+void put_constant(Json& root, std::string_view path, const Json& value,
+                  const std::string& source) {
+  const std::size_t slash = path.find('/');
+  if (slash != std::string_view::npos) {
+    return put_constant(root[std::string(path.substr(0, slash))], path.substr(slash + 1), value,
+                        source);
+  }
+  Json& constant = root[std::string(path)];
+  constant["value"] = value;
+  constant["source"] = source;
+}
 
 /// To five digits: no constant is known better.
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
@@ -87,16 +109,16 @@ std::string source_of(const CalibratedConstant& constant, const CalibrationOrigi
 Result<std::string> calibrated_device_text(
     const std::string& base_path, const Calibration& calibration, const CalibrationOrigin& origin,
     const std::optional<std::vector<std::string>>& recorded_names) {
-  BUBBLESIM_ASSIGN_OR_RETURN(Json root, fit::load_config(base_path));
+  BUBBLESIM_ASSIGN_OR_RETURN(Json root, load_config(base_path));
   if (recorded_names) {
-    fit::put_constant(
+    put_constant(
         root, "recorded_names", *recorded_names,
         "bubblesim calibrate: names of the device that no other file of the folder has");
   }
   if (!origin.device.empty()) root["name"]["value"] = origin.device;
   for (const CalibratedConstant& constant : calibration.constants) {
     if (!constant.kept.empty()) continue;
-    fit::put_constant(root, constant.key, json_value(constant), source_of(constant, origin));
+    put_constant(root, constant.key, json_value(constant), source_of(constant, origin));
   }
   put_part_units(root);
   drop_dear_empty_switch(root, calibration.spec);

@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "sim/base/nearest_rank.hpp"
-#include "sim/fit/least_squares.hpp"
 #include "sim/gpu/contention.hpp"
+#include "sim/measure/calibrate/least_squares.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
 
 namespace bubblesim::measure {
@@ -125,7 +125,7 @@ bool Fitter::refine(const VectorXd& start) {
   }
   const double before = rms();
   const hardware::ContentionSpec kept = spec_.contention;
-  const auto found = fit::fit_least_squares(
+  const auto found = fit_least_squares(
       [this](const VectorXd& at) { return residuals(at); }, start, low, high);
   if (found) set(found->parameters);
   if (found && rms() < before) return true;

@@ -49,7 +49,7 @@ inline constexpr double kContentionNoise = 0.005;
 /// A parameter whose standard error is larger is not identified.
 inline constexpr double kMostParameterError = 0.1;
 
-/// Damped least squares with bounds (fit::fit_least_squares) on the relative errors of the cells
+/// Damped least squares with bounds (fit_least_squares) on the relative errors of the cells
 /// that are not held out, from the base and from spread starts, the best of them. Parameters that
 /// the cells do not identify are then given the base's value one by one, the least known first, and
 /// the others fitted again; unless that makes the fit worse by more than the noise.

@@ -30,6 +30,8 @@ void bind_store(pybind11::module_& module);
 void bind_sweep(pybind11::module_& module);
 /// answer_question(), and what it gives.
 void bind_advise(pybind11::module_& module);
+/// KernelTimes, AllReduceTables, TrainingTables, SharingRows: measured rows under constants.
+void bind_fit(pybind11::module_& module);
 
 /// Counters as a list of dicts with name, severity, count and help.
 [[nodiscard]] pybind11::list counters_list(const CounterSet& counters);

@@ -18,4 +18,5 @@ PYBIND11_MODULE(_core, module) {
   python::bind_store(module);
   python::bind_sweep(module);
   python::bind_advise(module);
+  python::bind_fit(module);
 }

@@ -144,19 +144,6 @@ constexpr const char* kMeasuredTable =
     "fit,0.2,8,32,2,1024,16,4,1024,2,4,1,100\n"
     "fit,0.2,8,32,2,1024,16,4,1024,1,4,2,120\n";
 
-TEST(FitTrainingOptions, TablesAreChosenByNameAndThreadsChangeNothing) {
-  const Workplace place;
-  place.write("megatron_deepspeed_a100_multi_node.csv", kMeasuredTable);
-  const std::string fit =
-      "fit training --dir . --software megatron-deepspeed --constants iteration ";
-  const std::string chosen = fit + "--tables megatron_deepspeed_a100_multi_node ";
-  const std::string alone = succeed(place, chosen + "--jobs 1").out;
-  EXPECT_THAT(alone, HasSubstr("  fit      2       0       0  "));  // rows, stated, failed
-  EXPECT_EQ(succeed(place, chosen + "--jobs 2").out, alone);
-  expect_fault(place, fit + "--tables published_training_runs",
-               HasSubstr("published_training_runs.csv"));
-}
-
 TEST(ValidateParallelOptions, ThreadsChangeNothing) {
   const Workplace place;
   place.write("table.csv", kMeasuredTable);
@@ -202,20 +189,6 @@ TEST(ValidateSharingOptions, RatesOverTimeAreThoseOfWindows) {
   EXPECT_EQ(rates("2s").size(), seconds.size() / 2);
   expect_fault(place, "validate sharing --table loops.csv --over-time 0s",
                HasSubstr("--over-time: expected a duration above 0"));
-}
-
-/// The row that is to be judged does not count; what a part of the SMs reaches meets the other.
-TEST(FitSharing, ConstantsMeetTheRowsToBeFitted) {
-  const Workplace place;
-  place.write("caps.csv", kCaps);
-  const std::string fit = "fit sharing --table caps.csv --jobs 1 --device a100-80gb --rounds ";
-  const std::string fitted = printed(place, fit + "1", "1 rows, ");
-  const std::size_t error = fitted.find("mean |error| ");
-  const std::size_t arrow = fitted.find("% -> ");
-  ASSERT_NE(arrow, std::string::npos) << fitted;
-  EXPECT_LT(std::stod(fitted.substr(arrow + 5)), std::stod(fitted.substr(error + 13))) << fitted;
-  EXPECT_LT(std::stoi(fitted), std::stoi(printed(place, fit + "3", "1 rows, "))) << "evaluations";
-  expect_fault(place, "fit sharing --table caps.csv", HasSubstr("no row of a a100-40gb"));
 }
 
 }  // namespace

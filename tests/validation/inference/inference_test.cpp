@@ -10,7 +10,7 @@
 // table.
 //
 // None of these times was fitted to; the kernels' efficiencies were fitted to other tables of the
-// same GPU (bubblesim fit kernels). Limits are what is reached, with a little room.
+// same GPU (scripts/fit kernels). Limits are what is reached, with a little room.
 #include <gtest/gtest.h>
 
 #include <cmath>

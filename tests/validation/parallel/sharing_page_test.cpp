@@ -14,7 +14,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/base/input_file.hpp"
-#include "sim/fit/table_text.hpp"
+#include "sim/base/packed_file.hpp"
 #include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/mechanisms.hpp"
 #include "tests/folders.hpp"
@@ -182,7 +182,8 @@ const std::string kLogs = kDataFolder + "/XpuOS+xsched-artifacts/results/fig11/r
 
 // Passes a second in windows of one process's log, from an instant of its day (s) on.
 std::vector<double> logged(const std::string& job, double start) {
-  const auto text = fit::read_table_text(kLogs + "/cotrain_tgs_" + job + "_gv100.json.gz");
+  const auto text = read_packed_text(kLogs + "/cotrain_tgs_" + job + "_gv100.json.gz", 512,
+                                     "a log");
   std::vector<double> out;
   if (!text) return out;
   std::istringstream lines(*text);

@@ -483,12 +483,12 @@ def _words(text):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python3 -m bubblesim.fleet", allow_abbrev=False,
-        description="Says which fill work goes to which of many training jobs, what a day gains and "
-                    "what training loses. configs/README.md (A fleet) has the tables' columns.",
+        description="Says which fill work goes to which of many training jobs, what a day gains "
+                    "and what training loses. configs/README.md (A fleet) has the tables' columns.",
         epilog="Example: python3 -m bubblesim.fleet configs/advise/fleet/jobs.csv --queue "
                "configs/advise/fleet/work.csv --duration 2s --warmup 500ms --budget 2s. Exit "
-               "codes: 0 there is a plan; 2 a fault of the input; 130 stopped by Ctrl-C or SIGTERM, "
-               "with what was known by then.")
+               "codes: 0 there is a plan; 2 a fault of the input; 130 stopped by Ctrl-C or "
+               "SIGTERM, with what was known by then.")
     add = parser.add_argument
     add("jobs", metavar="JOBS.csv", help="table of training jobs")
     work = parser.add_mutually_exclusive_group(required=True)
@@ -513,8 +513,8 @@ def _parser():
     add("--html", help="write the page here")
     add("--json", action="store_true", help="print JSON instead of text")
     add("--force", action="store_true", help="overwrite files that this program did not write")
-    add("--threads", type=int, default=0, help="simulations at once; the plan does not depend on it "
-                                               "(default: all cores)")
+    add("--threads", type=int, default=0, help="simulations at once; the plan does not depend on "
+                                               "it (default: all cores)")
     add("--policy-library", dest="libraries", action="append", default=[],
         help="shared library with policies of your own; may be given several times")
     add("--configs", help="folder with devices/ (default: the installed one)")
@@ -524,8 +524,8 @@ def _parser():
 def _check(options):
     faults = []
     if options.budget < 10_000_000:
-        faults.append(("--budget", "", f"found {format_duration(options.budget)}, expected at least "
-                                       "10ms"))
+        faults.append(("--budget", "", f"found {format_duration(options.budget)}, expected at "
+                                       "least 10ms"))
     if options.warmup >= options.duration:
         faults.append(("--warmup", "", f"found {format_duration(options.warmup)}, expected less "
                                        "than --duration"))
@@ -541,8 +541,8 @@ def _check(options):
             with open(path, encoding="utf-8", errors="replace") as file:
                 head = file.read(65536)
             if head and mark not in head:
-                faults.append((f"--{option}", "", f"found {path}, which this program did not write; "
-                                                  "expected another file, or --force"))
+                faults.append((f"--{option}", "", f"found {path}, which this program did not "
+                                                  "write; expected another file, or --force"))
     if faults:
         raise failed(faults)
 

@@ -1,36 +1,29 @@
-#include "sim/fit/least_squares.hpp"
+#include "sim/measure/calibrate/least_squares.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-namespace bubblesim::fit {
+namespace bubblesim::measure {
 namespace {
 
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-double loss_of(const VectorXd& r, const FitOptions& options) {
+constexpr double kScale = 0.05;
+constexpr int kIterations = 60;       // at most
+constexpr double kLeastGain = 1e-5;   // relative; a step that gains less is the last
+constexpr double kMostDamping = 1e8;
+
+double loss_of(const VectorXd& r) {
   if (r.size() == 0) return 0;
-  const double s = options.scale * options.scale;
-  const auto u = r.array().square() / s;
-  switch (options.loss) {
-    case Loss::kSoftL1: return (2 * s * ((1 + u).sqrt() - 1)).mean();
-    case Loss::kCauchy: return (s * (1 + u).log()).mean();
-    case Loss::kSquares: break;
-  }
-  return r.array().square().mean();
+  constexpr double s = kScale * kScale;
+  return (2 * s * ((1 + r.array().square() / s).sqrt() - 1)).mean();
 }
 
 // The loss as weighted least squares.
-VectorXd weights_of(const VectorXd& r, const FitOptions& options) {
-  const auto u = r.array().square() / (options.scale * options.scale);
-  switch (options.loss) {
-    case Loss::kSoftL1: return (1 + u).sqrt().inverse();
-    case Loss::kCauchy: return (1 + u).inverse();
-    case Loss::kSquares: break;
-  }
-  return VectorXd::Ones(r.size());
+VectorXd weights_of(const VectorXd& r) {
+  return (1 + r.array().square() / (kScale * kScale)).sqrt().inverse();
 }
 
 Result<VectorXd> finite(const Residuals& residuals, const VectorXd& at) {
@@ -44,11 +37,10 @@ Result<VectorXd> finite(const Residuals& residuals, const VectorXd& at) {
 }
 
 Result<MatrixXd> derivatives(const Residuals& residuals, const VectorXd& at, const VectorXd& r,
-                             const VectorXd& low, const VectorXd& high, double given_step) {
+                             const VectorXd& low, const VectorXd& high) {
   MatrixXd out(r.size(), at.size());
   for (Eigen::Index i = 0; i < at.size(); ++i) {
     double step = std::max(1e-3 * std::abs(at[i]), 1e-6 * (high[i] - low[i]));
-    if (given_step > 0) step = given_step;
     if (at[i] + step > high[i]) step = -step;
     VectorXd moved = at;
     moved[i] += step;
@@ -61,20 +53,16 @@ Result<MatrixXd> derivatives(const Residuals& residuals, const VectorXd& at, con
 }  // namespace
 
 Result<FitResult> fit_least_squares(const Residuals& residuals, const VectorXd& start,
-                                    const VectorXd& low, const VectorXd& high,
-                                    const FitOptions& options) {
-  constexpr double kMostDamping = 1e8;
-  FitResult out{start.cwiseMax(low).cwiseMin(high), 0, 0};
+                                    const VectorXd& low, const VectorXd& high) {
+  FitResult out{start.cwiseMax(low).cwiseMin(high), 0};
   VectorXd& at = out.parameters;
   BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r, finite(residuals, at));
-  out.loss = loss_of(r, options);
-  if (options.progress) options.progress(0, r);
+  out.loss = loss_of(r);
   double damping = 1e-2;
-  while (out.iterations < options.iterations && damping < kMostDamping) {
-    ++out.iterations;
+  for (int i = 0; i < kIterations && damping < kMostDamping; ++i) {
     BUBBLESIM_ASSIGN_OR_RETURN(const MatrixXd j,
-                               derivatives(residuals, at, r, low, high, options.step));
-    const VectorXd w = weights_of(r, options);
+                               derivatives(residuals, at, r, low, high));
+    const VectorXd w = weights_of(r);
     const MatrixXd normal = j.transpose() * w.asDiagonal() * j;
     const VectorXd gradient = j.transpose() * (w.array() * r.array()).matrix();
     const double before = out.loss;
@@ -84,7 +72,7 @@ Result<FitResult> fit_least_squares(const Residuals& residuals, const VectorXd& 
       damped.diagonal().array() += 1e-12 * std::max(1.0, normal.diagonal().maxCoeff());
       const VectorXd tried = (at - damped.ldlt().solve(gradient)).cwiseMax(low).cwiseMin(high);
       BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r_tried, residuals(tried));
-      const double loss = loss_of(r_tried, options);
+      const double loss = loss_of(r_tried);
       if (!(loss < out.loss)) continue;
       at = tried;
       r = std::move(r_tried);
@@ -92,10 +80,9 @@ Result<FitResult> fit_least_squares(const Residuals& residuals, const VectorXd& 
       damping = std::max(damping / 5, 1e-9);
       break;
     }
-    if (options.progress) options.progress(out.iterations, r);
-    if (before - out.loss < options.least_gain * before) break;
+    if (before - out.loss < kLeastGain * before) break;
   }
   return out;
 }
 
-}  // namespace bubblesim::fit
+}  // namespace bubblesim::measure
