@@ -2,9 +2,6 @@
 folder as OWNER+REPOSITORY/path, packed or not. Rows are for fitting or for judging by whole models,
 never by rows; README.md lists the publishers.
 """
-import csv
-import gzip
-import io
 import json
 import math
 import re
@@ -12,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from .config_file import failed
+from bubblesim._table import dict_rows, failed, number_of, read_packed
 
 KINDS = ["gemm", "attention", "convolution", "elementwise", "normalisation", "softmax", "embedding",
          "optimizer"]
@@ -48,32 +45,8 @@ def stream(name, kind, precision, elements, size):
     return Work(name, kind, precision, 0.0, size, elements)
 
 
-def number(text):
-    try:
-        value = math.nan if "_" in text else float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def upper_median(values):
     return sorted(values)[len(values) // 2] if values else 0.0
-
-
-def read_text(path):
-    try:
-        data = Path(path).read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
-    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as fault:
-        raise failed([(str(path), "", f"cannot be read: {fault}")]) from None
-
-
-def read_csv(path, columns):
-    rows = list(csv.DictReader(io.StringIO(read_text(path))))
-    missing = [column for column in columns if not rows or column not in rows[0]]
-    if missing:
-        raise failed([(str(path), "line 1", f"no column \"{column}\"") for column in missing])
-    return [{key: (value or "").strip() for key, value in row.items() if key} for row in rows]
 
 
 # ---- Vidur's mlp.csv: a row a number of tokens, times in ms of an operator's CUDA kernels, in
@@ -104,13 +77,13 @@ def read_vidur(path):
     operators = ["attn_pre_proj", "attn_post_proj", "mlp_up_proj", "mlp_down_proj", "add",
                  "mlp_act"]
     times = {op: f"time_stats.{op}.median" for op in operators}
-    table = read_csv(path, [*columns, "use_gated_mlp", *times.values()])
+    table = dict_rows(path, [*columns, "use_gated_mlp", *times.values()])
     for op in operators:
         for row in table:
-            shape = [number(row[column]) for column in columns]
+            shape = [number_of(row[column]) for column in columns]
             known = all(side is not None and side > 0 for side in shape)
             yield (vidur_work(op, *shape, row["use_gated_mlp"] == "True") if known else None,
-                   number(row[times[op]]), 1e6)
+                   number_of(row[times[op]]), 1e6)
 
 
 # ---- NeuSight's labels: PyTorch operators in ms between CUDA events, fp32 throughout: linear
@@ -152,13 +125,13 @@ def neusight_work(target, inputs, out):
 
 
 def read_neusight(path):
-    table = read_csv(path, ["target", "input_shapes", "output_shape", "fw_latency"])
+    table = dict_rows(path, ["target", "input_shapes", "output_shape", "fw_latency"])
     # Operators of these names launch nothing: their time is what the measurement itself takes.
     idle = upper_median([ms for ms in (
-        number(row["fw_latency"]) for row in table
+        number_of(row["fw_latency"]) for row in table
         if row["target"] in ("size", "dim", "view", "permute")) if ms and ms > 0])
     for row in table:
-        ms, outputs = number(row["fw_latency"]), shapes_of(row["output_shape"])
+        ms, outputs = number_of(row["fw_latency"]), shapes_of(row["output_shape"])
         work = None
         # The host's share differs from operator to operator: short times say little of the kernel.
         if len(outputs) == 1 and (ms is None or ms >= 7 * idle):
@@ -174,7 +147,7 @@ VGG13 = [(3, 64, 224), (64, 64, 224), (64, 128, 112), (128, 128, 112), (128, 256
 
 
 def read_vgg13(path):
-    rows = [row for row in read_csv(path, ["OperatorName", "Operator_cudatime"])
+    rows = [row for row in dict_rows(path, ["OperatorName", "Operator_cudatime"])
             if row["OperatorName"] == "aten::conv2d"]
     if len(rows) != len(VGG13):
         raise failed([(str(path), "OperatorName", f"found {len(rows)} rows of aten::conv2d; "
@@ -183,7 +156,7 @@ def read_vgg13(path):
         pixels = 128.0 * side * side
         work = gemm("convolution", "tf32", pixels, outer, inner * 9)._replace(
             kind="convolution", bytes=4 * (pixels * (inner + outer) + inner * outer * 9))
-        yield work, number(row["Operator_cudatime"]), 1e3, "fit" if layer % 2 == 0 else "judge"
+        yield work, number_of(row["Operator_cudatime"]), 1e3, "fit" if layer % 2 == 0 else "judge"
 
 
 # ---- Kineto traces whose operators carry their shapes ("Input Dims") and whose kernels carry the
@@ -272,7 +245,7 @@ def take_kernel(event, operators):
 
 def read_trace(path):
     try:
-        events = json.loads(read_text(path))["traceEvents"]
+        events = json.loads(read_packed(path))["traceEvents"]
     except (ValueError, KeyError, TypeError) as fault:
         raise failed([(str(path), "", f"found no list \"traceEvents\": {fault}; expected a Kineto "
                                       "trace")]) from None

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "sim/app/import_commands.hpp"
+#include "sim/app/load_job.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/counter_text.hpp"
@@ -96,9 +96,7 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
 }
 
 ExitCode run_import(const ImportArguments& arguments, const AppContext& context) {
-  if (arguments.job.paths.empty()) {
-    return fail({}, "PATHS", "expected traces, or a subcommand: layers, steps");
-  }
+  if (arguments.job.paths.empty()) return fail({}, "PATHS", "expected traces");
   if (arguments.output.empty()) {
     return fail({}, "--output", "expected the file to write: add -o job.btr");
   }
@@ -117,23 +115,18 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ImportArguments>();
   CLI::App* command = parser.add_subcommand(
       "import",
-      "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file. With a "
-      "subcommand: layer times of an engine, or what its steps took, as one file.\n\n"
-      "Examples:\n  bubblesim import traces/samples/training -o job.btr\n"
-      "  bubblesim import layers perf/RTX4090/bf16 -o rtx4090.json\n"
-      "  bubblesim import steps rank0.pt.trace.json.gz --context 900 -o steps.json");
+      "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file.\n\n"
+      "Example:\n  bubblesim import traces/samples/training -o job.btr\n\n"
+      "Layer times of an engine, and what its steps took: python3 -m bubblesim.layers, "
+      "bubblesim.steps.");
   command->add_option("PATHS", arguments->job.paths,
                       "PyTorch profiler JSON (.json), one file a rank; Nsight Systems exports "
                       "(nsys export --type sqlite); each also as .gz; or a folder of them");
   add_cluster_option(*command, arguments->job);
   command->add_option("-o,--output", arguments->output, "The .btr file to write");
   command->add_flag("--json", arguments->json, "Write the summary as JSON instead of text");
-  command->require_subcommand(0, 1);
-  add_import_layers(*command, context);
-  add_import_steps(*command, context);
   context.outputs.writes(*command, "--output");
-  command->callback([command, arguments, &context] {
-    if (!command->get_subcommands().empty()) return;
+  command->callback([arguments, &context] {
     context.exit_code = reported(run_import(*arguments, context));
   });
 }

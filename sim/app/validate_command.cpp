@@ -67,7 +67,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       "  bubblesim validate parallel --only schedules\n"
       "  bubblesim validate parallel --only graphpipe --summary\n"
       "  bubblesim validate sharing --summary\n"
-      "  bubblesim validate serving bench/RTX4090/Llama-3.1-8B --layers perf/RTX4090/bf16\n"
+      "  bubblesim validate serving bench/RTX4090/Llama-3.1-8B --layers rtx4090-layers.json\n"
       "  bubblesim validate serving bench/RTX4090/Llama-3.1-8B --steps steps.json");
   command->require_subcommand(0, 1);
   add_validate_measured(*command, context);

@@ -103,13 +103,13 @@ void add_validate_serving(CLI::App& parent, AppContext& context) {
   command->add_option("BUNDLE", arguments->bundles, "Folders with vllm/ and config.json")
       ->required();
   CLI::Option* const layers = command->add_option("--layers", arguments->layers,
-                      "Layer times: a file of `bubblesim import layers`, or a profile's folder; "
+                      "Layer times: a file of python3 -m bubblesim.layers; "
                       "one for all bundles, or one each (may be repeated)");
   command
       ->add_option("--steps", arguments->steps,
-                   "Steps of the engine as a trace shows them, a file of `bubblesim import steps`, "
-                   "that correct the kernel model; one for all bundles, or one each (may be "
-                   "repeated)")
+                   "Steps of the engine as a trace shows them, a file of python3 -m "
+                   "bubblesim.steps, that correct the kernel model; one for all bundles, or one "
+                   "each (may be repeated)")
       ->excludes(layers);
   command->add_option("--prompts", arguments->prompts,
                       "The workload that the bundle was measured with (LLMServingSim's "

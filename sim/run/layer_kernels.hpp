@@ -1,4 +1,4 @@
-// Kernel times of a server's steps from a file of layer times (`bubblesim import layers`).
+// Kernel times of a server's steps from a file of layer times (bubblesim.layers).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Kernel times of a server's steps from a file of recorded ones (`bubblesim import steps`).
+// Kernel times of a server's steps from a file of recorded ones (bubblesim.steps).
 #pragma once
 
 #include <string>

@@ -5,7 +5,6 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
-#include "sim/step_cost/profile_folder.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -13,44 +12,6 @@ namespace {
 constexpr std::string_view kFormat = "bubblesim.layers/1";
 constexpr Range<double> kPoint{0, 1e9};
 constexpr Range<double> kMicroseconds{0, kMostCallUs};
-
-Json curve_json(const TimeCurve& curve) {
-  return {{"at", curve.axis()}, {"us", curve.microseconds()}};
-}
-
-Json grid_json(const TimeGrid& grid, std::initializer_list<const char*> names) {
-  Json out = Json::object();
-  std::size_t i = 0;
-  for (const char* name : names) out[name] = grid.axes()[i++];
-  out["us"] = grid.microseconds();
-  return out;
-}
-
-Json experts_json(const ExpertTable& experts) {
-  Json out = Json::array();
-  for (std::size_t i = 0; i < experts.tokens.size(); ++i) {
-    Json row = {{"tokens", experts.tokens[i]}};
-    row.update(curve_json(experts.by_busy_experts[i]));
-    out.push_back(std::move(row));
-  }
-  return out;
-}
-
-Json rank_json(const RankTables& rank) {
-  Json dense = Json::object();
-  for (const auto& [name, curve] : rank.dense) dense[name] = curve_json(curve);
-  Json out = {{"tensor", rank.tensor},
-              {"dense", std::move(dense)},
-              {"lm_head", curve_json(rank.lm_head)},
-              {"sampler", curve_json(rank.sampler)},
-              {"decode", grid_json(rank.decode, {"sequences", "cached"})},
-              {"prefill", grid_json(rank.prefill, {"chunk", "before"})}};
-  if (!rank.mixed.empty()) {
-    out["mixed"] = grid_json(rank.mixed, {"chunk", "before", "sequences", "cached"});
-  }
-  if (rank.experts) out["experts"] = experts_json(*rank.experts);
-  return out;
-}
 
 /// The faults of a file are those of its form and those of sizes that do not fit each other.
 class LayerReader {
@@ -138,13 +99,6 @@ CheckedResult<LayerTables> read_document(const JsonDocument& document, const std
 
 }  // namespace
 
-Json layers_json(const LayerTables& tables) {
-  Json ranks = Json::array();
-  for (const RankTables& rank : tables.ranks) ranks.push_back(rank_json(rank));
-  return {{"format", kFormat},       {"gpu", tables.gpu},       {"model", tables.model},
-          {"engine", tables.engine}, {"source", tables.source}, {"ranks", std::move(ranks)}};
-}
-
 CheckedResult<LayerTables> parse_layers(std::string_view text, std::string label) {
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
   return read_document(document, label);
@@ -157,8 +111,8 @@ CheckedResult<LayerTables> read_layer_file(const std::string& path) {
 
 CheckedResult<LayerTables> read_layers_at(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return read_layer_file(path);
-  BUBBLESIM_ASSIGN_OR_RETURN(ImportedLayers imported, read_profile_folder(path));
-  return std::move(imported.tables);
+  return fail(path, {}, "is a folder; expected a file of layer times: of a profile, "
+                        "python3 -m bubblesim.layers DIR -o FILE writes one");
 }
 
 }  // namespace bubblesim::step_cost

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 
 namespace bubblesim::step_cost {
@@ -11,11 +10,6 @@ namespace {
 constexpr std::string_view kStepsFormat = "bubblesim.steps/1";
 constexpr Range<double> kStepSum{0, 1e18};
 constexpr Range<double> kStepMicroseconds{1e-3, 1e9};
-
-Json sums_json(const StepSums& sums) {
-  return {{"sequences", sums.sequences}, {"tokens", sums.tokens},     {"keys", sums.keys},
-          {"squares", sums.squares},     {"products", sums.products}};
-}
 
 StepSums read_sums(ObjectReader reader) {
   StepSums out;
@@ -53,19 +47,6 @@ CheckedResult<RecordedSteps> read_steps(const JsonDocument& document, const std:
 }
 
 }  // namespace
-
-Json steps_json(const RecordedSteps& steps) {
-  Json list = Json::array();
-  for (const RecordedStep& step : steps.steps) {
-    list.push_back({{"prompts", sums_json(step.prompts)},
-                    {"singles", sums_json(step.singles)},
-                    {"kernels_us", step.kernels_us}});
-  }
-  return {{"format", kStepsFormat},
-          {"gpu", steps.gpu},
-          {"source", steps.source},
-          {"steps", std::move(list)}};
-}
 
 CheckedResult<RecordedSteps> parse_steps(std::string_view text, std::string label) {
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));

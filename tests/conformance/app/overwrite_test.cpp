@@ -33,8 +33,6 @@ constexpr Again kOnce = Again::kOnce;
 
 const std::vector<Writer> kWriters{
     {"import", "--output", "job.btr"},
-    {"import layers", "--output", "job.btr", "out", "out", kOnce},
-    {"import steps", "--output", "job.btr", "out", "out", kOnce},
     {"inspect", "--plot", "job.btr"},
     {"run", "--timeline", "run.json"},
     {"run", "--usage", "run.json"},

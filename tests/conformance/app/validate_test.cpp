@@ -164,34 +164,23 @@ TEST(ValidateServing, TimesOfEachRequestAreWritten) {
   EXPECT_GT(std::stod(cell("simulated_latency_ms")), std::stod(cell("simulated_ttft_ms")));
 }
 
-/// What PyTorch's profiler writes of an engine: a prompt of 300 tokens in 80 ms, and one sequence
-/// that decodes behind 300 tokens in 20 ms, of which the name says no context.
-void write_engine_trace(const Workplace& place) {
-  place.write("engine.json", R"json({"traceEvents": [
-    {"ph": "X", "cat": "user_annotation", "name": "execute_context_1(300)_generation_0(0)",
-     "pid": 7, "tid": 7, "ts": 1000, "dur": 500},
-    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 1100,
-     "dur": 5, "args": {"correlation": 1}},
-    {"ph": "X", "cat": "kernel", "name": "prompt", "pid": 0, "tid": 7, "ts": 2000, "dur": 80000,
-     "args": {"correlation": 1, "stream": 7, "device": 0}},
-    {"ph": "X", "cat": "user_annotation", "name": "execute_context_0(0)_generation_1(1)",
-     "pid": 7, "tid": 7, "ts": 1600, "dur": 400},
-    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 1700,
-     "dur": 5, "args": {"correlation": 2}},
-    {"ph": "X", "cat": "kernel", "name": "decode", "pid": 0, "tid": 7, "ts": 90000, "dur": 20000,
-     "args": {"correlation": 2, "stream": 7, "device": 0}}]})json");
+/// What bubblesim.steps writes of an engine's trace: a prompt of 300 tokens in 80 ms, and one
+/// sequence that decodes behind 300 tokens in 20 ms.
+void write_steps(const Workplace& place) {
+  place.write("steps.json", R"({"format": "bubblesim.steps/1", "gpu": "", "source": "engine.json",
+    "steps": [
+      {"prompts": {"sequences": 1, "tokens": 300, "keys": 300, "squares": 90000, "products": 90000},
+       "singles": {"sequences": 0, "tokens": 0, "keys": 0, "squares": 0, "products": 0},
+       "kernels_us": 80000},
+      {"prompts": {"sequences": 0, "tokens": 0, "keys": 0, "squares": 0, "products": 0},
+       "singles": {"sequences": 1, "tokens": 1, "keys": 301, "squares": 1, "products": 301},
+       "kernels_us": 20000}]})");
 }
 
 TEST(ValidateServing, StepsOfATraceOfTheEngineSayWhatStepsTake) {
   const Workplace place;
   write_bundle(place, settings(R"("max_model_len": 4096})"));
-  write_engine_trace(place);
-  expect_fault(place, "import steps engine.json -o steps.json", HasSubstr("--context TOKENS"));
-  const Outcome imported = succeed(place, "import steps engine.json --context 301 -o steps.json");
-  EXPECT_THAT(imported.out, HasSubstr("steps.json: 2 steps of engine.json"));
-  EXPECT_THAT(imported.out, HasSubstr("decode only: 1, of 1 to 1 tokens, kernels of 20.000 ms"));
-  EXPECT_THAT(imported.out, HasSubstr("with prompts: 1, of 300 to 300 tokens, kernels of 80.000"));
-  EXPECT_THAT(imported.out, HasSubstr("notice contexts_assumed: 1"));
+  write_steps(place);
   const Outcome judged =
       place.bubblesim("validate serving run --steps steps.json --json judged.json");
   EXPECT_EQ(judged.code, 0) << judged.err;
@@ -215,8 +204,7 @@ TEST(ValidateServing, StepsOfATraceOfTheEngineSayWhatStepsTake) {
 
 TEST(Run, AServersRecordedStepsAreItsKernelsTimes) {
   const Workplace place;
-  write_engine_trace(place);
-  succeed(place, "import steps engine.json --context 301 -o steps.json");
+  write_steps(place);
   // Training is out of order from the start on.
   Json config = parse_json(R"({
     "name": "server", "duration": "10s", "device": "a100-80gb",

@@ -65,7 +65,8 @@ class ServersInRuns(unittest.TestCase):
     def test_by_layer_times_both_roads_lead_to_the_same_latencies_and_to_the_measured(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             layers = Path(name) / "layers"
-            bubblesim("import", "layers", str(PROFILE), "-o", str(layers))
+            subprocess.run([sys.executable, "-m", "bubblesim.layers", str(PROFILE), "-o",
+                            str(layers)], stdout=subprocess.PIPE, check=True)
             for figure, found, known in figures_by_both(Path(name), layers):
                 self.assertAlmostEqual(found / known["simulated_ms"], 1, delta=0.01, msg=figure)
                 self.assertAlmostEqual(found / known["measured_ms"], 1, delta=0.015, msg=figure)

@@ -17,8 +17,8 @@
 #include "sim/base/csv_table.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/step_cost/attention_time.hpp"
-#include "sim/step_cost/profile_folder.hpp"
 #include "tests/folders.hpp"
+#include "tests/validation/serving/profile_tables.hpp"
 #include "traces/import/byte_stream.hpp"
 
 namespace bubblesim::step_cost {
@@ -106,13 +106,13 @@ TEST_P(MeasuredMixtures, TakeAsLongAsSlopesOfTheProfileSay) {
   const std::string folder = kDataFolder + "/casys-kaist+LLMServingSim/profiler/perf/" +
                              GetParam().gpu + "/meta-llama/Llama-3.1-8B/bf16";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
-  const auto profile = read_profile_folder(folder);
-  ASSERT_TRUE(profile) << profile.error().text();
+  const auto profile = test::profile_tables(folder);
+  ASSERT_TRUE(profile) << profile.error().front().text();
   const auto gpu = hardware::find_gpu_spec(GetParam().device, kDeviceFolder);
   ASSERT_TRUE(gpu);
   const auto table = CsvTable::parse(text_of_packed(folder + "/tp1/skew.csv.gz"), "skew.csv");
   ASSERT_TRUE(table) << table.error().text();
-  const AttentionTime attention(profile->tables.ranks[0], kKvHeads, gpu->sm_count);
+  const AttentionTime attention(profile->ranks[0], kKvHeads, gpu->sm_count);
   const MeanErrors decodes = errors_of(mixtures_of(*table, 64, false), attention);
   const MeanErrors mixed = errors_of(mixtures_of(*table, 16, true), attention);
   std::printf("%s: decoding %.1f %% (equal lengths %.1f %%), beside a prompt %.1f %% (%.1f %%)\n",

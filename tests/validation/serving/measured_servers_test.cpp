@@ -7,10 +7,10 @@
 #include <ostream>
 
 #include "sim/step_cost/engine_cost.hpp"
-#include "sim/step_cost/profile_folder.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "sim/validate/serving/judge_serving.hpp"
 #include "tests/folders.hpp"
+#include "tests/validation/serving/profile_tables.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -43,10 +43,10 @@ class MeasuredServers : public ::testing::TestWithParam<ServerLimits> {
   }
 
   step_cost::LayerTables layers() const {
-    auto profile = step_cost::read_profile_folder(
+    auto profile = step_cost::test::profile_tables(
         kRuns + "profiler/perf/" + GetParam().gpu + "/meta-llama/" + kModel + "/bf16");
-    EXPECT_TRUE(profile) << profile.error().text();
-    return std::move(profile->tables);
+    EXPECT_TRUE(profile) << profile.error().front().text();
+    return *std::move(profile);
   }
 
   JudgedBundle judge(std::optional<step_cost::LayerTables> layers,

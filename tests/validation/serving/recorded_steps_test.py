@@ -1,5 +1,5 @@
-"""Steps of engines in public traces by two roads: `import steps`, and the trace's JSON read here.
-Arguments: PROGRAM DATA.
+"""Steps of engines in public traces by two roads: bubblesim.steps, and the trace's JSON read here.
+Argument: DATA.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PROGRAM = Path(sys.argv[1])
-TRACES = Path(sys.argv[2]) / "AMD-AGI+TraceLens/tests/traces/inference"
+TRACES = Path(sys.argv[1]) / "AMD-AGI+TraceLens/tests/traces/inference"
 SGLANG = TRACES / "sglang_prefilldecode/sglang_Qwen3-8B_prefilldecode.json.gz"
 VLLM = TRACES / "vllm_prefilldecode_piecewise/graph_execution.json.gz"
 
@@ -21,8 +20,8 @@ VLLM = TRACES / "vllm_prefilldecode_piecewise/graph_execution.json.gz"
 def imported(trace: Path) -> list[dict]:
     with tempfile.TemporaryDirectory() as name:
         made = Path(name) / "steps.json"
-        done = subprocess.run([str(PROGRAM), "import", "steps", str(trace), "-o", str(made)],
-                              text=True, capture_output=True, check=False)
+        done = subprocess.run([sys.executable, "-m", "bubblesim.steps", str(trace), "-o",
+                               str(made)], text=True, capture_output=True, check=False)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
         return json.loads(made.read_text())["steps"]

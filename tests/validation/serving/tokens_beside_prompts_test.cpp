@@ -13,8 +13,8 @@
 #include "sim/model/inference_work.hpp"
 #include "sim/model/kernel_time.hpp"
 #include "sim/model/model_file.hpp"
-#include "sim/step_cost/profile_folder.hpp"
 #include "tests/folders.hpp"
+#include "tests/validation/serving/profile_tables.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -53,9 +53,9 @@ model::KernelWork singles_of(const model::ModelSpec& llama, std::uint32_t chunk,
 }
 
 TEST_P(TokensBesidePrompts, TakeWavesOfBlocks) {
-  const auto profile = read_profile_folder(folder());
-  ASSERT_TRUE(profile) << profile.error().text();
-  const RankTables& tables = **profile->tables.of_tensor(1);
+  const auto profile = test::profile_tables(folder());
+  ASSERT_TRUE(profile) << profile.error().front().text();
+  const RankTables& tables = **profile->of_tensor(1);
   const auto gpu = *hardware::find_gpu_spec(GetParam().device, kConfigFolder + "/devices");
   const auto efficiency =
       *model::find_efficiency(GetParam().device, kConfigFolder + "/efficiency");

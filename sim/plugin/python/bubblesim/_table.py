@@ -1,8 +1,12 @@
 """Tables: CSV files read row by row, and text laid out in columns."""
 import csv
 import difflib
+import gzip
 import io
+import json
 import math
+import zlib
+from pathlib import Path
 
 from . import _core
 
@@ -24,13 +28,50 @@ def number_of(text):
     return value if math.isfinite(value) else None
 
 
+def read_packed(path):
+    """The text of a file, unpacked if its content is gzip."""
+    try:
+        data = Path(path).read_bytes()
+        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as fault:
+        why = getattr(fault, "strerror", None) or str(fault)
+        raise failed([(str(path), "", f"cannot be read: {why}")]) from None
+
+
+def lines_of(path):
+    """The line and the cells of each row of a CSV file, the header's first."""
+    reader, line = csv.reader(io.StringIO(read_packed(path), newline="")), 1
+    try:
+        for cells in reader:
+            cells = [cell.strip() for cell in cells]
+            if any(cells) or len(cells) > 1:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as fault:
+        raise failed([(str(path), f"line {line}", f"is not CSV: {fault}")]) from None
+
+
+def dict_rows(path, required):
+    """The rows of a CSV file as dicts by column, "place" being their line."""
+    lines = list(lines_of(path))
+    header = lines[0][1] if lines else []
+    faults = [(str(path), "line 1", f"no column \"{column}\"")
+              for column in required if column not in header]
+    faults += [(str(path), f"line {line}", f"found {len(cells)} cells; expected {len(header)}, as in "
+                                           "the header")
+               for line, cells in lines if len(cells) != len(header)]
+    if faults or len(lines) < 2:
+        raise failed(faults or [(str(path), "", "found no row below the header")])
+    return [{**dict(zip(header, cells)), "place": f"line {line}"} for line, cells in lines[1:]]
+
+
 class Rows:
     """The rows of a table, as dicts whose "place" is their line; what is wrong with them is
     gathered in `faults`. Columns that nobody reads and rows of another length are faults."""
 
     def __init__(self, path, columns, required):
         self.file, self.faults, self._names = path, [], set()
-        lines = list(self._lines())
+        lines = list(lines_of(path))
         if not lines:
             raise failed([(path, "", "is empty; expected a header and rows")])
         (_, header), *rows = lines
@@ -46,20 +87,6 @@ class Rows:
     def check(self):
         if self.faults:
             raise failed(self.faults)
-
-    def _lines(self):
-        try:
-            with open(self.file, encoding="utf-8-sig", newline="") as file:
-                reader = csv.reader(io.StringIO(file.read(), newline=""))
-            line = 1
-            for cells in reader:
-                cells = [cell.strip() for cell in cells]
-                if any(cells) or len(cells) > 1:
-                    yield line, cells
-                line = reader.line_num + 1
-        except (OSError, UnicodeDecodeError, csv.Error) as fault:
-            why = getattr(fault, "strerror", None) or str(fault)
-            raise failed([(self.file, "", f"cannot be read: {why}; expected a CSV file")]) from None
 
     def _check_header(self, header, columns, required):
         for column in header:
@@ -112,3 +139,20 @@ def table_text(headings, right, rows, indent=""):
     return "".join(indent + "  ".join(
         cell.rjust(width) if i in right else cell.ljust(width)
         for i, (cell, width) in enumerate(zip(row, widths))).rstrip(" ") + "\n" for row in rows)
+
+
+def write_new(path, document):
+    """Writes a document as compact JSON, over nothing but another of its format."""
+    path = Path(path)
+    head = f"{{\"format\":\"{document['format']}\""
+    try:
+        if path.exists():
+            with open(path, encoding="utf-8", errors="replace") as file:
+                if file.read(len(head)) not in ("", head):
+                    raise failed([("--output", "", f"found {path}, which is not of the format "
+                                                   f"{document['format']}; expected another file")])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document, separators=(",", ":"), ensure_ascii=False) + "\n",
+                        encoding="utf-8")
+    except OSError as fault:
+        raise failed([(str(path), "", f"cannot be written: {fault.strerror}")]) from None

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
+#include "tests/unit/sim/step_cost/layers_json.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
 
+using test::layers_json;
 using ::testing::HasSubstr;
 
 LayerTables layer_tables() {

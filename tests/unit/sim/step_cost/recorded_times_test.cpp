@@ -48,7 +48,7 @@ class Corrected : public ::testing::Test {
     return step;
   }
   static RecordedTimes corrected(const std::vector<RecordedStep>& steps) {
-    return {model_, {.gpu = "", .source = "", .steps = steps, .counters = {}}, kSizes, 1};
+    return {model_, {.gpu = "", .source = "", .steps = steps}, kSizes, 1};
   }
   static double model_us(const Batch& batch) { return model_.batch_us(batch); }
 

@@ -11,6 +11,7 @@
 #include "sim/base/scratch_folder.hpp"
 #include "sim/step_cost/layer_file.hpp"
 #include "sim/step_cost/table_times.hpp"
+#include "tests/unit/sim/step_cost/layers_json.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
 
 namespace bubblesim::run {
@@ -43,7 +44,7 @@ class LayerFile : public testing::Test {
   std::string write(const std::string& gpu) {
     tables_ = {gpu, "small", "vLLM", "by hand", {step_cost::test::small_tables()}};
     const std::string path = folder_->path() + "/layers.json";
-    EXPECT_TRUE(write_whole_file(path, step_cost::layers_json(tables_).dump()));
+    EXPECT_TRUE(write_whole_file(path, step_cost::test::layers_json(tables_).dump()));
     return path;
   }
   std::unique_ptr<ScratchFolder> folder_ =
@@ -82,7 +83,7 @@ TEST_F(LayerFile, TablesOfOneSequenceSpeakAgainstAServerOfSeveral) {
   step_cost::RankTables& rank = tables_.ranks.front();
   rank.decode = step_cost::TimeGrid({{1}, {0, 1000}}, {4, 14});
   rank.mixed = {};
-  ASSERT_TRUE(write_whole_file(path, step_cost::layers_json(tables_).dump()));
+  ASSERT_TRUE(write_whole_file(path, step_cost::test::layers_json(tables_).dump()));
   for (const std::uint32_t sequences : {1U, 8U}) {
     synth::ServerPlan plan = small_plan();
     plan.scheduler.max_num_seqs = sequences;
