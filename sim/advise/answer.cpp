@@ -69,8 +69,7 @@ class Answerer {
   Answerer(const Question& question, const policy::Registry& registry,
            const AnswerOptions& options)
       : question_(question), registry_(registry), options_(options),
-        own_shared_(options.config_folder + "/devices"),
-        shared_(options.shared != nullptr ? *options.shared : own_shared_),
+        shared_(options.config_folder + "/devices"),
         base_(Json::parse(question.base, nullptr, false)) {}
 
   CheckedResult<Advice> run() {
@@ -482,8 +481,7 @@ class Answerer {
   const Question& question_;
   const policy::Registry& registry_;
   const AnswerOptions& options_;
-  sweep::SharedWork own_shared_;
-  sweep::SharedWork& shared_;
+  sweep::SharedWork shared_;
   Json base_;
   FullLength full_;
   std::vector<std::uint32_t> ranks_;

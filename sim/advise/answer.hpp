@@ -27,7 +27,6 @@ struct AnswerOptions {
   /// an empty text: they take it. Both or none: then nobody is asked.
   std::function<std::string(const Proposal&, policy::Role filler)> why_not_live;
   std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured;
-  sweep::SharedWork* shared = nullptr;   ///< inputs that other questions have too; null: none
 };
 
 /// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;

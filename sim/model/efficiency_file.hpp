@@ -1,4 +1,4 @@
-// Reads and writes efficiency files (configs/efficiency/*.json; each key is explained in
+// Reads efficiency files (configs/efficiency/*.json; each key is explained in
 // configs/efficiency/README.md). As in device files, every constant is an object with its unit
 // and its source:
 //
@@ -8,7 +8,6 @@
 // file are reported at once.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -18,21 +17,12 @@
 
 namespace bubblesim::model {
 
-struct EfficiencyFile {
-  Efficiency efficiency;
-  std::map<std::string, std::string> sources;  ///< by path of the constant: "gemm/math_share"
-};
-
 /// Everything but the id; finishes the root.
-[[nodiscard]] EfficiencyFile read_efficiency(ObjectReader& root);
-[[nodiscard]] CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path);
+[[nodiscard]] Efficiency read_efficiency(ObjectReader& root);
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`: the id
 /// of a device ("h100"), or another one that a user made.
 [[nodiscard]] CheckedResult<Efficiency> find_efficiency(std::string_view name,
                                                         const std::string& folder);
-
-/// The text of a file that read_efficiency_file reads back, numbers at 4 digits where fitted.
-[[nodiscard]] std::string efficiency_text(const EfficiencyFile& file);
 
 }  // namespace bubblesim::model
