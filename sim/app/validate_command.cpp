@@ -66,9 +66,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       "  bubblesim validate out/simulated out/measured --role roles.csv --summary\n"
       "  bubblesim validate parallel --only schedules\n"
       "  bubblesim validate parallel --only graphpipe --summary\n"
-      "  bubblesim validate sharing --summary\n"
-      "  bubblesim validate serving bench/RTX4090/Llama-3.1-8B --layers rtx4090-layers.json\n"
-      "  bubblesim validate serving bench/RTX4090/Llama-3.1-8B --steps steps.json");
+      "  bubblesim validate sharing --summary");
   command->require_subcommand(0, 1);
   add_validate_measured(*command, context);
   auto arguments = std::make_shared<ValidateArguments>();
@@ -98,7 +96,6 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
     context.exit_code = reported(validate_all(*arguments, context));
   });
   add_validate_sharing(*command, context);
-  add_validate_serving(*command, context);
 }
 
 }  // namespace bubblesim::app

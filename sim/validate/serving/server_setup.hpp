@@ -1,22 +1,55 @@
-// A bundle's server as the simulator runs it: what was recorded, and the engine's defaults for what
-// was not.
+// A measured server as the simulator runs it: settings that were recorded, and the engine's
+// defaults for the others.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/model/model_spec.hpp"
+#include "sim/serving/request.hpp"
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/step_cost/batch.hpp"
 #include "sim/step_cost/engine_spec.hpp"
 #include "sim/step_cost/layer_tables.hpp"
+#include "sim/step_cost/layout.hpp"
 #include "sim/step_cost/recorded_steps.hpp"
-#include "sim/validate/serving/bundle.hpp"
 
 namespace bubblesim::validate {
+
+/// Settings that are absent were not recorded: the engine's defaults hold.
+struct ServerSettings {
+  std::string bundle;     ///< the run's folder, which faults name
+  std::string model;      ///< as its publisher names it
+  std::string gpu_name;   ///< as the driver names it; empty: not recorded
+  std::string gpu_label;  ///< "RTX4090"
+  std::uint32_t max_num_seqs = 0;
+  std::uint32_t max_num_batched_tokens = 0;
+  std::optional<std::uint32_t> max_model_len;
+  std::optional<std::uint32_t> num_gpu_blocks;
+  std::optional<std::uint32_t> block_size;
+  std::optional<bool> prefix_caching;
+  std::optional<bool> async_scheduling;
+  std::optional<bool> reserve_full_prompt;
+  std::optional<double> memory_utilization;
+  std::optional<bool> chunked_prefill;
+  std::optional<std::uint32_t> long_prefill_token_threshold;
+  std::optional<step_cost::CaptureSizes> capture_sizes;  ///< empty: it captured no graphs
+  step_cost::ServerLayout layout;
+};
+
+/// The keys of an object are the names of the members above, and those of the layout.
+[[nodiscard]] ServerSettings read_server_settings(ObjectReader& object);
+
+/// A server's requests by arrival, and what the run calls them.
+struct MeasuredLoad {
+  std::vector<std::string> names;
+  std::vector<serving::Request> requests;
+};
 
 struct ServerSetup {
   hardware::GpuSpec gpu;
@@ -41,7 +74,8 @@ struct SetupRequest {
 
 /// Faults: unknown GPUs and models, layer times of another model, several members without experts,
 /// a request longer than the window, a cache that does not hold one request.
-[[nodiscard]] CheckedResult<ServerSetup> set_up_server(const ServingBundle& bundle,
+[[nodiscard]] CheckedResult<ServerSetup> set_up_server(const ServerSettings& settings,
+                                                       const MeasuredLoad& load,
                                                        const SetupRequest& request);
 
 }  // namespace bubblesim::validate

@@ -77,9 +77,6 @@ TEST(Help, ExamplesOfEveryCommandWork) {
       if (name == "results" || name == "report") continue;
       // Data that is not of this tree.
       if (example.find("../shared/") != std::string::npos) continue;
-      if (example.find(" bench/RTX4090") != std::string::npos) continue;
-      // A bundle of an engine; validate_test.cpp makes one.
-      if (example.find("--steps") != std::string::npos) continue;
       const Outcome outcome = place.shell(ShortWorkplace::short_line(example));
       EXPECT_EQ(outcome.code, 0) << example << "\n" << outcome.err;
     }

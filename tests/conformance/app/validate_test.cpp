@@ -113,57 +113,6 @@ TEST(Run, TakesADeviceFileOfOnesOwn) {
   EXPECT_EQ(parse_json(config.out)["device"], "NVIDIA H100 80GB HBM3");
 }
 
-/// A bundle of one request of 300 tokens and three more, in folder "run".
-void write_bundle(const Workplace& place, const std::string& meta) {
-  ASSERT_EQ(place.shell("mkdir -p run/vllm").code, 0);
-  place.write("run/config.json",
-              R"({"link_bw": 16, "link_latency": 0,
-                  "nodes": [{"instances": [{"hardware": "RTX4090"}]}]})");
-  place.write("run/vllm/meta.json", meta);
-  place.write("run/vllm/requests.jsonl",
-              R"({"request_id": "a", "input_toks": 300, "output_toks": 3, "arrival_time": 10,)"
-              R"( "queued_ts": 1, "first_token_ts": 2, "last_token_ts": 3})"
-              "\n");
-}
-
-std::string settings(const std::string& more) {
-  return R"({"model": "meta-llama/Llama-3.1-8B", "vllm_version": "0.19.0", )"
-         R"("engine_kwargs": {"max_num_seqs": 8, "max_num_batched_tokens": 512, )" +
-         more + "}";
-}
-
-TEST(ValidateServing, WhatCannotBeServedIsASentenceAndExitCode2) {
-  const Workplace place;
-  write_bundle(place, R"({"model": "meta-llama/Llama-3.1-8B"})");
-  expect_fault(place, "validate serving run", HasSubstr("expected the engine's settings"));
-  write_bundle(place, settings(R"("max_model_len": 200})"));
-  expect_fault(place, "validate serving run", HasSubstr("but the model's window is 200"));
-  write_bundle(place, settings(R"("max_model_len": 4096}, "kv_cache": {"num_gpu_blocks": 4})"));
-  expect_fault(place, "validate serving run", HasSubstr("but the whole KV cache holds 48"));
-  place.write("layers.json", "{}");
-  expect_fault(place, "validate serving run --layers layers.json", HasSubstr("layers.json"));
-}
-
-/// Queued at 1 s, its first of three tokens at 2 s and the last at 3 s.
-TEST(ValidateServing, TimesOfEachRequestAreWritten) {
-  const Workplace place;
-  write_bundle(place, settings(R"("max_model_len": 4096})"));
-  succeed(place, "validate serving run --requests requests.csv");
-  const auto rows = csv_of(place.read("requests.csv"));
-  ASSERT_EQ(rows.size(), 2U);
-  ASSERT_EQ(rows[0].size(), rows[1].size());
-  const auto cell = [&](const std::string& column) {
-    const auto at = std::find(rows[0].begin(), rows[0].end(), column);
-    return at == rows[0].end() ? "no " + column
-                               : rows[1][static_cast<std::size_t>(at - rows[0].begin())];
-  };
-  EXPECT_EQ(cell("request"), "a");
-  EXPECT_EQ(cell("measured_ttft_ms"), "1000.000");
-  EXPECT_EQ(cell("measured_tpot_ms"), "500.000");
-  EXPECT_EQ(cell("measured_latency_ms"), "2000.000");
-  EXPECT_GT(std::stod(cell("simulated_latency_ms")), std::stod(cell("simulated_ttft_ms")));
-}
-
 /// What bubblesim.steps writes of an engine's trace: a prompt of 300 tokens in 80 ms, and one
 /// sequence that decodes behind 300 tokens in 20 ms.
 void write_steps(const Workplace& place) {
@@ -175,31 +124,6 @@ void write_steps(const Workplace& place) {
       {"prompts": {"sequences": 0, "tokens": 0, "keys": 0, "squares": 0, "products": 0},
        "singles": {"sequences": 1, "tokens": 1, "keys": 301, "squares": 1, "products": 301},
        "kernels_us": 20000}]})");
-}
-
-TEST(ValidateServing, StepsOfATraceOfTheEngineSayWhatStepsTake) {
-  const Workplace place;
-  write_bundle(place, settings(R"("max_model_len": 4096})"));
-  write_steps(place);
-  const Outcome judged =
-      place.bubblesim("validate serving run --steps steps.json --json judged.json");
-  EXPECT_EQ(judged.code, 0) << judged.err;
-  // The request's first token comes with its prompt's step, two more with a step of decoding each:
-  // the second attends to one token more. The host takes what configs/engines says, below 2 ms.
-  const Json bundle = parse_json(place.read("judged.json"))["bundles"][0];
-  const auto simulated_ms = [&](const std::string& name) {
-    for (const Json& figure : bundle["figures"]) {
-      if (figure["figure"] == name) return figure["simulated_ms"].get<double>();
-    }
-    return 0.0;
-  };
-  EXPECT_NEAR(simulated_ms("ttft_mean"), 81, 1.5);
-  EXPECT_NEAR(simulated_ms("tpot_mean"), 21, 1.5);
-  EXPECT_THAT(bundle.dump(), HasSubstr("corrected by steps of engine.json"));
-  expect_fault(place, "validate serving run --steps steps.json --layers steps.json",
-               HasSubstr("--layers"));
-  place.write("steps.json", "{}");
-  expect_fault(place, "validate serving run --steps steps.json", HasSubstr("steps.json"));
 }
 
 TEST(Run, AServersRecordedStepsAreItsKernelsTimes) {

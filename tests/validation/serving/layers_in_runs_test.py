@@ -1,6 +1,6 @@
 """A measured vLLM server by two roads, with a profiler's layer times and with the kernel model:
-`validate serving`, whose engine adds up times of steps, and `run`, whose GPU runs the steps'
-kernels, beside a training job that stands still. Arguments: PROGRAM DATA.
+`scripts/judge serving`, whose engine adds up times of steps, and `run`, whose GPU runs the steps'
+kernels, beside a training job that stands still. Arguments: PROGRAM JUDGE DATA.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PROGRAM, DATA = Path(sys.argv[1]), Path(sys.argv[2]) / "casys-kaist+LLMServingSim"
+PROGRAM, JUDGE = Path(sys.argv[1]), Path(sys.argv[2])
+DATA = Path(sys.argv[3]) / "casys-kaist+LLMServingSim"
 PROFILE = DATA / "profiler/perf/RTXPRO6000/meta-llama/Llama-3.1-8B/bf16"
 BUNDLE = DATA / "bench/examples/RTXPRO6000/Llama-3.1-8B"
 REQUESTS = {"path": str(BUNDLE / "vllm/requests.jsonl"), "format": "bundle"}
@@ -46,10 +47,11 @@ def config(layers: Path | None) -> dict:
 
 
 def figures_by_both(folder: Path, layers: Path | None) -> list[tuple[str, float, dict]]:
-    """Mean latencies by name: what `run` has, in ms, and the figure of `validate serving`."""
+    """Mean latencies by name: what `run` has, in ms, and the judge's figure."""
     judged, run = folder / "judged", folder / "run"
     options = [] if layers is None else ["--layers", str(layers)]
-    bubblesim("validate", "serving", str(BUNDLE), *options, "--json", str(judged))
+    subprocess.run([sys.executable, str(JUDGE), "serving", str(BUNDLE), *options, "--json",
+                    str(judged)], check=True)
     run.write_text(json.dumps(config(layers)))
     filler = json.loads(bubblesim("run", str(run), "--json"))["policies"][0]["fillers"][0]
     assert filler["requests_completed"] == 300, filler["requests_completed"]

@@ -1,14 +1,20 @@
-// Whole servers against measured ones: LLMServingSim's runs of vLLM 0.19 with Llama-3.1-8B. Limits
-// are what is reached, with a little room; docs/validation.md says what does not fit.
+// The requests of two measured runs of vLLM (LLMServingSim): a few recorded steps of the engine
+// serve them as its layer times do. judged_servers_test.py holds both to what was measured.
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <ostream>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/step_cost/engine_cost.hpp"
+#include "sim/step_cost/model_times.hpp"
+#include "sim/step_cost/recorded_times.hpp"
 #include "sim/step_cost/table_times.hpp"
-#include "sim/validate/serving/judge_serving.hpp"
+#include "sim/validate/serving/group_server.hpp"
+#include "sim/validate/serving/server_setup.hpp"
+#include "sim/workload/arrivals/arrival_file.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"
 
@@ -18,51 +24,72 @@ namespace {
 const std::string kRuns = kDataFolder + "/casys-kaist+LLMServingSim/";
 constexpr const char* kModel = "Llama-3.1-8B";
 
-struct ServerLimits {
+/// The settings of a run's vllm/meta.json.
+struct Server {
   std::string gpu;
-  double tables;  ///< most mean error with layer tables
-  double model;   ///< with the kernel model
+  std::uint32_t max_num_seqs;
+  std::optional<std::uint32_t> num_gpu_blocks;
 
-  friend std::ostream& operator<<(std::ostream& out, const ServerLimits& limits) {
-    return out << limits.gpu;
+  friend std::ostream& operator<<(std::ostream& out, const Server& server) {
+    return out << server.gpu;
   }
 };
 
-class MeasuredServers : public ::testing::TestWithParam<ServerLimits> {
+class MeasuredServers : public ::testing::TestWithParam<Server> {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(folder())) GTEST_SKIP() << "no " << folder();
+    if (!std::filesystem::exists(requests())) GTEST_SKIP() << "no " << requests();
   }
 
-  std::string folder() const { return kRuns + "bench/examples/" + GetParam().gpu + "/" + kModel; }
+  static std::string requests() {
+    return kRuns + "bench/examples/" + GetParam().gpu + "/" + kModel + "/vllm/requests.jsonl";
+  }
 
-  ServingBundle bundle() const {
-    auto read = read_serving_bundle(folder());
+  static ServerSettings settings() {
+    ServerSettings out;
+    out.model = std::string("meta-llama/") + kModel;
+    out.gpu_label = GetParam().gpu;
+    out.max_num_seqs = GetParam().max_num_seqs;
+    out.max_num_batched_tokens = 2048;
+    out.num_gpu_blocks = GetParam().num_gpu_blocks;
+    return out;
+  }
+
+  static MeasuredLoad load() {
+    const auto read = workload::read_arrivals(requests(), workload::ArrivalFormat::kBundle,
+                                              workload::Lengths::kRead);
     EXPECT_TRUE(read) << read.error().text();
-    return *std::move(read);
+    MeasuredLoad out;
+    for (std::size_t i = 0; i < read->offsets.size(); ++i) {
+      out.names.push_back(std::to_string(i));
+      serving::Request& request = out.requests.emplace_back();
+      request.number = i;
+      request.arrival = kSimStart + read->offsets[i];
+      request.prompt_tokens = read->lengths[i].prompt_tokens;
+      request.output_tokens = read->lengths[i].output_tokens;
+    }
+    return out;
   }
 
-  step_cost::LayerTables layers() const {
+  static step_cost::LayerTables layers() {
     auto profile = step_cost::test::profile_tables(
         kRuns + "profiler/perf/" + GetParam().gpu + "/meta-llama/" + kModel + "/bf16");
     EXPECT_TRUE(profile) << profile.error().front().text();
     return *std::move(profile);
   }
 
-  JudgedBundle judge(std::optional<step_cost::LayerTables> layers,
-                     std::optional<step_cost::RecordedSteps> steps = std::nullopt) const {
-    const ServingBundle measured = bundle();
-    auto judged = judge_bundle(
-        measured, {kConfigFolder, "vllm-0.19", std::move(layers), std::move(steps)});
-    EXPECT_TRUE(judged) << judged.error().front().text();
-    EXPECT_EQ(judged->figures.size(), 15U);
-    EXPECT_EQ(judged->load.counts.finished, measured.requests.size());
-    std::printf("%s: %.2f %%\n", GetParam().gpu.c_str(), 100 * judged->errors.mean_absolute);
-    return *std::move(judged);
+  static ServerSetup set_up(std::optional<step_cost::LayerTables> layers) {
+    auto setup = set_up_server(settings(), load(),
+                               {kConfigFolder, "vllm-0.19", std::move(layers), {}});
+    EXPECT_TRUE(setup) << setup.error().front().text();
+    return *std::move(setup);
   }
 
-  double mean_error(std::optional<step_cost::LayerTables> layers) const {
-    return judge(std::move(layers)).errors.mean_absolute;
+  static ServedLoad serve(const ServerSetup& setup, step_cost::KernelTimes& kernels) {
+    const ServerSettings server = settings();
+    step_cost::EngineCost cost(kernels, setup.transformer(), server.layout, setup.engine,
+                               setup.capture_sizes);
+    return serve_group(setup.scheduler, server.layout.data, load().requests, cost);
   }
 };
 
@@ -105,38 +132,51 @@ class Recorder final : public step_cost::KernelTimes {
   std::size_t asked_ = 0;
 };
 
-TEST_P(MeasuredServers, AreMetWithLayerTables) {
-  EXPECT_LT(mean_error(layers()), GetParam().tables);
+/// Times to first token, times per token and latencies, in seconds.
+std::vector<std::vector<double>> times_of(const ServedLoad& load) {
+  std::vector<std::vector<double>> out(3);
+  for (const SimulatedRequest& request : load.requests) {
+    out[0].push_back(to_seconds(request.finished.first_token - request.queued));
+    if (const auto tpot = request.finished.tpot()) out[1].push_back(to_seconds(*tpot));
+    out[2].push_back(to_seconds(request.finished.last_token - request.queued));
+  }
+  return out;
+}
+
+/// Fifteen: mean and four percentiles of each.
+std::vector<double> figures_of(const ServedLoad& load) {
+  std::vector<double> out;
+  for (std::vector<double>& times : times_of(load)) {
+    std::ranges::sort(times);
+    const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+    out.push_back(sum / static_cast<double>(times.size()));
+    for (const double share : {0.5, 0.9, 0.95, 0.99}) {
+      out.push_back(interpolated_quantile(times, share));
+    }
+  }
+  return out;
 }
 
 // An engine whose steps take what the tables say, of which a profiler saw one step in a hundred:
 // the kernel model, corrected by those, serves the requests as the tables do.
 TEST_P(MeasuredServers, AreServedTheSameByAFewRecordedSteps) {
-  const ServingBundle measured = bundle();
-  const auto setup = set_up_server(measured, {kConfigFolder, "vllm-0.19", layers(), {}});
-  ASSERT_TRUE(setup) << setup.error().front().text();
-  const step_cost::ServerLayout& layout = measured.settings.layout;
-  step_cost::TableTimes tables(**setup->layers->of_tensor(layout.tensor), setup->transformer(),
-                               layout, setup->gpu.sm_count);
+  const step_cost::ServerLayout layout;
+  const ServerSetup by_layers = set_up(layers());
+  step_cost::TableTimes tables(**by_layers.layers->of_tensor(1), by_layers.transformer(), layout,
+                               by_layers.gpu.sm_count);
   Recorder recorder(tables);
-  step_cost::EngineCost cost(recorder, setup->transformer(), layout, setup->engine,
-                             setup->capture_sizes);
-  (void)serve_group(setup->scheduler, layout.data, requests_of(measured), cost);
-  const JudgedBundle by_tables = judge(layers());
-  const JudgedBundle by_steps = judge(std::nullopt, recorder.steps());
-  for (std::size_t i = 0; i < by_tables.figures.size(); ++i) {
-    EXPECT_NEAR(by_steps.figures[i].simulated / by_tables.figures[i].simulated, 1, 0.04)
-        << by_tables.figures[i].name;
-  }
-}
-
-TEST_P(MeasuredServers, AreMetByTheKernelModel) {
-  EXPECT_LT(mean_error(std::nullopt), GetParam().model);
+  const auto expected = figures_of(serve(by_layers, recorder));
+  const ServerSetup by_model = set_up(std::nullopt);
+  const step_cost::ModelTimes model(by_model.model, layout, by_model.gpu, *by_model.efficiency);
+  step_cost::RecordedTimes corrected(model, recorder.steps(), by_model.capture_sizes, 1);
+  const auto found = figures_of(serve(by_model, corrected));
+  ASSERT_EQ(expected.size(), 15U);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i] / expected[i], 1, 0.04);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, MeasuredServers,
-                         ::testing::Values(ServerLimits{"RTX4090", 0.055, 0.02},
-                                           ServerLimits{"RTXPRO6000", 0.013, 0.045}),
+                         ::testing::Values(Server{"RTX4090", 256, 2588},
+                                           Server{"RTXPRO6000", 128, {}}),
                          [](const auto& tested) { return tested.param.gpu; });
 
 }  // namespace

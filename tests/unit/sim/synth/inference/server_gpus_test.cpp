@@ -230,7 +230,7 @@ TEST(ServerOverGpus, AStepTakesItsKernelsAndItsExchanges) {
   EXPECT_EQ(all - alone.step, 65 * reduce + gather);
 }
 
-/// The other road, `validate serving`: the kernel model of the same layout, and rings.
+/// The other road, `scripts/judge serving`: the kernel model of the same layout, and rings.
 struct ServerAlone {
   explicit ServerAlone(const ServerPlan& plan)
       : layout(layout_of(plan)), model(plan.request.model),

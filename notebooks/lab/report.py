@@ -1,0 +1,137 @@
+"""What all judges have in common: faults of inputs, errors summed up, text in aligned columns, CSV
+cells, output files."""
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Iterable, Sequence
+
+
+class Fault(Exception):
+    """A fault of the input: file, place in it, and what was found and expected."""
+
+    def __init__(self, message: str, file: object = "", place: str = "") -> None:
+        super().__init__(": ".join(part for part in (str(file), place, message) if part))
+
+
+def read_text(path: object) -> str:
+    try:
+        return Path(str(path)).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as fault:
+        raise Fault(f"cannot be read: {fault.strerror}", path) from fault
+
+
+def write_outputs(texts: dict[str, str], inputs: Iterable[str]) -> None:
+    """Writes each text to its path; a path that is empty is not asked for. Refuses inputs."""
+    read = {os.path.realpath(path) for path in inputs}
+    for path, text in texts.items():
+        if not path:
+            continue
+        if os.path.realpath(path) in read:
+            raise Fault("is an input; expected another file to write to", path)
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as fault:
+            raise Fault(f"cannot be written: {fault.strerror}", path) from fault
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What many errors come to, in whichever unit. All zero where there is none."""
+    rows: int
+    mean_absolute: float
+    bias: float
+    worst: float       # of the largest magnitude, with its sign
+    worst_label: str   # of the first error that is so large
+
+    @classmethod
+    def of(cls, labelled: Sequence[tuple[float, str]]) -> Errors:
+        if not labelled:
+            return cls(0, 0.0, 0.0, 0.0, "")
+        rows = len(labelled)
+        worst, label = max(labelled, key=lambda error: abs(error[0]))
+        return cls(rows, sum(abs(error) for error, _ in labelled) / rows,
+                   sum(error for error, _ in labelled) / rows, worst, label)
+
+
+def half_away(value: float) -> int:
+    """The nearest whole number, halves away from zero."""
+    down = math.floor(abs(value))
+    return int(math.copysign(down + (abs(value) - down >= 0.5), value))
+
+
+def escaped(text: str) -> str:
+    """Control characters as \\xNN: they would end lines or move the cursor."""
+    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def text_table(rows: Sequence[Sequence[str]], left: Iterable[int], indent: str = "  ") -> str:
+    """Columns two spaces apart, headings first; those in `left` stand left, the others right."""
+    rows = [[escaped(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [indent + "  ".join(cell.ljust(width) if at in left else cell.rjust(width)
+                                for at, (cell, width) in enumerate(zip(row, widths)))
+             for row in rows]
+    return "".join(line.rstrip(" ") + "\n" for line in lines)
+
+
+def csv_quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
+
+
+def csv_cell(cell: str) -> str:
+    """In quotes if the text has a comma, a quote or a line end."""
+    return csv_quoted(cell) if re.search(r'[,"\r\n]', cell) else cell
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    separators = (",", ":") if indent is None else None
+    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False)
+
+
+def shortest(value: float) -> str:
+    """The shortest text that reads back as the number; a whole one has no point."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def tables_text(notes: Sequence[dict[str, Any]]) -> str:
+    """The setting and devices of each table, columns that are not read, and figures left out."""
+    out = "tables\n" if notes else ""
+    for note in notes:
+        out += f"{note['table']}: setting {note['setting']}, device {', '.join(note['devices'])}\n"
+        if note["unread"]:
+            out += f"  columns that are not read: {', '.join(note['unread'])}\n"
+        for metric, rows in sorted(note.get("left_out", {}).items()):
+            out += f"  blank or 0 and left out: {metric} in {rows} rows\n"
+    return out + ("\n" if notes else "")
+
+
+class Progress:
+    """One line of a terminal that says what is simulated; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self.shown = sys.stderr.isatty()
+
+    def __call__(self, before: str = "") -> Callable[[str], None] | None:
+        width = shutil.get_terminal_size().columns - 1
+
+        def tell(text: str) -> None:
+            print(f"\r\x1b[K{escaped(before + text)[:width]}", end="", file=sys.stderr, flush=True)
+        return tell if self.shown else None
+
+    def clear(self) -> None:
+        if self.shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def threads(text: str) -> int:
+    """An argument: a number of threads."""
+    if not text.isdigit():
+        raise ValueError(text)
+    return int(text)

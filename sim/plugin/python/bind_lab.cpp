@@ -1,0 +1,58 @@
+// What judges of measured tables (notebooks/lab) have simulated.
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/base/json.hpp"
+#include "sim/plugin/python/bindings.hpp"
+#include "sim/plugin/python/errors.hpp"
+#include "sim/plugin/python/surroundings.hpp"
+#include "sim/validate/serving/serve_measured.hpp"
+
+namespace bubblesim::plugin::python {
+namespace {
+
+/// A request as Python has it: its name, its arrival (ns), its tokens of prompt and output, and the
+/// hashes of its prompt.
+using GivenRequest = std::tuple<std::string, std::int64_t, std::uint32_t, std::uint32_t,
+                                std::vector<std::uint64_t>>;
+
+validate::MeasuredLoad load_of(const std::vector<GivenRequest>& given,
+                               std::uint32_t tokens_per_hash) {
+  validate::MeasuredLoad out;
+  for (const auto& [name, arrival, prompt, output, hashes] : given) {
+    out.names.push_back(name);
+    serving::Request& request = out.requests.emplace_back();
+    request.number = out.requests.size() - 1;
+    request.arrival = kSimStart + Duration(arrival);
+    request.prompt_tokens = prompt;
+    request.output_tokens = output;
+    request.prefix.hashes = hashes;
+    request.prefix.tokens_per_hash = hashes.empty() ? 0 : tokens_per_hash;
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_lab(py::module_& module) {
+  module.def("serve_measured", [module](const std::string& settings,
+                                        const std::vector<GivenRequest>& requests,
+                                        std::uint32_t tokens_per_hash, const std::string& engine,
+                                        const std::string& layers, const std::string& steps) {
+    const validate::MeasuredLoad load = load_of(requests, tokens_per_hash);
+    const validate::ServeSources sources{config_folder(module, {}), engine, layers, steps};
+    CheckedResult<Json> served;
+    {
+      const py::gil_scoped_release unlocked;
+      served = validate::serve_measured(settings, load, sources);
+    }
+    return compact_text(good(std::move(served)));
+  });
+}
+
+}  // namespace bubblesim::plugin::python
