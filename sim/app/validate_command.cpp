@@ -65,8 +65,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       "  bubblesim validate out/run/results.json out/measured/results.json --csv errors.csv\n"
       "  bubblesim validate out/simulated out/measured --role roles.csv --summary\n"
       "  bubblesim validate parallel --only schedules\n"
-      "  bubblesim validate parallel --only graphpipe --summary\n"
-      "  bubblesim validate sharing --summary");
+      "  bubblesim validate parallel --only graphpipe --summary");
   command->require_subcommand(0, 1);
   add_validate_measured(*command, context);
   auto arguments = std::make_shared<ValidateArguments>();
@@ -95,7 +94,6 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
   parallel->callback([arguments, &context] {
     context.exit_code = reported(validate_all(*arguments, context));
   });
-  add_validate_sharing(*command, context);
 }
 
 }  // namespace bubblesim::app

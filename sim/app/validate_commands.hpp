@@ -11,7 +11,6 @@ namespace bubblesim::app {
 
 /// `validate RUN MEASURED`: arguments and options of the command itself.
 void add_validate_measured(CLI::App& command, AppContext& context);
-void add_validate_sharing(CLI::App& parent, AppContext& context);
 
 /// The files to which judged rows are written.
 struct JudgeOutputs {

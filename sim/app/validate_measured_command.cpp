@@ -45,8 +45,8 @@ ExitCode print_and_write(const MeasuredArguments& arguments,
 
 ExitCode validate_measured(const MeasuredArguments& arguments) {
   if (arguments.run.empty() || arguments.measured.empty()) {
-    return fail("validate", {}, "expected RUN and MEASURED, or a subcommand: parallel, "
-                                "sharing (--help shows them)");
+    return fail("validate", {}, "expected RUN and MEASURED, or the subcommand parallel "
+                                "(--help shows it)");
   }
   Errors faults;
   const auto simulated = take(validate::find_reports(arguments.run), faults);

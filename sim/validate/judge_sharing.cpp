@@ -310,84 +310,6 @@ std::string scene_key(const SharingRow& row, const SharingStage& stage) {
   return out;
 }
 
-struct Aimed {
-  double bound = 0;
-  bool points = false;
-};
-
-Aimed sharing_aim_of(const SharingRow& row, const SharingFigure& figure) {
-  const bool p95 = figure.metric == "p95_ms";
-  const bool share = figure.quantity == Quantity::kShare;
-  switch (figure.quantity) {
-    case Quantity::kSum: return {row.system == "mps" ? 0.05 : 0.04};
-    case Quantity::kTime: return {row.system == "mig" ? 0.10 : 0.06};
-    default: break;
-  }
-  if (row.system == "mps" || row.system == "mps_priority") {
-    return {share ? 0.05 : p95 ? 0.15 : 0.0};
-  }
-  if (row.system == "time_slicing") return {share || !p95 ? (share ? 0.04 : 0.0) : 0.08};
-  if (row.system == "tally") return {share && figure.client == 1 ? 0.15 : p95 ? 0.05 : 0.0};
-  if (row.table.starts_with("cotraining") && share) return {0.05, true};
-  return {};
-}
-
-SharingSummary summary_of(const std::vector<JudgedRow>& rows, const JudgedRow& like,
-                          const SharingFigure& kind, std::string_view role) {
-  const Aimed aim = sharing_aim_of(like.row, kind);
-  std::vector<LabelledError> errors;
-  for (const JudgedRow& row : rows) {
-    if (row.outcome != RowOutcome::kPredicted || row.row.system != like.row.system) continue;
-    if (row.row.table != like.row.table) continue;
-    if (role != "all" && role != role_name(row.row.role)) continue;
-    const SharingFigure* figure = row.row.figure(kind.metric);
-    if (figure == nullptr) continue;
-    errors.push_back({aim.points ? figure->simulated - figure->measured : figure->error(),
-                      row.row.subject});
-  }
-  SharingSummary out{summarise_errors(errors), like.row.table,    like.row.system,
-                     kind.metric,              std::string(role), aim.bound,
-                     aim.points};
-  out.within_aim = aim.bound > 0 ? share_within(errors, aim.bound) : 1;
-  return out;
-}
-
-std::string chain(std::vector<std::pair<double, std::string>> figures) {
-  std::stable_sort(figures.begin(), figures.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::string out;
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    if (i > 0) out += figures[i].first > figures[i - 1].first ? " < " : " = ";
-    out += figures[i].second;
-  }
-  return out;
-}
-
-std::optional<SharingOrder> order_of(const std::vector<const JudgedRow*>& subject,
-                                     std::string_view metric) {
-  SharingOrder out;
-  out.table = subject.front()->row.table;
-  out.subject = subject.front()->row.subject;
-  out.metric = metric;
-  std::vector<std::pair<double, std::string>> measured, simulated;
-  for (const JudgedRow* a : subject) {
-    const SharingFigure* first = a->row.figure(metric);
-    if (first == nullptr) continue;
-    measured.emplace_back(first->measured, a->row.system);
-    simulated.emplace_back(first->simulated, a->row.system);
-    for (const JudgedRow* b : subject) {
-      const SharingFigure* second = b->row.figure(metric);
-      if (second == nullptr || first->measured >= second->measured) continue;
-      ++out.compared;
-      if (first->simulated < second->simulated) ++out.right;
-    }
-  }
-  if (measured.size() < 2) return std::nullopt;
-  out.measured = chain(std::move(measured));
-  out.simulated = chain(std::move(simulated));
-  return out;
-}
-
 CheckedResult<PairMachine> find_machine(const std::string& device, const std::string& configs) {
   PairMachine out;
   BUBBLESIM_ASSIGN_OR_RETURN(out.gpu, hardware::find_gpu_spec(device, configs + "/devices"));
@@ -654,26 +576,6 @@ CheckedResult<std::vector<JudgedRow>> judge_sharing(
   return Judging(rows, stage, threads, progress).run();
 }
 
-std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows) {
-  std::vector<SharingSummary> out;
-  std::vector<std::string> known;
-  for (const JudgedRow& like : rows) {
-    if (like.outcome != RowOutcome::kPredicted) continue;
-    for (const SharingFigure& kind : like.row.figures) {
-      const std::string key = like.row.table + "|" + like.row.system + "|" + kind.metric;
-      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      known.push_back(key);
-      const SharingSummary all = summary_of(rows, like, kind, "all");
-      for (const std::string_view role : {"fit", "judge"}) {
-        SharingSummary summary = summary_of(rows, like, kind, role);
-        if (summary.rows > 0 && summary.rows < all.rows) out.push_back(std::move(summary));
-      }
-      out.push_back(all);
-    }
-  }
-  return out;
-}
-
 std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows) {
   std::vector<UnjudgedRows> out;
   for (const JudgedRow& row : rows) {
@@ -686,26 +588,6 @@ std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows) {
       out.push_back({row.row.table, row.outcome, row.note, 1});
     } else {
       ++known->rows;
-    }
-  }
-  return out;
-}
-
-std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows) {
-  std::vector<std::string> subjects;
-  std::map<std::string, std::vector<const JudgedRow*>> by_subject;
-  for (const JudgedRow& row : rows) {
-    if (row.outcome != RowOutcome::kPredicted) continue;
-    const std::string key = row.row.table + "|" + row.row.subject;
-    add_once(subjects, key);
-    by_subject[key].push_back(&row);
-  }
-  std::vector<SharingOrder> out;
-  for (const std::string& subject : subjects) {
-    if (by_subject[subject].size() < 2) continue;
-    for (const std::string_view metric :
-         {"p95_ms", "training_throughput_rel", "relative_to_alone"}) {
-      if (auto order = order_of(by_subject[subject], metric)) out.push_back(*std::move(order));
     }
   }
   return out;

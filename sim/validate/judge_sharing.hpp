@@ -1,5 +1,4 @@
-// Simulates the rows of tables of measured sharing, and says how far off each figure is and
-// whether the systems come in the measured order.
+// Simulates the rows of tables of measured sharing.
 //
 // Each client's program is scaled, host and device alike, until it alone takes what the table says
 // of it alone, where it says so; everything that clients do to each other is a prediction.
@@ -29,37 +28,12 @@ struct JudgedRow {
   std::vector<double> over_time;
 };
 
-/// Errors of one metric of a table under one system.
-struct SharingSummary : ErrorSummary {
-  std::string table;
-  std::string system;
-  std::string metric;
-  std::string role;      ///< "fit", "judge", "all"
-  double aim = 0;        ///< of the mean absolute error; 0: none
-  bool points = false;   ///< errors are differences of shares, not relative
-  double within_aim = 0; ///< share of rows; 1 without aim
-
-  /// Precondition: an aim.
-  [[nodiscard]] bool met() const { return points ? within_aim >= 1 : mean_absolute <= aim; }
-};
-
 /// Rows of a table that take no part in its errors, for one reason.
 struct UnjudgedRows {
   std::string table;
   RowOutcome outcome = RowOutcome::kStated;
   std::string reason;
   std::size_t rows = 0;
-};
-
-/// Whether a subject's systems come in the measured order of one metric.
-struct SharingOrder {
-  std::string table;
-  std::string subject;
-  std::string metric;
-  std::size_t compared = 0;  ///< pairs of systems whose measured figures differ
-  std::size_t right = 0;     ///< of these, in the same order simulated
-  std::string measured;      ///< "tally < time_slicing < mps"
-  std::string simulated;
 };
 
 /// Everything that a judgement stands on, read once.
@@ -98,8 +72,6 @@ struct SharingStage {
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);
 
-[[nodiscard]] std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows);
 [[nodiscard]] std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows);
-[[nodiscard]] std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows);
 
 }  // namespace bubblesim::validate

@@ -133,7 +133,7 @@ struct SharingSetting {
 [[nodiscard]] CheckedResult<SharingSetting> find_sharing_setting(const std::string& name,
                                                                  const std::string& configs);
 
-/// The tables that `bubblesim validate sharing` looks for in a folder.
+/// The tables that a judge looks for in a folder.
 [[nodiscard]] std::vector<std::string> sharing_tables();
 
 }  // namespace bubblesim::validate

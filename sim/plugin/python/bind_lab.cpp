@@ -1,17 +1,21 @@
 // What judges of measured tables (notebooks/lab) have simulated.
 #include <pybind11/stl.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "policies/builtin.hpp"
 #include "sim/base/json.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/validate/serving/serve_measured.hpp"
+#include "sim/validate/sharing_json.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -37,6 +41,24 @@ validate::MeasuredLoad load_of(const std::vector<GivenRequest>& given,
   return out;
 }
 
+/// Python's lock is free while it simulates; `progress` is called with it, from any thread.
+std::string judge_sharing(const py::module_& module, validate::SharingRequest request,
+                          const py::object& progress) {
+  request.configs = config_folder(module, {});
+  if (!progress.is_none()) {
+    request.progress = [&progress](const std::string& text) {
+      const py::gil_scoped_acquire locked;
+      progress(text);
+    };
+  }
+  CheckedResult<Json> judged;
+  {
+    const py::gil_scoped_release unlocked;
+    judged = validate::judge_sharing_tables(request, policies::judged_policies());
+  }
+  return compact_text(good(std::move(judged)));
+}
+
 }  // namespace
 
 void bind_lab(py::module_& module) {
@@ -53,6 +75,18 @@ void bind_lab(py::module_& module) {
     }
     return compact_text(good(std::move(served)));
   });
+  module.def("sharing_tables_in", &validate::sharing_tables_in);
+  module.def("judge_sharing",
+             [module](std::vector<std::string> tables, std::string setting,
+                      std::vector<std::string> systems, std::vector<std::size_t> rows,
+                      std::map<std::string, double> changes, std::int64_t window_ns,
+                      std::size_t threads, const py::object& progress) {
+               return judge_sharing(module,
+                                    {{}, std::move(tables), std::move(setting), std::move(systems),
+                                     std::move(rows), std::move(changes), Duration{window_ns},
+                                     threads, {}},
+                                    progress);
+             });
 }
 
 }  // namespace bubblesim::plugin::python

@@ -32,7 +32,7 @@ void bind_sweep(pybind11::module_& module);
 void bind_advise(pybind11::module_& module);
 /// KernelTimes, AllReduceTables, TrainingTables, SharingRows: measured rows under constants.
 void bind_fit(pybind11::module_& module);
-/// serve_measured(), for the judges of notebooks/lab.
+/// serve_measured() and judge_sharing(), for the judges of notebooks/lab.
 void bind_lab(pybind11::module_& module);
 
 /// Counters as a list of dicts with name, severity, count and help.

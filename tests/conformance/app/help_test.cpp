@@ -65,8 +65,6 @@ TEST(Help, ExamplesOfEveryCommandWork) {
     for (const std::string& example : examples(place.bubblesim(name + " --help").out)) {
       // The sample job at full length takes a minute; run_test.cpp has it in short.
       if (example.find("run traces/") != std::string::npos) continue;
-      // All pairs of a measured table take minutes; tests/validation has them in short.
-      if (example.find("validate sharing") != std::string::npos) continue;
       // Reports of measurements; validate_test.cpp makes some.
       if (example.find("validate out/") != std::string::npos) continue;
       // Jobs on a GPU; capture_test.cpp and fill_test.cpp have jobs that need none.

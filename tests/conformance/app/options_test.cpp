@@ -151,45 +151,5 @@ TEST(ValidateParallelOptions, ThreadsChangeNothing) {
   EXPECT_EQ(succeed(place, judge + "1").out, succeed(place, judge + "2").out);
 }
 
-constexpr const char* kTwoLoops =
-    "role,gpu,case,metric,clients,alone,shared\n"
-    "fit,GV100,\"two closed loops, ResNet-152 batch 1 (TensorRT)\",samples_per_s,2,155.7,141.01\n";
-constexpr const char* kCaps =
-    "role,work,sm_percentage,time_relative_to_all_sms\n"
-    "fit,decode,50,1.2\n"
-    "judge,prefill,50,3\n";
-
-TEST(ValidateSharingOptions, OnlyRowsOfASystemAreJudged) {
-  const Workplace place;
-  place.write("loops.csv", kTwoLoops);
-  place.write("caps.csv", kCaps);
-  const std::string judge = "validate sharing --table loops.csv --table caps.csv --csv rows.csv ";
-  succeed(place, judge);
-  EXPECT_EQ(csv_of(place.read("rows.csv")).size(), 1U + 3U);
-  succeed(place, judge + "--system time-slicing");
-  const auto rows = csv_of(place.read("rows.csv"));
-  ASSERT_EQ(rows.size(), 1U + 1U);
-  EXPECT_EQ(rows[1][0], "loops");
-  EXPECT_EQ(rows[1][3], "time_slicing");
-  expect_fault(place, judge + "--system mps", HasSubstr("--system: no row of these systems"));
-}
-
-/// Each of the two loops has half of the 141 passes a second that were measured, in any window.
-TEST(ValidateSharingOptions, RatesOverTimeAreThoseOfWindows) {
-  const Workplace place;
-  place.write("loops.csv", kTwoLoops);
-  const auto rates = [&](const std::string& window) {
-    std::istringstream line(printed(
-        place, "validate sharing --table loops.csv --over-time " + window, "over time: "));
-    return std::vector<double>(std::istream_iterator<double>(line), {});
-  };
-  const std::vector<double> seconds = rates("1s");
-  ASSERT_GE(seconds.size(), 2U);
-  for (const double rate : seconds) EXPECT_NEAR(rate, 70.5, 5);
-  EXPECT_EQ(rates("2s").size(), seconds.size() / 2);
-  expect_fault(place, "validate sharing --table loops.csv --over-time 0s",
-               HasSubstr("--over-time: expected a duration above 0"));
-}
-
 }  // namespace
 }  // namespace bubblesim::app_test

@@ -67,8 +67,6 @@ const std::vector<Writer> kWriters{
     {"validate", "--csv", "results.json results.json"},
     {"validate parallel", "--json", "", "out", "out", kOnce},
     {"validate parallel", "--csv", "", "out", "out", kOnce},
-    {"validate sharing", "--json", "", "out", "out", kOnce},
-    {"validate sharing", "--csv", "", "out", "out", kOnce},
     {"capture", "--output", "-- true", "dir", "dir/rank0.btr", kOnce},
     {"capture attach", "--output", "1", "dir", "dir/rank0.btr", kOnce},
     {"fill", "--fill-log", "--policy mps --train true --fill true", "out", "out", kOnce},
