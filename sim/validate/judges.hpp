@@ -1,4 +1,4 @@
-// What `bubblesim validate parallel` judges, one kind of evidence each, row by row.
+// What `scripts/judge parallel` judges, one kind of evidence each, row by row.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/validate/serving/serve_measured.hpp"
 #include "sim/validate/sharing_json.hpp"
+#include "sim/validate/validate.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -41,20 +43,21 @@ validate::MeasuredLoad load_of(const std::vector<GivenRequest>& given,
   return out;
 }
 
-/// Python's lock is free while it simulates; `progress` is called with it, from any thread.
-std::string judge_sharing(const py::module_& module, validate::SharingRequest request,
-                          const py::object& progress) {
-  request.configs = config_folder(module, {});
-  if (!progress.is_none()) {
-    request.progress = [&progress](const std::string& text) {
-      const py::gil_scoped_acquire locked;
-      progress(text);
-    };
-  }
+/// Of a simulation from any thread; called with Python's lock, which the simulation has given up.
+std::function<void(const std::string&)> told(const py::object& progress) {
+  if (progress.is_none()) return {};
+  return [&progress](const std::string& text) {
+    const py::gil_scoped_acquire locked;
+    progress(text);
+  };
+}
+
+template <class Judge>
+std::string text_of(Judge judge) {
   CheckedResult<Json> judged;
   {
     const py::gil_scoped_release unlocked;
-    judged = validate::judge_sharing_tables(request, policies::judged_policies());
+    judged = judge();
   }
   return compact_text(good(std::move(judged)));
 }
@@ -68,12 +71,7 @@ void bind_lab(py::module_& module) {
                                         const std::string& layers, const std::string& steps) {
     const validate::MeasuredLoad load = load_of(requests, tokens_per_hash);
     const validate::ServeSources sources{config_folder(module, {}), engine, layers, steps};
-    CheckedResult<Json> served;
-    {
-      const py::gil_scoped_release unlocked;
-      served = validate::serve_measured(settings, load, sources);
-    }
-    return compact_text(good(std::move(served)));
+    return text_of([&] { return validate::serve_measured(settings, load, sources); });
   });
   module.def("sharing_tables_in", &validate::sharing_tables_in);
   module.def("judge_sharing",
@@ -81,12 +79,24 @@ void bind_lab(py::module_& module) {
                       std::vector<std::string> systems, std::vector<std::size_t> rows,
                       std::map<std::string, double> changes, std::int64_t window_ns,
                       std::size_t threads, const py::object& progress) {
-               return judge_sharing(module,
-                                    {{}, std::move(tables), std::move(setting), std::move(systems),
-                                     std::move(rows), std::move(changes), Duration{window_ns},
-                                     threads, {}},
-                                    progress);
+               const validate::SharingRequest request{
+                   config_folder(module, {}), std::move(tables),   std::move(setting),
+                   std::move(systems),        std::move(rows),     std::move(changes),
+                   Duration{window_ns},       threads,             told(progress)};
+               return text_of([&] {
+                 return validate::judge_sharing_tables(request, policies::judged_policies());
+               });
              });
+  module.def("judge_training_table", [module](const std::string& path, const std::string& setting,
+                                              std::size_t threads, const py::object& progress) {
+    const validate::ValidateRequest request{config_folder(module, {}), threads, told(progress)};
+    return text_of([&] { return validate::judge_training_file(path, setting, request); });
+  });
+  module.def("judge_check", [module](const std::string& name, const std::string& data,
+                                     std::size_t threads) {
+    const validate::ValidateRequest request{config_folder(module, {}), threads, {}};
+    return text_of([&] { return validate::judge_check(name, data, request); });
+  });
 }
 
 }  // namespace bubblesim::plugin::python

@@ -136,20 +136,5 @@ TEST(RunOptions, LoadIsTheShareOfWhatAServiceAloneCanServe) {
                HasSubstr("0.001"));
 }
 
-/// Two jobs of four layers on 8 GPUs, as a measured table has them.
-constexpr const char* kMeasuredTable =
-    "role,parameters_billion,num_gpus,global_batch,micro_batch,hidden_size,attention_heads,"
-    "num_layers,sequence_length,tensor_parallelism,data_parallelism,pipeline_parallelism,"
-    "iteration_time_ms\n"
-    "fit,0.2,8,32,2,1024,16,4,1024,2,4,1,100\n"
-    "fit,0.2,8,32,2,1024,16,4,1024,1,4,2,120\n";
-
-TEST(ValidateParallelOptions, ThreadsChangeNothing) {
-  const Workplace place;
-  place.write("table.csv", kMeasuredTable);
-  const std::string judge = "validate parallel --table table.csv --jobs ";
-  EXPECT_EQ(succeed(place, judge + "1").out, succeed(place, judge + "2").out);
-}
-
 }  // namespace
 }  // namespace bubblesim::app_test
