@@ -8,8 +8,6 @@
 namespace bubblesim::validate {
 namespace {
 
-using Rows = CheckedResult<std::vector<ReportRow>>;
-
 Json row_json(const ReportRow& row) {
   return {{"table", row.table},
           {"role", role_name(row.role)},
@@ -26,14 +24,6 @@ Json rows_json(const std::vector<ReportRow>& rows) {
   Json out = Json::array();
   for (const ReportRow& row : rows) out.push_back(row_json(row));
   return out;
-}
-
-Rows check_rows(const std::string& name, const std::string& data, const ValidateRequest& request) {
-  if (name == "all_reduce") return judge_all_reduces(data, request.configs);
-  if (name == "schedules") return judge_schedules();
-  if (name == "pipefill") return judge_pipefill(request.configs, request.threads);
-  if (name == "graphpipe") return judge_graphpipe();
-  return fail("found \"" + name + "\"; expected all_reduce, schedules, pipefill or graphpipe");
 }
 
 }  // namespace
@@ -54,9 +44,8 @@ CheckedResult<Json> judge_training_file(const std::string& path, const std::stri
   return Json{{"table", note}, {"rows", rows_json(rows)}};
 }
 
-CheckedResult<Json> judge_check(const std::string& name, const std::string& data,
-                                const ValidateRequest& request) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, check_rows(name, data, request));
+CheckedResult<Json> judge_all_reduce_data(const std::string& data, const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, judge_all_reduces(data, configs));
   return rows_json(rows);
 }
 

@@ -24,9 +24,8 @@ struct ValidateRequest {
                                                       const std::string& setting,
                                                       const ValidateRequest& request);
 
-/// The rows of a check: "all_reduce" (of the folder of public data), "schedules", "pipefill" or
-/// "graphpipe". Faults: another name; files that cannot be read.
-[[nodiscard]] CheckedResult<Json> judge_check(const std::string& name, const std::string& data,
-                                              const ValidateRequest& request);
+/// The rows of all measured all-reduces of a folder of public data.
+[[nodiscard]] CheckedResult<Json> judge_all_reduce_data(const std::string& data,
+                                                        const std::string& configs);
 
 }  // namespace bubblesim::validate

@@ -15,6 +15,7 @@
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
 #include "sim/plugin/python/surroundings.hpp"
+#include "sim/validate/pipeline_case.hpp"
 #include "sim/validate/serving/serve_measured.hpp"
 #include "sim/validate/sharing_json.hpp"
 #include "sim/validate/validate.hpp"
@@ -62,6 +63,47 @@ std::string text_of(Judge judge) {
   return compact_text(good(std::move(judged)));
 }
 
+using Times = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+std::pair<std::uint32_t, std::uint32_t> closed_form_cases(
+    const std::string& schedule, std::uint32_t ranks, std::uint32_t micro_batches,
+    std::uint32_t chunks, const std::vector<Times>& given) {
+  pipeline::ScheduleRequest request;
+  request.ranks = ranks;
+  request.micro_batches = micro_batches;
+  request.chunks = chunks;
+  std::vector<pipeline::StageTimes> times;
+  for (const auto& [forward, input_grad, weight_grad] : given) {
+    times.push_back({forward, input_grad, weight_grad});
+  }
+  const auto found = validate::closed_form_cases(schedule, request, times);
+  return {found.cases, found.equal};
+}
+
+void bind_pipelines(py::module_& module) {
+  module.def("schedules", [] {
+    std::vector<std::string> out;
+    for (const auto& spec : pipeline::schedule_specs()) out.push_back(spec.name);
+    return out;
+  });
+  module.def("closed_form_cases", &closed_form_cases);
+  module.def("graph_makespan",
+             [](std::uint32_t stages, std::uint32_t micro_batches,
+                const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) {
+               return good(validate::graph_makespan(stages, micro_batches, edges));
+             });
+  module.def("iteration_seconds", [module](const std::string& model, const std::string& cluster,
+                                           const std::string& plan) {
+    const std::string configs = config_folder(module, {});
+    CheckedResult<double> seconds;
+    {
+      const py::gil_scoped_release unlocked;
+      seconds = validate::iteration_seconds(model, cluster, plan, configs);
+    }
+    return good(std::move(seconds));
+  });
+}
+
 }  // namespace
 
 void bind_lab(py::module_& module) {
@@ -92,11 +134,11 @@ void bind_lab(py::module_& module) {
     const validate::ValidateRequest request{config_folder(module, {}), threads, told(progress)};
     return text_of([&] { return validate::judge_training_file(path, setting, request); });
   });
-  module.def("judge_check", [module](const std::string& name, const std::string& data,
-                                     std::size_t threads) {
-    const validate::ValidateRequest request{config_folder(module, {}), threads, {}};
-    return text_of([&] { return validate::judge_check(name, data, request); });
+  module.def("judge_all_reduces", [module](const std::string& data) {
+    const std::string configs = config_folder(module, {});
+    return text_of([&] { return validate::judge_all_reduce_data(data, configs); });
   });
+  bind_pipelines(module);
 }
 
 }  // namespace bubblesim::plugin::python

@@ -71,7 +71,9 @@ def test_checks_are_judged_and_written(tmp_path):
     assert rest["outcome"] == "stated"
     whole = json.loads((tmp_path / "all.json").read_text())
     assert whole["summary"][0]["aim"] == {"of": "each", "bound": 0.02, "met": True}
-    assert "exact: met" in judge(tmp_path, "parallel", "--only", "schedules", "--summary")
+    assert "exact: met" in judge(tmp_path, "parallel", "--only", "schedules", "--csv", "rows.csv")
+    cases = [float(one["measured"]) for one in csv.DictReader((tmp_path / "rows.csv").open())]
+    assert len(cases) >= 8 and min(cases) >= 25
 
 
 # Two jobs of four layers on 8 GPUs, as a measured table has them.

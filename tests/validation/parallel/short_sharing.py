@@ -22,7 +22,8 @@ def seconds(text: str) -> float:
 def cut_spans(arrivals: dict, start: float, length: float) -> None:
     for span in arrivals.get("measured", []):
         begin = min(seconds(span["from"]), start)
-        span |= {"from": f"{begin:g}s", "until": f"{min(seconds(span['until']), begin + length):g}s"}
+        end = min(seconds(span["until"]), begin + length)
+        span |= {"from": f"{begin:g}s", "until": f"{end:g}s"}
 
 
 def judge(table: str, *, requests: int, least_s: float, span: tuple[float, float],
