@@ -12,11 +12,13 @@ import math
 import sys
 from collections import defaultdict
 
-from bubblesim import _core, format_duration
+from bubblesim import format_duration, parse_duration
 
-from .config_file import constants_text, find
+from . import sharing
+from .config_file import ConfigFile, constants_text, failed, find
 
-# Name, grain (ns or a ratio), least and largest value; in the order of SharingRows.constants.
+SYSTEMS = ["mps", "mps_priority", "time_slicing", "sm_cap"]
+# Name, grain (ns or a ratio), least and largest value.
 CONSTANTS = [("time_slice", 100, 1e4, 1e9), ("context_switch", 100, 1e3, 1e9),
              ("client_switch", 100, 1e3, 1e8), ("part/dram_saturating_sms", 0.01, 0.01, 1),
              ("part/dark_clock_gain", 0.01, 1, 3)]
@@ -63,14 +65,37 @@ def search(loss, start, rounds):
     return best, error, first, evaluations
 
 
+def start_of(device):
+    """The constants as the device's file has them; without parts, those of sim/hardware."""
+    root = ConfigFile(find("devices", device)).root
+    part = root.get("part", {"dram_saturating_sms": {"value": 0}, "dark_clock_gain": {"value": 1}})
+    return [*(float(parse_duration(root[name]["value"])) for name, *_ in CONSTANTS[:3]),
+            *(float(part[name.removeprefix("part/")]["value"]) for name, *_ in CONSTANTS[3:])]
+
+
+def rows_at(options, values):
+    """What sharing_loss takes, of the rows that can be judged."""
+    rows = sharing.simulate(
+        options.table, setting=options.setting, systems=SYSTEMS, role="fit", device=options.device,
+        changes={name: value for (name, *_), value in zip(CONSTANTS, values)},
+        threads=options.jobs)["rows"]
+    judged = [row for row in rows if row["outcome"] != "stated"]
+    if not judged:
+        why = (f"no row can be judged: {rows[0]['note']}" if rows else
+               f"no row of a {options.device} with the role fit under mps, mps_priority, "
+               "time_slicing or sm_cap")
+        raise failed([("", "", why)])
+    return [(row["table"], row["outcome"] == "predicted",
+             [(figure["metric"], sharing.relative(figure)) for figure in row["figures"]])
+            for row in judged]
+
+
 def main(options):
-    find("devices", options.device)
-    rows = _core.SharingRows(options.table, options.setting, options.device,
-                             _core.config_folder())
-    start = list(rows.constants)
+    start = start_of(options.device)
+    count = len(rows_at(options, start))
     values, error, first, evaluations = search(
-        lambda tried: sharing_loss(rows.judge(tried, options.jobs)), start, options.rounds)
-    print(f"{len(rows)} rows, {evaluations} evaluations, mean |error| {100 * first:.2f} % -> "
+        lambda tried: sharing_loss(rows_at(options, tried)), start, options.rounds)
+    print(f"{count} rows, {evaluations} evaluations, mean |error| {100 * first:.2f} % -> "
           f"{100 * error:.2f} %")
 
     def text(value, time):

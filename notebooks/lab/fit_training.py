@@ -2,13 +2,16 @@
 jobs: least squares on the logarithm of simulated over measured time, on rows with the role `fit`.
 Each evaluation synthesises and simulates every such row."""
 import difflib
+import json
 import sys
 
 import numpy
 from bubblesim import _core
 
+from . import parallel
 from .config_file import ConfigFile, constants_text, exact, failed, find, spelled, write
 from .least_squares import fit_least_squares
+from .report import tables_text
 
 # By constant: its unit and the range in which it means something. Slowdowns below 0.9 would be
 # faster than the device's memory for kernels that stream.
@@ -74,12 +77,14 @@ def main(options):
     values, steps, errors = fit(tables, config, constants, options.jobs)
     ratios_at(tables, config, constants, values, options.jobs)  # puts them
     shown = [config.value(*each) for each in zip(constants, units)]
-    print(tables.notes, end="")
+    with config.copy() as fitted:
+        judged = json.loads(tables.judged(fitted, options.jobs))
+    print(tables_text([table["table"] for table in judged]), end="")
     print(f"{steps} steps, mean |error| of fit rows {100 * errors[0]:.2f} % -> "
           f"{100 * errors[-1]:.2f} %\n")
     print(constants_text(zip(constants, units, start, shown)))
-    with config.copy() as fitted:
-        print(tables.summary(fitted, options.jobs), end="")
+    rows = [row for table in judged for row in table["rows"]]
+    print(parallel.summary_text(parallel.summarise(rows)), end="")
     if options.output:
         config = ConfigFile(path)
         source = f"fitted: scripts/fit training --software {options.software}"

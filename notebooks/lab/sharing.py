@@ -27,13 +27,15 @@ def relative(figure: Mapping) -> float:
 
 
 def simulate(tables: Sequence[str], *, setting: str = "", systems: Sequence[str] = (),
-             rows: Sequence[int] = (), changes: Mapping[str, float] = {}, window_ns: int = 0,
-             threads: int = 0, progress: Callable[[str], None] | None = None) -> dict[str, Any]:
-    """The tables and their rows as judged. `rows`: numbers of some of the rows of the systems;
-    `changes`: constants that are other than their files say."""
+             role: str = "", device: str = "", rows: Sequence[int] = (),
+             changes: Mapping[str, float] = {}, window_ns: int = 0, threads: int = 0,
+             progress: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """The tables and their rows as judged: those of the systems, role and device that are given,
+    of these the ones with the numbers `rows`. `changes`: constants of all devices that are other
+    than their files say."""
     return json.loads(_core.judge_sharing(
-        list(tables), setting, list(systems), list(rows), dict(changes), window_ns,
-        threads or os.cpu_count() or 1, progress))
+        list(map(str, tables)), setting, list(systems), role, device, list(rows), dict(changes),
+        window_ns, threads or os.cpu_count() or 1, progress))
 
 
 # ---- mechanisms of the sharing model that can be left out
@@ -394,6 +396,8 @@ def judge(options: Namespace) -> int:
 
     judged = run()
     rows = judged["rows"]
+    if not rows and options.system:
+        raise Fault("no row of these systems", tables[0], "--system")
     if options.ablation:
         cells = ablate(rows, run)
         options.progress.clear()

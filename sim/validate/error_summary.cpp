@@ -1,6 +1,5 @@
 #include "sim/validate/error_summary.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace bubblesim::validate {
@@ -19,13 +18,6 @@ ErrorSummary summarise_errors(const std::vector<LabelledError>& errors) {
   out.mean_absolute /= static_cast<double>(out.rows);
   out.bias /= static_cast<double>(out.rows);
   return out;
-}
-
-double share_within(const std::vector<LabelledError>& errors, double bound) {
-  const auto kept = std::count_if(
-      errors.begin(), errors.end(),
-      [&](const LabelledError& labelled) { return std::abs(labelled.error) <= bound; });
-  return errors.empty() ? 0 : static_cast<double>(kept) / static_cast<double>(errors.size());
 }
 
 }  // namespace bubblesim::validate

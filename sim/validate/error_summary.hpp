@@ -24,7 +24,4 @@ struct ErrorSummary {
 /// All zero where there is no error.
 [[nodiscard]] ErrorSummary summarise_errors(const std::vector<LabelledError>& errors);
 
-/// The share of errors of at most this magnitude; 0 where there is none.
-[[nodiscard]] double share_within(const std::vector<LabelledError>& errors, double bound);
-
 }  // namespace bubblesim::validate

@@ -576,21 +576,4 @@ CheckedResult<std::vector<JudgedRow>> judge_sharing(
   return Judging(rows, stage, threads, progress).run();
 }
 
-std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows) {
-  std::vector<UnjudgedRows> out;
-  for (const JudgedRow& row : rows) {
-    if (row.outcome == RowOutcome::kPredicted) continue;
-    const auto known = std::find_if(out.begin(), out.end(), [&](const UnjudgedRows& group) {
-      return group.table == row.row.table && group.outcome == row.outcome &&
-             group.reason == row.note;
-    });
-    if (known == out.end()) {
-      out.push_back({row.row.table, row.outcome, row.note, 1});
-    } else {
-      ++known->rows;
-    }
-  }
-  return out;
-}
-
 }  // namespace bubblesim::validate

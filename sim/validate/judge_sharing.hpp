@@ -28,14 +28,6 @@ struct JudgedRow {
   std::vector<double> over_time;
 };
 
-/// Rows of a table that take no part in its errors, for one reason.
-struct UnjudgedRows {
-  std::string table;
-  RowOutcome outcome = RowOutcome::kStated;
-  std::string reason;
-  std::size_t rows = 0;
-};
-
 /// Everything that a judgement stands on, read once.
 struct SharingStage {
   std::map<std::string, SharingSetting> settings;  ///< by table
@@ -71,7 +63,5 @@ struct SharingStage {
 [[nodiscard]] CheckedResult<std::vector<JudgedRow>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);
-
-[[nodiscard]] std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows);
 
 }  // namespace bubblesim::validate

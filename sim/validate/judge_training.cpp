@@ -56,7 +56,7 @@ CheckedResult<TrainingTable> load_training_table(const std::string& path,
   TrainingTable out;
   out.name = std::filesystem::path(path).stem().string();
   BUBBLESIM_ASSIGN_OR_RETURN(out.rows, training_rows(csv, shared));
-  out.note = {out.name, shared.path, {}, unread_training_columns(csv), {}};
+  out.note = {out.name, shared.path, {}, unread_training_columns(csv)};
   for (const TrainingRow& row : out.rows) {
     const std::pair key{row.cluster, row.plan.software};
     if (out.machines.contains(key)) continue;

@@ -67,7 +67,11 @@ Result<void> change(SharingStage& stage, const std::string& key, double value) {
   return {};
 }
 
-bool is_of(const SharingRow& row, const std::vector<std::string>& systems) {
+bool is_asked_for(const SharingRow& row, const SharingRequest& request,
+                  const SharingStage& stage) {
+  const auto& systems = request.systems;
+  if (!request.role.empty() && request.role != role_name(row.role)) return false;
+  if (!request.device.empty() && request.device != stage.device_of(row)) return false;
   return systems.empty() || std::ranges::any_of(systems, [&](const std::string& system) {
            return letters_of(system) == letters_of(row.system);
          });
@@ -80,11 +84,8 @@ CheckedResult<std::vector<SharingRow>> rows_of(const SharingRequest& request,
     BUBBLESIM_ASSIGN_OR_RETURN(
         const auto rows, add_sharing_table(stage, path, request.setting, request.configs));
     std::ranges::copy_if(rows, std::back_inserter(all), [&](const SharingRow& row) {
-      return is_of(row, request.systems);
+      return is_asked_for(row, request, stage);
     });
-  }
-  if (all.empty() && !request.systems.empty()) {
-    return fail(request.tables.front(), "--system", "no row of these systems");
   }
   if (request.rows.empty()) return all;
   std::vector<SharingRow> out;

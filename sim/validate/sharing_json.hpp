@@ -20,7 +20,9 @@ struct SharingRequest {
   std::vector<std::string> tables;   ///< paths
   std::string setting;               ///< of all tables; empty: by each table's form
   std::vector<std::string> systems;  ///< rows of these; empty: of all
-  std::vector<std::size_t> rows;     ///< of the rows of these systems, in order; empty: all
+  std::string role;                  ///< rows of this one; empty: of all
+  std::string device;                ///< rows measured on this one; empty: on any
+  std::vector<std::size_t> rows;     ///< of these rows, in order; empty: all
   /// Constants of all devices (sharing_changes()) that are other than their files say; times in
   /// nanoseconds.
   std::map<std::string, double> changes;
@@ -36,7 +38,7 @@ struct SharingRequest {
 /// {"tables": [...], "rows": [...]}. A table has its setting's path, its device and the columns
 /// that nobody reads; a row what SharingRow and JudgedRow say, its device, whether it has requests,
 /// and the features that policies of its system demand. Faults: those of add_sharing_table() and
-/// judge_sharing(); no row of the systems; a change of an unknown constant.
+/// judge_sharing(); a change of an unknown constant.
 [[nodiscard]] CheckedResult<Json> judge_sharing_tables(const SharingRequest& request,
                                                        const policy::Registry& policies);
 

@@ -448,13 +448,6 @@ SharingSetting read_setting(ObjectReader& root) {
 
 }  // namespace
 
-const SharingFigure* SharingRow::figure(std::string_view metric) const {
-  for (const SharingFigure& figure : figures) {
-    if (figure.metric == metric) return &figure;
-  }
-  return nullptr;
-}
-
 std::string sharing_table_name(const CsvTable& table) {
   return std::filesystem::path(table.file()).stem().string();
 }

@@ -36,9 +36,6 @@ struct SharingFigure {
   double percent = 0;  ///< kPercentile
   double measured = 0;
   double simulated = 0;
-
-  /// Relative. Precondition: simulated.
-  [[nodiscard]] double error() const { return simulated / measured - 1; }
 };
 
 enum class Pace : std::uint8_t {
@@ -75,8 +72,6 @@ struct SharingRow {
   std::vector<SharingClient> clients;
   std::vector<SharingFigure> figures;
   std::vector<std::string> left_out;  ///< metrics that are blank or 0 in the table
-
-  [[nodiscard]] const SharingFigure* figure(std::string_view metric) const;
 };
 
 struct SystemSetting {

@@ -28,6 +28,14 @@ Json rows_json(const std::vector<ReportRow>& rows) {
 
 }  // namespace
 
+Json training_json(const TrainingTable& table, const std::vector<ReportRow>& rows) {
+  const Json note = {{"table", table.note.table},
+                     {"setting", table.note.setting},
+                     {"devices", table.note.devices},
+                     {"unread", table.note.unread}};
+  return {{"table", note}, {"rows", rows_json(rows)}};
+}
+
 CheckedResult<Json> judge_training_file(const std::string& path, const std::string& setting,
                                         const ValidateRequest& request) {
   BUBBLESIM_ASSIGN_OR_RETURN(const TrainingTable table,
@@ -37,11 +45,7 @@ CheckedResult<Json> judge_training_file(const std::string& path, const std::stri
         if (!request.progress) return;
         request.progress(fmt::format("{}: {} of {} rows", table.name, done, total));
       });
-  const Json note = {{"table", table.note.table},
-                     {"setting", table.note.setting},
-                     {"devices", table.note.devices},
-                     {"unread", table.note.unread}};
-  return Json{{"table", note}, {"rows", rows_json(rows)}};
+  return training_json(table, rows);
 }
 
 CheckedResult<Json> judge_all_reduce_data(const std::string& data, const std::string& configs) {

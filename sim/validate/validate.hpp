@@ -5,11 +5,18 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::validate {
+
+struct TrainingTable;
+struct ReportRow;
+
+/// {"table": ..., "rows": [...]}: a TableNote, and a ReportRow each.
+[[nodiscard]] Json training_json(const TrainingTable& table, const std::vector<ReportRow>& rows);
 
 struct ValidateRequest {
   std::string configs;
@@ -18,8 +25,8 @@ struct ValidateRequest {
   std::function<void(const std::string& text)> progress;
 };
 
-/// {"table": ..., "rows": [...]} of a table of measured jobs: a TableNote, and a ReportRow each.
-/// `setting`: what it is read with; empty: as its columns say. Faults: those of the file.
+/// The training_json() of a table of measured jobs. `setting`: what it is read with; empty: as its
+/// columns say. Faults: those of the file.
 [[nodiscard]] CheckedResult<Json> judge_training_file(const std::string& path,
                                                       const std::string& setting,
                                                       const ValidateRequest& request);

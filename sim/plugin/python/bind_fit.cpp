@@ -2,7 +2,6 @@
 // under constants that a fit tries. Which rows take part, and the loss, is decided there.
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -11,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "policies/builtin.hpp"
+#include "sim/base/json.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_fields.hpp"
@@ -23,9 +22,8 @@
 #include "sim/run/parallel.hpp"
 #include "sim/synth/software_file.hpp"
 #include "sim/validate/all_reduce_table.hpp"
-#include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/judges.hpp"
-#include "sim/validate/report_text.hpp"
+#include "sim/validate/validate.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -172,22 +170,16 @@ class TrainingTables {
     return out;
   }
 
-  [[nodiscard]] std::string notes() const {
-    std::vector<validate::TableNote> notes;
-    for (const validate::TrainingTable& table : tables_) notes.push_back(table.note);
-    return validate::tables_text(notes);
-  }
-
-  /// Errors of all rows, fitted and judging, by table.
-  [[nodiscard]] std::string summary(const std::string& software, std::size_t threads) const {
+  /// All rows, fitted and judging, as JSON: a training_json() a table.
+  [[nodiscard]] std::string judged(const std::string& software, std::size_t threads) const {
     const synth::SoftwareSpec spec = good(synth::find_software(software, {}));
-    std::vector<validate::ReportRow> rows;
+    Json out = Json::array();
     for (validate::TrainingTable table : tables_) {
       for (auto& [key, machine] : table.machines) machine.software = spec;
-      const auto judged = validate::judge_training(table, threads, nullptr);
-      rows.insert(rows.end(), judged.begin(), judged.end());
+      out.push_back(validate::training_json(
+          table, validate::judge_training(table, threads, nullptr)));
     }
-    return validate::summary_text(validate::summarise(rows));
+    return compact_text(out);
   }
 
  private:
@@ -205,69 +197,6 @@ class TrainingTables {
   std::vector<validate::TrainingTable> tables_;
   std::vector<std::string> names_;
   std::vector<Sample> samples_;
-};
-
-/// Measured sharing of one device: the rows that a fit may see.
-class SharingRows {
- public:
-  SharingRows(const std::vector<std::string>& tables, const std::string& setting,
-              std::string device, const std::string& configs)
-      : registry_(policies::judged_policies()),
-        stage_(good(validate::make_sharing_stage(configs, registry_))), device_(std::move(device)) {
-    constexpr std::array kSystems{"mps", "mps_priority", "time_slicing", "sm_cap"};
-    for (const std::string& path : tables) {
-      for (auto& row : good(validate::add_sharing_table(stage_, path, setting, configs))) {
-        const bool fitted = row.role == validate::RowRole::kFit && row.note.empty() &&
-                            std::ranges::find(kSystems, row.system) != kSystems.end();
-        if (fitted && stage_.device_of(row) == device_) rows_.push_back(std::move(row));
-      }
-    }
-    if (rows_.empty()) {
-      raise_faults({{{}, {}, "no row of a " + device_ + " with the role fit under mps, "
-                             "mps_priority, time_slicing or sm_cap"}});
-    }
-  }
-
-  [[nodiscard]] std::size_t count() const { return rows_.size(); }
-
-  /// Time slice, context switch and client switch (ns), saturating share of SMs, gain of the clock.
-  [[nodiscard]] std::array<double, 5> constants() const {
-    const hardware::GpuSpec& gpu = stage_.machines.at(device_).gpu;
-    const auto ns = [](Duration span) { return static_cast<double>(span.count()); };
-    return {ns(gpu.time_slice), ns(gpu.context_switch), ns(gpu.client_switch),
-            gpu.part.dram_saturating_sms, gpu.part.dark_clock_gain};
-  }
-
-  /// Under such constants, a row each: table, whether it is predicted, errors by metric. Rows that
-  /// cannot be judged, for a reason that is known, are left out; all of them are a fault.
-  py::list judge(const std::array<double, 5>& constants, std::size_t threads) {
-    hardware::GpuSpec& gpu = stage_.machines.at(device_).gpu;
-    const auto span = [](double ns) { return Duration{std::llround(ns)}; };
-    gpu.time_slice = span(constants[0]);
-    gpu.context_switch = span(constants[1]);
-    gpu.client_switch = span(constants[2]);
-    gpu.part = {constants[3], constants[4]};
-    const auto judged = good(validate::judge_sharing(rows_, stage_, threads, nullptr));
-    const auto unjudged = validate::unjudged_sharing(judged);
-    if (!unjudged.empty() && unjudged.front().rows == judged.size()) {
-      raise_faults({{{}, {}, "no row can be judged: " + unjudged.front().reason}});
-    }
-    py::list out;
-    for (const validate::JudgedRow& row : judged) {
-      if (row.outcome == validate::RowOutcome::kStated) continue;
-      std::vector<std::pair<std::string, double>> errors;
-      for (const auto& figure : row.row.figures) errors.emplace_back(figure.metric, figure.error());
-      out.append(py::make_tuple(row.row.table, row.outcome == validate::RowOutcome::kPredicted,
-                                errors));
-    }
-    return out;
-  }
-
- private:
-  policy::Registry registry_;
-  validate::SharingStage stage_;
-  std::string device_;
-  std::vector<validate::SharingRow> rows_;
 };
 
 }  // namespace
@@ -288,15 +217,8 @@ void bind_fit(py::module_& module) {
       .def(py::init<const std::string&, const std::vector<std::string>&, const std::string&,
                     const std::string&>())
       .def_property_readonly("names", &TrainingTables::names)
-      .def_property_readonly("notes", &TrainingTables::notes)
       .def("log_ratios", &TrainingTables::log_ratios)
-      .def("summary", &TrainingTables::summary);
-  py::class_<SharingRows>(module, "SharingRows")
-      .def(py::init<const std::vector<std::string>&, const std::string&, std::string,
-                    const std::string&>())
-      .def_property_readonly("constants", &SharingRows::constants)
-      .def("__len__", &SharingRows::count)
-      .def("judge", &SharingRows::judge);
+      .def("judged", &TrainingTables::judged);
 }
 
 }  // namespace bubblesim::plugin::python

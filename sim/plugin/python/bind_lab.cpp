@@ -118,13 +118,14 @@ void bind_lab(py::module_& module) {
   module.def("sharing_tables_in", &validate::sharing_tables_in);
   module.def("judge_sharing",
              [module](std::vector<std::string> tables, std::string setting,
-                      std::vector<std::string> systems, std::vector<std::size_t> rows,
-                      std::map<std::string, double> changes, std::int64_t window_ns,
-                      std::size_t threads, const py::object& progress) {
+                      std::vector<std::string> systems, std::string role, std::string device,
+                      std::vector<std::size_t> rows, std::map<std::string, double> changes,
+                      std::int64_t window_ns, std::size_t threads, const py::object& progress) {
                const validate::SharingRequest request{
-                   config_folder(module, {}), std::move(tables),   std::move(setting),
-                   std::move(systems),        std::move(rows),     std::move(changes),
-                   Duration{window_ns},       threads,             told(progress)};
+                   config_folder(module, {}), std::move(tables), std::move(setting),
+                   std::move(systems),        std::move(role),   std::move(device),
+                   std::move(rows),           std::move(changes), Duration{window_ns},
+                   threads,                   told(progress)};
                return text_of([&] {
                  return validate::judge_sharing_tables(request, policies::judged_policies());
                });

@@ -30,7 +30,7 @@ void bind_store(pybind11::module_& module);
 void bind_sweep(pybind11::module_& module);
 /// answer_question(), and what it gives.
 void bind_advise(pybind11::module_& module);
-/// KernelTimes, AllReduceTables, TrainingTables, SharingRows: measured rows under constants.
+/// KernelTimes, AllReduceTables, TrainingTables: measured rows under constants.
 void bind_fit(pybind11::module_& module);
 /// serve_measured() and judge_sharing(), for the judges of notebooks/lab.
 void bind_lab(pybind11::module_& module);

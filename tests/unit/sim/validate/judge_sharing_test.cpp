@@ -11,29 +11,6 @@
 namespace bubblesim::validate {
 namespace {
 
-JudgedRow judged(const char* system, double measured, double simulated) {
-  JudgedRow out;
-  out.row.table = "table";
-  out.row.subject = "service beside job";
-  out.row.system = system;
-  out.row.figures = {{"p95_ms", Quantity::kPercentile, 0, 95, measured, simulated}};
-  return out;
-}
-
-TEST(JudgeSharing, WhatIsNotPredictedIsCountedByTableAndReason) {
-  JudgedRow stated = judged("mig", 1, 2);
-  stated.outcome = RowOutcome::kStated;
-  stated.note = "no workload";
-  JudgedRow failed = stated;
-  failed.outcome = RowOutcome::kFailed;
-  const auto counted = unjudged_sharing({stated, judged("mps", 1, 1), stated, failed});
-  ASSERT_EQ(counted.size(), 2u);
-  EXPECT_EQ(counted[0].rows, 2u);
-  EXPECT_EQ(counted[1].rows, 1u);
-  EXPECT_EQ(counted[1].outcome, RowOutcome::kFailed);
-  EXPECT_EQ(counted[0].reason, "no workload");
-}
-
 TEST(JudgeSharing, AJobWithoutAWorkloadIsStatedAndTheOthersAreJudged) {
   const policy::Registry policies;
   SharingStage stage;
