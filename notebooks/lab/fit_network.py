@@ -36,7 +36,7 @@ def octaves_of(sizes):
 def errors_text(rows, errors):
     """A line a table: mean errors of rows that took part, of the others, of octaves."""
     lines = []
-    for (gpus, sizes, fitted), found in zip(rows, errors):
+    for (gpus, sizes, fitted, _), found in zip(rows, errors):
         octaves, fitted, found = octaves_of(sizes), numpy.array(fitted), numpy.abs(found)
         means = [found[octaves == octave].mean() for octave in numpy.unique(octaves)]
         parts = [found[fitted], found[~fitted]]
@@ -51,7 +51,8 @@ def errors_at(tables, config, values):
     for (path, unit), value in zip(CONSTANTS.items(), values):
         config.put(path, exact(float(value), unit))
     with config.copy() as path:
-        return tables.errors(path)
+        return [numpy.array(simulated) / numpy.array(measured) - 1
+                for (*_, measured), simulated in zip(tables.rows, tables.times(path))]
 
 
 def fit(tables, config):
@@ -60,7 +61,7 @@ def fit(tables, config):
     given = numpy.log(numpy.clip([config.value(*each) for each in CONSTANTS.items()],
                                  *numpy.exp([low, high])))
     weights = []
-    for _, sizes, fitted in tables.rows:
+    for _, sizes, fitted, _ in tables.rows:
         octaves = octaves_of(sizes)
         counts = Counter(octaves[numpy.array(fitted)])
         weights.append([1 / numpy.sqrt(counts[octave]) if part else 0
@@ -90,7 +91,7 @@ def main(options):
     tables, path = _core.AllReduceTables(options.data), find("clusters", options.cluster)
     config = ConfigFile(path)
     start = [config.value(*each) for each in CONSTANTS.items()]
-    tables.errors(str(path))  # faults of the file, before anything is fitted
+    tables.times(str(path))  # faults of the file, before anything is fitted
     fitted = fit(tables, config)
     errors = errors_at(tables, config, fitted)
     shown = [config.value(*each) for each in CONSTANTS.items()]

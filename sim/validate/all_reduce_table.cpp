@@ -105,9 +105,4 @@ Duration AllReducePredictor::time(std::uint32_t gpus, Bytes bytes) const {
                                             network::Algorithm::kRing));
 }
 
-double AllReducePredictor::relative_error(const AllReduceTable& table,
-                                          const AllReduceRow& row) const {
-  return network::ns_of(time(table.gpus, row.bytes)) / network::ns_of(row.measured) - 1;
-}
-
 }  // namespace bubblesim::validate

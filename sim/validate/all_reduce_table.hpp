@@ -35,6 +35,9 @@ struct AllReduceTable {
 [[nodiscard]] Result<AllReduceTable> read_all_reduce_table(const std::string& path,
                                                            std::uint32_t gpus);
 
+/// The folder of such tables in the public data.
+inline constexpr const char* kAllReduceFolder = "VIA-Research+vTrain/trace/a100";
+
 /// Every file of a folder whose name says for how many GPUs it is ("AR_GPU8_1M_1024M_LUT"),
 /// ascending by GPUs. Fault: none there.
 [[nodiscard]] Result<std::vector<AllReduceTable>> read_all_reduce_folder(
@@ -50,7 +53,6 @@ class AllReducePredictor {
       : topology_(hardware::with_nodes(spec, 1)) {}
 
   [[nodiscard]] Duration time(std::uint32_t gpus, Bytes bytes) const;
-  [[nodiscard]] double relative_error(const AllReduceTable& table, const AllReduceRow& row) const;
 
  private:
   network::Topology topology_;

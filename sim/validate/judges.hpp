@@ -1,4 +1,4 @@
-// What `scripts/judge parallel` judges, one kind of evidence each, row by row.
+// Tables of measured training jobs, judged row by row.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,6 @@
 #include "sim/validate/report.hpp"
 
 namespace bubblesim::validate {
-
-// Tables of training jobs, row by row.
 
 /// A table with its rows' machines.
 struct TrainingTable {
@@ -41,16 +39,5 @@ using RowDone = std::function<void(std::size_t done, std::size_t total)>;
 /// Seconds where the row has them, else TFLOP/s a GPU.
 [[nodiscard]] std::vector<ReportRow> judge_training(const TrainingTable& table,
                                                     std::size_t threads, const RowDone& done);
-
-// Measured all-reduce tables of one node, row by row.
-
-/// The folder of the tables in the public data, and the cluster that they are of.
-inline constexpr const char* kAllReduceFolder = "VIA-Research+vTrain/trace/a100";
-inline constexpr const char* kAllReduceCluster = "dgx-a100-80gb";
-
-/// Rings, as network::judge_all_reduce() takes them; `fit` rows are network::is_fit_row(). Sizes
-/// that are powers of two are brief. `data`: the folder of public data.
-[[nodiscard]] CheckedResult<std::vector<ReportRow>> judge_all_reduces(const std::string& data,
-                                                                      const std::string& configs);
 
 }  // namespace bubblesim::validate

@@ -20,17 +20,28 @@ constexpr MeasuredAim kMeasuredAims[] = {
 
 using Cells = std::vector<const MeasuredCell*>;
 
+/// Sums, not yet means.
+void add_error(MeasuredSummary& out, const MeasuredCell& cell) {
+  const double error = cell.error();
+  ++out.rows;
+  out.mean_absolute += std::abs(error);
+  out.bias += error;
+  if (out.rows > 1 && std::abs(error) <= std::abs(out.worst)) return;
+  out.worst = error;
+  out.worst_label = cell.name();
+}
+
 MeasuredSummary summary_of(const Cells& cells, const std::string& policy) {
   MeasuredSummary out;
-  std::vector<LabelledError> errors;
   std::vector<double> absolute;
   for (const MeasuredCell* cell : cells) {
     out.fake = out.fake || cell->fake;
-    errors.push_back({cell->error(), cell->name()});
+    add_error(out, *cell);
     absolute.push_back(std::abs(cell->error()));
   }
+  out.mean_absolute /= static_cast<double>(out.rows);
+  out.bias /= static_cast<double>(out.rows);
   std::sort(absolute.begin(), absolute.end());
-  static_cast<ErrorSummary&>(out) = summarise_errors(errors);
   out.metric = *cells.front()->metric;
   out.role = cells.front()->role;
   out.policy = policy;

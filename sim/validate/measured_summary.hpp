@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/validate/compare_measured.hpp"
-#include "sim/validate/error_summary.hpp"
 
 namespace bubblesim::validate {
 
@@ -30,7 +29,12 @@ struct MeasuredAim {
 [[nodiscard]] std::optional<MeasuredAim> measured_aim(MeasuredMetric metric);
 
 /// Errors of one metric, in error_unit(): over all policies, and by policy.
-struct MeasuredSummary : ErrorSummary {
+struct MeasuredSummary {
+  std::size_t rows = 0;
+  double mean_absolute = 0;
+  double bias = 0;          ///< the mean, with its sign
+  double worst = 0;         ///< of the largest magnitude, with its sign
+  std::string worst_label;  ///< of the first error that is so large
   MeasuredMetric metric = MeasuredMetric::kSlowdown;
   std::string policy;  ///< empty: all
   RowRole role = RowRole::kJudge;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "sim/base/json.hpp"
 #include "sim/validate/judges.hpp"
 
@@ -20,12 +22,6 @@ Json row_json(const ReportRow& row) {
           {"brief", row.brief}};
 }
 
-Json rows_json(const std::vector<ReportRow>& rows) {
-  Json out = Json::array();
-  for (const ReportRow& row : rows) out.push_back(row_json(row));
-  return out;
-}
-
 }  // namespace
 
 Json training_json(const TrainingTable& table, const std::vector<ReportRow>& rows) {
@@ -33,7 +29,9 @@ Json training_json(const TrainingTable& table, const std::vector<ReportRow>& row
                      {"setting", table.note.setting},
                      {"devices", table.note.devices},
                      {"unread", table.note.unread}};
-  return {{"table", note}, {"rows", rows_json(rows)}};
+  Json list = Json::array();
+  for (const ReportRow& row : rows) list.push_back(row_json(row));
+  return {{"table", note}, {"rows", std::move(list)}};
 }
 
 CheckedResult<Json> judge_training_file(const std::string& path, const std::string& setting,
@@ -46,11 +44,6 @@ CheckedResult<Json> judge_training_file(const std::string& path, const std::stri
         request.progress(fmt::format("{}: {} of {} rows", table.name, done, total));
       });
   return training_json(table, rows);
-}
-
-CheckedResult<Json> judge_all_reduce_data(const std::string& data, const std::string& configs) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, judge_all_reduces(data, configs));
-  return rows_json(rows);
 }
 
 }  // namespace bubblesim::validate

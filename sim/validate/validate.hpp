@@ -31,8 +31,4 @@ struct ValidateRequest {
                                                       const std::string& setting,
                                                       const ValidateRequest& request);
 
-/// The rows of all measured all-reduces of a folder of public data.
-[[nodiscard]] CheckedResult<Json> judge_all_reduce_data(const std::string& data,
-                                                        const std::string& configs);
-
 }  // namespace bubblesim::validate

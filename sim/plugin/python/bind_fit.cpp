@@ -98,34 +98,38 @@ class AllReduceTables {
   explicit AllReduceTables(const std::string& data)
       : tables_(good(validate::read_all_reduce_folder(data + "/" + validate::kAllReduceFolder))) {}
 
-  /// By table: GPUs, sizes, which rows a fit may see.
+  /// By table: GPUs, sizes, which rows a fit may see, times (ns).
   [[nodiscard]] py::list rows() const {
     py::list out;
     for (const validate::AllReduceTable& table : tables_) {
       std::vector<std::uint64_t> bytes;
       std::vector<bool> fitted;
+      std::vector<std::int64_t> measured;
       for (std::size_t i = 0; i < table.rows.size(); ++i) {
         bytes.push_back(table.rows[i].bytes.value);
         fitted.push_back(is_fit_row(table, i));
+        measured.push_back(to_ns(table.rows[i].measured));
       }
-      out.append(py::make_tuple(table.gpus, bytes, fitted));
+      out.append(py::make_tuple(table.gpus, bytes, fitted, measured));
     }
     return out;
   }
 
-  /// Relative errors by table and row. `cluster`: a file.
-  [[nodiscard]] std::vector<std::vector<double>> errors(const std::string& cluster) const {
+  /// Simulated times (ns) by table and row. `cluster`: a file.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> times(const std::string& cluster) const {
     const hardware::ClusterSpec spec = good(hardware::read_cluster_spec(cluster));
     const validate::AllReducePredictor predictor(spec);
-    std::vector<std::vector<double>> out;
+    std::vector<std::vector<std::int64_t>> out;
     for (const validate::AllReduceTable& table : tables_) {
       if (table.gpus > spec.gpus_per_node) {
         raise_faults({{table.path, {}, "found " + std::to_string(table.gpus) +
                                            " GPUs; expected at most a node of the cluster, " +
                                            std::to_string(spec.gpus_per_node)}});
       }
-      std::vector<double>& errors = out.emplace_back();
-      for (const auto& row : table.rows) errors.push_back(predictor.relative_error(table, row));
+      std::vector<std::int64_t>& times = out.emplace_back();
+      for (const auto& row : table.rows) {
+        times.push_back(to_ns(predictor.time(table.gpus, row.bytes)));
+      }
     }
     return out;
   }
@@ -212,7 +216,7 @@ void bind_fit(py::module_& module) {
   py::class_<AllReduceTables>(module, "AllReduceTables")
       .def(py::init<const std::string&>())
       .def_property_readonly("rows", &AllReduceTables::rows)
-      .def("errors", &AllReduceTables::errors);
+      .def("times", &AllReduceTables::times);
   py::class_<TrainingTables>(module, "TrainingTables")
       .def(py::init<const std::string&, const std::vector<std::string>&, const std::string&,
                     const std::string&>())

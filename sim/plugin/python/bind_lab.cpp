@@ -135,10 +135,6 @@ void bind_lab(py::module_& module) {
     const validate::ValidateRequest request{config_folder(module, {}), threads, told(progress)};
     return text_of([&] { return validate::judge_training_file(path, setting, request); });
   });
-  module.def("judge_all_reduces", [module](const std::string& data) {
-    const std::string configs = config_folder(module, {});
-    return text_of([&] { return validate::judge_all_reduce_data(data, configs); });
-  });
   bind_pipelines(module);
 }
 

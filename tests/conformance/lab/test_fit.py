@@ -179,7 +179,7 @@ def fitted_of(text):
 
 
 def test_a_fit_finds_the_constants_that_made_the_tables(capsys, tmp_path):
-    """Times from the errors that a truth has of tables of 1 ms each: 1 ms x (1 + error)."""
+    """Times are those of a truth, of the sizes of tables of 1 ms each."""
     truth = {**NCCL, "collectives/ring_base": ["6.6us", "20us", "40us"],
              "collectives/ring_hop": ["600ns", "1us", "4us"], "node/bandwidth": "200GB/s",
              "collectives/bandwidth_share": [0.4, 0.7, 1.0], "collectives/local_copies": 0.5,
@@ -194,9 +194,8 @@ def test_a_fit_finds_the_constants_that_made_the_tables(capsys, tmp_path):
             (folder / f"AR_GPU{count}_LUT").write_text("size(B),time(ns)\n" + "".join(
                 f"{size},{round(time)}\n" for size, time in zip(sizes, ns)))
     write([[1e6] * len(sizes)] * len(gpus))
-    errors = bubblesim._core.AllReduceTables(str(tmp_path)).errors(
-        str(cluster(tmp_path / "truth.json", truth)))
-    write([[1e6 * (1 + error) for error in of_table] for of_table in errors])
+    write(bubblesim._core.AllReduceTables(str(tmp_path)).times(
+        str(cluster(tmp_path / "truth.json", truth))))
     start = cluster(tmp_path / "start.json", {**NCCL, "collectives/local_copies": 0.2,
                                               "node/bandwidth": "250GB/s"})
     code, out, err = run(capsys, "network", "--data", tmp_path, "--cluster", start, "-o",

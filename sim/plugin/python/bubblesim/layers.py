@@ -1,5 +1,5 @@
 """Layer times that LLMServingSim's profiler measured of an engine, as one file for "layers" of a
-config's engine and `bubblesim validate serving --layers`: `python3 -m bubblesim.layers DIR -o FILE`.
+config's engine and `scripts/judge serving --layers`: `python3 -m bubblesim.layers DIR -o FILE`.
 
 DIR (github.com/casys-kaist/LLMServingSim, its page "Output bundle") has meta.yaml and, for each
 number of GPUs that share a layer, tpN/ with dense.csv, per_sequence.csv, attention.csv and, for

@@ -1,5 +1,5 @@
 """What each step of a language-model server took, from a profiler's trace of the engine, as one file
-for "steps" of a config's engine and `bubblesim validate serving --steps`:
+for "steps" of a config's engine and `scripts/judge serving --steps`:
 `python3 -m bubblesim.steps TRACE -o FILE`.
 
 An engine under a profiler names each step on its host thread. Two forms are known:
