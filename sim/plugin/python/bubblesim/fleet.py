@@ -15,6 +15,7 @@ from pathlib import Path
 
 from . import Error, _core, format_duration, parse_duration
 from ._advise import Advice
+from ._frames import _needed
 from ._table import Rows, failed, table_text
 
 JOB_COLUMNS = ["job", "hours", "gpus", "trace", "model", "plan", "cluster", "device", "memory"]
@@ -169,7 +170,7 @@ def best_split(hours, left, value, done):
     kind; `left` by work, requests or None for no end; `value` and `done` by kind and work, worth
     and requests of an hour. A linear programme, by the simplex method with Bland's rule, which
     never cycles (R. G. Bland, "New Finite Pivoting Rules for the Simplex Method", 1977)."""
-    import numpy
+    numpy = _needed("numpy", "splits of fleets")
     zero, most_pivots = 1e-12, 100_000
     kinds, works = len(hours), len(left)
     ends = [work for work in range(works) if left[work] is not None]
