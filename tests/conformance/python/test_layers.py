@@ -139,7 +139,7 @@ def test_files_that_are_missing_or_not_ours(profile, tmp_path):
     assert "attention.csv: is missing, and so is '" in profile.fault()
     (tmp_path / "layers.json").write_text("mine")
     profile.put("tp1/attention.csv", attention_csv())
-    assert "is not of the format bubblesim.layers/1" in profile.fault()
+    assert "bubblesim did not make it" in profile.fault()
     assert (tmp_path / "layers.json").read_text() == "mine"
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from . import Error, _core, format_duration, parse_duration
 from ._advise import Advice
 from ._frames import _needed
-from ._table import Rows, failed, table_text
+from ._table import (FORCE_HELP, STOPPED, Parser, Rows, check_outputs, ended, failed, names,
+                     number_from, table_text, threads, write_file)
 
 JOB_COLUMNS = ["job", "hours", "gpus", "trace", "model", "plan", "cluster", "device", "memory"]
 WORK_COLUMNS = ["work", "trace", "model", "batch", "prompt_tokens", "output_tokens", "memory",
@@ -310,7 +311,7 @@ class Planner:
             fault = error.faults[0]
             if fault.place.startswith("/fillers"):  # what it asks for in vain is this pair's
                 return Answer(fault.message)
-            if fault.file in options.libraries:
+            if fault.file in (*options.libraries, options.store):
                 raise
             if fault.place[1:] in ("can", "cannot", "policies"):
                 option = "policy" if fault.place == "/policies" else fault.place[1:]
@@ -467,14 +468,8 @@ def plan_page(plan):
 def _span(text):
     try:
         return parse_duration(text)
-    except Error as error:
+    except (Error, ValueError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _share(text):
-    if not 0.01 <= float(text) <= 1:
-        raise argparse.ArgumentTypeError(f"found {text}, expected 0.01 to 1")
-    return float(text)
 
 
 def _words(text):
@@ -482,8 +477,8 @@ def _words(text):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
-        prog="python3 -m bubblesim.fleet", allow_abbrev=False,
+    parser = Parser(
+        prog="python3 -m bubblesim.fleet",
         description="Says which fill work goes to which of many training jobs, what a day gains "
                     "and what training loses. configs/README.md (A fleet) has the tables' columns.",
         epilog="Example: python3 -m bubblesim.fleet configs/advise/fleet/jobs.csv --queue "
@@ -496,26 +491,27 @@ def _parser():
     work.add_argument("--queue", metavar="WORK.csv", help="table of fill work")
     work.add_argument("--filler", metavar="TRACE", help="one work without an end, a recorded pass")
     add("--filler-memory", help="device memory that it holds, such as 4GB (default: not known)")
-    add("--keep", type=_share, default=0.98, help="least share of training's throughput that stays "
-                                                  "(default: %(default)s)")
+    add("--keep", type=number_from(0.01, 1), default=0.98,
+        help="least share of training's throughput that stays (default: %(default)s)")
     add("--can", type=_words, help="what the system has, comma-separated (default: all; `bubblesim "
                                    "policies` says who demands what)")
     add("--cannot", type=_words, help="what of it the system has not")
-    add("--policy", dest="policies", type=_words, help="policies to try (default: all)")
+    add("--policy", dest="policies", type=names, help="policies to try (default: all)")
     add("--budget", type=_span, default="30s", help="how much to simulate, all searches together: "
                                                     "work of two cores (default: %(default)s)")
     add("--duration", type=_span, default="20s", help="simulated time of a full trial (default: "
                                                       "%(default)s)")
     add("--warmup", type=_span, default="5s", help="of it before anything is measured (default: "
                                                    "%(default)s)")
-    add("--seed", type=int, default=1, help="of jitter (default: %(default)s)")
+    add("--seed", type=number_from(0, 2 ** 53, whole=True), default=1,
+        help="of jitter (default: %(default)s)")
     add("-o", "--store", help="store that keeps all runs; started again, it goes on there")
     add("--csv", help="write a row a job and work here")
     add("--html", help="write the page here")
     add("--json", action="store_true", help="print JSON instead of text")
-    add("--force", action="store_true", help="overwrite files that this program did not write")
-    add("--threads", type=int, default=0, help="simulations at once; the plan does not depend on "
-                                               "it (default: all cores)")
+    add("--force", action="store_true", help=FORCE_HELP)
+    add("--threads", type=threads, default=0,
+        help="simulations at once; the plan does not depend on it (default: all cores)")
     add("--policy-library", dest="libraries", action="append", default=[],
         help="shared library with policies of your own; may be given several times")
     add("--configs", help="folder with devices/ (default: the installed one)")
@@ -533,28 +529,17 @@ def _check(options):
     if options.queue and options.filler_memory:
         faults.append(("--filler-memory", "", "found with --queue; a row of WORK.csv says it: "
                                               "column \"memory\""))
-    if options.seed < 0 or options.threads < 0:
-        faults.append(("--seed" if options.seed < 0 else "--threads", "",
-                       "found a number below 0, expected 0 or more"))
-    for option, mark in (("csv", "job,kind,gpus,work,"), ("html", "Which fill work goes where")):
-        path = getattr(options, option)
-        if path and not options.force and os.path.exists(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                head = file.read(65536)
-            if head and mark not in head:
-                faults.append((f"--{option}", "", f"found {path}, which this program did not "
-                                                  "write; expected another file, or --force"))
     if faults:
         raise failed(faults)
+    check_outputs([("--csv", options.csv, "job,kind,gpus,work,"),
+                   ("--html", options.html, "Which fill work goes where"),
+                   ("--store", _file_of(options.store), "SQLite format 3")],
+                  [options.jobs, *filter(None, [options.queue, options.filler]),
+                   *options.libraries], options.force)
 
 
-def _write(path, text):
-    if path:
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text, encoding="utf-8")
-        except OSError as fault:
-            raise failed([(path, "", f"cannot be written: {fault.strerror}")]) from None
+def _file_of(store):
+    return None if (store or "").startswith("postgresql://") else store
 
 
 def _queue_of(options):
@@ -565,28 +550,28 @@ def _queue_of(options):
     return [Work(name, "", filler_of(name, {"trace": str(trace)}, options.filler_memory))]
 
 
+def make_plan(options, asked):
+    _needed("numpy", "splits of fleets")  # before hours of searches
+    _check(options)
+    plan = Plan(read_jobs(options.jobs), _queue_of(options), options.keep)
+    clear = "\r\33[K" if sys.stderr.isatty() else ""
+    Planner(plan, options, lambda: bool(asked)).run(
+        lambda step: clear and print(clear + step, end="", file=sys.stderr, flush=True))
+    sys.stderr.write(clear)
+    write_file(options.html, plan_page(plan))
+    write_file(options.csv, plan_csv(plan))
+    text = json.dumps(plan_json(plan), indent=1, ensure_ascii=False) + "\n"
+    sys.stdout.write(text if options.json else plan_text(plan))
+    return 0
+
+
 def main(arguments=None):
     """The command; returns its exit code."""
-    options = _parser().parse_args(arguments)
     asked = []
-    try:
-        _check(options)
-        plan = Plan(read_jobs(options.jobs), _queue_of(options), options.keep)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: asked.append(1) if not asked else os._exit(130))
-        clear = "\r\33[K" if sys.stderr.isatty() else ""
-        Planner(plan, options, lambda: bool(asked)).run(
-            lambda step: clear and print(clear + step, end="", file=sys.stderr, flush=True))
-        sys.stderr.write(clear)
-        text = json.dumps(plan_json(plan), indent=1, ensure_ascii=False) + "\n"
-        sys.stdout.write(text if options.json else plan_text(plan))
-        _write(options.html, plan_page(plan))
-        _write(options.csv, plan_csv(plan))
-    except Error as error:
-        print("\n".join(f"bubblesim.fleet: {line}" for line in str(error).split("\n")),
-              file=sys.stderr)
-        return 130 if asked else 2
-    return 130 if asked else 0
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked.append(1) if not asked else os._exit(STOPPED))
+    code = ended("bubblesim.fleet", lambda: make_plan(_parser().parse_args(arguments), asked))
+    return STOPPED if asked else code
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ is a fault. A batch of n decoding sequences beside a prompt needs n + 1 places, 
 max_num_seqs are declared for decoding alone only; none is taken above that, and of an engine of one
 sequence nothing beside a prompt. Other points are counted.
 """
-import argparse
 import itertools
 import json
 import math
@@ -19,8 +18,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from . import Error
-from ._table import dict_rows, failed, number_of, read_packed, write_new
+from ._table import (FORCE_HELP, Parser, check_outputs, dict_rows, end_on_signals, ended, failed,
+                     number_of, read_packed, write_file)
 
 MOST_CALL_US = 1e9     # a layer's call that lasts longer is a slip of a unit
 MOST_TENSOR, MOST_SEQUENCES, MOST_POINTS = 1024, 10 ** 9, 1000
@@ -53,11 +52,15 @@ def points_of(text):
             points.append(one)
         elif span and 1 <= int(span[1]) <= int(span[2]) <= 1e9 and float(span[3]) > 1:
             at = float(span[1])
-            while at < int(span[2]) and len(points) < MOST_POINTS:
+            for _ in range(MOST_POINTS):
+                if at >= int(span[2]):
+                    break
                 point = float(math.floor(at + 0.5))
                 if not points or point > points[-1]:
                     points.append(point)
                 at *= float(span[3])
+            else:
+                return []
             points.append(float(span[2]))
         else:
             return []
@@ -245,24 +248,26 @@ def notes_text(notes):
                    if count)
 
 
-def main(arguments=None):
-    """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m bubblesim.layers", allow_abbrev=False,
+def document_text(document):
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def convert(arguments):
+    parser = Parser(
+        prog="python3 -m bubblesim.layers",
         description="Layer times that LLMServingSim's profiler measured of an engine, as one file for "
                     "\"layers\" of a config's engine. Example: python3 -m bubblesim.layers "
                     "perf/RTX4090/bf16 -o rtx4090.json")
     parser.add_argument("folder", metavar="DIR", help="folder with meta.yaml and tp1/, tp2/, ...")
     parser.add_argument("-o", "--output", required=True, help="the file to write")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     options = parser.parse_args(arguments)
-    try:
-        profile = Profile(options.folder)
-        document = profile.document()
-        write_new(options.output, document)
-    except Error as error:
-        print("\n".join(f"bubblesim.layers: {line}" for line in str(error).split("\n")),
-              file=sys.stderr)
-        return 2
+    check_outputs([("--output", options.output, "{\"format\":\"bubblesim.layers/")],
+                  [*Path(options.folder).glob("meta.yaml"),
+                   *Path(options.folder).glob("tp*/*.csv*")], options.force)
+    profile = Profile(options.folder)
+    document = profile.document()
+    write_file(options.output, document_text(document))
     print(f"{options.output}: {document['model']} on {document['gpu']}, {document['engine']}")
     for rank in document["ranks"]:
         times = sum(len(rank.get(grid, {}).get("us", [])) for grid in ("decode", "prefill", "mixed"))
@@ -274,5 +279,11 @@ def main(arguments=None):
     return 0
 
 
+def main(arguments=None):
+    """The command; returns its exit code."""
+    return ended("bubblesim.layers", lambda: convert(arguments))
+
+
 if __name__ == "__main__":
+    end_on_signals()
     sys.exit(main())

@@ -13,15 +13,15 @@ does not say how much the cache holds: each generating sequence then attends to 
 new one included, and prompts are equally long and nothing of them is cached. A step's kernels are
 those that its thread launched within the name's span, wherever the device runs them.
 """
-import argparse
 import bisect
 import re
 import sys
 from collections import Counter, defaultdict
 
-from . import DEVICE_OP_KINDS, Error, open_trace
-from ._table import failed, write_new
-from .layers import notes_text
+from . import DEVICE_OP_KINDS, open_trace
+from ._table import (FORCE_HELP, Parser, check_outputs, end_on_signals, ended, failed, number_from,
+                     write_file)
+from .layers import document_text, notes_text
 
 SUMS = ["sequences", "tokens", "keys", "squares", "products"]
 KIND = r"(\d{1,18})\((?:(\d{1,18})|sq(\d{1,18})sk(\d{1,18})sqsq(\d{1,18})sqsk(\d{1,18}))\)"
@@ -193,16 +193,9 @@ def _kind_text(kind, steps):
             f"{1e-3 * mean:.3f} ms in the mean\n")
 
 
-def _context(text):
-    if not 1 <= float(text) <= 1e7:
-        raise argparse.ArgumentTypeError(f"found {text}, expected 1 to 1e7")
-    return float(text)
-
-
-def main(arguments=None):
-    """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m bubblesim.steps", allow_abbrev=False,
+def convert(arguments):
+    parser = Parser(
+        prog="python3 -m bubblesim.steps",
         description="What each step of a language-model server took, from a profiler's trace of the "
                     "engine that names its steps (vLLM and SGLang under PyTorch's profiler), as one "
                     "file for \"steps\" of a config's engine. Example: python3 -m bubblesim.steps "
@@ -210,21 +203,19 @@ def main(arguments=None):
                     "lost so much that the file must not be trusted.")
     parser.add_argument("trace", metavar="TRACE", help="a trace of one GPU of the server")
     parser.add_argument("-o", "--output", required=True, help="the file to write")
-    parser.add_argument("--context", type=_context,
+    parser.add_argument("--context", type=number_from(1, 10_000_000),
                         help="tokens that a generating sequence attends to, its new one included, in "
                              "the mean: for traces whose steps do not say it")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     options = parser.parse_args(arguments)
-    try:
-        trace = open_trace(options.trace)
-        if len(trace) != 1:
-            raise failed([(options.trace, "", f"found {len(trace)} ranks; expected one GPU of the "
-                                              "server")])
-        steps = Steps(trace[0], options.context)
-        write_new(options.output, steps.document())
-    except Error as error:
-        print("\n".join(f"bubblesim.steps: {line}" for line in str(error).split("\n")),
-              file=sys.stderr)
-        return 2
+    check_outputs([("--output", options.output, "{\"format\":\"bubblesim.steps/")],
+                  [options.trace], options.force)
+    trace = open_trace(options.trace)
+    if len(trace) != 1:
+        raise failed([(options.trace, "", f"found {len(trace)} ranks; expected one GPU of the "
+                                          "server")])
+    steps = Steps(trace[0], options.context)
+    write_file(options.output, document_text(steps.document()))
     print(f"{options.output}: {len(steps.steps)} steps of {steps.source}"
           f"{' on ' + steps.gpu if steps.gpu else ''}")
     prompts = [step for step in steps.steps if step["prompts"]["tokens"] > 0]
@@ -238,5 +229,11 @@ def main(arguments=None):
     return 1 if any(one[0] == "error" for one in lost) else 0
 
 
+def main(arguments=None):
+    """The command; returns its exit code."""
+    return ended("bubblesim.steps", lambda: convert(arguments))
+
+
 if __name__ == "__main__":
+    end_on_signals()
     sys.exit(main())
