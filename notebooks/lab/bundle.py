@@ -206,6 +206,8 @@ def measured_request(line: Document) -> Request:
         raise line.fault("/first_token_ts", "a time after queued_ts")
     if out.last_token < out.first_token:
         raise line.fault("/last_token_ts", "first_token_ts or later")
+    if out.last_token - out.queued > LONGEST_SPAN_S:
+        raise line.fault("/last_token_ts", "seconds, at most 1e9 after queued_ts")
     return out
 
 
@@ -215,8 +217,15 @@ def numbered_lines(text: str) -> list[tuple[int, str]]:
 
 def measured_requests(path: str) -> list[Request]:
     """By arrival."""
-    out = [measured_request(Document(line, path, f"line {number}"))
-           for number, line in numbered_lines(read_text(path)) if line.strip(" \r")]
+    out, names = [], set()
+    for number, line in numbered_lines(read_text(path)):
+        if not line.strip(" \r"):
+            continue
+        document = Document(line, path, f"line {number}")
+        out.append(measured_request(document))
+        if out[-1].name in names:
+            raise document.fault("/request_id", "a name of its own")
+        names.update([out[-1].name] if out[-1].name else [])
     if not out:
         raise Fault("holds no request", path)
     out.sort(key=lambda request: request.arrival)

@@ -1,6 +1,7 @@
 """Config files whose constants a fit reads, tries and writes: what is not fitted stays as it is."""
 import contextlib
 import json
+import math
 import re
 import tempfile
 from pathlib import Path
@@ -20,7 +21,7 @@ class ConfigFile:
         self.path = Path(path)
         try:
             self.root = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as fault:
+        except (OSError, ValueError, RecursionError) as fault:
             raise failed([(str(path), "", f"cannot be read: {fault}")]) from None
         if not isinstance(self.root, dict):
             raise failed([(str(path), "", "expected a JSON object")])
@@ -35,10 +36,22 @@ class ConfigFile:
 
     def value(self, path, unit):
         """The constant as a number of `unit`."""
-        at, index = self._place(path)
-        value = at["value"] if index is None else at["value"][index]
-        if unit == "us":
-            return parse_duration(value) / 1e3
+        value = None
+        try:
+            at, index = self._place(path)
+            value = at["value"] if index is None else at["value"][index]
+            number = self._number(value, unit)
+        except (Error, AttributeError, IndexError, KeyError, TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise failed([(str(self.path), f"/{path}", f"found {json.dumps(value)}; expected "
+                           f"\"value\" with a constant in {unit} or another unit of its kind")])
+        return number
+
+    @staticmethod
+    def _number(value, unit):
+        if unit in ("us", "ns"):
+            return parse_duration(value) / (1e3 if unit == "us" else 1)
         if unit == "GB/s":
             return float(value.removesuffix(unit))
         if unit == "KiB":
@@ -105,15 +118,5 @@ def find(kind, name):
     return path
 
 
-def write(path, text):
-    """Writes a fitted file, over nothing but another file of constants."""
-    if Path(path).exists() and "\"source\":" not in Path(path).read_text(errors="replace"):
-        raise failed([(str(path), "", "found a file of no constants; expected another")])
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as fault:
-        raise failed([(str(path), "", f"cannot be written: {fault.strerror}")]) from None
-
-
 __all__ = ["ConfigFile", "Error", "constants_text", "exact", "failed", "find", "spelled",
-           "table_text", "write"]
+           "table_text"]

@@ -7,8 +7,9 @@ import sys
 
 import numpy
 from bubblesim import _core
+from bubblesim._table import write_file
 
-from .config_file import ConfigFile, constants_text, failed, find, table_text, write
+from .config_file import ConfigFile, constants_text, failed, find, table_text
 from .kernel_tables import FAMILIES, KINDS, PRECISIONS, read_measured_kernels
 from .least_squares import fit_least_squares
 
@@ -151,6 +152,13 @@ def main(options):
     kernels = Kernels(rows, str(path))
     values, constants = fit(kernels)
     errors = errors_of(kernels, values)
+    if options.output:
+        config = ConfigFile(path)
+        for name in kernels.constants:
+            config.put(name, float(f"{values[name]:.4g}"))
+        for name, _, _, _, source in constants:
+            config._place(name)[0]["source"] = source
+        write_file(options.output, config.text())
     if options.json:
         print(json.dumps({"sources": sources, "constants": [
             {"path": path, "start": start, "value": value, "source": source}
@@ -162,15 +170,8 @@ def main(options):
     for name in sorted(left_out):
         severity, text = HELP[name]
         print(f"{name} ({severity}): {left_out[name]}: {text}", file=sys.stderr)
-    if options.output:
-        config = ConfigFile(path)
-        for name in kernels.constants:
-            config.put(name, float(f"{values[name]:.4g}"))
-        for name, _, _, _, source in constants:
-            config._place(name)[0]["source"] = source
-        write(options.output, config.text())
-        if not options.json:
-            print(f"\nwritten: {options.output}")
+    if options.output and not options.json:
+        print(f"\nwritten: {options.output}")
 
 
 __all__ = ["Kernels", "errors_of", "failed", "fit", "main"]

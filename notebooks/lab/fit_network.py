@@ -11,8 +11,9 @@ from collections import Counter
 
 import numpy
 from bubblesim import _core
+from bubblesim._table import write_file
 
-from .config_file import ConfigFile, constants_text, exact, failed, find, spelled, table_text, write
+from .config_file import ConfigFile, constants_text, exact, failed, find, spelled, table_text
 from .least_squares import fit_least_squares
 
 CONSTANTS = {"collectives/ring_base/LL128": "us", "collectives/ring_base/Simple": "us",
@@ -95,14 +96,15 @@ def main(options):
     fitted = fit(tables, config)
     errors = errors_at(tables, config, fitted)
     shown = [config.value(*each) for each in CONSTANTS.items()]
-    print(constants_text([(*each, *values) for *each, values in zip(
-        CONSTANTS, CONSTANTS.values(), zip(start, shown))]))
-    print(errors_text(tables.rows, errors), end="")
     if options.output:
         config = ConfigFile(path)
         for (name, unit), value in zip(CONSTANTS.items(), shown):
             config.put(name, spelled(value, unit),
                        f"fitted: scripts/fit network --cluster {options.cluster}, rings over "
                        "VIA-Research+vTrain/trace/a100, 2, 4 and 8 GPUs, half of the sizes")
-        write(options.output, config.text())
+        write_file(options.output, config.text())
+    print(constants_text([(*each, *values) for *each, values in zip(
+        CONSTANTS, CONSTANTS.values(), zip(start, shown))]))
+    print(errors_text(tables.rows, errors), end="")
+    if options.output:
         print(f"\nwritten: {options.output}")

@@ -12,7 +12,7 @@ import math
 import sys
 from collections import defaultdict
 
-from bubblesim import format_duration, parse_duration
+from bubblesim import format_duration
 
 from . import sharing
 from .config_file import ConfigFile, constants_text, failed, find
@@ -67,10 +67,11 @@ def search(loss, start, rounds):
 
 def start_of(device):
     """The constants as the device's file has them; without parts, those of sim/hardware."""
-    root = ConfigFile(find("devices", device)).root
-    part = root.get("part", {"dram_saturating_sms": {"value": 0}, "dark_clock_gain": {"value": 1}})
-    return [*(float(parse_duration(root[name]["value"])) for name, *_ in CONSTANTS[:3]),
-            *(float(part[name.removeprefix("part/")]["value"]) for name, *_ in CONSTANTS[3:])]
+    config = ConfigFile(find("devices", device))
+    times = [config.value(name, "ns") for name, *_ in CONSTANTS[:3]]
+    if "part" not in config.root:
+        return [*times, 0.0, 1.0]
+    return [*times, *(config.value(name, "share") for name, *_ in CONSTANTS[3:])]
 
 
 def rows_at(options, values):

@@ -7,9 +7,10 @@ import sys
 
 import numpy
 from bubblesim import _core
+from bubblesim._table import write_file
 
 from . import parallel
-from .config_file import ConfigFile, constants_text, exact, failed, find, spelled, write
+from .config_file import ConfigFile, constants_text, exact, failed, find, spelled
 from .least_squares import fit_least_squares
 from .report import tables_text
 
@@ -79,12 +80,6 @@ def main(options):
     shown = [config.value(*each) for each in zip(constants, units)]
     with config.copy() as fitted:
         judged = json.loads(tables.judged(fitted, options.jobs))
-    print(tables_text([table["table"] for table in judged]), end="")
-    print(f"{steps} steps, mean |error| of fit rows {100 * errors[0]:.2f} % -> "
-          f"{100 * errors[-1]:.2f} %\n")
-    print(constants_text(zip(constants, units, start, shown)))
-    rows = [row for table in judged for row in table["rows"]]
-    print(parallel.summary_text(parallel.summarise(rows)), end="")
     if options.output:
         config = ConfigFile(path)
         source = f"fitted: scripts/fit training --software {options.software}"
@@ -93,5 +88,12 @@ def main(options):
         for name, unit, value in zip(constants, units, shown):
             config.put(name, spelled(value, unit),
                        f"{source}, rows with role fit of {', '.join(tables.names)}")
-        write(options.output, config.text())
+        write_file(options.output, config.text())
+    print(tables_text([table["table"] for table in judged]), end="")
+    print(f"{steps} steps, mean |error| of fit rows {100 * errors[0]:.2f} % -> "
+          f"{100 * errors[-1]:.2f} %\n")
+    print(constants_text(zip(constants, units, start, shown)))
+    rows = [row for table in judged for row in table["rows"]]
+    print(parallel.summary_text(parallel.summarise(rows)), end="")
+    if options.output:
         print(f"\nwritten: {options.output}")

@@ -246,7 +246,7 @@ def take_kernel(event, operators):
 def read_trace(path):
     try:
         events = json.loads(read_packed(path))["traceEvents"]
-    except (ValueError, KeyError, TypeError) as fault:
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
         raise failed([(str(path), "", f"found no list \"traceEvents\": {fault}; expected a Kineto "
                                       "trace")]) from None
     operators, groups = {}, defaultdict(list)
@@ -313,6 +313,15 @@ TABLES = [
 FAMILIES = ["a100", "h100"]
 
 
+def entries(read, path):
+    """What a reader gives, or the fault of a table that breaks it, such as a shape without sides."""
+    try:
+        yield from read(path)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as fault:
+        raise failed([(str(path), "", f"found a row that cannot be read ({fault}); expected the "
+                                      "table as its publisher has it")]) from None
+
+
 def read_measured_kernels(folder, family):
     """(rows, sources as read, what was left out: {counter: number})."""
     if family not in FAMILIES:
@@ -327,7 +336,8 @@ def read_measured_kernels(folder, family):
             left_out["kernel_tables_missing"] += 1
             continue
         sources.append(source)
-        for work, time, nanoseconds, *own_role in read(packed if packed.exists() else plain):
+        for work, time, nanoseconds, *own_role in entries(
+                read, packed if packed.exists() else plain):
             ns = math.floor(time * nanoseconds + 0.5) if time else 0
             if work is None or ns <= 0:
                 left_out["kernel_rows_unread"] += 1

@@ -9,11 +9,13 @@ import os
 from argparse import ArgumentParser, Namespace
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Callable, Iterable, Sequence
 
 from bubblesim import _core
-from lab.report import (Errors, Fault, Progress, csv_quoted, json_text, shortest, tables_text,
-                        text_table, threads, write_outputs)
+from bubblesim._table import threads, write_file
+from lab.report import (Errors, Fault, check_judged, csv_quoted, json_text, shortest,
+                        tables_text, text_table)
 
 Row = dict[str, Any]
 NEAR = 0.05
@@ -289,17 +291,19 @@ def simulate(options: Namespace) -> tuple[list[dict], list[Row]]:
 
 def judge(options: Namespace) -> int:
     options.jobs = options.jobs or os.cpu_count() or 1
+    folder = Path(options.dir)
+    check_judged(options, "table,role,row,unit,", "{\n \"rows\": [",
+                 [options.table, options.data, *(folder / f"{name}.csv" for name in TABLES)])
     notes, rows = simulate(options)
     options.progress.clear()
     summaries = summarise(rows)
+    write_file(options.csv, csv_text(rows))
+    write_file(options.json, json_text({"rows": [row_json(row) for row in rows],
+                                        "summary": [one.json() for one in summaries]}, 1) + "\n")
     print(tables_text(notes), end="")
     if not options.summary:
         print(rows_text(rows))
     print(summary_text(summaries), end="")
-    write_outputs({options.csv: csv_text(rows),
-                   options.json: json_text({"rows": [row_json(row) for row in rows],
-                                            "summary": [one.json() for one in summaries]}, 1) +
-                   "\n"}, [options.table])
     return int(any(row["outcome"] == "failed" for row in rows))
 
 

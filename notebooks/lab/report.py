@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shutil
 import sys
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, Sequence
 
+from bubblesim import Error
+from bubblesim._table import FORCE_HELP, check_outputs, escaped
 
-class Fault(Exception):
+
+class Fault(Error):
     """A fault of the input: file, place in it, and what was found and expected."""
 
     def __init__(self, message: str, file: object = "", place: str = "") -> None:
@@ -27,18 +30,17 @@ def read_text(path: object) -> str:
         raise Fault(f"cannot be read: {fault.strerror}", path) from fault
 
 
-def write_outputs(texts: dict[str, str], inputs: Iterable[str]) -> None:
-    """Writes each text to its path; a path that is empty is not asked for. Refuses inputs."""
-    read = {os.path.realpath(path) for path in inputs}
-    for path, text in texts.items():
-        if not path:
-            continue
-        if os.path.realpath(path) in read:
-            raise Fault("is an input; expected another file to write to", path)
-        try:
-            Path(path).write_text(text, encoding="utf-8")
-        except OSError as fault:
-            raise Fault(f"cannot be written: {fault.strerror}", path) from fault
+def add_outputs(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", help="write everything as JSON here")
+    parser.add_argument("--csv", help="write every figure here")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
+
+
+def check_judged(options: Namespace, csv: str, json_file: str, inputs: Iterable[str],
+                 *more: tuple[str, str | None, str]) -> None:
+    """Refuses outputs before anything is simulated. `csv`, `json_file`: how such files begin."""
+    check_outputs([("--csv", options.csv, csv), ("--json", options.json, json_file), *more],
+                  [path for path in inputs if path], options.force)
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,6 @@ def half_away(value: float) -> int:
     """The nearest whole number, halves away from zero."""
     down = math.floor(abs(value))
     return int(math.copysign(down + (abs(value) - down >= 0.5), value))
-
-
-def escaped(text: str) -> str:
-    """Control characters as \\xNN: they would end lines or move the cursor."""
-    return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def text_table(rows: Sequence[Sequence[str]], left: Iterable[int], indent: str = "  ") -> str:
@@ -128,10 +125,3 @@ class Progress:
     def clear(self) -> None:
         if self.shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def threads(text: str) -> int:
-    """An argument: a number of threads."""
-    if not text.isdigit():
-        raise ValueError(text)
-    return int(text)

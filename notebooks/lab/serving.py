@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from bubblesim import _core, layers
+from bubblesim._table import write_file
 from lab.bundle import Bundle, counter
-from lab.report import Errors, Fault, csv_cell, json_text, text_table, write_outputs
+from lab.report import Errors, Fault, check_judged, csv_cell, json_text, text_table
 
 TIMES = ("ttft", "tpot", "latency")
 PERCENTILES = (50, 90, 95, 99)
@@ -83,6 +84,10 @@ class Judged:
         self.simulated = [simulated_times(served, request.output_tokens) for served, request
                           in zip(self.served["requests"], bundle.requests)]
         self.figures = figures_of(self.measured, self.simulated)
+        for figure in self.figures:
+            if figure.measured <= 0:
+                raise Fault(f"its {figure.name} is measured as {figure.measured} ms; expected more "
+                            "than 0", bundle.folder)
         self.errors = Errors.of([(figure.error, figure.name) for figure in self.figures])
         self.peer = PEER_ERRORS.get(bundle.label)
         counters = self.served["counters"] | bundle.ignored
@@ -178,18 +183,19 @@ def judge(options: Namespace) -> int:
     for bundle, path in zip(bundles, prompts):
         if path:
             bundle.add_prompts(path)
+    check_judged(options, "bundle,figure,", "{\n  \"format\": \"bubblesim.validate_serving/",
+                 [*profiles, *steps, *prompts, *(file for one in bundles for file in one.files)],
+                 ("--requests", options.requests, "bundle,request,"))
     judged = judge_all(bundles, options, profiles, steps)
+    write_file(options.csv, "bundle,figure,measured_ms,simulated_ms,error_percent\n" +
+               "".join(one.figures_csv() for one in judged))
+    write_file(options.json, json_text({"format": "bubblesim.validate_serving/1",
+                                        "bundles": [one.json() for one in judged]}, 2) + "\n")
+    write_file(options.requests,
+               "bundle,request,queued_s,preemptions,measured_ttft_ms,measured_tpot_ms,"
+               "measured_latency_ms,simulated_ttft_ms,simulated_tpot_ms,simulated_latency_ms\n" +
+               "".join(one.requests_csv() for one in judged))
     print("\n".join(one.text(not options.summary) for one in judged), end="")
-    write_outputs({
-        options.csv: "bundle,figure,measured_ms,simulated_ms,error_percent\n" +
-        "".join(one.figures_csv() for one in judged),
-        options.json: json_text({"format": "bubblesim.validate_serving/1",
-                                 "bundles": [one.json() for one in judged]}, 2) + "\n",
-        options.requests:
-        "bundle,request,queued_s,preemptions,measured_ttft_ms,measured_tpot_ms,"
-        "measured_latency_ms,simulated_ttft_ms,simulated_tpot_ms,simulated_latency_ms\n" +
-        "".join(one.requests_csv() for one in judged),
-    }, [*profiles, *steps, *prompts, *(path for bundle in bundles for path in bundle.files)])
     return 0
 
 
@@ -213,5 +219,5 @@ def add_options(parser: ArgumentParser) -> None:
                         "workloads/*.jsonl): its token ids say what prompts share, which the "
                         "prefix cache computes once")
     parser.add_argument("--engine", default="vllm-0.19", help="a file of configs/engines")
-    parser.add_argument("--requests", default="",
+    parser.add_argument("--requests",
                         help="write every request's times, measured and simulated, as CSV here")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import bubblesim
 from bubblesim import _core
-from lab.report import (Errors, Fault, csv_quoted, json_text, shortest, tables_text, text_table,
-                        threads, write_outputs)
+from bubblesim._table import threads, write_file
+from lab.report import (Errors, Fault, check_judged, csv_quoted, json_text, shortest, tables_text,
+                        text_table)
 
 Row = dict[str, Any]
 LEAST_TOLD = 0.001  # of a mean |error|
@@ -386,6 +386,9 @@ def judge(options: Namespace) -> int:
     if not tables:
         raise Fault("no table of sharing is in this folder", options.dir, "--dir")
     left_out = changes_without(options.without)
+    if options.ablation and (options.csv is not None or options.json is not None):
+        raise Fault("prints only; expected no --csv and no --json", place="--ablation")
+    check_judged(options, "table,role,subject,", "{\n \"rows\": [", tables)
 
     def run(without: str = "", **more: Any) -> dict[str, Any]:
         changes = {**left_out, **more.pop("changes", {})}
@@ -405,15 +408,15 @@ def judge(options: Namespace) -> int:
         return 0
     options.progress.clear()
     summaries, found, groups = summarise(rows), orders(rows), unjudged(rows)
+    write_file(options.csv, csv_text(rows))
+    write_file(options.json, json_text({
+        "rows": [row_json(row) for row in rows],
+        "summary": [summary.json() for summary in summaries], "unjudged": groups,
+        "order": found}, 1) + "\n")
     print(tables_text(notes(judged["tables"], rows)), end="")
     if not options.summary:
         print(rows_text(rows))
     print(f"{summary_text(summaries)}\n{unjudged_text(groups)}{orders_text(found)}", end="")
-    write_outputs({
-        options.csv: csv_text(rows),
-        options.json: json_text({"rows": [row_json(row) for row in rows],
-                                 "summary": [summary.json() for summary in summaries],
-                                 "unjudged": groups, "order": found}, 1) + "\n"}, tables)
     return int(any(row["outcome"] == "failed" for row in rows))
 
 

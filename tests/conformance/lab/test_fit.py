@@ -307,12 +307,3 @@ def test_a_loss_is_the_mean_over_tables_of_the_mean_of_their_figures():
 def test_faults_are_told_in_one_line(capsys, words, fault):
     code, out, err = run(capsys, *words)
     assert code == 2 and not out and err.startswith("scripts/fit: ") and re.search(fault, err), err
-
-
-def test_no_other_file_is_overwritten(capsys, tmp_path):
-    from lab.config_file import write
-    notes = tmp_path / "notes.txt"
-    notes.write_text("mine")
-    with pytest.raises(bubblesim.Error, match="found a file of no constants"):
-        write(notes, "{}")
-    assert notes.read_text() == "mine"

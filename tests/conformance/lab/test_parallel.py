@@ -92,7 +92,7 @@ def test_a_table_is_judged_alike_on_any_number_of_threads(tmp_path):
     assert "table: setting" in one
     rows = list(csv.DictReader((tmp_path / "rows.csv").open()))
     assert [(row["role"], row["measured"]) for row in rows] == [("fit", "0.1"), ("judge", "0.12")]
-    assert "is an input" in judge(tmp_path, "parallel", "--table", "table.csv", "--json",
+    assert "a file that this command reads" in judge(tmp_path, "parallel", "--table", "table.csv", "--json",
                                   "table.csv", code=2)
 
 

@@ -120,6 +120,8 @@ def test_settings_that_cannot_be_served_are_refused(bundle, meta, said):
 @pytest.mark.parametrize("request_line, said", [
     (request("a", 1, 1, 1, 0.5, 2), "line 1/first_token_ts: found 0.5; expected a time after"),
     (request("a", 1, 1, 1, 2, 1.5), "line 1/last_token_ts: found 1.5; expected first_token_ts"),
+    (request("a", 1, 1, 1, 2, 1e299), "line 1/last_token_ts: found 1e+299; expected seconds"),
+    (request("a", 1, 2, 1, 2, 2), "run: its tpot_mean is measured as 0.0 ms; expected more than 0"),
     (request("a", 1, 1, 1, 2, 2) | {"arrival_time": None},
      "line 1/arrival_time: is missing; expected a number"),
 ])
@@ -127,8 +129,13 @@ def test_times_that_cannot_be_are_refused(bundle, request_line, said):
     assert said in bundle(requests=[request_line], code=2)
 
 
+def test_two_requests_of_a_name_are_refused(bundle):
+    assert "line 2/request_id: found \"a\"; expected a name of its own" in bundle(
+        requests=[request("a", 1, 1, 1, 2, 2)] * 2, code=2)
+
+
 def test_a_span_of_centuries_is_refused(bundle):
-    lines = [request("a", 1, 1, 1, 2, 2), request("b", 1, 1, 1e11, 2e11, 2e11)]
+    lines = [request("a", 1, 1, 1, 2, 2), request("b", 1, 1, 1e11, 1e11 + 1, 1e11 + 1)]
     assert "'b' arrives 99999999999" in bundle(requests=lines, code=2)
 
 
@@ -202,4 +209,4 @@ def test_recorded_steps_say_what_steps_take(bundle):
 
 
 def test_an_input_is_not_written_over(bundle):
-    assert "is an input" in bundle("--json", "run/vllm/meta.json", code=2)
+    assert "a file that this command reads" in bundle("--json", "run/vllm/meta.json", code=2)

@@ -125,7 +125,7 @@ def test_rows_of_a_system_are_judged_and_written(tables):
         float(loops["simulated"]) / float(loops["measured"]) - 1)
     assert "--system: no row of these systems" in rows_of("--system", "mps", code=2)
     assert 'unknown mechanism "l3"; expected one of' in rows_of("--without", "l3", code=2)
-    assert "is an input" in rows_of("--csv", "caps.csv", code=2)
+    assert "a file that this command reads" in rows_of("--csv", "caps.csv", code=2)
 
 
 # Decode waits for DRAM: half of the SMs are enough for it, unless traffic goes with the SMs.
