@@ -314,7 +314,7 @@ FAMILIES = ["a100", "h100"]
 
 
 def entries(read, path):
-    """What a reader gives, or the fault of a table that breaks it, such as a shape without sides."""
+    """What a reader gives, or the fault of a table that breaks it: a shape without sides, say."""
     try:
         yield from read(path)
     except (ArithmeticError, LookupError, TypeError, ValueError) as fault:
@@ -338,7 +338,7 @@ def read_measured_kernels(folder, family):
         sources.append(source)
         for work, time, nanoseconds, *own_role in entries(
                 read, packed if packed.exists() else plain):
-            ns = math.floor(time * nanoseconds + 0.5) if time else 0
+            ns = math.floor(time * nanoseconds + 0.5) if time and math.isfinite(time) else 0
             if work is None or ns <= 0:
                 left_out["kernel_rows_unread"] += 1
             else:

@@ -13,7 +13,7 @@ import pytest
 SOURCE = Path(os.environ["BUBBLESIM_SOURCE"])
 COMMANDS = {
     "fleet": ["-m", "bubblesim.fleet", "jobs.csv", "--filler", "filler.json.gz", "--duration",
-              "600ms", "--warmup", "200ms", "--budget", "1s", "--policy", "mps", "--keep", "0.9"],
+              "300ms", "--warmup", "100ms", "--budget", "100ms", "--policy", "mps"],
     "layers": ["-m", "bubblesim.layers", "profile"],
     "steps": ["-m", "bubblesim.steps", "trace.json"],
     "fit": [f"{SOURCE}/scripts/fit", "network", "--data", "data"],
@@ -163,6 +163,19 @@ def test_a_reader_that_leaves_and_a_full_disk_leave_no_traceback(folder, name):
 
 
 @ALL
+def test_a_closed_output_is_a_fault(folder, name):
+    done = subprocess.run(["sh", "-c", "exec \"$@\" >&-", "sh", sys.executable, *COMMANDS[name],
+                           *writing(name, "out")], check=False, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "standard output: could not be written whole" in done.stderr
+
+
+@ALL
+def test_a_name_that_is_no_text_is_written(folder, name):
+    done = run(name, *writing(name, "\udcff"))
+    assert done.returncode == 0 and os.path.exists(b"\xff"), done.stderr
+
+
+@ALL
 def test_help_has_an_example_and_a_wrong_option_is_one_line(name):
     command = COMMANDS[name][:1 if name in ("fit", "judge") else 2]
     told = subprocess.run([sys.executable, *command, "--help"], capture_output=True, text=True,
@@ -187,10 +200,10 @@ def test_a_signal_ends_compiled_work_and_leaves_no_file(folder, name, number):
     with open(INPUT["fit"], "a", encoding="utf-8") as table:
         table.writelines(f"{(41 << 20) + row},1\n" for row in range(200_000))
     Path(INPUT["judge"]).write_text("role,work,sm_percentage,time_relative_to_all_sms\n"
-                                    + "fit,prefill,50,1.2\n" * 20_000)
+                                    + "fit,prefill,50,1.2\n" * 300_000)
     process = subprocess.Popen([sys.executable, *COMMANDS[name], *writing(name, "out")],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
+    time.sleep(2)
     process.send_signal(number)
     said = process.communicate(timeout=30)[1]
     assert process.returncode == 130 and "Traceback" not in said, said

@@ -103,6 +103,25 @@ def test_equal_operators_of_a_trace_are_one_row(tmp_path):
         list(kernel_tables.read_trace(trace))
 
 
+@pytest.mark.parametrize("row", [
+    "method bmm,\"[[0, 0, 0], [1, 2, 3]]\",\"[1]\",9",
+    "method addmm,\"[[1], [2, 3], []]\",\"[1]\",9",
+    "fc1,\"[[4, 0]]\",\"[1]\",9"])
+def test_shapes_without_sides_are_a_fault_of_their_table(tmp_path, row):
+    table = tmp_path / "bert.csv"
+    table.write_text(f"target,input_shapes,output_shape,fw_latency\n{row}\n")
+    with pytest.raises(bubblesim.Error, match="bert.csv: found a row that cannot be read"):
+        list(kernel_tables.entries(kernel_tables.read_neusight, table))
+
+
+def test_a_config_without_a_constant_is_told_by_its_key(capsys, tmp_path):
+    config = tmp_path / "empty.json"
+    config.write_text("{}")
+    (tmp_path / "caps.csv").write_text("role,work,sm_percentage,time_relative_to_all_sms\n")
+    code, _, err = run(capsys, "sharing", "--table", tmp_path / "caps.csv", "--device", config)
+    assert code == 2 and "empty.json: /time_slice: found null; expected \"value\" with a" in err
+
+
 def test_a_time_that_is_missing_moves_no_other_layer(tmp_path):
     def table(convolutions):
         file = tmp_path / "trace.csv"

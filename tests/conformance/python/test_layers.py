@@ -147,5 +147,5 @@ def test_points_are_values_and_ranges_with_a_ratio():
     assert points_of("0, 16-128 x2") == [0, 16, 32, 64, 128]
     assert points_of("2-9 x2") == [2, 4, 8, 9]
     assert points_of("16-54 x1.5") == [16, 24, 36, 54]
-    for text in ("raw", "8, 4", "0, 1.5", "1.5-8 x2", "4-2 x2", "2-8 x1"):
+    for text in ("raw", "8, 4", "0, 1.5", "1.5-8 x2", "4-2 x2", "2-8 x1", "1-1000000000 x1.0000000001"):
         assert points_of(text) == []
