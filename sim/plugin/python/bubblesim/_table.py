@@ -147,8 +147,8 @@ class Rows:
             return default
         value = number_of(text)
         if value is None or not 0 < value <= MOST_IN_CELL or whole and value != int(value):
-            self.fault(row, column, f"a whole number from 1 to {MOST_IN_CELL:.0e}" if whole else
-                       f"a number above 0, at most {MOST_IN_CELL:.0e}")
+            self.fault(row, column, "a whole number from 1 to 1e12" if whole else
+                       "a number above 0, at most 1e12")
             return 1
         return int(value) if whole else value
 
