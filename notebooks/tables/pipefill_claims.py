@@ -118,7 +118,9 @@ def of_slowdown(table, mixed):
         within(worst[TIME], 0, PAPER["slowdown"]),
         f"{ONE_PASS}. Long passes cost more with time slices (training, XLM-RoBERTa XL): as many "
         "of their kernels as fit by their profiles are launched at once, and cannot be called "
-        "back; the main job's turn comes when they have ended")
+        "back; the main job's turn comes when they have ended. With time slices a transfer advances "
+        "only while the contexts of both its stages have their GPUs: one that is under way when a "
+        "bubble begins shares them with fill jobs (likely what makes the difference to MPS)")
 
 
 def of_worth(mixed):
@@ -177,13 +179,13 @@ def of_inference(best, bubbles):
 def of_fraction(fractions):
     slow = fractions[fractions["of"] == "slowdown_percent"]
     cheap = slow[slow["mean"] < 100 * PAPER["slowdown"]].groupby("series")["fill_fraction"].max()
-    most = {s: float(cheap.get(s, float("nan"))) for s in (TIME, MPS)}
+    most = {s: f"up to {cheap[s]:g}" if s in cheap else "at no fraction" for s in (TIME, MPS)}
     return Claim(
         "pipefill-fraction", "0.68 of a bubble's length is filled, at under 2 % slowdown",
         "the paper as we recall it, unchecked", "recalled",
-        f"under 2 % up to {most[TIME]:g} (time slices), {most[MPS]:g} (MPS)",
+        f"under 2 % {most[TIME]} (time slices), {most[MPS]} (MPS)",
         f"{JOB}, 8K GPUs; batch inference of BERT base; durations vary by 2 %",
-        within(most[TIME], PAPER["fraction"], 1.0), f"{ONE_PASS}; it is "
+        float(cheap.get(TIME, 0)) >= PAPER["fraction"], f"{ONE_PASS}; it is "
         "the fill work that suffers, about half of that under MPS")
 
 
