@@ -130,6 +130,7 @@ class StoreReading {
     for (const store::Setting& setting : record.run.settings) leave_out(shown.parameters, setting);
     shown.filler = text_of(row, "filler");
     const auto* sees_future = std::get_if<std::int64_t>(&row.cells[oracle]);
+    shown.losses = text_of(row, "losses");
     shown.oracle = sees_future != nullptr && *sees_future != 0;
     for (std::size_t i = 0; i < report_metrics().size(); ++i) {
       shown.figures.push_back(metric_of(row, i));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,7 @@ struct ReportPoint {
   std::uint32_t filler = 0;
   std::vector<AxisPlace> values;     ///< by axis of the sweep
   std::vector<std::uint32_t> runs;   ///< a seed each
+  std::set<std::string> losses;      ///< of any of them: as their rows have them
   std::vector<ReportValue> figures;  ///< by report_metrics()
   std::vector<std::vector<std::optional<double>>> by_run;  ///< the figures of each of `runs`
 };

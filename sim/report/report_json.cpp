@@ -50,7 +50,7 @@ Json point_json(const ReportPoint& point) {
     for (const auto& value : run) values.push_back(number(value));
   }
   return Json::array({point.sweep, point.policy, point.filler, point.values, point.runs,
-                      std::move(figures), std::move(by_run)});
+                      std::move(figures), std::move(by_run), point.losses});
 }
 
 Json run_json(const ReportRun& run) {
@@ -80,7 +80,7 @@ Json comparison_json(const ReportComparison& comparison) {
   return Json::array({line.metric, line.filler, line.policy, comparison.values, line.pairs,
                       number(line.mean), number(line.baseline_mean), number(line.difference),
                       number(line.half_width), line.unpaired, line.lower_bounds,
-                      line.overloaded});
+                      line.overloaded, line.losses});
 }
 
 Json sweep_json(const ReportSweep& sweep) {

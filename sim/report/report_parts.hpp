@@ -16,6 +16,7 @@ struct PageRow {
   std::string parameters;
   std::string filler;
   bool oracle = false;
+  std::string losses;  ///< the row's
   std::vector<std::optional<double>> figures;  ///< by report_metrics()
   std::vector<bool> lower_bounds;              ///< the same
   std::vector<bool> overloaded;                ///< the same

@@ -41,7 +41,7 @@ class Points {
     const auto [place, fresh] =
         points_.try_emplace({run.sweep, policy, filler, values}, data_.points.size());
     if (fresh) {
-      data_.points.push_back({run.sweep, policy, filler, values, {}, {}, {}});
+      data_.points.push_back({run.sweep, policy, filler, values, {}, {}, {}, {}});
       rows_.emplace_back();
     }
     ReportPoint& point = data_.points[place->second];
@@ -53,6 +53,7 @@ class Points {
       return;
     }
     point.runs.push_back(row.run);
+    if (!row.losses.empty()) point.losses.insert(row.losses);
     rows_[place->second].push_back(&row);
   }
 

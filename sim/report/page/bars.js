@@ -63,7 +63,7 @@ function drawBars(plot, width) {
     if (!few) parts.push(...stripOf(policy, list, x, y, bar));
     for (const one of list) {
       const settings = few && width > 700 ? settingsText(one.point, differing) : '';
-      const text = figureText(one.value) + (settings ? `  (${shortened(settings)})`
+      const text = marked(figureText(one.value), one.point.losses) + (settings ? `  (${shortened(settings)})`
         : '');
       if (few) parts.push(...barOf(one, x, y, bar, box, text));
       marks.push({ point: one.point.id, policy, x: round(x.scale(one.value.mean)),
@@ -109,9 +109,10 @@ function barsView() {
     note.textContent = 'Bubble time during which a filler\u2019s operation ran, of all bubble ' +
       'time: time in which no computing kernel of training runs. ' +
       (few ? 'A bar a setting: the mean over its seeds, thin lines its interval.'
-        : 'A mark a setting; the band reaches from the least to the most.');
+        : 'A mark a setting; the band reaches from the least to the most.') +
+      lossNote(groups.flatMap(([, list]) => list.map(({ point }) => point)));
     fill(table, dataTable('Bubbles recovered', [
-      { id: 'policy', title: 'policy', text: ({ point }) => policies[point.policy].label },
+      { id: 'policy', title: 'policy', text: ({ point }) => rowName(point) },
       { id: 'settings', title: 'settings', text: ({ point }) => settingsText(point) },
       { id: 'recovered', title: 'bubbles recovered', unit: '%', number: true,
         text: ({ value }) => figureText(value) },

@@ -75,7 +75,8 @@ function drawCurves(plot, width) {
   const narrow = width < 560;
   for (const curve of shownCurves) {
     const other = several && !narrow && !curve.loose ? otherSettings(curve) : '';
-    const text = policies[curve.policy].plain + (other ? `, ${other}` : '');
+    const losses = curve.ids.flatMap((id) => points[id].losses);
+    const text = marked(policies[curve.policy].plain, losses) + (other ? `, ${other}` : '');
     const most = narrow ? 14 : 28;
     curve.text = text.length > most ? `${text.slice(0, most - 1)}\u2026` : text;
   }
@@ -127,7 +128,7 @@ function curveTable() {
   const metric = metrics[state.metric];
   const rows = curvesShown().flatMap((curve) => curve.ids.map((id) => points[id]));
   return dataTable(`${metric.title} over ${axisName(axis.pointer)}`, [
-    { id: 'policy', title: 'policy', text: (point) => policies[point.policy].label },
+    { id: 'policy', title: 'policy', text: rowName },
     { id: 'settings', title: 'settings', text: (point) => settingsText(point) },
     { id: 'figure', title: metric.title, unit: metric.unit, number: true,
       text: (point) => figureText(figure(point, state.metric)) },
@@ -150,10 +151,11 @@ function curvesView() {
     const axis = sweeps[state.sweep].axes[state.axis];
     const load = /(rate_per_s|load)$/.test(axis.pointer);
     title.textContent = `Figure 2. ${load ? 'Load and latency' : 'Along an axis of the sweep'}`;
+    const drawn = curvesShown().flatMap((curve) => curve.ids.map((id) => points[id]));
     note.textContent = 'A curve a policy and other settings; means over seeds' +
       `, vertical lines their ${numberText(data.confidence * 100)} % intervals where there are ` +
       'several. Hollow marks are lower bounds.' +
-      (curvesShown().length === 0 ? ' Nothing that is chosen varies along this axis.' : '');
+      (drawn.length === 0 ? ' Nothing that is chosen varies along this axis.' : lossNote(drawn));
     fill(controls, ...curveControls());
     fill(table, curveTable());
     redraw();

@@ -25,8 +25,19 @@ const runs = data.runs.map((run) => ({
 
 const points = data.points.map((point, id) => ({
   id, sweep: point[0], policy: point[1], filler: point[2], values: point[3], runs: point[4],
-  figures: point[5], byRun: point[6],
+  figures: point[5], byRun: point[6], losses: point[7],
 }));
+
+/** A policy as tables name it, with the mark of figures whose inputs have lost something. */
+const marked = (name, losses) => name + (losses.length > 0 ? ' !' : '');
+const rowName = (point) => marked(policies[point.policy].label, point.losses);
+
+/** What the marks of these rows mean. */
+function lossNote(rows) {
+  const all = new Set(rows.flatMap((row) => row.losses));
+  return all.size === 0 ? '' : ` ! marks figures of inputs that have lost something: ${
+    [...all].join('; ')} (Table 4).`;
+}
 
 /** In the unit in which the metric is shown. */
 function shown(metric, value) {

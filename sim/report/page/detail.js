@@ -60,10 +60,10 @@ function drawDetail() {
     point.values[place] < 0 ? '' : valueText(axis, point.values[place])]);
   fill(panel,
     h('button', { id: 'close', type: 'button', on: { click: closeDetail } }, 'Close'),
-    h('h2', null, swatch(point.policy), policy.label),
+    h('h2', null, swatch(point.policy), rowName(point)),
     h('p', { class: 'note' }, [`Sweep ${sweep.name}`, data.fillers[point.filler] &&
       `filler ${data.fillers[point.filler]}`, plural(point.runs.length, 'seed')]
-      .filter(Boolean).join(', ') + '.'),
+      .filter(Boolean).join(', ') + '.' + lossNote([point])),
     pairs(figures),
     h('h3', null, 'Settings'), pairs(settings.length > 0 ? settings : [['', 'none']]),
     policy.parameters ? h('details', null, h('summary', null, 'Parameters of the policy'),

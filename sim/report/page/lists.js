@@ -4,17 +4,16 @@ const kMainFigures = ['training_normalised_fraction', 'filler_requests_per_s', '
   'latency_p99_ms', 'bubble_recovered_fraction', 'jobs_mean_completion_s'];
 
 function policyButton(point) {
-  const policy = policies[point.policy];
   return h('button', { type: 'button', class: 'row', on: { click: (event) => {
     openedFrom = event.currentTarget;
     choosePoint(point.id, true);
-  } } }, swatch(point.policy), policy.label);
+  } } }, swatch(point.policy), rowName(point));
 }
 
 function pointColumns() {
   const sweep = sweeps[state.sweep];
   const columns = [{ id: 'policy', title: 'policy', cell: policyButton,
-    value: (point) => policies[point.policy].label }];
+    value: rowName }];
   varied().forEach((place) => {
     const axis = sweep.axes[place];
     const numbers = axis.numbers.length > 0;
@@ -60,7 +59,7 @@ function pointsView() {
       fixed(candidates().length, 0)}. Means over seeds \u00b1 half of the ${
       numberText(data.confidence * 100)} % interval of the mean (Student\u2019s t), where there ` +
       'are several; > marks a lower bound, overloaded a filler that falls ' +
-      'behind. Columns sort; a policy\u2019s name shows its runs.';
+      'behind. Columns sort; a policy\u2019s name shows its runs.' + lossNote(shownPoints);
     fill(table, ...tableOf(pointColumns(), shownPoints, {
       label: 'Points: policies at settings', sort: state.sort.points,
       onSort: sorting('points', draw, table), point: (point) => point.id,
@@ -76,7 +75,7 @@ function comparisonRows() {
   return sweeps[state.sweep].comparisons.map((row) => ({
     metric: metrics[metricPlace.get(row[0])], filler: row[1], policy: row[2], values: row[3],
     pairs: row[4], mean: row[5], base: row[6], difference: row[7], half: row[8], unpaired: row[9],
-    bounds: row[10], overloaded: row[11] > 0,
+    bounds: row[10], overloaded: row[11] > 0, losses: row[12],
   })).filter((row) => (row.filler === '' || row.filler === data.fillers[state.filler]) &&
     !hidden.has(row.policy) && row.pairs > 0 &&
     (chosen ? row.values.length > 0 && isChosenForComparison(row.values)
@@ -97,7 +96,8 @@ function comparisonColumns() {
     (row.overloaded ? 'overloaded' : numberText(shown(row.metric, value)));
   const place = (row) => settingsText({ sweep: state.sweep, values: row.values });
   const columns = [
-    { id: 'policy', title: 'policy', value: (row) => row.policy, text: (row) => row.policy },
+    { id: 'policy', title: 'policy', value: (row) => row.policy,
+      text: (row) => marked(row.policy, row.losses) },
     { id: 'figure', title: 'figure', value: (row) => row.metric.title,
       text: (row) => metricTitle(row.metric) }];
   if (state.choices.some((choice) => choice >= 0)) {
@@ -141,7 +141,7 @@ function comparisonsView() {
         'bubblesim results compare --by-point prints them.' : '';
     note.textContent = 'Runs are paired by settings and seed, so both had the same arrivals; the ' +
       `interval is the ${numberText(data.confidence * 100)} % one of the mean paired difference.` +
-      left;
+      left + lossNote(rows);
     fill(table, ...tableOf(comparisonColumns(), rows, { label:
       `Comparisons with ${sweep.baseline}`, sort: state.sort.comparisons,
     onSort: sorting('comparisons', draw, table) }));

@@ -53,7 +53,7 @@ function swatch(policy) {
 
 const pointName = (point) => {
   const settings = settingsText(point);
-  return policies[point.policy].label + (settings ? `, ${settings}` : '');
+  return rowName(point) + (settings ? `, ${settings}` : '');
 };
 
 /** Marks of many points in few elements: one a policy, solid or hollow. */

@@ -70,7 +70,7 @@ function drawScatter(plot, width, trade) {
     if (!old || (onFront.has(one.point) && !onFront.has(old.point))) named.set(one.policy, one);
   }
   const wanted = named.size > 14 ? [] : [...named.values()].map((one) => ({ x: one.x, y: one.y,
-    policy: one.policy, text: policies[one.policy].label }));
+    policy: one.policy, text: rowName(points[one.point]) }));
   putChart(plot, width, height, `${trade.title}: ${plural(marks.length, 'point')}`,
     `${metricTitle(metrics[trade.y])} over ${metricTitle(metrics[trade.x])}; ` +
     `${plural(front.length, 'point')} on the Pareto front.`,
@@ -93,7 +93,7 @@ function scatterNote(trade) {
       way(trade.y)} ${metrics[trade.y].title} is better) of ${chosen
       ? 'the settings chosen' : 'all settings'}, hidden policies included, oracles not.`,
   'Hollow marks: a latency that is only a lower bound, as requests were unfinished, or one of a ' +
-    'filler that falls behind.'].join(' ');
+    'filler that falls behind.' + lossNote(shownPoints)].join(' ');
 }
 
 function scatterTable(trade) {
@@ -102,7 +102,7 @@ function scatterTable(trade) {
     unit: metrics[place].unit, number: true,
     text: (one) => figureText(figure(points[one.point], place)) });
   return dataTable(trade.title, [
-    { id: 'policy', title: 'policy', text: (one) => policies[one.policy].label },
+    { id: 'policy', title: 'policy', text: (one) => rowName(points[one.point]) },
     { id: 'settings', title: 'settings', text: (one) => settingsText(points[one.point]) },
     column(trade.x), column(trade.y),
     { id: 'front', title: 'on the front', text: (one) => (front.has(one.point) ? 'yes' : 'no') },

@@ -38,6 +38,7 @@ class ReportCase : public testing::Test {
     set_cell(record, 0, "oracle", std::int64_t{policy == "ideal" ? 1 : 0});
     set_cell(record, 0, "latency_p95_ms", p95);
     set_cell(record, 0, "training_normalised_fraction", kept);
+    set_cell(record, 0, "losses", std::string());
     return record;
   }
   void add(const store::RunRecord& record) { ASSERT_TRUE(store_->add({&record, 1})); }

@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using ReportOfAStore = ReportCase;
 
 TEST(MeanOverSeeds, HasTheIntervalOfStudentsT) {
@@ -55,6 +56,17 @@ TEST_F(ReportOfAStore, CountsLowerBoundsOfLatencies) {
   const ReportData data = report();
   EXPECT_EQ(figure(data.points[0], "latency_p95_ms").lower_bounds, 1U);
   EXPECT_EQ(figure(data.points[0], "latency_p50_ms").lower_bounds, 0U);
+}
+
+TEST_F(ReportOfAStore, KeepsWhatAnySeedOfAPointHasLost) {
+  add(run(0, "mps", "100", 1, 10, 0.9));
+  store::RunRecord lossy = run(1, "mps", "100", 2, 10, 0.9);
+  set_cell(lossy, 0, "losses", std::string("program_what_ifs_doubtful"));
+  add(lossy);
+  add(run(2, "mps", "200", 1, 10, 0.9));
+  const ReportData data = report();
+  EXPECT_THAT(data.points[0].losses, ElementsAre("program_what_ifs_doubtful"));
+  EXPECT_THAT(data.points[1].losses, IsEmpty());
 }
 
 TEST_F(ReportOfAStore, CountsLatenciesOfOverloadedFillers) {
