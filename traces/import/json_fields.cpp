@@ -149,11 +149,24 @@ bool FieldReader::next(std::string_view& key, JsonValue& value) {
     return false;
   }
   if (!read_string(key, ':')) return false;
+  note(key);
   skip_space();
   if (at_ >= text_.size() || text_[at_] != ':') return false;
   ++at_;
   skip_space();
   return read_value(value);
+}
+
+void FieldReader::note(std::string_view key) {
+  const auto at = [key](std::size_t i) { return std::size_t{static_cast<unsigned char>(key[i])}; };
+  const std::size_t hash = key.empty() ? 0 : 31 * key.size() + 7 * at(0) + at(key.size() - 1);
+  const std::uint64_t bit = std::uint64_t{1} << (hash % 64);
+  if ((hashes_ & bit) != 0) {
+    const auto end = keys_.begin() + static_cast<std::ptrdiff_t>(kept_);
+    repeats_ = repeats_ || std::find(keys_.begin(), end, key) != end;
+  }
+  hashes_ |= bit;
+  if (kept_ < kKeysKept) keys_[kept_++] = key;
 }
 
 bool FieldReader::read_string(std::string_view& out, char container) {

@@ -5,6 +5,7 @@
 // (a comma and a key, or a closing bracket), backslashes not regarded.
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -34,12 +35,17 @@ class FieldReader {
 
   /// The next field; false after the last one or at damage.
   [[nodiscard]] bool next(std::string_view& key, JsonValue& value);
+  /// One of the first kKeysKept keys has come again.
+  [[nodiscard]] bool repeats() const { return repeats_; }
   /// The object ended where it should.
   [[nodiscard]] bool complete() const { return complete_; }
   /// Bytes of `text` read so far; the object's length once complete.
   [[nodiscard]] std::size_t consumed() const { return at_; }
 
  private:
+  static constexpr std::size_t kKeysKept = 32;
+
+  void note(std::string_view key);
   [[nodiscard]] bool read_string(std::string_view& out, char container);
   [[nodiscard]] bool read_value(JsonValue& value);
   [[nodiscard]] bool skip_nested();
@@ -50,6 +56,10 @@ class FieldReader {
   std::size_t at_ = 0;
   bool started_ = false;
   bool complete_ = false;
+  bool repeats_ = false;
+  std::uint64_t hashes_ = 0;  ///< a bit for each key so far: most keys need no comparison
+  std::size_t kept_ = 0;
+  std::array<std::string_view, kKeysKept> keys_;
 };
 
 /// The text with JSON escapes resolved; a wrong escape is kept as it is.

@@ -89,6 +89,7 @@ DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule) {
     if (key.front() >= 'a' && key != "dtype") read_common(key, value, out, shape);
     else read_collective(key, value, out);
   }
+  out.repeats = fields.repeats();
   if (shape.grid && shape.block) {
     const LaunchShape launch{*shape.grid, *shape.block, shape.registers, shape.shared};
     if (sensible(launch)) out.shape = launch;

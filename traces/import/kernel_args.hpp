@@ -23,6 +23,7 @@ struct DeviceOpArgs {
   std::optional<std::uint64_t> elements_in, group_size, sequence;
   std::optional<std::uint64_t> from, to;  ///< ranks of the job: of a receive, of a send
   std::optional<std::uint64_t> rank;      ///< in the group; of a send or receive its peer's
+  bool repeats = false;  ///< a key stands twice
 };
 
 [[nodiscard]] DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule);

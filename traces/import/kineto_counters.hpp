@@ -36,7 +36,7 @@ inline constexpr CounterSpec kDamagedEvents{"kineto_damaged_events_dropped", Sev
 inline constexpr CounterSpec kRepairedEvents{"kineto_events_repaired", Severity::kNotice,
     "events with unescaped quotes or backslashes in a name, read by their field structure"};
 inline constexpr CounterSpec kRepeatedKeys{"kineto_events_with_repeated_keys", Severity::kLoss,
-    "events in which ph, cat, name, pid, tid, ts, dur or args stands twice; the last one counts"};
+    "events in which a key stands twice, their args included; the last one counts"};
 inline constexpr CounterSpec kRawControls{"kineto_names_with_control_characters",
     Severity::kNotice, "names with raw control characters; they are kept"};
 inline constexpr CounterSpec kInvalidUtf8{"kineto_names_not_utf8", Severity::kNotice,

@@ -69,32 +69,25 @@ bool is_skipped(KinetoCategory category) {
 }
 
 void store(std::string_view key, const JsonValue& value, RawEvent& event) {
-  const auto put = [&event, &value](JsonValue& field) {
-    event.repeats = event.repeats || field.kind != JsonTextKind::kNothing;
-    field = value;
-  };
   if (key == "ph") {
-    event.repeats = event.repeats || event.phase != 0;
     event.phase = value.text.empty() ? '\0' : value.text.front();
     // Flow arrows have their category late; the phase alone says that they are not needed.
     if (event.phase == 's' || event.phase == 'f') event.category = KinetoCategory::kFlow;
   } else if (key == "cat") {
-    event.repeats = event.repeats || event.category_text.data() != nullptr;
     event.category_text = value.text;
     event.category = kineto_category(value.text);
   } else if (key == "name") {
-    event.repeats = event.repeats || event.name.data() != nullptr;
     event.name = value.text;
   } else if (key == "pid") {
-    put(event.pid);
+    event.pid = value;
   } else if (key == "tid") {
-    put(event.tid);
+    event.tid = value;
   } else if (key == "ts") {
-    put(event.ts);
+    event.ts = value;
   } else if (key == "dur") {
-    put(event.dur);
+    event.dur = value;
   } else if (key == "args") {
-    put(event.args);
+    event.args = value;
   }
 }
 
@@ -130,6 +123,7 @@ EventRead read_event(std::string_view text, StringRule rule, RawEvent& event) {
     store(key, value, event);
     if (rule == StringRule::kStrict && decided(event)) return {EventStatus::kSkipped, 0};
   }
+  event.repeats = fields.repeats();
   if (!fields.complete()) return {EventStatus::kDamaged, fields.consumed()};
   const bool skipped = is_skipped(event.category) || decided(event);
   return {skipped ? EventStatus::kSkipped : EventStatus::kUsed, fields.consumed()};

@@ -45,7 +45,7 @@ struct RawEvent {
   std::string_view category_text;
   std::string_view name;  ///< escapes still in it
   JsonValue pid, tid, ts, dur, args;
-  bool repeats = false;  ///< a key that is stored here stands twice
+  bool repeats = false;  ///< a key stands twice; those of args are not looked at
   StringRule rule = StringRule::kStrict;  ///< by which it was read, and args are to be
 };
 

@@ -125,7 +125,7 @@ void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
 
 /// A stream and a correlation say that the device ran it, but not whether it is a kernel.
 void KinetoRecorder::count_without_category(const RawEvent& event) {
-  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  const DeviceOpArgs args = device_op_args(event);
   const bool on_device = args.stream && args.correlation != 0;
   records_.trace.counters.add(on_device ? kineto::kOpsWithoutCategory : kineto::kForeignEvents);
 }
@@ -184,7 +184,7 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
   if (span.start == TraceTime{} && span.duration == Duration::zero()) {
     return counters.add(kineto::kZeroTime);
   }
-  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  const DeviceOpArgs args = device_op_args(event);
   const auto system_stream = stream_of(event, args);
   if (!system_stream) return counters.add(kineto::kNoStream);
   PendingOp pending;
@@ -211,6 +211,21 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
   records_.ops.push_back(pending);
 }
 
+template <class Take>
+void KinetoRecorder::each_argument(const RawEvent& event, Take take) {
+  FieldReader fields(event.args.text, event.rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) take(key, value);
+  if (fields.repeats()) records_.trace.counters.add(kineto::kRepeatedKeys);
+}
+
+DeviceOpArgs KinetoRecorder::device_op_args(const RawEvent& event) {
+  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  if (args.repeats) records_.trace.counters.add(kineto::kRepeatedKeys);
+  return args;
+}
+
 void KinetoRecorder::add_host_call(const RawEvent& event) {
   Span span;
   if (!read_span(event, span)) return;
@@ -221,10 +236,7 @@ void KinetoRecorder::add_host_call(const RawEvent& event) {
   call.name = intern(event.name);
   call.kind = call_kind(call.name);
   call.thread = thread(event.pid, event.tid);
-  FieldReader fields(event.args.text, event.rule);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) {
+  each_argument(event, [&](std::string_view key, const JsonValue& value) {
     if (key == "correlation") {
       call.correlation = to_unsigned(value).value_or(0);
     } else if (key == "stream") {
@@ -232,17 +244,14 @@ void KinetoRecorder::add_host_call(const RawEvent& event) {
       pending.has_pointer = pointer.has_value();
       pending.stream_pointer = pointer.value_or(0);
     }
-  }
+  });
   records_.calls.push_back(pending);
 }
 
 void KinetoRecorder::add_sync(const RawEvent& event) {
   SyncRow row;
   if (!read_instant(event.ts, row.at)) return;
-  FieldReader fields(event.args.text, event.rule);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) {
+  each_argument(event, [&](std::string_view key, const JsonValue& value) {
     if (key == "cuda_sync_kind") row.kind = sync_kind(value.text);
     else if (key == "device") row.device = fit32(to_unsigned(value).value_or(0));
     else if (key == "correlation") row.correlation = to_unsigned(value).value_or(0);
@@ -252,7 +261,7 @@ void KinetoRecorder::add_sync(const RawEvent& event) {
     else if (key == "wait_on_cuda_event_record_corr_id") {
       row.record_correlation = to_signed(value).value_or(-1);
     }
-  }
+  });
   records_.syncs.push_back(row);
 }
 
@@ -274,7 +283,7 @@ void KinetoRecorder::add_marker(const RawEvent& event) {
 
 // "Rank" is the other end's place in the group; kernels do not carry it.
 void KinetoRecorder::add_announced(const RawEvent& event) {
-  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  const DeviceOpArgs args = device_op_args(event);
   const CollectiveKind kind = kind_of_collective(args.collective);
   Span span;
   if (kind != CollectiveKind::kSend && kind != CollectiveKind::kRecv) return;
@@ -298,14 +307,11 @@ void KinetoRecorder::add_memory(const RawEvent& event) {
   std::optional<std::uint64_t> allocated;
   std::optional<std::uint64_t> reserved;
   std::int64_t device_type = 0;
-  FieldReader fields(event.args.text, event.rule);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) {
+  each_argument(event, [&](std::string_view key, const JsonValue& value) {
     if (key == "Total Allocated") allocated = to_unsigned(value);
     else if (key == "Total Reserved") reserved = to_unsigned(value);
     else if (key == "Device Type") device_type = to_signed(value).value_or(0);
-  }
+  });
   // Device type 0 is the host's memory.
   if (!allocated || !reserved || device_type == 0) return counters.add(kineto::kMemorySkipped);
   TraceTime at{};
@@ -315,18 +321,15 @@ void KinetoRecorder::add_memory(const RawEvent& event) {
 
 void KinetoRecorder::add_thread_name(const RawEvent& event) {
   if (event.name != "thread_name") return;
-  FieldReader fields(event.args.text, event.rule);
-  std::string_view key;
-  JsonValue value;
-  while (fields.next(key, value)) {
-    if (key != "name") continue;
+  each_argument(event, [&](std::string_view key, const JsonValue& value) {
+    if (key != "name") return;
     std::string id(event.pid.text);
     id += '\n';
     id += event.tid.text;
     // A thread that was renamed has several; which came last, the file does not say.
     std::string& name = records_.thread_names[std::move(id)];
     name = std::max(name, repaired_utf8(unescape(value.text)));
-  }
+  });
 }
 
 NameId KinetoRecorder::intern(std::string_view raw_name) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/import/kernel_args.hpp"
 #include "traces/import/kineto_event.hpp"
 #include "traces/trace.hpp"
 
@@ -113,6 +114,11 @@ class KinetoRecorder {
   void add_skipped(const RawEvent& event);
   void add_other_phase(const RawEvent& event);
   void count_without_category(const RawEvent& event);
+
+  /// Both count arguments that stand twice.
+  template <class Take>
+  void each_argument(const RawEvent& event, Take take);
+  [[nodiscard]] DeviceOpArgs device_op_args(const RawEvent& event);
 
   [[nodiscard]] NameId intern(std::string_view raw_name);
   [[nodiscard]] HostCallKind call_kind(NameId name);

@@ -126,6 +126,20 @@ TEST(KinetoDamage, a_key_that_stands_twice_is_counted) {
   EXPECT_EQ(imported(file({once})).counters.count("kineto_events_with_repeated_keys"), 0U);
 }
 
+TEST(KinetoDamage, an_argument_that_stands_twice_is_counted_for_every_kind_of_event) {
+  std::string twice = kernel("1", "1");
+  twice.replace(twice.find("\"args\": {"), 9, R"("args": {"stream": 99, )");
+  const RankTrace trace = imported(file({twice, kernel("40", "2")}));
+  EXPECT_EQ(trace.counters.count("kineto_events_with_repeated_keys"), 1U);
+  ASSERT_EQ(trace.streams.size(), 1U);  // the last one counts
+  for (const std::string category : {"cuda_runtime", "cuda_sync"}) {
+    const std::string event = R"({"ph": "X", "cat": ")" + category + R"(", "name": "call", )"
+        R"("pid": 1, "tid": 1, "ts": 3, "dur": 1, "args": {"correlation": 1, "correlation": 7}})";
+    EXPECT_EQ(imported(file({kernel("40", "2"), event}))
+                  .counters.count("kineto_events_with_repeated_keys"), 1U) << category;
+  }
+}
+
 TEST(KinetoDamage, unescaped_quotes_and_backslashes_are_repaired) {
   for (const std::string name : {R"(a "quoted" name)", R"(one " quote)", R"(C:\path\)",
                                  R"("all")", R"(x", y)", R"(lambda "a": {b})", R"(\)", R"(a"})"}) {
