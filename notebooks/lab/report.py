@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Sequence
 
 from bubblesim import Error
-from bubblesim._table import FORCE_HELP, check_outputs, escaped
+from bubblesim._table import FORCE_HELP, check_outputs, escaped, table_text
 
 
 class Fault(Error):
@@ -70,12 +70,8 @@ def half_away(value: float) -> int:
 
 def text_table(rows: Sequence[Sequence[str]], left: Iterable[int], indent: str = "  ") -> str:
     """Columns two spaces apart, headings first; those in `left` stand left, the others right."""
-    rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [indent + "  ".join(cell.ljust(width) if at in left else cell.rjust(width)
-                                for at, (cell, width) in enumerate(zip(row, widths)))
-             for row in rows]
-    return "".join(line.rstrip(" ") + "\n" for line in lines)
+    head, *rest = [[escaped(cell) for cell in row] for row in rows]
+    return table_text(head, set(range(len(head))) - set(left), rest, indent)
 
 
 def csv_quoted(cell: str) -> str:

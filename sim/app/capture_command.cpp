@@ -178,6 +178,7 @@ constexpr const char* kCaptureHelp =
     "  bubblesim capture --idle -- python3 serve.py\n"
     "  bubblesim capture attach 4711 4712 -o out/run --duration 10s --wait\n"
     "  bubblesim capture status\n\n"
+    "Every signal is passed on to the job, which decides; the command ends when the job has.\n\n"
     "Exit codes: the job's own (128 + n: ended by signal n; 127: no such command; 126: it cannot "
     "be run). Where that is 0: 0 if there are recordings, 1 if nothing was recorded or a file is "
     "broken; a sentence says why. 2: nothing was started, for what was asked cannot be.";

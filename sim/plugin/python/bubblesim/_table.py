@@ -73,19 +73,29 @@ def header_faults(path, header, required):
               for column in required if column not in header)]
 
 
+def rows_below_header(path):
+    """The header of a CSV file; its rows as dicts by column, "place" being their line; what is wrong
+    with their number and lengths. Raises the fault of a file without a header."""
+    lines, path = list(lines_of(path)), str(path)
+    if not lines:
+        raise failed([(path, "", "is empty; expected a header and rows")])
+    (_, header), *rows = lines
+    faults = [(path, f"line {line}", f"found {len(cells)} cells; expected {len(header)}, as in the "
+                                     "header")
+              for line, cells in rows if len(cells) != len(header)]
+    if not rows:
+        faults.append((path, "", "found no row below the header"))
+    return header, [{**dict(zip(header, cells)), "place": f"line {line}"}
+                    for line, cells in rows], faults
+
+
 def dict_rows(path, required):
     """The rows of a CSV file as dicts by column, "place" being their line."""
-    lines = list(lines_of(path))
-    if not lines:
-        raise failed([(str(path), "", "is empty; expected a header and rows")])
-    header = lines[0][1]
-    faults = header_faults(str(path), header, required)
-    faults += [(str(path), f"line {line}", f"found {len(cells)} cells; expected {len(header)}, as in "
-                                           "the header")
-               for line, cells in lines if len(cells) != len(header)]
-    if faults or len(lines) < 2:
-        raise failed(faults or [(str(path), "", "found no row below the header")])
-    return [{**dict(zip(header, cells)), "place": f"line {line}"} for line, cells in lines[1:]]
+    header, rows, faults = rows_below_header(path)
+    faults = header_faults(str(path), header, required) + faults
+    if faults:
+        raise failed(faults)
+    return rows
 
 
 class Rows:
@@ -94,14 +104,9 @@ class Rows:
 
     def __init__(self, path, columns, required):
         self.file, self.faults, self._names = path, [], set()
-        lines = list(lines_of(path))
-        if not lines:
-            raise failed([(path, "", "is empty; expected a header and rows")])
-        (_, header), *rows = lines
+        header, self.rows, faults = rows_below_header(path)
         self._check_header(header, columns, required)
-        self.rows = [self._row(header, line, cells) for line, cells in rows]
-        if not rows:
-            self.faults.append((path, "", "found no row below the header"))
+        self.faults += faults
         self.check()
 
     def __iter__(self):
@@ -121,13 +126,6 @@ class Rows:
                                 f"unknown column \"{column}\"{hint}{', '.join(columns)}"))
         self.faults += header_faults(self.file, header, [
             column for column in columns if column in required or column in header])
-
-    def _row(self, header, line, cells):
-        place = f"line {line}"
-        if len(cells) != len(header):
-            self.faults.append((self.file, place, f"found {len(cells)} cells; expected "
-                                                  f"{len(header)}, as in the header"))
-        return {**dict(zip(header, cells)), "place": place}
 
     def fault(self, row, column, expected):
         self.faults.append((self.file, row["place"], f"{column}: found \"{row.get(column, '')}\"; "
