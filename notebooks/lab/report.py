@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Sequence
 
 from bubblesim import Error
-from bubblesim._table import FORCE_HELP, check_outputs, escaped, table_text
+from bubblesim._table import FORCE_HELP, check_outputs, escaped, read_packed, table_text
 
 
 class Fault(Error):
@@ -24,10 +24,8 @@ class Fault(Error):
 
 
 def read_text(path: object) -> str:
-    try:
-        return Path(str(path)).read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as fault:
-        raise Fault(f"cannot be read: {fault.strerror}", path) from fault
+    """Unpacked, if its content is gzip."""
+    return read_packed(str(path), errors="replace")
 
 
 def add_outputs(parser: ArgumentParser) -> None:

@@ -50,7 +50,7 @@ step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
 
 MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan& plan,
                                  const std::vector<AskedStep>& asked) {
-  step_cost::CaptureSizes sizes = step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs);
+  step_cost::CaptureSizes sizes = step_cost::vllm_capture_sizes(plan.scheduler);
   MeasuredKernels made;
   TimedKernels kernels(times(), sizes);
   for (const auto& [step, tokens] : asked) {

@@ -36,7 +36,7 @@ Result<MeasuredKernels> load_recorded_kernels(const std::string& path,
   const synth::InferenceRequest& request = plan.request;
   const auto source = std::make_shared<const RecordedSource>(RecordedSource{
       *std::move(steps), request.model, layout_of(plan),
-      step_cost::vllm_capture_sizes(plan.scheduler.max_num_seqs), request.gpu, request.efficiency,
+      step_cost::vllm_capture_sizes(plan.scheduler), request.gpu, request.efficiency,
       request.precision});
   const auto times = [source]() -> std::unique_ptr<step_cost::KernelTimes> {
     const step_cost::ModelTimes model(source->model, source->layout, source->gpu,

@@ -14,8 +14,11 @@ std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes) {
   return size == sizes.end() ? tokens : *size;
 }
 
-CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs) {
-  const std::uint32_t most = std::min(2 * std::min(max_num_seqs, kLargestGraph), kLargestGraph);
+CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler) {
+  const std::uint64_t decoding =
+      std::uint64_t{scheduler.max_num_seqs} * (1 + scheduler.speculation.tokens);
+  const std::uint64_t most = std::min({2 * decoding, std::uint64_t{kLargestGraph},
+                                       std::uint64_t{scheduler.max_num_batched_tokens}});
   CaptureSizes sizes;
   for (std::uint32_t size = 1; size <= most;) {
     sizes.push_back(size);

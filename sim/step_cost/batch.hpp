@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/serving/scheduler_spec.hpp"
 #include "sim/serving/step.hpp"
 
 namespace bubblesim::step_cost {
@@ -12,9 +13,10 @@ namespace bubblesim::step_cost {
 /// than the last runs as the smallest graph that holds it.
 using CaptureSizes = std::vector<std::uint32_t>;
 
-/// vLLM's default (0.19, `CompilationConfig`): 1, 2, 4, from 8 on every 8th, from 256 on every 16th
-/// up to twice the most sequences, at most 512.
-[[nodiscard]] CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs);
+/// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256 on
+/// every 16th up to twice the most tokens that decode in a step (of each sequence one, and its
+/// drafts), at most 512, and no more than a step may have.
+[[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
 
 /// Tokens that a step of `tokens` computes, padding to its captured graph included.
 [[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);

@@ -251,10 +251,10 @@ CheckedResult<ServerSetup> set_up_server(const ServerSettings& settings, const M
   BUBBLESIM_ASSIGN_OR_RETURN(
       setup.engine, step_cost::find_engine(request.engine, request.configs + "/engines"));
   BUBBLESIM_RETURN_IF_ERROR(check_members(settings, setup.transformer()));
-  setup.capture_sizes = settings.capture_sizes.value_or(
-      step_cost::vllm_capture_sizes(settings.max_num_seqs));
   BUBBLESIM_RETURN_IF_ERROR(set_costs(settings, request, setup));
   BUBBLESIM_RETURN_IF_ERROR(set_scheduler(settings, setup));
+  setup.capture_sizes =
+      settings.capture_sizes.value_or(step_cost::vllm_capture_sizes(setup.scheduler));
   BUBBLESIM_RETURN_IF_ERROR(check_requests(settings, load, setup.scheduler));
   return setup;
 }

@@ -1,6 +1,7 @@
 """bubblesim.layers: a profile's folder by hand, and its faults."""
 import gzip
 import json
+import shutil
 
 import pytest
 from bubblesim.layers import main, points_of
@@ -83,6 +84,25 @@ def test_experts_of_one_gpu_are_those_of_all(profile):
     profile.put("tp1/moe.csv", "tokens,activated_experts,time_us\n1,8,50\n2,8,60\n2,16,90\n")
     assert profile.convert()[1]["ranks"][0]["experts"] == [
         {"tokens": 1, "at": [8], "us": [50]}, {"tokens": 2, "at": [8, 16], "us": [60, 90]}]
+
+
+def test_a_norm_of_heads_that_was_copied_from_one_gpu_is_taken_at_each_gpus_rows(profile):
+    for file in ("per_sequence.csv", "attention.csv"):
+        profile.put(f"tp2/{file}", (profile.folder / "tp1" / file).read_text())
+    heads = dense_csv() + "qk_norm,1,2\nqk_norm,8,3\n"
+    profile.put("tp2/dense.csv", heads)
+    norm = {"at": [1, 8], "us": [2, 3]}
+    assert profile.convert()[1]["ranks"][1]["dense"]["qk_norm"] == norm  # tp1 has none
+    profile.put("tp1/dense.csv", heads)
+    _, document, out, _ = profile.convert()
+    assert document["ranks"][0]["dense"]["qk_norm"] == norm
+    assert document["ranks"][1]["dense"]["qk_norm"] == {"at": [2, 16], "us": [2, 3]}
+    assert "  notice layers_copied_from_one_gpu: 1 (" in out
+    for hooks, at in (("profiler.hooks.extension", [2, 16]),
+                      ("profiler.core.hooks.extension", [1, 8])):
+        profile.put("meta.yaml", META + f"worker_extension_cls: {hooks}.Extension\n")
+        shutil.rmtree(profile.folder / "tp1", ignore_errors=True)
+        assert profile.convert()[1]["ranks"][0]["dense"]["qk_norm"]["at"] == at
 
 
 def test_the_last_of_two_times_of_a_point_counts(profile):

@@ -43,11 +43,12 @@ def number_of(text):
     return value if math.isfinite(value) else None
 
 
-def read_packed(path):
+def read_packed(path, errors="strict"):
     """The text of a file, unpacked if its content is gzip."""
     try:
         data = Path(path).read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
+        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig",
+                                                                                   errors)
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as fault:
         why = getattr(fault, "strerror", None) or str(fault)
         raise failed([(str(path), "", f"cannot be read: {why}")]) from None

@@ -31,6 +31,9 @@ ATTENTION = ["prefill_chunk", "kv_prefill", "n_decode", "kv_decode"]
 NOTES = {"attention_points_off_grid": (
     "info", "points of attention.csv that meta.yaml does not declare, or of more sequences than its "
             "max_num_seqs; not used"),
+    "layers_copied_from_one_gpu": (
+        "notice", "numbers of GPUs for which the profiler copied qk_norm from one GPU, though each has "
+                  "only its own heads; taken at as many rows as it has"),
     "layer_points_measured_twice": (
         "notice", "rows of a point for which an earlier row says another time; the last row's time "
                   "is taken")}
@@ -76,6 +79,9 @@ class Meta:
 
     def fault(self, key, message):
         return failed([(self.path, key, message)])
+
+    def has(self, text):
+        return any(line.startswith(text) for line in self.lines)
 
     def text(self, key):
         for line in self.lines:
@@ -124,7 +130,7 @@ class Profile:
             if below:
                 raise failed([(str(folder), "", f"no meta.yaml; profiles are below it: "
                                                 f"{', '.join(below[:24])}")])
-        meta = Meta(self.folder / "meta.yaml")
+        self.meta = meta = Meta(self.folder / "meta.yaml")
         self.head = {"gpu": meta.text("gpu"), "model": meta.text("model"),
                      "engine": "vLLM " + meta.text("vllm_version"),
                      "source": "LLMServingSim profile of " + meta.text("profiled_at")}
@@ -222,11 +228,23 @@ class Profile:
             if name not in ends:
                 raise failed([(str(here / "per_sequence.csv"), "", f"no times of the layer "
                                                                    f"'{name}'")])
+        if tensor > 1 and "qk_norm" in dense and self.is_copied(dense["qk_norm"]):
+            dense["qk_norm"]["at"] = [at * tensor for at in dense["qk_norm"]["at"]]
+            self.counters["layers_copied_from_one_gpu"] += 1
         for name in ALWAYS + ([] if experts else FEED_FORWARD):
             if name not in dense:
                 raise failed([(str(self.folder), f"tp{tensor}", f"no times of the layer '{name}'")])
         rank = {"tensor": tensor, "dense": dense, **ends, **self.attention(here / "attention.csv")}
         return {**rank, "experts": experts} if experts else rank
+
+    def is_copied(self, curve):
+        """Whether the profiler measured this norm of heads on one GPU only, as it did until its
+        models/qwen3.yaml no longer said tp_stable of qk_norm: it is the curve of tp1, or, where
+        that is missing, profiler and hooks are as old."""
+        path = self.folder / "tp1/dense.csv"
+        if path.exists() or path.with_name("dense.csv.gz").exists():
+            return self.curves(path, "tokens", DENSE).get("qk_norm") == curve
+        return self.meta.has("worker_extension_cls: profiler.hooks.")
 
     def document(self):
         experts = self.experts()

@@ -40,12 +40,21 @@ struct Server {
 constexpr double kDense = 2 * 8 + 2;
 
 TEST(CaptureSizes, AreThoseOfVllm) {
-  EXPECT_THAT(vllm_capture_sizes(8), ::testing::ElementsAre(1, 2, 4, 8, 16));
-  const CaptureSizes sizes = vllm_capture_sizes(256);
+  EXPECT_THAT(vllm_capture_sizes({.max_num_seqs = 8}), ::testing::ElementsAre(1, 2, 4, 8, 16));
+  const CaptureSizes sizes = vllm_capture_sizes({.max_num_seqs = 256});
   EXPECT_EQ(sizes.size(), 51U);  // as the RTX 4090 run of LLMServingSim records them
   EXPECT_EQ(sizes[33], 248U);
   EXPECT_EQ(sizes[35], 272U);
   EXPECT_EQ(sizes.back(), 512U);
+}
+
+TEST(CaptureSizes, HoldDraftsAndNoMoreThanAStepMayHave) {
+  // 2 x 4 sequences of 1 + 2 tokens: up to 24.
+  serving::SchedulerSpec drafts{.max_num_seqs = 4};
+  drafts.speculation.tokens = 2;
+  EXPECT_THAT(vllm_capture_sizes(drafts), ::testing::ElementsAre(1, 2, 4, 8, 16, 24));
+  EXPECT_THAT(vllm_capture_sizes({.max_num_batched_tokens = 20, .max_num_seqs = 64}),
+              ::testing::ElementsAre(1, 2, 4, 8, 16));
 }
 
 TEST(EngineCost, AddsUpTheLayersOfAStep) {

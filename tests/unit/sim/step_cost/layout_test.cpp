@@ -16,10 +16,23 @@ TEST(Exchanges, AreNoneOnOneGpu) {
 }
 
 TEST(Exchanges, OfTensorRanksAreRingsOfActivationsAndLogits) {
-  // 8 tokens x 64 x 2 B = 1024 B: an all-reduce over 2 moves 1024 B in 1.024 us, and waits twice
-  // 1 us; there are 1 + 2 x 2. Logits of 3 sequences: half of 3 x 1000 x 2 B in 3 us, and 1 us.
+  // 8 tokens x 64 x 2 B = 1024 B: an all-reduce over 4 moves 3/2 of them in 1.536 us, and waits six
+  // times 1 us; there are 1 + 2 x 2. Logits of 3 sequences: 3/4 of 3 x 1000 x 2 B in 4.5 us, and
+  // 3 us.
+  EXPECT_NEAR(exchange_us(test::small_model(), layout_of(4, 1, false), 8, 8, 3),
+              5 * (1.536 + 6) + 4.5 + 3, 1e-9);
+}
+
+TEST(Exchanges, OfTwoTensorRanksAreOneReadOfTheOther) {
+  // 1024 B in 1.024 us, and 1 us; five of them. Logits as above: half of 6000 B, and 1 us.
   EXPECT_NEAR(exchange_us(test::small_model(), layout_of(2, 1, false), 8, 8, 3),
-              5 * (1.024 + 2) + 3 + 1, 1e-9);
+              5 * (1.024 + 1) + 3 + 1, 1e-9);
+  // From 65536 x 128 B = 8 MiB on a ring: the same bytes, two latencies.
+  const auto reduces = [](double tokens) {
+    return exchange_us(test::small_model(), layout_of(2, 1, false), tokens, tokens, 0) - 1;
+  };
+  EXPECT_NEAR(reduces(65535), 5 * (8388.480 + 1), 1e-6);
+  EXPECT_NEAR(reduces(65536), 5 * (8388.608 + 2), 1e-6);
 }
 
 TEST(Exchanges, OfExpertsGatherAndScatterTheTokensOfTheGroup) {

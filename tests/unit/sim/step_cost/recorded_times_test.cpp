@@ -13,7 +13,7 @@
 namespace bubblesim::step_cost {
 namespace {
 
-const CaptureSizes kSizes = vllm_capture_sizes(64);
+const CaptureSizes kSizes = vllm_capture_sizes({.max_num_seqs = 64});
 
 class Corrected : public ::testing::Test {
  protected:

@@ -241,7 +241,7 @@ struct ServerAlone {
   step_cost::ModelTimes times;
   step_cost::EngineSpec spec;
   step_cost::EngineCost cost{times, std::get<model::TransformerSpec>(model.network), layout, spec,
-                             step_cost::vllm_capture_sizes(64)};
+                             step_cost::vllm_capture_sizes({.max_num_seqs = 64})};
   step_cost::LoneCost alone{cost};
 };
 
