@@ -1,7 +1,7 @@
 // One recording session with CUPTI: subscribes, enables what is recorded, and undoes all of it.
 //
 // Any error on the way undoes what was done, in reverse order, and is the result; the job goes on
-// as if nothing had been asked (research: XLA's error manager). Order of calls: capture/README.md.
+// as if nothing had been asked (research: XLA's error manager). Order of calls: session.cpp.
 #pragma once
 
 #include <cstddef>
