@@ -1,8 +1,8 @@
 // One GPU: where blocks of kernels sit, how fast they run beside each other, whose turn it is.
 //
-// The model (sim/gpu/README.md has it in full). A kernel is `blocks` equal blocks; alone, it runs
-// in waves of as many blocks as fit, and lasts exactly its solo duration. Blocks are placed
-// leftover-first: clients by priority, then work by arrival; the head of a priority level places
+// A kernel is `blocks` equal blocks; alone, it runs in waves of as many blocks as fit, and lasts
+// exactly its solo duration. Blocks are placed leftover-first (Amert et al., RTSS 2017; Elvinger et
+// al., SoCC 2025): clients by priority, then work by arrival; the head of a priority level places
 // all of its blocks before the next in line places any; on a device of ClientOrder::kEven,
 // processes of an MPS server that are of one priority have even parts of the room instead. Resident
 // blocks are never evicted: a newcomer waits until a wave drains. Resident kernels slow each other

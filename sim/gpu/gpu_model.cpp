@@ -119,7 +119,8 @@ Duration Gpu::Model::at_clock(const Work& work) {
 }
 
 // A grid of exactly one full wave was sized by the SMs, and its blocks take tile after tile until
-// all is done. A process that is told of fewer launches fewer blocks, each of which lasts longer.
+// all is done (inferred). A process that is told of fewer (NVIDIA/k8s-device-plugin issue 679)
+// launches fewer blocks, each of which lasts longer.
 void Gpu::Model::size_grid(WorkState& state) const {
   state.sized_sms = 0;
   const Work& work = state.work;

@@ -28,7 +28,7 @@ struct SmSpec {
   std::uint64_t shared_memory_reserved_bytes = 1024;  ///< per block, taken by the driver
 };
 
-/// How kernels that run together slow each other (docs: sim/gpu/README.md).
+/// How kernels that run together slow each other (sim/gpu/contention.hpp).
 struct ContentionSpec {
   /// Shares of the DRAM bandwidth that can be had (GpuSpec::dram_reach).
   double compute_kernel_dram_share = 0.0;   ///< of a compute kernel
@@ -57,7 +57,7 @@ enum class LoneSlice : std::uint8_t {
              ///< for its end; otherwise kExpired
 };
 
-/// What a part of the SMs reaches, when a client may use no more (docs: sim/gpu/README.md).
+/// What a part of the SMs reaches, when a client may use no more (sim/gpu/contention.hpp).
 struct PartSpec {
   double dram_saturating_sms = 0;  ///< share of the SMs that ask for all of the DRAM bandwidth;
                                    ///< 0: not known, traffic is in proportion to the SMs
@@ -86,7 +86,7 @@ struct GpuSpec {
   std::optional<Duration> context_switch_empty{};  ///< where neither has; nothing: the same
   LoneSlice lone_slice = LoneSlice::kExpired;
   Duration client_switch{};         ///< of one context: a kernel arrives so much later if the one
-                                    ///< before it was another process's
+                                    ///< before it was another process's (rule reconstructed)
   ClientOrder client_order = ClientOrder::kArrival;
   ContentionSpec contention;
   PartSpec part;

@@ -1,6 +1,6 @@
 // Measured sharing of one GPU, from tables of several forms, as rows of one: a scene (who runs
 // where, under which system) and the figures that were measured of it. The form of a table follows
-// from its columns (sim/validate/README.md has the list). What the columns do not say (the device,
+// from its columns (sharing_table.cpp). What the columns do not say (the device,
 // how requests came, which policy stands for each system): configs/validation/*.json.
 #pragma once
 

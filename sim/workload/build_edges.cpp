@@ -1,7 +1,7 @@
 // Cross-stream dependencies: recorded ones, and those that event calls without stream imply.
 //
 // Most profilers write cudaStreamWaitEvent without saying which stream waits for which event.
-// The rule used (sim/workload/README.md): the wait belongs to the next launch on the same host
+// The rule used: the wait belongs to the next launch on the same host
 // thread; it waits for the last operation launched before the wait on another stream. Where
 // several streams qualify, the operation that ended last before the waiter's start is taken.
 // A pair that contradicts the recorded times is dropped. Of a pass that repeats, what waits for an

@@ -1,8 +1,8 @@
 // Turns a recorded trace into a program: finds what each call and operation truly waited for.
 //
 // What the trace states is used as it stands (launches, stream order, recorded event edges);
-// what it leaves out is inferred from the calls and counted (sim/workload/README.md lists each
-// rule with its counter). Every delay that no dependency explains is kept as a lag on the
+// what it leaves out is inferred from the calls and counted (build_counters.hpp; each rule stands
+// beside its code, build_*.cpp). Every delay that no dependency explains is kept as a lag on the
 // dependency that was satisfied last, so an unperturbed replay meets the recorded times.
 #pragma once
 

@@ -1,7 +1,9 @@
 // A recorded job as Chakra execution traces (MLCommons): one protobuf file a rank, which ASTRA-sim
 // and other consumers of Chakra read, with exact nanoseconds in attributes of our own.
 //
-// Nodes, dependencies and attributes: traces/export/README.md. Importing the files again
+// Operations are nodes by their index, calls behind them; markers and stalls are METADATA_NODEs.
+// data_deps: launch, order of the stream, edges; what a call waited for. ctrl_deps: the launch.
+// Attributes: traces/import/chakra_attributes.hpp. Importing the files again
 // (traces/import/chakra_import.hpp) gives the same operations, calls, times, streams and shapes.
 #pragma once
 

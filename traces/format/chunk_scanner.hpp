@@ -1,7 +1,7 @@
 // Walks the chunks of a .btr file in order, past whatever is damaged.
 //
-// Rule of recovery (traces/README.md): a chunk header with a right checksum is believed, so a
-// damaged payload is skipped whole; where no such header stands, the next one is searched byte
+// Rule of recovery (traces/format/FORMAT.md): a chunk header with a right checksum is believed, so
+// a damaged payload is skipped whole; where no such header stands, the next one is searched byte
 // by byte. Each byte is looked at twice at most, whatever the file holds.
 #pragma once
 

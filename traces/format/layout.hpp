@@ -1,6 +1,6 @@
 // The fixed parts of a .btr file: file header, chunk header, chunk kinds, limits.
 //
-// traces/README.md is the specification; the numbers here are its numbers. All integers are
+// traces/format/FORMAT.md is the specification; the numbers here are its numbers. All integers are
 // little-endian. Nothing here allocates or reads a file.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reads a .btr file (traces/README.md) into records.
+// Reads a .btr file (traces/format/FORMAT.md) into records.
 //
 // A damaged file is read as far as it is whole; what is missing is counted (counters.hpp), never
 // guessed. Every id of the result points at a record that exists. Memory: the records, plus one

@@ -1,5 +1,6 @@
 // The attributes of Chakra nodes that bubblesim adds, shared by import and export. All of ours
-// begin with "bubblesim_"; other readers pass over them. traces/export/README.md has the table.
+// begin with "bubblesim_"; other readers pass over them. Exact times are
+// bubblesim_start_ns and bubblesim_duration_ns; the schema's are rounded to microseconds.
 #pragma once
 
 #include <algorithm>

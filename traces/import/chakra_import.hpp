@@ -2,7 +2,8 @@
 // gzip. A Chakra trace is a graph of nodes with durations; when their starts are not recorded,
 // nodes are laid out by dependencies, each stream and thread one node at a time.
 //
-// What each node becomes, and every counter, is in traces/import/README.md.
+// Device nodes become operations, host nodes calls; what is guessed or dropped is counted
+// (chakra_counters.hpp). Starts that files lack: chakra_layout.hpp.
 #pragma once
 
 #include <filesystem>

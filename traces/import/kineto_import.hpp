@@ -1,7 +1,7 @@
 // Import of PyTorch profiler (Kineto) traces: one JSON file a rank, plain or gzip.
 //
 // The text is streamed: memory is a small multiple of the result plus a window of 64 KiB.
-// What each quirk of the format becomes, and every counter, is in traces/import/README.md.
+// What is repaired, guessed or dropped is counted (kineto_counters.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Import of Nsight Systems profiles, as `nsys export --type sqlite` writes them, plain or gzip.
 //
 // Tables and columns are found by name; any may be absent, and their set differs between versions.
-// What becomes of each, and every counter, is in traces/import/README.md. Memory is a small
-// multiple of the result; a gzip file is unpacked in memory.
+// What is guessed or dropped is counted (nsys_counters.hpp). Memory is a small multiple of the
+// result; a gzip file is unpacked in memory.
 #pragma once
 
 #include <filesystem>

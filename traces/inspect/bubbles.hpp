@@ -58,7 +58,8 @@ inline constexpr std::size_t kBubbleCauseCount = 8;
 [[nodiscard]] std::string_view bubble_cause_label(BubbleCause cause);
 
 /// Thresholds of the attribution. They move time between causes, never in or out of the sum.
-/// Sources: seven PyTorch traces of V100, A100 and H100 (README.md, "Thresholds").
+/// Sources: seven public PyTorch traces (HolisticTraceAnalysis ns_resolution, nccl_parser and
+/// trace_diff; TraceLens owlv2 and nsfw; sam2 c33d09d; Kineto resnet50_num_workers_0).
 struct BubbleThresholds {
   /// A launched operation starts on an idle device within this of its call's end. Measured: median
   /// 0.8-2.7 us, at most 4.4 us.

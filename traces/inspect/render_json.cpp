@@ -1,4 +1,4 @@
-// JSON of an inspection; keys in README.md.
+// JSON of an inspection; keys in render_json.hpp.
 #include "traces/inspect/render_json.hpp"
 
 #include "sim/base/json.hpp"

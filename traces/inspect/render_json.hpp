@@ -1,5 +1,20 @@
 // An inspection as JSON: every number at full precision, nanoseconds as integers with `_ns` in
-// the key, shares as fractions of 1. README.md lists the keys. Format: "bubblesim.inspect/1".
+// the key, shares as fractions of 1; unknown values are null. Format: "bubblesim.inspect/1".
+//
+// thresholds; job {ranks, steady_ranks, iterations_recorded, iterations_used, iterations_reason,
+// iteration_mean_ns, bubble_fraction (of the iterations used), whole, representative, operations,
+// counters, sensitivities (where the job was replayed)}; ranks[] {rank, world_size, source, format,
+// device, window, whole, steady_window, steady, iterations, operations, memory, counters,
+// explanation (where a program was made)}. Job sums add ranks up.
+//
+// whole, steady: length_ns, busy_ns, own_ns, idle_ns, bubble_ns, communication_ns, overlapped_ns,
+// exposed_communication_ns, *_fraction of the window (overlapped_fraction: of the communication),
+// sm_cover, bubbles, longest_bubble_ns, gaps, gaps_100us, gaps_1ms, bubble_by_cause,
+// bubble_by_length[] {from_ns, below_ns, bubbles, total_ns, by_cause}.
+// sensitivities: iteration_ns, kernels, copies, link, host, rest, near_zero {name: reason},
+// bottleneck, main_cause, main_cause_fraction, confirmed_cause. explanation: window_ns,
+// unexplained_ns, unexplained_fraction, starts {what held them: count}, waits {kind: {count,
+// unexplained_ns}}.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Who meets whom, by recorder: the table of README.md, and what follows from it for other ranks.
+// Who meets whom, by recorder: the table of TABLE.md, and what follows from it for other ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -183,7 +183,7 @@ TEST_F(Meetings, AreThoseOfTheTable) {
       }
     }
   }
-  std::ifstream page(fs::path(BUBBLESIM_SOURCE_DIR) / "tests/conformance/meetings/README.md");
+  std::ifstream page(fs::path(BUBBLESIM_SOURCE_DIR) / "tests/conformance/meetings/TABLE.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   EXPECT_NE(text.find("\n\n" + table + "\n"), std::string::npos) << table;
 }
