@@ -3,7 +3,7 @@ measured.
 
 Nothing of the model was fitted to them: slices, switches and contention come from probes. The
 bounds are those of the figures as they are, so that no change makes them worse unseen; aims and
-misses stand in README.md. Arguments: PROGRAM FOLDER.
+misses stand in docs/validation.md. Arguments: PROGRAM FOLDER.
 """
 
 from __future__ import annotations
