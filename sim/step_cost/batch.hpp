@@ -13,8 +13,8 @@ namespace bubblesim::step_cost {
 /// than the last runs as the smallest graph that holds it.
 using CaptureSizes = std::vector<std::uint32_t>;
 
-/// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256 on
-/// every 16th up to twice the most tokens that decode in a step (of each sequence one, and its
+/// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256
+/// on every 16th up to twice the most tokens that decode in a step (of each sequence one, and its
 /// drafts), at most 512, and no more than a step may have.
 [[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
 

@@ -19,7 +19,7 @@ double weight_bytes(const ParallelPlan& plan) {
 }  // namespace
 
 GradientExchange::GradientExchange(RankEmitter& emitter)
-    : emitter_(emitter),
+    : emitter_(emitter), scatters_(scattering_of(emitter.plan().plan())),
       shared_{Channel::kData, emitter.plan().grid.replicas(emitter.place())},
       experts_{Channel::kExpertData, emitter.plan().grid.expert_replicas(emitter.place())} {
   prepare_optimizer();
@@ -89,7 +89,7 @@ void GradientExchange::gather(std::uint32_t layer, HostPass pass, Gathered& gath
 
 void GradientExchange::after_backward(std::uint32_t layer, LastPass last) {
   const ParallelPlan& plan = emitter_.plan();
-  if (!splits_gradients(plan.plan()) && last == LastPass::kNo) return;
+  if (scatters_ != Scattering::kEachMicroBatch && last == LastPass::kNo) return;
   if (plan.plan().sharding == Sharding::kParameters) {
     const Elements elements = elements_of_layer(plan, layer);
     reduce(shared_, elements.shared);
@@ -105,8 +105,9 @@ void GradientExchange::after_backward(std::uint32_t layer, LastPass last) {
   add_all(shared_, work.parameter_tensors);
 }
 
-void GradientExchange::end_pass() {
-  if (!splits_gradients(emitter_.plan().plan())) return;
+void GradientExchange::end_pass(LastPass last) {
+  if (scatters_ == Scattering::kAtEnd) return;
+  if (scatters_ == Scattering::kEachRun && last == LastPass::kNo) return;
   flush(shared_);
   flush(experts_);
 }

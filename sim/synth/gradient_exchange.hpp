@@ -3,7 +3,7 @@
 // PyTorch DDP: gradients go into buckets in the order in which the backward pass makes them, and
 // a bucket is reduced when it is full, beside the rest of the backward pass. ZeRO-1: each replica
 // gets its part of the reduced gradients and, after its part of the optimiser step, everyone's
-// parameters. ZeRO-2 keeps no more than its part, so that it scatters after each micro-batch.
+// parameters. ZeRO-2 keeps no more than its part (when it scatters: rank_memory.hpp).
 // ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and its gradients scattered
 // after each backward pass. ZeRO++: what a forward pass has gathered is kept in parts by
 // neighbours, who gather it for the backward pass; kernels that quantise are left out.
@@ -31,10 +31,10 @@ class GradientExchange {
   /// Before layer `at` of a pass over `layers` (in the order of use) is computed. `pass`: forward
   /// or backward.
   void before_layer(const std::vector<std::uint32_t>& layers, std::size_t at, HostPass pass);
-  /// After a backward pass of the layer. `last`: the last one of the iteration.
+  /// After a backward pass of the layer. `last`: gradients are exchanged with it.
   void after_backward(std::uint32_t layer, LastPass last);
   /// After a backward pass of a whole stage.
-  void end_pass();
+  void end_pass(LastPass last);
   /// After the last action: all gradients are reduced before the next kernel.
   void finish();
   /// Norm, optimiser kernels or the host's update, and parameters back to everyone.
@@ -71,6 +71,7 @@ class GradientExchange {
                      const Communicator& communicator, std::string_view name);
 
   RankEmitter& emitter_;
+  Scattering scatters_;
   Family shared_;
   Family experts_;
   std::map<Channel, std::uint64_t> uses_;

@@ -23,12 +23,20 @@ RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), emitter_(plan, collectives, place), transfers_(emitter_),
       gradients_(emitter_), host_(emitter_), rollout_(emitter_),
-      last_gradient_(plan.stages.size(), 0), held_(plan),
+      exchanges_(plan.schedule.actions[place.pipeline].size(), LastPass::kNo), held_(plan),
       fixed_bytes_(static_memory(plan, place.pipeline).total()),
       working_bytes_(working_bytes(plan, place.pipeline)) {
+  const bool each_run = scattering_of(plan.plan()) == Scattering::kEachRun;
   const auto& actions = plan.schedule.actions[place.pipeline];
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    if (completes_gradients(actions[i])) last_gradient_[actions[i].backward_stage()] = i;
+  std::vector<bool> followed(plan.stages.size(), false);
+  std::size_t next = plan.stages.size();  // stage of the backward pass that follows
+  for (std::size_t i = actions.size(); i-- > 0;) {
+    if (!completes_gradients(actions[i])) continue;
+    const std::size_t stage = actions[i].backward_stage();
+    const bool last = each_run ? stage != next : !followed[stage];
+    exchanges_[i] = last ? LastPass::kYes : LastPass::kNo;
+    followed[stage] = true;
+    next = stage;
   }
 }
 
@@ -89,9 +97,7 @@ void RankBuilder::wait_for_compute() {
 
 void RankBuilder::run(std::size_t number) {
   const Action& action = plan_.schedule.actions[emitter_.place().pipeline][number];
-  const bool last =
-      completes_gradients(action) && last_gradient_[action.backward_stage()] == number;
-  last_pass_ = last ? LastPass::kYes : LastPass::kNo;
+  last_pass_ = exchanges_[number];
   held_.begin_action(action);
   mark_memory(action.kind == ActionKind::kForward ? 0 : working_bytes_);
   switch (action.kind) {
@@ -122,7 +128,7 @@ void RankBuilder::backward(const Action& action) {
     backward_layer(layers, i, action.micro_batch);
   }
   emitter_.join_parts();
-  gradients_.end_pass();
+  gradients_.end_pass(last_pass_);
   transfers_.send_gradients(action.stage, action.micro_batch);
 }
 
@@ -146,7 +152,7 @@ void RankBuilder::weight_grad(const Action& action) {
     gradients_.after_backward(layer, last_pass_);
   }
   emitter_.join_parts();
-  gradients_.end_pass();
+  gradients_.end_pass(last_pass_);
 }
 
 // Layer about layer: while one part's exchange is under way the other part computes (DualPipe).
@@ -167,7 +173,7 @@ void RankBuilder::overlapped(const Action& action) {
   emitter_.select_lane(0);
   emitter_.join_parts();
   transfers_.send_outputs(action.stage, action.micro_batch);
-  gradients_.end_pass();
+  gradients_.end_pass(last_pass_);
 }
 
 // The layer's items but for the first `done`; in turns where micro-batches are in parts.

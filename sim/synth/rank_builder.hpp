@@ -54,11 +54,11 @@ class RankBuilder {
   GradientExchange gradients_;
   HostTransfers host_;
   Rollout rollout_;
-  std::vector<std::size_t> last_gradient_;  ///< by stage: the action that completes its gradients
+  std::vector<LastPass> exchanges_;         ///< by action
   HeldActivations held_;
   double fixed_bytes_;
   double working_bytes_;                    ///< MemoryNeed::working, while a backward pass runs
-  LastPass last_pass_ = LastPass::kNo;      ///< the present action completes its stage's gradients
+  LastPass last_pass_ = LastPass::kNo;      ///< of the present action
 };
 
 }  // namespace bubblesim::synth

@@ -46,7 +46,8 @@ struct PreparedKernel {
   Duration duration{};
 };
 
-/// Whether a backward pass is the iteration's last one of its stage.
+/// Whether gradients are exchanged with a backward pass: it is its stage's last one of the
+/// iteration, or of a run (rank_memory.hpp, Scattering).
 enum class LastPass : std::uint8_t { kNo, kYes };
 
 class RankEmitter {

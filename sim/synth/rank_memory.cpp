@@ -22,6 +22,27 @@ double host_buffers(const ParallelPlan& plan, std::uint32_t pipeline) {
   return 2.0 * (host.ahead + 1.0) * host.activations * largest;
 }
 
+/// Elements of the gradients that a replica holds of its `whole` ones, of which `part` is its own.
+double held_gradients(const ParallelPlan& plan, std::uint32_t pipeline, double whole,
+                      double part) {
+  switch (scattering_of(plan.plan())) {
+    case Scattering::kAtEnd: return whole;
+    case Scattering::kEachMicroBatch: return part;
+    case Scattering::kEachRun: break;
+  }
+  double largest = 0;  // stage, whose run is under way
+  for (const Stage& stage : plan.stages) {
+    if (stage.pipeline != pipeline) continue;
+    double elements = 0;
+    for (std::uint32_t i = stage.layers.first; i < stage.layers.last; ++i) {
+      const Elements layer = elements_of_layer(plan, i);
+      elements += layer.shared + layer.experts;
+    }
+    largest = std::max(largest, elements);
+  }
+  return std::min(whole, part + largest);
+}
+
 }  // namespace
 
 double split_over_replicas(const ParallelPlan& plan, const Elements& elements) {
@@ -55,10 +76,12 @@ double own_elements(const ParallelPlan& plan, std::uint32_t pipeline) {
   return elements.shared + elements.experts;
 }
 
-bool splits_gradients(const PlanSpec& plan) {
-  return plan.sharding == Sharding::kParameters ||
-         (plan.sharding == Sharding::kGradients &&
-          plan.gradients.sync == GradientSync::kOverlapped);
+Scattering scattering_of(const PlanSpec& plan) {
+  if (plan.sharding == Sharding::kParameters) return Scattering::kEachMicroBatch;
+  const bool parts = plan.sharding == Sharding::kGradients &&
+                     plan.gradients.sync == GradientSync::kOverlapped;
+  if (!parts) return Scattering::kAtEnd;
+  return plan.pipeline > 1 ? Scattering::kEachRun : Scattering::kEachMicroBatch;
 }
 
 StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
@@ -73,7 +96,7 @@ StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
   if (spec.parameters.secondary > 0) {
     out.parameters += memory.weights * elements.shared / spec.parameters.secondary;
   }
-  out.gradients = memory.gradients * (splits_gradients(spec) ? part : whole);
+  out.gradients = memory.gradients * held_gradients(plan, pipeline, whole, part);
   out.optimizer = memory.states * (spec.sharding != Sharding::kNone ? part : whole);
   if (updates_on_host(spec)) out.optimizer = 0;
   return out;

@@ -75,9 +75,17 @@ struct Elements {
 /// What a rank updates: its part, where the optimiser is sharded.
 [[nodiscard]] double own_elements(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// Whether a replica holds no more than its part of the gradients. ZeRO-2 that exchanges after all
-/// backward passes has to hold all of them until then.
-[[nodiscard]] bool splits_gradients(const PlanSpec& plan);
+/// When a replica hands over all but its part of the gradients.
+enum class Scattering : std::uint8_t {
+  kAtEnd,          ///< each stage's, in its last backward pass of the iteration
+  kEachRun,        ///< in the last of backward passes of one stage that follow each other
+  kEachMicroBatch
+};
+/// ZeRO-2 scatters after each micro-batch (DeepSpeed, stage_1_and_2.py, reduce_ipg_grads); in a
+/// pipeline, whose micro-batches' gradients are added up first, with the last one of a stage's run
+/// (Megatron-LM, schedules.py, is_last_microbatch_for_model_chunk); where it exchanges after all
+/// backward passes, at the end.
+[[nodiscard]] Scattering scattering_of(const PlanSpec& plan);
 
 /// Calls `visit` with each layer (into ModelWork::layers) that the rank holds.
 template <class Visit>

@@ -43,6 +43,20 @@ TEST(Memory, ShardsAreDividedByTheReplicas) {
   EXPECT_NEAR(bytes(Sharding::kParameters), 16.0 / 8, 1e-9);
 }
 
+// The gradients of the stage whose run is under way are whole.
+TEST(Memory, GradientShardsOfAPipelineHoldAStageWhole) {
+  JobRequest request = tiny_job();
+  request.plan.pipeline = 2;
+  request.plan.data = 8;
+  request.plan.sharding = Sharding::kGradients;
+  set_micro_batches(request, 4);
+  const double half = 4 * (4096.0 * 4096 + 4096);
+  EXPECT_NEAR(static_memory(plan_of(request), 0).gradients, 2 * half, 1e-9);
+  request.plan.schedule = "interleaved";
+  request.plan.chunks = 2;
+  EXPECT_NEAR(static_memory(plan_of(request), 0).gradients, 2 * (half / 2 + half / 8), 1e-9);
+}
+
 TEST(Memory, OneForwardOneBackwardHoldsPMinusSMicroBatches) {
   const ParallelPlan plan = pipeline_of("1f1b", 4, 8);
   for (std::uint32_t s = 0; s < 4; ++s) {

@@ -130,6 +130,24 @@ TEST(Volume, GradientShardsScatterAfterEachMicroBatch) {
   EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 3 * 2 * kElements);
 }
 
+// 1F1B has one run of backward passes a stage. Two chunks a rank take turns, a run of as many
+// micro-batches as there are ranks: 4 of them are 2 runs.
+TEST(Volume, GradientShardsOfAPipelineScatterAfterEachRunOfAStage) {
+  for (const auto& [schedule, chunks, runs] :
+       {std::tuple{"1f1b", 1U, 1}, std::tuple{"interleaved", 2U, 2}}) {
+    JobRequest request = tiny_job();
+    request.plan.pipeline = 2;
+    request.plan.data = 8;
+    request.plan.schedule = schedule;
+    request.plan.chunks = chunks;
+    set_micro_batches(request, 4);
+    request.plan.sharding = Sharding::kGradients;
+    const SynthesisedJob job = synthesise(plan_of(request));
+    EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), runs * 2 * kElements)
+        << schedule;
+  }
+}
+
 TEST(Volume, TwoCopiesOfTheModelAddUpTheirGradients) {
   for (const char* schedule : {"dualpipe", "chimera"}) {
     JobRequest request = tiny_job();
