@@ -44,7 +44,7 @@ UsualLags measure(const Draft& draft) {
     if (op.start - std::max(before.value_or(called), returned(draft, op)) > kUnexplained) continue;
     if (!before || *before <= called) {
       launches.push_back(op.start - called);
-    } else if (*before <= op.start) {
+    } else if (*before <= op.start && op.start - *before <= kUnexplained) {
       gaps.push_back(op.start - *before);
     }
   }

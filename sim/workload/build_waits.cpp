@@ -12,6 +12,7 @@
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
 #include "sim/workload/stream_order.hpp"
+#include "traces/names/host_call_names.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -21,8 +22,9 @@ using traces::HostCallKind;
 constexpr Duration kHandOverPause = std::chrono::microseconds(30);
 constexpr Duration kUsualReturn = std::chrono::microseconds(3);
 constexpr Duration kUsualCost = std::chrono::microseconds(2);
+constexpr Duration kNear = std::chrono::microseconds(20);
 constexpr Duration kStaging = std::chrono::microseconds(50);
-constexpr Duration kLastStaged = std::chrono::microseconds(100);
+constexpr Duration kLastStaged = std::chrono::microseconds(500);
 
 // Streams' last launched operations before a call, as calls are walked in time order.
 struct Progress {
@@ -132,6 +134,14 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, const StreamOrd
   set_wait(draft, call, program::StepKind::kWaitStream, *stream, *end);
 }
 
+// What a call does itself after what it waited for is host time, which stays where the call finds
+// nothing to wait for. Times in its wait are for noticing the end only.
+void keep_own_work(Draft& draft, DraftCall& call) {
+  DraftWait& wait = draft.wait_of(call);
+  wait.return_lag = std::min(wait.return_lag, kUsualReturn);
+  call.end = std::min(call.end, wait.until + wait.return_lag);
+}
+
 // Everything launched so far has ended when the call returns, and some of it during the call.
 void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call) {
   TraceTime latest = TraceTime::min();
@@ -146,6 +156,7 @@ void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call
   if (latest > call.end || latest == TraceTime::min()) return;
   if (call.recorded_kind != HostCallKind::kDeviceSync && latest <= call.start) return;
   set_wait(draft, call, program::StepKind::kWaitDevice, 0, latest);
+  if (call.recorded_kind != HostCallKind::kDeviceSync) keep_own_work(draft, call);
 }
 
 // What the event stands for, where both calls name it.
@@ -188,19 +199,33 @@ void resolve_queue_wait(Draft& draft, const std::vector<std::uint32_t>& places, 
 }
 
 // A copy of pageable memory is staged through the driver's own: the call returns with its last part
-// on its way, shortly before the copy ends (measured: 16 to 89 us). Asynchronous ones return at
+// on its way, shortly before the copy ends (measured: 16 to 230 us). Asynchronous ones return at
 // once.
 bool waited_while_staging(const DraftOp& copy, const DraftCall& call) {
   return copy.start > call.start && call.end - copy.start >= kStaging &&
          copy.end <= call.end + kLastStaged && copy.end - call.end <= call.end - copy.start;
 }
 
-// A copy call that returns after its copy has ended, and not at once, was a blocking one.
+traces::CopyReturn return_of(const Draft& draft, const DraftCall& call, const DraftOp& copy) {
+  const traces::DeviceOp& op = draft.recorded(copy);
+  if (call.recorded == traces::kNone) return traces::CopyReturn::kUnknown;
+  const auto& names = draft.trace->names;
+  return traces::copy_return(names[draft.trace->host_calls[call.recorded].name], names[op.name],
+                             op.direction);
+}
+
+// A copy call that returns after its copy has ended, and not at once, was a blocking one, unless
+// what is copied how says otherwise.
 void resolve_launch(Draft& draft, DraftCall& call) {
   if (call.recorded_kind != HostCallKind::kCopy) return;
   const DraftOp& last = draft.ops[call.target + call.op_count - 1];
+  const traces::CopyReturn returns = return_of(draft, call, last);
+  if (returns == traces::CopyReturn::kAtOnce) return;
   const bool ended = ended_within(draft, call.target, call) && last.end <= call.end;
-  if (!ended && !waited_while_staging(last, call)) return;
+  const bool blocked =
+      (returns == traces::CopyReturn::kAfterEnd && last.end <= call.end + kLastStaged) ||
+      (returns == traces::CopyReturn::kNearEnd && last.end <= call.end + kNear);
+  if (!ended && !blocked && !waited_while_staging(last, call)) return;
   call.end = std::max(call.end, last.end);
   draft.wait_of(call).queue_op = program::kNoIndex;
   set_wait(draft, call, program::StepKind::kLaunchAndWait, call.target, last.end);

@@ -127,6 +127,26 @@ Result<void> check_concerns(const WhatIf& change, std::string_view text, const J
                                    "\"; bubblesim inspect lists names");
 }
 
+namespace {
+
+/// What an operation waits for while its launching call lasts longer than a launch takes is the
+/// host's.
+constexpr Duration kLongestLaunch = std::chrono::microseconds(20);
+
+void speed_up_launches(double speed, const program::Step& step, program::Program& program) {
+  const bool launches = step.kind == program::StepKind::kLaunch ||
+                        step.kind == program::StepKind::kLaunchAndWait;
+  if (!launches || step.cost.duration() <= kLongestLaunch) return;
+  for (std::uint32_t i = 0; i < step.count; ++i) {
+    program::ShortSpan& lag = program.ops[step.target + i].launch_lag;
+    const Duration within = std::min(lag.duration(), step.cost.duration()) - kLongestLaunch;
+    if (within <= Duration{}) continue;
+    lag = program::short_span(lag.duration() - within + scale(within, 1.0 / speed));
+  }
+}
+
+}  // namespace
+
 CounterSet speed_up_host(double speed, program::Program& program) {
   CounterSet clamped;
   const auto scaled = [&](program::ShortSpan span) {
@@ -137,6 +157,7 @@ CounterSet speed_up_host(double speed, program::Program& program) {
   };
   for (program::ThreadProgram& thread : program.threads) {
     for (program::Step& step : thread.steps) {
+      speed_up_launches(speed, step, program);
       step.think = scaled(step.think);
       step.cost = scaled(step.cost);
     }

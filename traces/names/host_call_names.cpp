@@ -36,6 +36,11 @@ constexpr std::array kExact{
     NamedKind{"Malloc3D", HostCallKind::kAlloc},
     NamedKind{"Malloc3DArray", HostCallKind::kAlloc},
     NamedKind{"ExtMallocWithFlags", HostCallKind::kAlloc},
+    NamedKind{"HostAlloc", HostCallKind::kAlloc},
+    NamedKind{"MallocHost", HostCallKind::kAlloc},
+    NamedKind{"HostRegister", HostCallKind::kAlloc},
+    NamedKind{"MemHostAlloc", HostCallKind::kAlloc},
+    NamedKind{"MemHostRegister", HostCallKind::kAlloc},
     NamedKind{"MemAlloc", HostCallKind::kAlloc},
     NamedKind{"MemAllocAsync", HostCallKind::kAlloc},
     NamedKind{"MemAllocFromPoolAsync", HostCallKind::kAlloc},
@@ -45,6 +50,10 @@ constexpr std::array kExact{
     NamedKind{"FreeHost", HostCallKind::kFree},
     NamedKind{"FreeArray", HostCallKind::kFree},
     NamedKind{"HostFree", HostCallKind::kFree},
+    NamedKind{"HostUnregister", HostCallKind::kFree},
+    NamedKind{"MemHostUnregister", HostCallKind::kFree},
+    NamedKind{"MemPoolTrimTo", HostCallKind::kFree},
+    NamedKind{"MemUnmap", HostCallKind::kFree},
     NamedKind{"MemFree", HostCallKind::kFree},
     NamedKind{"MemFreeHost", HostCallKind::kFree},
 };
@@ -88,6 +97,21 @@ HostCallKind classify_host_call(std::string_view name) {
     if (call.starts_with(entry.name)) return entry.kind;
   }
   return HostCallKind::kOther;
+}
+
+CopyReturn copy_return(std::string_view call, std::string_view copy, CopyDirection direction) {
+  const bool asynchronous = call.find("Async") != std::string_view::npos;
+  const auto is_of = [&](std::string_view memory) {
+    return copy.find(memory) != std::string_view::npos;
+  };
+  if (direction == CopyDirection::kDeviceToHost && (!asynchronous || is_of("Pageable"))) {
+    return CopyReturn::kAfterEnd;
+  }
+  if (direction == CopyDirection::kHostToDevice && !asynchronous) return CopyReturn::kNearEnd;
+  if (asynchronous && (direction == CopyDirection::kDeviceToDevice || is_of("Pinned"))) {
+    return CopyReturn::kAtOnce;
+  }
+  return CopyReturn::kUnknown;
 }
 
 }  // namespace bubblesim::traces

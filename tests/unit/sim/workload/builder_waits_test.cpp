@@ -39,6 +39,58 @@ TEST(BuilderWaits, AnAsynchronousCopyReturnsAtOnce) {
   EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 250}, {75, 80}}));
 }
 
+// As above, but the call was 60 long, and the copy ended within it by chance: names say which one
+// waits.
+TEST(BuilderWaits, NamesSayWhichCopiesBlock) {
+  using traces::CopyDirection;
+  struct Case {
+    std::string_view call, copy;
+    CopyDirection direction;
+    bool blocks;
+  };
+  for (const Case& at : {Case{"cudaMemcpyAsync", "Memcpy DtoD", CopyDirection::kDeviceToDevice,
+                              false},
+                         Case{"cudaMemcpyAsync", "Memcpy HtoD (Pinned -> Device)",
+                              CopyDirection::kHostToDevice, false},
+                         Case{"cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)",
+                              CopyDirection::kDeviceToHost, true},
+                         Case{"hipMemcpyWithStream", "CopyDeviceToHost",
+                              CopyDirection::kDeviceToHost, true}}) {
+    TraceBuilder job;
+    job.copy({.called = 0, .returned = 60, .start = 10, .end = 50, .name = at.copy,
+              .call = at.call, .direction = at.direction});
+    EXPECT_EQ(kinds(must_build(job.trace()))[1], at.blocks ? program::StepKind::kLaunchAndWait
+                                                           : program::StepKind::kLaunch)
+        << at.copy;
+  }
+}
+
+// The copy ends at 53 by the device's clock, its call returns at 50: the host's clock is 3 behind.
+// By the host's clock the launch is then at 3, the copy from 13, the kernel from 78.
+TEST(BuilderWaits, ACopyThatBlocksTellsHowFarTheClocksAreApart) {
+  TraceBuilder job;
+  job.copy({.called = 0, .returned = 50, .start = 13, .end = 53, .name = "CopyDeviceToHost",
+            .call = "hipMemcpyWithStream", .direction = traces::CopyDirection::kDeviceToHost})
+      .kernel({.called = 65, .returned = 67, .start = 78, .end = 83});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[1], program::StepKind::kLaunchAndWait);
+  EXPECT_EQ(replayed_with_longer(program, 0, 20)[1].start, replayed(program)[1].start + 20);
+}
+
+// The kernel ends 20 into a call of 1000: 977 and the usual 3 are the allocation's own. Without the
+// wait it takes as long, and with a kernel of 100 more it ends 100 later.
+TEST(BuilderWaits, WhatAnAllocationDoesItselfStaysWhateverItWaitedFor) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 40})
+      .call(HostCallKind::kAlloc, {.start = 20, .end = 1020})
+      .kernel({.called = 1030, .returned = 1032, .start = 1040, .end = 1050});
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {1040, 1050}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 140}, {1140, 1150}}));
+  // From 12 on: a call of 2 at 20, and 987 less the 3 of noticing.
+  EXPECT_EQ(replayed_with_longer(program, 0, -28)[1].start, 1040 - 21);
+}
+
 TEST(BuilderWaits, AMemsetNeverWaits) {
   TraceBuilder job;
   job.memset({.called = 0, .returned = 60, .start = 10, .end = 50});

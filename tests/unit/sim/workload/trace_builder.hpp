@@ -24,6 +24,8 @@ struct Launched {
   std::uint32_t stream = 0;
   std::uint32_t thread = 0;
   std::string_view name = "gemm";
+  std::string_view call{};    ///< its name
+  traces::CopyDirection direction = traces::CopyDirection::kNone;
 };
 
 struct CollectiveAs {
@@ -135,7 +137,7 @@ class TraceBuilder {
 
   TraceBuilder& launched(const Launched& at, traces::HostCallKind call,
                          traces::DeviceOpKind kind) {
-    add_call(call, at.called, at.returned, at.thread);
+    add_call(call, at.called, at.returned, at.thread).name = trace_.names.intern(at.call);
     add_op(at, kind).launch = static_cast<std::uint32_t>(trace_.host_calls.size() - 1);
     return *this;
   }
@@ -157,6 +159,7 @@ class TraceBuilder {
     op.start = instant(at.start);
     op.duration = instant(at.end) - op.start;
     op.name = trace_.names.intern(at.name);
+    op.direction = at.direction;
     op.stream = StreamId{at.stream};
     trace_.device_ops.push_back(op);
     return trace_.device_ops.back();
