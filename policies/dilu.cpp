@@ -181,6 +181,9 @@ PolicySpec dilu_spec() {
     for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
   }
   spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
+  spec.training_gate = [](const ParameterSet& given) {
+    return given.text("barrier") == "both" ? TrainingGate::kAsks : TrainingGate::kTells;
+  };
   spec.not_searched = {"service", "reserve_mib"};
   spec.settling = [](const ParameterSet& given, Duration iteration) {
     return given.integer("burst_history") * iteration;

@@ -388,6 +388,7 @@ PolicySpec specinf_spec() {
                   {SystemFeature::kOneProcess, "sharing", {"one_process"}},
                   {SystemFeature::kLaunchInterception},
                   {SystemFeature::kChangingPriority, "priority", {"changes"}}};
+  spec.training_gate = [](const ParameterSet&) { return TrainingGate::kTells; };
   spec.not_searched = {"reserve_mib", "ask", "tell"};
   spec.settling = [](const ParameterSet& given, Duration iteration) {
     return std::max(2 * given.duration("reference"), 2 * iteration) + given.duration("horizon");

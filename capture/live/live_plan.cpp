@@ -133,7 +133,7 @@ Result<LivePlan> plan_live(const policy::PolicySpec& spec, const policy::Paramet
   const policy::Sharing& sharing = decided.sharing;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing.mode, substitute, plan));
   BUBBLESIM_RETURN_IF_ERROR(check_shares(spec, sharing, plan));
-  plan.asks_training = policy::holds_training(parameters);
+  plan.asks_training = policy::holds_training(spec, parameters);
   if (spec.needs.iterations) {
     plan.notes.push_back("the policy hears of iterations only if the programs call "
                          "bubblesim_iteration()");

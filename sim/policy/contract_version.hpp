@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 9;
+inline constexpr std::uint32_t kContractVersion = 10;
 
 }  // namespace bubblesim::policy

@@ -76,6 +76,13 @@ struct Needs {
   bool launches = true;
 };
 
+/// What training's launches pass at a policy's gate.
+enum class TrainingGate : std::uint8_t {
+  kNone,   ///< nothing: its process has no hook
+  kTells,  ///< a hook that only tells of them
+  kAsks,   ///< a hook that may hold them
+};
+
 struct PolicySpec {
   std::string name;
   std::string summary;  ///< one line
@@ -86,6 +93,8 @@ struct PolicySpec {
   /// authors', and say so. Empty: nothing.
   std::string reconstruction;
   std::vector<SystemDemand> demands;  ///< on hardware, driver, framework and privileges
+  /// None: a hook that only tells; a simulated one may yet hold them.
+  std::function<TrainingGate(const ParameterSet&)> training_gate;
   std::vector<ParameterSpec> parameters;
   /// Parameters that describe the system, or a margin of safety: a search for the best setting
   /// leaves them as they are.

@@ -26,9 +26,8 @@ bool hears_launches(const PolicySpec& spec) {
   return spec.needs.launches || spec.needs.completions;
 }
 
-bool holds_training(const ParameterSet& given) {
-  const Value* barrier = value_of(given, "barrier");
-  return barrier != nullptr && value_text(*barrier) == "both";
+bool holds_training(const PolicySpec& spec, const ParameterSet& given) {
+  return spec.training_gate && spec.training_gate(given) == TrainingGate::kAsks;
 }
 
 GateCosts gate_costs(const PolicySpec& spec, const ParameterSet& given, const GateCosts* gate) {
@@ -42,11 +41,14 @@ GateCosts gate_costs(const PolicySpec& spec, const ParameterSet& given, const Ga
   return intercepts ? kMeasuredGate : GateCosts{};
 }
 
-GateTerms gate_terms(const ParameterSet& given, ClientId client, const GateCosts& costs) {
-  const bool held = client != ClientId{0} || holds_training(given);
-  const bool says = value_of(given, "barrier") != nullptr || value_of(given, "tell") != nullptr;
-  const bool asks = held || !says;
-  return {asks, asks && !held ? costs.tell : costs.ask, costs.tell, costs.sleep};
+GateTerms gate_terms(const PolicySpec& spec, const ParameterSet& given, ClientId client,
+                     const GateCosts& costs) {
+  if (client != ClientId{0} || holds_training(spec, given)) {
+    return {true, costs.ask, costs.tell, costs.sleep};
+  }
+  if (!spec.training_gate) return {true, costs.tell, costs.tell, costs.sleep};
+  const bool tells = costs.always || spec.training_gate(given) == TrainingGate::kTells;
+  return {false, costs.ask, tells ? costs.tell : Duration{}, costs.sleep};
 }
 
 }  // namespace bubblesim::policy

@@ -1,13 +1,11 @@
-// What launches ask of a policy, and what that costs: one rule for all, by what a policy holds and
-// watches. Who may be held asks, who is only watched tells. The costs are those of the run's gate;
-// without one the policy's own (`ask`, `tell`); else those measured, where the policy demands a
-// library before the driver's; else none.
+// What launches ask of a policy, and what that costs: one rule for all. Fillers' launches ask, for
+// they may be held; training's do what the policy declares (PolicySpec::training_gate). The costs
+// are those of the run's gate; without one the policy's own (`ask`, `tell`); else those measured,
+// where the policy demands a library before the driver's; else none.
 //
-// `barrier`: whose launches it may hold; both: training's too.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
-// told of. A policy with `tell` and no `barrier` holds fillers only: training tells. On a real GPU
-// the gate takes what it takes; a simulation takes these, or those of the run's gate. What they do
-// at the start may change (Actions::set_asking).
+// told of. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
+// run's gate. What launches do at the start may change (Actions::set_asking).
 #pragma once
 
 #include "sim/base/time.hpp"
@@ -16,8 +14,8 @@
 
 namespace bubblesim::policy {
 
-/// Whether launches of the protected client must ask; without `barrier` they need not.
-[[nodiscard]] bool holds_training(const ParameterSet& given);
+/// Whether launches of the protected client must ask.
+[[nodiscard]] bool holds_training(const PolicySpec& spec, const ParameterSet& given);
 
 /// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
 [[nodiscard]] bool hears_launches(const PolicySpec& spec);
@@ -46,14 +44,13 @@ inline constexpr GateCosts kMeasuredGate{.ask = Duration{1100}, .tell = Duration
                                    const GateCosts* gate);
 
 struct GateTerms {
-  bool asks = true;  ///< at the start; a policy without `barrier` and `tell` may hold whom it will
+  bool asks = true;  ///< at the start
   Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
   Duration tell{};
   GateSleep sleep{};
 };
 
-/// Training's launches are told of, unless `barrier` says that they may be held.
-[[nodiscard]] GateTerms gate_terms(const ParameterSet& given, ClientId client,
-                                   const GateCosts& costs);
+[[nodiscard]] GateTerms gate_terms(const PolicySpec& spec, const ParameterSet& given,
+                                   ClientId client, const GateCosts& costs);
 
 }  // namespace bubblesim::policy

@@ -170,8 +170,8 @@ class Actions {
   /// the rest through the host link.
   virtual void set_resident_memory(ClientId client, Bytes resident) = 0;
   /// Whether the client's launches ask and wait for a verdict from now on, which delays each, or
-  /// only tell. At the start fillers ask, and training where the policy's `barrier` says so
-  /// (gate_terms.hpp). Launches that are under way do as before: LaunchInfo::waits says it.
+  /// only tell. At the start fillers ask, and training where the policy declares so
+  /// (PolicySpec::training_gate). Launches under way do as before: LaunchInfo::waits says it.
   virtual void set_asking(ClientId client, bool asks) = 0;
 };
 

@@ -28,7 +28,7 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
                      std::vector<policy::ClientInfo> infos, GpuPlan plan,
                      std::unique_ptr<policy::Policy> policy, const Decider& decider)
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
-      policy_(std::move(policy)), parameters_(decider.parameters) {
+      policy_(std::move(policy)), decider_(decider) {
   if (!policy_) return;
   gate_ = policy::gate_costs(*decider.policy, *decider.parameters, decider.gate);
   asks_ = decider.policy->needs.launches || gate_.always;
@@ -52,7 +52,8 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
     driver_->attach(nullptr);
   } else {
     driver_->attach(clients_.back(), infos_[index].memory, plan_.decided.resident[index],
-                    policy::gate_terms(*parameters_, infos_[index].id, gate_));
+                    policy::gate_terms(*decider_.policy, *decider_.parameters, infos_[index].id,
+                                       gate_));
   }
   return clients_.back();
 }

@@ -104,7 +104,7 @@ class SharedGpu {
   std::vector<policy::ClientInfo> infos_;
   GpuPlan plan_;
   std::unique_ptr<policy::Policy> policy_;
-  const policy::ParameterSet* parameters_;  ///< the policy's
+  Decider decider_;
   policy::GateCosts gate_;
   std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
   bool asks_ = false;                     ///< launches wait for its verdict

@@ -1,48 +1,58 @@
-// What launches ask of a policy, and what that costs, by its parameters.
+// What launches ask of a policy, and what that costs, by what it declares.
 #include "sim/policy/gate_terms.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <string>
 
 namespace bubblesim::policy {
 namespace {
 
 using namespace std::chrono_literals;
 
-ParameterSet gate(const std::string& barrier) {
-  return ParameterSet({{"barrier", barrier}, {"ask", Duration{3us}}, {"tell", Duration{200ns}}});
+constexpr ClientId kGuarded{0};
+constexpr ClientId kBeside{1};
+constexpr GateCosts kCosts{
+    .ask = 3us, .tell = 200ns, .sleep = {.spin = 50us, .wake = 9us}};
+
+PolicySpec with(TrainingGate gate) {
+  PolicySpec spec;
+  spec.training_gate = [gate](const ParameterSet&) { return gate; };
+  return spec;
 }
 
-GateTerms gate_terms(const ParameterSet& given, ClientId client) {
-  return policy::gate_terms(given, client, gate_costs({}, given, nullptr));
+/// What a launch pays at the start.
+Duration paid(const PolicySpec& spec, ClientId client, const GateCosts& costs = kCosts) {
+  const GateTerms terms = gate_terms(spec, {}, client, costs);
+  return terms.asks ? terms.ask : terms.tell;
 }
 
-TEST(gate_terms, training_asks_as_the_barrier_says) {
-  EXPECT_TRUE(holds_training(gate("both")));
-  EXPECT_FALSE(holds_training(gate("fillers")));
-  EXPECT_FALSE(holds_training({}));
+TEST(gate_terms, training_asks_tells_or_pays_nothing_as_the_policy_declares) {
+  EXPECT_TRUE(holds_training(with(TrainingGate::kAsks), {}));
+  EXPECT_FALSE(holds_training(with(TrainingGate::kTells), {}));
+  EXPECT_FALSE(holds_training({}, {}));
+  EXPECT_EQ(paid(with(TrainingGate::kAsks), kGuarded), 3us);
+  EXPECT_EQ(paid(with(TrainingGate::kTells), kGuarded), 200ns);
+  EXPECT_EQ(paid(with(TrainingGate::kNone), kGuarded), 0ns);
+  EXPECT_EQ(paid({}, kGuarded), 200ns);
+}
+
+/// Where a run's gate is in every process, whatever the policy, training's launches tell.
+TEST(gate_terms, a_gate_that_is_always_there_is_told_of_training) {
+  GateCosts always = kCosts;
+  always.always = true;
+  EXPECT_EQ(paid(with(TrainingGate::kNone), kGuarded, always), 200ns);
 }
 
 TEST(gate_terms, who_may_be_held_asks_at_the_start) {
-  EXPECT_TRUE(gate_terms(gate("both"), ClientId{0}).asks);
-  EXPECT_FALSE(gate_terms(gate("fillers"), ClientId{0}).asks);
-  EXPECT_TRUE(gate_terms(gate("fillers"), ClientId{1}).asks);
-  EXPECT_TRUE(gate_terms({}, ClientId{0}).asks);
-}
-
-TEST(gate_terms, training_tells_a_policy_that_has_a_cost_of_telling_and_no_barrier) {
-  const ParameterSet told({{"ask", Duration{3us}}, {"tell", Duration{200ns}}});
-  EXPECT_FALSE(gate_terms(told, ClientId{0}).asks);
-  EXPECT_TRUE(gate_terms(told, ClientId{1}).asks);
-}
-
-TEST(gate_terms, asking_and_telling_take_what_is_said) {
-  const GateTerms said = gate_terms(gate("both"), ClientId{0});
-  EXPECT_EQ(said.ask, 3us);
-  EXPECT_EQ(said.tell, 200ns);
-  EXPECT_EQ(gate_terms({}, ClientId{1}).ask, 0ns);
+  EXPECT_TRUE(gate_terms(with(TrainingGate::kAsks), {}, kGuarded, kCosts).asks);
+  EXPECT_FALSE(gate_terms(with(TrainingGate::kTells), {}, kGuarded, kCosts).asks);
+  EXPECT_FALSE(gate_terms(with(TrainingGate::kNone), {}, kGuarded, kCosts).asks);
+  EXPECT_TRUE(gate_terms({}, {}, kGuarded, kCosts).asks) << "it may hold whom it will";
+  for (const TrainingGate gate : {TrainingGate::kNone, TrainingGate::kTells}) {
+    EXPECT_EQ(paid(with(gate), kBeside), 3us);
+    EXPECT_EQ(gate_terms(with(gate), {}, kBeside, kCosts).sleep.wake, 9us);
+  }
 }
 
 /// 1.1 us of a filler's launch, 0.5 of training's; of a policy that only looks through the driver's
@@ -52,24 +62,13 @@ TEST(gate_terms, a_library_before_the_drivers_costs_what_was_measured) {
   EXPECT_EQ(gate_costs(spec, {}, nullptr).ask, 0ns);
   spec.demands = {{SystemFeature::kLaunchInterception}};
   const GateCosts costs = gate_costs(spec, {}, nullptr);
-  EXPECT_EQ(policy::gate_terms({}, ClientId{0}, costs).ask, 500ns);
-  EXPECT_EQ(policy::gate_terms({}, ClientId{1}, costs).ask, 1100ns);
-  EXPECT_EQ(gate_costs(spec, gate("both"), nullptr).ask, 3us) << "its own cost";
+  EXPECT_EQ(paid(spec, kGuarded, costs), 500ns);
+  EXPECT_EQ(paid(spec, kBeside, costs), 1100ns);
+  const ParameterSet own({{"ask", Duration{3us}}, {"tell", Duration{200ns}}});
+  EXPECT_EQ(gate_costs(spec, own, nullptr).ask, 3us) << "its own cost";
+  EXPECT_EQ(gate_costs(spec, own, &kCosts).sleep.spin, 50us) << "of the run";
   spec.oracle = true;
   EXPECT_EQ(gate_costs(spec, {}, nullptr).ask, 0ns);
-}
-
-TEST(gate_terms, a_run_with_a_gate_has_its_costs_whatever_the_parameters_say) {
-  const GateCosts costs{.ask = 5us, .tell = 1us, .sleep = {.spin = 50us, .wake = 9us}};
-  const auto terms = [&](const ParameterSet& given, std::uint32_t client) {
-    return policy::gate_terms(given, ClientId{client}, costs);
-  };
-  EXPECT_EQ(terms(gate("both"), 0).ask, 5us);
-  EXPECT_EQ(terms(gate("both"), 0).tell, 1us);
-  EXPECT_EQ(terms({}, 0).ask, 1us) << "no barrier: training is only told of";
-  EXPECT_EQ(terms({}, 1).ask, 5us);
-  EXPECT_EQ(terms({}, 1).sleep.wake, 9us);
-  EXPECT_EQ(gate_terms({}, ClientId{1}).sleep.wake, 0us);
 }
 
 }  // namespace
