@@ -195,6 +195,10 @@ PolicySpec vcuda_spec() {
                        "CUDA C Programming Guide, compute capabilities"}),
   };
   spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kLaunchInterception}};
+  spec.training_gate = [](const ParameterSet& given) {  // what it uses is read from NVML
+    const bool hooked = given.integer("training_limit") < kWhole;
+    return hooked ? TrainingGate::kAsks : TrainingGate::kNone;
+  };
   spec.not_searched = {"refill", "poll", "sample", "threads_per_sm"};
   spec.settling = [](const ParameterSet& given, Duration) {  // shares swing for some refills
     return given.duration("refill") * 20;

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
@@ -175,6 +178,26 @@ TEST(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) 
   EXPECT_EQ(report.policies[0].counters.count("policy_gate_ns"), 1100U);
   EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
   EXPECT_EQ(report.policies[1].counters.count("policy_gate_ns"), 0U);
+}
+
+/// The mean iteration, 7 ms alone, under a policy that demands a library before the driver's.
+Duration iteration_under(const std::string& policy,
+                         const std::vector<std::pair<std::string, std::string>>& given) {
+  const policy::Registry registry = policies::builtin_policies();
+  const policy::PolicySpec& spec = **registry.find(policy);
+  std::vector<policy::GivenParameter> values;
+  for (const auto& [name, value] : given) values.push_back({name, value});
+  LoadedRun loaded = small_run({});
+  loaded.config.policies = {{policy, *policy::check_parameters(spec, values, "", "")}};
+  return report_of(loaded, registry, 1).policies[0].training.mean_iteration;
+}
+
+// Without a limit training's process has no hook; with one each launch takes a token, and 1.1 us.
+// Refills of 1 us give more tokens than it takes.
+TEST(RunPolicies, VcudasHookCostsTrainingNothingUntilItHasALimit) {
+  EXPECT_EQ(iteration_under("vcuda", {}), 7ms);
+  EXPECT_EQ(iteration_under("vcuda", {{"training_limit", "99"}, {"refill", "1us"}}),
+            7ms + 1100ns);
 }
 
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
