@@ -314,9 +314,7 @@ PolicySpec orion_spec() {
       .kernel_durations = true, .completions = true, .kernel_classes = true, .iterations = true};
   spec.parameters = orion_parameters();
   spec.demands = {{SystemFeature::kOneProcess}, {SystemFeature::kLaunchInterception}};
-  spec.training_gate = [](const ParameterSet& given) {
-    return given.text("barrier") == "both" ? TrainingGate::kAsks : TrainingGate::kTells;
-  };
+  spec.training_gate = [](const ParameterSet&) { return TrainingGate::kAsks; };
   spec.not_searched = {"latency", "update_start"};
   spec.settling = [](const ParameterSet& given, Duration iteration) {  // a bisection of the SMs
     constexpr std::int64_t kHalvings = 8;

@@ -200,6 +200,11 @@ TEST(RunPolicies, VcudasHookCostsTrainingNothingUntilItHasALimit) {
             7ms + 1100ns);
 }
 
+TEST(RunPolicies, OrionsTrainingAsksInBothSettings) {
+  EXPECT_EQ(iteration_under("orion", {}), 7ms + 1100ns);
+  EXPECT_EQ(iteration_under("orion", {{"barrier", "fillers"}}), 7ms + 1100ns);
+}
+
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
