@@ -14,9 +14,11 @@
 // training it is searched for (orion_rules.hpp). SMs needed may exceed those that exist.
 //
 // The protected host waits at its iteration's end until the iteration has ended on the GPU
-// (train_imagenet.py calls block(); scheduler_eval.cpp unlocks it): its launches are held so long.
-// With `barrier: fillers` it runs ahead. That keeps it busy, but for the fillers' oldest launches,
-// which go in the instant of the mark.
+// (train_imagenet.py calls block(); scheduler_eval.cpp unlocks it). What it launches before that
+// end goes on as long after it as it was called after the mark: a data loader runs once the GPU is
+// done. With `barrier: fillers` the host runs ahead, and nothing is launched of its iteration only
+// while nothing of the last one is outstanding. Its launches wait for the scheduler in both
+// settings (intercept_temp.cpp:446).
 //
 // The code polls without pause; here the same rules are asked when a launch arrives (any client's)
 // and when an operation completes, which are the instants at which an answer can change. Needs:
@@ -29,6 +31,7 @@
 // iterations the code leaves out of its figures; a client that is silent for a second has stopped.
 // Launches are held, not queued: a host thread waits.
 #include <algorithm>
+#include <deque>
 #include <memory>
 
 #include "policies/builtin.hpp"
@@ -78,7 +81,10 @@ class Orion final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == kProtected) {
-      if (ending_) return Verdict::kHold;
+      if (mark_) {
+        due_.push_back(now);
+        return Verdict::kHold;
+      }
       see_protected(launch, now);
       poll(actions);
       return Verdict::kAdmit;
@@ -100,7 +106,7 @@ class Orion final : public Policy {
       last_protected_ = now;
       (void)training_.ended(completion);
       if (completion.launch == update_launch_) update_done_ = true;
-      if (ending_ && !is_busy()) return end_iteration(now, actions);
+      if (mark_ && !is_busy()) return end_iteration(now, actions);
     } else {
       Filler& filler = fillers_[completion.client.index()];
       if (filler.outstanding > 0) --filler.outstanding;
@@ -116,8 +122,8 @@ class Orion final : public Policy {
       set_most();
     }
     if (is_training_) threshold_.end_iteration(iteration.length, scale(latency_, slowdown_limit_));
-    ending_ = waits_ && is_busy();
-    if (!ending_) end_iteration(now, actions);
+    if (waits_) mark_ = mark_.value_or(now);
+    if (!waits_ || !is_busy()) end_iteration(now, actions);
   }
 
   void on_gone(ClientId client, Instant, Actions& actions) override {
@@ -129,11 +135,13 @@ class Orion final : public Policy {
   }
 
   std::optional<Instant> next_tick() const override {
+    if (!mark_ && !due_.empty()) return due_.front();
     if (held_ == 0 || has_stopped_ || is_busy()) return std::nullopt;
     return last_protected_ + kStoppedAfter;
   }
 
   void on_tick(Instant now, Actions& actions) override {
+    let_protected_go(now, actions);
     if (is_busy() || now < last_protected_ + kStoppedAfter) return;
     has_stopped_ = true;
     poll(actions);
@@ -162,13 +170,19 @@ class Orion final : public Policy {
   /// Fillers look before the protected host goes on.
   void end_iteration(Instant now, Actions& actions) {
     seen_ = update_launch_ = 0;
-    update_done_ = ending_ = false;
-    at_boundary_ = true;
+    update_done_ = false;
+    for (Instant& called : due_) called += now - *mark_;
+    mark_.reset();
     poll(actions);
-    at_boundary_ = false;
-    while (actions.held(kProtected) > 0) {
+    let_protected_go(now, actions);
+  }
+
+  void let_protected_go(Instant now, Actions& actions) {
+    while (!mark_ && !due_.empty() && due_.front() <= now) {
+      due_.pop_front();
       see_protected(actions.oldest_held(kProtected), now);
       actions.release(kProtected);
+      poll(actions);
     }
   }
 
@@ -190,7 +204,7 @@ class Orion final : public Policy {
 
   [[nodiscard]] bool beside_protected(const LaunchInfo& launch, std::uint64_t sms) const {
     if (!is_kernel(launch.kind) || has_stopped_ || training_.waits_for_peers()) return true;
-    if (at_boundary_ || (seen_ == 0 && training_.idle())) return true;
+    if (seen_ == 0 && (waits_ || training_.idle())) return true;
     const std::uint64_t most = is_training_ ? threshold_.value() : sm_count_;
     if (update_done_ && sms <= most) return true;
     return size_ + sms <= most && (launch.bound == KernelClass::kUnknown ||
@@ -254,9 +268,9 @@ class Orion final : public Policy {
   std::size_t held_ = 0;  ///< of all fillers
   std::size_t last_filler_ = 0;
   // The protected client:
-  bool ending_ = false;                        ///< it waits for the end of its iteration
+  std::optional<Instant> mark_;                ///< it waits for the end of its iteration since then
+  std::deque<Instant> due_;                    ///< its held launches'; while it waits: when called
   std::uint64_t seen_ = 0;                     ///< kernels of this iteration or request
-  bool at_boundary_ = false;                   ///< between an iteration and the next one
   TrainingWork training_;
   KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel
   std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet

@@ -101,26 +101,41 @@ TEST(orion, takes_its_duration_limit_from_the_shortest_iteration) {
   EXPECT_EQ(small.count(1, 11ms, 11300us), 3u);
 }
 
-/// Training has launched of its next iteration when the last one ends, at 2 ms. Kernels of ten
-/// waves wait, but for the one that goes in that instant.
-TEST(orion, lets_one_launch_go_between_iterations_of_a_host_that_runs_ahead) {
-  Scenario ahead = scenario(4ms, {kernel(1000, 100us)}, 100);
+/// The host of training marks its iteration's end at 2 ms, the GPU has it done at 4. Kernels of ten
+/// waves wait until then.
+TEST(orion, waits_for_the_iteration_of_a_host_that_runs_ahead) {
+  Scenario ahead = scenario(5ms, {kernel(1000, 2ms)}, 100);
   ahead.training = {at(0ms, kernel(100, 2ms)), at(1ms, kernel(100, 2ms))};
   ahead.iteration_ends = {2ms};
   EXPECT_THAT(drive("orion", {"max_duration=1ms", "barrier=fillers"}, ahead).times(1),
-              ElementsAre(2ms));
+              ElementsAre(4ms));
 }
 
-/// Training's iteration is launched at 0.5 ms and runs until 2 ms; what it launches at 1 ms of the
-/// next one waits until then, and the filler's ten waves go before it.
+/// Training's iteration is marked at 0.5 ms and runs until 2 ms. What the host launches at 1 ms,
+/// 0.5 behind the mark, goes on 0.5 ms after that end; meanwhile the filler's ten waves go, every
+/// 0.2 ms.
 TEST(orion, makes_training_wait_for_the_end_of_its_iteration) {
   Scenario waits = scenario(4ms, {kernel(1000, 100us)}, 100);
+  waits.fillers[0].gap = 200us;
   waits.training = {at(0ms, kernel(100, 2ms)), at(1ms, kernel(100, 2ms))};
   waits.iteration_ends = {500us};
   const Outcome outcome = drive("orion", {"max_duration=1ms"}, waits);
-  EXPECT_THAT(outcome.times(0), ElementsAre(Duration{0}, 2ms));
-  EXPECT_THAT(outcome.times(1), ElementsAre(2ms));
+  EXPECT_THAT(outcome.times(0), ElementsAre(Duration{0}, 2500us));
+  EXPECT_THAT(outcome.times(1), ElementsAre(2ms, 2200us, 2400us));
   EXPECT_EQ(outcome.training_held, 1u);
+}
+
+/// An iteration begins with a copy of 1 ms; its first kernel comes at 0.5 ms. Kernels alone are
+/// counted, so ten waves go until then; beside a host that runs ahead the copy may be the last
+/// iteration's.
+TEST(orion, counts_nothing_as_launched_before_the_first_kernel) {
+  Scenario copies = scenario(2ms, {kernel(1000, 10us)}, 100);
+  copies.fillers[0].gap = 200us;
+  Call copy = at(0ms, kernel(0, 1ms));
+  copy.kind = WorkKind::kCopy;
+  copies.training = {copy, at(500us, kernel(100, 2ms))};
+  EXPECT_THAT(drive("orion", {}, copies).times(1), ElementsAre(Duration{0}, 200us, 400us));
+  EXPECT_THAT(drive("orion", {"barrier=fillers"}, copies).times(1), IsEmpty());
 }
 
 /// By default from the end of an iteration's first kernel on, at 2 ms, copies not counted.
