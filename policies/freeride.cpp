@@ -1,14 +1,14 @@
 // freeride: side tasks run in steps that are known to end within the bubble (FreeRide,
 // Middleware'26). The instrumented training engine reports each bubble with its expected end; the
 // manager, which polls every manager_poll, sees it at its next poll and lets the GPU's side task
-// run: one at a time, the first until its process ends (scheduler_v1.py:156). Its interface loop
-// sleeps interface_poll after each look and after each step (task_v2.py:576), and starts a step
-// only if
+// run: the first that launched, whether its steps fit or not, until its process ends; the next one
+// from a new bubble on (scheduler_v1.py:264-301). Its interface loop sleeps interface_poll after
+// each look and after each step (task_v2.py:576), and starts a step only if
 //     bubble's expected end - now > step_margin x step duration;
-// all launches of a begun step pass, whatever happens to the bubble. With `looks: launch` it sleeps
-// and looks when the host has launched a step, as the artifact's loop does, which does not wait for
-// the GPU: the step that it then begins follows one that still runs, and may outlast the bubble by
-// nearly as much.
+// all launches of a begun step pass, whatever happens to the bubble. The loop does not wait for the
+// GPU: it sleeps and looks when the host has launched a step, so that the one that it then begins
+// follows one that still runs, and may outlast the bubble by nearly as much. With `looks:
+// completion` it does so when the step has ended.
 //
 // A step is a pass of the filler (a batch of inference, an iteration of training). Its duration is
 // profiled (ClientInfo::pass). A filler whose pass nobody profiled has steps of one launch, with
@@ -72,6 +72,7 @@ class FreeRide final : public Policy {
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == ClientId{0}) return Verdict::kAdmit;
     Task& task = tasks_[launch.client.index()];
+    task.submitted = std::min(task.submitted, now);
     if (looks_at_launch_ && inside_pass(task)) sleep_after_step(task, now);
     const bool first = actions.held(launch.client) == 0 || inside_pass(task);
     if (first && passes(launch, now)) return Verdict::kAdmit;
@@ -97,18 +98,19 @@ class FreeRide final : public Policy {
     if (pipeline_only_ && !bubble.pipeline) return;
     seen_ = (now % manager_poll_).count() == 0 ? now : next_multiple(now, manager_poll_);
     expected_end_ = now + bubble.expected;
-    for (Task& task : tasks_) task.next_fits = task.next_fits && task.running;
   }
 
   void on_bubble_end(Instant now, Actions&) override {
     if (expected_end_ && mark_running()) overrun_look_ = now + grace_;
     expected_end_.reset();
+    for (Task& task : tasks_) task.next_fits &= task.running && task.awake_at <= now;
   }
 
   void on_gone(ClientId client, Instant, Actions&) override {
-    tasks_[client.index()].running = false;
-    tasks_[client.index()].look.reset();
-    if (current_ == client) current_.reset();
+    tasks_[client.index()] = {};
+    if (current_ != client) return;
+    current_.reset();
+    expected_end_.reset();
   }
 
   std::optional<Instant> next_tick() const override {
@@ -144,6 +146,7 @@ class FreeRide final : public Policy {
     std::uint64_t launch = 0;   ///< that is the step, if steps are launches
     std::optional<Instant> look = std::nullopt;  ///< its loop's next one, while it is held
     Instant awake_at{};         ///< its loop sleeps until then
+    Instant submitted = Instant::max();  ///< its first launch; later than all: there is none
   };
 
   /// Rounded to whole nanoseconds.
@@ -161,17 +164,25 @@ class FreeRide final : public Policy {
   bool passes(const LaunchInfo& launch, Instant now) {
     Task& task = tasks_[launch.client.index()];
     if (task.running) return task.pass > Duration{};
-    if (now < task.awake_at || current_.value_or(launch.client) != launch.client) return false;
+    if (now < task.awake_at || !is_current(launch.client, now)) return false;
     Duration step = task.pass > Duration{} ? task.pass : launch.profiled;
     if (step == Duration{}) step = step_duration_;
     if (!std::exchange(task.next_fits, false) && !fits(step, now)) return false;
-    current_ = launch.client;
     if (looks_at_launch_) sleep_after_step(task, now);
     if (task.pass == Duration{} && launch.profiled == Duration{}) ++unprofiled_;
     task.running = true;
     task.after_bubble = task.counted = false;
     task.launch = launch.launch;
     return true;
+  }
+
+  /// The first task in the queue when the manager sees a bubble has the GPU from then on.
+  bool is_current(ClientId client, Instant now) {
+    const auto first = std::ranges::min_element(tasks_, {}, &Task::submitted);
+    if (!current_ && expected_end_ && now >= seen_ && first->submitted <= seen_) {
+      current_ = ClientId{static_cast<std::uint32_t>(first - tasks_.begin())};
+    }
+    return current_ == client;
   }
 
   /// The step was launched or has ended at `now`: the loop sleeps, and looks then.
@@ -225,7 +236,7 @@ class FreeRide final : public Policy {
   bool looks_at_launch_;
   std::optional<Bytes> limit_;
   std::vector<Task> tasks_;
-  std::optional<ClientId> current_;      ///< whose steps run on this GPU
+  std::optional<ClientId> current_;      ///< whose steps run on this GPU; none: at a new bubble
   std::optional<Instant> expected_end_;  ///< of the bubble that the engine has reported
   Instant seen_{};                       ///< by the manager
   std::optional<Instant> overrun_look_;
@@ -246,14 +257,13 @@ PolicySpec freeride_spec() {
   spec.parameters = {
       declare_duration("step_duration", 200ms, 1us, 1000s,
                        {"", "A step's duration where no profile knows it.", code}),
-      declare_number("step_margin", 1, 1, 10,
+      declare_number("step_margin", 1.2, 1, 10,
                      {"", "A step begins if the bubble has so many times its duration left.",
-                      "ours: profiles are exact here; the artifact's run_side_task.py takes 1.2 "
-                      "times the median, rounded up to 10 ms"}),
-      declare_choice("looks", {"completion", "launch"},
-                     {"", "A task's loop looks for another step when one has ended, or when its "
-                          "host has launched it.",
-                      "ours: completion; the artifact's task_v2.py does not wait for the GPU"}),
+                      "FreeRide run_side_task.py: of the median, which it rounds up to 10 ms"}),
+      declare_choice("looks", {"launch", "completion"},
+                     {"", "A task's loop looks for another step when its host has launched one, or "
+                          "when that has ended.",
+                      "FreeRide task_v2.py: it does not wait for the GPU; ours: completion"}),
       declare_duration("interface_poll", 5ms, 1us, 10s,
                        {"", "A task's loop sleeps so long after each look and each step.", code}),
       declare_duration("manager_poll", 10ms, 1us, 10s,

@@ -39,9 +39,11 @@ CHAINS = {
     "freeride": (
         ("bound-time", "oracle", "`ideal`: all time without a kernel of training"),
         ("freeride-whole-passes", "no preemption",
-         "`freeride` with both polls 1 us: whole passes that end in time"),
+         "`freeride` with both polls 1 us, `looks` completion, `step_margin` 1: whole passes that "
+         "end in time"),
         ("freeride-manager", "detection delay", "`manager_poll` 10 ms"),
-        ("freeride", "poll of the task", "`freeride` by default: `interface_poll` 5 ms"),
+        ("freeride", "loop of the task",
+         "`freeride` by default: `interface_poll` 5 ms, `looks` launch, `step_margin` 1.2"),
         ("freeride-memory", "memory", "a filler of 10 GB in place of 1 GB")),
 }
 

@@ -133,11 +133,11 @@ def serving(frame):
 def loop_of(policy):
     """When FreeRide's loop begins a step, by the policy's text: 'fits', 'margin', 'artifact'."""
     if not policy.startswith("{"):
-        return "fits"
-    parameters = json.loads(policy).get("parameters", {})
-    if "step_margin" not in parameters:
-        return "fits"
-    return "artifact" if parameters.get("looks") == "launch" else "margin"
+        return "artifact" if policy == "freeride" else "fits"
+    given = json.loads(policy).get("parameters", {})
+    if given.get("looks") != "completion":
+        return "artifact"
+    return "fits" if given.get("step_margin") == 1 else "margin"
 
 
 def side_tasks(frame):

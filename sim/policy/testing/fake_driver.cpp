@@ -239,7 +239,8 @@ class Driver {
       session_->add_client({memory, decided.resident[id], admitted});
       clients_.push_back(ClientId{id});
       if (id > 0 && admitted && scenario_.fillers[id - 1].launches > 0) {
-        device_.threads(ClientId{id}).assign(scenario_.fillers[id - 1].threads, Instant{});
+        const Filler& filler = scenario_.fillers[id - 1];
+        device_.threads(ClientId{id}).assign(filler.threads, filler.begins);
       }
     }
     if (!scenario_.training.empty()) device_.threads(ClientId{0}) = {scenario_.training[0].at};

@@ -45,6 +45,7 @@ struct Filler {
   Bytes memory;
   bool memory_known = false;
   std::size_t threads = 1;
+  policy::Instant begins{};  ///< its process
   std::optional<policy::Instant> dies_at = std::nullopt;  ///< its process ends then
   std::uint64_t pass = 0;  ///< a pass has so many launches; it ends with its last one; 0: no marks
 };

@@ -53,7 +53,7 @@ def test_each_step_costs_the_work_that_it_takes_from_the_one_before():
     table = beyond.losses(frame)
     free = table[table["policy"] == "freeride"]
     assert list(free["loss"]) == ["oracle", "no preemption", "detection delay",
-                                  "poll of the task", "memory"]
+                                  "loop of the task", "memory"]
     assert list(free["cost_gpus"]) == [0, 0.25, 0.125, 0.0625, 0.0625]
     assert beyond.largest_loss(free)["loss"].tolist() == ["no preemption"]
 
@@ -130,14 +130,21 @@ def test_overhead_is_the_time_that_training_takes_longer():
     frame = rows(("exclusive", 1.0, None), ("freeride", 0.8, 0.3)).assign(
         config="VGG-19", bubble_fraction=[0.43, 0.4], bubble_recovered_fraction=[0, 0.5],
         **{beyond_jobs.GLOBAL_BATCH: 16, beyond_jobs.STEP_CV: 0.091,
-           "/policies/0": ["exclusive", json.dumps({"name": "freeride", "parameters": {
-               "step_margin": 1.2, "looks": "launch"}})]})
+           "/policies/0": ["exclusive", "freeride"]})
     table = beyond_jobs.side_tasks(frame)
     assert table["loop"].tolist() == ["fits", "artifact"]
     assert table["steps_vary"].tolist() == pytest.approx([9.1, 9.1])
     assert table["micro_batches"].tolist() == [4, 4]
     assert table["bubble"].tolist() == [0.43, 0.43]
     assert table["overhead_percent"].tolist() == pytest.approx([0.0, 25.0])
+
+
+def test_a_loop_is_the_artifacts_unless_its_config_says_otherwise():
+    def loop(**given):
+        return beyond_jobs.loop_of(json.dumps({"name": "freeride", "parameters": given}))
+    assert loop(looks="completion", step_margin=1) == "fits"
+    assert loop(looks="completion") == "margin"
+    assert loop(step_margin=1.2) == "artifact"
 
 
 def test_utilisation_counts_for_bubbletea_only_where_training_is_kept():

@@ -55,8 +55,9 @@ TEST(pipefill, moves_what_does_not_fit) {
 
 /// Passes of three launches of 10 ms, 11 ms apart. The bubble from 12 ms on is expected to end at
 /// 120 ms; the manager sees it at 20 ms, which is when the task, held since 0, looks for the fourth
-/// time. Its step ends at 52 ms, and it sleeps for 5. Steps of 30 ms begin at 20 and 57 ms (63 ms
-/// are left); the second ends at 89 ms, and at 94 ms 26 are left.
+/// time. A step of 30 ms needs 36. The last launch of the first one is at 42 ms: at 47, while it
+/// runs, the loop finds 73 ms left, so that the next one begins with its first call, at 53. At 80
+/// it finds 40, and at 113 only 7.
 Scenario steps() {
   Scenario result = scenario(300ms, {opaque_kernel(1, 10ms)}, 100);
   result.fillers[0].pass = 3;
@@ -68,9 +69,25 @@ Scenario steps() {
 TEST(freeride, begins_only_steps_that_end_in_the_bubble) {
   const Outcome outcome = drive("freeride", {}, steps());
   EXPECT_THAT(outcome.times(1),
-              ElementsAre(20ms, 31ms, 42ms, 57ms, 68ms, 79ms));
+              ElementsAre(20ms, 31ms, 42ms, 53ms, 64ms, 75ms, 86ms, 97ms, 108ms));
   EXPECT_EQ(outcome.held_at_end[1], 1u);
   EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 0u);
+  EXPECT_EQ(drive("freeride", {"step_margin=1.4"}, steps()).times(1).size(), 6u);  // 42 of 40 ms
+}
+
+/// Its steps end at 52 and 89 ms: it sleeps for 5, and finds 63 and 26 ms left.
+TEST(freeride, looks_when_a_step_has_ended_if_told) {
+  EXPECT_THAT(drive("freeride", {"looks=completion", "step_margin=1"}, steps()).times(1),
+              ElementsAre(20ms, 31ms, 42ms, 57ms, 68ms, 79ms));
+}
+
+/// A step of 2 ms is launched at 20 ms. The bubble ends at 23, before the loop wakes at 25.
+TEST(freeride, begins_no_step_where_its_loop_wakes_behind_the_bubble) {
+  Scenario early = scenario(100ms, {opaque_kernel(1, 2ms)}, 100);
+  early.fillers[0].pass = 1;
+  early.fillers[0].gap = 3ms;
+  early.bubbles = {{12ms, 23ms, {108ms, Bytes{}, true}}};
+  EXPECT_THAT(drive("freeride", {}, early).times(1), ElementsAre(20ms));
 }
 
 TEST(freeride, gives_training_priority_and_tasks_what_memory_is_left) {
@@ -80,16 +97,32 @@ TEST(freeride, gives_training_priority_and_tasks_what_memory_is_left) {
   EXPECT_EQ(outcome.clients[1].memory_limit, gib(40));
 }
 
-/// The first task's process ends at 58 ms, in its second step: the second's loop looks at 60 ms.
+/// The first task's process ends at 58 ms, in its second step: the second's begin at a new bubble,
+/// which ends at 200 ms. At 157 ms 43 are left, at 190 only 10.
 TEST(freeride, runs_one_task_at_a_time) {
   Scenario two = steps();
   two.fillers.push_back(two.fillers[0]);
+  two.bubbles.push_back({128ms, 200ms, {72ms, Bytes{}, true}});
   EXPECT_THAT(drive("freeride", {}, two).times(2), IsEmpty());
   two.fillers[0].dies_at = 58ms;
-  EXPECT_THAT(drive("freeride", {}, two).times(2), ElementsAre(60ms, 71ms, 82ms));
+  EXPECT_THAT(drive("freeride", {}, two).times(2),
+              ElementsAre(130ms, 141ms, 152ms, 163ms, 174ms, 185ms));
 }
 
-/// The bubble ends at 60 ms already; the step that began at 57 ms goes on to 89.
+/// The task that launched first has the GPU, though the bubble has no room for its steps of 120 ms.
+TEST(freeride, keeps_the_gpu_for_the_task_that_launched_first) {
+  Scenario two = steps();
+  two.fillers.push_back(two.fillers[0]);
+  two.fillers[0].kernels = {opaque_kernel(1, 40ms)};
+  EXPECT_THAT(drive("freeride", {}, two).passed, IsEmpty());
+  two.fillers[0].begins = 1ms;
+  EXPECT_THAT(drive("freeride", {}, two).times(1), IsEmpty());
+  EXPECT_EQ(drive("freeride", {}, two).times(2).size(), 9u);
+  two.fillers[1].begins = 30ms;  // in the bubble, which the first one has
+  EXPECT_THAT(drive("freeride", {}, two).passed, IsEmpty());
+}
+
+/// The bubble ends at 60 ms already; the step that began at 53 ms goes on to 85.
 TEST(freeride, counts_steps_that_outlast_the_grace_period) {
   Scenario early = steps();
   early.bubbles[0].end = 60ms;
@@ -99,23 +132,24 @@ TEST(freeride, counts_steps_that_outlast_the_grace_period) {
   EXPECT_EQ(drive("freeride", {"grace=30ms"}, early).counts.count("freeride_overrun_steps"), 0u);
 }
 
-/// Without marks of passes each launch is a step: 10 ms, and 5 of sleep, while more are left.
+/// Without marks of passes each launch is a step of 10 ms, called each 11: it begins while more
+/// than 12 are left.
 TEST(freeride, takes_launches_for_steps_where_passes_are_not_known) {
   Scenario launches = steps();
   launches.fillers[0].pass = 0;
-  EXPECT_EQ(drive("freeride", {}, launches).times(1).back(), Duration{95ms});
+  EXPECT_EQ(drive("freeride", {}, launches).times(1).back(), Duration{97ms});
   launches.fillers[0].kernels[0].length = 0ms;  // nor profiled: 200 ms, longer than the bubble
   EXPECT_THAT(drive("freeride", {}, launches).times(1), IsEmpty());
   const Outcome told = drive("freeride", {"step_duration=50ms"}, launches);
-  EXPECT_THAT(told.times(1), ElementsAre(20ms, 31ms, 42ms, 53ms, 64ms));
-  EXPECT_EQ(told.counts.count("freeride_unprofiled_steps"), 5u);
+  EXPECT_THAT(told.times(1), ElementsAre(20ms, 31ms, 42ms, 53ms));  // 60 of 56 ms at 64
+  EXPECT_EQ(told.counts.count("freeride_unprofiled_steps"), 4u);
 }
 
 TEST(freeride, leaves_communication_alone_if_told) {
   Scenario stall = steps();
   stall.bubbles[0].info.pipeline = false;
   EXPECT_THAT(drive("freeride", {"bubbles=pipeline"}, stall).times(1), IsEmpty());
-  EXPECT_EQ(drive("freeride", {}, stall).times(1).size(), 6u);
+  EXPECT_EQ(drive("freeride", {}, stall).times(1).size(), 9u);
 }
 
 }  // namespace
