@@ -188,7 +188,7 @@ PolicySpec xsched_spec() {
   spec.demands = {{SystemFeature::kLaunchInterception},
                   {SystemFeature::kTimeSlicing, "sharing", {"time_sliced"}},
                   {SystemFeature::kMps, "sharing", {"spatial"}},
-                  {SystemFeature::kRewrittenKernels, "level", {"2", "3"}},
+                  {SystemFeature::kRewrittenKernels, "level", {"2"}},
                   {SystemFeature::kTimeSlicing, "level", {"3"}},
                   {SystemFeature::kDriverPatch, "level", {"3"}}};
   spec.not_searched = {"switch_cost"};

@@ -89,6 +89,9 @@ TEST(demands, are_told_by_parameter) {
   EXPECT_EQ(policy::demands_text(**registry.find("reef")),
             "launch_interception, rewritten_kernels (mode = reef), driver_patch (mode = reef or "
             "reset)");
+  EXPECT_EQ(policy::demands_text(**registry.find("xsched")),
+            "launch_interception, time_slicing (sharing = time_sliced), mps (sharing = spatial), "
+            "rewritten_kernels (level = 2), time_slicing (level = 3), driver_patch (level = 3)");
 }
 
 TEST(demands, of_unknown_features_name_the_nearest) {
