@@ -49,6 +49,7 @@
 #include "policies/training_pace.hpp"
 #include "policies/training_watch.hpp"
 #include "sim/policy/declare.hpp"
+#include "sim/policy/gate_terms.hpp"
 
 namespace bubblesim::policies {
 namespace {
@@ -338,7 +339,6 @@ class SpecInf final : public Policy {
 
 PolicySpec specinf_spec() {
   const std::string ours = "reconstructed";
-  const std::string gate = "gate_bench: medians of the fastest run; the host looks";
   PolicySpec spec;
   spec.name = "specinf";
   spec.summary = "Speculative filling of bubbles within a budget of training (reconstructed)";
@@ -367,10 +367,10 @@ PolicySpec specinf_spec() {
                      {"", "That of requests: as the budget allows, or below training's.", ours}),
       declare_choice("sharing", {"mps", "one_process"},
                      {"", "Fillers are processes of their own, or streams of training's.", ours}),
-      declare_duration("ask", 1100ns, 0ns, 1ms,
+      declare_duration("ask", kMeasuredGate.ask, 0ns, 1ms,
                        {"", "A launch that may be held goes on so much later. Simulated only.",
-                        gate}),
-      declare_duration("tell", 500ns, 0ns, 1ms,
+                        "fill on an H200: the median decision (tests/validation/h200)"}),
+      declare_duration("tell", kMeasuredGate.tell, 0ns, 1ms,
                        {"", "And one that is only told: training's while nothing may hold it.",
                         "fill on an H200: 0.48 to 0.67 us (tests/validation/h200)"}),
       declare_duration("linger", 50us, 0ns, 1s,
