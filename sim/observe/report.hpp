@@ -29,10 +29,10 @@ enum class Columns : std::uint8_t {
 
 /// How many lines of notes.
 enum class Notes : std::uint8_t {
-  kFew,  ///< at most kFewNotes: the footnote, errors and losses, then overloads and refusals
+  kFew,  ///< at most kFewNotes: the footnote, errors and losses, overloads, gates, then refusals
   kAll,  ///< notices too
 };
-inline constexpr std::size_t kFewNotes = 4;
+inline constexpr std::size_t kFewNotes = 5;
 
 /// The footnote on reconstructed policies, then what must be known before the tables of these
 /// reports are trusted, a line each, the worst first; what is equal in all of them is said once.

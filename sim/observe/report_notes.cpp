@@ -115,20 +115,37 @@ std::string standstills_of(const RunReport& report) {
   return text;
 }
 
-/// What the config asks for and did not get, policy by policy.
-std::string notices_of(const RunReport& report) {
-  std::map<std::string, std::string> whom;  // by text
+/// What is said of policies, each text once, with the policies.
+std::string by_text(const RunReport& report,
+                    const std::function<std::vector<std::string>(const PolicyResult&)>& texts_of) {
+  std::map<std::string, std::string> whom;
   for (const PolicyResult& policy : report.policies) {
-    for (const std::string& notice : policy.notices) {
-      std::string& labels = whom[notice];
+    for (const std::string& said : texts_of(policy)) {
+      std::string& labels = whom[said];
       labels = joined(std::move(labels), policy_label(policy, report.policies));
     }
   }
   std::string text;
-  for (const auto& [notice, labels] : whom) {
-    text = joined(std::move(text), fmt::format("{} ({})", notice, labels), "; ");
+  for (const auto& [said, labels] : whom) {
+    text = joined(std::move(text), fmt::format("{} ({})", said, labels), "; ");
   }
   return text;
+}
+
+/// What the config asks for and did not get.
+std::string notices_of(const RunReport& report) {
+  return by_text(report, [](const PolicyResult& policy) { return policy.notices; });
+}
+
+/// By how much launches go on later than they are called.
+std::string gates_of(const RunReport& report) {
+  return by_text(report, [](const PolicyResult& policy) -> std::vector<std::string> {
+    const auto filler = static_cast<double>(policy.counters.count("policy_gate_ns")) / 1000;
+    const auto training =
+        static_cast<double>(policy.counters.count("policy_gate_training_ns")) / 1000;
+    if (filler + training == 0) return {};
+    return {fmt::format("fillers' launches {} us later, training's {} us", filler, training)};
+  });
 }
 
 /// The footnote to the table's "*".
@@ -226,6 +243,9 @@ std::string report_notes(std::span<const RunReport> reports, Notes notes) {
   if (const std::string all = together(reports, overloads_of); !all.empty()) {
     lines.push_back("overloaded: requests waiting at the start and at the end: " + all +
                     ": latencies would say how long the run was");
+  }
+  if (const std::string all = together(reports, gates_of); !all.empty()) {
+    lines.push_back("gate: " + all);
   }
   if (const std::string all = together(reports, refusals_of); !all.empty()) {
     lines.push_back("not admitted: " + all);

@@ -79,10 +79,13 @@ void Simulation::end_warmup(SimTime /*now*/) {
   for (const auto& node : nodes_) node->end_warmup();
 }
 
-policy::GateCosts Simulation::gate_cost() const {
-  if (scenario_.policy == nullptr) return {};
+std::uint64_t Simulation::gate_ns(ClientId client) const {
+  if (scenario_.policy == nullptr) return 0;
   const auto& gate = loaded_.config.gate;
-  return policy::gate_costs(*scenario_.policy, *scenario_.parameters, gate ? &*gate : nullptr);
+  const policy::GateTerms terms = policy::gate_terms(
+      *scenario_.policy, *scenario_.parameters, client,
+      policy::gate_costs(*scenario_.policy, *scenario_.parameters, gate ? &*gate : nullptr));
+  return static_cast<std::uint64_t>((terms.asks ? terms.ask : terms.tell).count());
 }
 
 Result<observe::PolicyResult> Simulation::run() {
@@ -104,7 +107,8 @@ Result<observe::PolicyResult> Simulation::run() {
   const Duration missing = settling_of(scenario_) - (warmup_ - kSimStart);
   const auto missing_ms = std::chrono::ceil<std::chrono::milliseconds>(missing).count();
   counters_.add(kNotSettled, static_cast<std::uint64_t>(std::max<std::int64_t>(0, missing_ms)));
-  counters_.add(kGateCost, static_cast<std::uint64_t>(gate_cost().ask.count()));
+  counters_.add(kGateCost, gate_ns(ClientId{1}));
+  counters_.add(kTrainingGateCost, gate_ns(ClientId{0}));
   observe::PolicyResult result =
       collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
                        machine_.conductor().events(), counters_, std::move(precision)});

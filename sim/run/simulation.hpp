@@ -62,7 +62,8 @@ class Simulation final {
                              std::vector<FillerInstance*>& instances);
   void start();
   [[nodiscard]] SimTime end_of_warmup() const;
-  [[nodiscard]] policy::GateCosts gate_cost() const;
+  /// What the client's launches pay.
+  [[nodiscard]] std::uint64_t gate_ns(ClientId client) const;
   void end_warmup(SimTime now);
   Result<void> advance();
   Result<SimTime> run_until_known();

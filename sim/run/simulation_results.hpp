@@ -33,8 +33,10 @@ inline constexpr CounterSpec kNotSettled{
     "settings, and its figures are of that"};
 inline constexpr CounterSpec kGateCost{
     "policy_gate_ns", Severity::kInfo,
-    "what the policy's gate takes of a launch that may be held; training's, where it is only told "
-    "of, take less (gate of a run config)"};
+    "what the policy's gate takes of a filler's launch, which may be held (gate of a run config)"};
+inline constexpr CounterSpec kTrainingGateCost{
+    "policy_gate_training_ns", Severity::kInfo,
+    "what the policy's gate takes of a launch of training (gate of a run config)"};
 inline constexpr CounterSpec kFewPassesAlone{
     "run_filler_alone_few_passes", Severity::kNotice,
     "fillers that ended fewer than 10 passes alone in the measured window: requests are counted "

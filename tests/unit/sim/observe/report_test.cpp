@@ -318,15 +318,33 @@ TEST(ReportNotes, NoticesAreLeftOutOfFewAndCounted) {
             "1 more with --notices\n");
 }
 
-// Six losses and a refusal: three, and a line that says that four (with the notice: five) are left.
-TEST(ReportNotes, FewAreFourLinesWhateverIsWrong) {
+// What launches pay is said once for policies that pay alike.
+TEST(ReportNotes, GatesThatCostSomethingAreToldInWords) {
+  RunReport report = sample_report();
+  report.policies.resize(1);
+  report.policies[0].counters = {};
+  for (const auto& [name, training] : {std::pair("tgs", 500), {"reef", 500}, {"orion", 1100}}) {
+    PolicyResult& gated = report.policies.emplace_back(report.policies[0]);
+    gated.policy = name;
+    gated.counters.add("policy_gate_ns", {Severity::kInfo, "", 1100});
+    gated.counters.add("policy_gate_training_ns",
+                       {Severity::kInfo, "", static_cast<std::uint64_t>(training)});
+  }
+  EXPECT_THAT(notes_of({report}, Notes::kFew),
+              HasSubstr("\ngate: fillers' launches 1.1 us later, training's 0.5 us (tgs, reef); "
+                        "fillers' launches 1.1 us later, training's 1.1 us (orion)\n"
+                        "not admitted: "));
+}
+
+// Six losses and a refusal: four, and a line that says that three (with the notice: four) are left.
+TEST(ReportNotes, FewAreFiveLinesWhateverIsWrong) {
   RunReport report = sample_report();
   for (const char* name : {"b", "c", "d", "e", "f"}) {
     report.counters.add(name, {Severity::kLoss, "lost", 1});
   }
   const std::string few = notes_of({report}, Notes::kFew);
-  EXPECT_EQ(std::count(few.begin(), few.end(), '\n'), 4);
-  EXPECT_THAT(few, testing::EndsWith("\n5 more with --notices\n"));
+  EXPECT_EQ(std::count(few.begin(), few.end(), '\n'), 5);
+  EXPECT_THAT(few, testing::EndsWith("\n4 more with --notices\n"));
 }
 
 TEST(ReportNotes, WhatIsEqualInAllReportsIsSaidOnce) {

@@ -176,6 +176,7 @@ TEST(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) 
   const observe::RunReport report = report_of(loaded, registry, 1);
   EXPECT_EQ(report.policies[0].training.mean_iteration, 7ms + 500ns);
   EXPECT_EQ(report.policies[0].counters.count("policy_gate_ns"), 1100U);
+  EXPECT_EQ(report.policies[0].counters.count("policy_gate_training_ns"), 500U);
   EXPECT_EQ(report.policies[1].training.mean_iteration, 7ms);
   EXPECT_EQ(report.policies[1].counters.count("policy_gate_ns"), 0U);
 }
