@@ -1,6 +1,6 @@
 // dilu: tokens for everyone, by request and limit (Dilu, ASPLOS'25). A launch hook in each process
 // counts the thread blocks that it launches and holds a kernel while the count is above its grant
-// (token_counter.hpp); every period it reports the count to the server of its GPU and takes the
+// (TokenCounter); every period it reports the count to the server of its GPU and takes the
 // next grant (dilu_rckm.hpp); a held thread looks again every poll period. Online services are the
 // SLO-sensitive processes: they are watched, and have their limit or their request of the GPU.
 // All others, training first of all, share a conservative quota: when a service's bursts of
@@ -31,7 +31,6 @@
 #include "policies/dilu_rckm.hpp"
 #include "policies/launch_polls.hpp"
 #include "policies/protected_client.hpp"
-#include "policies/token_counter.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -39,6 +38,27 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
+
+/// A process's account, as the client hook keeps it. A kernel passes while the count is not above
+/// the grant (test before add, so one may overshoot by its whole size); each period the count falls
+/// by the new grant, so debt is carried over.
+struct TokenCounter {
+  std::int64_t count = 0;     ///< blocks not yet covered by a grant
+  std::int64_t launched = 0;  ///< blocks in this period
+  std::int64_t grant = 0;     ///< blocks for this period; below 0: closed
+
+  [[nodiscard]] bool is_open() const { return count <= grant; }
+  void launch(std::uint64_t blocks) {
+    count += static_cast<std::int64_t>(blocks);
+    launched += static_cast<std::int64_t>(blocks);
+  }
+  /// The next period begins, with this grant.
+  void begin_period(std::int64_t next_grant) {
+    grant = next_grant;
+    count = std::max<std::int64_t>(0, count - std::max<std::int64_t>(0, grant));
+    launched = 0;
+  }
+};
 
 
 class Dilu final : public Policy {

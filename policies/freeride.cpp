@@ -22,7 +22,6 @@
 // an end of the bubble is known at once; all bubbles, not the 4 to 6 largest of an iteration.
 // The imperative interface (SIGTSTP and SIGCONT) is not here.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -149,13 +148,8 @@ class FreeRide final : public Policy {
     Instant submitted = Instant::max();  ///< its first launch; later than all: there is none
   };
 
-  /// Rounded to whole nanoseconds.
-  Duration needed(Duration step) const {
-    return Duration{std::llround(static_cast<double>(step.count()) * step_margin_)};
-  }
-
   bool fits(Duration step, Instant now) const {
-    return expected_end_ && now >= seen_ && *expected_end_ - now > needed(step);
+    return expected_end_ && now >= seen_ && *expected_end_ - now > scale(step, step_margin_);
   }
 
   static bool inside_pass(const Task& task) { return task.running && task.pass > Duration{}; }

@@ -15,7 +15,7 @@ class FrontQueue {
   [[nodiscard]] auto begin() { return items_.begin() + static_cast<std::ptrdiff_t>(front_); }
   [[nodiscard]] auto end() { return items_.end(); }
   [[nodiscard]] Item& operator[](std::size_t place) { return items_[front_ + place]; }
-  [[nodiscard]] Item& front() { return items_[front_]; }
+  [[nodiscard]] const Item& front() const { return items_[front_]; }
 
   void push_back(const Item& item) {
     // What was popped is cleared when it is half of the array: each item moves at most once.

@@ -31,10 +31,10 @@
 // iterations the code leaves out of its figures; a client that is silent for a second has stopped.
 // Launches are held, not queued: a host thread waits.
 #include <algorithm>
-#include <deque>
 #include <memory>
 
 #include "policies/builtin.hpp"
+#include "policies/front_queue.hpp"
 #include "policies/launch_polls.hpp"
 #include "policies/orion_rules.hpp"
 #include "policies/protected_client.hpp"
@@ -269,7 +269,7 @@ class Orion final : public Policy {
   std::size_t last_filler_ = 0;
   // The protected client:
   std::optional<Instant> mark_;                ///< it waits for the end of its iteration since then
-  std::deque<Instant> due_;                    ///< its held launches'; while it waits: when called
+  FrontQueue<Instant> due_;                    ///< its held launches'; while it waits: when called
   std::uint64_t seen_ = 0;                     ///< kernels of this iteration or request
   TrainingWork training_;
   KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel

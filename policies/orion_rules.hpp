@@ -35,7 +35,16 @@ class SmThreshold {
     threshold_ = (low_ + high_) / 2;
   }
   /// An iteration of the protected job has ended; `limit` is for the mean.
-  void end_iteration(Duration length, Duration limit);
+  void end_iteration(Duration length, Duration limit) {
+    if (threshold_ == low_) return;  // the search is over, or no filler has launched yet
+    sum_ += length;
+    if (++ended_ % iterations_ != 0) return;
+    const Duration mean = sum_ / iterations_;
+    sum_ = {};
+    if (mean > limit) is_bounded_ = true;
+    (mean > limit ? high_ : low_) = threshold_;
+    threshold_ = (low_ + high_) / 2;
+  }
   [[nodiscard]] std::uint64_t value() const { return threshold_; }
 
  private:
