@@ -86,6 +86,8 @@ TEST(LivePlan, StreamsOfOneProcessBecomeTimeSlicesOnlyIfTheUserSaysSo) {
 TEST(LivePlan, TrainingWaitsForVerdictsWhereThePolicyMayHoldIt) {
   EXPECT_TRUE(plan("dilu").plan->asks_training);
   EXPECT_FALSE(plan("dilu", {{"barrier", std::string("fillers")}}).plan->asks_training);
+  EXPECT_TRUE(plan("vcuda", {{"training_limit", std::int64_t{80}}}).plan->asks_training);
+  EXPECT_FALSE(plan("vcuda").plan->asks_training);
 }
 
 TEST(JobVariables, AGatedJobHasTheGateFirstAndNoForeignDaemon) {
