@@ -190,6 +190,17 @@ void keep_queue(const RankTrace& rank, RankPass& pass) {
 
 }  // namespace
 
+Intervals host_waits(const RankTrace& rank, const RankPass& pass) {
+  const std::vector<const HostCall*> launches = launches_of(rank, pass);
+  std::vector<Interval> waits;
+  for (const HostCall& call : rank.host_calls) {
+    if (!may_wait(call.kind) || !pass.holds_call(call.start)) continue;
+    const Interval span = waiting_time(pass, call, launches);
+    if (span.begin < span.end) waits.push_back(span);
+  }
+  return unite(std::move(waits));
+}
+
 void measure_pass(const RankTrace& rank, RankPass& pass) {
   if (pass.count == 0) return;
   keep_queue(rank, pass);

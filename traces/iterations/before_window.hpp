@@ -28,6 +28,9 @@ inline constexpr CounterSpec kQueueCut{
     "% of the pass: they are part of no iteration, so that the device idles in the pass where it "
     "did not in the recording (a recording with iteration markers has whole iterations)"};
 
+/// Host time of a measured pass in which it may have waited for the device.
+[[nodiscard]] Intervals host_waits(const RankTrace& rank, const RankPass& pass);
+
 /// Sets `host`, `waits`, `host_time` and `device_time` of a pass whose iterations are chosen
 /// (`first`, `count`) and whose device work is assigned.
 void measure_pass(const RankTrace& rank, RankPass& pass);

@@ -14,6 +14,7 @@
 #include "traces/iterations/device_work.hpp"
 #include "traces/iterations/host_clock.hpp"
 #include "traces/iterations/marked_iterations.hpp"
+#include "traces/iterations/start_skew.hpp"
 #include "traces/iterations/warm_up.hpp"
 
 namespace bubblesim::traces {
@@ -226,12 +227,6 @@ void share_markers(const std::vector<const RankTrace*>& traces, std::vector<Rank
   }
 }
 
-bool has_collectives(const RankTrace& rank) {
-  return std::any_of(rank.device_ops.begin(), rank.device_ops.end(), [](const DeviceOp& op) {
-    return op.kind == DeviceOpKind::kCollective;
-  });
-}
-
 void set_lengths(const std::vector<const RankTrace*>& traces, std::vector<RankPass>& ranks) {
   Duration common{};
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -281,6 +276,7 @@ Result<JobPass> find_pass(const std::vector<const RankTrace*>& traces,
   keep_neighbours(iterations);
   give_back(iterations, pass.ranks);
   for (std::size_t r = 0; r < traces.size(); ++r) measure_pass(*traces[r], pass.ranks[r]);
+  leave_out_start_skew(traces, pass.ranks);
   set_lengths(traces, pass.ranks);
   return pass;
 }

@@ -31,7 +31,8 @@
 //
 // A wait for work from before the window is not part of a pass: a synchronising call in which none
 // of the pass's work runs, while earlier work does or none of the pass's has begun, takes no time;
-// nor does a launch while a queue full of such work holds it (before_window.hpp).
+// nor does a launch while a queue full of such work holds it (before_window.hpp). Nor is the first
+// iteration's wait for ranks that began it later (start_skew.hpp).
 //
 // The length of a pass is the slower of two stages of a pipeline, the host and the device: the
 // host's time from the first marker to the last one's end without waits as above, and the device's

@@ -550,6 +550,49 @@ TEST(JobPass, RanksThatMeetGoAtTheSlowestOnesPace) {
   EXPECT_EQ(pass->iteration_time(), us(104));
 }
 
+/// One iteration from `begin` until 1000: a collective of which the host comes `arrives` after the
+/// begin, and for which it waits. It ends at 905 on all ranks, 5 after the last has come.
+RankTrace only_iteration(std::uint32_t rank, std::int64_t begin, std::int64_t arrives,
+                         CollectiveKind kind = CollectiveKind::kAllReduce) {
+  TraceBuilder job(rank);
+  const std::int64_t at = begin + arrives;
+  job.iteration(begin, 1000)
+      .collective({.called = at - 5, .returned = at - 3, .start = at, .end = 905},
+                  {.kind = kind})
+      .call(HostCallKind::kDeviceSync, {.start = at + 1, .end = 907});
+  return job.trace();
+}
+
+// Rank 1 begins 600 later, and takes 400: so does rank 0, of whose 1000 it waited 600.
+TEST(JobPass, WhatTheFirstIterationWaitedForRanksThatBeganLaterIsLeftOut) {
+  const auto pass =
+      find_job_pass(JobTrace{{only_iteration(0, 0, 300), only_iteration(1, 600, 300)}});
+  ASSERT_TRUE(pass);
+  for (const RankPass& rank : pass->ranks) EXPECT_EQ(rank.length, us(400));
+  EXPECT_EQ(pass->ranks[0].ran_without_waits(0, TraceTime{us(300)}), TraceTime{us(900)});
+  EXPECT_EQ(pass->ranks[0].counters.count("iteration_start_skew"), 1U);
+  EXPECT_EQ(pass->ranks[1].counters.count("iteration_start_skew"), 0U);
+}
+
+// Rank 0 needs 500 until it comes, rank 1 300: of 600 by which it began earlier, rank 0 waited 400.
+TEST(JobPass, ARankThatIsSlowerToComeKeepsItsTime) {
+  const auto pass =
+      find_job_pass(JobTrace{{only_iteration(0, 0, 500), only_iteration(1, 600, 300)}});
+  ASSERT_TRUE(pass);
+  for (const RankPass& rank : pass->ranks) EXPECT_EQ(rank.length, us(600));
+}
+
+// Collectives of different kinds do not meet: nothing says for how long rank 0 waited.
+TEST(JobPass, WhereNoCollectiveMeetsThoseOfALaterRankItsWaitIsSaidToBeUnknown) {
+  const auto pass = find_job_pass(
+      JobTrace{{only_iteration(0, 0, 300),
+                only_iteration(1, 600, 300, CollectiveKind::kAllGather)}});
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->ranks[0].length, us(1000));
+  EXPECT_EQ(pass->ranks[0].counters.count("iteration_start_skew_unknown"), 1U);
+  EXPECT_EQ(pass->ranks[1].counters.count("iteration_start_skew_unknown"), 0U);
+}
+
 TEST(JobPass, ARankWithoutMarkersHasAnothers) {
   TraceBuilder unmarked(1);
   for (int i = 0; i < 3; ++i) launch_at(unmarked, 100 * i);
