@@ -53,6 +53,13 @@ inline constexpr CounterSpec kRounded{"kineto_times_rounded", Severity::kInfo,
     "times with digits below 1 ns, rounded half up"};
 inline constexpr CounterSpec kMicroseconds{"kineto_microsecond_resolution", Severity::kNotice,
     "1: every time of the file is a whole number of microseconds"};
+inline constexpr CounterSpec kUnitDoubtful{"kineto_time_unit_doubtful", Severity::kLoss,
+    "1: every time of the file is a whole number and is taken as microseconds, as Chrome's format "
+    "has it, by which half of its launch calls last over 1 ms: they may be nanoseconds, and each "
+    "time a thousand times too long"};
+inline constexpr CounterSpec kOtherJob{"kineto_ranks_of_another_job", Severity::kLoss,
+    "ranks on another GPU model than the first rank, or with less than a tenth of its kernels' "
+    "names: their files may be of another job"};
 inline constexpr CounterSpec kUnsorted{"kineto_device_ops_out_of_order", Severity::kInfo,
     "device operations that the file has after a later one; they were sorted"};
 

@@ -3,7 +3,9 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/import/file_rank.hpp"
@@ -78,6 +80,37 @@ Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
   return file;
 }
 
+std::set<std::string_view> kernel_names(const RankTrace& rank) {
+  std::set<std::string_view> names;
+  for (const DeviceOp& op : rank.device_ops) {
+    if (op.kind == DeviceOpKind::kKernel) names.insert(rank.names[op.name]);
+  }
+  return names;
+}
+
+/// Fewer kernels than this are alike or not by chance.
+constexpr std::size_t kTellingKernels = 5;
+
+bool hardly_shares(const std::set<std::string_view>& a, const std::set<std::string_view>& b) {
+  const auto shared = static_cast<std::size_t>(
+      std::ranges::count_if(a, [&](std::string_view name) { return b.contains(name); }));
+  const std::size_t fewer = std::min(a.size(), b.size());
+  return fewer >= kTellingKernels && 10 * shared < fewer;
+}
+
+/// Ranks of one job run one program, or parts of one, on GPUs of one model.
+void count_other_jobs(JobTrace& job) {
+  const RankTrace& first = job.ranks.front();
+  const std::set<std::string_view> names = kernel_names(first);
+  for (RankTrace& rank : job.ranks) {
+    const bool named = !first.device.name.empty() && !rank.device.name.empty();
+    const bool other_model = named && rank.device.name != first.device.name;
+    if (other_model || hardly_shares(names, kernel_names(rank))) {
+      rank.counters.add(kineto::kOtherJob);
+    }
+  }
+}
+
 /// The ranks of all files, by rank; further GPUs come after the ranks that files name.
 JobTrace all_ranks(std::vector<JobFile> files, std::uint32_t world) {
   JobTrace job;
@@ -94,6 +127,7 @@ JobTrace all_ranks(std::vector<JobFile> files, std::uint32_t world) {
   }
   for (RankTrace& rank : job.ranks) rank.world_size = world;
   count_missing_ranks(job);
+  count_other_jobs(job);
   return job;
 }
 

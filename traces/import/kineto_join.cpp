@@ -1,7 +1,11 @@
 #include "traces/import/kineto_join.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
 
+#include "sim/base/nearest_rank.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_order.hpp"
 #include "traces/join/join_parts.hpp"
@@ -20,6 +24,17 @@ void shift_all(KinetoRecords& records, Duration shift) {
   for (HostStall& stall : records.trace.stalls) stall.start += shift;
   for (SyncRow& row : records.syncs) row.at += shift;
   for (AnnouncedTransfer& entry : records.announced) entry.start += shift;
+}
+
+// A launch takes some 5 us, and more where it loads a module or waits: not half of them.
+bool launches_last_long(const KinetoRecords& records) {
+  constexpr std::size_t kTelling = 8;
+  std::vector<Duration> durations;
+  for (const PendingCall& entry : records.calls) {
+    if (entry.call.kind == HostCallKind::kLaunchKernel) durations.push_back(entry.call.duration);
+  }
+  return durations.size() >= kTelling &&
+         upper_median(std::move(durations)) >= std::chrono::milliseconds(1);
 }
 
 bool same_call(const PendingCall& a, const PendingCall& b) {
@@ -164,6 +179,7 @@ std::vector<RankTrace> join_records(KinetoRecords records, const KinetoMetadata&
   sort_records(records);
   count_skipped(records);
   counters.add(kineto::kMicroseconds, records.any_fraction ? 0 : 1);
+  counters.add(kineto::kUnitDoubtful, !records.any_fraction && launches_last_long(records) ? 1 : 0);
   std::uint64_t duplicates = remove_duplicates(
       records.calls, [](const PendingCall& a) { return a.call.start; }, same_call);
   const CallIndex index(records.calls, &PendingCall::call);

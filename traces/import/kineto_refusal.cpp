@@ -59,6 +59,10 @@ std::string look_of_object(const KinetoTextShape& shape) {
     return "looks like a PyTorch or Chakra execution trace (top-level 'schema' and 'nodes'), "
            "which has no device times";
   }
+  if (has_key(shape, "rocprofiler-sdk-tool")) {
+    return "is JSON of AMD's profiler (rocprofv3), which is not read; PyTorch's profiler records "
+           "the same GPU as Kineto";
+  }
   if (has_key(shape, "maps")) {
     return "looks like an Ascend (MindInsight) timeline (top-level 'maps'), not a GPU's";
   }
@@ -127,6 +131,31 @@ std::string most_frequent_foreign(const KinetoRecords& records) {
   return std::string(best);
 }
 
+/// Kineto's categories of devices that are no GPU, by how they begin.
+constexpr std::array kOtherDevices{
+    std::pair<std::string_view, std::string_view>{"mtia_", "Meta's MTIA"},
+    std::pair<std::string_view, std::string_view>{"hpu_", "Intel's Gaudi"},
+    std::pair<std::string_view, std::string_view>{"privateuse1_", "an accelerator of PrivateUse1"},
+    std::pair<std::string_view, std::string_view>{"glow_", "Glow"},
+};
+
+/// Empty: no event is of such a device.
+std::string look_of_other_device(const KinetoRecords& records) {
+  for (const auto& [prefix, device] : kOtherDevices) {
+    std::string names;
+    std::uint64_t events = 0;
+    for (const auto& [name, count] : records.foreign_categories) {
+      if (!name.starts_with(prefix)) continue;
+      names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+      events += count;
+    }
+    if (events == 0) continue;
+    return "is a profile of " + std::string(device) + ", not of a GPU: " +
+           std::to_string(events) + " events of category " + names + ", which are not read";
+  }
+  return {};
+}
+
 /// Events there are, but no device operation among them.
 std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& records) {
   const std::uint64_t host = count_of(records, KinetoCategory::kCpuOp) +
@@ -139,6 +168,7 @@ std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& re
   if (gpu > 0) {
     return "has " + std::to_string(gpu) + " device operations, none with a usable time and stream";
   }
+  if (std::string device = look_of_other_device(records); !device.empty()) return device;
   if (host + calls > 0) {
     return "has no device activity: " + std::to_string(host) + " host operators and ranges, " +
            std::to_string(calls) + " runtime calls, but no kernel, gpu_memcpy or gpu_memset " +

@@ -264,6 +264,27 @@ TEST(KinetoDamage, events_that_are_no_whole_spans_are_lost_and_counted) {
   EXPECT_EQ(trace.counters.count("kineto_events_of_other_phase"), 3U);
 }
 
+/// Eight kernels, whose launch calls take 4 of the file's units, times `scale`.
+RankTrace launches_of(std::int64_t scale, const char* fraction = "") {
+  std::vector<std::string> events;
+  for (int i = 1; i <= 8; ++i) {
+    const std::string number = std::to_string(i);
+    std::string launch = call(std::to_string(20 * i * scale) + fraction, number);
+    launch.replace(launch.find("4, \"args"), 1, std::to_string(4 * scale));
+    std::string run = kernel(std::to_string((20 * i + 5) * scale), number);
+    run.replace(run.find("10.500"), 6, std::to_string(10 * scale));
+    events.insert(events.end(), {launch, run});
+  }
+  return imported(file(events));
+}
+
+// Launches of 4 ms, in whole numbers, are of a file in nanoseconds; a fraction says microseconds.
+TEST(KinetoUnits, whole_times_in_which_launches_last_milliseconds_are_a_loss) {
+  EXPECT_EQ(launches_of(1).counters.count("kineto_time_unit_doubtful"), 0U);
+  EXPECT_EQ(launches_of(1000).counters.count("kineto_time_unit_doubtful"), 1U);
+  EXPECT_EQ(launches_of(1000, ".5").counters.count("kineto_time_unit_doubtful"), 0U);
+}
+
 TEST(KinetoRefusal, other_files_are_refused_with_what_they_look_like) {
   for (const auto& [text, reason] : std::vector<std::pair<std::string, const char*>>{
            {"", "is empty"},
@@ -281,6 +302,10 @@ TEST(KinetoRefusal, other_files_are_refused_with_what_they_look_like) {
            {R"({"queries": [{"id": 0}]})", "request arrivals"},
            {R"({"timestamp": 0, "input_length": 5})", "request arrivals"},
            {R"({"num_layer": 24})", "'num_layer'"},
+           {R"({"rocprofiler-sdk-tool": [{"metadata": {}}]})", "AMD's profiler (rocprofv3)"},
+           {file({R"({"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1})",
+                  R"({"ph": "X", "cat": "mtia_ccp_events", "name": "b", "ts": 1, "dur": 1})"}),
+            "is a profile of Meta's MTIA, not of a GPU: 1 events of category 'mtia_ccp_events'"},
            {"SQLite format 3", "SQLite"},
            {std::string("\x0a\x08\x00\x01", 4), "binary"},
            {R"({"traceEvents": [{"ph": "X", "cat": "sched", "name": "a", "ts": 1, "dur": 1}]})",

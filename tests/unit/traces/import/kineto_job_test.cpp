@@ -50,6 +50,27 @@ TEST_F(KinetoJob, files_are_sorted_by_recorded_rank) {
   EXPECT_EQ(job->ranks[1].world_size, 2U);
 }
 
+std::string of_gpu(const std::string& model, const std::string& program) {
+  std::vector<std::string> kernels;
+  for (int i = 1; i <= 5; ++i) {
+    kernels.push_back(kernel(std::to_string(20 * i), std::to_string(i), program + char('a' + i)));
+  }
+  return file(kernels, R"("deviceProperties": [{"id": 0, "name": ")" + model + "\"}],");
+}
+
+// Of another GPU; of the same, with five other kernels; of the same, with the same.
+TEST_F(KinetoJob, ranks_that_may_be_of_another_job_are_counted) {
+  const auto job = import_kineto_job(std::vector<fs::path>{
+      write("a.json", of_gpu("V100", "bert_")), write("b.json", of_gpu("H100", "bert_")),
+      write("c.json", of_gpu("V100", "dlrm_")), write("d.json", of_gpu("V100", "bert_"))});
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  std::vector<std::uint64_t> counts;
+  for (const RankTrace& rank : job->ranks) {
+    counts.push_back(rank.counters.count("kineto_ranks_of_another_job"));
+  }
+  EXPECT_EQ(counts, (std::vector<std::uint64_t>{0, 1, 1, 0}));
+}
+
 TEST_F(KinetoJob, two_files_of_one_rank_are_a_fault_that_names_both) {
   const auto job = import_kineto_job(std::vector<fs::path>{write("a.json", of_rank(1, 2)),
                                                            write("b.json", of_rank(1, 2))});
