@@ -81,7 +81,9 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
       workload::apply(change, changed);
     }
     BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::repeat_alone(changed, device));
-    comparison.changes.push_back({text, std::move(report)});
+    const std::string_view clamped = workload::kClampedSpans.name;
+    comparison.changes.push_back(
+        {text, std::move(report), changed.counters.count(clamped) - job.counters.count(clamped)});
   }
   return comparison;
 }

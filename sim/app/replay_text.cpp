@@ -12,6 +12,7 @@
 #include "sim/workload/build_counters.hpp"
 #include "traces/inferred_layout.hpp"
 #include "traces/iterations/before_window.hpp"
+#include "traces/iterations/start_skew.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -85,8 +86,16 @@ constexpr const char* kNotMet =
 /// Empty: what-ifs are not doubtful.
 std::string doubt_of_changes(const ReplayComparison& comparison) {
   if (comparison.counters.count(workload::kDoubtful.name) == 0) return {};
-  return "doubtful: nothing recorded explains over 10 % of the iteration's time, and what starts "
-         "or waits\nwere held by then does not move";
+  return "! doubtful: nothing recorded explains over 10 % of the iteration's time, and what starts "
+         "or waits\nwere held by then does not move\n";
+}
+
+/// Empty: the change is done whole.
+std::string clamped_spans(const ChangedReplay& changed) {
+  if (changed.spans_clamped == 0) return {};
+  return fmt::format("! changed less than asked for: {} spans of the host would last over 4.29 s, "
+                     "and are shortened\nto that\n",
+                     changed.spans_clamped);
 }
 
 std::string decimals(double value) { return fmt::format("{:.3f}", value); }
@@ -103,15 +112,23 @@ std::string length_of_cut(const ReplayComparison& comparison) {
                      decimals(1e3 * to_seconds(longest)));
 }
 
+/// Empty: no rank's time may be waiting for one that began later.
+std::string start_skew(const ReplayComparison& comparison) {
+  if (comparison.counters.count(traces::kStartSkewUnknown.name) == 0) return {};
+  return "! recorded_ms may hold waiting for ranks that began the first iteration later\n";
+}
+
 std::string comparison_table(const ReplayComparison& comparison) {
   std::string out =
       "replay alone: the iterations used, repeated, against the recorded time of one; the whole\n"
       "recording once, against its span\n";
   TextTable table({"rank", "iters", "recorded_ms", "simulated_ms", "error_%", "span_err_%"}, {});
+  const std::string skew = start_skew(comparison);
   for (std::size_t i = 0; i < comparison.unchanged.ranks.size(); ++i) {
     const RankReplay& rank = comparison.unchanged.ranks[i];
     table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.iterations_used),
-               decimals(mean_ms(rank.recorded)), decimals(mean_ms(rank.simulated)),
+               decimals(mean_ms(rank.recorded)) + (skew.empty() ? "" : " !"),
+               decimals(mean_ms(rank.simulated)),
                decimals(100 * rank.mean_error()),
                decimals(100 * comparison.whole.ranks[i].span_error())});
   }
@@ -119,10 +136,10 @@ std::string comparison_table(const ReplayComparison& comparison) {
   out += fmt::format("mean error {:.3f} %, worst rank {:.3f} %",
                      100 * comparison.unchanged.mean_error(),
                      100 * comparison.unchanged.worst_error());
-  out += length_of_cut(comparison);
   const std::string why_not = doubt(comparison);
   if (!why_not.empty()) out += "; " + why_not;
-  return out + (meets_recording(comparison) ? "\n" : fmt::format(" !\n! {}\n", kNotMet));
+  out += meets_recording(comparison) ? "\n" : fmt::format(" !\n! {}\n", kNotMet);
+  return out + length_of_cut(comparison) + skew;
 }
 
 std::string simulated_table(const ReplayComparison& comparison) {
@@ -149,8 +166,8 @@ std::string replay_text(const ReplayComparison& comparison) {
   out += "iterations: " + comparison.iterations_text + "\n";
   out += recorded_in(comparison) == Recorded::kYes ? comparison_table(comparison)
                                                    : simulated_table(comparison);
-  const std::string doubt = doubt_of_changes(comparison);
   for (const ChangedReplay& changed : comparison.changes) {
+    const std::string doubt = doubt_of_changes(comparison) + clamped_spans(changed);
     out += fmt::format("\nwhat if {}: change of the mean iteration time\n", changed.change);
     TextTable table({"rank", "before_ms", "now_ms", "change_%"}, {});
     for (std::size_t i = 0; i < changed.report.ranks.size(); ++i) {
@@ -159,8 +176,7 @@ std::string replay_text(const ReplayComparison& comparison) {
       table.row({fmt::to_string(changed.report.ranks[i].rank), decimals(before), decimals(now),
                  fmt::format("{:+.2f}{}", change_percent(now, before), doubt.empty() ? "" : " !")});
     }
-    out += table.text();
-    if (!doubt.empty()) out += "! " + doubt + "\n";
+    out += table.text() + doubt;
   }
   out += "\n";
   return out + counter_lines(comparison.counters);
@@ -173,6 +189,7 @@ std::string replay_json(const ReplayComparison& comparison) {
   for (const ChangedReplay& changed : comparison.changes) {
     changes.push_back({{"what_if", changed.change},
                        {"doubtful", doubtful},
+                       {"spans_clamped", changed.spans_clamped},
                        {"replay", to_json(changed.report, recorded)}});
   }
   Json replay = to_json(comparison.unchanged, recorded);

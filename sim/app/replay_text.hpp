@@ -1,6 +1,7 @@
 // Replays as text and JSON.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace bubblesim::app {
 struct ChangedReplay {
   std::string change;  ///< as given to --what-if
   workload::ReplayReport report;
+  std::uint64_t spans_clamped = 0;  ///< of the host, which the change made longer than a step holds
 };
 
 struct ReplayComparison {

@@ -150,6 +150,29 @@ TEST(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
   EXPECT_THAT(parse_json(json.out)["replay"].value("doubt", ""), HasSubstr("does not meet"));
 }
 
+// A call of 3 s at half the speed takes 6, of which a step holds 4.29.
+TEST(Inspect, AWhatIfThatIsNotDoneWholeSaysSo) {
+  const Workplace place;
+  const auto event = [](const char* kind, const char* name, int ts, int length, int number) {
+    return Json{{"ph", "X"}, {"cat", kind}, {"name", name}, {"pid", 0}, {"tid", 7},
+                {"ts", ts}, {"dur", length},
+                {"args", {{"device", 0}, {"stream", 7}, {"correlation", number}}}};
+  };
+  const Json events = {event("user_annotation", "ProfilerStep#1", 50, 3'000'300, 0),
+                       event("cuda_runtime", "cudaLaunchKernel", 100, 5, 1),
+                       event("kernel", "work", 110, 50, 1),
+                       event("cuda_runtime", "cudaFree", 200, 3'000'000, 2)};
+  place.write("slow.json", Json{{"schemaVersion", 1}, {"traceEvents", events}}.dump());
+  const std::string text =
+      succeed(place, "inspect slow.json --what-if host=0.5 --what-if host=2").out;
+  EXPECT_THAT(text, ContainsRegex("what if host=0.5:.*\n.*\n.* !\n! changed less than asked"));
+  EXPECT_THAT(text, Not(ContainsRegex("what if host=2:.*\n.*\n.* !\n")));
+  const Json json = parse_json(
+      succeed(place, "inspect slow.json --what-if host=0.5 --what-if host=2 --json").out);
+  EXPECT_EQ(json["what_if"][0]["spans_clamped"], 1);
+  EXPECT_EQ(json["what_if"][1]["spans_clamped"], 0);
+}
+
 TEST(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
   const Workplace place;
   const auto kernel = [](int correlation, int ts) {
