@@ -5,7 +5,9 @@
 // without one is the stream whose last launched operation ended latest within the call.
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@ namespace {
 using traces::HostCallKind;
 
 constexpr Duration kHandOverPause = std::chrono::microseconds(30);
+constexpr std::int64_t kByChance = 4;
 constexpr Duration kUsualReturn = std::chrono::microseconds(3);
 constexpr Duration kUsualCost = std::chrono::microseconds(2);
 constexpr Duration kNear = std::chrono::microseconds(20);
@@ -282,6 +285,84 @@ class CallsByEnd {
   std::vector<std::uint32_t> calls_;
 };
 
+/// A pause of a thread in which another thread's call ended last; calls are into Draft::calls.
+struct HandOver {
+  std::uint32_t call = 0;   ///< ends the pause
+  std::uint32_t after = 0;  ///< the other thread's
+  bool near = false;        ///< by chance one of kByChance is
+};
+
+// Of a thread that has nothing to do with it, the pause may end anywhere between two ends of calls;
+// one that was handed over to goes on soon after the first, while the other thread does not.
+bool is_near(const Draft& draft, std::uint32_t call, std::uint32_t after) {
+  const auto& calls = draft.thread_calls[draft.calls[after].thread];
+  const auto ends_later = [&](std::uint32_t i) {
+    return draft.calls[i].recorded != traces::kNone &&  // marks take no time of the thread's
+           draft.calls[i].end > draft.calls[after].end;
+  };
+  const auto first = std::ranges::lower_bound(calls, after);  // calls are numbered by start
+  const auto next = std::find_if(first, calls.end(), ends_later);
+  if (next == calls.end()) return true;
+  const TraceTime end = draft.calls[after].end;
+  return kByChance * (draft.calls[call].start - end) <= draft.calls[*next].end - end;
+}
+
+std::vector<HandOver> possible_hand_overs(const Draft& draft) {
+  std::vector<HandOver> found;
+  const CallsByEnd ends(draft);
+  for (std::size_t thread = 0; thread < draft.trace->threads.size(); ++thread) {
+    TraceTime previous_end = draft.begin;
+    for (const std::uint32_t index : draft.thread_calls[thread]) {
+      const DraftCall& call = draft.calls[index];
+      const TraceTime pause_begin = std::exchange(previous_end, call.end);
+      if (call.start - pause_begin < kHandOverPause || draft.has_peer(call)) continue;
+      const std::uint32_t other = ends.last_of_others(thread, pause_begin, call.start);
+      if (other == program::kNoIndex) continue;
+      found.push_back({index, other, is_near(draft, index, other)});
+    }
+  }
+  return found;
+}
+
+/// Which threads hand over to which: those whose pauses are near in four of five iterations, but
+/// for one that the window may cut, and two times of three (threads apart: one time of four).
+class RecurringHandOvers {
+ public:
+  RecurringHandOvers(const Draft& draft, const std::vector<HandOver>& found) : draft_(draft) {
+    for (const HandOver& hand_over : found) {
+      Seen& seen = seen_[key(hand_over)];
+      ++seen.pauses;
+      if (!hand_over.near) continue;
+      ++seen.near;
+      seen.iterations.insert(iteration_of(hand_over));
+    }
+  }
+
+  [[nodiscard]] bool has(const HandOver& hand_over) const {
+    const Seen& seen = seen_.at(key(hand_over));
+    return 3 * seen.near >= 2 * seen.pauses &&
+           5 * (seen.iterations.size() + 1) >= 4 * draft_.iteration_starts.size();
+  }
+
+ private:
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  ///< of both calls, the thread
+  struct Seen {
+    std::size_t pauses = 0;
+    std::size_t near = 0;
+    std::set<std::ptrdiff_t> iterations;
+  };
+  [[nodiscard]] Key key(const HandOver& hand_over) const {
+    return {draft_.calls[hand_over.call].thread, draft_.calls[hand_over.after].thread};
+  }
+  [[nodiscard]] std::ptrdiff_t iteration_of(const HandOver& hand_over) const {
+    const auto& starts = draft_.iteration_starts;
+    return std::ranges::upper_bound(starts, draft_.calls[hand_over.call].start) - starts.begin();
+  }
+
+  const Draft& draft_;
+  std::map<Key, Seen> seen_;
+};
+
 }  // namespace
 
 void find_waits(Draft& draft) {
@@ -335,18 +416,12 @@ void find_peer_calls(Draft& draft) {
 
 void find_hand_overs(Draft& draft) {
   if (draft.trace->threads.size() < 2) return;
-  const CallsByEnd ends(draft);
-  for (std::size_t thread = 0; thread < draft.trace->threads.size(); ++thread) {
-    TraceTime previous_end = draft.begin;
-    for (const std::uint32_t index : draft.thread_calls[thread]) {
-      DraftCall& call = draft.calls[index];
-      const TraceTime pause_begin = std::exchange(previous_end, call.end);
-      if (call.start - pause_begin < kHandOverPause || draft.has_peer(call)) continue;
-      const std::uint32_t other = ends.last_of_others(thread, pause_begin, call.start);
-      if (other == program::kNoIndex) continue;
-      draft.wait_of(call).after = other;
-      draft.counters.add(kInferredHandOvers);
-    }
+  const std::vector<HandOver> found = possible_hand_overs(draft);
+  const RecurringHandOvers recurring(draft, found);
+  for (const HandOver& hand_over : found) {
+    if (!hand_over.near || !recurring.has(hand_over)) continue;
+    draft.wait_of(draft.calls[hand_over.call]).after = hand_over.after;
+    draft.counters.add(kInferredHandOvers);
   }
 }
 

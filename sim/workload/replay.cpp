@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/program/rules.hpp"
 #include "sim/workload/lone_job.hpp"
 #include "sim/workload/recurrence.hpp"
 
@@ -29,15 +30,62 @@ class IterationClock final : public RunObserver {
   PassTimes times;
 };
 
+// Joins the threads of each hand-over once. That which begins a thread's pass with the marked
+// thread's first iteration (tie_free_threads) says nothing of what they do for each other.
+bool join_threads(const program::Program& program, std::vector<bool>& joined) {
+  bool any = false;
+  for (std::uint32_t thread = 0; thread < program.threads.size(); ++thread) {
+    for (const program::Step& step : program.threads[thread].steps) {
+      const program::StepDetail* from = program::hand_over(program, step);
+      if (from == nullptr || from->after_rank != program::kNoIndex) continue;
+      if (joined[from->after_thread] == joined[thread]) continue;
+      const program::Step& before = program.threads[from->after_thread].steps[from->after_step];
+      if (before.kind == program::StepKind::kIteration) continue;
+      joined[thread] = joined[from->after_thread] = any = true;
+    }
+  }
+  return any;
+}
+
+bool waits_for_device(const program::Step& step) {
+  return step.kind == program::StepKind::kWaitStream ||
+         step.kind == program::StepKind::kWaitDevice || step.kind == program::StepKind::kWaitOp ||
+         step.kind == program::StepKind::kLaunchAndWait;
+}
+
+/// By operation: whether it paces the job. Not one of a thread that waits for its own work and
+/// shares no hand-overs with the marked thread, directly or through others.
+std::vector<bool> pacing_ops(const program::Program& program) {
+  std::vector<bool> joined(program.threads.size());
+  if (program.marked_thread < joined.size()) joined[program.marked_thread] = true;
+  while (join_threads(program, joined)) {
+  }
+  std::vector<bool> ops(program.ops.size());
+  for (std::size_t thread = 0; thread < joined.size(); ++thread) {
+    const std::vector<program::Step>& steps = program.threads[thread].steps;
+    if (!joined[thread] && std::ranges::any_of(steps, waits_for_device)) continue;
+    for (const program::Step& step : steps) {
+      for (std::uint32_t i = 0; i < step.count; ++i) ops[step.target + i] = true;
+    }
+  }
+  if (std::ranges::find(ops, true) == ops.end()) ops.assign(ops.size(), true);
+  return ops;
+}
+
 /// Notes when each pass of one rank ends, on the host, and on the device: when as many operations
-/// have ended as so many passes have.
+/// that pace the job have ended as so many passes have.
 class PassClock final : public RunObserver {
  public:
+  explicit PassClock(const program::Program& program)
+      : ops_(pacing_ops(program)),
+        ops_a_pass_(static_cast<std::uint64_t>(std::ranges::count(ops_, true))) {}
+
   void on_iteration(ProgramRun& run, std::uint32_t iteration, SimTime now) override {
     if (iteration == run.program().iterations) ends.push_back(now);
   }
   void on_op_finished(const OpRecord& record) override {
-    if (++ops_ended_ % record.run->program().ops.size() == 0) device_ends.push_back(record.end);
+    if (!ops_[record.op]) return;
+    if (++ops_ended_ % ops_a_pass_ == 0) device_ends.push_back(record.end);
   }
   void on_host_call(const HostCallRecord&) override { ++calls; }
 
@@ -46,6 +94,8 @@ class PassClock final : public RunObserver {
   std::uint64_t calls = 0;
 
  private:
+  std::vector<bool> ops_;
+  std::uint64_t ops_a_pass_ = 0;
   std::uint64_t ops_ended_ = 0;
 };
 
@@ -146,7 +196,7 @@ Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec
 }
 
 Result<ReplayReport> repeat_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
-  std::vector<PassClock> clocks(job.ranks.size());
+  std::vector<PassClock> clocks(job.ranks.begin(), job.ranks.end());
   const std::uint64_t passes = kPassesToSettle + kPassesCounted;
   LoneJob lone(job, spec, {Repeat::kLoop, passes, {}}, pointers_to(clocks));
   lone.run();

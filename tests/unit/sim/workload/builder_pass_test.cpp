@@ -36,6 +36,26 @@ TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t ran
   return job;
 }
 
+// Iterations of 1000 with a kernel; another thread launches B each 130, for 100, and waits for it.
+// At half the speed B needs 230 of 130, and lags by itself: nothing of the iteration waits for it.
+TEST(BuilderPass, AThreadApartDoesNotPaceTheIteration) {
+  TraceBuilder job(0, 2, 2);
+  for (int at = 0; at < 4000; at += 1000) {
+    job.iteration(at, at + 1000)
+        .kernel({.called = at + 10, .returned = at + 12, .start = at + 15, .end = at + 25})
+        .call(HostCallKind::kStreamSync, {.start = at + 13, .end = at + 27, .stream = 0});
+  }
+  for (int at = 5; at < 3900; at += 130) {
+    job.kernel({.called = at, .returned = at + 2, .start = at + 5, .end = at + 105, .stream = 1,
+                .thread = 1, .name = "B"})
+        .call(HostCallKind::kStreamSync,
+              {.start = at + 3, .end = at + 107, .thread = 1, .stream = 1});
+  }
+  const JobProgram program = must_build_job({job}, Window::kIterations);
+  EXPECT_EQ(repeated(program), Times{1000});
+  EXPECT_EQ(repeated(with(program, "kernel:B=0.5")), Times{1000});
+}
+
 // The host needs 60, the device 100: it sets the pace, and so it does with kernels at double speed,
 // until the host is the slower one.
 TEST(BuilderPass, TheDeviceSetsThePaceOfAHostThatRunsAhead) {

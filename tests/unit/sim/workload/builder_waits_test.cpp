@@ -355,26 +355,57 @@ TEST(BuilderWaits, queries_that_end_before_anything_did_are_host_time) {
 }
 
 // Thread 0 launches until 5; thread 1 pauses from the beginning until 40 and launches until 45;
-// thread 0 goes on at 80. Pauses of 40 and 75 end 35 after the other thread's call.
+// thread 0 goes on at 150. Pauses of 40 and 145: the first ends 35 after the other thread's call,
+// of 150 for which that thread rests, the second when the other thread calls no more.
 TraceBuilder hand_overs() {
   TraceBuilder job(0, 2, 1);
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
       .kernel({.called = 40, .returned = 45, .start = 50, .end = 60, .thread = 1})
-      .kernel({.called = 80, .returned = 85, .start = 90, .end = 95});
+      .kernel({.called = 150, .returned = 155, .start = 160, .end = 165});
   return job;
 }
 
 TEST(BuilderHandOvers, APauseThatEndsAfterAnotherThreadsCallWaitedForIt) {
   const program::Program program = must_build(hand_overs().trace());
   EXPECT_EQ(program.counters.count("program_hand_overs_inferred"), 2U);
-  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {50, 60}, {90, 95}}));
+  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {50, 60}, {160, 165}}));
 }
 
 // The first call takes 10 more: the other thread's call moves by 10, and so does the third.
 TEST(BuilderHandOvers, WhoWaitsForAHandOverMovesWithIt) {
   program::Program program = must_build(hand_overs().trace());
   program.threads[0].steps[1].cost = short_us(15);
-  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {60, 70}, {100, 105}}));
+  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {60, 70}, {170, 175}}));
+}
+
+// Thread 0 launches each 1000, thread 1 each 700: after 8 pauses in a row the one's last call is
+// 300, 600, 200, 500, 100, 400, 0 and 300 ago, less what calls take, of the 700 to the next one.
+TEST(BuilderHandOvers, ThreadsThatCallAtTheirOwnPaceWaitForEachOtherNowhere) {
+  TraceBuilder job(0, 2, 2);
+  for (int i = 1; i <= 9; ++i) {
+    job.iteration(1000 * i - 10, 1000 * i + 990)
+        .kernel({.called = 1000 * i, .returned = 1000 * i + 5, .start = 1000 * i + 10,
+                 .end = 1000 * i + 60});
+  }
+  for (int at = 990 + 17; at < 9900; at += 700) {
+    job.kernel({.called = at, .returned = at + 5, .start = at + 10, .end = at + 600, .stream = 1,
+                .thread = 1});
+  }
+  EXPECT_EQ(must_build(job.trace()).counters.count("program_hand_overs_inferred"), 0U);
+}
+
+// In each of 3 iterations thread 1 launches 40 after thread 0, which rests until the next one.
+TEST(BuilderHandOvers, AHandOverOfEachIterationIsFound) {
+  TraceBuilder job(0, 2, 1);
+  for (const int begin : {0, 1000, 2000}) {
+    job.iteration(begin, begin + 1000)
+        .kernel({.called = begin, .returned = begin + 5, .start = begin + 10, .end = begin + 20})
+        .kernel({.called = begin + 45, .returned = begin + 50, .start = begin + 60,
+                 .end = begin + 70, .thread = 1});
+  }
+  program::Program program = must_build(job.trace());
+  program.threads[0].steps[1].cost = short_us(15);
+  EXPECT_EQ(replayed(program)[1], (Span{70, 80}));
 }
 
 // 29 from the beginning to thread 1's call: its own think time.
