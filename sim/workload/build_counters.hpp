@@ -16,6 +16,11 @@ inline constexpr CounterSpec kInferredEdges{
     "program_edges_inferred", Severity::kNotice,
     "cross-stream dependencies inferred from event calls whose streams were not recorded, or from "
     "operations that start as another stream's ends"};
+inline constexpr CounterSpec kUnknownStreamWaits{
+    "program_stream_waits_unknown", Severity::kNotice,
+    "cudaStreamWaitEvent calls without recorded stream after which their thread launched on "
+    "several: the first is taken to wait, though nothing shows that it did, and the time of what "
+    "it waits for is unexplained"};
 inline constexpr CounterSpec kEdgesFromOutside{
     "program_edges_from_outside", Severity::kNotice,
     "cross-stream dependencies on operations that are not in the window and have no counterpart "

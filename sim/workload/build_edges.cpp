@@ -3,10 +3,15 @@
 // Most profilers write cudaStreamWaitEvent without saying which stream waits for which event.
 // The rule used: the wait belongs to the next launch on the same host
 // thread; it waits for the last operation launched before the wait on another stream. Where
-// several streams qualify, the operation that ended last before the waiter's start is taken.
+// several streams qualify, the operation that ended last before the waiter's start is taken. Where
+// the thread launches on several streams before it records an event or has a stream wait again, and
+// the waiter could not have started before the awaited operation ended, the wait may be another
+// stream's: the awaited operation's time counts as unexplained.
 // A pair that contradicts the recorded times is dropped. Of a pass that repeats, what waits for an
 // earlier iteration's operation waits for the one in its place in the pass before.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
@@ -152,9 +157,55 @@ class LastLaunched {
   std::size_t next_ = 0;
 };
 
+/// When threads record events or have streams wait, by thread.
+std::vector<std::vector<TraceTime>> event_calls(const Draft& draft) {
+  std::vector<std::vector<TraceTime>> calls(draft.trace->threads.size());
+  for (const traces::HostCall& call : draft.trace->host_calls) {
+    if (call.kind != HostCallKind::kStreamWaitEvent && call.kind != HostCallKind::kEventRecord) {
+      continue;
+    }
+    calls[call.thread.index()].push_back(draft.called(call.start));
+  }
+  return calls;
+}
+
+// Whether the thread of `first` launches on another stream, too, from that call on, until `until`.
+bool launches_on_several(const Draft& draft, const DraftCall& first, TraceTime until) {
+  const auto& calls = draft.thread_calls[first.thread];
+  const std::size_t stream = draft.stream_of(draft.ops[first.target]);
+  auto place = std::ranges::lower_bound(calls, draft.ops[first.target].call);
+  for (; place != calls.end() && draft.calls[*place].start < until; ++place) {
+    const DraftCall& call = draft.calls[*place];
+    for (std::uint32_t op = call.target; op < call.target + call.op_count; ++op) {
+      if (draft.stream_of(draft.ops[op]) != stream) return true;
+    }
+  }
+  return false;
+}
+
+// Whether the operation could have started before the other one ended, but did not.
+bool seems_to_wait(const Draft& draft, const DraftOp& op, const DraftOp& before) {
+  const bool previous_ended =
+      op.previous == program::kNoIndex || draft.ops[op.previous].end < before.end;
+  return previous_ended && draft.calls[op.call].end < before.end;
+}
+
+void add_stream_wait(Draft& draft, const LastLaunched& last, const DraftCall& launch,
+                     TraceTime until) {
+  DraftOp& op = draft.ops[launch.target];
+  const std::uint32_t before = last.best_for(op);
+  if (before == program::kNoIndex) return;
+  if (add_new_edge(draft, op, {before, 0}, Origin::kInferred)) draft.counters.add(kInferredEdges);
+  if (seems_to_wait(draft, op, draft.ops[before])) return;
+  if (!launches_on_several(draft, launch, until)) return;
+  draft.unknown_waits.push_back({launch.target, draft.ops[before].start});
+  draft.counters.add(kUnknownStreamWaits);
+}
+
 void add_inferred(Draft& draft) {
   LastLaunched last(draft);
   StreamOrder order(draft);
+  const std::vector<std::vector<TraceTime>> events = event_calls(draft);
   for (const traces::HostCall& wait : draft.trace->host_calls) {
     if (wait.kind != HostCallKind::kStreamWaitEvent) continue;
     if (!draft.holds(wait.start)) continue;
@@ -165,10 +216,9 @@ void add_inferred(Draft& draft) {
     last.advance_to(at);
     const DraftCall* launch = next_launch(draft, wait.thread.value, at);
     if (launch == nullptr) continue;
-    DraftOp& op = draft.ops[launch->target];
-    const std::uint32_t before = last.best_for(op);
-    if (before == program::kNoIndex) continue;
-    if (add_new_edge(draft, op, {before, 0}, Origin::kInferred)) draft.counters.add(kInferredEdges);
+    const auto& calls = events[wait.thread.index()];
+    const auto next = std::ranges::upper_bound(calls, launch->start);
+    add_stream_wait(draft, last, *launch, next == calls.end() ? TraceTime::max() : *next);
   }
 }
 
@@ -194,6 +244,14 @@ void find_edges(Draft& draft) {
   add_recorded(draft);
   add_default_stream(draft);
   add_inferred(draft);
+}
+
+void add_unknown_waits(Draft& draft) {
+  auto& all = draft.unexplained;
+  all.insert(all.end(), draft.unknown_waits.begin(), draft.unknown_waits.end());
+  const auto key = [](const DraftDelay& delay) { return std::pair(delay.op, delay.since); };
+  std::ranges::sort(all, {}, key);
+  all.erase(std::ranges::unique(all, {}, &DraftDelay::op).begin(), all.end());
 }
 
 }  // namespace bubblesim::workload

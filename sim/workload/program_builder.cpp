@@ -56,6 +56,7 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass
   trim_overlaps(draft);
   find_edges(draft);
   assign_lags(draft);
+  add_unknown_waits(draft);
   find_waits(draft);
   find_peer_calls(draft);
   find_hand_overs(draft);

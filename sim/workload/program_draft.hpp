@@ -103,6 +103,7 @@ struct Draft {
   bool marked = false;
   Duration host_ahead{};  ///< of the device's clock, below zero: behind it
   std::vector<DraftDelay> unexplained;    ///< by operation
+  std::vector<DraftDelay> unknown_waits;  ///< since the start of what may have been waited for
   traces::Explanation explained;
   CounterSet counters;
 
@@ -185,6 +186,8 @@ Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Wind
 void trim_overlaps(Draft& draft);
 /// Adds recorded and inferred edges.
 void find_edges(Draft& draft);
+/// Adds stream waits that may be another stream's to what is unexplained.
+void add_unknown_waits(Draft& draft);
 /// Splits the time between an operation's start and what held it into lags.
 void assign_lags(Draft& draft);
 /// Finds out what synchronising calls waited for.

@@ -140,6 +140,48 @@ TEST(BuilderEdges, AWaitForAnEventHoldsTheThreadsNextLaunch) {
   EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {73, 100}}));
 }
 
+/// Stream 0 ends at 50. After a wait, the thread launches on stream 1 and on stream 2, which
+/// starts at `second`.
+TraceBuilder wait_of_one_of_two(std::int64_t second) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
+      .kernel({.called = 60, .returned = 61, .start = 65, .end = 90, .stream = 1})
+      .kernel({.called = 62, .returned = 63, .start = second, .end = 300, .stream = 2});
+  return job;
+}
+
+// Both started on their launches: either stream may have waited, for what ran from 10 to 50.
+TEST(BuilderEdges, WhichOfTwoStreamsWaitsIsDoubtful) {
+  const program::Program program = must_build(wait_of_one_of_two(67).trace());
+  EXPECT_EQ(program.ops[1].edge_count, 1);
+  EXPECT_EQ(program.counters.count("program_stream_waits_unknown"), 1U);
+  EXPECT_EQ(program.counters.count("program_what_ifs_doubtful"), 1U);  // 10 to 65 of 300
+}
+
+// The kernel that a thread launched before its next record of an event is the only one.
+TEST(BuilderEdges, WhatIsLaunchedBehindTheNextEventDidNotWait) {
+  TraceBuilder job = wait_of_one_of_two(67);
+  job.call(HostCallKind::kEventRecord, {.start = 61, .end = 62});
+  const program::Program program = must_build(job.trace());
+  ASSERT_EQ(program.edges.size(), 1U);
+  EXPECT_EQ(program.ops[1].edge_count, 1);
+  EXPECT_EQ(program.counters.count("program_stream_waits_unknown"), 0U);
+}
+
+// Launched at 5, it could have started then, and did as stream 0 ended.
+TEST(BuilderEdges, AStreamThatSeemsToWaitIsNotDoubtful) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 4, .end = 50})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
+      .kernel({.called = 5, .returned = 6, .start = 53, .end = 90, .stream = 1})
+      .kernel({.called = 7, .returned = 8, .start = 10, .end = 100, .stream = 2});
+  const program::Program program = must_build(job.trace());
+  ASSERT_EQ(program.edges.size(), 1U);
+  EXPECT_EQ(program.ops[1].edge_count, 1);
+  EXPECT_EQ(program.counters.count("program_stream_waits_unknown"), 0U);
+}
+
 // At the wait, streams 0, 1 and 2 had launched what ended at 50, 60 and 200. The waiter started
 // at 63: 200 is too late, 60 is the latest.
 TEST(BuilderEdges, AWaitIsForTheLatestEndOnOtherStreamsBeforeTheStart) {
