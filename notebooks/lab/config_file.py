@@ -1,5 +1,4 @@
 """Config files whose constants a fit reads, tries and writes: what is not fitted stays as it is."""
-import contextlib
 import json
 import math
 import re
@@ -73,13 +72,12 @@ class ConfigFile:
             elif not old.startswith("fitted: "):
                 at["source"] = f"{source}; others: {old}"
 
-    @contextlib.contextmanager
-    def copy(self):
-        """The path of a file with the constants as put."""
+    def read(self, reader):
+        """What reader() makes of a file with the constants as put."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / self.path.name
             path.write_text(json.dumps(self.root), encoding="utf-8")
-            yield str(path)
+            return reader(str(path))
 
     def text(self):
         return json.dumps(self.root, indent=2, ensure_ascii=False) + "\n"

@@ -13,6 +13,7 @@ import numpy
 from bubblesim import _core
 from bubblesim._table import write_file
 
+from .all_reduce import read_folder
 from .config_file import ConfigFile, constants_text, exact, failed, find, spelled, table_text
 from .least_squares import fit_least_squares
 
@@ -37,11 +38,12 @@ def octaves_of(sizes):
 def errors_text(rows, errors):
     """A line a table: mean errors of rows that took part, of the others, of octaves."""
     lines = []
-    for (gpus, sizes, fitted, _), found in zip(rows, errors):
-        octaves, fitted, found = octaves_of(sizes), numpy.array(fitted), numpy.abs(found)
+    for table, found in zip(rows, errors):
+        octaves, found = octaves_of(table.sizes), numpy.abs(found)
+        fitted = numpy.array(table.fitted)
         means = [found[octaves == octave].mean() for octave in numpy.unique(octaves)]
         parts = [found[fitted], found[~fitted]]
-        lines.append([str(gpus)] + [text for part in parts for text in (
+        lines.append([str(table.gpus)] + [text for part in parts for text in (
             str(len(part)), f"{100 * part.mean() if len(part) else 0:.2f}%")]
             + [f"{100 * numpy.mean(means):.2f}%", f"{100 * found.max():.2f}%"])
     return table_text(["GPUs", "fit rows", "|error|", "judge rows", "|error|", "octaves", "worst"],
@@ -51,9 +53,9 @@ def errors_text(rows, errors):
 def errors_at(tables, config, values):
     for (path, unit), value in zip(CONSTANTS.items(), values):
         config.put(path, exact(float(value), unit))
-    with config.copy() as path:
-        return [numpy.array(simulated) / numpy.array(measured) - 1
-                for (*_, measured), simulated in zip(tables.rows, tables.times(path))]
+    cluster = config.read(_core.Cluster)
+    return [numpy.array(table.simulated(cluster)) / numpy.array(table.measured) - 1
+            for table in tables]
 
 
 def fit(tables, config):
@@ -62,11 +64,11 @@ def fit(tables, config):
     given = numpy.log(numpy.clip([config.value(*each) for each in CONSTANTS.items()],
                                  *numpy.exp([low, high])))
     weights = []
-    for _, sizes, fitted, _ in tables.rows:
-        octaves = octaves_of(sizes)
-        counts = Counter(octaves[numpy.array(fitted)])
+    for table in tables:
+        octaves = octaves_of(table.sizes)
+        counts = Counter(octaves[numpy.array(table.fitted)])
         weights.append([1 / numpy.sqrt(counts[octave]) if part else 0
-                        for octave, part in zip(octaves, fitted)])
+                        for octave, part in zip(octaves, table.fitted)])
     weights = numpy.concatenate(weights)
     if numpy.count_nonzero(weights) < len(CONSTANTS):
         raise failed([("", "", f"found {numpy.count_nonzero(weights)} rows to fit; expected tables "
@@ -89,10 +91,12 @@ def fit(tables, config):
 
 
 def main(options):
-    tables, path = _core.AllReduceTables(options.data), find("clusters", options.cluster)
+    tables, path = read_folder(options.data), find("clusters", options.cluster)
     config = ConfigFile(path)
     start = [config.value(*each) for each in CONSTANTS.items()]
-    tables.times(str(path))  # faults of the file, before anything is fitted
+    cluster = _core.Cluster(str(path))  # faults of the file, before anything is fitted
+    for table in tables:
+        table.simulated(cluster)
     fitted = fit(tables, config)
     errors = errors_at(tables, config, fitted)
     shown = [config.value(*each) for each in CONSTANTS.items()]
@@ -105,6 +109,6 @@ def main(options):
         write_file(options.output, config.text())
     print(constants_text([(*each, *values) for *each, values in zip(
         CONSTANTS, CONSTANTS.values(), zip(start, shown))]))
-    print(errors_text(tables.rows, errors), end="")
+    print(errors_text(tables, errors), end="")
     if options.output:
         print(f"\nwritten: {options.output}")

@@ -2,17 +2,18 @@
 jobs: least squares on the logarithm of simulated over measured time, on rows with the role `fit`.
 Each evaluation synthesises and simulates every such row."""
 import difflib
-import json
+import math
 import sys
 
 import numpy
-from bubblesim import _core
 from bubblesim._table import write_file
 
 from . import parallel
 from .config_file import ConfigFile, constants_text, exact, failed, find, spelled
 from .least_squares import fit_least_squares
 from .report import tables_text
+from .table import spread
+from .training_rows import TrainingTable
 
 # By constant: its unit and the range in which it means something. Slowdowns below 0.9 would be
 # faster than the device's memory for kernels that stream.
@@ -29,11 +30,33 @@ PRIOR = 0.02        # pull of a constant towards its start, per unit logarithm
 OUTLIER = 0.05      # residuals beyond count as their logarithm
 
 
+class Tables:
+    """Rows of measured training jobs of one software."""
+
+    def __init__(self, folder, names, software):
+        self.tables = [TrainingTable.read(f"{folder}/{name}.csv") for name in names]
+        for table in self.tables:
+            table.keep(lambda row: row.software == software)
+        self.tables = [table for table in self.tables if table.rows]
+
+    def log_ratios(self, software, threads):
+        """Of the rows that a fit may see: log of simulated over measured time."""
+        samples = [(table, row) for each in self.tables for table in [each.with_software(software)]
+                   for row in table.rows if row.role == "fit" and not row.note]
+
+        def ratio(sample):
+            table, row = sample
+            seconds = table.predict(row).seconds
+            if row.seconds:
+                return math.log(seconds / row.seconds)
+            return math.log(row.tflops_per_gpu / table.tflops_of(row, seconds))
+        return spread(ratio, samples, threads)
+
+
 def ratios_at(tables, config, constants, values, threads):
     for name, value in zip(constants, values):
         config.put(name, exact(float(value), CONSTANTS[name][0]))
-    with config.copy() as path:
-        return numpy.array(tables.log_ratios(path, threads))
+    return numpy.array(config.read(lambda path: tables.log_ratios(path, threads)))
 
 
 def fit(tables, config, constants, threads):
@@ -68,7 +91,7 @@ def main(options):
                                               f"{', '.join(CONSTANTS)}")])
     path = find("software", options.software)
     config = ConfigFile(path)
-    tables = _core.TrainingTables(options.dir, options.tables, path.stem, _core.config_folder())
+    tables = Tables(options.dir, options.tables, path.stem)
     if not tables.log_ratios(str(path), options.jobs):
         raise failed([(options.dir, "", "no rows with role fit whose setting (configs/validation) "
                                         f"has the software {path.stem} in "
@@ -78,8 +101,8 @@ def main(options):
     values, steps, errors = fit(tables, config, constants, options.jobs)
     ratios_at(tables, config, constants, values, options.jobs)  # puts them
     shown = [config.value(*each) for each in zip(constants, units)]
-    with config.copy() as fitted:
-        judged = json.loads(tables.judged(fitted, options.jobs))
+    judged = config.read(lambda fitted: [table.with_software(fitted).judged(options.jobs)
+                                         for table in tables.tables])
     if options.output:
         config = ConfigFile(path)
         source = f"fitted: scripts/fit training --software {options.software}"
@@ -87,7 +110,8 @@ def main(options):
             source += f" --constants {','.join(constants)}"
         for name, unit, value in zip(constants, units, shown):
             config.put(name, spelled(value, unit),
-                       f"{source}, rows with role fit of {', '.join(tables.names)}")
+                       f"{source}, rows with role fit of "
+                       f"{', '.join(table.name for table in tables.tables)}")
         write_file(options.output, config.text())
     print(tables_text([table["table"] for table in judged]), end="")
     print(f"{steps} steps, mean |error| of fit rows {100 * errors[0]:.2f} % -> "

@@ -1,10 +1,9 @@
 """Synthesised training jobs, their schedules and their network: tables of measured jobs, measured
 all-reduces, schedules against closed forms, PipeFill's days and GraphPipe's case study. Rows of
-tables come as simulated (sim/validate/validate.hpp)."""
+tables: training_rows.py."""
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from argparse import ArgumentParser, Namespace
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,10 @@ from typing import Any, Callable, Iterable, Sequence
 
 from bubblesim import _core
 from bubblesim._table import threads, write_file
+from lab import all_reduce
 from lab.report import (Errors, Fault, check_judged, csv_quoted, json_text, shortest,
                         tables_text, text_table)
+from lab.training_rows import TrainingTable
 
 Row = dict[str, Any]
 NEAR = 0.05
@@ -162,12 +163,12 @@ def made_row(table: str, label: str, unit: str, measured: float, simulated: floa
 
 def all_reduce_rows(options: Namespace) -> list[Row]:
     """Rings of one node; of the text, sizes that are powers of two."""
-    tables = _core.AllReduceTables(options.data)
-    cluster = os.path.join(_core.config_folder(), "clusters/dgx-a100-80gb.json")
+    tables, cluster = all_reduce.read_folder(options.data), _core.Cluster("dgx-a100-80gb")
     out = []
-    for (gpus, sizes, fitted, measured), simulated in zip(tables.rows, tables.times(cluster)):
-        for size, is_fit, *times in zip(sizes, fitted, measured, simulated):
-            row = made_row("all_reduce", f"{gpus} A100, {size / 2**20:.6g} MiB", "us",
+    for table in tables:
+        for size, is_fit, *times in zip(table.sizes, table.fitted, table.measured,
+                                        table.simulated(cluster)):
+            row = made_row("all_reduce", f"{table.gpus} A100, {size / 2**20:.6g} MiB", "us",
                            *(time / 1e3 for time in times))
             out.append(row | {"role": "fit" if is_fit else "judge",
                               "brief": size & (size - 1) == 0})
@@ -210,8 +211,9 @@ PIPEFILL_PLAN = {
 
 def pipefill_seconds(gpus: int) -> float:
     """Of an iteration."""
-    plan = PIPEFILL_PLAN | {"data": gpus // 128}
-    return _core.iteration_seconds("pipefill-40b", "v100-16k", json_text(plan))
+    machine = _core.Testbed("v100-16k", PIPEFILL_PLAN["software"])
+    plan = _core.Plan(json_text(PIPEFILL_PLAN | {"data": gpus // 128}), "plan", "")
+    return machine.seconds(_core.Network("pipefill-40b"), plan, 0, True)
 
 
 def pipefill_rows(options: Namespace) -> list[Row]:
@@ -263,8 +265,7 @@ CHECKS: dict[str, Callable[[Namespace], list[Row]]] = {
 
 def training_table(path: str, options: Namespace) -> dict[str, Any]:
     """The table's note and its rows."""
-    return json.loads(_core.judge_training_table(path, options.setting, options.jobs,
-                                                 options.progress()))
+    return TrainingTable.read(path, options.setting).judged(options.jobs, options.progress())
 
 
 def simulate(options: Namespace) -> tuple[list[dict], list[Row]]:

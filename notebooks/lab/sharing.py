@@ -3,8 +3,8 @@ under each system of the tables. A row is a scene and figures that were measured
 simulated comes with it (sim/validate/sharing_json.hpp)."""
 from __future__ import annotations
 
+import dataclasses
 import itertools
-import json
 import os
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -13,9 +13,13 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import bubblesim
 from bubblesim import _core
-from bubblesim._table import threads, write_file
-from lab.report import (Errors, Fault, check_judged, csv_quoted, json_text, shortest, tables_text,
-                        text_table)
+from bubblesim._table import failed, threads, write_file
+from lab.report import (Errors, Fault, check_judged, csv_quoted, half_away, json_text, shortest,
+                        tables_text, text_table)
+from lab.sharing_rows import (EVEN, FORMS, Setting, SharingRow, form_of, read_sharing_rows,
+                              unread_columns)
+from lab.sharing_scenes import Judging, Stage, Workloads
+from lab.table import Table, letters_of
 
 Row = dict[str, Any]
 LEAST_TOLD = 0.001  # of a mean |error|
@@ -26,16 +30,68 @@ def relative(figure: Mapping) -> float:
     return figure["simulated"] / figure["measured"] - 1
 
 
+def asked_for(rows: Sequence[SharingRow], systems: Sequence[str], role: str,
+              device: str) -> list[SharingRow]:
+    names = set(map(letters_of, systems))
+    return [row for row in rows if (not role or row.role == role)
+            and (not device or row.device == device)
+            and (not names or letters_of(row.system) in names)]
+
+
+def row_dict(row: SharingRow, judged: Mapping[str, Any], demands: Sequence[str]) -> Row:
+    figures = [{"metric": figure.metric, "quantity": figure.quantity, "client": figure.client,
+                "measured": figure.measured, "simulated": simulated}
+               for figure, simulated in zip(row.figures, judged["simulated"])]
+    return {"table": row.table, "role": row.role, "subject": row.subject, "system": row.system,
+            "outcome": judged["outcome"], "note": judged["note"], "device": row.device,
+            "clients": len(row.clients),
+            "has_requests": any(client.pace == EVEN for client in row.clients),
+            "has_a_part": row.sm_percentage > 0 or row.partition > 0, "demands": demands,
+            "figures": figures, "left_out": row.left_out, "over_time": judged["over_time"]}
+
+
 def simulate(tables: Sequence[str], *, setting: str = "", systems: Sequence[str] = (),
              role: str = "", device: str = "", rows: Sequence[int] = (),
              changes: Mapping[str, float] = {}, window_ns: int = 0, threads: int = 0,
              progress: Callable[[str], None] | None = None) -> dict[str, Any]:
     """The tables and their rows as judged: those of the systems, role and device that are given,
     of these the ones with the numbers `rows`. `changes`: constants of all devices that are other
-    than their files say."""
-    return json.loads(_core.judge_sharing(
-        list(map(str, tables)), setting, list(systems), role, device, list(rows), dict(changes),
-        window_ns, threads or os.cpu_count() or 1, progress))
+    than their files say; "burst": of every setting."""
+    settings: dict[str, Setting] = {}
+    every, notes_of = [], []
+    machines: dict[str, Any] = {}
+    for path in map(str, tables):
+        table = Table(path)
+        own = Setting.find(setting or form_of(table))
+        found = read_sharing_rows(table, own)
+        if table.name in settings:
+            raise failed([(path, "line 1", f"a table called {table.name} is there already; names "
+                                           "differ")])
+        for name in dict.fromkeys([own.device, *(row.device for row in found)]):
+            machines[name] = machines.get(name) or _core.PairMachine(name)
+        settings[table.name] = own
+        notes_of.append({"table": table.name, "setting": own.path, "device": own.device,
+                         "unread": unread_columns(table)})
+        every += asked_for(found, systems, role, device)
+    every = [every[at] for at in rows if at < len(every)] if rows else every
+    for key, value in changes.items():
+        for machine in machines.values() if key != "burst" else ():
+            machine.put(key, value)
+    if "burst" in changes:
+        settings = {name: dataclasses.replace(own, burst=half_away(changes["burst"]))
+                    for name, own in settings.items()}
+    stage = Stage(settings, machines, Workloads(), _core.Policies(), window_ns)
+    judged = Judging(every, stage, threads, progress).run()
+    return {"tables": sorted(notes_of, key=lambda note: note["table"]),
+            "rows": [row_dict(row, one, demands_of(row, stage))
+                     for row, one in zip(every, judged)]}
+
+
+def demands_of(row: SharingRow, stage: Stage) -> list[str]:
+    """What policies of the row's system demand whatever their parameters."""
+    return list(dict.fromkeys(
+        demand for system in stage.settings[row.table].systems if system.name == row.system
+        for demand in stage.policies.demands(system.policy)))
 
 
 # ---- mechanisms of the sharing model that can be left out
@@ -382,7 +438,8 @@ def window_of(text: str) -> int:
 
 
 def judge(options: Namespace) -> int:
-    tables = options.table or _core.sharing_tables_in(options.dir)
+    tables = options.table or [path for name in FORMS
+                               if os.path.exists(path := f"{options.dir}/{name}.csv")]
     if not tables:
         raise Fault("no table of sharing is in this folder", options.dir, "--dir")
     left_out = changes_without(options.without)

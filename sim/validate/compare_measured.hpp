@@ -11,7 +11,6 @@
 
 #include "sim/validate/match_reports.hpp"
 #include "sim/validate/measured_roles.hpp"
-#include "sim/validate/report.hpp"
 
 namespace bubblesim::validate {
 
@@ -33,6 +32,12 @@ inline constexpr std::array kAllMeasuredMetrics = {
     MeasuredMetric::kP50,              MeasuredMetric::kP95,
     MeasuredMetric::kP99,              MeasuredMetric::kAloneIteration,
     MeasuredMetric::kFillerAlone};
+
+enum class RowOutcome : std::uint8_t {
+  kPredicted,
+  kStated,  ///< not judged, for a reason that is known and named
+  kFailed,  ///< not predicted, though it should be
+};
 
 /// "training_slowdown", "latency_p95".
 [[nodiscard]] std::string_view metric_name(MeasuredMetric metric);

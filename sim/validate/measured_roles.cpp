@@ -18,7 +18,16 @@ std::string unknown_config(const std::string& name, const std::vector<MatchedRep
   return unknown_name_message("config", name, known);
 }
 
+Result<RowRole> role_of(const CsvTable& table, std::size_t row) {
+  const std::string_view text = table.text(row, "role");
+  if (text == "fit") return RowRole::kFit;
+  if (text == "judge" || text.empty()) return RowRole::kJudge;
+  return table.fault(row, "role", "\"fit\" or \"judge\"");
+}
+
 }  // namespace
+
+std::string_view role_name(RowRole role) { return role == RowRole::kFit ? "fit" : "judge"; }
 
 Result<MeasuredRoles> MeasuredRoles::read(const std::string& path,
                                           const std::vector<MatchedReports>& matched) {

@@ -1,14 +1,22 @@
 // Which measurements constants were fitted to: these are never judged.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sim/base/csv_table.hpp"
 #include "sim/base/result.hpp"
 #include "sim/validate/match_reports.hpp"
-#include "sim/validate/row_role.hpp"
 
 namespace bubblesim::validate {
+
+/// What a measured row is for. Rows that judge take no part in any fit.
+enum class RowRole : std::uint8_t { kFit, kJudge };
+
+/// "fit", "judge".
+[[nodiscard]] std::string_view role_name(RowRole role);
 
 /// What the job, or a filler, does alone is the policy of this name.
 inline constexpr const char* kAlone = "alone";

@@ -19,6 +19,11 @@ constexpr std::array kFiller = {MeasuredMetric::kFillerThroughput,
                                 MeasuredMetric::kP95, MeasuredMetric::kP99};
 constexpr std::size_t kFigureWidth = 27;
 
+std::string_view outcome_name(RowOutcome outcome) {
+  if (outcome == RowOutcome::kPredicted) return "predicted";
+  return outcome == RowOutcome::kStated ? "stated" : "failed";
+}
+
 bool is_alone(const MeasuredCell& cell) {
   return cell.metric == MeasuredMetric::kAloneIteration ||
          cell.metric == MeasuredMetric::kFillerAlone;

@@ -3,21 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "sim/base/result.hpp"
-#include "sim/hardware/gpu_spec.hpp"
-#include "sim/model/efficiency.hpp"
 #include "sim/program/program.hpp"
+#include "sim/validate/pair_machine.hpp"
 #include "sim/validate/pair_workload.hpp"
 
 namespace bubblesim::validate {
-
-struct PairMachine {
-  hardware::GpuSpec gpu;
-  model::Efficiency efficiency;
-  std::string models;  ///< folder of model files
-};
 
 /// One pass: an iteration, or a request, of `batch` samples where the workload leaves that to the
 /// table. Fault: such a workload without a batch, an unknown model, a shape that it does not have,

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <limits>
-#include <set>
-#include <span>
-#include <tuple>
 #include <utility>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
-#include "sim/base/nearest.hpp"
 #include "sim/model/precision_names.hpp"
 #include "sim/model/work_items.hpp"
-#include "sim/validate/job_name.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -170,112 +163,11 @@ PairWorkload read(ObjectReader& root) {
   return out;
 }
 
-// Long enough that it is found in a sentence only where it is meant.
-bool is_phrase(std::string_view name) { return std::count(name.begin(), name.end(), ' ') >= 1; }
-
-// Larger batches are no job's; each sample of a convolution may be a kernel of its own.
-constexpr std::uint32_t kMostResized = 4096;
-
-// Whether a table's batch size reaches what a GPU computes.
-bool is_resizable(const std::vector<WorkloadStep>& steps) {
-  return std::any_of(steps.begin(), steps.end(), [](const WorkloadStep& step) {
-    if (const auto* model = std::get_if<ModelStep>(&step)) return model->batch == 0;
-    if (const auto* kernels = std::get_if<KernelStep>(&step)) return kernels->each_sample;
-    const auto* repeat = std::get_if<RepeatStep>(&step);
-    return repeat != nullptr && is_resizable(repeat->steps);
-  });
-}
-
-// The different batch sizes of its models.
 void add_batches(const std::vector<WorkloadStep>& steps, std::vector<std::uint32_t>& out) {
   for (const WorkloadStep& step : steps) {
     if (const auto* model = std::get_if<ModelStep>(&step)) add_once(out, model->batch);
     if (const auto* repeat = std::get_if<RepeatStep>(&step)) add_batches(repeat->steps, out);
   }
-}
-
-// Its file's, else that of its names, else of its models; 0: none says one.
-std::uint32_t own_batch(const PairWorkload& workload) {
-  if (workload.batch > 0) return workload.batch;
-  for (const std::string& name : workload.names) {
-    const auto batches = batches_in(name);
-    if (batches.size() == 1) return batches.front();
-  }
-  std::vector<std::uint32_t> batches;
-  add_batches(workload.steps, batches);
-  return batches.size() == 1 ? batches.front() : 0;
-}
-
-// A job as a table calls it.
-struct Asked {
-  std::string name;
-  std::vector<std::uint32_t> batches;
-  std::string words;      ///< as job_words
-  std::string batchless;  ///< without its batch sizes
-};
-
-// How a workload is meant by a name, the better the greater.
-enum class MeantBy : std::uint8_t { kNothing, kNoBatch, kOtherBatch, kName };
-
-struct Meaning {
-  MeantBy match = MeantBy::kNothing;
-  std::size_t letters = 0;  ///< of the name that it is called by; kJustSo if by no other word
-  FoundWorkload found;
-
-  [[nodiscard]] bool is_better_than(const Meaning& other) const {
-    // One that is refused is only for want of another.
-    return std::tuple(found.refused.empty(), match, letters) >
-           std::tuple(other.found.refused.empty(), other.match, other.letters);
-  }
-};
-
-constexpr std::size_t kJustSo = std::numeric_limits<std::size_t>::max();
-
-// How well `words` call a job `known`: kJustSo, or by the letters of `known` if that is a phrase in
-// them; 0: not at all.
-std::size_t fit_of(const std::string& known, std::string_view words) {
-  const std::string letters = letters_of(known);
-  if (letters == letters_of(words)) return kJustSo;
-  return is_phrase(known) && is_within(known, words) ? letters.size() : 0;
-}
-
-// By a name without a batch size: in place of its own, the workload runs at that asked for.
-FoundWorkload found_without_batch(const PairWorkload& workload, const Asked& asked) {
-  if (asked.batches.size() > 1) {
-    return {&workload, 0, asked.name + " names two batch sizes; expected one"};
-  }
-  if (asked.batches.empty()) {
-    if (!has_unread_batch(asked.name)) return {&workload, 0, {}};
-    return {&workload, 0, "no batch size is read in " + asked.name +
-                              "; expected one as in \"batch 16\""};
-  }
-  const std::uint32_t batch = asked.batches.front();
-  std::string refused = batch > kMostResized
-                            ? asked.name + ": expected a batch size from 1 to " +
-                                  std::to_string(kMostResized)
-                            : refuse_batch(workload, batch);
-  return {&workload, batch == own_batch(workload) ? 0 : batch, std::move(refused)};
-}
-
-Meaning meaning_of(const PairWorkload& workload, const std::string& name, const Asked& asked) {
-  const std::string known = job_words(name);
-  const auto batches = batches_in(name);
-  const auto as_named = fit_of(known, asked.words);
-  if (as_named == kJustSo || (as_named > 0 && !batches.empty())) {
-    return {MeantBy::kName, as_named, {&workload, 0, {}}};
-  }
-  if (batches.empty()) {
-    const auto fit = fit_of(known, asked.batchless);
-    if (fit == 0) return {};
-    FoundWorkload found = found_without_batch(workload, asked);
-    return {found.batch == 0 ? MeantBy::kName : MeantBy::kNoBatch, fit, std::move(found)};
-  }
-  const bool can_differ = batches.size() == 1 && asked.batches.size() == 1 &&
-                          asked.batches.front() <= kMostResized && is_resizable(workload.steps);
-  if (!can_differ) return {};
-  const auto fit = fit_of(known, at_batch(asked.name, batches.front()));
-  if (fit == 0) return {};
-  return {MeantBy::kOtherBatch, fit, {&workload, asked.batches.front(), {}}};
 }
 
 }  // namespace
@@ -288,54 +180,28 @@ CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string la
 }
 
 CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      std::vector<PairWorkload> out,
-      read_data_folder(folder, "workload", [](const std::string& path) {
-        return read_whole_file(path, [&](ObjectReader& root) {
-          PairWorkload workload = read(root);
-          workload.id = data_file_id(path);
-          return workload;
-        });
-      }));
-  Errors errors;
-  std::set<std::pair<WorkloadRole, std::string>> known;
-  for (const PairWorkload& workload : out) {
-    for (const std::string& name : workload.names) {
-      if (known.insert({workload.role, job_letters(name)}).second) continue;
-      errors.push_back({folder + "/" + workload.id + ".json", "/names",
-                        "\"" + name + "\" is the name of another file's workload"});
-    }
-  }
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return read_data_folder(folder, "workload", [](const std::string& path) {
+    return read_whole_file(path, [&](ObjectReader& root) {
+      PairWorkload workload = read(root);
+      workload.id = data_file_id(path);
+      return workload;
+    });
+  });
+}
+
+bool is_resizable(const std::vector<WorkloadStep>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const WorkloadStep& step) {
+    if (const auto* model = std::get_if<ModelStep>(&step)) return model->batch == 0;
+    if (const auto* kernels = std::get_if<KernelStep>(&step)) return kernels->each_sample;
+    const auto* repeat = std::get_if<RepeatStep>(&step);
+    return repeat != nullptr && is_resizable(repeat->steps);
+  });
+}
+
+std::vector<std::uint32_t> model_batches(const std::vector<WorkloadStep>& steps) {
+  std::vector<std::uint32_t> out;
+  add_batches(steps, out);
   return out;
-}
-
-std::string refuse_batch(const PairWorkload& workload, std::uint32_t batch) {
-  const std::uint32_t own = own_batch(workload);
-  if (own == batch || is_resizable(workload.steps)) return {};
-  return workload.id + " does not run at batch " + std::to_string(batch) +
-         ": its steps are those of " +
-         (own > 0 ? "batch " + std::to_string(own) : "one batch size, which it does not say");
-}
-
-Result<FoundWorkload> find_workload(const std::vector<PairWorkload>& all, WorkloadRole role,
-                                    std::string_view name) {
-  const Asked asked{std::string(name), batches_in(name), job_words(name), without_batch(name)};
-  std::vector<std::string> names;
-  Meaning best;
-  for (const PairWorkload& workload : all) {
-    if (workload.role != role) continue;
-    names.insert(names.end(), workload.names.begin(), workload.names.end());
-    for (const std::string& known : workload.names) {
-      Meaning meaning = meaning_of(workload, known, asked);
-      if (meaning.letters == 0) continue;
-      if (best.letters == 0 || meaning.is_better_than(best)) best = std::move(meaning);
-    }
-  }
-  if (best.letters > 0) return best.found;
-  const std::string kind =
-      std::string(role == WorkloadRole::kTraining ? "training" : "inference") + " workload";
-  return fail(unknown_name_message(kind, name, std::span<const std::string>(names)));
 }
 
 }  // namespace bubblesim::validate

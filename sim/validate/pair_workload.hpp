@@ -95,24 +95,13 @@ struct PairWorkload {
 
 [[nodiscard]] CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string label);
 
-/// All files of a folder, in the order of their names. Fault: two workloads of one name and role.
+/// All files of a folder, in the order of their names.
 [[nodiscard]] CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder);
 
-struct FoundWorkload {
-  const PairWorkload* workload = nullptr;
-  std::uint32_t batch = 0;  ///< that is asked for in place of the workload's own; 0: its own
-  std::string refused;      ///< why it does not run at the batch size asked for; empty: it does
-};
+/// Whether a table's batch size reaches what a GPU computes.
+[[nodiscard]] bool is_resizable(const std::vector<WorkloadStep>& steps);
 
-/// Why a workload does not run at a batch size that is not its own; empty: it does.
-[[nodiscard]] std::string refuse_batch(const PairWorkload& workload, std::uint32_t batch);
-
-/// The workload of a role that a table calls `name`; case, spaces, punctuation and how a batch size
-/// is written (batches_in) do not count. If none has that name, the one with the longest name of
-/// several words that stands in it (is_within); else one that has its steps at any batch and is
-/// called so but for the batch size. One whose name gives no batch size and that cannot run at the
-/// one asked for is refused, if there is no other. Fault: none; with all names and the nearest.
-[[nodiscard]] Result<FoundWorkload> find_workload(const std::vector<PairWorkload>& all,
-                                                  WorkloadRole role, std::string_view name);
+/// The different batch sizes of its models; 0: the table's.
+[[nodiscard]] std::vector<std::uint32_t> model_batches(const std::vector<WorkloadStep>& steps);
 
 }  // namespace bubblesim::validate

@@ -9,6 +9,7 @@
 
 #include "sim/base/nearest_rank.hpp"
 #include "sim/schedule/shared_gpu.hpp"
+#include "sim/validate/pair_program.hpp"
 #include "sim/workload/machine.hpp"
 
 namespace bubblesim::validate {
@@ -111,7 +112,24 @@ std::vector<policy::ClientInfo> infos_of(const std::vector<SceneClient>& clients
   return out;
 }
 
+Result<LoneClient> alone(program::Program program, const hardware::GpuSpec& gpu) {
+  LoneClient out{std::move(program)};
+  BUBBLESIM_ASSIGN_OR_RETURN(const Duration pass, solo_latency(gpu, out.program));
+  out.mean_ms = 1e3 * to_seconds(pass);
+  out.per_s = 1 / to_seconds(pass);
+  return out;
+}
+
 }  // namespace
+
+void ClientFigures::add(ClientFigures run, double share) {
+  passes += run.passes;
+  per_s += share * run.per_s;
+  const auto known = static_cast<std::ptrdiff_t>(latencies.size());
+  latencies.insert(latencies.end(), run.latencies.begin(), run.latencies.end());
+  std::inplace_merge(latencies.begin(), latencies.begin() + known, latencies.end());
+  if (ends.empty()) ends = std::move(run.ends);
+}
 
 double ClientFigures::mean_ms() const {
   if (latencies.empty()) return 0;
@@ -149,6 +167,18 @@ Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup) {
   std::vector<ClientFigures> out;
   for (const auto& worker : workers) {
     out.push_back(worker->figures(kSimStart + setup.from, setup.latencies_from));
+  }
+  return out;
+}
+
+CheckedResult<LoneClient> make_lone(const PairWorkload& workload, const PairMachine& machine,
+                                    std::uint32_t batch, double solo_ms) {
+  constexpr int kScalings = 3;  // waits that do not scale leave an error that shrinks each time
+  BUBBLESIM_ASSIGN_OR_RETURN(program::Program program, pair_program(workload, machine, batch));
+  BUBBLESIM_ASSIGN_OR_RETURN(LoneClient out, alone(std::move(program), machine.gpu));
+  for (int i = 0; solo_ms > 0 && i < kScalings; ++i) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        out, alone(stretched(std::move(out.program), solo_ms / out.mean_ms), machine.gpu));
   }
   return out;
 }

@@ -15,6 +15,8 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/program/program.hpp"
+#include "sim/validate/pair_machine.hpp"
+#include "sim/validate/pair_workload.hpp"
 
 namespace bubblesim::validate {
 
@@ -51,6 +53,8 @@ struct ClientFigures {
   std::vector<Duration> latencies;  ///< ascending, of the passes kept
   std::vector<SimTime> ends;        ///< of all passes of the run, ascending
 
+  /// Takes a further run in, whose rate counts by `share`; `ends` stay those of the first run.
+  void add(ClientFigures run, double share);
   /// Both 0 without a pass.
   [[nodiscard]] double mean_ms() const;
   [[nodiscard]] double percentile_ms(double percent) const;
@@ -58,6 +62,19 @@ struct ClientFigures {
 
 /// Figures in the order of the clients. Fault: an illegal decision, a client that is not admitted.
 [[nodiscard]] Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup);
+
+/// One client's program, and what it does alone under no policy.
+struct LoneClient {
+  program::Program program;
+  double per_s = 0;
+  double mean_ms = 0;
+};
+
+/// A job of `batch` samples (0: as the workload says), scaled, host and device alike, until a pass
+/// alone takes `solo_ms`; 0: as the workload says.
+[[nodiscard]] CheckedResult<LoneClient> make_lone(const PairWorkload& workload,
+                                                  const PairMachine& machine, std::uint32_t batch,
+                                                  double solo_ms);
 
 /// Mean time of a pass when nobody else is there.
 [[nodiscard]] Result<Duration> solo_latency(const hardware::GpuSpec& gpu,

@@ -1,29 +1,31 @@
-// What fits of constants (notebooks/lab) ask: times of kernels, and what measured rows err by,
-// under constants that a fit tries. Which rows take part, and the loss, is decided there.
+// What fits of constants and judges (notebooks/lab) ask: times of kernels, of all-reduces and of
+// training iterations, under constants that a fit tries. Rows, and the loss, are theirs.
 #include <pybind11/stl.h>
 
 #include <array>
-#include <cmath>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "sim/base/json.hpp"
+#include "sim/base/data_file.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_fields.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/kernel_time.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/model/training_work.hpp"
+#include "sim/network/collective_cost.hpp"
+#include "sim/network/topology.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
 #include "sim/plugin/python/surroundings.hpp"
-#include "sim/run/parallel.hpp"
-#include "sim/synth/software_file.hpp"
-#include "sim/validate/all_reduce_table.hpp"
-#include "sim/validate/judges.hpp"
-#include "sim/validate/validate.hpp"
+#include "sim/validate/training_job.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -92,116 +94,83 @@ class KernelTimes {
   std::vector<const hardware::GpuSpec*> gpus_;
 };
 
-/// Measured all-reduces inside of a node.
-class AllReduceTables {
- public:
-  explicit AllReduceTables(const std::string& data)
-      : tables_(good(validate::read_all_reduce_folder(data + "/" + validate::kAllReduceFolder))) {}
-
-  /// By table: GPUs, sizes, which rows a fit may see, times (ns).
-  [[nodiscard]] py::list rows() const {
-    py::list out;
-    for (const validate::AllReduceTable& table : tables_) {
-      std::vector<std::uint64_t> bytes;
-      std::vector<bool> fitted;
-      std::vector<std::int64_t> measured;
-      for (std::size_t i = 0; i < table.rows.size(); ++i) {
-        bytes.push_back(table.rows[i].bytes.value);
-        fitted.push_back(is_fit_row(table, i));
-        measured.push_back(to_ns(table.rows[i].measured));
-      }
-      out.append(py::make_tuple(table.gpus, bytes, fitted, measured));
-    }
-    return out;
+/// Simulated times (ns) of ring all-reduces of so many bytes on one node of a cluster.
+std::vector<std::int64_t> ring_times(const hardware::ClusterSpec& cluster, std::uint32_t gpus,
+                                     const std::vector<std::uint64_t>& bytes) {
+  const network::Topology topology(hardware::with_nodes(cluster, 1));
+  std::vector<std::int64_t> out;
+  for (const std::uint64_t size : bytes) {
+    out.push_back(to_ns(topology.solo_time(
+        topology.plan(network::CollectivePattern::kAllReduce, Bytes{size},
+                      network::strided_group(0, gpus), network::Algorithm::kRing))));
   }
+  return out;
+}
 
-  /// Simulated times (ns) by table and row. `cluster`: a file.
-  [[nodiscard]] std::vector<std::vector<std::int64_t>> times(const std::string& cluster) const {
-    const hardware::ClusterSpec spec = good(hardware::read_cluster_spec(cluster));
-    const validate::AllReducePredictor predictor(spec);
-    std::vector<std::vector<std::int64_t>> out;
-    for (const validate::AllReduceTable& table : tables_) {
-      if (table.gpus > spec.gpus_per_node) {
-        raise_faults({{table.path, {}, "found " + std::to_string(table.gpus) +
-                                           " GPUs; expected at most a node of the cluster, " +
-                                           std::to_string(spec.gpus_per_node)}});
-      }
-      std::vector<std::int64_t>& times = out.emplace_back();
-      for (const auto& row : table.rows) {
-        times.push_back(to_ns(predictor.time(table.gpus, row.bytes)));
-      }
-    }
-    return out;
+/// A model file's network, or a GPT of given sizes.
+struct Network {
+  model::ModelSpec spec;
+  std::optional<double> published;  ///< parameters, as its authors print them
+
+  /// Nothing: it cannot have these sizes.
+  [[nodiscard]] std::optional<double> parameters() const {
+    const auto count = model::parameter_count(spec);
+    return count ? std::optional(*count) : std::nullopt;
   }
-
- private:
-  std::vector<validate::AllReduceTable> tables_;
+  /// Width, layers and heads of a transformer.
+  [[nodiscard]] std::optional<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>> sizes()
+      const {
+    const auto* own = std::get_if<model::TransformerSpec>(&spec.network);
+    if (own == nullptr) return std::nullopt;
+    return std::tuple{own->hidden, own->layers, own->heads};
+  }
 };
 
-/// Measured training jobs of one software.
-class TrainingTables {
- public:
-  TrainingTables(const std::string& folder, const std::vector<std::string>& names,
-                 const std::string& software, const std::string& configs) {
-    for (const std::string& name : names) {
-      validate::TrainingTable table = good(
-          validate::load_training_table(folder + "/" + name + ".csv", "", configs));
-      std::erase_if(table.rows, [&](const validate::TrainingRow& row) {
-        return row.plan.software != software;
+Network find_network(const std::string& name, const std::string& configs) {
+  const auto path = good(find_data_file(name, configs + "/models", "model"));
+  auto file = good(model::read_model_file(path));
+  Network out{std::move(file.spec), {}};
+  if (file.published) out.published = file.published->value;
+  return out;
+}
+
+void bind_training(py::module_& module) {
+  py::class_<Network>(module, "Network")
+      .def(py::init([module](const std::string& name) {
+        return find_network(name, config_folder(module, {}));
+      }))
+      .def_static("gpt",
+                  [](std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
+                     std::uint64_t vocabulary, std::uint64_t sequence) {
+                    return Network{model::gpt(hidden, layers, heads, vocabulary, sequence), {}};
+                  })
+      .def_readonly("published", &Network::published)
+      .def_property_readonly("parameters", &Network::parameters)
+      .def_property_readonly("sizes", &Network::sizes);
+  py::class_<synth::PlanSpec>(module, "Plan")
+      .def(py::init([](const std::string& text, const std::string& label,
+                       const std::string& folder) {
+        return good(validate::plan_of(text, label, folder));
+      }))
+      .def_readwrite("layers_per_stage", &synth::PlanSpec::layers_per_stage);
+  py::class_<validate::Testbed>(module, "Testbed")
+      .def(py::init([module](const std::string& cluster, const std::string& software) {
+        return good(validate::find_testbed(config_folder(module, {}), cluster, software));
+      }))
+      .def_property_readonly("device",
+                             [](const validate::Testbed& own) { return own.cluster.device; })
+      .def("seconds", [](const validate::Testbed& own, const Network& network,
+                         const synth::PlanSpec& plan, std::uint32_t gpus, bool fits) {
+        CheckedResult<double> out;
+        {
+          const py::gil_scoped_release unlocked;
+          out = validate::iteration_seconds(own, network.spec, plan, gpus,
+                                            fits ? validate::MemoryCheck::kMade
+                                                 : validate::MemoryCheck::kLeftOut);
+        }
+        return good(std::move(out));
       });
-      if (!table.rows.empty()) tables_.push_back(std::move(table));
-    }
-    for (const validate::TrainingTable& table : tables_) {
-      names_.push_back(table.name);
-      for (const validate::TrainingRow& row : table.rows) {
-        if (row.role != validate::RowRole::kFit || !row.unpredictable.empty()) continue;
-        samples_.emplace_back(&row, &table.machine_of(row));
-      }
-    }
-  }
-
-  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-
-  /// Of the rows that a fit may see: log of simulated over measured time. `software`: a file.
-  [[nodiscard]] std::vector<double> log_ratios(const std::string& software,
-                                               std::size_t threads) const {
-    const synth::SoftwareSpec spec = good(synth::find_software(software, {}));
-    std::vector<Result<double>> found(samples_.size(), 0.0);
-    run::for_each_parallel(found.size(), threads,
-                           [&](std::size_t i) { found[i] = log_ratio(samples_[i], spec); });
-    std::vector<double> out;
-    for (const Result<double>& ratio : found) out.push_back(good(ratio));
-    return out;
-  }
-
-  /// All rows, fitted and judging, as JSON: a training_json() a table.
-  [[nodiscard]] std::string judged(const std::string& software, std::size_t threads) const {
-    const synth::SoftwareSpec spec = good(synth::find_software(software, {}));
-    Json out = Json::array();
-    for (validate::TrainingTable table : tables_) {
-      for (auto& [key, machine] : table.machines) machine.software = spec;
-      out.push_back(validate::training_json(
-          table, validate::judge_training(table, threads, nullptr)));
-    }
-    return compact_text(out);
-  }
-
- private:
-  using Sample = std::pair<const validate::TrainingRow*, const validate::Testbed*>;
-
-  static Result<double> log_ratio(const Sample& sample, const synth::SoftwareSpec& software) {
-    const auto& [row, found] = sample;
-    validate::Testbed machine = *found;
-    machine.software = software;
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto predicted, validate::predict(*row, machine));
-    return row->seconds ? std::log(predicted.seconds / *row->seconds)
-                        : std::log(*row->tflops_per_gpu / predicted.tflops_per_gpu);
-  }
-
-  std::vector<validate::TrainingTable> tables_;
-  std::vector<std::string> names_;
-  std::vector<Sample> samples_;
-};
+}
 
 }  // namespace
 
@@ -213,16 +182,15 @@ void bind_fit(py::module_& module) {
       .def_property_readonly("id", &KernelTimes::id)
       .def_property_readonly("constants", &KernelTimes::constants)
       .def("seconds", &KernelTimes::seconds);
-  py::class_<AllReduceTables>(module, "AllReduceTables")
-      .def(py::init<const std::string&>())
-      .def_property_readonly("rows", &AllReduceTables::rows)
-      .def("times", &AllReduceTables::times);
-  py::class_<TrainingTables>(module, "TrainingTables")
-      .def(py::init<const std::string&, const std::vector<std::string>&, const std::string&,
-                    const std::string&>())
-      .def_property_readonly("names", &TrainingTables::names)
-      .def("log_ratios", &TrainingTables::log_ratios)
-      .def("judged", &TrainingTables::judged);
+  py::class_<hardware::ClusterSpec>(module, "Cluster")
+      .def(py::init([module](const std::string& name) {
+        return good(
+            hardware::find_cluster_spec(name, config_folder(module, std::nullopt) + "/clusters"));
+      }))
+      .def_readonly("gpus_per_node", &hardware::ClusterSpec::gpus_per_node)
+      .def_readonly("device", &hardware::ClusterSpec::device)
+      .def("ring_times", &ring_times);
+  bind_training(module);
 }
 
 }  // namespace bubblesim::plugin::python

@@ -1,24 +1,18 @@
 // What judges of measured tables (notebooks/lab) have simulated.
 #include <pybind11/stl.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "policies/builtin.hpp"
 #include "sim/base/json.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
 #include "sim/plugin/python/surroundings.hpp"
-#include "sim/validate/pipeline_case.hpp"
 #include "sim/validate/serving/serve_measured.hpp"
-#include "sim/validate/sharing_json.hpp"
-#include "sim/validate/validate.hpp"
+#include "sim/validate/training_job.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -42,25 +36,6 @@ validate::MeasuredLoad load_of(const std::vector<GivenRequest>& given,
     request.prefix.tokens_per_hash = hashes.empty() ? 0 : tokens_per_hash;
   }
   return out;
-}
-
-/// Of a simulation from any thread; called with Python's lock, which the simulation has given up.
-std::function<void(const std::string&)> told(const py::object& progress) {
-  if (progress.is_none()) return {};
-  return [&progress](const std::string& text) {
-    const py::gil_scoped_acquire locked;
-    progress(text);
-  };
-}
-
-template <class Judge>
-std::string text_of(Judge judge) {
-  CheckedResult<Json> judged;
-  {
-    const py::gil_scoped_release unlocked;
-    judged = judge();
-  }
-  return compact_text(good(std::move(judged)));
 }
 
 using Times = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
@@ -92,16 +67,6 @@ void bind_pipelines(py::module_& module) {
                 const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges) {
                return good(validate::graph_makespan(stages, micro_batches, edges));
              });
-  module.def("iteration_seconds", [module](const std::string& model, const std::string& cluster,
-                                           const std::string& plan) {
-    const std::string configs = config_folder(module, {});
-    CheckedResult<double> seconds;
-    {
-      const py::gil_scoped_release unlocked;
-      seconds = validate::iteration_seconds(model, cluster, plan, configs);
-    }
-    return good(std::move(seconds));
-  });
 }
 
 }  // namespace
@@ -113,27 +78,12 @@ void bind_lab(py::module_& module) {
                                         const std::string& layers, const std::string& steps) {
     const validate::MeasuredLoad load = load_of(requests, tokens_per_hash);
     const validate::ServeSources sources{config_folder(module, {}), engine, layers, steps};
-    return text_of([&] { return validate::serve_measured(settings, load, sources); });
-  });
-  module.def("sharing_tables_in", &validate::sharing_tables_in);
-  module.def("judge_sharing",
-             [module](std::vector<std::string> tables, std::string setting,
-                      std::vector<std::string> systems, std::string role, std::string device,
-                      std::vector<std::size_t> rows, std::map<std::string, double> changes,
-                      std::int64_t window_ns, std::size_t threads, const py::object& progress) {
-               const validate::SharingRequest request{
-                   config_folder(module, {}), std::move(tables), std::move(setting),
-                   std::move(systems),        std::move(role),   std::move(device),
-                   std::move(rows),           std::move(changes), Duration{window_ns},
-                   threads,                   told(progress)};
-               return text_of([&] {
-                 return validate::judge_sharing_tables(request, policies::judged_policies());
-               });
-             });
-  module.def("judge_training_table", [module](const std::string& path, const std::string& setting,
-                                              std::size_t threads, const py::object& progress) {
-    const validate::ValidateRequest request{config_folder(module, {}), threads, told(progress)};
-    return text_of([&] { return validate::judge_training_file(path, setting, request); });
+    CheckedResult<Json> served;
+    {
+      const py::gil_scoped_release unlocked;
+      served = validate::serve_measured(settings, load, sources);
+    }
+    return compact_text(good(std::move(served)));
   });
   bind_pipelines(module);
 }

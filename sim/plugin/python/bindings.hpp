@@ -30,10 +30,12 @@ void bind_store(pybind11::module_& module);
 void bind_sweep(pybind11::module_& module);
 /// answer_question(), and what it gives.
 void bind_advise(pybind11::module_& module);
-/// KernelTimes, AllReduceTables, TrainingTables: measured rows under constants.
+/// KernelTimes, Cluster, Testbed: what kernels, all-reduces and training jobs take.
 void bind_fit(pybind11::module_& module);
-/// serve_measured() and judge_sharing(), for the judges of notebooks/lab.
+/// serve_measured() and schedules, for the judges of notebooks/lab.
 void bind_lab(pybind11::module_& module);
+/// PairMachine, Policies and run_scene(): one GPU shared.
+void bind_sharing(pybind11::module_& module);
 
 /// Counters as a list of dicts with name, severity, count and help.
 [[nodiscard]] pybind11::list counters_list(const CounterSet& counters);

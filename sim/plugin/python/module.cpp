@@ -20,4 +20,5 @@ PYBIND11_MODULE(_core, module) {
   python::bind_advise(module);
   python::bind_fit(module);
   python::bind_lab(module);
+  python::bind_sharing(module);
 }

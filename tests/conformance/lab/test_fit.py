@@ -16,7 +16,7 @@ SOURCE, DATA = Path(os.environ["BUBBLESIM_SOURCE"]), Path(os.environ["BUBBLESIM_
 loader = importlib.machinery.SourceFileLoader("fit_command", str(SOURCE / "scripts/fit"))
 fit = importlib.util.module_from_spec(importlib.util.spec_from_loader("fit_command", loader))
 loader.exec_module(fit)
-from lab import fit_kernels, fit_sharing, kernel_tables
+from lab import all_reduce, fit_kernels, fit_sharing, fit_training, kernel_tables
 from lab.least_squares import fit_least_squares
 
 needs_data = pytest.mark.skipif(not (DATA / "INDEX.tsv").exists(), reason=f"no data in {DATA}")
@@ -213,8 +213,8 @@ def test_a_fit_finds_the_constants_that_made_the_tables(capsys, tmp_path):
             (folder / f"AR_GPU{count}_LUT").write_text("size(B),time(ns)\n" + "".join(
                 f"{size},{round(time)}\n" for size, time in zip(sizes, ns)))
     write([[1e6] * len(sizes)] * len(gpus))
-    write(bubblesim._core.AllReduceTables(str(tmp_path)).times(
-        str(cluster(tmp_path / "truth.json", truth))))
+    truth = bubblesim._core.Cluster(str(cluster(tmp_path / "truth.json", truth)))
+    write([table.simulated(truth) for table in all_reduce.read_folder(str(tmp_path))])
     start = cluster(tmp_path / "start.json", {**NCCL, "collectives/local_copies": 0.2,
                                               "node/bandwidth": "250GB/s"})
     code, out, err = run(capsys, "network", "--data", tmp_path, "--cluster", start, "-o",
@@ -259,8 +259,7 @@ def test_training_finds_the_constants_that_made_the_rows(capsys, tmp_path):
     """Times of two jobs whose iterations cost 5 ms on the host and products take 1.3 times."""
     def table(milliseconds):
         (tmp_path / f"{TABLE}.csv").write_text(TRAINING.format(*milliseconds))
-        return bubblesim._core.TrainingTables(str(tmp_path), [TABLE], "megatron-deepspeed",
-                                              str(SOURCE / "configs"))
+        return fit_training.Tables(tmp_path, [TABLE], "megatron-deepspeed")
     config = json.loads((SOURCE / "configs/software/megatron-deepspeed.json").read_text())
     config["iteration"]["value"], config["slowdown"]["gemm"]["value"] = "5ms", 1.3
     truth = tmp_path / "truth.json"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -93,37 +94,14 @@ TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
   }
 }
 
-TEST(PairWorkload, AnUnknownNameIsAFaultThatNamesTheKnown) {
-  const auto all = read_workloads(kConfigFolder + "/workloads");
-  ASSERT_TRUE(all);
-  EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "BERT, batch 32"));
-  EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "resnet-50 (batch 64)"));
-  const auto unknown = find_workload(*all, WorkloadRole::kTraining, "PointNet, batch 129");
-  ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().message.find("did you mean \"PointNet, batch 128\""),
-            std::string::npos);
-}
-
-TEST(PairWorkload, ANameIsNoPrefixOfAnotherBatchSize) {
-  const auto all = read_workloads(kConfigFolder + "/workloads");
-  ASSERT_TRUE(all);
-  EXPECT_FALSE(find_workload(*all, WorkloadRole::kTraining, "PointNet, batch 1280"));
-  EXPECT_FALSE(find_workload(*all, WorkloadRole::kInference, "ResNet-152 batch 16 (TensorRT)"));
-  EXPECT_TRUE(find_workload(*all, WorkloadRole::kInference, "two loops, ResNet-152 batch 1 (RT)"));
-}
-
 // gpt2-large at batch 16 does 16 times the work of batch 1, in as many kernels.
 TEST(PairWorkload, AModelIsRunAtTheBatchSizeThatIsAskedFor) {
   const auto all = read_workloads(kConfigFolder + "/workloads");
   ASSERT_TRUE(all);
-  const auto one = find_workload(*all, WorkloadRole::kTraining, "GPT-2 large, batch size 1");
-  const auto more = find_workload(*all, WorkloadRole::kTraining, "GPT-2 large, batch 16");
-  ASSERT_TRUE(one && more);
-  EXPECT_EQ(one->batch, 0u) << "its own";
-  EXPECT_EQ(more->batch, 16u);
-  EXPECT_EQ(more->workload, one->workload);
-  const auto small = pair_program(*one->workload, pair_machine(), one->batch);
-  const auto large = pair_program(*more->workload, pair_machine(), more->batch);
+  const auto gpt = std::ranges::find(*all, "train-gpt2-large", &PairWorkload::id);
+  ASSERT_NE(gpt, all->end());
+  const auto small = pair_program(*gpt, pair_machine(), 1);
+  const auto large = pair_program(*gpt, pair_machine(), 16);
   ASSERT_TRUE(small && large);
   EXPECT_EQ(large->ops.size(), small->ops.size());
   const auto total = [](const program::Program& program) {
@@ -134,83 +112,21 @@ TEST(PairWorkload, AModelIsRunAtTheBatchSizeThatIsAskedFor) {
   EXPECT_GT(total(*large), total(*small) * 3);
 }
 
-TEST(PairWorkload, ABatchSizeIsReadHoweverItIsWritten) {
+TEST(PairWorkload, SaysWhichBatchSizesItsModelsHave) {
+  std::string text = kJob;
+  const auto job = parse_workload(text, "job.json");
+  ASSERT_TRUE(job);
+  EXPECT_FALSE(is_resizable(job->steps));
+  const std::string kernels = "\"kernels\": [";
+  text.insert(text.find(kernels), "\"each_sample\": true, ");
+  const auto sized = parse_workload(text, "job.json");
+  ASSERT_TRUE(sized) << sized.error().front().text();
+  EXPECT_TRUE(is_resizable(sized->steps)) << "within a step that is repeated";
   const auto all = read_workloads(kConfigFolder + "/workloads");
   ASSERT_TRUE(all);
-  for (const char* name : {"ResNet-50, batch size 16", "ResNet50 bs16", "resnet50 (batch 16)",
-                           "BERT-base b=16", "ResNet50, batch-size 16"}) {
-    const auto found = find_workload(*all, WorkloadRole::kTraining, name);
-    ASSERT_TRUE(found) << name;
-    EXPECT_EQ(found->batch, 16U) << name;
-    EXPECT_EQ(found->refused, "") << name;
-  }
-  const auto own = find_workload(*all, WorkloadRole::kTraining, "PointNet bs=128");
-  ASSERT_TRUE(own);
-  EXPECT_EQ(own->workload->id, "train-pointnet");
-  EXPECT_EQ(own->batch, 0U) << "its own";
-}
-
-PairWorkload named(const char* name, const char* kernels = R"("kernels": [{"name": "a"}])",
-                   const char* more = "") {
-  const std::string text = std::string(R"({"names": [")") + name + R"("], "role": "training",
-      "source": "a test", "precision": "fp32", "launch_gap": "3us", "launch_call": "2us", )" +
-      more + R"("steps": [{)" + kernels + "}]}";
-  auto out = parse_workload(text, "w");
-  EXPECT_TRUE(out) << out.error().front().text();
-  return out ? *out : PairWorkload{};
-}
-
-constexpr const char* kSized = R"("kernels": [{"name": "a"}], "each_sample": true)";
-
-TEST(PairWorkload, WorkloadsMayWriteTheirBatchSizeOtherwise) {
-  for (const char* name : {"net, batch size 16", "net, batch=16", "net bs16"}) {
-    const std::vector<PairWorkload> all{named(name)};
-    for (const char* asked : {"net, batch 16", "two loops, net (batch size 16)"}) {
-      EXPECT_TRUE(find_workload(all, WorkloadRole::kTraining, asked)) << name << ": " << asked;
-    }
-    EXPECT_FALSE(find_workload(all, WorkloadRole::kTraining, "net, batch 8")) << name;
-  }
-}
-
-TEST(PairWorkload, AtAnotherBatchSizeAWorkloadRunsOrIsRefused) {
-  const auto found = [](PairWorkload workload, const char* name) {
-    const std::vector<PairWorkload> all{std::move(workload)};
-    const auto out = find_workload(all, WorkloadRole::kTraining, name);
-    EXPECT_TRUE(out) << name;
-    return out ? std::pair(out->batch, out->refused) : std::pair(0U, std::string("none"));
-  };
-  const std::pair<std::uint32_t, std::string> own{0, ""}, at_8{8, ""};
-  EXPECT_EQ(found(named("closed loops, net"), "closed loops, net"), own);
-  EXPECT_EQ(found(named("closed loops, net", kSized), "closed loops, net, batch 8"), at_8);
-  EXPECT_EQ(found(named("net", kSized), "net (batch 8)"), at_8);
-  EXPECT_EQ(found(named("closed loops, net", kSized, R"("batch": 8,)"), "closed loops, net bs8"),
-            own);
-  EXPECT_EQ(found(named("closed loops, net"), "closed loops, net, batch 8").second,
-            "w does not run at batch 8: its steps are those of one batch size, which it does not "
-            "say");
-  EXPECT_NE(found(named("closed loops, net"), "closed loops, net, a batch of 8").second, "");
-  EXPECT_NE(found(named("closed loops, net"), "closed loops, net bs8 and bs4").second, "");
-  EXPECT_NE(found(named("closed loops, net", kSized), "closed loops, net bs4097").second, "");
-}
-
-TEST(PairWorkload, AModelSaysTheBatchSizeOfItsWorkload) {
-  const auto all = read_workloads(kConfigFolder + "/workloads");
-  ASSERT_TRUE(all);
-  const auto decode = find_workload(*all, WorkloadRole::kInference, "decode");
-  ASSERT_TRUE(decode);
-  EXPECT_EQ(refuse_batch(*decode->workload, 8), "");
-  EXPECT_EQ(refuse_batch(*decode->workload, 16),
-            "infer-llama-decode does not run at batch 16: its steps are those of batch 8");
-}
-
-// One that can run as it is asked for is preferred to one that cannot.
-TEST(PairWorkload, OnlyTheLastChoiceIsRefused) {
-  const std::vector<PairWorkload> all{named("closed loops, net"), named("net", kSized),
-                                      named("net, batch 64", kSized, R"("batch": 64,)")};
-  const auto found = find_workload(all, WorkloadRole::kTraining, "closed loops, net, batch 8");
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->refused, "");
-  EXPECT_EQ(found->workload, &all[2]);
+  const auto decode = std::ranges::find(*all, "infer-llama-decode", &PairWorkload::id);
+  ASSERT_NE(decode, all->end());
+  EXPECT_EQ(model_batches(decode->steps), std::vector<std::uint32_t>{8});
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+// Training jobs and pipelines as judges and fits of measured tables (notebooks/lab) have them
+// simulated: an iteration alone, and schedules held to closed forms and to published figures.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/hardware/cluster_spec.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/model/model_spec.hpp"
+#include "sim/pipeline/execute.hpp"
+#include "sim/pipeline/registry.hpp"
+#include "sim/synth/plan_spec.hpp"
+#include "sim/synth/software_spec.hpp"
+
+namespace bubblesim::validate {
+
+/// What a table's jobs ran on.
+struct Testbed {
+  hardware::ClusterSpec cluster;
+  hardware::GpuSpec gpu;
+  model::Efficiency efficiency;
+  synth::SoftwareSpec software;
+};
+
+/// Everything by name from a folder of configs. `cluster`: a file's name; `software`: that, or a
+/// path.
+[[nodiscard]] CheckedResult<Testbed> find_testbed(const std::string& configs,
+                                                  const std::string& cluster,
+                                                  const std::string& software);
+
+/// A plan that is given as text; `label` stands for its file, and paths in it are relative to
+/// `folder`.
+[[nodiscard]] CheckedResult<synth::PlanSpec> plan_of(const std::string& text,
+                                                     const std::string& label,
+                                                     const std::string& folder);
+
+enum class MemoryCheck : std::uint8_t { kMade, kLeftOut };
+
+/// An iteration of the job alone, folded. `gpus`: the cluster gets as many nodes; 0: its own.
+/// Fault: the plan cannot be built, or does not fit the device's memory.
+[[nodiscard]] CheckedResult<double> iteration_seconds(const Testbed& machine,
+                                                      const model::ModelSpec& model,
+                                                      const synth::PlanSpec& plan,
+                                                      std::uint32_t gpus, MemoryCheck check);
+
+/// Times for which a schedule has a closed form, and for how many of them idle times and peaks of
+/// activations equal it exactly.
+struct ClosedFormCases {
+  std::uint32_t cases = 0;
+  std::uint32_t equal = 0;
+};
+
+/// None of a request that the schedule's rule refuses.
+[[nodiscard]] ClosedFormCases closed_form_cases(const std::string& schedule,
+                                                const pipeline::ScheduleRequest& request,
+                                                std::span<const pipeline::StageTimes> times);
+
+/// Stages that are joined by edges, under the schedule "graph"; each part of a micro-batch takes 1.
+[[nodiscard]] Result<std::int64_t> graph_makespan(
+    std::uint32_t stages, std::uint32_t micro_batches,
+    const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges);
+
+}  // namespace bubblesim::validate
