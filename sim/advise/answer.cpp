@@ -51,7 +51,7 @@ Duration longest_operation(const run::LoadedRun& loaded) {
 Duration longest_pass(const run::LoadedRun& loaded) {
   Duration longest{};
   for (std::size_t i = 0; i < loaded.fillers.size(); ++i) {
-    if (loaded.batches_continuously(i)) continue;
+    if (loaded.server(i) != nullptr) continue;
     longest = std::max(longest, run::measure_pass(*loaded.fillers[i], loaded.device));
   }
   return longest;
@@ -244,7 +244,7 @@ class Answerer {
     BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedRun loaded, shared_.inputs.load(parsed, offline));
     for (std::uint32_t i = 0; i < parts_.fillers.size(); ++i) {
       BUBBLESIM_ASSIGN_OR_RETURN(parts_.fillers[i].requests_per_s,
-                                 loaded.batches_continuously(i) ? settled_rate(loaded, i)
+                                 loaded.server(i) != nullptr ? settled_rate(loaded, i)
                                                                 : pass_rate(loaded, i));
     }
     advice_.alone.fillers = parts_.fillers;

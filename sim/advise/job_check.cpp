@@ -49,7 +49,7 @@ std::optional<Error> latency_fault(const Question& question, const run::LoadedRu
                                    std::size_t filler) {
   const run::FillerConfig& config = loaded.config.fillers[filler];
   if (!question.limits.p95 || config.mode != observe::FillerMode::kOnline ||
-      loaded.batches_continuously(filler)) {
+      loaded.server(filler) != nullptr) {
     return std::nullopt;
   }
   const Duration pass = run::measure_pass(*loaded.fillers[filler], loaded.device);

@@ -41,7 +41,7 @@ double slowdown_of(const run::LoadedRun& run, std::uint32_t rank) {
 
 Result<void> check_filler(const run::LoadedRun& run, std::size_t index, const PlanSetup& setup) {
   const run::FillerConfig& filler = run.config.fillers[index];
-  if (run.batches_continuously(index)) {
+  if (run.server(index) != nullptr) {
     return cannot(run, place_of(index, "program"),
                   "\"" + filler.name +
                       "\" batches continuously, so that what its iterations launch depends on the "

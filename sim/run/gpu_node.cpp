@@ -5,7 +5,6 @@
 #include "sim/base/check.hpp"
 #include "sim/run/kv_handover.hpp"
 #include "sim/synth/server_program.hpp"
-#include "sim/workload/continuous_service.hpp"
 #include "sim/workload/engine_service.hpp"
 #include "sim/workload/service.hpp"
 
@@ -52,9 +51,6 @@ std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
     return std::make_unique<workload::EngineService>(
         run, *instance.steps, spec,
         lengths_on(loaded, instance, *requests[filler]), instance);
-  }
-  if (const auto* table = loaded.table(filler)) {
-    return std::make_unique<workload::ContinuousService>(run, *table, instance);
   }
   return std::make_unique<workload::Service>(engine, run, loaded.config.fillers[filler].batching,
                                              instance);

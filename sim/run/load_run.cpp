@@ -61,7 +61,7 @@ Result<program::Program> load_program(const FillerProgram& source,
 }
 
 FillerInputs inputs_of(ModelFiller made, std::optional<Bytes> memory) {
-  return {std::move(made.program), std::move(made.table), memory, std::move(made.server)};
+  return {std::move(made.program), memory, std::move(made.server)};
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto program,
                              load_program(config.program, device, device_folder, progress));
-  return FillerInputs{std::move(program), {}, {}, {}};
+  return FillerInputs{std::move(program), {}, {}};
 }
 
 void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
@@ -91,7 +91,6 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
   if (!filler.memory) run.counters.add(kMemoryUnknown);
   if (inputs->memory && *filler.memory < *inputs->memory) run.counters.add(kMemoryBelowModel);
   run.counters.merge(inputs->program.counters);
-  run.tables.push_back(inputs->table);
   run.servers.push_back(inputs->server);
   const program::Program* program = &inputs->program;
   run.fillers.emplace_back(std::shared_ptr<const program::Program>(std::move(inputs), program));

@@ -16,7 +16,6 @@
 #include "sim/policy/policy.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/synth/server_plan.hpp"
-#include "sim/workload/continuous_service.hpp"
 #include "sim/workload/job_program.hpp"
 #include "sim/workload/program_run.hpp"
 
@@ -37,26 +36,16 @@ struct LoadedRun {
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
-  /// Tables of fillers with continuous batching, by RunConfig::fillers; empty: there is none.
-  std::vector<std::optional<workload::IterationTable>> tables;
-  /// Plans of fillers that are an engine's server, likewise.
+  /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: there is none.
   std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
   /// If the job was recorded, and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 
-  /// The plan of a filler; null: it is no engine's server.
+  /// The plan of a filler, whose requests join and leave between passes, so that no pass is like
+  /// another; null: it is no engine's server.
   [[nodiscard]] const synth::ServerPlan* server(std::size_t filler) const {
     return filler < servers.size() && servers[filler] ? &**servers[filler] : nullptr;
-  }
-  /// What iterations of a filler take by the requests in them; null: its batches are fixed, or it
-  /// is an engine's server.
-  [[nodiscard]] const workload::IterationTable* table(std::size_t filler) const {
-    return filler < tables.size() && tables[filler] ? &*tables[filler] : nullptr;
-  }
-  /// Requests join and leave a filler's batch between passes, so that no pass is like another.
-  [[nodiscard]] bool batches_continuously(std::size_t filler) const {
-    return table(filler) != nullptr || server(filler) != nullptr;
   }
   /// Memory of the rank at this position; nothing: not known.
   [[nodiscard]] std::optional<Bytes> memory_of(std::size_t rank) const {

@@ -14,7 +14,6 @@
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
-#include "sim/synth/iteration_program.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/synth/synthesise.hpp"
 
@@ -61,16 +60,6 @@ Result<Made> make_server(const synth::EngineNames& engine,
 Result<Made> make(const synth::InferenceNames& names, const synth::InferenceRequest& request) {
   if (names.engine) return make_server(*names.engine, request);
   Made made;
-  if (names.batching == synth::BatchingMode::kContinuous) {
-    std::optional<double> cache;
-    if (names.kv_cache) cache = static_cast<double>(names.kv_cache->value);
-    BUBBLESIM_ASSIGN_OR_RETURN(synth::IterationProgram server,
-                               synth::iteration_program(request, cache));
-    made.filler.program = std::move(server.program);
-    made.filler.table = std::move(server.table);
-    made.memory = server.memory.total();
-    return made;
-  }
   BUBBLESIM_ASSIGN_OR_RETURN(synth::InferenceProgram batch, synth::inference_program(request));
   made.filler.program = std::move(batch.program);
   made.memory = batch.memory.total();

@@ -10,15 +10,12 @@
 #include "sim/program/program.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/synth/server_plan.hpp"
-#include "sim/workload/continuous_service.hpp"
 
 namespace bubblesim::run {
 
-/// A program, and which of its threads are which iterations if its batching is continuous. For an
-/// engine's server: its plan, and the program of its steps before any is set.
+/// A program. For an engine's server: its plan, and the program of its steps before any is set.
 struct ModelFiller {
   program::Program program;
-  std::optional<workload::IterationTable> table{};
   std::optional<Shared<synth::ServerPlan>> server{};
 };
 

@@ -178,7 +178,8 @@ std::vector<std::string> unused_batching(ObjectReader& reader, const FillerConfi
 void check_engine(ObjectReader& reader, const FillerConfig& filler,
                   const synth::EngineNames& engine) {
   for (const char* key : kBatchingKeys) {
-    if (reader.has(key)) reader.fault(key, "an engine forms its own batches; expected no such key");
+    if (!reader.has(key) || !filler.unused_batching.empty()) continue;
+    reader.fault(key, "an engine forms its own batches; expected no such key");
   }
   if (engine.settings.prefill && filler.mode != FillerMode::kOnline) {
     reader.fault("program", "found \"prefill\" in \"engine\"; only online fillers compute prompts "
@@ -222,7 +223,7 @@ FillerConfig read_filler(const ReadContext& context, ObjectReader& reader) {
   filler.program = read_program(context, reader.child("program"));
   read_placement(reader, filler);
   const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
-  const std::uint32_t batch = made != nullptr ? made->batch : 1;
+  const std::uint32_t batch = made != nullptr && !made->engine ? made->batch : 1;
   filler.batching.requests_per_pass =
       reader.integer<std::uint32_t>("requests_per_pass", {1, kMostRequests}, batch);
   filler.batching.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, batch);

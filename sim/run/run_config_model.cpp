@@ -1,6 +1,8 @@
 // "program" of a filler that is made from a model: one pass a request, or a prompt and the tokens
 // after it.
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
 #include "sim/model/precision_names.hpp"
@@ -45,6 +47,29 @@ synth::SpeculationNames read_speculation(const ReadContext& context, ObjectReade
   return out;
 }
 
+/// An engine with Orca's rules, in which `batch` requests run at most; its cache has room for them
+/// all, unless the config says otherwise. A step takes as many whole prompts as it has tokens for.
+synth::EngineNames continuous_engine(const synth::InferenceNames& names,
+                                     const std::optional<Bytes>& kv_cache) {
+  constexpr std::uint64_t kPromptTokens = 2048, kMostBlocks = 1U << 30;
+  const std::uint64_t prompt = *names.prompt_tokens;
+  synth::EngineNames out;
+  serving::SchedulerSpec& spec = out.settings.scheduler = serving::orca_settings();
+  spec.max_num_seqs = names.batch;
+  spec.max_model_len = static_cast<std::uint32_t>(prompt + names.output_tokens);
+  spec.max_num_batched_tokens = static_cast<std::uint32_t>(
+      std::min(prompt * names.batch, std::max(prompt, kPromptTokens)) + names.batch);
+  const std::uint64_t blocks =
+      std::uint64_t{names.batch} * serving::blocks_of(spec, spec.max_model_len);
+  out.settings.cache = synth::CacheBlocks{
+      static_cast<std::uint32_t>(std::min(blocks, kMostBlocks))};
+  if (kv_cache) out.settings.cache = *kv_cache;
+  out.requests.lengths = workload::DrawnLengths{
+      workload::FixedLength{static_cast<std::uint32_t>(prompt)},
+      workload::FixedLength{static_cast<std::uint32_t>(names.output_tokens)}, {}};
+  return out;
+}
+
 void read_generation(const ReadContext& context, ObjectReader& program,
                      synth::InferenceNames& names) {
   names.prompt_tokens = program.integer<std::uint64_t>("prompt_tokens", {1, kMostTokens});
@@ -58,12 +83,14 @@ void read_generation(const ReadContext& context, ObjectReader& program,
       program.fault("speculation", "found it with continuous batching; expected either");
     }
   }
+  std::optional<Bytes> kv_cache;
   if (program.has("kv_cache")) {
-    names.kv_cache = program.bytes("kv_cache", kPositiveBytes);
+    kv_cache = program.bytes("kv_cache", kPositiveBytes);
     if (!continuous) {
       program.fault("kv_cache", "a static batch has what it needs; expected no such key");
     }
   }
+  if (continuous) names.engine = continuous_engine(names, kv_cache);
 }
 
 void refuse_keys(ObjectReader& program, std::initializer_list<const char*> keys,

@@ -17,7 +17,6 @@
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/synth/server_plan.hpp"
-#include "sim/workload/continuous_service.hpp"
 #include "sim/workload/job_program.hpp"
 
 namespace bubblesim::run {
@@ -48,7 +47,6 @@ struct TrainingInputs {
 
 struct FillerInputs {
   program::Program program;
-  std::optional<workload::IterationTable> table;
   std::optional<Bytes> memory;  ///< of an instance, by its model
   std::optional<Shared<synth::ServerPlan>> server{};  ///< of an engine
 };

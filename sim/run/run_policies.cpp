@@ -166,12 +166,12 @@ class PolicyRuns {
                                Simulation(loaded_, scenario).run());
     const observe::FillerResult& result = alone.fillers.front();
     FillerProfile profile;
-    if (!loaded_.batches_continuously(filler)) {
+    if (loaded_.server(filler) == nullptr) {
       profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
     }
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
     profile.few_passes = result.mode == observe::FillerMode::kOffline &&
-                         !loaded_.batches_continuously(filler) &&
+                         loaded_.server(filler) == nullptr &&
                          result.passes < kPassesAlone * result.admitted_gpus();
     profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
     const auto& goal = loaded_.config.precision;

@@ -72,7 +72,6 @@ std::uint64_t batch_of(const LoadedRun& loaded, const FillerInstance& instance) 
     }
     return running;
   }
-  if (const auto* table = loaded.table(filler)) return table->sequences.back();
   const auto& batching = loaded.config.fillers[filler].batching;
   return std::max<std::uint64_t>(batching.requests_per_pass, batching.max_batch);
 }

@@ -17,7 +17,7 @@ namespace bubblesim::synth {
 /// Which requests are served together.
 enum class BatchingMode : std::uint8_t {
   kStatic,      ///< a batch of requests from its first to its last token
-  kContinuous,  ///< requests join and leave between steps; `batch` at most (iteration_program.hpp)
+  kContinuous,  ///< an engine with Orca's rules: requests join and leave between steps
 };
 
 struct SpeculationNames {
@@ -58,8 +58,7 @@ struct InferenceNames {
   DecodeMode decode = DecodeMode::kEager;      ///< generation
   std::optional<SpeculationNames> speculation; ///< generation; of an engine, the draft only
   BatchingMode batching = BatchingMode::kStatic;  ///< generation
-  std::optional<Bytes> kv_cache;               ///< continuous; nothing: of the whole batch
-  /// Instead of prompt_tokens and batch: `decode` is all of the generation that it uses.
+  /// `decode` is all of the generation that it uses.
   std::optional<EngineNames> engine;
   model::Precision precision = model::Precision::kFp16;
   Duration step_host{};

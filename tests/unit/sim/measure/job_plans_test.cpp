@@ -156,7 +156,7 @@ TEST(JobPlans, WhatARealGpuCannotRunIsNamed) {
   jitter.config.training.jitter_cv = 0.1;
   EXPECT_THAT(fault_of(jitter), HasSubstr("/training/jitter_cv"));
   run::LoadedRun continuous = lone({run::offline("llm")});
-  continuous.tables = {workload::IterationTable{}};
+  continuous.servers = {Shared<synth::ServerPlan>(synth::ServerPlan{})};
   EXPECT_THAT(fault_of(continuous),
               AllOf(HasSubstr("/fillers/0/program"), HasSubstr("\"llm\" batches continuously")));
   run::LoadedRun jobs = lone({run::offline("queue")});

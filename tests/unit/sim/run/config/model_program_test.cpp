@@ -54,6 +54,26 @@ TEST(ModelProgram, GenerationHasAPromptAnOutputAndMayBeAGraph) {
   EXPECT_EQ(made.step_host, std::chrono::microseconds{200});
 }
 
+// 4 requests of 72 tokens take 5 blocks of 16 each.
+TEST(ModelProgram, ContinuousBatchingIsAnEngineWithOrcasRules) {
+  const std::string head = R"({"model": "llama2-7b", "batch": 4, "prompt_tokens": 64,
+                              "output_tokens": 8, "batching": "continuous")";
+  const synth::InferenceNames made = names(head + "}");
+  ASSERT_TRUE(made.engine);
+  const serving::SchedulerSpec& spec = made.engine->settings.scheduler;
+  EXPECT_EQ(spec.reserve, serving::Reserve::kWholeRequest);
+  EXPECT_EQ(spec.chunking, serving::Chunking::kWhole);
+  EXPECT_EQ(spec.max_num_seqs, 4U);
+  EXPECT_EQ(spec.max_model_len, 72U);
+  EXPECT_EQ(spec.max_num_batched_tokens, 4U * 64 + 4);
+  EXPECT_EQ(std::get<synth::CacheBlocks>(made.engine->settings.cache).blocks, 4U * 5);
+  EXPECT_EQ(std::get<Bytes>(names(head + R"(, "kv_cache": "4GB"})").engine->settings.cache),
+            Bytes{4'000'000'000});
+  const auto& drawn = std::get<workload::DrawnLengths>(*made.engine->requests.lengths);
+  EXPECT_EQ(std::get<workload::FixedLength>(drawn.prompt).tokens, 64U);
+  EXPECT_EQ(std::get<workload::FixedLength>(drawn.output).tokens, 8U);
+}
+
 TEST(ModelProgram, ContinuousBatchingHasNoUseForKeysOfBatches) {
   const auto unused = [](const std::string& batching) {
     Json json = with_program(R"({"model": "llama2-7b", "batch": 4, "prompt_tokens": 64,

@@ -46,22 +46,6 @@ TEST(ModelFiller, ItsMemoryIsTheModelsUnlessTheConfigSaysIt) {
   EXPECT_EQ(filler.memory->value, 7U);
 }
 
-TEST(ModelFiller, ContinuousBatchingComesWithATableOfIterations) {
-  FillerConfig filler = filler_of("llama-68m");
-  auto& names = std::get<synth::InferenceNames>(filler.program);
-  names.prompt_tokens = 64;
-  names.output_tokens = 32;
-  const auto fixed = load(filler);
-  ASSERT_TRUE(fixed);
-  EXPECT_FALSE(fixed->table);
-  names.batching = synth::BatchingMode::kContinuous;
-  const auto made = load(filler);
-  ASSERT_TRUE(made);
-  ASSERT_TRUE(made->table);
-  EXPECT_EQ(made->program.threads.size(), made->table->threads());
-  EXPECT_EQ(made->table->cache_tokens, 2U * 96);
-}
-
 TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
   EXPECT_THAT(fault("resnet15"), HasSubstr("did you mean \"resnet152\"?"));
   EXPECT_THAT(fault("gpt-175b"), HasSubstr("filler \"service\": "));
