@@ -1,6 +1,7 @@
 #include "capture/live/run_fill.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,17 +9,68 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "capture/clock/crew.hpp"
 #include "capture/clock/open_clock.hpp"
 #include "capture/control/blocked_signals.hpp"
 #include "capture/live/job_variables.hpp"
 #include "capture/live/live_folder.hpp"
-#include "capture/live/live_job.hpp"
 #include "capture/substrate/mps_daemon.hpp"
+#include "sim/base/child_process.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
 
 namespace bubblesim::capture {
 namespace {
+
+// One of the two programs while it runs: a shell that leads a process group of its own, so that a
+// signal reaches all that it started.
+
+class LiveJob {
+ public:
+  /// `line` is for /bin/sh. Once.
+  [[nodiscard]] Result<void> start(const std::string& line, const Variables& environment,
+                                   ChildSettings settings);
+
+  [[nodiscard]] bool runs() const { return pid_ > 0 && !end_; }
+  /// Whether it has ended just now. What it started may go on.
+  bool has_just_ended();
+  /// Signals all of the job's group; after the job's own end, those that it left.
+  void signal(int number) const;
+
+  [[nodiscard]] pid_t group() const { return pid_; }
+  [[nodiscard]] const std::optional<ChildEnd>& end() const { return end_; }
+  [[nodiscard]] Duration ran() const { return ran_; }  ///< zero while it runs
+
+ private:
+  pid_t pid_ = 0;
+  std::chrono::steady_clock::time_point began_;
+  std::optional<ChildEnd> end_;
+  Duration ran_{};
+};
+
+Result<void> LiveJob::start(const std::string& line, const Variables& environment,
+                            ChildSettings settings) {
+  settings.group = ChildGroup::kOwn;
+  began_ = std::chrono::steady_clock::now();
+  const auto pid = start_child({"/bin/sh", "-c", line}, environment, settings);
+  if (!pid) return tl::make_unexpected(pid.error().error);
+  pid_ = *pid;
+  return {};
+}
+
+bool LiveJob::has_just_ended() {
+  if (!runs() || !(end_ = reap_child(pid_))) return false;
+  ran_ = std::chrono::steady_clock::now() - began_;
+  return true;
+}
+
+void LiveJob::signal(int number) const {
+  if (pid_ > 0) ::kill(-pid_, number);
+}
 
 using Clock = std::chrono::steady_clock;
 

@@ -3,19 +3,53 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "sim/base/result.hpp"
+#include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/observe/usage_series.hpp"
 #include "sim/policy/session/catch_thrown.hpp"
+#include "sim/run/loaded_run.hpp"
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_size.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/run/simulation_results.hpp"
-#include "sim/run/usage_check.hpp"
 
 namespace bubblesim::run {
 namespace {
+
+// How finely usage over time may be cut: so that what a run records of it stays within a limit.
+
+// What is recorded of each of the run's policies; the limit of a report is shared evenly by its
+// GPUs. An interval of 0 records nothing.
+observe::UsageSetup usage_setup(const LoadedRun& loaded, Duration interval) {
+  const std::uint64_t policies = std::max<std::uint64_t>(1, loaded.config.policies.size());
+  const std::uint64_t gpus = std::max<std::uint64_t>(1, loaded.training->ranks.size());
+  return {.interval = interval, .most = observe::kMostUsageIntervals / (policies * gpus)};
+}
+
+// Fault: in a run of `length` the limit would leave intervals out. The message has the shortest
+// interval for which it does not.
+Result<void> check_usage(const LoadedRun& loaded, Duration interval, Duration length) {
+  if (interval <= Duration::zero()) return {};
+  const observe::UsageSetup setup = usage_setup(loaded, interval);
+  const Duration warmup = loaded.config.warmup;
+  const std::uint64_t count =
+      observe::UsageGrid(interval, kSimStart + warmup).count(kSimStart + length);
+  if (count <= setup.most) return {};
+  const auto least = observe::least_usage_interval(length, warmup, setup.most);
+  return fail({}, "usage interval",
+              "found " + format_duration(interval) + ", expected " +
+                  (least ? format_duration(*least) + " or more" : "a run of fewer GPUs") + ": " +
+                  format_duration(length) + " of " + std::to_string(loaded.training->ranks.size()) +
+                  " GPUs under " + std::to_string(loaded.config.policies.size()) +
+                  " policies would be more than " +
+                  std::to_string(observe::kMostUsageIntervals) + " intervals");
+}
 
 // A run for iterations is cut when it has taken this many times as long as the job alone.
 constexpr std::int64_t kPatience = 100;

@@ -6,15 +6,33 @@
 #include <list>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "sim/base/utf8.hpp"
 #include "sim/store/membership.hpp"
 #include "sim/store/record_digest.hpp"
-#include "sim/store/storable_text.hpp"
 #include "sim/store/store_schema.hpp"
 
 namespace bubblesim::store {
 namespace {
+
+// ---- Texts from outside, as every database takes them: valid UTF-8 without NUL.
+
+// Databases end texts at NUL.
+bool storable(std::string_view text) {
+  return text.find('\0') == std::string_view::npos && is_utf8(text);
+}
+
+// Bytes that no database takes as text become U+FFFD.
+std::string made_storable(std::string_view text) {
+  std::string result = repaired_utf8(text);
+  for (std::size_t at = result.find('\0'); at != std::string::npos; at = result.find('\0', at)) {
+    result.replace(at, 1, kReplacementCharacter);
+  }
+  return result;
+}
 
 using Values = std::vector<SqlValue>;
 

@@ -1,22 +1,81 @@
 #include "sim/synth/job_plan.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "sim/model/layer_work.hpp"
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
 #include "sim/synth/expert_routing.hpp"
 #include "sim/synth/graph_stages.hpp"
 #include "sim/synth/plan_check.hpp"
-#include "sim/synth/tensor_overlap.hpp"
+#include "sim/synth/timed_model.hpp"
 
 namespace bubblesim::synth {
 namespace {
+
+// Norms as part of the exchange before them, as TokenWeave's kernel does both (arXiv 2505.11329,
+// section 4: reduce-scatter, the residual's sum and RMSNorm of a rank's own tokens, all-gather).
+
+using model::Communication;
+using model::KernelWork;
+using model::WorkItem;
+
+bool is_transformer_block(const model::LayerWork& layer) {
+  return layer.kind == "block" || layer.kind == "expert block";
+}
+
+bool is_tensor_reduction(const WorkItem& item) {
+  const auto* exchange = std::get_if<Communication>(&item);
+  return exchange != nullptr && exchange->axis == model::ParallelAxis::kTensor &&
+         exchange->exchange == model::Exchange::kAllReduce;
+}
+
+// Of a kernel that can be part of the exchange before it; null: it cannot.
+const KernelWork* fusible(const WorkItem& item) {
+  const auto* kernel = std::get_if<KernelWork>(&item);
+  if (kernel == nullptr) return nullptr;
+  const bool streams = kernel->kind == model::KernelKind::kElementwise ||
+                       kernel->kind == model::KernelKind::kNormalisation;
+  return streams ? kernel : nullptr;
+}
+
+void fuse(std::vector<WorkItem>& items, double next_norm) {
+  std::vector<WorkItem> out;
+  for (WorkItem& item : items) {
+    const KernelWork* kernel = fusible(item);
+    if (kernel != nullptr && !out.empty() && is_tensor_reduction(out.back())) {
+      std::get<Communication>(out.back()).fused_bytes += kernel->bytes;
+    } else {
+      out.push_back(std::move(item));
+    }
+  }
+  if (!out.empty() && is_tensor_reduction(out.back())) {
+    std::get<Communication>(out.back()).fused_bytes += next_norm;
+  }
+  items = std::move(out);
+}
+
+// Takes the residual's sum and the norm that follow an all-reduce of a block's forward pass out of
+// the layer and adds their bytes to Communication::fused_bytes. The last exchange of a block has
+// the norm fused into it with which the next layer begins; that layer keeps the norm in its list,
+// as the first one of a stage needs it. Backward passes stay as they are.
+void fuse_norms(model::ModelWork& work) {
+  for (model::LayerWork& layer : work.kinds) {
+    if (!is_transformer_block(layer)) continue;
+    const double norm =
+        begins_with_norm(layer) ? std::get<KernelWork>(layer.forward.front()).bytes : 0;
+    fuse(layer.forward, norm);
+    fuse(layer.recompute, 0);
+  }
+}
 
 model::Split split_of(const PlanSpec& plan) {
   model::Split split;

@@ -1,15 +1,38 @@
 #include "traces/format/record_store.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "traces/format/counters.hpp"
-#include "traces/format/large_pages.hpp"
 #include "traces/format/schema.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
+
+// ---- Asks the system for large pages under memory that is about to be filled: fewer faults, which
+// otherwise take a third of reading a trace.
+
+/// Of x86-64, and of most AArch64 systems.
+constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20U;
+
+// Advice only, for the whole large pages inside the range; does nothing where there are none.
+void prefer_large_pages(void* start, std::size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  const auto from = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t first = (from + kLargePage - 1) / kLargePage * kLargePage;
+  const std::uintptr_t last = (from + bytes) / kLargePage * kLargePage;
+  // A refusal changes nothing but speed.
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#else
+  static_cast<void>(start);
+  static_cast<void>(bytes);
+#endif
+}
 
 /// May `columns` hold `count` records? Asked before anything is allocated for them.
 template <class Record>

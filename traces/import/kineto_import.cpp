@@ -1,15 +1,257 @@
 #include "traces/import/kineto_import.hpp"
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"
 #include "traces/import/kineto_reader.hpp"
-#include "traces/import/kineto_refusal.hpp"
+#include "traces/import/kineto_records.hpp"
+#include "traces/join/call_index.hpp"
 
 namespace bubblesim::traces {
 namespace {
+
+// ---- Why a text is not a Kineto trace of one process on a GPU: what it looks like instead.
+
+constexpr std::string_view kExpected =
+    "; expected a PyTorch profiler (Kineto) trace: an object with a traceEvents array, or a bare "
+    "array of events";
+
+struct Sign {
+  std::string_view bytes;
+  std::size_t offset;
+  std::string_view meaning;
+};
+
+/// Formats that are told by their first bytes.
+constexpr std::array kSigns{
+    Sign{"SQLite format 3", 0, "is an SQLite database (an Nsight Systems export?)"},
+    Sign{"\x28\xb5\x2f\xfd", 0, "is packed with zstd; unpack it first"},
+    Sign{"BZh", 0, "is packed with bzip2; unpack it first"},
+    Sign{"\xfd" "7zXZ", 0, "is packed with xz; unpack it first"},
+    Sign{"PK\x03\x04", 0, "is a zip archive; unpack it first"},
+    Sign{"ustar", 257, "is a tar archive (of Chakra traces?); unpack it first"},
+    Sign{"version https://git-lfs", 0, "is a Git LFS pointer, not the file itself"},
+    Sign{"\x80\x04\x95", 0, "is a Python pickle (a snapshot of PyTorch's memory?)"},
+    Sign{"<!DOCTYPE", 0, "is an HTML page"},
+    Sign{"<html", 0, "is an HTML page"},
+    Sign{"\xff\xfe", 0, "is UTF-16 text; Kineto writes UTF-8"},
+    Sign{"\xfe\xff", 0, "is UTF-16 text; Kineto writes UTF-8"},
+};
+
+bool has_key(const KinetoTextShape& shape, std::string_view key) {
+  return std::find(shape.keys.begin(), shape.keys.end(), key) != shape.keys.end();
+}
+
+bool mentions(const KinetoTextShape& shape, std::string_view text) {
+  return shape.first_bytes.find(text) != std::string::npos;
+}
+
+std::string keys_of(const KinetoTextShape& shape) {
+  std::string out;
+  for (std::size_t i = 0; i < shape.keys.size() && i < 5; ++i) {
+    out += (i == 0 ? "'" : ", '") + shape.keys[i] + "'";
+  }
+  return out.empty() ? "none" : out;
+}
+
+std::string look_of_object(const KinetoTextShape& shape) {
+  if (has_key(shape, "nodes") && has_key(shape, "schema")) {
+    return "looks like a PyTorch or Chakra execution trace (top-level 'schema' and 'nodes'), "
+           "which has no device times";
+  }
+  if (has_key(shape, "rocprofiler-sdk-tool")) {
+    return "is JSON of AMD's profiler (rocprofv3), which is not read; PyTorch's profiler records "
+           "the same GPU as Kineto";
+  }
+  if (has_key(shape, "maps")) {
+    return "looks like an Ascend (MindInsight) timeline (top-level 'maps'), not a GPU's";
+  }
+  if (has_key(shape, "timestamp") && has_key(shape, "input_length")) {
+    return "looks like a list of request arrivals (JSON lines with 'timestamp')";
+  }
+  if (has_key(shape, "queries")) return "looks like a list of request arrivals ('queries')";
+  return "has no traceEvents; its top-level keys are " + keys_of(shape);
+}
+
+/// A message of planes, each with its name near its beginning.
+bool is_xplane(std::string_view bytes) {
+  const auto names = [bytes](std::string_view text) {
+    return bytes.find(text) != std::string_view::npos;
+  };
+  return bytes.starts_with('\n') && (names("/host:") || names("/device:"));
+}
+
+/// PyTorch's export_memory_timeline writes lists of times and sizes, or a list of events as lists.
+std::string look_of_array(const KinetoTextShape& shape) {
+  const std::string_view text = shape.first_bytes;
+  const std::size_t outer = text.find('[');
+  const std::size_t inner = text.find_first_not_of(" \t\r\n", outer + 1);
+  if (outer == std::string_view::npos || inner == std::string_view::npos || text[inner] != '[') {
+    return "is an array, but not of events";
+  }
+  return "is an array of arrays, as PyTorch writes memory timelines (export_memory_timeline): it "
+         "has no device operation";
+}
+
+std::string look_of_text(const KinetoTextShape& shape) {
+  if (shape.first_bytes.empty()) return "is empty";
+  for (const Sign& sign : kSigns) {
+    if (shape.first_bytes.size() >= sign.offset &&
+        std::string_view(shape.first_bytes).substr(sign.offset).starts_with(sign.bytes)) {
+      return std::string(sign.meaning);
+    }
+  }
+  if (is_xplane(shape.first_bytes)) {
+    return "is an XPlane file of XLA's profiler (JAX, TensorFlow), which is not read; its job can "
+           "be recorded with Nsight Systems, or by `bubblesim capture`";
+  }
+  const auto unprintable = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0 || byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t');
+  };
+  if (std::any_of(shape.first_bytes.begin(), shape.first_bytes.end(), unprintable)) {
+    return "is a binary file (a Chakra or Perfetto protobuf?)";
+  }
+  return "is not JSON: it starts with neither { nor [";
+}
+
+std::uint64_t count_of(const KinetoRecords& records, KinetoCategory category) {
+  return records.category_counts[static_cast<std::size_t>(category)];
+}
+
+std::string most_frequent_foreign(const KinetoRecords& records) {
+  std::string_view best;
+  std::uint64_t most = 0;
+  for (const auto& [name, count] : records.foreign_categories) {
+    if (count > most) {
+      best = name;
+      most = count;
+    }
+  }
+  return std::string(best);
+}
+
+/// Kineto's categories of devices that are no GPU, by how they begin.
+constexpr std::array kOtherDevices{
+    std::pair<std::string_view, std::string_view>{"mtia_", "Meta's MTIA"},
+    std::pair<std::string_view, std::string_view>{"hpu_", "Intel's Gaudi"},
+    std::pair<std::string_view, std::string_view>{"privateuse1_", "an accelerator of PrivateUse1"},
+    std::pair<std::string_view, std::string_view>{"glow_", "Glow"},
+};
+
+/// Empty: no event is of such a device.
+std::string look_of_other_device(const KinetoRecords& records) {
+  for (const auto& [prefix, device] : kOtherDevices) {
+    std::string names;
+    std::uint64_t events = 0;
+    for (const auto& [name, count] : records.foreign_categories) {
+      if (!name.starts_with(prefix)) continue;
+      names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+      events += count;
+    }
+    if (events == 0) continue;
+    return "is a profile of " + std::string(device) + ", not of a GPU: " +
+           std::to_string(events) + " events of category " + names + ", which are not read";
+  }
+  return {};
+}
+
+/// Events there are, but no device operation among them.
+std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& records) {
+  const std::uint64_t host = count_of(records, KinetoCategory::kCpuOp) +
+                             count_of(records, KinetoCategory::kPythonFunction) +
+                             count_of(records, KinetoCategory::kUserAnnotation);
+  const std::uint64_t calls = count_of(records, KinetoCategory::kHostCall);
+  const std::uint64_t gpu = count_of(records, KinetoCategory::kKernel) +
+                            count_of(records, KinetoCategory::kCopy) +
+                            count_of(records, KinetoCategory::kMemset);
+  if (gpu > 0) {
+    return "has " + std::to_string(gpu) + " device operations, none with a usable time and stream";
+  }
+  if (std::string device = look_of_other_device(records); !device.empty()) return device;
+  if (host + calls > 0) {
+    return "has no device activity: " + std::to_string(host) + " host operators and ranges, " +
+           std::to_string(calls) + " runtime calls, but no kernel, gpu_memcpy or gpu_memset " +
+           "(profiled without ProfilerActivity.CUDA, or on a rank without a GPU)";
+  }
+  if (mentions(shape, "Task Type") || mentions(shape, "AI_CORE") || mentions(shape, "AICORE")) {
+    return "looks like an Ascend timeline, not a GPU's";
+  }
+  const std::string foreign = most_frequent_foreign(records);
+  if (!foreign.empty()) {
+    return "is a Chrome trace of another program: its events are of category '" + foreign +
+           "', none of Kineto's";
+  }
+  return "is a Chrome trace without Kineto's categories: no event is a kernel, copy or call";
+}
+
+/// By thread: the process id in its key, "pid\\ntid".
+std::vector<std::string_view> processes_of_threads(const KinetoRecords& records) {
+  std::vector<std::string_view> processes(records.trace.threads.size());
+  for (const auto& [key, thread] : records.thread_ids) {
+    processes[thread.index()] = std::string_view(key).substr(0, key.find('\n'));
+  }
+  return processes;
+}
+
+/// Correlations are those of one process: where two processes launch under the same ones, nothing
+/// says whose an operation is. A process that launches nothing (a data loader's) does no harm.
+std::string look_of_processes(const KinetoRecords& records) {
+  const std::vector<std::string_view> processes = processes_of_threads(records);
+  const auto each_launch = [&](const auto& visit) {
+    for (const PendingCall& entry : records.calls) {
+      if (!launches(entry.call.kind) || entry.call.correlation == 0) continue;
+      visit(entry.call.correlation, processes[entry.call.thread.index()]);
+    }
+  };
+  std::set<std::string_view> launching;
+  each_launch([&](std::uint64_t, std::string_view process) { launching.insert(process); });
+  if (launching.size() < 2) return {};
+  std::vector<std::pair<std::uint64_t, std::string_view>> launched;
+  each_launch([&](std::uint64_t correlation, std::string_view process) {
+    launched.emplace_back(correlation, process);
+  });
+  std::ranges::sort(launched);
+  const auto clash = std::ranges::adjacent_find(launched, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second != b.second;
+  });
+  if (clash == launched.end()) return {};
+  return "holds the launches of " + std::to_string(launching.size()) +
+         " processes, which share correlation ids (" + std::to_string(clash->first) +
+         " is of pid " + std::string(clash->second) + " and of pid " +
+         std::string(std::next(clash)->second) +
+         "); split it by pid, one file a process";
+}
+
+// A sentence for the user, or empty: the file is a Kineto trace with device operations, whose
+// launches can be told from one another.
+std::string refusal(const KinetoTextShape& shape, const KinetoMetadata& metadata,
+                    const KinetoRecords& records) {
+  if (metadata.own_timeline) {
+    return "is a timeline that bubblesim wrote for viewers (export --chrome, run --timeline): it "
+           "says not which call launched what; give the recording that it was made from";
+  }
+  if (!records.ops.empty()) return look_of_processes(records);
+  if (shape.root == KinetoTextShape::Root::kOther)
+    return look_of_text(shape) + std::string(kExpected);
+  if (shape.root == KinetoTextShape::Root::kObject && !shape.has_events_array) {
+    return look_of_object(shape) + std::string(kExpected);
+  }
+  if (shape.events == 0) {
+    const std::string found = shape.root == KinetoTextShape::Root::kArray
+                                  ? look_of_array(shape)
+                                  : "has no readable event in traceEvents";
+    return found + std::string(kExpected);
+  }
+  return look_of_events(shape, records);
+}
 
 void set_rank(const ImportOptions& options, const KinetoMetadata& metadata, RankTrace& trace) {
   if (!metadata.rank && !options.rank) trace.counters.add(kineto::kRankUnknown);

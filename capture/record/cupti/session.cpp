@@ -1,22 +1,78 @@
 #include "capture/record/cupti/session.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "capture/record/cupti/api.hpp"
 #include "capture/record/cupti/callback_gate.hpp"
 #include "capture/record/cupti/enabled_set.hpp"
-#include "capture/record/cupti/failure_text.hpp"
 #include "capture/record/cupti/traced_calls.hpp"
 
 namespace bubblesim::capture {
 namespace {
+
+// ---- What a refusal of CUPTI means, in words for the person who asked for the recording.
+
+std::string held_text(std::string_view holder) {
+  if (holder.empty()) {
+    return "another profiler (Nsight Systems, torch.profiler, a debugger) has CUPTI in this "
+           "process; it was left alone";
+  }
+  return fmt::format("{} has CUPTI in this process; it was left alone", holder);
+}
+
+/// Empty: CUPTI's own word says it all.
+std::string advice(cupti::Result result, std::string_view holder) {
+  switch (result) {
+    case cupti::Result::kMultipleSubscribers:
+      return held_text(holder);
+    case cupti::Result::kInsufficientPrivileges:
+    case cupti::Result::kVirtualizedDevicePrivileges:
+      return "the driver does not allow this user to profile; its administrator can "
+             "(NVreg_RestrictProfilingToAdminUsers=0)";
+    case cupti::Result::kVirtualizedDevice:
+      return "this virtual GPU does not support profiling";
+    case cupti::Result::kNotInitialized:
+    case cupti::Result::kUnknown:
+      return "CUPTI could not start; is there a driver, and does it know this CUPTI?";
+    default:
+      return {};
+  }
+}
+
+// CUPTI's name of the result with its number, and what to do about it. `holder`: who has CUPTI,
+// as far as CUPTI says; empty: unknown.
+std::string failure_text(const CuptiApi& api, cupti::Result result, std::string_view holder = {}) {
+  const char* name = nullptr;
+  if (api.get_result_string != nullptr) api.get_result_string(result, &name);
+  const std::string word = fmt::format("{} ({})", name != nullptr ? name : "failed",
+                                       static_cast<std::uint32_t>(result));
+  const std::string more = advice(result, holder);
+  return more.empty() ? word : word + ": " + more;
+}
+
+// Says this CUPTI or driver only that it has no such thing? Else something is wrong.
+bool is_refusal(cupti::Result result) {
+  switch (result) {
+    case cupti::Result::kInvalidParameter:
+    case cupti::Result::kInvalidOperation:
+    case cupti::Result::kNotImplemented:
+    case cupti::Result::kNotCompatible:
+    case cupti::Result::kInvalidKind:
+    case cupti::Result::kNotSupported:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// How long CUPTI may keep buffers after everything is disabled.
 constexpr std::chrono::milliseconds kBuffersLimit{1000};
