@@ -1,7 +1,7 @@
 // What one process of a rig launches: a program (sim/program), and what a GPU needs besides: the
 // form of each kernel's stand-in, the bytes of copies, the job's role, what is reported. Made from
-// a run config by sim/measure, or by a calibration probe; handed from process to process as JSON
-// (job_plan_file.hpp).
+// a run config by sim/measure, or by a calibration probe; handed from process to process as a file
+// (job_files.hpp).
 //
 // A plan says nothing of ranks that are not there: a collective lasts its time with so many blocks
 // resident, whatever else runs. Op::profile is into JobPlan::forms or, of a copy or memset, into

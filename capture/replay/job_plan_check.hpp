@@ -1,13 +1,14 @@
-// What a plan's tables say of each other: steps and operations, hand-overs, waits.
+// What a plan's tables say of each other: indices, steps and operations, hand-overs, waits.
 #pragma once
 
+#include <string>
+
 #include "capture/replay/job_plan.hpp"
-#include "sim/base/json_reader.hpp"
+#include "sim/base/result.hpp"
 
 namespace bubblesim::capture {
 
-/// Reports into `root`'s faults, with the key and the row. Precondition: indices of operations
-/// (streams, forms, names, edges) are within their tables.
-void check_plan_steps(ObjectReader& root, const JobPlan& plan);
+/// None of a plan that can be run. `label` stands for the file in messages.
+[[nodiscard]] Errors plan_faults(const JobPlan& plan, const std::string& label);
 
 }  // namespace bubblesim::capture

@@ -1,5 +1,5 @@
 // What one process of a rig did: written by the process when it ends, read by whoever started it
-// (job_record_file.hpp). Instants are since the start that all processes of the rig share.
+// (job_files.hpp). Instants are since the start that all processes of the rig share.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,7 @@
 #include "capture/clock/crew.hpp"
 #include "capture/clock/open_clock.hpp"
 #include "capture/replay/control_segment.hpp"
-#include "capture/replay/job_plan_file.hpp"
-#include "capture/replay/job_record_file.hpp"
+#include "capture/replay/job_files.hpp"
 #include "capture/replay/job_runner.hpp"
 
 namespace bubblesim::capture {

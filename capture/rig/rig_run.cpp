@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "capture/replay/job_plan_file.hpp"
-#include "capture/replay/job_record_file.hpp"
+#include "capture/replay/job_files.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::capture {
@@ -168,7 +167,7 @@ Result<void> RigRun::collect(RigResult& result) {
     outcome.end = end_of(job);
     if (status(job).state == WorkerState::kDone) {
       auto record = read_job_record(record_path(job));
-      if (!record) return tl::make_unexpected(record.error().front());
+      if (!record) return tl::make_unexpected(record.error());
       outcome.record = std::move(*record);
       result.counters.merge(outcome.record->counters);
     } else {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "capture/replay/job_plan_file.hpp"
+#include "capture/replay/job_files.hpp"
 #include "capture/rig/rig_run.hpp"
 #include "capture/substrate/process_environment.hpp"
 
@@ -17,11 +17,11 @@ constexpr Duration kJoinLook = std::chrono::milliseconds(20);
 }  // namespace
 
 std::string RigRun::plan_path(std::size_t job) const {
-  return place_.folder + "/job" + std::to_string(job) + ".plan.json";
+  return place_.folder + "/job" + std::to_string(job) + ".plan";
 }
 
 std::string RigRun::record_path(std::size_t job) const {
-  return place_.folder + "/job" + std::to_string(job) + ".record.json";
+  return place_.folder + "/job" + std::to_string(job) + ".record";
 }
 
 Result<void> RigRun::write_plans() {

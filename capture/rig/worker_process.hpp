@@ -26,7 +26,7 @@ class WorkerProcess {
   /// True once it has ended. Never waits.
   [[nodiscard]] bool ended();
   void kill();
-  /// "exited with 3: cannot open plan.json", "killed by signal 9"; with the end of what it said.
+  /// "exited with 3: cannot open job0.plan", "killed by signal 9"; with the end of what it said.
   [[nodiscard]] std::string end_text() const;
 
  private:

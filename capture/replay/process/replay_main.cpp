@@ -19,7 +19,7 @@ constexpr const char* kAbout =
 constexpr const char* kExample =
     "Example, of a rig on this machine's first GPU:\n"
     "  bubblesim_replay --clock wall --control bubblesim.rig.4711.0 \\\n"
-    "    --job training.plan.json --record training.json --device cuda:0 "
+    "    --job training.plan --record training.record --device cuda:0 "
     "--gate bubblesim.gate.4711.0";
 
 struct Arguments {

@@ -12,8 +12,7 @@
 
 #include "capture/clock/open_clock.hpp"
 #include "capture/replay/control_segment.hpp"
-#include "capture/replay/job_plan_file.hpp"
-#include "capture/replay/job_record_file.hpp"
+#include "capture/replay/job_files.hpp"
 #include "tests/unit/capture/replay/stage.hpp"
 
 namespace bubblesim::capture {
@@ -58,7 +57,7 @@ class Worker : public ::testing::Test {
   void add(const JobPlan& plan) {
     const std::string base = ::testing::TempDir() + "worker_test." + std::to_string(getpid()) +
                              "." + std::to_string(jobs_.size());
-    jobs_.push_back({base + ".plan.json", base + ".record.json", "queue", ""});
+    jobs_.push_back({base + ".plan", base + ".record", "queue", ""});
     ASSERT_TRUE(write_job_plan(jobs_.back().plan, plan));
   }
 
@@ -188,10 +187,10 @@ TEST_F(Worker, ADeviceFaultLeavesARecordOfWhatWasDone) {
 
 TEST_F(Worker, ARecordThatCannotBeWrittenIsAFault) {
   add(kernel_plan(0));
-  jobs_[0].record = "/nowhere/at/all.json";
+  jobs_[0].record = "/nowhere/at/all.record";
   const WorkerEnd end = beside([&] { board_->start(clock_->now()); });
   EXPECT_EQ(end.exit, WorkerExit::kDevice);
-  EXPECT_THAT(status(0).text, HasSubstr("/nowhere/at/all.json"));
+  EXPECT_THAT(status(0).text, HasSubstr("/nowhere/at/all.record"));
 }
 
 /// The exit status of the program with these arguments.
@@ -213,7 +212,7 @@ TEST(WorkerProgram, EndsWithTheKindOfItsFault) {
   EXPECT_EQ(run_program("--clock moon --control x" + job + "fake:none"), 2);
   EXPECT_EQ(run_program(rig + job + "fake:none --gate a --gate b"), 2);
   EXPECT_EQ(run_program(rig + job + "fake:none"), 2);
-  EXPECT_THAT(board->fault(), HasSubstr("no such file"));
+  EXPECT_THAT(board->fault(), HasSubstr("No such file"));
   ASSERT_TRUE(write_job_plan(plan, kernel_plan(0)));
   EXPECT_EQ(run_program(rig + job + "fake:none"), 3);
   EXPECT_EQ(board->status(ClientId{0}).state, WorkerState::kFailed);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capture/replay/job_plan_file.hpp"
+#include "capture/replay/job_files.hpp"
 #include "policies/builtin.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/program/rules.hpp"
@@ -141,7 +141,7 @@ TEST(JobPlans, AreFit) {
   const auto jobs = job_plans(run, {});
   ASSERT_TRUE(jobs);
   for (const PlannedJob& job : *jobs) {
-    const auto read = capture::parse_job_plan(capture::job_plan_text(job.plan), "plan.json");
+    const auto read = capture::parse_job_plan(capture::job_plan_bytes(job.plan), "plan");
     EXPECT_TRUE(read) << read.error().front().text();
   }
   EXPECT_EQ((*jobs)[2].plan.client, ClientId{2});

@@ -58,7 +58,7 @@ pid_t worker_of(const std::string& job) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
     std::string words(4096, '\0');
     file.read(words.data(), 4096);  // nothing of one that has just ended
-    if (words.find("/" + job + ".plan.json") != std::string::npos) return pid;
+    if (words.find("/" + job + ".plan") != std::string::npos) return pid;
   }
   return 0;
 }
