@@ -35,9 +35,9 @@ Result<void> check_names(const std::vector<std::string>& columns, const std::str
 
 }  // namespace
 
-Result<CsvTable> CsvTable::read(const std::string& path, RepeatedColumn repeated) {
+Result<CsvTable> CsvTable::read(const std::string& path) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
-  return parse(text, path, repeated);
+  return parse(text, path);
 }
 
 // Takes a row off the text; quotes may hold commas and line ends, and "" stands for a quote.
@@ -71,8 +71,7 @@ std::vector<std::string> CsvTable::next_cells(std::string_view& text, std::size_
   return cells;
 }
 
-Result<CsvTable> CsvTable::parse(std::string_view text, std::string file,
-                                 RepeatedColumn repeated) {
+Result<CsvTable> CsvTable::parse(std::string_view text, std::string file) {
   text = without_byte_order_mark(text);
   CsvTable table;
   table.file_ = std::move(file);
@@ -83,7 +82,6 @@ Result<CsvTable> CsvTable::parse(std::string_view text, std::string file,
     if (cells.size() == 1 && cells[0].empty()) continue;
     if (table.columns_.empty()) {
       table.columns_ = std::move(cells);
-      if (repeated == RepeatedColumn::kFirstCounts) continue;
       BUBBLESIM_RETURN_IF_ERROR(check_names(table.columns_, table.file_, line));
     } else if (cells.size() == table.columns_.size()) {
       table.rows_.push_back({line, std::move(cells)});
@@ -121,21 +119,6 @@ std::string_view CsvTable::text(std::size_t row, std::string_view column) const 
 std::optional<double> CsvTable::figure(std::size_t row, std::string_view column) const {
   const auto value = parse_number<double>(text(row, column));
   return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-Result<std::optional<double>> CsvTable::number(std::size_t row, std::string_view column) const {
-  const auto value = figure(row, column);
-  if (!value && !text(row, column).empty()) return fault(row, column, "a number");
-  return value;
-}
-
-Result<std::uint64_t> CsvTable::count(std::size_t row, std::string_view column) const {
-  constexpr double kMost = 1e9;
-  const auto value = figure(row, column);
-  if (!value || *value < 1 || *value > kMost || *value != std::floor(*value)) {
-    return fault(row, column, "a whole number from 1 on");
-  }
-  return static_cast<std::uint64_t>(*value);
 }
 
 std::string CsvTable::place(std::size_t row) const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,18 +13,12 @@
 
 namespace bubblesim {
 
-/// What happens if several columns have one name. Some tools write such tables: nccl-tests has two
-/// times.
-enum class RepeatedColumn : std::uint8_t { kFault, kFirstCounts };
-
 class CsvTable {
  public:
-  /// Faults: the file cannot be read, has no row, names a column twice (unless the first counts),
-  /// or a row has another number of cells than the header. Empty lines are no rows.
-  [[nodiscard]] static Result<CsvTable> read(const std::string& path,
-                                             RepeatedColumn repeated = RepeatedColumn::kFault);
-  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file,
-                                              RepeatedColumn repeated = RepeatedColumn::kFault);
+  /// Faults: the file cannot be read, has no row, names a column twice, or a row has another number
+  /// of cells than the header. Empty lines are no rows.
+  [[nodiscard]] static Result<CsvTable> read(const std::string& path);
+  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file);
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
@@ -38,11 +31,6 @@ class CsvTable {
   [[nodiscard]] std::string_view text(std::size_t row, std::string_view column) const;
   /// Nothing if the cell is no finite number.
   [[nodiscard]] std::optional<double> figure(std::size_t row, std::string_view column) const;
-  /// Nothing if empty; fault: not a number.
-  [[nodiscard]] Result<std::optional<double>> number(std::size_t row,
-                                                     std::string_view column) const;
-  /// Fault: empty, not a whole number, below 1.
-  [[nodiscard]] Result<std::uint64_t> count(std::size_t row, std::string_view column) const;
   /// "line 12" of the row's first line.
   [[nodiscard]] std::string place(std::size_t row) const;
   /// A fault of a cell: the file, the row's line, the column, what was found and `expected`.

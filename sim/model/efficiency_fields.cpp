@@ -1,9 +1,7 @@
 #include "sim/model/efficiency_fields.hpp"
 
-#include <algorithm>
 #include <array>
 
-#include "sim/base/check.hpp"
 
 namespace bubblesim::model {
 namespace {
@@ -99,12 +97,5 @@ constexpr std::array kFields = {
 }  // namespace
 
 std::span<const EfficiencyField> efficiency_fields() { return kFields; }
-
-const EfficiencyField& efficiency_field(std::string_view path) {
-  const auto at = std::find_if(kFields.begin(), kFields.end(),
-                               [path](const EfficiencyField& field) { return field.path == path; });
-  BUBBLESIM_CHECK(at != kFields.end(), "no field of an efficiency file has this path");
-  return *at;
-}
 
 }  // namespace bubblesim::model

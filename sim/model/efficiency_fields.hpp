@@ -19,7 +19,4 @@ struct EfficiencyField {
 /// All fields, in the order of a file.
 [[nodiscard]] std::span<const EfficiencyField> efficiency_fields();
 
-/// Aborts if there is none: paths are written in code only.
-[[nodiscard]] const EfficiencyField& efficiency_field(std::string_view path);
-
 }  // namespace bubblesim::model

@@ -27,15 +27,6 @@ std::string loss_lines(const CounterSet& counters) {
   return lines;
 }
 
-std::string counter_notes(const CounterSet& counters) {
-  std::string lines;
-  for (const auto& [name, entry] : counters) {
-    lines += fmt::format("  {} {}: {} ({})\n", severity_name(entry.severity), name, entry.count,
-                         entry.help);
-  }
-  return lines;
-}
-
 Json counters_object(const CounterSet& counters) {
   Json object = Json::object();
   for (const auto& [name, entry] : counters) {

@@ -17,9 +17,6 @@ namespace bubblesim {
 /// lacks, where all that follows is of the rest.
 [[nodiscard]] std::string loss_lines(const CounterSet& counters);
 
-/// A line for each counter, not in columns: "  loss records_dropped: 12 (records that ...)".
-[[nodiscard]] std::string counter_notes(const CounterSet& counters);
-
 /// An object by name; of each its count, severity and help.
 [[nodiscard]] Json counters_object(const CounterSet& counters);
 /// An object by name; of each its severity and count.

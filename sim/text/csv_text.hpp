@@ -16,12 +16,6 @@ inline void append_csv_quoted(std::string& line, std::string_view cell) {
   line += '"';
 }
 
-[[nodiscard]] inline std::string csv_quoted(std::string_view cell) {
-  std::string text;
-  append_csv_quoted(text, cell);
-  return text;
-}
-
 /// A cell: in quotes if the text has a comma, a quote or a line end.
 inline void append_csv_cell(std::string& line, std::string_view cell) {
   if (cell.find_first_of(",\"\r\n") == std::string_view::npos) line += cell;
