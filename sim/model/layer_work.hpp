@@ -33,6 +33,11 @@ struct Communication {
   double fused_bytes = 0;
 };
 
+/// An all-reduce of fewer bytes over the two GPUs of a server is one exchange, each reading the
+/// other's array (vLLM 0.19, CustomAllreduce.should_custom_ar, and cross_device_reduce_1stage at a
+/// world size of 2). More GPUs do so where all are connected with each other; they have rings here.
+inline constexpr double kLeastRingBytes = 8.0 * (1 << 20);
+
 using WorkItem = std::variant<KernelWork, Communication>;
 
 /// How layers are split over GPUs. Sizes 1: not split.

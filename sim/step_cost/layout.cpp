@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include "sim/model/layer_work.hpp"
+
 namespace bubblesim::step_cost {
 namespace {
 
 constexpr double kActivationBytes = 2;
-// vLLM's CustomAllreduce takes what is smaller: its max_size.
-constexpr double kLeastRingBytes = 8.0 * (1 << 20);
 
 /// All-gather, or reduce-scatter.
 double half_ring_us(const ServerLink& link, double bytes, double ranks) {
@@ -18,7 +18,7 @@ double half_ring_us(const ServerLink& link, double bytes, double ranks) {
 
 /// An all-reduce over the GPUs that share a layer.
 double reduce_us(const ServerLink& link, double bytes, double ranks) {
-  if (ranks == 2 && bytes < kLeastRingBytes) {
+  if (ranks == 2 && bytes < model::kLeastRingBytes) {
     return 1e6 * (bytes / link.bandwidth.value + to_seconds(link.latency));
   }
   return 2 * half_ring_us(link, bytes, ranks);

@@ -31,10 +31,8 @@ struct ServerLayout {
 /// in a group whose members have `group_tokens` together. Rings, as in NCCL:
 ///   all-reduce over n: 2 (n-1)/n of the bytes over the link, and 2 (n-1) latencies;
 ///   all-gather and reduce-scatter: half of it;
-/// but an all-reduce of less than 8 MiB over two GPUs is one exchange, each reading the other's:
-/// the bytes over the link, and one latency (vLLM 0.19, CustomAllreduce.should_custom_ar, and
-/// cross_device_reduce_1stage at a world size of 2). More GPUs do so where all are connected with
-/// each other, which a link does not say: they have rings here.
+/// but an all-reduce over two GPUs below model::kLeastRingBytes is one exchange: the bytes over the
+/// link, and one latency.
 /// With tensor > 1, activations (2 bytes) are all-reduced after the embedding, after attention and
 /// after the feed-forward part of each block, and logits gathered (vLLM's RowParallelLinear,
 /// VocabParallelEmbedding, LogitsProcessor). With experts over several GPUs, each mixture gathers

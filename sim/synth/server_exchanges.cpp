@@ -12,7 +12,12 @@ ServerExchanges::Meeting ServerExchanges::meeting(const model::Communication& wh
   const auto [place, fresh] = planned_.try_emplace({kind, bytes});
   Planned& planned = place->second;
   if (fresh) {
-    planned.transfer = topology_.plan(kind, Bytes{bytes}, group_);
+    // Each of two GPUs reads the other's array: a gather of both.
+    const bool direct = kind == network::CollectivePattern::kAllReduce && group_.size() == 2 &&
+                        what.bytes < model::kLeastRingBytes;
+    planned.transfer =
+        direct ? topology_.plan(network::CollectivePattern::kAllGather, Bytes{2 * bytes}, group_)
+               : topology_.plan(kind, Bytes{bytes}, group_);
     planned.meeting = {rendezvous_.add({group_.size(), &planned.transfer}),
                        planned.transfer.channels};
   }

@@ -223,9 +223,10 @@ TEST(ServerOverGpus, AStepTakesItsKernelsAndItsExchanges) {
   ServerGpus server(plan);
   const Duration all = server.time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
-  const Duration reduce = server.exchange_time(network::CollectivePattern::kAllReduce, 65'536);
+  // Each of two GPUs reads the other's array.
+  const Duration reduce = server.exchange_time(network::CollectivePattern::kAllGather, 131'072);
   const Duration gather = server.exchange_time(network::CollectivePattern::kAllGather, 512'000);
-  EXPECT_EQ(reduce, Duration{2 * 2'000 + 656});      // 2 hops, 65,536 bytes over 100 GB/s
+  EXPECT_EQ(reduce, Duration{2'000 + 656});          // a hop, 65,536 bytes over 100 GB/s
   EXPECT_EQ(gather, Duration{2'000 + 2'560});        // a hop, half of the logits
   EXPECT_EQ(all - alone.step, 65 * reduce + gather);
 }
@@ -300,7 +301,7 @@ TEST(ServerOverGpus, MembersOverSeveralGpusExchangeAmongThemselvesToo) {
   using Kind = network::CollectivePattern;
   const Duration mixture = server.exchange_time(Kind::kAllGather, 65'536, 4) +
                            server.exchange_time(Kind::kReduceScatter, 65'536, 4);
-  const Duration member = 49 * server.exchange_time(Kind::kAllReduce, 32'768) +
+  const Duration member = 49 * server.exchange_time(Kind::kAllGather, 65'536) +
                           48 * server.exchange_time(Kind::kAllGather, 32'768) +
                           server.exchange_time(Kind::kAllGather, 8 * 152'064 * 2);
   EXPECT_EQ(all, slower.step + 48 * mixture + member);
