@@ -65,6 +65,10 @@ struct LaunchShape {
   friend auto operator<=>(const LaunchShape&, const LaunchShape&) = default;
 };
 
+/// By so much the clocks of host and device may be apart in a recording: a wait returns before what
+/// it waited for has ended.
+inline constexpr Duration kClockError = std::chrono::microseconds(20);
+
 /// A call of the CUDA runtime or driver on a host thread.
 struct HostCall {
   TraceTime start{};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,10 @@ namespace bubblesim::program {
 /// Launch calls that may be pending on a stream before the launching thread must wait. CUDA's own
 /// channel takes about a thousand (measured by others as 1,022-1,024 launches).
 inline constexpr std::size_t kLaunchQueueDepth = 1024;
+
+/// The longest that hardware takes to start an operation that is launched or whose predecessor has
+/// ended.
+inline constexpr Duration kLongestLag = std::chrono::microseconds(20);
 
 /// Whether a launch takes a place in its stream's queue: a graph takes one however many operations
 /// it has; a step without cost was no call.

@@ -22,6 +22,18 @@ double host_buffers(const ParallelPlan& plan, std::uint32_t pipeline) {
   return 2.0 * (host.ahead + 1.0) * host.activations * largest;
 }
 
+Elements operator+(const Elements& a, const Elements& b) {
+  return {a.shared + b.shared, a.experts + b.experts};
+}
+
+Elements elements_of(const ParallelPlan& plan, const StageLayers& layers) {
+  Elements out;
+  for (std::uint32_t i = layers.first; i < layers.last; ++i) {
+    out = out + elements_of_layer(plan, i);
+  }
+  return out;
+}
+
 /// Elements of the gradients that a replica holds of its `whole` ones, of which `part` is its own.
 double held_gradients(const ParallelPlan& plan, std::uint32_t pipeline, double whole,
                       double part) {
@@ -33,12 +45,8 @@ double held_gradients(const ParallelPlan& plan, std::uint32_t pipeline, double w
   double largest = 0;  // stage, whose run is under way
   for (const Stage& stage : plan.stages) {
     if (stage.pipeline != pipeline) continue;
-    double elements = 0;
-    for (std::uint32_t i = stage.layers.first; i < stage.layers.last; ++i) {
-      const Elements layer = elements_of_layer(plan, i);
-      elements += layer.shared + layer.experts;
-    }
-    largest = std::max(largest, elements);
+    const Elements held = elements_of(plan, stage.layers);
+    largest = std::max(largest, held.shared + held.experts);
   }
   return std::min(whole, part + largest);
 }
@@ -62,11 +70,9 @@ Elements elements_of_layer(const ParallelPlan& plan, std::uint32_t layer) {
 
 Elements elements_of(const ParallelPlan& plan, std::uint32_t pipeline) {
   Elements out;
-  for_each_layer(plan, pipeline, [&](std::uint32_t layer) {
-    const Elements elements = elements_of_layer(plan, layer);
-    out.shared += elements.shared;
-    out.experts += elements.experts;
-  });
+  for (const Stage& stage : plan.stages) {
+    if (stage.pipeline == pipeline) out = out + elements_of(plan, stage.layers);
+  }
   return out;
 }
 

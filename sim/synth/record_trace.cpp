@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "sim/synth/collective_labels.hpp"
 #include "sim/synth/rank_recording.hpp"
 #include "sim/workload/lone_job.hpp"
+#include "traces/join/sort_stably.hpp"
 #include "traces/made_trace.hpp"
 #include "traces/trace.hpp"
 
@@ -30,25 +30,6 @@ using program::StepKind;
 constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
 
 TraceTime recorded(SimTime at) { return TraceTime{at - kSimStart}; }
-
-/// A place in a sorted list for each record of an unsorted one.
-template <class Record>
-std::vector<std::uint32_t> sort_by_start(std::vector<Record>& records) {
-  std::vector<std::uint32_t> order(records.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return records[a].start < records[b].start;
-  });
-  std::vector<Record> sorted;
-  sorted.reserve(records.size());
-  std::vector<std::uint32_t> places(records.size());
-  for (const std::uint32_t old : order) {
-    places[old] = static_cast<std::uint32_t>(sorted.size());
-    sorted.push_back(records[old]);
-  }
-  records = std::move(sorted);
-  return places;
-}
 
 const char* call_name(HostCallKind kind) {
   switch (kind) {
@@ -287,8 +268,8 @@ class RankWriter {
   }
 
   void sort() {
-    const std::vector<std::uint32_t> calls = sort_by_start(trace_.host_calls);
-    const std::vector<std::uint32_t> ops = sort_by_start(trace_.device_ops);
+    const std::vector<std::uint32_t> calls = traces::places_by_start(trace_.host_calls);
+    const std::vector<std::uint32_t> ops = traces::places_by_start(trace_.device_ops);
     for (std::size_t i = 0; i < trace_.host_calls.size(); ++i) {
       trace_.host_calls[i].correlation = i + 1;
     }

@@ -15,13 +15,12 @@
 #include <utility>
 
 #include "sim/base/nearest_rank.hpp"
+#include "sim/program/rules.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
 
 namespace bubblesim::workload {
 namespace {
-
-constexpr Duration kUnexplained = std::chrono::microseconds(20);
 
 /// The rank's usual lags.
 struct UsualLags {
@@ -41,10 +40,11 @@ UsualLags measure(const Draft& draft) {
     const TraceTime called = draft.calls[op.call].start;
     if (op.start < called || op.first_edge != program::kNoIndex) continue;
     const std::optional<TraceTime> before = follows(draft, op);
-    if (op.start - std::max(before.value_or(called), returned(draft, op)) > kUnexplained) continue;
+    const TraceTime held = std::max(before.value_or(called), returned(draft, op));
+    if (op.start - held > program::kLongestLag) continue;
     if (!before || *before <= called) {
       launches.push_back(op.start - called);
-    } else if (*before <= op.start && op.start - *before <= kUnexplained) {
+    } else if (*before <= op.start && op.start - *before <= program::kLongestLag) {
       gaps.push_back(op.start - *before);
     }
   }
@@ -63,7 +63,7 @@ class Ends {
     for (std::uint32_t i = 0; i < by_end_.size(); ++i) by_end_[i] = i;
     std::ranges::stable_sort(by_end_, {}, [&](std::uint32_t i) { return draft.ops[i].end; });
   }
-  /// What ended last in the kUnexplained before `op` starts, launched earlier, on another stream.
+  /// What ended last in the kLongestLag before `op` starts, launched earlier, on another stream.
   [[nodiscard]] std::uint32_t just_before(std::uint32_t op) const {
     const DraftOp& waits = draft_.ops[op];
     auto place = std::ranges::upper_bound(by_end_, waits.start, {}, [&](std::uint32_t i) {
@@ -71,7 +71,7 @@ class Ends {
     });
     while (place != by_end_.begin()) {
       const std::uint32_t before = *--place;
-      if (waits.start - draft_.ops[before].end > kUnexplained) break;
+      if (waits.start - draft_.ops[before].end > program::kLongestLag) break;
       const bool other = draft_.stream_of(draft_.ops[before]) != draft_.stream_of(waits);
       if (before < op && other) return before;
     }
@@ -201,7 +201,7 @@ void assign_lags(Draft& draft) {
     if (before && *before > op.start) draft.counters.add(kPassContradictions);
     drop_contradicted_edges(draft, op);
     const TraceTime since = assign(draft, i, usual);
-    if (op.start - since <= kUnexplained) continue;
+    if (op.start - since <= program::kLongestLag) continue;
     if (!ends) ends.emplace(draft);
     delays.push_back({i, ends->just_before(i), since});
   }

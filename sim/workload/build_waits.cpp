@@ -25,7 +25,6 @@ constexpr Duration kHandOverPause = std::chrono::microseconds(30);
 constexpr std::int64_t kByChance = 4;
 constexpr Duration kUsualReturn = std::chrono::microseconds(3);
 constexpr Duration kUsualCost = std::chrono::microseconds(2);
-constexpr Duration kNear = std::chrono::microseconds(20);
 constexpr Duration kStaging = std::chrono::microseconds(50);
 constexpr Duration kLastStaged = std::chrono::microseconds(500);
 
@@ -227,7 +226,7 @@ void resolve_launch(Draft& draft, DraftCall& call) {
   const bool ended = ended_within(draft, call.target, call) && last.end <= call.end;
   const bool blocked =
       (returns == traces::CopyReturn::kAfterEnd && last.end <= call.end + kLastStaged) ||
-      (returns == traces::CopyReturn::kNearEnd && last.end <= call.end + kNear);
+      (returns == traces::CopyReturn::kNearEnd && last.end <= call.end + traces::kClockError);
   if (!ended && !blocked && !waited_while_staging(last, call)) return;
   call.end = std::max(call.end, last.end);
   draft.wait_of(call).queue_op = program::kNoIndex;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/number_text.hpp"
+#include "sim/program/rules.hpp"
 #include "sim/workload/build_counters.hpp"
 
 namespace bubblesim::workload {
@@ -129,17 +130,15 @@ Result<void> check_concerns(const WhatIf& change, std::string_view text, const J
 
 namespace {
 
-/// What an operation waits for while its launching call lasts longer than a launch takes is the
-/// host's.
-constexpr Duration kLongestLaunch = std::chrono::microseconds(20);
-
+// What an operation waits for while its launching call lasts longer than a launch takes is the
+// host's.
 void speed_up_launches(double speed, const program::Step& step, program::Program& program) {
   const bool launches = step.kind == program::StepKind::kLaunch ||
                         step.kind == program::StepKind::kLaunchAndWait;
-  if (!launches || step.cost.duration() <= kLongestLaunch) return;
+  if (!launches || step.cost.duration() <= program::kLongestLag) return;
   for (std::uint32_t i = 0; i < step.count; ++i) {
     program::ShortSpan& lag = program.ops[step.target + i].launch_lag;
-    const Duration within = std::min(lag.duration(), step.cost.duration()) - kLongestLaunch;
+    const Duration within = std::min(lag.duration(), step.cost.duration()) - program::kLongestLag;
     if (within <= Duration{}) continue;
     lag = program::short_span(lag.duration() - within + scale(within, 1.0 / speed));
   }

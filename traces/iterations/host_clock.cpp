@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -20,8 +21,6 @@ namespace {
 
 constexpr Duration kMostOffset = std::chrono::microseconds(200);
 constexpr std::size_t kPercentEarly = 5;
-/// A call that frees memory waits for the device unless it returns this long before its end.
-constexpr Duration kNear = std::chrono::microseconds(20);
 
 /// A few operations that start before their launches are faults of their own, not the clock's.
 class ClockBounds {
@@ -80,7 +79,7 @@ class LastEnds {
       if (op.launch > index) break;
       ends_[op.stream.index()] = op.end();
     }
-    if (call.kind == HostCallKind::kEventRecord && call.stream < ends_.size()) {
+    if (call.kind == HostCallKind::kEventRecord && call.event != 0 && call.stream < ends_.size()) {
       events_[call.event] = ends_[call.stream];
     }
   }
@@ -91,10 +90,17 @@ class LastEnds {
     if (call.kind == kDeviceSync || call.kind == kFree) return *std::ranges::max_element(ends_);
     if (call.kind == kEventSync) {
       const auto found = events_.find(call.event);
-      return call.event == 0 || found == events_.end() ? std::nullopt : found->second;
+      return found == events_.end() ? only_pending(call.start) : found->second;
     }
     if (call.kind != kStreamSync) return std::nullopt;
     return call.stream < ends_.size() ? ends_[call.stream] : only_pending(call.start);
+  }
+
+  /// Whether the call may have waited for less than that: a free need not wait at all, and an event
+  /// without a name may stand for an earlier operation.
+  [[nodiscard]] bool may_wait_for_less(const HostCall& call) const {
+    return call.kind == HostCallKind::kFree ||
+           (call.kind == HostCallKind::kEventSync && !events_.contains(call.event));
   }
 
  private:
@@ -121,18 +127,19 @@ class LastEnds {
 Duration host_ahead(const RankTrace& trace) {
   ClockBounds bounds;
   LastEnds ends(trace);
-  std::vector<Duration> frees;
+  std::map<HostCallKind, std::vector<Duration>> doubtful;
   for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
     const HostCall& call = trace.host_calls[i];
     if (!trace.streams.empty()) {
       const std::optional<TraceTime> end = ends.awaited_by(call);
-      if (end && call.kind == HostCallKind::kFree) frees.push_back(call.end() - *end);
+      if (end && ends.may_wait_for_less(call)) doubtful[call.kind].push_back(call.end() - *end);
       else if (end) bounds.add_wait(call.end() - *end);
     }
     ends.pass(i);
   }
-  if (std::ranges::all_of(frees, [](Duration slack) { return slack >= -kNear; })) {
-    for (const Duration slack : frees) bounds.add_wait(slack);
+  for (const auto& [kind, slacks] : doubtful) {
+    if (std::ranges::any_of(slacks, [](Duration slack) { return slack < -kClockError; })) continue;
+    for (const Duration slack : slacks) bounds.add_wait(slack);
   }
   for (const DeviceOp& op : trace.device_ops) {
     if (op.launch == kNone) continue;

@@ -1,7 +1,6 @@
 #include "traces/join/split_devices.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <utility>
 
@@ -11,8 +10,6 @@ namespace bubblesim::traces {
 namespace {
 
 constexpr std::uint64_t kLeastPercent = 1;
-/// Clocks of host and device, and what a wait takes to return.
-constexpr Duration kNear = std::chrono::microseconds(20);
 
 std::uint32_t device_of(const RankTrace& trace, const DeviceOp& op) {
   return trace.streams[op.stream.index()].device;
@@ -109,7 +106,7 @@ class CallParts {
 
   // All that was launched before has ended when the call returns, and some of it within the call.
   [[nodiscard]] bool may_be(const HostCall& call, std::size_t part) const {
-    return busy_until_[part] > call.start && busy_until_[part] <= call.end() + kNear;
+    return busy_until_[part] > call.start && busy_until_[part] <= call.end() + kClockError;
   }
   [[nodiscard]] std::size_t waited_for(const HostCall& call, std::size_t used) const {
     if (may_be(call, used)) return used;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "traces/join/sort_stably.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {
@@ -120,8 +120,8 @@ class TraceBuilder {
   /// The recording, with its records in order of start.
   [[nodiscard]] traces::RankTrace trace() const {
     traces::RankTrace result = trace_;
-    const std::vector<std::uint32_t> call_places = sort_by_start(result.host_calls);
-    const std::vector<std::uint32_t> op_places = sort_by_start(result.device_ops);
+    const std::vector<std::uint32_t> call_places = traces::places_by_start(result.host_calls);
+    const std::vector<std::uint32_t> op_places = traces::places_by_start(result.device_ops);
     for (traces::DeviceOp& op : result.device_ops) {
       if (op.launch != traces::kNone) op.launch = call_places[op.launch];
     }
@@ -163,24 +163,6 @@ class TraceBuilder {
     op.stream = StreamId{at.stream};
     trace_.device_ops.push_back(op);
     return trace_.device_ops.back();
-  }
-
-  // Sorts records; gives the new place of each.
-  template <class Record>
-  static std::vector<std::uint32_t> sort_by_start(std::vector<Record>& records) {
-    std::vector<std::uint32_t> order(records.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return records[a].start < records[b].start;
-    });
-    std::vector<Record> sorted;
-    std::vector<std::uint32_t> places(records.size());
-    for (const std::uint32_t old : order) {
-      places[old] = static_cast<std::uint32_t>(sorted.size());
-      sorted.push_back(records[old]);
-    }
-    records = std::move(sorted);
-    return places;
   }
 
   traces::RankTrace trace_;
