@@ -1,6 +1,7 @@
 #include "sim/workload/sensitivity.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
 #include <optional>
 
@@ -12,13 +13,15 @@ namespace {
 constexpr double kTwice = 2.0;
 constexpr std::int64_t kTrifle = 100;  ///< of an iteration: this part
 
-Result<Duration> iteration_with(const WhatIfTarget target, const JobProgram& job,
+Result<Duration> iteration_with(std::initializer_list<WhatIfTarget> targets, const JobProgram& job,
                                 const hardware::GpuSpec& spec) {
   JobProgram changed = job;
-  WhatIf change;
-  change.target = target;
-  change.speed = kTwice;
-  apply(change, changed);
+  for (const WhatIfTarget target : targets) {
+    WhatIf change;
+    change.target = target;
+    change.speed = kTwice;
+    apply(change, changed);
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const ReplayReport report, repeat_alone(changed, spec));
   return mean_iteration(report);
 }
@@ -64,17 +67,22 @@ Result<traces::Sensitivities> find_sensitivities(const JobProgram& job,
   found.iteration = mean_iteration(unchanged);
   found.alone = lacks_other_ranks(job);
   found.straggler = straggler_of(job, found.iteration);
-  const auto measure = [&](WhatIfTarget target, double& sensitivity) -> Result<void> {
-    BUBBLESIM_ASSIGN_OR_RETURN(const Duration faster, iteration_with(target, job, spec));
+  const auto measure = [&](std::initializer_list<WhatIfTarget> targets,
+                           double& sensitivity) -> Result<void> {
+    BUBBLESIM_ASSIGN_OR_RETURN(const Duration faster, iteration_with(targets, job, spec));
     const double whole = to_seconds(found.iteration);
     // Lags of calls that no longer wait may make a replay longer by a trifle.
     if (whole > 0) sensitivity = std::max(0.0, kTwice * (1 - to_seconds(faster) / whole));
     return {};
   };
-  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kAllKernels, found.kernels));
-  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kCopies, found.copies));
-  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kLink, found.link));
-  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kHost, found.host));
+  using enum WhatIfTarget;
+  double all = 1;
+  BUBBLESIM_RETURN_IF_ERROR(measure({kAllKernels}, found.kernels));
+  BUBBLESIM_RETURN_IF_ERROR(measure({kCopies}, found.copies));
+  BUBBLESIM_RETURN_IF_ERROR(measure({kLink}, found.link));
+  BUBBLESIM_RETURN_IF_ERROR(measure({kHost}, found.host));
+  BUBBLESIM_RETURN_IF_ERROR(measure({kAllKernels, kCopies, kLink, kHost}, all));
+  found.fixed = std::max(0.0, 1 - all);
   return found;
 }
 

@@ -11,8 +11,8 @@
 // exposed_communication_ns, *_fraction of the window (overlapped_fraction: of the communication),
 // sm_cover, bubbles, longest_bubble_ns, gaps, gaps_100us, gaps_1ms, bubble_by_cause,
 // bubble_by_length[] {from_ns, below_ns, bubbles, total_ns, by_cause}.
-// sensitivities: iteration_ns, kernels, copies, link, host, rest, near_zero {name: reason},
-// bottleneck, main_cause, main_cause_fraction, confirmed_cause. explanation: window_ns,
+// sensitivities: iteration_ns, kernels, copies, link, host, rest, fixed, near_zero {name:
+// reason}, bottleneck, main_cause, main_cause_fraction, confirmed_cause. explanation: window_ns,
 // unexplained_ns, unexplained_fraction, starts {what held them: count}, waits {kind: {count,
 // unexplained_ns}}.
 #pragma once

@@ -54,12 +54,14 @@ Sensitivities bubble_sensitivities(const JobInspection& job) {
 std::string sensitivities_text(const JobInspection& job) {
   if (!job.sensitivities) return "";
   const Sensitivities& found = *job.sensitivities;
-  TextTable table({"sensitivity to", "", "near zero because"}, {Align::kLeft, Align::kRight,
+  TextTable table({"sensitivity to", "", ""}, {Align::kLeft, Align::kRight,
                                                                  Align::kLeft});
   for (const Row& row : rows(found)) {
     table.row({std::string(bottleneck_name(row.what)), fmt::format("{:.2f}", row.sensitivity),
                near_zero_reason(row.what, found, device_shares(job))});
   }
+  table.row({"(fixed)", fmt::format("{:.2f}", found.fixed),
+             found.fixed < kNearZero ? "" : "stays: latencies, and what is unexplained"});
   std::string text = fmt::format(
       "\nSensitivities of the replayed iteration, {}: 1 if it halves where this is twice as fast\n",
       short_duration(found.iteration));
@@ -85,6 +87,7 @@ Json sensitivities_json(const JobInspection& job) {
     if (!reason.empty()) json["near_zero"][name] = reason;
   }
   json["rest"] = found.rest();
+  json["fixed"] = found.fixed;
   json["bottleneck"] = bottleneck_name(bottleneck(found));
   const WindowUse& use = job.representative;
   const auto cause = main_cause_of(use);

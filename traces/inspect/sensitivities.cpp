@@ -43,7 +43,9 @@ std::string blame(BubbleCause cause, const Sensitivities& job) {
       return is_wait(cause) ? "late hosts" + straggler_text(job, "") : "slow hosts";
     case Bottleneck::kNothing: break;
   }
-  return "nothing that is faster by itself: fixed latencies, or several things that take as long";
+  if (job.fixed < kMatters) return "several things that take as long: none is faster by itself";
+  return fmt::format("fixed latencies: {:.1f} % of the bubbles stay, whatever is faster",
+                     100 * std::min(1.0, job.fixed));
 }
 
 std::string_view plural(Bottleneck bottleneck) {
@@ -72,7 +74,7 @@ Bottleneck bottleneck(const Sensitivities& job) {
   const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.second < b.second;
   });
-  return most->second < kMatters ? Bottleneck::kNothing : most->first;
+  return most->second < std::max(kMatters, job.fixed) ? Bottleneck::kNothing : most->first;
 }
 
 std::string_view bottleneck_name(Bottleneck bottleneck) {
@@ -85,7 +87,7 @@ Sensitivities of_bubbles(const Sensitivities& job, double own) {
   found.kernels = std::max(0.0, job.kernels - own);
   const double bubbles = 1 - own;
   if (bubbles <= 0) return found;
-  for (double* share : {&found.kernels, &found.copies, &found.link, &found.host}) {
+  for (double* share : {&found.kernels, &found.copies, &found.link, &found.host, &found.fixed}) {
     *share /= bubbles;
   }
   return found;

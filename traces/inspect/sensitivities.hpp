@@ -3,9 +3,10 @@
 // The sensitivity to a thing is 2 (1 - T' / T): T is the iteration time of the job replayed, T' the
 // same with that thing twice as fast. 1: the iteration halves; 0: nothing changes.
 // In a replay T is a maximum over paths of sums of durations, so halving one thing saves at most
-// half of its share of the longest path, and the sensitivities add up to at most 1. What is left of
-// 1 is what nothing here makes faster: latencies of launches and of waking up, or paths of
-// different things that are nearly as long as each other.
+// half of its share of the longest path, and the sensitivities add up to at most 1. With all of
+// them twice as fast, what is left of 1 is fixed: latencies of launches, of returns and of waking
+// up, and what is unexplained. The rest belongs to paths of different things that are nearly as
+// long as each other.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct Sensitivities {
   double copies = 0;     ///< copies and memsets
   double link = 0;       ///< collectives, from the arrival of the last rank on
   double host = 0;       ///< calls of host threads, and pauses between them
+  double fixed = 0;      ///< stays, whichever of these are faster; 0 to 1
   bool alone = false;    ///< other ranks were not recorded: waiting for them is in `link`
 
   std::optional<Straggler> straggler;
@@ -40,7 +42,7 @@ struct Sensitivities {
 /// What makes the iteration shorter, if anything does.
 enum class Bottleneck : std::uint8_t { kKernels, kCopies, kLink, kHost, kNothing };
 
-/// The largest sensitivity; kNothing below `kMatters`.
+/// The largest sensitivity; kNothing below `kMatters`, and where more is fixed.
 inline constexpr double kMatters = 0.1;
 [[nodiscard]] Bottleneck bottleneck(const Sensitivities& job);
 /// "kernels", "copies", "link", "host", "none".

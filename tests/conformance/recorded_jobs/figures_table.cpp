@@ -48,6 +48,7 @@ std::vector<BrokenRule> broken_rules(const Result<JobFigures>& result) {
   check_share("kernels", shares.kernels, broken);
   check_share("host", shares.host, broken);
   check_share("link", shares.link, broken);
+  check_share("nothing", shares.fixed, broken);
   if (shares.sum() > 1 + kRoundingOfShares) {
     broken.push_back({Rule::kShares, fmt::format("sensitivities add up to {:.4f}", shares.sum())});
   }
@@ -73,22 +74,22 @@ std::vector<JobRow> rows_of(const std::string& data_folder) {
 std::string markdown(const std::vector<JobRow>& rows) {
   std::string text =
       "| job | ranks | iterations used / recorded | inspect ms | replay ms | run ms | apart % "
-      "| own % | bubbles inspect % | bubbles run % | kernels | host | link "
+      "| own % | bubbles inspect % | bubbles run % | kernels | host | link | fixed "
       "| unexplained % | rules |\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n";
+      "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n";
   for (const JobRow& row : rows) {
     if (!row.figures) {
-      text += fmt::format("| {} | | | | | | | | | | | | | | {} |\n", row.name, rules_cell(row));
+      text += fmt::format("| {} | | | | | | | | | | | | | | | {} |\n", row.name, rules_cell(row));
       continue;
     }
     const JobFigures& f = *row.figures;
     text += fmt::format(
         "| {} | {} | {}/{} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} "
-        "| {:.3f} | {:.3f} | {:.2f} | {} |\n",
+        "| {:.3f} | {:.3f} | {:.3f} | {:.2f} | {} |\n",
         row.name, f.ranks, f.used, f.recorded, milliseconds(f.inspect), milliseconds(f.replay),
         milliseconds(f.run), 100 * f.spread(), 100 * f.own, 100 * f.inspect_bubbles,
         100 * f.run_bubbles, f.sensitivities.kernels, f.sensitivities.host, f.sensitivities.link,
-        100 * f.unexplained, rules_cell(row));
+        f.sensitivities.fixed, 100 * f.unexplained, rules_cell(row));
   }
   return text;
 }
@@ -98,7 +99,7 @@ std::string tsv(const std::vector<JobRow>& rows) {
       "job\tranks\titerations_used\titerations_recorded\tinspect_ns\treplay_ns\trun_ns\t"
       "busy_fraction\town_fraction\thost_fraction\tlink_fraction\t"
       "inspect_bubble_fraction\trun_bubble_fraction\t"
-      "kernels_sensitivity\thost_sensitivity\tlink_sensitivity\t"
+      "kernels_sensitivity\thost_sensitivity\tlink_sensitivity\tfixed_share\t"
       "unexplained_fraction\tdevice_assumed\trules\n";
   for (const JobRow& row : rows) {
     const JobFigures f = row.figures.value_or(JobFigures{});
@@ -106,8 +107,9 @@ std::string tsv(const std::vector<JobRow>& rows) {
                         to_ns(f.inspect), to_ns(f.replay), to_ns(f.run));
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t", f.busy, f.own, f.host, f.link,
                         f.inspect_bubbles, f.run_bubbles);
-    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", f.sensitivities.kernels,
-                        f.sensitivities.host, f.sensitivities.link, f.unexplained,
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\n", f.sensitivities.kernels,
+                        f.sensitivities.host, f.sensitivities.link, f.sensitivities.fixed,
+                        f.unexplained,
                         f.device_assumed ? 1 : 0, rules_cell(row));
   }
   return text;

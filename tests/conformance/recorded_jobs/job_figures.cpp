@@ -59,12 +59,15 @@ Duration iteration_of(const workload::ReplayReport& report) {
 }
 
 Result<double> sensitivity(const workload::JobProgram& job, const hardware::GpuSpec& device,
-                           Duration unchanged, workload::WhatIfTarget target) {
-  workload::WhatIf change;
-  change.target = target;
-  change.speed = 2;
+                           Duration unchanged,
+                           std::initializer_list<workload::WhatIfTarget> targets) {
   workload::JobProgram changed = job;
-  workload::apply(change, changed);
+  for (const workload::WhatIfTarget target : targets) {
+    workload::WhatIf change;
+    change.target = target;
+    change.speed = 2;
+    workload::apply(change, changed);
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(changed, device));
   if (unchanged == Duration{}) return 0.0;
   return 2 * (1 - to_seconds(iteration_of(report)) / to_seconds(unchanged));
@@ -83,12 +86,15 @@ Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
   for (const traces::Explanation& rank : job.explained) explained.add(rank);
   figures.unexplained = explained.share();
   Sensitivities& found = figures.sensitivities;
-  const auto at = [&](workload::WhatIfTarget target) {
-    return sensitivity(job, *device, figures.replay, target);
+  const auto at = [&](std::initializer_list<workload::WhatIfTarget> targets) {
+    return sensitivity(job, *device, figures.replay, targets);
   };
-  BUBBLESIM_ASSIGN_OR_RETURN(found.kernels, at(workload::WhatIfTarget::kAllKernels));
-  BUBBLESIM_ASSIGN_OR_RETURN(found.host, at(workload::WhatIfTarget::kHost));
-  BUBBLESIM_ASSIGN_OR_RETURN(found.link, at(workload::WhatIfTarget::kLink));
+  using enum workload::WhatIfTarget;
+  BUBBLESIM_ASSIGN_OR_RETURN(found.kernels, at({kAllKernels}));
+  BUBBLESIM_ASSIGN_OR_RETURN(found.host, at({kHost}));
+  BUBBLESIM_ASSIGN_OR_RETURN(found.link, at({kLink}));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double all, at({kAllKernels, kCopies, kHost, kLink}));
+  found.fixed = 1 - all;
   return {};
 }
 

@@ -19,6 +19,7 @@ struct Sensitivities {
   double kernels = 0;
   double host = 0;
   double link = 0;
+  double fixed = 0;  ///< stays where these and copies are all twice as fast
 
   [[nodiscard]] double sum() const { return kernels + host + link; }
 };

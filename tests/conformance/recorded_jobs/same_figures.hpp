@@ -17,6 +17,7 @@ inline void expect_same(const JobFigures& figures, const JobFigures& expected) {
   EXPECT_EQ(figures.sensitivities.kernels, expected.sensitivities.kernels);
   EXPECT_EQ(figures.sensitivities.host, expected.sensitivities.host);
   EXPECT_EQ(figures.sensitivities.link, expected.sensitivities.link);
+  EXPECT_EQ(figures.sensitivities.fixed, expected.sensitivities.fixed);
 }
 
 }  // namespace bubblesim::testing

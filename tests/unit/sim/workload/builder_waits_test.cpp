@@ -193,6 +193,23 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForTheOperationThatEndedLastWithin
   EXPECT_EQ(replayed_with_longer(program, 1, 99), (Spans{{10, 60}, {12, 199}, {80, 85}}));
 }
 
+// Both waits return 3 before the only kernel that is pending ends: the clocks are 3 apart. A wait
+// that returns 30 before it was for something else, and no clock is judged by it.
+TEST(BuilderWaits, AnEventWithoutANameMayStandForTheOnlyWorkThatIsPending) {
+  const auto moved_by_20 = [](std::int64_t early) {
+    TraceBuilder job;
+    job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
+        .call(HostCallKind::kEventSync, {.start = 6, .end = 60 - early})
+        .kernel({.called = 70, .returned = 72, .start = 80, .end = 130})
+        .call(HostCallKind::kEventSync, {.start = 75, .end = 127})
+        .kernel({.called = 140, .returned = 142, .start = 150, .end = 160});
+    const program::Program program = must_build(job.trace());
+    return replayed_with_longer(program, 0, 20)[1].start - replayed(program)[1].start;
+  };
+  EXPECT_EQ(moved_by_20(3), 20);
+  EXPECT_EQ(moved_by_20(30), 0);
+}
+
 // B on stream 1 ends last within the call, but the event was recorded on stream 0 after A alone:
 // A ends at 40, the call returns at 63, a lag of 23. With A 10 longer all moves; with B longer not.
 TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {

@@ -33,6 +33,19 @@ TEST(Sensitivity, is_twice_the_share_that_a_thing_twice_as_fast_saves) {
   EXPECT_NEAR(found.host, 2 * 85.0 / 1200, 1e-9);
   EXPECT_EQ(found.link, 0);
   EXPECT_EQ(found.copies, 0);
+  EXPECT_NEAR(found.fixed, 30.0 / 1200, 1e-9);
+}
+
+// Twice as fast, what takes 40 and returns 60 later takes 20, and returns 60 later.
+TEST(Sensitivity, what_a_wait_takes_to_return_is_fixed) {
+  TraceBuilder job;
+  for (std::int64_t at = 0; at < 1000; at += 100) {
+    job.kernel({.called = at, .returned = at + 1, .start = at + 1, .end = at + 40})
+        .call(traces::HostCallKind::kDeviceSync, {.start = at + 1, .end = at + 100});
+  }
+  const traces::Sensitivities found = of(job.iteration(0, 1000));
+  EXPECT_NEAR(found.fixed, 0.6, 0.02);
+  EXPECT_EQ(bottleneck(found), traces::Bottleneck::kNothing);
 }
 
 TEST(Sensitivity, adds_up_to_at_most_one) {

@@ -36,8 +36,15 @@ TEST(ConfirmedCause, collectives_of_one_rank_alone_may_wait_for_ranks_that_were_
 TEST(ConfirmedCause, a_bubble_that_nothing_shortens_is_not_blamed_on_anything) {
   EXPECT_EQ(bottleneck(with(0.05, 0.09, 0.0)), Bottleneck::kNothing);
   EXPECT_EQ(confirmed_cause(BubbleCause::kTurnaround, with(0.05, 0.09, 0.0)),
-            "nothing that is faster by itself: fixed latencies, or several things that take as "
-            "long");
+            "several things that take as long: none is faster by itself");
+}
+
+// Half of the iteration is bubbles, of which 0.4 of the iteration stays.
+TEST(ConfirmedCause, bubbles_that_stay_whatever_is_faster_are_latencies) {
+  Sensitivities job = with(0.5, 0, 0.1);
+  job.fixed = 0.4;
+  EXPECT_EQ(confirmed_cause(BubbleCause::kSynchronisation, of_bubbles(job, 0.5)),
+            "fixed latencies: 80.0 % of the bubbles stay, whatever is faster");
 }
 
 // Two equal ranks: kernels of 1 ms, then an all-reduce of 1 ms. Kernels twice as fast halve half of
