@@ -200,22 +200,22 @@ def stamp(program):
     return f"{datetime.date.today().isoformat()}, by version {number}.\n\n"
 
 
-def write_readme(output, names, made):
+def write_claims(output, names, made):
     """Puts the claim tables of these notebooks, and when they were made, between their marks in
-    notebooks/README.md."""
-    readme = NOTEBOOKS / "README.md"
-    text = readme.read_text(encoding="utf-8")
+    notebooks/CLAIMS.md."""
+    page = NOTEBOOKS / "CLAIMS.md"
+    text = page.read_text(encoding="utf-8")
     for path in sorted((output / "claims").glob("*.md")):
         if path.stem not in names:  # of an earlier call: its stamp stays
             continue
         begin, end = f"<!-- claims: {path.stem} -->\n", f"<!-- end: {path.stem} -->\n"
         if begin not in text or end not in text:
-            stop(f"notebooks/README.md has no {begin.strip()} ... {end.strip()}")
+            stop(f"notebooks/CLAIMS.md has no {begin.strip()} ... {end.strip()}")
         before, rest = text.split(begin, 1)
         table = made + path.read_text(encoding="utf-8")
         text = before + begin + table + end + rest.split(end, 1)[1]
-    readme.write_text(text, encoding="utf-8")
-    say("notebooks/README.md has the claim tables")
+    page.write_text(text, encoding="utf-8")
+    say("notebooks/CLAIMS.md has the claim tables")
 
 
 def parse(arguments):
@@ -258,7 +258,7 @@ def main(arguments):
     for path in sorted((options.output / "claims").glob("*.json")):
         say(f"{path.stem}: {claim_counts(path)}")
     if options.readme:
-        write_readme(options.output, books, stamp(options.program))
+        write_claims(options.output, books, stamp(options.program))
     figures = len(list(options.output.glob("*.pdf")))
     say(f"{figures} figures as PDF and PNG, notebooks as HTML, in {options.output}; "
         f"{time.monotonic() - begin:.0f} s")

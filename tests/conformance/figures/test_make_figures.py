@@ -51,15 +51,15 @@ def test_a_reduced_run_has_its_settings_put_in(tmp_path):
 
 def test_claim_tables_go_between_their_marks_with_when_they_were_made(tmp_path, monkeypatch):
     monkeypatch.setattr(make_figures, "NOTEBOOKS", tmp_path)
-    readme = tmp_path / "README.md"
+    page = tmp_path / "CLAIMS.md"
     marks = "before\n<!-- claims: {0} -->\n{1}\n<!-- end: {0} -->\nafter\n"
-    readme.write_text(marks.format("a", "old") + marks.format("b", "old"))
+    page.write_text(marks.format("a", "old") + marks.format("b", "old"))
     (tmp_path / "claims").mkdir()
     for name in ("a", "b"):
         (tmp_path / "claims" / f"{name}.md").write_text("new\n")
-    make_figures.write_readme(tmp_path, ["a"], "made\n")
+    make_figures.write_claims(tmp_path, ["a"], "made\n")
     # b's table is of an earlier call, and so is what is said of it.
-    assert readme.read_text() == marks.format("a", "made\nnew") + marks.format("b", "old")
+    assert page.read_text() == marks.format("a", "made\nnew") + marks.format("b", "old")
 
 
 def test_a_stamp_names_the_version_that_the_program_prints(tmp_path):

