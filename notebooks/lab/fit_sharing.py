@@ -39,15 +39,17 @@ def rounded(value, grain, least, most):
     return min(max(math.floor(value / grain + 0.5) * grain, least), most)
 
 
-def search(loss, start, rounds):
-    """(values, their loss, loss at the start, evaluations)."""
+def search(loss, start, rounds, names=()):
+    """(values, their loss, loss at the start, evaluations). `names`: of what is fitted; none: all."""
     best, evaluations, step = list(start), 1, FIRST_STEP
     error = first = loss(best)
     for _ in range(rounds):
         if step < LEAST_STEP:
             break
         better = False
-        for i, (_, grain, least, most) in enumerate(CONSTANTS):
+        for i, (name, grain, least, most) in enumerate(CONSTANTS):
+            if names and name not in names:
+                continue
             for factor in (step, 1 / step):
                 tried = list(best)
                 tried[i] = rounded(best[i] * factor, grain, least, most)
@@ -95,7 +97,8 @@ def main(options):
     start = start_of(options.device)
     count = len(rows_at(options, start))
     values, error, first, evaluations = search(
-        lambda tried: sharing_loss(rows_at(options, tried)), start, options.rounds)
+        lambda tried: sharing_loss(rows_at(options, tried)), start, options.rounds,
+        options.constant)
     print(f"{count} rows, {evaluations} evaluations, mean |error| {100 * first:.2f} % -> "
           f"{100 * error:.2f} %")
 

@@ -22,11 +22,11 @@ Row = dict[str, Any]
 NEAR = 0.05
 TABLES = ("megatron_deepspeed_a100_multi_node", "megatron_deepspeed_a100_single_node",
           "published_training_runs")
-# The project's own: of the mean, or of each row; 0 is exact. PipeFill's published days are whole
+# The project's own: of the mean, or of each row; 0 is exact. The table of one node has none: it is
+# its authors' own replay (training_rows.rows_of_a_formula). PipeFill's published days are whole
 # ones; GraphPipe's gain of about 10 % is met within 2 points.
 AIMS = {
     "megatron_deepspeed_a100_multi_node": ("mean", 0.05),
-    "megatron_deepspeed_a100_single_node": ("mean", 0.03),
     "published_training_runs": ("each", 0.05),
     "all_reduce": ("mean", 0.05),
     "schedules": ("each", 0.0),
@@ -100,6 +100,10 @@ def summarise(rows: Iterable[Row]) -> list[Summary]:
                 for role in roles]
         if len(roles) == 2:
             out.append(Summary.of(table, "all", own))
+        calm = [row for row in own if not row.get("disturbed")]
+        if len(calm) < len(own):
+            out += [Summary.of(table, f"{role}, undisturbed",
+                               [row for row in calm if row["role"] == role]) for role in roles]
     return out
 
 

@@ -98,6 +98,9 @@ def tables_text(notes: Sequence[dict[str, Any]]) -> str:
         out += f"{note['table']}: setting {note['setting']}, device {', '.join(note['devices'])}\n"
         if note["unread"]:
             out += f"  columns that are not read: {', '.join(note['unread'])}\n"
+        if note.get("of_a_formula"):
+            out += (f"  not measured: {note['of_a_formula']} rows follow a formula to 1e-9; errors "
+                    "are distances to another simulator\n")
         for metric, rows in sorted(note.get("left_out", {}).items()):
             out += f"  blank or 0 and left out: {metric} in {rows} rows\n"
     return out + ("\n" if notes else "")

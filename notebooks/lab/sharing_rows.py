@@ -1,4 +1,4 @@
-"""Measured sharing of one GPU, from six forms of tables, which are told apart by their columns, as
+"""Measured sharing of one GPU, from seven forms of tables, which are told apart by their columns, as
 rows of one: a scene (who runs where, under which system) and the figures that were measured of it.
 What the columns do not say (the device, how requests came, which policy stands for each system):
 configs/validation."""
@@ -18,6 +18,8 @@ from .table import (LOWER, Cells, Fields, Table, batches_in, device_names, find_
 
 ALONE = "alone"
 MOST_BATCH, MOST_CLIENTS, MOST_SLICES = 1 << 16, 64, 7
+ENDLESS = 1 << 30  # an epoch
+HOSTS_LIMIT = 1.3  # runs of one setting differ by so much (sm_caps_v100)
 LEAST_LOAD = 0.01
 SHARE = "share"            # passes a second, relative to the client alone
 SUM = "sum"                # passes a second of all clients, relative to the first one alone
@@ -49,7 +51,8 @@ class Client:
     epoch: int = 0         # of a loop: after so many passes the host pauses; 0: never
     pause_ms: float = 0.0
     between_ms: float = 0.0  # with epochs: host time between passes
-    feed_ms: float = 0.0     # with epochs: the data loader's, of a pass's input
+    feed_ms: float = 0.0     # with epochs: the host's, of a pass's input; without solo_ms, a pass
+                             # that takes longer alone is scaled to it
 
 
 @dataclass
@@ -398,6 +401,21 @@ def read_cap(row: SharingRow, cells: SharingCells) -> None:
     cells.take(row, "time_relative_to_all_sms", Figure(TIME))
 
 
+def read_network_cap(row: SharingRow, cells: SharingCells) -> None:
+    """A pass with all SMs is no row, but told by each. The host takes as long, or less."""
+    batch, relative = cells.count("batch", MOST_BATCH), cells.needed("relative_to_all_sms")
+    row.sm_percentage = cells.count("sm_percent", 100)
+    client = Client("inference", cells.text("model"), batch, epoch=ENDLESS,
+                    feed_ms=cells.needed("latency_ms") / relative)
+    if relative <= HOSTS_LIMIT:
+        cells.state(f"up to {HOSTS_LIMIT} times as long hosts may limit it")
+    row.subject = cells.named(client.workload, (" batch ", cells.shown("batch", batch), ""),
+                              (", ", cells.shown("sm_percent", row.sm_percentage), " %"))
+    row.system = "sm_cap"
+    row.clients = [client]
+    cells.take(row, "relative_to_all_sms", Figure(TIME))
+
+
 # ---- which is which
 
 Reader = Callable[[SharingRow, SharingCells], None]
@@ -413,6 +431,8 @@ FORMS: dict[str, tuple[tuple[str, ...], Reader]] = {
     "mig_training_a100": (("job", "batch", "mig_compute_slices", "median_iteration_ms",
                            "relative_to_7"), read_mig),
     "sm_caps_a100": (("work", "sm_percentage", "time_relative_to_all_sms"), read_cap),
+    "sm_caps_v100": (("model", "batch", "sm_percent", "latency_ms", "relative_to_all_sms"),
+                     read_network_cap),
 }
 
 

@@ -232,7 +232,7 @@ class Scene:
         return self
 
     def figure(self, asked: Figure) -> float:
-        shared, alone = self.shared[asked.client], self.lone[asked.client]
+        shared = self.shared[asked.client]
         if asked.quantity == SHARE:
             passes = self.alone_passes[asked.client]
             return (shared.passes / passes if passes
@@ -241,7 +241,11 @@ class Scene:
             return sum((one.per_s for one in self.shared), 0.0) / self.lone[0].per_s
         if asked.quantity == PERCENTILE:
             return shared.percentile_ms(asked.percent)
-        return shared.mean_ms() / (1.0 if asked.quantity == MEAN else alone.mean_ms)
+        if asked.quantity == MEAN:
+            return shared.mean_ms()
+        if self.row.clients[asked.client].epoch:  # whose pauses are no part of a pass
+            return 1e3 / shared.per_s / self.pass_ms(asked.client)
+        return shared.mean_ms() / self.lone[asked.client].mean_ms
 
     def over_time(self, client: int, window: int) -> list[float]:
         """Passes a second of a client, in one window after another; whole ones only."""
@@ -336,7 +340,7 @@ class Judging:
     @staticmethod
     def lone_key(row: SharingRow, client: Client) -> tuple:
         return (row.device, row.instance, client.role, client.workload, client.batch,
-                client.solo_ms)
+                client.solo_ms, client.feed_ms)
 
     def scene_key(self, row: SharingRow) -> tuple:
         return (row.table, row.system, row.partition, row.sm_percentage,
@@ -352,9 +356,12 @@ class Judging:
             row, client = fresh[key]
             self.tell(f"{client.workload} alone")
             found = self.stage.workloads.of(client)
+            machine, batch = self.machine_of(row), client.batch or found.batch
             try:
-                return self.machine_of(row).lone(found.workload, client.batch or found.batch,
-                                                 client.solo_ms)
+                lone = machine.lone(found.workload, batch, client.solo_ms)
+                if client.solo_ms == 0 and 0 < client.feed_ms < lone.mean_ms:
+                    lone = machine.lone(found.workload, batch, client.feed_ms)
+                return lone
             except Error as fault:
                 return fault
         return dict(zip(keys, spread(made, keys, self.threads)))

@@ -1,4 +1,4 @@
-"""Measured training jobs: a table's rows as jobs that can be synthesised, with what was measured.
+"""Training jobs of a table, as jobs that can be synthesised, with what was measured.
 
 Two forms of columns are understood, told apart by their names: iteration_time_ms with every size
 of the plan (vTrain, MICRO 2024), and tflops_per_gpu or seconds_per_iteration, where a plan's size
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
+import numpy
 from bubblesim import Error, _core
 from bubblesim._table import failed
 
@@ -60,6 +62,7 @@ class Setting:
     machines: list[Machine]
     devices: Mapping[str, str]
     models: list[Any]          # rows of their sizes are they; others are GPTs
+    disturbed: str = ""        # a regular expression: rows with such a label are summed up apart
 
     @classmethod
     def find(cls, name: str) -> Setting:
@@ -70,7 +73,7 @@ class Setting:
         plans, parts = [root.child("plan")], root.children("machines", [])
         named = [(part.text("gpu"), part.text("cluster")) for part in parts]
         plans += [part.child("plan") for part in parts]
-        models = root.texts("models")
+        models, disturbed = root.texts("models"), root.text("disturbed", "")
         root.finish(*parts)
         own, *machines = (Machine(gpu, cluster, _core.Cluster(cluster).device, plan.root)
                           for (gpu, cluster), plan in zip([("", cluster), *named], plans))
@@ -78,7 +81,7 @@ class Setting:
             plan_of(machine.plan, root.path, root.path)
         return cls(Path(root.path).stem, root.path, own, vocabulary, machines,
                    device_names({one.gpu: one.device for one in machines}),
-                   [_core.Network(model) for model in models])
+                   [_core.Network(model) for model in models], disturbed)
 
 
 def plan_of(plan: Mapping[str, Any], label: str, beside: str) -> Any:
@@ -280,6 +283,30 @@ def unread_columns(table: Table) -> list[str]:
     return table.besides([*OPTIONAL, *form, table.device_column])
 
 
+def rows_of_a_formula(rows: list[TrainingRow]) -> int:
+    """How many rows are no measurements, but a formula's: of one layer on the same GPUs, six
+    constants meet more than seven rows to 1e-9, which no machine repeats. Constants are of an
+    iteration, a layer, a stage's layers, the same of each micro-batch, a micro-batch, a stage."""
+    alike: dict[tuple, list[tuple]] = {}
+    for row in rows:
+        plan = row.plan
+        if row.note or row.seconds is None:
+            continue
+        runs = plan["global_batch"] / plan["micro_batch"] / plan.get("data", 1)
+        layers = row.layers / row.stages
+        key = (row.hidden, row.heads, row.sequence, plan["micro_batch"], plan.get("tensor", 1),
+               plan.get("data", 1))
+        alike.setdefault(key, []).append(
+            (1.0, row.layers, layers, runs * layers, runs, row.stages, row.seconds))
+    found = 0
+    for group in alike.values():
+        terms, seconds = numpy.hsplit(numpy.array(group), [6])
+        if len(group) > 7:
+            left = terms @ numpy.linalg.lstsq(terms, seconds, rcond=None)[0] - seconds
+            found += len(group) if numpy.abs(left / seconds).max() < 1e-9 else 0
+    return found
+
+
 # ---- predictions
 
 @dataclass(frozen=True)
@@ -380,6 +407,8 @@ class TrainingTable:
         out = {"table": self.name, "role": row.role, "row": row.label,
                "unit": "TFLOP/s" if row.seconds is None else "s", "outcome": "stated",
                "measured": 0.0, "simulated": 0.0, "note": row.note, "brief": True}
+        if self.setting.disturbed:
+            out["disturbed"] = re.search(self.setting.disturbed, row.label) is not None
         if row.note:
             return out
         try:
@@ -410,7 +439,8 @@ class TrainingTable:
         devices = [self.machines[self.machine_key(row)].device for row in self.rows if not row.note]
         return {"table": {"table": self.name, "setting": self.setting.path,
                           "devices": list(dict.fromkeys(devices)) or [self.setting.own.device],
-                          "unread": self.unread}, "rows": rows}
+                          "unread": self.unread, "of_a_formula": rows_of_a_formula(self.rows)},
+                "rows": rows}
 
     def with_software(self, path: str) -> TrainingTable:
         """The same rows on machines of another software, a file."""

@@ -112,6 +112,16 @@ def test_counts_that_are_not_read_are_shown_as_they_are(read):
     assert (row.subject, row.system) == ("net, 9g, 0.5", "mps"), "not one process alone"
 
 
+def test_a_network_under_a_cap_is_as_long_with_all_sms_as_each_row_tells(read):
+    slow, flat = read("model,batch,sm_percent,latency_ms,relative_to_all_sms\n"
+                      "vgg19,8,50,36,1.5\nvgg19,8,90,25.2,1.05\n")
+    assert slow.clients == [Client("inference", "vgg19", 8, epoch=sharing_rows.ENDLESS,
+                                   feed_ms=24.0)]
+    assert slow.sm_percentage == 50 and not slow.note
+    assert slow.figures == [Figure("time", metric="relative_to_all_sms", measured=1.5)]
+    assert "hosts may limit it" in flat.note
+
+
 def test_a_batch_of_samples_is_one_pass(read):
     # 16 samples a pass at 800 samples a second: 20 ms.
     rows = read(SLICES + "gv100,\"two loops, net batch 16\",samples_per_s,2,800,720\n"

@@ -49,6 +49,21 @@ def fault_of(rows):
     return fault
 
 
+@pytest.mark.parametrize("noise, found", [(0.0, 12), (1e-6, 0)])
+def test_rows_that_six_constants_meet_are_no_measurements(rows, noise, found):
+    """3 ms an iteration, 0.1 a layer, 2 the stages' layers, 5 them in each micro-batch, 1 a
+    micro-batch, 7 a stage; with noise of a millionth a machine may have made them."""
+    text = TIMED.format("")
+    for at, (runs, stages, layers) in enumerate(
+            (runs, stages, layers) for runs in (2, 8) for stages in (1, 2, 4)
+            for layers in (12, 24)):
+        held = layers / stages
+        ms = 3 + 0.1 * layers + (2 + 5 * runs) * held + runs + 7 * stages
+        ms *= 1 + noise * (at % 3 - 1)
+        text += f"fit,{stages},{2 * runs},2,1024,16,{layers},2048,1,1,{stages},{ms!r}\n"
+    assert training_rows.rows_of_a_formula(rows(text)) == found
+
+
 def test_an_iteration_time_is_in_milliseconds(rows):
     [row] = rows(TIMED.format("") + "fit,8,64,2,1024,16,24,2048,2,2,2,1500\n")
     assert (row.role, row.seconds, row.machine, row.note) == ("fit", 1.5, OWN, "")

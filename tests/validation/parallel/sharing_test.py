@@ -34,6 +34,7 @@ BOUNDS = {
     "equal_mps_clients_a100": {("mps", "sum_relative_to_one"): 0.115},
     "mig_training_a100": {("mig", "relative_to_7"): 0.17},
     "sm_caps_a100": {("sm_cap", "time_relative_to_all_sms"): 0.06},
+    "sm_caps_v100": {("sm_cap", "relative_to_all_sms"): 0.10},  # 0.063 without a slow host's rows
 }
 EVERY = {"equal_mps_clients_a100": 3}
 
