@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "sim/base/nearest_rank.hpp"
-#include "traces/inferred_layout.hpp"
 #include "traces/meeting_key.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {
 namespace {

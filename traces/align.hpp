@@ -49,7 +49,7 @@ struct AlignmentReport {
 /// windows), then the least offset; where steps repeat evenly and clocks are about half a step
 /// apart, the shift that pairs most, and the rank is counted (`align_offset_ambiguous`).
 /// A rank that shares no collective with the first is matched with another that is placed; a job
-/// whose layout is inferred (traces/inferred_layout.hpp) stays as it is; a rank that shares none at
+/// whose layout is inferred (traces/trace_origin.hpp) stays as it is; a rank that shares none at
 /// all stays, and is counted (`kRankNotAligned`).
 /// `clocks`: of each rank, the name of its clock; empty, or no list: one of its own. Ranks of one
 /// clock are moved together, by the first of them that is placed, and need no collective. A rank

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "capture/live/live_counts.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/base/result.hpp"
-#include "sim/base/scratch_folder.hpp"
 
 namespace bubblesim::capture {
 

@@ -10,6 +10,7 @@
 #include "sim/advise/question.hpp"
 #include "sim/advise/search.hpp"
 #include "sim/base/counters.hpp"
+#include "sim/base/json_fwd.hpp"
 
 namespace bubblesim::advise {
 
@@ -64,5 +65,12 @@ struct Advice {
   std::size_t simulated = 0;         ///< runs, now
   std::size_t stored = 0;            ///< runs that the store had
 };
+
+// An answer as one screen of text, and as JSON for programs.
+
+/// `config`: the file that the recommendation's run config is written to.
+[[nodiscard]] std::string advice_text(const Advice& advice, const std::string& config);
+/// Keys are in configs/README.md ("A question").
+[[nodiscard]] Json advice_json(const Advice& advice, const std::string& config);
 
 }  // namespace bubblesim::advise

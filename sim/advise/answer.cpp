@@ -8,18 +8,18 @@
 #include <utility>
 
 #include "sim/advise/answer_parts.hpp"
-#include "sim/advise/job_check.hpp"
-#include "sim/advise/known_errors.hpp"
-#include "sim/advise/searched_places.hpp"
+#include "sim/advise/comparison.hpp"
+#include "sim/advise/question.hpp"
+#include "sim/advise/space.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
-#include "sim/sweep/baseline_keys.hpp"
+#include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
-#include "sim/sweep/set_places.hpp"
+#include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::advise {
 namespace {

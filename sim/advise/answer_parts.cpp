@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "sim/advise/comparison.hpp"
-#include "sim/advise/practice.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::advise {

@@ -1,11 +1,17 @@
 #include "sim/advise/comparison.hpp"
 
-#include <fmt/format.h>
-
+#include <array>
 #include <cmath>
+#include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
+#include "sim/advise/answer_parts.hpp"
+#include "sim/base/csv_table.hpp"
+#include "sim/base/input_file.hpp"
+#include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/sweep/config_edit.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -133,6 +139,81 @@ std::vector<Tried> worth_having(const Advice& advice) {
     if (keeps && other.result.gain > best_gain(advice) * kWorthTelling) out.push_back(other);
   }
   return out;
+}
+
+namespace {
+
+std::string fill_command(const Tried& tried) {
+  std::string line = "bubblesim fill --policy " + tried.proposal.policy->name;
+  for (const auto& [name, value] : tried.proposal.parameters) {
+    line += " --set " + name + "=" + policy::value_text(value);
+  }
+  if (tried.result.p95) line += " --filler-role online";
+  return line + " --train 'TRAINING COMMAND' --fill 'FILLER COMMAND'";
+}
+
+Practice live(const Advice& advice) {
+  const Tried& best = *advice.found.best;
+  if (advice.why_not_live.empty()) return {"live", fill_command(best), ""};
+  std::string note = "fill refuses " + best.proposal.policy->name + ": " + advice.why_not_live;
+  if (!advice.found.live) {
+    return {"live", "", note + "; nothing that it takes gains within the limits"};
+  }
+  note += fmt::format("; the best that it takes keeps {:.4f} and gains {:.0f} % of it",
+                      advice.found.live->result.kept,
+                      100 * advice.found.live->result.gain / best.result.gain);
+  return {"live", fill_command(*advice.found.live), note};
+}
+
+}  // namespace
+
+std::vector<Practice> practice_of(const Advice& advice, const std::string& config) {
+  if (!gains_something(advice)) return {};
+  const std::string file = config.empty() ? "CONFIG" : config;
+  const std::string note = config.empty() ? "advise --config CONFIG writes it" : "";
+  std::string measure = "bubblesim measure " + file;
+  if (advice.measured_rank > 0) measure += fmt::format(" --rank {}", advice.measured_rank);
+  const Practice simulate{"simulate", "bubblesim run " + file, note};
+  if (!advice.tools_asked) return {simulate};
+  return {simulate,
+          {"measure", advice.why_not_measured.empty() ? measure : "", advice.why_not_measured},
+          live(advice)};
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kColumns{"policy", "device", "figure", "error_percent",
+                                                   "table"};
+
+/// Of the device's file; empty: it has none.
+std::string device_name(const std::string& config_folder, const std::string& id) {
+  const auto text = read_text_file(config_folder + "/devices/" + id + ".json");
+  const Json file = Json::parse(text.value_or("{}"), nullptr, false);
+  const Json* name = sweep::find_value(file, "/name/value");
+  return name != nullptr && name->is_string() ? name->get<std::string>() : "";
+}
+
+}  // namespace
+
+CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_folder,
+                                                    const std::string& policy,
+                                                    const std::string& device) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto table,
+                             CsvTable::read(config_folder + "/validation/errors.csv"));
+  BUBBLESIM_RETURN_IF_ERROR(table.expect(kColumns));
+  std::vector<KnownError> errors;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, "policy") != policy) continue;
+    const auto percent = table.figure(row, "error_percent");
+    if (!percent) {
+      return tl::make_unexpected(table.fault(row, "error_percent", "a number").value());
+    }
+    const std::string measured(table.text(row, "device"));
+    errors.push_back({policy, measured, std::string(table.text(row, "figure")), *percent,
+                      std::string(table.text(row, "table")),
+                      device_name(config_folder, measured) == device});
+  }
+  return errors;
 }
 
 }  // namespace bubblesim::advise

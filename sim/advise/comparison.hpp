@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/advise/advice.hpp"
+#include "sim/base/result.hpp"
 
 namespace bubblesim::advise {
 
@@ -30,5 +31,25 @@ inline constexpr double kWorthTelling = 1.05;
 
 /// "12.3 ms".
 [[nodiscard]] std::string milliseconds(Duration span);
+
+// What puts a recommendation into practice: lines for `run`, `measure` and `fill`.
+
+struct Practice {
+  std::string word;     ///< "simulate", "measure", "live"
+  std::string command;  ///< for a shell, in the folder that `config` is relative to
+  std::string note;     ///< what is not as recommended; may be empty
+};
+
+/// Nothing where nothing is recommended. `config`: the file of the recommendation's run config.
+[[nodiscard]] std::vector<Practice> practice_of(const Advice& advice, const std::string& config);
+
+// How far the simulator was from measurements under a policy: configs/validation/errors.csv, whose
+// figures are those of docs/validation.md.
+
+/// The rows of a policy, in the order of the file; none: nothing was measured under it. `device`:
+/// the name that a device file has, of the device that is asked about.
+[[nodiscard]] CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_folder,
+                                                                  const std::string& policy,
+                                                                  const std::string& device);
 
 }  // namespace bubblesim::advise

@@ -1,4 +1,4 @@
-#include "sim/advise/finals.hpp"
+#include "sim/advise/trial_log.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "sim/advise/comparison.hpp"
-#include "sim/advise/confirmation.hpp"
 
 namespace bubblesim::advise {
 namespace {

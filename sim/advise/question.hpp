@@ -10,11 +10,12 @@
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/run/loaded_run.hpp"
 #include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim {
 class JsonDocument;
-}
+}  // namespace bubblesim
 
 namespace bubblesim::advise {
 
@@ -96,5 +97,13 @@ struct Question {
 
 /// What contradicts itself in limits and system, before anything is loaded.
 [[nodiscard]] Errors check_question(const Question& question, const policy::Registry& registry);
+
+// Questions that have no answer, found before anything is searched.
+
+/// No filler to advise on; a filler that is larger than every GPU's free memory, with the largest
+/// that would do; a p95 that a service could not keep with a GPU of its own, with the least that it
+/// could; limits on tokens where no filler is a language-model server. A job that does not fit its
+/// GPU cannot be loaded: that fault is sim/run's.
+[[nodiscard]] Errors check_job(const Question& question, const run::LoadedRun& loaded);
 
 }  // namespace bubblesim::advise

@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/advise/finals.hpp"
 #include "sim/advise/trial_log.hpp"
 
 namespace bubblesim::advise {

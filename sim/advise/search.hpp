@@ -6,7 +6,7 @@
 // load of each, and local searches about the best of different policies: one dimension at a time,
 // in ever smaller steps, and what helped together. Then what leads is simulated at the length that
 // was asked for, under other seeds and with durations that are 5 % off; a setting that breaks a
-// limit there makes way for the next, or for less load (finals.hpp).
+// limit there makes way for the next, or for less load (finals.cpp).
 //
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads

@@ -114,4 +114,35 @@ class TrialLog {
   std::map<std::string, std::size_t> index_;  // into all_
 };
 
+// One setting simulated again: under other seeds, or, where no seed changes anything, in longer
+// windows; and with training's durations off by 5 %.
+
+/// Simulates the setting under other seeds at the length that was asked for. Two of them come
+/// first: if both give the figures of `setting`, nothing in the run is random, and windows up to
+/// twice as long take the place of the rest. There, figures may be 0.1 % beyond a limit, for a
+/// window begins and ends within iterations.
+[[nodiscard]] Result<Confirmation> confirm(const Tried& setting, const Limits& limits,
+                                           TrialLog& log);
+
+/// Adds what 5 % longer and shorter durations of training do.
+[[nodiscard]] Result<void> vary_durations(const Proposal& proposal, TrialLog& log,
+                                          Confirmation& confirmed);
+
+// The last step of a search: from the trials of the searched length to what is told.
+//
+// What leads is simulated at the length that was asked for, best first, until the best of all is
+// one that was; a setting that keeps the limits there is confirmed under other seeds
+// (below), and one that does not makes way for the next, or for less load. The
+// runner-up, the best setting that the user's tool takes, those of looser limits and those that
+// the system cannot have are simulated at that length before they are told; if one of them is
+// within the limits and better, it is confirmed and takes the place of the best.
+
+/// Whether the budget has not even the shortest trials of a whole search: then fewer settings come
+/// into the finals.
+enum class Scarce : std::uint8_t { kNo, kYes };
+
+/// A search that is stopped has the best of its trials, unconfirmed.
+[[nodiscard]] Result<Found> finals(const Space& space, TrialLog& log, const SearchOptions& options,
+                                   Scarce scarce);
+
 }  // namespace bubblesim::advise

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/units.hpp"
 

@@ -12,13 +12,12 @@
 #include <vector>
 
 #include "capture/live/live_plan.hpp"
-#include "sim/advise/advice_text.hpp"
+#include "sim/advise/advice.hpp"
 #include "sim/advise/answer.hpp"
 #include "sim/advise/proposal.hpp"
 #include "sim/app/advise_arguments.hpp"
 #include "sim/app/app.hpp"
-#include "sim/app/policy_libraries.hpp"
-#include "sim/app/policy_timeout.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"

@@ -12,17 +12,48 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/output_guard.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/run/load_trace.hpp"
 
+// One guard for every file that a command writes: a file that the command reads is never written
+// over, and one that this program did not make only with --force. It looks before the command
+// starts, so that a refusal costs nothing.
+
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace bubblesim::app {
+
+class OutputGuard {
+ public:
+  /// The files that are written where the option has this value.
+  using Files = std::function<std::vector<std::string>(const std::string& value)>;
+
+  /// The option of this name says what its command writes: one file, or `files`. The command gets
+  /// --force.
+  void writes(CLI::App& command, const std::string& option, Files files = {});
+
+  /// Of the outputs of the commands that were parsed; --force leaves those that are also read.
+  [[nodiscard]] Errors faults(const CLI::App& program) const;
+
+ private:
+  struct Output {
+    const CLI::App* command;
+    const CLI::Option* option;
+    Files files;
+  };
+  std::vector<Output> outputs_;
+};
+
+/// A folder's files, at any depth, whose names begin and end so.
+[[nodiscard]] OutputGuard::Files files_named(std::vector<std::string> beginnings,
+                                             std::string ending);
+/// These files of a folder.
+[[nodiscard]] OutputGuard::Files files_of(std::vector<std::string> names);
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUntrusted = 1;
@@ -117,5 +148,14 @@ void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
 /// help, completion, man: of all that the parser has when they are called.
 void add_document_commands(CLI::App& parser, AppContext& context);
+
+// What `bubblesim --version` says.
+
+/// "0.2.0".
+[[nodiscard]] std::string release_number();
+
+/// Release and commit, compiler and kind of build, and with and without which optional parts it was
+/// built: lines.
+[[nodiscard]] std::string version_text();
 
 }  // namespace bubblesim::app

@@ -2,7 +2,7 @@
 // offers that command's words.
 #include <fmt/format.h>
 
-#include "sim/app/command_documents.hpp"
+#include "sim/app/command_tree.hpp"
 
 namespace bubblesim::app {
 namespace {

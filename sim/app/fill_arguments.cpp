@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/policy/parameter_check.hpp"
 
 namespace bubblesim::app {

@@ -16,7 +16,7 @@
 #include "capture/live/job_variables.hpp"
 #include "capture/live/run_fill.hpp"
 #include "sim/app/own_process.hpp"
-#include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"

@@ -12,8 +12,8 @@
 #include "capture/substrate/card_state.hpp"
 #include "sim/app/app.hpp"
 #include "sim/app/stop_signals.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/base/result.hpp"
-#include "sim/base/scratch_folder.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/observe/run_result.hpp"
 

@@ -24,12 +24,10 @@
 #include "sim/workload/replay.hpp"
 #include "sim/workload/sensitivity.hpp"
 #include "sim/workload/what_if.hpp"
-#include "traces/inferred_layout.hpp"
 #include "traces/inspect/render_json.hpp"
-#include "traces/inspect/render_sensitivities.hpp"
 #include "traces/inspect/render_text.hpp"
 #include "traces/iterations/before_window.hpp"
-#include "traces/iterations/start_skew.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::app {
 namespace {

@@ -11,7 +11,6 @@
 #include "sim/app/command_tree.hpp"
 #include "sim/app/commands.hpp"
 #include "sim/app/crash_notes.hpp"
-#include "sim/app/version_text.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/gpu_place.hpp"
-#include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/measure/measure.hpp"

@@ -12,7 +12,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "sim/run/repeated_policies.hpp"
+#include "sim/run/run_config.hpp"
 
 namespace bubblesim::app {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
-#include "sim/app/policy_libraries.hpp"
-#include "sim/app/results_text.hpp"
+#include "sim/app/policy_options.hpp"
+#include "sim/app/results_command.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/number_text.hpp"
 #include "sim/report/report_page.hpp"

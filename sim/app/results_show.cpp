@@ -5,10 +5,10 @@
 #include <sstream>
 
 #include "sim/app/app.hpp"
-#include "sim/app/results_text.hpp"
-#include "sim/base/escape_controls.hpp"
+#include "sim/app/results_command.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/store/compare_policies.hpp"
 #include "sim/store/store_export.hpp"
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/policy_timeout.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
-#include "sim/observe/service_limits.hpp"
+#include "sim/observe/run_result.hpp"
 #include "sim/run/run_config.hpp"
 
 namespace CLI {

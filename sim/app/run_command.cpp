@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "sim/app/app.hpp"
-#include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/app/run_arguments.hpp"
 #include "sim/app/run_watch.hpp"

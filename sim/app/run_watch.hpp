@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "sim/app/app.hpp"
-#include "sim/app/policy_timeout.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/run/run_policies.hpp"
 
@@ -21,7 +21,7 @@ namespace bubblesim::app {
 class RunWatch {
  public:
   /// Watches a run in `modes` modes, each under all policies, whose calls last for `policy_bound`
-  /// at most (policy_timeout.hpp).
+  /// at most (policy_options.hpp).
   RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound);
   ~RunWatch();
   RunWatch(const RunWatch&) = delete;

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
-#include "sim/app/policy_libraries.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/schema_kinds.hpp"
 #include "sim/base/nearest.hpp"
 

@@ -13,7 +13,6 @@
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/schema/explore.hpp"
-#include "sim/schema/key_schema.hpp"
 #include "sim/schema/write_schema.hpp"
 #include "sim/step_cost/engine_spec.hpp"
 #include "sim/sweep/sweep_axes.hpp"

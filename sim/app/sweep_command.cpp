@@ -12,16 +12,12 @@
 #include <unordered_set>
 
 #include "sim/app/app.hpp"
-#include "sim/app/policy_libraries.hpp"
-#include "sim/app/policy_timeout.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/sweep_display.hpp"
-#include "sim/app/sweep_forecast.hpp"
 #include "sim/app/sweep_local.hpp"
-#include "sim/app/sweep_shard.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
-#include "sim/sweep/best_run.hpp"
 #include "sim/sweep/estimate.hpp"
 #include "sim/sweep/plan.hpp"
 #include "sim/sweep/remaining.hpp"

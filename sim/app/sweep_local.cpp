@@ -2,16 +2,106 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fmt/format.h>
+#include <optional>
+#include <sched.h>
+#include <string_view>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
-#include "sim/app/policy_timeout.hpp"
+#include "sim/app/policy_options.hpp"
 #include "sim/app/stop_signals.hpp"
+#include "sim/base/units.hpp"
 
 namespace bubblesim::app {
+namespace {
+
+std::optional<std::uint32_t> number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  std::uint32_t number = 0;
+  const std::string_view view(text);
+  const auto read = std::from_chars(view.begin(), view.end(), number);  // "2(x3)": 2
+  return read.ec == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+/// Processes that one srun, or mpirun, started together.
+sweep::Shard launched_together() {
+  const std::uint32_t count = number_in("SLURM_STEP_NUM_TASKS").value_or(1U);
+  const std::uint32_t index = number_in("SLURM_PROCID").value_or(0U);
+  return count > 1 ? sweep::Shard{index, count} : sweep::Shard{};
+}
+
+/// Slurm, job arrays: SLURM_ARRAY_TASK_ID counts from _MIN in steps of _STEP.
+sweep::Shard task_of_array() {
+  const auto id = number_in("SLURM_ARRAY_TASK_ID");
+  if (!id) return {};
+  const std::uint32_t least = number_in("SLURM_ARRAY_TASK_MIN").value_or(0U);
+  const std::uint32_t step = std::max(1U, number_in("SLURM_ARRAY_TASK_STEP").value_or(1U));
+  return {(*id - least) / step, number_in("SLURM_ARRAY_TASK_COUNT").value_or(1U)};
+}
+
+Result<sweep::Shard> shard_of_slurm() {
+  const sweep::Shard array = task_of_array();
+  const sweep::Shard step = launched_together();
+  const sweep::Shard shard{array.index * step.count + step.index, array.count * step.count};
+  if (!number_in("SLURM_ARRAY_TASK_ID") && step.count == 1) {
+    return fail("--shard slurm", {}, "found neither a task of a job array (SLURM_ARRAY_TASK_ID) "
+                                     "nor one of several tasks of srun (SLURM_STEP_NUM_TASKS)");
+  }
+  if (array.index < array.count && step.index < step.count) return shard;
+  return fail("--shard slurm", {},
+              fmt::format("found task {} of {} of the job array and task {} of {} of srun; "
+                          "expected tasks of the array that are evenly apart, as --array=0-7",
+                          array.index, array.count, step.index, step.count));
+}
+
+Result<sweep::Shard> parse_shard(const std::string& text) {
+  sweep::Shard shard;
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  const bool slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
+  const auto count = std::from_chars(slash ? index.ptr + 1 : end, end, shard.count);
+  if (!slash || count.ec != std::errc{} || count.ptr != end || shard.index >= shard.count) {
+    return fail("--shard", {}, "found " + quote_found(text) +
+                                   "; expected slurm, or INDEX/COUNT with an index from 0 to "
+                                   "COUNT - 1, such as 0/4");
+  }
+  return shard;
+}
+
+}  // namespace
+
+Result<sweep::Shard> shard_of_this_process(const std::string& text) {
+  if (text == "slurm") return shard_of_slurm();
+  if (!text.empty()) return parse_shard(text);
+  const std::uint32_t processes =
+      std::max(launched_together().count, number_in("OMPI_COMM_WORLD_SIZE").value_or(1U));
+  if (processes == 1) return sweep::Shard{};
+  return fail("--shard", {},
+              fmt::format("{} processes were started together, and each would do every run; "
+                          "expected --shard slurm under srun, or --shard INDEX/COUNT",
+                          processes));
+}
+
+std::size_t usual_threads() {
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return cores;
+  const auto allowed = static_cast<std::size_t>(std::max(1, CPU_COUNT(&cpus)));
+  const auto present = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  if (allowed < present) return allowed;
+  const std::uint32_t here = number_in("SLURM_STEP_TASKS_PER_NODE").value_or(1U);
+  return std::max<std::size_t>(1, cores / std::max<std::size_t>(1, here));
+}
+
 namespace {
 
 constexpr auto kSweepTick = std::chrono::milliseconds{50};

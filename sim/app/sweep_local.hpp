@@ -12,10 +12,23 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/store/results_store.hpp"
 #include "sim/sweep/execute.hpp"
+#include "sim/sweep/plan.hpp"
 #include "sim/sweep/record_writer.hpp"
 #include "sim/sweep/run_journal.hpp"
 
 namespace bubblesim::app {
+
+// The share of a sweep that this process does, and on how many threads: as the command line says,
+// and Slurm's environment.
+
+/// "INDEX/COUNT", or "slurm": the place of this process among those of its job array, of its srun,
+/// or of both. Fault: neither; or it is one of several that mpirun or srun started, each of which
+/// would do the same runs.
+[[nodiscard]] Result<sweep::Shard> shard_of_this_process(const std::string& text);
+
+/// Threads for runs, where none are asked for: cores that this process may use; shared among the
+/// processes of this host unless each is bound to some of its own.
+[[nodiscard]] std::size_t usual_threads();
 
 enum class SweepEnd : std::uint8_t {
   kAllDone,
@@ -24,7 +37,7 @@ enum class SweepEnd : std::uint8_t {
 
 /// What to do when something ends a sweep early.
 struct SweepEndings {
-  Duration policy_bound{};  ///< of policy_timeout.hpp
+  Duration policy_bound{};  ///< of policy_options.hpp
   std::string kept_in;      ///< of record_writer.hpp
 };
 

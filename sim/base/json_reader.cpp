@@ -3,9 +3,7 @@
 #include <functional>
 
 #include "sim/base/check.hpp"
-#include "sim/base/json_object.hpp"
 #include "sim/base/json_tree.hpp"
-#include "sim/base/json_values.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/read_recorder.hpp"
 

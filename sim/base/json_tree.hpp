@@ -4,8 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <variant>
 #include <vector>
 
@@ -64,5 +68,44 @@ void add_fault(Errors& errors, const std::string& file, std::string_view place,
 
 /// Syntax, nesting, size. Duplicate keys go to the tree.
 [[nodiscard]] Result<Tree> parse_tree(std::string_view text, std::string file);
+
+// Inside of json_reader: one JSON value as one typed value, or the message why it is not. Only
+// json_*.cpp of this room include this file.
+
+/// A value or, as the error, the message about it.
+template <class T>
+using Parsed = tl::expected<T, std::string>;
+
+/// "found the number 5; expected text".
+[[nodiscard]] tl::unexpected<std::string> mismatch(const Node& node, const std::string& expected);
+
+[[nodiscard]] Parsed<std::string> to_text(const Node& node);
+[[nodiscard]] Parsed<bool> to_flag(const Node& node);
+/// Integers are written without point and exponent; quantities are texts with a unit.
+[[nodiscard]] Parsed<std::int64_t> to_ranged(const Node& node, const Range<std::int64_t>& range);
+[[nodiscard]] Parsed<std::uint64_t> to_ranged(const Node& node, const Range<std::uint64_t>& range);
+[[nodiscard]] Parsed<double> to_ranged(const Node& node, const Range<double>& range);
+[[nodiscard]] Parsed<Duration> to_ranged(const Node& node, const Range<Duration>& range);
+[[nodiscard]] Parsed<Bytes> to_ranged(const Node& node, const Range<Bytes>& range);
+[[nodiscard]] Parsed<BytesPerSecond> to_ranged(const Node& node,
+                                               const Range<BytesPerSecond>& range);
+
+// Inside of json_reader: what one ObjectReader and its copies share. Only json_*.cpp of this
+// room include this file.
+
+/// Allowed at the root of every file.
+inline constexpr std::string_view kSchemaKey = "$schema";
+
+struct ObjectState {
+  const Tree* tree = nullptr;
+  Errors* errors = nullptr;
+  const Object* object = nullptr;  // null: not present, read in silence
+  std::unique_ptr<Object> spelled_out;  // the object that a text is short for
+  std::string pointer;
+  std::set<std::string, std::less<>> declared;
+  // Readers of children by key, so that reading a key twice gives the same declarations.
+  std::map<std::string, std::vector<std::shared_ptr<ObjectState>>, std::less<>> children;
+  bool finished = false;
+};
 
 }  // namespace bubblesim::json_detail

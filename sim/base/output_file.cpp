@@ -1,14 +1,14 @@
 #include "sim/base/output_file.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <streambuf>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -133,6 +133,22 @@ Result<void> write_whole_file(const std::string& path, const std::string& text) 
   BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
   file.stream().write(text.data(), static_cast<std::streamsize>(text.size()));
   return file.finish();
+}
+
+namespace fs = std::filesystem;
+
+Result<std::unique_ptr<ScratchFolder>> ScratchFolder::make(const std::string& parent,
+                                                           const std::string& purpose) {
+  std::string path = (fs::path(parent) / ("bubblesim-" + purpose + "-XXXXXX")).string();
+  if (::mkdtemp(path.data()) == nullptr) {
+    return fail(parent, {}, std::string("no folder can be made in it: ") + std::strerror(errno));
+  }
+  return std::unique_ptr<ScratchFolder>(new ScratchFolder(std::move(path)));
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;  // what stays is where such things are swept up
+  fs::remove_all(path_, ignored);
 }
 
 }  // namespace bubblesim

@@ -43,4 +43,12 @@ void append_character(std::string& out, std::uint32_t number);
 /// Columns that a text takes in a terminal, as far as each character takes one.
 [[nodiscard]] std::size_t letter_count(std::string_view text);
 
+// Text from outside, made fit for a terminal.
+
+/// `text` with ASCII control characters as \xNN: they would end lines, move the cursor or end the
+/// output.
+[[nodiscard]] std::string escape_controls(std::string_view text);
+/// The same of each line: text of ours that has lines, with names from outside in it.
+[[nodiscard]] std::string escape_but_lines(std::string_view text);
+
 }  // namespace bubblesim

@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "sim/observe/csv_numbers.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/result_rows.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/escape_controls.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/observe/report.hpp"
 
 namespace bubblesim::observe {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/escape_controls.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
@@ -23,7 +23,6 @@ namespace {
 constexpr const char* kOracle = " (oracle)";
 constexpr const char* kReconstructed = " *";
 constexpr const char* kLossy = " !";
-
 
 /// A policy and one of its fillers, as columns read them.
 struct Row {

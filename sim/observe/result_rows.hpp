@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "sim/base/number_text.hpp"
+#include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
 
 namespace bubblesim::observe {
@@ -32,5 +35,23 @@ struct ResultRow {
 
 [[nodiscard]] std::span<const ResultColumn> result_columns();
 [[nodiscard]] std::vector<ResultRow> result_rows(const RunReport& report);
+
+// Numbers as the CSV files of this room write them (OUTPUTS.md, "CSV").
+
+/// The shortest text that reads back as the same double; of nothing, none.
+inline std::string number(double value) { return shortest_text(value); }
+
+inline std::string number(const std::optional<double>& value) {
+  return value ? number(*value) : std::string();
+}
+
+/// Nanoseconds over a power of ten, exactly: digits after the point are `decimals`.
+inline std::string decimal(Duration span, std::size_t decimals) {
+  std::string text;
+  append_decimal(text, span.count(), decimals);
+  return text;
+}
+inline std::string seconds(Duration span) { return decimal(span, 9); }
+inline std::string milliseconds(Duration span) { return decimal(span, 6); }
 
 }  // namespace bubblesim::observe

@@ -1,11 +1,80 @@
 #include "sim/observe/usage_series.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "sim/base/check.hpp"
+#include "sim/observe/report.hpp"
+#include "sim/observe/result_rows.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::observe {
+
+void ActivityMeter::advance(SimTime now) {
+  const SimTime from = std::max(last_, warmup_);
+  if (now > from) in_state_[state_] += now - from;
+  last_ = std::max(last_, now);
+}
+
+void ActivityMeter::started(Activity activity, SimTime now) {
+  advance(now);
+  ++running_[static_cast<std::size_t>(activity)];
+  state_ |= bit_of(activity);
+}
+
+void ActivityMeter::ended(Activity activity, SimTime now) {
+  std::uint32_t& running = running_[static_cast<std::size_t>(activity)];
+  BUBBLESIM_CHECK(running > 0, "an activity ended that had not started");
+  advance(now);
+  if (--running == 0) state_ &= ~bit_of(activity);
+}
+
+template <class Predicate>
+Duration ActivityMeter::sum(Predicate counts) const {
+  Duration total{};
+  for (unsigned bits = 0; bits < in_state_.size(); ++bits) {
+    if (counts(bits)) total += in_state_[bits];
+  }
+  return total;
+}
+
+Duration ActivityMeter::busy() const {
+  return sum([](unsigned bits) { return bits != 0; });
+}
+Duration ActivityMeter::busy_without_collectives() const {
+  return sum([](unsigned bits) { return (bits & ~kCollective) != 0; });
+}
+Duration ActivityMeter::training_busy() const {
+  return sum([](unsigned bits) { return (bits & kTraining) != 0; });
+}
+Duration ActivityMeter::filler_busy() const {
+  return sum([](unsigned bits) { return (bits & kFiller) != 0; });
+}
+Duration ActivityMeter::bubble() const {
+  return sum([](unsigned bits) { return (bits & kKernel) == 0; });
+}
+Duration ActivityMeter::collective_bubble() const {
+  return sum([](unsigned bits) { return (bits & (kKernel | kCollective)) == kCollective; });
+}
+Duration ActivityMeter::transfer_bubble() const {
+  return sum([](unsigned bits) { return (bits & kTraining) == kTransfer; });
+}
+Duration ActivityMeter::idle_bubble() const {
+  return sum([](unsigned bits) { return (bits & kTraining) == 0; });
+}
+Duration ActivityMeter::recovered() const {
+  return sum([](unsigned bits) { return (bits & (kKernel | kFiller)) == kFiller; });
+}
+Duration ActivityMeter::recovered_collective() const {
+  return sum([](unsigned bits) {
+    return (bits & (kKernel | kCollective | kFiller)) == (kCollective | kFiller);
+  });
+}
+Duration ActivityMeter::recovered_transfer() const {
+  return sum([](unsigned bits) { return bits == (kTransfer | kFiller); });
+}
+
 namespace {
 
 std::uint64_t cut(Duration length, Duration interval) {
@@ -70,6 +139,79 @@ void UsageSeries::close(SimTime now, const Books& books) {
   interval.memory = books.memory;
   interval.power = books.power;
   intervals_.push_back(interval);
+}
+
+// Usage over time as CSV: a line an interval. OUTPUTS.md, "Usage over time".
+
+namespace {
+
+constexpr std::array<std::string_view, 14> kUsageColumns{
+    "config",        "policy",
+    "policy_index",  "gpu",
+    "from_ms",       "to_ms",
+    "busy_fraction", "training_busy_fraction",
+    "filler_busy_fraction", "training_sm_fraction",
+    "filler_sm_fraction",   "memory_bytes",
+    "power_w",              "clock_mhz"};
+
+void append_cell(std::string& line, const std::string& cell) {
+  line += ',';
+  line += cell;
+}
+
+void append_interval(std::string& line, const UsageInterval& interval, std::uint32_t sm_count) {
+  const auto length = static_cast<double>((interval.to - interval.from).count());
+  const auto share = [length](Duration part) {
+    return number(static_cast<double>(part.count()) / length);
+  };
+  const auto sm_share = [&](std::int64_t sm_ns) {
+    const double whole = length * sm_count;
+    return number(whole > 0 ? static_cast<double>(sm_ns) / whole : 0);
+  };
+  append_cell(line, milliseconds(interval.from - kSimStart));
+  append_cell(line, milliseconds(interval.to - kSimStart));
+  append_cell(line, share(interval.busy));
+  append_cell(line, share(interval.training_busy));
+  append_cell(line, share(interval.filler_busy));
+  append_cell(line, sm_share(interval.training_sm_ns));
+  append_cell(line, sm_share(interval.filler_sm_ns));
+  append_cell(line, std::to_string(interval.memory.value));
+  append_cell(line, interval.power ? number(interval.power->watts) : std::string());
+  append_cell(line, interval.power ? number(interval.power->clock_mhz) : std::string());
+  line += '\n';
+}
+
+}  // namespace
+
+std::span<const std::string_view> usage_columns() { return kUsageColumns; }
+
+std::string usage_header() {
+  std::string line;
+  for (const std::string_view name : kUsageColumns) {
+    if (!line.empty()) line += ',';
+    line += name;
+  }
+  return line + '\n';
+}
+
+std::string usage_rows(const RunReport& report) {
+  std::string text;
+  for (std::size_t policy = 0; policy < report.policies.size(); ++policy) {
+    const PolicyResult& result = report.policies[policy];
+    for (const GpuUsage& gpu : result.usage) {
+      std::string start;
+      append_csv_cell(start, report.config);
+      start += ',';
+      append_csv_cell(start, result.policy);
+      append_cell(start, std::to_string(policy));
+      append_cell(start, std::to_string(gpu.gpu.value));
+      for (const UsageInterval& interval : gpu.intervals) {
+        text += start;
+        append_interval(text, interval, gpu.sm_count);
+      }
+    }
+  }
+  return text;
 }
 
 }  // namespace bubblesim::observe

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/sweep/best_run.hpp"
+#include "sim/sweep/remaining.hpp"
 
 namespace bubblesim::report {
 

@@ -19,7 +19,6 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/report/report_axes.hpp"
-#include "sim/report/report_metrics.hpp"
 #include "sim/report/report_timeline.hpp"
 #include "sim/store/compare_policies.hpp"
 #include "sim/store/results_store.hpp"
@@ -121,7 +120,7 @@ struct ReportSweep {
   std::string name;
   std::string base_config;  ///< of its first run
   std::vector<ReportAxis> axes;
-  /// Policies of its runs with their names among these (policy_labels.hpp).
+  /// Policies of its runs with their names among these (compare_policies.hpp).
   std::vector<std::pair<std::uint32_t, std::string>> labels;
   std::vector<ReportFront> fronts;
   std::uint64_t fronts_left_out = 0;

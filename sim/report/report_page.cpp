@@ -1,8 +1,13 @@
 #include "sim/report/report_page.hpp"
 
 #include <bubblesim_report_page.hpp>  // made by the build: scripts/cmake/embed_page.cmake
+#include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
 
+#include "sim/base/json.hpp"
 #include "sim/report/page_text.hpp"
+#include "sim/store/store_export.hpp"
 #include "sim/text/markup_text.hpp"
 
 namespace bubblesim::report {
@@ -14,6 +19,195 @@ std::string report_page(const ReportData& data) {
                                                 {"script_hash", report_page_files::kScriptHash},
                                                 {"script", report_page_files::kScript},
                                                 {"data", report_json(data)}});
+}
+
+// The data of a page as JSON: lists in place of objects where there are thousands, so that a page
+// stays small. page/data.js reads it.
+
+namespace {
+
+/// With six digits: what is drawn and printed needs no more.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  const double rounded = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+  if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15) {
+    return static_cast<std::int64_t>(rounded);
+  }
+  return rounded;
+}
+
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(); }
+
+Json settings_json(const std::vector<store::Setting>& settings) {
+  Json all = Json::array();
+  for (const store::Setting& setting : settings) {
+    all.push_back({setting.pointer, store::setting_text(setting.value)});
+  }
+  return all;
+}
+
+/// [mean, half width, seeds, lower bounds, overloaded], the mean alone for one seed that is exact.
+Json value_json(const ReportValue& value) {
+  if (!value.mean) return nullptr;
+  if (value.seeds == 1 && value.lower_bounds + value.overloaded == 0) return number(*value.mean);
+  return Json::array({number(value.mean), number(value.half_width), value.seeds,
+                      value.lower_bounds, value.overloaded});
+}
+
+Json point_json(const ReportPoint& point) {
+  Json figures = Json::array();
+  for (const ReportValue& value : point.figures) figures.push_back(value_json(value));
+  Json by_run = Json::array();
+  for (const auto& run : point.by_run) {
+    if (point.by_run.size() < 2) break;
+    Json& values = by_run.emplace_back(Json::array());
+    for (const auto& value : run) values.push_back(number(value));
+  }
+  return Json::array({point.sweep, point.policy, point.filler, point.values, point.runs,
+                      std::move(figures), std::move(by_run), point.losses});
+}
+
+Json run_json(const ReportRun& run) {
+  Json counters = Json::array();
+  for (const auto& [counter, count] : run.counters) {
+    counters.push_back(Json::array({counter, count}));
+  }
+  // Numbers of 64 bits as texts: a script's numbers have 53.
+  return Json::array({run.key, run.sweep, run.index, std::to_string(run.seed), run.host,
+                      run.version, run.device, run.finished_unix_ns / 1'000'000'000,
+                      number(run.cpu_s),
+                      run.patch ? Json::parse(*run.patch, nullptr, false) : Json(),
+                      std::move(counters)});
+}
+
+Json axis_json(const ReportAxis& axis) {
+  Json values = Json::array();
+  for (const std::string& value : axis.values) values.push_back(store::setting_text(value));
+  Json numbers = Json::array();
+  for (const double value : axis.numbers) numbers.push_back(number(value));
+  return {{"pointer", axis.pointer}, {"unit", axis.unit},       {"values", std::move(values)},
+          {"numbers", numbers},      {"choices", axis.choices}, {"choiceOf", axis.choice_of}};
+}
+
+Json comparison_json(const ReportComparison& comparison) {
+  const store::PolicyComparison& line = comparison.line;
+  return Json::array({line.metric, line.filler, line.policy, comparison.values, line.pairs,
+                      number(line.mean), number(line.baseline_mean), number(line.difference),
+                      number(line.half_width), line.unpaired, line.lower_bounds,
+                      line.overloaded, line.losses});
+}
+
+Json sweep_json(const ReportSweep& sweep) {
+  Json axes = Json::array();
+  for (const ReportAxis& axis : sweep.axes) axes.push_back(axis_json(axis));
+  Json labels = Json::array();
+  for (const auto& [policy, label] : sweep.labels) labels.push_back(Json::array({policy, label}));
+  Json fronts = Json::array();
+  for (const ReportFront& front : sweep.fronts) {
+    fronts.push_back(Json::array({front.filler, front.trade, front.choices, front.points}));
+  }
+  Json curves = Json::array();
+  for (const ReportCurve& curve : sweep.curves) {
+    curves.push_back(Json::array({curve.filler, curve.policy, curve.axis, curve.points}));
+  }
+  Json comparisons = Json::array();
+  for (const ReportComparison& line : sweep.comparisons) {
+    comparisons.push_back(comparison_json(line));
+  }
+  Json base = Json::parse(sweep.base_config, nullptr, false);
+  if (base.is_discarded()) base = sweep.base_config;
+  return {{"name", sweep.name},
+          {"axes", std::move(axes)},
+          {"labels", std::move(labels)},
+          {"fronts", std::move(fronts)},
+          {"frontsLeftOut", sweep.fronts_left_out},
+          {"curves", std::move(curves)},
+          {"baseline", sweep.baseline},
+          {"comparisons", std::move(comparisons)},
+          {"comparisonsLeftOut", sweep.comparisons_left_out},
+          {"done", sweep.done},
+          {"failed", sweep.failed},
+          {"config", std::move(base)}};
+}
+
+Json timeline_json(const ReportTimeline& timeline) {
+  return {{"key", timeline.key},
+          {"policy", timeline.policy},
+          {"startNs", timeline.start_ns},
+          {"iterationNs", timeline.iteration_ns},
+          {"chart", chart_json(timeline.chart, ChartLevels::kIncluded)},
+          {"slices", timeline.slices},
+          {"joined", timeline.joined},
+          {"gpusLeftOut", timeline.gpus_left_out},
+          {"slicesLeftOut", timeline.slices_left_out},
+          {"sameResult", timeline.same_result}};
+}
+
+Json declarations_json() {
+  Json metrics = Json::array();
+  for (const ReportMetric& metric : report_metrics()) {
+    const char* form = metric.form == MetricForm::kPercent ? "percent"
+                       : metric.form == MetricForm::kBytes ? "bytes"
+                                                           : "plain";
+    metrics.push_back({{"column", metric.column},
+                       {"title", metric.title},
+                       {"unit", metric.unit},
+                       {"less", metric.better == sweep::Better::kLess},
+                       {"form", form}});
+  }
+  Json trades = Json::array();
+  for (const ReportTrade& trade : report_trades()) {
+    trades.push_back({{"title", trade.title}, {"x", trade.x}, {"y", trade.y}});
+  }
+  return {{"metrics", std::move(metrics)}, {"trades", std::move(trades)}};
+}
+
+Json failure_json(const ReportFailure& failure) {
+  return {{"key", failure.key},
+          {"sweep", failure.sweep},
+          {"index", failure.index},
+          {"seed", std::to_string(failure.seed)},
+          {"settings", settings_json(failure.settings)},
+          {"reason", failure.reason},
+          {"host", failure.host},
+          {"version", failure.version},
+          {"finished", failure.finished_unix_ns / 1'000'000'000}};
+}
+
+template <class Items, class Make>
+Json list_json(const Items& items, Make make) {
+  Json all = Json::array();
+  for (const auto& item : items) all.push_back(make(item));
+  return all;
+}
+
+}  // namespace
+
+std::string report_json(const ReportData& data) {
+  Json page = declarations_json();
+  page["title"] = data.title;
+  page["confidence"] = data.confidence;
+  page["selection"] = data.selection;
+  page["hosts"] = data.hosts;
+  page["versions"] = data.versions;
+  page["devices"] = data.devices;
+  page["fillers"] = data.fillers;
+  page["policies"] = list_json(data.policies, [](const ReportPolicy& policy) {
+    return Json::array({policy.name, policy.parameters, policy.oracle});
+  });
+  page["sweeps"] = list_json(data.sweeps, sweep_json);
+  page["runs"] = list_json(data.runs, run_json);
+  page["points"] = list_json(data.points, point_json);
+  page["failures"] = list_json(data.failures, failure_json);
+  page["failuresLeftOut"] = data.failures_left_out;
+  page["configsLeftOut"] = data.configs_left_out;
+  page["repeated"] = data.repeated;
+  page["counters"] = list_json(data.counters, [](const ReportCounter& counter) {
+    return Json::array({counter.name, severity_name(counter.entry.severity), counter.entry.help,
+                        counter.runs, counter.entry.count});
+  });
+  page["timelines"] = list_json(data.timelines, timeline_json);
+  return script_json(page);
 }
 
 }  // namespace bubblesim::report

@@ -13,7 +13,6 @@
 #include "sim/run/cluster_placement.hpp"
 #include "sim/run/filler_instance.hpp"
 #include "sim/run/loaded_run.hpp"
-#include "sim/run/scenario.hpp"
 
 namespace bubblesim::run {
 

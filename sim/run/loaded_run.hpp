@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,11 +11,18 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
+#include "sim/base/time.hpp"
+#include "sim/engine/conductor.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/observe/timeline.hpp"
+#include "sim/observe/usage_series.hpp"
+#include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/run/fill_queue.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/schedule/bubble_table.hpp"
 #include "sim/synth/server_plan.hpp"
 #include "sim/workload/job_program.hpp"
 #include "sim/workload/program_run.hpp"
@@ -105,5 +113,28 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   info.memory_known = filler.memory.has_value();
   return info;
 }
+
+// What a simulation of a loaded run simulates of it, and how.
+
+/// What runs. Nothing set: the training job alone.
+struct RunScenario {
+  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, everything is admitted
+  const policy::ParameterSet* parameters = nullptr;
+  const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
+  std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers
+  /// On GPUs of their own, by RunConfig::fillers; null: not measured.
+  const std::vector<FillerProfile>* profiles = nullptr;
+  Duration iteration{};                 ///< of training alone; 0: not measured
+  bool training = true;
+  Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
+  observe::TimelineRecorder* timeline = nullptr;
+  observe::UsageSetup usage{};          ///< recorded in PolicyResult::usage; changes nothing else
+  const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
+  /// Simulated time is added here as it passes, up to `expected`; null: nowhere.
+  std::atomic<std::int64_t>* passed_ns = nullptr;
+  Duration expected{};
+  /// How its GPUs run beside each other. Changes no result. A timeline sees every event in order.
+  engine::ConductorSetup gpus{};
+};
 
 }  // namespace bubblesim::run

@@ -1,5 +1,6 @@
 #include "sim/run/model_filler.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -10,11 +11,11 @@
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/run/layer_kernels.hpp"
-#include "sim/run/measured_kernels.hpp"
 #include "sim/serving/acceptance_file.hpp"
+#include "sim/step_cost/layer_file.hpp"
 #include "sim/step_cost/recorded_times.hpp"
 #include "sim/step_cost/steps_file.hpp"
+#include "sim/step_cost/table_times.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
@@ -22,6 +23,102 @@
 #include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::run {
+namespace {
+
+class TimedKernels final : public synth::StepKernels {
+ public:
+  TimedKernels(std::unique_ptr<step_cost::KernelTimes> times, step_cost::CaptureSizes sizes)
+      : times_(std::move(times)), sizes_(std::move(sizes)) {}
+
+  Duration kernel_time(const serving::ScheduledStep& step, workload::StepTokens tokens) override {
+    step_cost::set_batch(step, sizes_, batch_);
+    batch_.padded_tokens = std::max(batch_.padded_tokens, tokens.own);
+    batch_.group_tokens = tokens.group;
+    const double us = times_->batch_us(batch_) + times_->experts_us(tokens.group);
+    return std::max(Duration{1}, Duration{std::llround(1e3 * us)});
+  }
+
+  void add_counters(CounterSet& counters) const { times_->add_counters(counters); }
+
+ private:
+  std::unique_ptr<step_cost::KernelTimes> times_;
+  step_cost::CaptureSizes sizes_;
+  step_cost::Batch batch_;
+};
+
+}  // namespace
+
+AskedStep largest_step(const serving::SchedulerSpec& spec) {
+  serving::ScheduledStep step;
+  const std::uint32_t decodes = std::min(spec.max_num_seqs, spec.max_num_batched_tokens) - 1;
+  for (std::uint32_t i = 0; i < decodes; ++i) step.add({.context = spec.max_model_len - 1});
+  const std::uint32_t chunk =
+      std::min(spec.max_num_batched_tokens - decodes, spec.max_model_len - 1);
+  step.add({.new_tokens = chunk, .context = spec.max_model_len - chunk, .prefill = true});
+  return {std::move(step), spec.max_num_batched_tokens};
+}
+
+step_cost::ServerLayout layout_of(const synth::ServerPlan& plan) {
+  step_cost::ServerLayout layout;
+  layout.tensor = plan.split.tensor;
+  layout.data = plan.members;
+  layout.expert_parallel = plan.shares_experts();
+  return layout;
+}
+
+MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan& plan,
+                                 const std::vector<AskedStep>& asked) {
+  step_cost::CaptureSizes sizes = step_cost::vllm_capture_sizes(plan.scheduler);
+  MeasuredKernels made;
+  TimedKernels kernels(times(), sizes);
+  for (const auto& [step, tokens] : asked) {
+    (void)kernels.kernel_time(step, {tokens, plan.members * tokens});
+  }
+  kernels.add_counters(made.counters);
+  made.maker = [times = std::move(times), sizes = std::move(sizes)] {
+    return std::make_unique<TimedKernels>(times(), sizes);
+  };
+  return made;
+}
+
+namespace {
+
+/// What the tables are of, for as long as anybody looks at them.
+struct Source {
+  step_cost::LayerTables tables;
+  const step_cost::RankTables* rank = nullptr;  ///< into `tables`
+  model::TransformerSpec model;
+  step_cost::ServerLayout layout;
+  std::uint32_t sm_count = 0;
+};
+
+}  // namespace
+
+Result<MeasuredKernels> load_layer_kernels(const std::string& path,
+                                           const synth::ServerPlan& plan) {
+  auto tables = step_cost::read_layer_file(path);
+  if (!tables) return tl::make_unexpected(std::move(tables.error().front()));
+  auto source = std::make_shared<Source>();
+  source->tables = *std::move(tables);
+  const model::ModelSpec& model = plan.request.model;
+  const auto rank = step_cost::tables_for(source->tables, model, plan.split.tensor);
+  if (!rank) return fail(path, {}, rank.error().message);
+  source->rank = *rank;
+  source->model = std::get<model::TransformerSpec>(model.network);
+  source->layout = layout_of(plan);
+  source->sm_count = plan.request.gpu.sm_count;
+  const auto times = [source]() -> std::unique_ptr<step_cost::KernelTimes> {
+    return std::make_unique<step_cost::TableTimes>(*source->rank, source->model, source->layout,
+                                                   source->sm_count);
+  };
+  MeasuredKernels made = measured_kernels(times, plan, {largest_step(plan.scheduler)});
+  step_cost::count_tables(source->tables, model, plan.request.gpu.name, made.counters);
+  if (source->rank->mixed.empty() && plan.scheduler.max_num_seqs > 1) {
+    made.counters.add(kLayersOfOneSequence);
+  }
+  return made;
+}
+
 namespace {
 
 // ---- Kernel times of a server's steps from a file of recorded ones (bubblesim.steps).

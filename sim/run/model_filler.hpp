@@ -1,17 +1,59 @@
 // Inside of loading a run: fillers that are made from a model, to serve it or to train it.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/program/program.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/serving/step.hpp"
+#include "sim/step_cost/engine_cost.hpp"
 #include "sim/synth/server_plan.hpp"
+#include "sim/synth/step_kernels.hpp"
 
 namespace bubblesim::run {
+
+// Kernel times of a server's steps from measurements, whatever form these have.
+
+struct MeasuredKernels {
+  synth::StepKernelsMaker maker;
+  CounterSet counters;  ///< of another GPU's times, of steps beyond them
+};
+
+using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()>;
+
+struct AskedStep {
+  serving::ScheduledStep step;
+  std::uint32_t tokens;  ///< that the matrix products see
+};
+/// The step with as many tokens, sequences and as long contexts as the scheduler allows at once.
+[[nodiscard]] AskedStep largest_step(const serving::SchedulerSpec& spec);
+/// The server's GPUs, as costs of steps see them.
+[[nodiscard]] step_cost::ServerLayout layout_of(const synth::ServerPlan& plan);
+
+/// `asked`: steps whose times say what the measurements lack.
+[[nodiscard]] MeasuredKernels measured_kernels(KernelTimesMaker times,
+                                               const synth::ServerPlan& plan,
+                                               const std::vector<AskedStep>& asked);
+
+// Kernel times of a server's steps from a file of layer times (bubblesim.layers).
+
+inline constexpr CounterSpec kLayersOfOneSequence{
+    "layer_tables_of_one_sequence", Severity::kLoss,
+    "servers of several sequences at once whose layer times were measured of one alone: how much "
+    "longer each further sequence makes a step is an estimate"};
+
+/// Faults: the first one of the file, and step_cost::tables_for.
+[[nodiscard]] Result<MeasuredKernels> load_layer_kernels(const std::string& path,
+                                                         const synth::ServerPlan& plan);
 
 /// A program. For an engine's server: its plan, and the program of its steps before any is set.
 struct ModelFiller {

@@ -34,7 +34,6 @@
 #include "sim/observe/summary.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
-#include "sim/run/scenario.hpp"
 
 namespace bubblesim::run {
 

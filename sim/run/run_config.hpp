@@ -4,6 +4,7 @@
 // Paths are resolved against the folder of the config file. Instants and spans are simulated.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,11 +21,11 @@
 #include "sim/synth/inference_names.hpp"
 #include "sim/synth/job_names.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
-#include "traces/iterations/choice.hpp"
+#include "traces/iterations/job_pass.hpp"
 
 namespace bubblesim {
 class JsonDocument;
-}
+}  // namespace bubblesim
 
 namespace bubblesim::run {
 
@@ -198,5 +199,16 @@ struct RunConfig {
 /// ascending and at least one: stragglers name these, and GPU n runs the n-th. Empty: no fault.
 [[nodiscard]] Errors check_ranks(const RunConfig& config,
                                  const std::vector<std::uint32_t>& ranks);
+
+// A run may have a policy with several parameters, but no policy with the same ones twice: its
+// tables would have two rows that nobody can tell apart.
+
+/// The first choice before `at` that is the same, policy and parameters; nothing: there is none.
+[[nodiscard]] std::optional<std::size_t> same_before(const std::vector<PolicyChoice>& choices,
+                                                     std::size_t at);
+
+/// A fault a choice that is there before, at one place for all: an option, a list of names.
+[[nodiscard]] Errors repeated_policies(const std::vector<PolicyChoice>& choices,
+                                       const std::string& file, const std::string& place);
 
 }  // namespace bubblesim::run

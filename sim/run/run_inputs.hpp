@@ -13,6 +13,7 @@
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/network/topology.hpp"
 #include "sim/run/load_trace.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
@@ -76,5 +77,14 @@ struct FillerInputs {
 
 /// Adds the next filler of the config.
 void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs);
+
+// Faults of links that a config names, as the fabric of its job takes them.
+
+/// Both directions of each link in `config.training.slow_links`: all up-links of a leaf, and of a
+/// port where GPUs are paired that to its pair, too. Faults name the entry: a GPU that the cluster
+/// lacks, a kind of link that it lacks, links that no collective of `job` loads, two faults of a
+/// link at one time.
+[[nodiscard]] CheckedResult<std::vector<network::SlowLink>> slow_links(
+    const RunConfig& config, const network::Topology& topology, const workload::JobProgram& job);
 
 }  // namespace bubblesim::run

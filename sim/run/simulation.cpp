@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
-#include "sim/run/server_requests.hpp"
+#include "sim/run/filler_instance.hpp"
 #include "sim/run/unmet_config.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 

@@ -14,7 +14,6 @@
 #include "sim/run/filler_places.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
-#include "sim/run/scenario.hpp"
 
 namespace bubblesim::run {
 

@@ -6,8 +6,8 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
+#include "sim/run/gpu_power.hpp"
 #include "sim/run/loaded_run.hpp"
-#include "sim/run/node_power.hpp"
 
 namespace bubblesim::run {
 

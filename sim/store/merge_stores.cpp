@@ -5,8 +5,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/store/membership.hpp"
 #include "sim/store/results_store.hpp"
+#include "sim/store/store_schema.hpp"
 
 namespace bubblesim::store {
 namespace {

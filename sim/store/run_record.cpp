@@ -1,8 +1,12 @@
 // A record as CBOR (RFC 8949): a list of fields in a fixed order, the version of the form first.
 #include "sim/store/run_record.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
+#include "sim/base/hash.hpp"
 #include "sim/base/json.hpp"
 #include "sim/store/store_export.hpp"
 
@@ -241,6 +245,120 @@ Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes) {
   record.status = static_cast<RunStatus>(status);
   record.cpu = Duration{cpu};
   return record;
+}
+
+namespace {
+
+class Digest {
+ public:
+  void add(std::string_view text) {
+    add(std::uint64_t{text.size()});
+    for (const char c : text) put(static_cast<unsigned char>(c));
+  }
+  void add(std::span<const std::uint8_t> bytes) {
+    add(std::uint64_t{bytes.size()});
+    for (const std::uint8_t byte : bytes) put(byte);
+  }
+  void add(std::uint64_t value) {
+    for (unsigned shift = 0; shift < 64; shift += 8) put(value >> shift & 0xFFU);
+  }
+  void add(std::int64_t value) { add(static_cast<std::uint64_t>(value)); }
+  /// Absent cells leave no trace, so that a column that is new changes no digest.
+  void add(std::string_view column, const observe::Cell& cell) {
+    if (const auto* integer = std::get_if<std::int64_t>(&cell)) {
+      add(column);
+      add(*integer);
+    } else if (const auto* number = std::get_if<double>(&cell); number && !std::isnan(*number)) {
+      add(column);
+      add(std::bit_cast<std::uint64_t>(*number == 0 ? 0.0 : *number));
+    } else if (const auto* text = std::get_if<std::string>(&cell)) {
+      add(column);
+      add(std::string_view(*text));
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  void put(std::uint64_t byte) { value_ = fnv1a(value_, static_cast<unsigned char>(byte)); }
+
+  std::uint64_t value_ = kFnvBasis;
+};
+
+/// By policy and filler, as a store gives them back.
+template <class Item>
+std::vector<const Item*> in_order(const std::vector<Item>& items) {
+  std::vector<const Item*> order;
+  for (const Item& item : items) order.push_back(&item);
+  std::stable_sort(order.begin(), order.end(), [](const Item* a, const Item* b) {
+    return std::pair(a->policy, a->filler) < std::pair(b->policy, b->filler);
+  });
+  return order;
+}
+
+}  // namespace
+
+EncodedHistograms encode_histograms(const RunRecord& record) {
+  EncodedHistograms all;
+  for (const RecordedLatency& latency : record.latencies) all.push_back(latency.histogram.encode());
+  return all;
+}
+
+std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run) {
+  Digest digest;
+  digest.add(sweep);
+  digest.add(std::string_view(run.key));
+  digest.add(std::string_view(run.point));
+  digest.add(run.index);
+  digest.add(std::uint64_t{run.repetition});
+  for (const Setting& setting : run.settings) {
+    digest.add(std::string_view(setting.pointer));
+    digest.add(std::string_view(setting.value));
+  }
+  return digest.value();
+}
+
+std::uint64_t record_digest(const RunRecord& record) {
+  return record_digest(record, encode_histograms(record));
+}
+
+std::uint64_t record_digest(const RunRecord& record, const EncodedHistograms& histograms) {
+  Digest digest;
+  const PlannedRun& run = record.run;
+  for (const std::string* text : {&run.key, &record.sweep, &run.point, &run.config, &record.reason,
+                                  &record.host, &record.version}) {
+    digest.add(std::string_view(*text));
+  }
+  for (const std::uint64_t value :
+       {run.index, run.seed, std::uint64_t{run.repetition},
+        static_cast<std::uint64_t>(record.status), std::uint64_t{run.settings.size()},
+        std::uint64_t{record.rows.size()}, std::uint64_t{record.latencies.size()}}) {
+    digest.add(value);
+  }
+  digest.add(record.finished_unix_ns);
+  digest.add(to_ns(record.cpu));
+  for (const Setting& setting : run.settings) {
+    digest.add(std::string_view(setting.pointer));
+    digest.add(std::string_view(setting.value));
+  }
+  const auto columns = observe::result_columns();
+  for (const observe::ResultRow* row : in_order(record.rows)) {
+    digest.add(std::uint64_t{row->policy});
+    digest.add(std::uint64_t{row->filler});
+    for (std::size_t i = 0; i < row->cells.size(); ++i) digest.add(columns[i].name, row->cells[i]);
+  }
+  for (const RecordedLatency* latency : in_order(record.latencies)) {
+    digest.add(std::uint64_t{latency->policy});
+    digest.add(std::uint64_t{latency->filler});
+    const auto place = static_cast<std::size_t>(latency - record.latencies.data());
+    digest.add(std::span<const std::uint8_t>(histograms[place]));
+  }
+  for (const auto& [name, entry] : record.counters) {
+    digest.add(std::string_view(name));
+    digest.add(severity_name(entry.severity));
+    digest.add(entry.count);
+    digest.add(std::string_view(entry.help));
+  }
+  return digest.value();
 }
 
 }  // namespace bubblesim::store

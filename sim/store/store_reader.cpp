@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "sim/base/json.hpp"
-#include "sim/store/membership.hpp"
-#include "sim/store/record_digest.hpp"
+#include "sim/store/run_record.hpp"
+#include "sim/store/store_schema.hpp"
 
 namespace bubblesim::store {
 namespace {

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "sim/base/utf8.hpp"
-#include "sim/store/membership.hpp"
-#include "sim/store/record_digest.hpp"
+#include "sim/store/run_record.hpp"
 #include "sim/store/store_schema.hpp"
 
 namespace bubblesim::store {

@@ -8,7 +8,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/sweep/baseline_keys.hpp"
+#include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::sweep {
 namespace {

@@ -12,7 +12,6 @@
 #include "sim/base/nearest.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/sweep/config_edit.hpp"
-#include "sim/sweep/named_files.hpp"
 #include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::sweep {

@@ -1,15 +1,44 @@
 // The content hash of a run: equal keys mean equal results.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
+#include "sim/run/baselines.hpp"
 #include "sim/sweep/content_hash.hpp"
 
 namespace bubblesim::sweep {
+
+// What a run config names: traces, tables, and files of configs by path or by id. Inside of
+// sim/sweep. sim/run/run_config*.cpp read the same keys.
+
+enum class NamedKind : std::uint8_t {
+  kFile,        ///< always a path, relative to what holds it; may be a folder of traces
+  kModel,       ///< these are paths, or ids of files of a folder of configs
+  kPlan,
+  kCluster,
+  kDevice,
+  kSoftware,
+  kEfficiency,
+};
+
+/// Visits one text of a config, and may change it.
+using NameVisitor = std::function<void(Json& text, NamedKind kind, const std::string& pointer)>;
+
+/// All that a run config names, in its order.
+void each_name(Json& run_config, const NameVisitor& visit);
+/// All that a plan, or a cluster, names, in its order.
+void each_name_of_plan(Json& plan, const std::string& pointer, const NameVisitor& visit);
+void each_name_of_cluster(Json& cluster, const NameVisitor& visit);
+
+/// Makes the paths of a run config, which are relative to `folder`, absolute. Devices named by path
+/// are relative to the current folder, as on the command line.
+void make_paths_absolute(Json& run_config, const std::string& folder);
 
 /// All that decides a run but its seed and the program: the config (paths absolute) as canonical
 /// JSON with each path replaced by the hash of what it names, and the hashes of the configs that it
@@ -24,5 +53,30 @@ namespace bubblesim::sweep {
                                   std::string_view program_version);
 /// 16 digits.
 [[nodiscard]] std::string point_key(std::string_view content);
+
+// Under which keys runs share what their parts do alone (sim/run/baselines.hpp).
+//
+// What a baseline does not depend on is taken out of the config, and all else is its key: a key of
+// a config that is added one day makes baselines less shared, not wrong. Taken out are the name,
+// the policies, other fillers, and of training all fillers. How long a filler runs alone may
+// depend on how long training does: its key has all that decides that. It has the filler's place in
+// the list too, which faults name.
+
+/// Of /training, what decides its job's programs.
+inline constexpr std::array<std::string_view, 6> kJobKeys{
+    "trace", "use_iterations", "host_speed", "cluster", "synth", "slow_links"};
+
+/// What of a config decides its training job's programs, device included.
+[[nodiscard]] std::string job_text(const Json& config);
+
+/// Keys of a run config (paths absolute) for runs that read each file once: a path stands for
+/// its content. 32 digits each.
+[[nodiscard]] run::BaselineKeys baseline_keys(const Json& config);
+
+/// Keys for runs between which files may change: what they hold now is part of the keys. The
+/// config's paths are relative to `folder`; `configs` and faults as run_content.
+[[nodiscard]] CheckedResult<run::BaselineKeys> baseline_keys_now(std::string_view config,
+                                                            const std::string& folder,
+                                                            const std::string& configs);
 
 }  // namespace bubblesim::sweep

@@ -7,7 +7,6 @@
 #include "sim/base/nearest.hpp"
 #include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
-#include "sim/sweep/set_places.hpp"
 #include "sim/sweep/sweep_axes.hpp"
 
 namespace bubblesim::sweep {

@@ -10,9 +10,9 @@
 #include "sim/synth/collective_labels.hpp"
 #include "sim/synth/rank_recording.hpp"
 #include "sim/workload/lone_job.hpp"
-#include "traces/join/sort_stably.hpp"
-#include "traces/made_trace.hpp"
+#include "traces/join/remove_duplicates.hpp"
 #include "traces/trace.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::synth {
 namespace {

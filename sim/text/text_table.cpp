@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "sim/base/escape_controls.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace bubblesim {

@@ -19,8 +19,8 @@
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/find_meetings.hpp"
 #include "sim/workload/program_draft.hpp"
-#include "traces/inferred_layout.hpp"
 #include "traces/record_names.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -211,7 +211,7 @@ RankParts collective_parts(const Draft& draft) {
 
 // Joins the collectives of all ranks. Sets each joined operation's duration to its end minus the
 // last rank's start; a send that did not wait for its receive, because its start was laid out
-// (traces/inferred_layout.hpp) or because it ended before, keeps its own. What meets nobody is
+// (traces/trace_origin.hpp) or because it ended before, keeps its own. What meets nobody is
 // counted: a loss, by rank and kind, with its share of the communication time; a notice where no
 // rank that it could meet was recorded. `program.ranks` were emitted from the drafts of `ranks`,
 // in the same order.

@@ -12,7 +12,7 @@
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/workload/job_program.hpp"
-#include "traces/iterations/choice.hpp"
+#include "traces/iterations/job_pass.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {

@@ -6,7 +6,7 @@
 
 #include "tests/samples/samples.hpp"
 #include "tests/samples/timeline.hpp"
-#include "traces/made_trace.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -9,7 +9,7 @@
 #include "sim/base/check.hpp"
 #include "tests/samples/samples.hpp"
 #include "tests/samples/timeline.hpp"
-#include "traces/made_trace.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {
 namespace {

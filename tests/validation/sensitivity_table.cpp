@@ -9,7 +9,7 @@
 #include "sim/workload/sensitivity.hpp"
 #include "sim/workload/what_if.hpp"
 #include "tests/folders.hpp"
-#include "traces/inspect/render_sensitivities.hpp"
+#include "traces/inspect/render_text.hpp"
 
 namespace bubblesim::validation {
 namespace {

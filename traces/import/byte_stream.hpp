@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/result.hpp"
 
@@ -39,6 +41,38 @@ class ByteStream {
   struct Impl;
   explicit ByteStream(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+// A bounded view of a text that is read block by block: everything from an anchor on that has
+// been read so far. Moving the anchor forgets what lies before it; `more()` lengthens the view.
+
+class TextWindow {
+ public:
+  /// `limit`: bytes that the view may hold; `more()` refuses to go beyond.
+  TextWindow(ByteStream& source, std::size_t limit, std::function<void()> on_block = {});
+
+  /// The text from the anchor on. Valid until the next `more()`.
+  [[nodiscard]] std::string_view text() const {
+    return {buffer_.data() + begin_, end_ - begin_};
+  }
+  /// Reads another block. False: the input has ended or the view is at its limit.
+  [[nodiscard]] bool more();
+  /// Moves the anchor on by `count` <= text().size().
+  void advance(std::size_t count);
+  /// Offset of the anchor in the unpacked input, in bytes.
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
+  /// The input has ended: what `text()` shows is all there is.
+  [[nodiscard]] bool at_end() const { return ended_; }
+
+ private:
+  ByteStream& source_;
+  std::function<void()> on_block_;
+  std::vector<char> buffer_;
+  std::size_t limit_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t offset_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace bubblesim::traces

@@ -1,4 +1,4 @@
-#include "traces/import/chakra_collective_times.hpp"
+#include "traces/import/chakra_layout.hpp"
 
 #include <algorithm>
 #include <map>

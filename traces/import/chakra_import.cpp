@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/chakra_collective_times.hpp"
 #include "traces/import/chakra_counters.hpp"
-#include "traces/import/chakra_graph.hpp"
 #include "traces/import/chakra_layout.hpp"
-#include "traces/import/chakra_reader.hpp"
+#include "traces/import/chakra_node.hpp"
 #include "traces/import/chakra_records.hpp"
 #include "traces/import/read_files.hpp"
-#include "traces/import/text_window.hpp"
 #include "traces/join/missing_ranks.hpp"
 
 namespace bubblesim::traces {

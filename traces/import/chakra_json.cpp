@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "traces/import/chakra_counters.hpp"
-#include "traces/import/chakra_reader.hpp"
+#include "traces/import/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
 #include "traces/import/json_scan.hpp"
 

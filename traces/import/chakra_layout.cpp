@@ -11,7 +11,7 @@
 
 #include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_records.hpp"
-#include "traces/inferred_layout.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {

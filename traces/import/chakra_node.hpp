@@ -1,6 +1,7 @@
 // What one Chakra file says, whichever form it has: its metadata and its nodes, as read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,8 +10,13 @@
 #include <vector>
 
 #include "sim/base/counters.hpp"
+#include "traces/import/byte_stream.hpp"
 #include "traces/import/chakra_attributes.hpp"
 #include "traces/trace.hpp"
+
+namespace bubblesim::chakra_et {
+class Node;
+}  // namespace bubblesim::chakra_et
 
 namespace bubblesim::traces::chakra {
 
@@ -110,5 +116,40 @@ void read_groups(std::string_view values, File& file);
 
 /// Times of this size and above are refused: 2^61 ns, 73 years.
 inline constexpr std::int64_t kTimeLimit = std::int64_t{1} << 61U;
+
+// Reads a Chakra file of either form: a stream of protobuf messages, each behind its length, or
+// JSON text.
+
+/// The protobuf stream from the window's anchor on; a longer message than `limit` ends it.
+void read_stream(TextWindow& window, std::size_t limit, File& file);
+
+/// JSON: the feeder's form, an object with "workload_graph", or the jsonizer's, one object a
+/// message.
+void read_json(TextWindow& window, File& file);
+
+/// Does a JSON text begin as Chakra's do?
+[[nodiscard]] bool is_chakra_json(std::string_view head);
+/// Do bytes begin as a stream of GlobalMetadata and Nodes does?
+[[nodiscard]] bool is_chakra_stream(std::string_view head);
+
+// The protobuf form of Chakra traces: one message's bytes to what it says.
+
+/// Reads Node messages, one after another, into the same memory.
+class NodeMessageReader {
+ public:
+  NodeMessageReader();
+  ~NodeMessageReader();
+  NodeMessageReader(const NodeMessageReader&) = delete;
+  NodeMessageReader& operator=(const NodeMessageReader&) = delete;
+
+  /// Adds a message to `file`. False: the bytes are not one.
+  [[nodiscard]] bool read(std::string_view bytes, File& file);
+
+ private:
+  std::unique_ptr<chakra_et::Node> message_;
+};
+
+/// Takes a GlobalMetadata message. False: the bytes are not one.
+[[nodiscard]] bool read_metadata_message(std::string_view bytes, File& file);
 
 }  // namespace bubblesim::traces::chakra

@@ -19,4 +19,12 @@ inline constexpr std::string_view kWorldGroup = "world";
 /// Expects resolved ids, lanes and starts; `order` breaks ties of start.
 [[nodiscard]] RankTrace make_records(File file, const std::vector<std::uint32_t>& order);
 
+// The graph of a Chakra file: ids to nodes, nodes to streams and threads.
+
+/// Sorts nodes by id, drops those whose id is taken; makes indices of the ids that nodes depend on.
+void resolve_ids(File& file);
+
+/// Gives every node of a device or host its lane; adds streams and threads as they appear.
+void assign_lanes(File& file);
+
 }  // namespace bubblesim::traces::chakra

@@ -1,5 +1,3 @@
-#include "traces/import/json_brackets.hpp"
-
 #include "traces/import/json_scan.hpp"
 
 #if defined(__SSE2__)

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "sim/base/utf8.hpp"
-#include "traces/import/json_brackets.hpp"
 #include "traces/import/json_scan.hpp"
 
 namespace bubblesim::traces {

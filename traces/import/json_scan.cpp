@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "traces/import/json_brackets.hpp"
-
 namespace bubblesim::traces {
 namespace {
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/import/file_rank.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_import.hpp"
 #include "traces/import/read_files.hpp"

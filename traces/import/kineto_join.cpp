@@ -11,7 +11,6 @@
 #include "traces/import/kineto_records.hpp"
 #include "traces/join/join_parts.hpp"
 #include "traces/join/remove_duplicates.hpp"
-#include "traces/join/sort_stably.hpp"
 #include "traces/join/split_devices.hpp"
 #include "traces/launch_shapes.hpp"
 #include "traces/trace.hpp"

@@ -2,7 +2,7 @@
 // device operations, waits to edges, collectives named and numbered.
 #pragma once
 
-#include "traces/import/kineto_metadata.hpp"
+#include "traces/import/kineto_reader.hpp"
 #include "traces/import/kineto_records.hpp"
 #include "traces/join/call_index.hpp"
 #include "traces/trace.hpp"

@@ -8,7 +8,7 @@
 #include "traces/names/host_call_names.hpp"
 #include "traces/import/kernel_args.hpp"
 #include "traces/import/kineto_counters.hpp"
-#include "traces/import/kineto_metadata.hpp"
+#include "traces/import/kineto_reader.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "traces/import/nsys_counters.hpp"
-#include "traces/import/nsys_tables.hpp"
+#include "traces/import/nsys_target.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::nsys {

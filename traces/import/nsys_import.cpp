@@ -6,14 +6,12 @@
 #include <unordered_set>
 
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/file_rank.hpp"
 #include "traces/import/nsys_counters.hpp"
 #include "traces/import/nsys_database.hpp"
-#include "traces/import/nsys_tables.hpp"
 #include "traces/import/nsys_target.hpp"
+#include "traces/import/read_files.hpp"
 #include "traces/join/join_recording.hpp"
 #include "traces/join/remove_duplicates.hpp"
-#include "traces/join/sort_stably.hpp"
 
 namespace bubblesim::traces {
 namespace {

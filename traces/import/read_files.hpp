@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -39,5 +41,10 @@ template <class File, class ReadOne>
   }
   return files;
 }
+
+// The rank that a trace file's name gives.
+
+/// The number after the last "rank" of a file's name: "x-rank6-chrome.json", "rank_0.json".
+[[nodiscard]] std::optional<std::uint32_t> rank_in_name(const std::filesystem::path& path);
 
 }  // namespace bubblesim::traces

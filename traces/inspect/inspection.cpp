@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "traces/inspect/iterations.hpp"
 #include "traces/inspect/window_use.hpp"
 #include "traces/launch_shapes.hpp"
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/time.hpp"
 #include "traces/inspect/inspection.hpp"
@@ -31,5 +32,16 @@ namespace bubblesim::traces {
 
 /// "NVIDIA H100 80GB HBM3 (132 SMs)", or "device not recorded".
 [[nodiscard]] std::string device_label(const DeviceInfo& device);
+
+// Ticks of a time axis.
+
+struct AxisTick {
+  Duration at{};  ///< since the origin
+  std::string label;
+};
+
+/// 4 to 13 ticks from zero on, 1, 2 or 5 times a power of ten apart, labelled in one unit;
+/// `length` > 0.
+[[nodiscard]] std::vector<AxisTick> axis_ticks(Duration length);
 
 }  // namespace bubblesim::traces

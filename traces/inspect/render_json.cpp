@@ -4,7 +4,7 @@
 #include "sim/base/json.hpp"
 #include "sim/text/counter_text.hpp"
 #include "traces/inspect/labels.hpp"
-#include "traces/inspect/render_sensitivities.hpp"
+#include "traces/inspect/render_text.hpp"
 #include "traces/record_names.hpp"
 
 namespace bubblesim::traces {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "traces/inspect/iterations.hpp"
 #include "traces/inspect/window_use.hpp"
 
 namespace bubblesim::traces {

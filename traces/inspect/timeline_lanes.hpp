@@ -8,7 +8,6 @@
 
 #include "traces/inspect/inspection.hpp"
 #include "traces/inspect/lane_levels.hpp"
-#include "traces/inspect/pixel_lane.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {

@@ -12,4 +12,10 @@ namespace bubblesim::traces {
 [[nodiscard]] WindowUse window_use(const RankTrace& rank, const DeviceUse& use,
                                    const std::vector<BubbleSegment>& segments, Interval window);
 
+// Iterations of a rank as an inspection shows them.
+
+/// The recorded iterations of a pass (traces/iterations/job_pass.hpp), with what the device did
+/// meanwhile.
+[[nodiscard]] Iterations iterations_of(const RankPass& pass, const DeviceUse& use);
+
 }  // namespace bubblesim::traces

@@ -26,13 +26,13 @@
 // window opened later). If no number is on all ranks and all recorded equally many, they are one by
 // place. A number may so name several iterations; a choice of it means all.
 //
-// Used are the iterations that are settled (warm_up.hpp says which are not, and why), of those the
+// Used are the iterations that are settled (marked_iterations.hpp says which are not, and why), of those the
 // longest run of neighbours, of equals the last; the same on all ranks. They are the *pass*.
 //
 // A wait for work from before the window is not part of a pass: a synchronising call in which none
 // of the pass's work runs, while earlier work does or none of the pass's has begun, takes no time;
 // nor does a launch while a queue full of such work holds it (before_window.hpp). Nor is the first
-// iteration's wait for ranks that began it later (start_skew.hpp).
+// iteration's wait for ranks that began it later (before_window.hpp).
 //
 // The length of a pass is the slower of two stages of a pipeline, the host and the device: the
 // host's time from the first marker to the last one's end without waits as above, and the device's
@@ -51,10 +51,28 @@
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "traces/iterations/intervals.hpp"
-#include "traces/iterations/choice.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
+
+// Which iterations of a recording a user asks for.
+
+struct IterationChoice {
+  enum class Kind : std::uint8_t {
+    kSettled,  ///< all but warm-up
+    kAll,      ///< whatever was recorded
+    kRange,    ///< from `first` to `last`
+  };
+  Kind kind = Kind::kSettled;
+  std::int64_t first = 0;  ///< numbers of markers; of recordings without numbers, places from 0 on
+  std::int64_t last = 0;   ///< >= first
+  friend bool operator==(const IterationChoice&, const IterationChoice&) = default;
+};
+
+/// "settled", "all", "7" or "5-9". Fault: anything else.
+[[nodiscard]] Result<IterationChoice> parse_iteration_choice(std::string_view text);
+/// What parse_iteration_choice reads.
+[[nodiscard]] std::string iteration_choice_text(const IterationChoice& choice);
 
 /// Why an iteration is part of the pass, or is not.
 enum class IterationUse : std::uint8_t {

@@ -18,4 +18,29 @@ void find_recorded(const RankTrace& rank, RankPass& pass);
 /// Whether the call waits for the device.
 [[nodiscard]] bool is_synchronisation(HostCallKind kind);
 
+// Which iterations are not settled. One that any rank leaves out is left out on all.
+//
+//   first            the first recorded of several: the window may have cut it, what was queued
+//                    before runs in it, and the host has not got as far ahead as it will
+//   few operations   fewer than half as many device operations as the rank's median iteration: the
+//                    window closed before the device had done its work
+//   allocations      more than twice as many device allocations and frees as the median iteration,
+//                    which take more of its time than the least that any iteration spends on them,
+//                    by over 5 %: an allocator that fills or empties its cache
+//   new kernels      of those before anything settled: kernels that no later iteration launches
+//                    take over 5 % of its kernel time: autotuning, compilation
+//   slow start       of those before anything settled: over 50 % more host time than the median of
+//                    the iterations after it: caches, compilation, lazy initialisation
+//
+// A simulation has nothing to warm up: of a trace that one wrote, only the first is left out.
+//
+// Sources of the bounds: TorchRec's traces of 4 x V100 (settled iterations spend 12 % of their time
+// in 3 to 5 allocations, storms 25 to 65 % in 30 or more); a settled iteration of the same training
+// launches the same kernels, so that 5 % is room for data-dependent shapes;
+// settled iterations of recorded jobs with four markers or more differ by up to 25 %.
+
+/// Sets `use` of a rank's iterations, as far as the rank by itself can say. Precondition: device
+/// work is assigned.
+void find_warm_up(const RankTrace& rank, RankPass& pass);
+
 }  // namespace bubblesim::traces

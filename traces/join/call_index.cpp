@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "traces/join/sort_stably.hpp"
+#include "traces/join/remove_duplicates.hpp"
 
 namespace bubblesim::traces {
 namespace {

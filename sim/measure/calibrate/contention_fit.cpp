@@ -11,7 +11,7 @@
 #include "sim/base/nearest_rank.hpp"
 #include "sim/gpu/contention.hpp"
 #include "sim/measure/calibrate/least_squares.hpp"
-#include "sim/measure/calibrate/probe_plan.hpp"
+#include "sim/measure/calibrate/probe.hpp"
 
 namespace bubblesim::measure {
 namespace {

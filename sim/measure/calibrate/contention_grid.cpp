@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "sim/measure/calibrate/probe_plan.hpp"
+#include "sim/measure/calibrate/probe.hpp"
 
 namespace bubblesim::measure {
 namespace {

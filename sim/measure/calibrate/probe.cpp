@@ -1,13 +1,12 @@
 #include "sim/measure/calibrate/probe.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
 #include <utility>
 
+#include "sim/base/check.hpp"
 #include "sim/base/nearest_rank.hpp"
-#include "sim/measure/calibrate/probe_plan.hpp"
 
 namespace bubblesim::measure {
 
@@ -73,6 +72,111 @@ std::vector<capture::OperationRecord> by_start(const capture::JobRecord& record)
   std::vector<capture::OperationRecord> list = record.operations;
   std::ranges::sort(list, {}, &capture::OperationRecord::start);
   return list;
+}
+
+namespace {
+
+constexpr std::uint32_t kProbeRegisters = 32;
+
+}  // namespace
+
+program::LaunchNeeds probe_needs(std::uint64_t blocks) {
+  return {blocks, kProbeThreads, kProbeRegisters, 0};
+}
+
+capture::KernelForm probe_form(std::uint64_t blocks, program::KernelClass kernel_class,
+                               const hardware::GpuSpec& spec) {
+  const program::KernelProfile profile =
+      program::profile_kernel(probe_needs(blocks), kernel_class, spec);
+  capture::KernelForm form;
+  form.shape.grid = {static_cast<std::uint32_t>(blocks), 1, 1};
+  form.shape.block = {kProbeThreads, 1, 1};
+  form.shape.registers_per_thread = kProbeRegisters;
+  form.bound = kernel_class;
+  form.dram_share = profile.dram_share;
+  form.issue_share = profile.issue_share;
+  return form;
+}
+
+capture::KernelForm filling_form(const hardware::GpuSpec& spec) {
+  const program::Residency residency = program::residency_of(probe_needs(1), spec.sm);
+  return probe_form(std::uint64_t{residency.blocks_per_sm} * spec.sm_count,
+                    program::KernelClass::kCompute, spec);
+}
+
+capture::KernelForm lone_block_form(std::uint64_t blocks, program::KernelClass kernel_class,
+                                    const hardware::GpuSpec& spec) {
+  capture::KernelForm form = probe_form(blocks, kernel_class, spec);
+  form.shape.shared_memory_bytes = static_cast<std::uint32_t>(
+      spec.sm.shared_memory_bytes / 2 + spec.sm.shared_memory_unit_bytes);
+  return form;
+}
+
+std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec) {
+  constexpr std::size_t kKernels = 48;
+  return std::vector<ProbeKernel>(kKernels, {filling_form(spec), std::chrono::microseconds(100)});
+}
+
+ProbePlan::ProbePlan(std::string name, std::uint32_t client) {
+  plan_.name = std::move(name);
+  plan_.client = ClientId{client};
+  plan_.program.own_kernels = program::OwnKernels::kCompete;
+  plan_.program.stream_count = 1;
+  plan_.program.threads.push_back({"probe", {}});
+  plan_.record_operations = true;
+  plan_.device_lags = true;
+  step(program::StepKind::kIteration, 0);
+}
+
+std::uint32_t ProbePlan::launch(const ProbeKernel& kernel) {
+  program::Op op;
+  op.profile = capture::index_in(plan_.forms, kernel.form);
+  op.duration = kernel.solo;
+  return add(op, "kernel");
+}
+
+std::uint32_t ProbePlan::copy(capture::CopyPath path, Bytes bytes) {
+  program::Op op;
+  op.kind = program::WorkKind::kCopy;
+  op.profile = capture::index_in(plan_.copies, {bytes, path});
+  return add(op, "copy");
+}
+
+std::uint32_t ProbePlan::add(program::Op op, const std::string& name) {
+  op.name = plan_.program.names.intern(name);
+  plan_.program.ops.push_back(op);
+  const auto index = static_cast<std::uint32_t>(plan_.program.ops.size() - 1);
+  step(program::StepKind::kLaunch, index, 1);
+  return index;
+}
+
+void ProbePlan::wait() { step(program::StepKind::kWaitStream, 0); }
+void ProbePlan::wait_for(std::uint32_t op) { step(program::StepKind::kWaitOp, op); }
+void ProbePlan::pause(Duration length) { step(program::StepKind::kPause, 0, 0, length); }
+
+void ProbePlan::row(std::span<const ProbeKernel> kernels) {
+  std::uint32_t last = 0;
+  for (const ProbeKernel& kernel : kernels) last = launch(kernel);
+  for (const ProbeKernel& kernel : kernels) launch(kernel);
+  wait_for(last);
+}
+
+void ProbePlan::step(program::StepKind kind, std::uint32_t target, std::uint16_t count,
+                     Duration think) {
+  program::Step made;
+  made.kind = kind;
+  made.target = target;
+  made.count = count;
+  BUBBLESIM_CHECK(think <= program::kLongestShortSpan, "a pause longer than a step can think");
+  made.think = program::short_span(think);
+  plan_.program.threads.front().steps.push_back(made);
+}
+
+capture::JobPlan ProbePlan::take(std::uint64_t passes, Duration start_offset) {
+  step(program::StepKind::kEnd, 0);
+  plan_.loop = capture::LoopMode{passes};
+  plan_.program.start_offset = start_offset;
+  return std::move(plan_);
 }
 
 }  // namespace bubblesim::measure

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/advise/advice_text.hpp"
+#include "sim/advise/advice.hpp"
 #include "sim/advise/answer.hpp"
 #include "sim/base/json.hpp"
 #include "sim/plugin/python/bindings.hpp"
@@ -18,7 +18,6 @@
 #include "sim/plugin/python/interruptible.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/report/advice/advice_page.hpp"
-#include "sim/report/advice/fleet_page.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/store/results_store.hpp"

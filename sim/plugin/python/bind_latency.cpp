@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sim/observe/latency_buckets.hpp"
+#include "sim/observe/latency.hpp"
 #include "sim/plugin/python/arrays.hpp"
 #include "sim/plugin/python/bindings.hpp"
 

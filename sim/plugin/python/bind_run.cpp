@@ -24,7 +24,7 @@
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/sweep/base_config.hpp"
-#include "sim/sweep/baseline_keys.hpp"
+#include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {

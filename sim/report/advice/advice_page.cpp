@@ -1,12 +1,12 @@
 #include "sim/report/advice/advice_page.hpp"
 
-#include <bubblesim_advice_page.hpp>  // made by the build: scripts/cmake/embed_page.cmake
-
 #include <algorithm>
+#include <bubblesim_advice_page.hpp>  // made by the build: scripts/cmake/embed_page.cmake
+#include <bubblesim_fleet_page.hpp>  // made by the build: scripts/cmake/embed_page.cmake
 #include <optional>
 #include <vector>
 
-#include "sim/advise/advice_text.hpp"
+#include "sim/advise/advice.hpp"
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
@@ -103,6 +103,14 @@ std::string advice_page(std::span<const ShownAdvice> answers) {
                       {"script_hash", advice_page_files::kScriptHash},
                       {"script", advice_page_files::kScript},
                       {"data", script_json({{"title", title}, {"answers", std::move(list)}})}});
+}
+
+std::string fleet_page(const Json& plan) {
+  return filled_page(fleet_page_files::kHtml, {{"style_hash", fleet_page_files::kStyleHash},
+                                               {"style", fleet_page_files::kStyle},
+                                               {"script_hash", fleet_page_files::kScriptHash},
+                                               {"script", fleet_page_files::kScript},
+                                               {"data", script_json(plan)}});
 }
 
 }  // namespace bubblesim::report

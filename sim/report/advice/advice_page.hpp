@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/advise/advice.hpp"
+#include "sim/base/json_fwd.hpp"
 
 namespace bubblesim::report {
 
@@ -17,5 +18,10 @@ struct ShownAdvice {
 
 /// Texts stand in it as data only: none can end a script or be markup.
 [[nodiscard]] std::string advice_page(std::span<const ShownAdvice> answers);
+
+// A fleet's plan as one HTML page that needs nothing else.
+
+/// `plan`: what bubblesim.fleet prints as JSON, and its summary, a sentence.
+[[nodiscard]] std::string fleet_page(const Json& plan);
 
 }  // namespace bubblesim::report

@@ -1,4 +1,4 @@
-// The report's data, as sim/report/report_json.cpp wrote them.
+// The report's data, as sim/report/report_page.cpp wrote them.
 
 const data = JSON.parse(byId('data').textContent);
 const metrics = data.metrics;

@@ -14,7 +14,6 @@
 #include "sim/base/nearest.hpp"
 #include "sim/report/page_text.hpp"
 #include "sim/text/markup_text.hpp"
-#include "traces/inspect/axis_ticks.hpp"
 #include "traces/inspect/labels.hpp"
 
 namespace bubblesim::report {

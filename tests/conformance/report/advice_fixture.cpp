@@ -9,7 +9,6 @@
 
 #include "sim/base/json.hpp"
 #include "sim/report/advice/advice_page.hpp"
-#include "sim/report/advice/fleet_page.hpp"
 
 namespace bubblesim::report {
 namespace {

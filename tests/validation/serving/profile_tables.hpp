@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/base/scratch_folder.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/step_cost/layer_file.hpp"
 
 namespace bubblesim::step_cost::test {

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "sim/advise/comparison.hpp"
-#include "sim/advise/practice.hpp"
 
 namespace bubblesim::advise {
 namespace {

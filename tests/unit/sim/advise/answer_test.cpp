@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "policies/builtin.hpp"
-#include "sim/advise/advice_text.hpp"
+#include "sim/advise/advice.hpp"
 #include "sim/base/json.hpp"
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
 

@@ -1,4 +1,4 @@
-#include "sim/advise/known_errors.hpp"
+#include "sim/advise/comparison.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/advise/searched_places.hpp"
+#include "sim/advise/space.hpp"
 
 #include <gtest/gtest.h>
 

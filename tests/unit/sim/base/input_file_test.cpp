@@ -7,7 +7,6 @@
 #include <string>
 
 #include "sim/base/output_file.hpp"
-#include "sim/base/scratch_folder.hpp"
 
 namespace bubblesim {
 namespace {

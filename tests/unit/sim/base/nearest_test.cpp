@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/escape_controls.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace bubblesim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/observe/activity_meter.hpp"
+#include "sim/observe/usage_series.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/observe/latency_histogram.hpp"
+#include "sim/observe/latency.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "sim/base/scratch_folder.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/serving/acceptance_file.hpp"
 #include "sim/serving/scheduler.hpp"
 #include "tests/unit/sim/serving/serving_testing.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "sim/base/json.hpp"
-#include "sim/store/record_digest.hpp"
+#include "sim/store/run_record.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 
 namespace bubblesim::store {

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/store/record_digest.hpp"
+#include "sim/store/run_record.hpp"
 #include "tests/unit/sim/store/sample_record.hpp"
 
 namespace bubblesim::store {

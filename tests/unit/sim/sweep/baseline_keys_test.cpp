@@ -6,8 +6,8 @@
 
 #include "policies/builtin.hpp"
 #include "sim/base/json.hpp"
-#include "sim/sweep/baseline_keys.hpp"
 #include "sim/sweep/execute.hpp"
+#include "sim/sweep/run_key.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
 namespace bubblesim::sweep {

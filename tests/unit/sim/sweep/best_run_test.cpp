@@ -1,7 +1,7 @@
 // The best result so far, and what is said where none is good enough.
 #include <gtest/gtest.h>
 
-#include "sim/sweep/best_run.hpp"
+#include "sim/sweep/remaining.hpp"
 
 namespace bubblesim::sweep {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
-#include "traces/inferred_layout.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::workload {
 namespace {

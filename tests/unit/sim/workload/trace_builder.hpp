@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/join/sort_stably.hpp"
+#include "traces/join/remove_duplicates.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {

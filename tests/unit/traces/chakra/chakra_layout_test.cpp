@@ -8,7 +8,7 @@
 #include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "traces/align.hpp"
 #include "traces/import/chakra_import.hpp"
-#include "traces/inferred_layout.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -1,4 +1,4 @@
-#include "traces/export/job_to_csv.hpp"
+#include "traces/export/job_export.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "traces/export/lanes.hpp"
+#include "traces/export/chrome_trace.hpp"
 
 #include <gtest/gtest.h>
 

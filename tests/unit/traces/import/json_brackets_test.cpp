@@ -1,6 +1,6 @@
 // The fast bracket matcher against one that reads byte by byte: where the plain one finds a right
 // end, the fast one finds the same, and it never finds an end that is not there.
-#include "traces/import/json_brackets.hpp"
+#include "traces/import/json_scan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/base/random.hpp"
-#include "traces/import/json_scan.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
 #include "traces/import/nsys_import.hpp"
-#include "traces/import/nsys_payload.hpp"
+#include "traces/import/nsys_nvtx.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -11,10 +11,9 @@
 #include "tests/unit/traces/inspect/small_trace.hpp"
 #include "traces/inspect/explanation.hpp"
 #include "traces/inspect/labels.hpp"
-#include "traces/inspect/pixel_lane.hpp"
+#include "traces/inspect/lane_levels.hpp"
 #include "traces/inspect/render_json.hpp"
 #include "traces/inspect/render_text.hpp"
-#include "traces/inspect/axis_ticks.hpp"
 
 namespace bubblesim::traces {
 namespace {

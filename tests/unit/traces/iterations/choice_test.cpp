@@ -1,5 +1,5 @@
 // What a user may write for iterations.
-#include "traces/iterations/choice.hpp"
+#include "traces/iterations/job_pass.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/trace_builder.hpp"
-#include "traces/made_trace.hpp"
+#include "traces/trace_origin.hpp"
 
 namespace bubblesim::traces {
 namespace {

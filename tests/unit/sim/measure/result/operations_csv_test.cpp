@@ -1,5 +1,5 @@
 // What each operation did as a table, by hand.
-#include "sim/measure/operations_csv.hpp"
+#include "sim/measure/measured_result.hpp"
 
 #include <gtest/gtest.h>
 

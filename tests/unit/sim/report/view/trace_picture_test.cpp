@@ -9,7 +9,7 @@
 
 #include "sim/report/view/trace_view.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
-#include "traces/inspect/pixel_lane.hpp"
+#include "traces/inspect/lane_levels.hpp"
 
 namespace bubblesim::report {
 namespace {

@@ -1,5 +1,5 @@
 // Kernel times of a server's steps from a file of layer times, held to the tables asked directly.
-#include "sim/run/layer_kernels.hpp"
+#include "sim/run/model_filler.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
-#include "sim/base/scratch_folder.hpp"
 #include "sim/step_cost/layer_file.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "tests/unit/sim/step_cost/layers_json.hpp"

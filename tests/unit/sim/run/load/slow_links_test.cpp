@@ -1,5 +1,5 @@
 // Which links of a cluster a config's faults slow.
-#include "sim/run/slow_links.hpp"
+#include "sim/run/run_inputs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A budget of power over the GPUs of a node: who leaves watts, and who takes them; sums by hand.
-#include "sim/run/node_power.hpp"
+#include "sim/run/gpu_power.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/run/shared_results.hpp"
+#include "sim/run/baselines.hpp"
 
 namespace bubblesim::run {
 namespace {

@@ -1,0 +1,64 @@
+// The option --policy-library: policies from shared libraries beside those that come with
+// bubblesim.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sim/app/app.hpp"
+#include "sim/base/time.hpp"
+#include "sim/policy/session/call_mark.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bubblesim::app {
+
+/// Adds the option, repeatable, to a command.
+void add_policy_library_option(CLI::App& command, std::vector<std::string>& wanted);
+
+/// Loads every library into the registry; all faults at once.
+[[nodiscard]] CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
+                                                        AppContext& context);
+
+/// The program's version (sim/sweep/program_version.hpp) and the policies from libraries, which are
+/// part of it.
+[[nodiscard]] Result<std::string> version_with_policies(const AppContext& context);
+
+// The option --policy-timeout: how long a call of a policy may take, in wall time. A policy that
+// loops cannot be stopped from outside; the process ends without it.
+
+inline constexpr Duration kPolicyBound = std::chrono::seconds(10);
+
+void add_policy_timeout_option(CLI::App& command, Duration& bound);
+
+/// While it lives, a policy's call that lasts longer than `bound` ends the process with
+/// kExitInputFault: `before_end` makes safe what is finished, a message names policy, call and
+/// simulated time. It changes no result of calls that end in time. A bound of 0: none.
+class PolicyTimeout {
+ public:
+  PolicyTimeout(Duration bound, std::function<void()> before_end);
+  PolicyTimeout(const PolicyTimeout&) = delete;
+  PolicyTimeout& operator=(const PolicyTimeout&) = delete;
+
+ private:
+  struct Seen {
+    std::uint64_t number = 0;
+    Duration lasted{};
+  };
+
+  void watch(const std::stop_token& end);
+  void look(Duration since);
+
+  const Duration bound_;
+  const std::function<void()> before_end_;
+  std::map<const policy::CallMark*, Seen> seen_;  // calls in flight; the thread's own
+  std::jthread thread_;
+};
+
+}  // namespace bubblesim::app

@@ -1,0 +1,33 @@
+// A recorded job as a Chrome trace: a process a rank, a track a host thread and a stream, arrows
+// from launches to device work, memory over time.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "traces/export/chrome_trace.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+/// Times are counted from the job's earliest record, which "otherData" names as `origin_ns`.
+/// Borrows the job's names: `job` outlives the result.
+[[nodiscard]] ChromeTrace job_to_chrome(const JobTrace& job);
+
+// A recorded job as CSV: one row a host call and a device operation, for spreadsheets and pandas.
+//
+// Columns: traces/export/README.md. Times are the trace's, in exact nanoseconds; absent values are
+// empty cells. Quoting as RFC 4180 has it; lines end with "\n".
+
+/// Writes row by row, each rank's host calls and then its device operations, in trace order; holds
+/// no more than a row. Returns the rows, without the header. A stream that fails shows it in its
+/// state.
+std::uint64_t write_job_csv(std::ostream& out, const JobTrace& job);
+
+/// Writes to a file; a fault if it cannot be written whole.
+[[nodiscard]] Result<std::uint64_t> write_job_csv_file(const std::string& path,
+                                                       const JobTrace& job);
+
+}  // namespace bubblesim::traces
