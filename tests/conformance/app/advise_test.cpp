@@ -15,8 +15,9 @@ constexpr const char* kAdvise =
     "advise traces/samples/training traces/samples/inference.json.gz --duration 1500ms --warmup "
     "300ms --budget 200ms --policy mps,stream_priority ";
 
-TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
-  const Workplace place;
+class Advise : public AtWorkplace {};
+
+TEST_F(Advise, PrintsAnAnswerAndWritesItsConfig) {
   const Outcome text = succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json");
   EXPECT_THAT(text.out, AllOf(HasSubstr("iteration alone on 4 x"), HasSubstr("(oracle) would gain"),
                               HasSubstr("\nRun "), HasSubstr("  gains    "), HasSubstr("limit 0.9"),
@@ -36,8 +37,7 @@ TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
 }
 
 // Two roads to every number of the recommendation: the search, and the commands that it hands out.
-TEST(Advise, CommandsOfTheAnswerWork) {
-  const Workplace place;
+TEST_F(Advise, CommandsOfTheAnswerWork) {
   const Json advice = parse_json(
       succeed(place, std::string(kAdvise) + "--keep 0.9 --p95 100ms --json --config c.json").out);
   ASSERT_FALSE(advice["recommended"].is_null());
@@ -65,8 +65,7 @@ TEST(Advise, CommandsOfTheAnswerWork) {
   EXPECT_THAT(filled.err, HasSubstr("--grace"));
 }
 
-TEST(Advise, OfADoubtfulJobTheAnswerSaysSo) {
-  const Workplace place;
+TEST_F(Advise, OfADoubtfulJobTheAnswerSaysSo) {
   place.write("doubtful.json", doubtful_trace());
   const Outcome text = place.bubblesim(
       "advise doubtful.json traces/samples/inference.json.gz --duration 500ms --warmup 100ms "
@@ -74,15 +73,13 @@ TEST(Advise, OfADoubtfulJobTheAnswerSaysSo) {
   EXPECT_THAT(text.out, HasSubstr("  ! loss     program_what_ifs_doubtful: "));
 }
 
-TEST(Advise, WritesAPage) {
-  const Workplace place;
+TEST_F(Advise, WritesAPage) {
   succeed(place, std::string(kAdvise) + "--keep 0.9 --want both --html out/advice.html");
   const std::string page = place.read("out/advice.html");
   EXPECT_THAT(page, AllOf(HasSubstr("What to run: offline, online"), HasSubstr("\"front\":[")));
 }
 
-TEST(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
-  const Workplace place;
+TEST_F(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
   const std::string line = std::string(kAdvise) + "--json -o advice.db";
   const std::string first = succeed(place, line + " --threads 1").out;
   EXPECT_EQ(first, succeed(place, line + " --threads 3").out);
@@ -90,13 +87,12 @@ TEST(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
   EXPECT_THAT(succeed(place, "results advice.db list --limit 1").out, HasSubstr("offline"));
 }
 
-TEST(Advise, SaysThatNothingGainsWithinTheLimits) {
-  const Workplace place;
+TEST_F(Advise, SaysThatNothingGainsWithinTheLimits) {
   const Outcome text = succeed(place, std::string(kAdvise) + "--keep 1");
   EXPECT_THAT(text.out, HasSubstr("Leave it alone"));
 }
 
-TEST(Advise, FaultsSayWhatWouldDo) {
+TEST_F(Advise, FaultsSayWhatWouldDo) {
   const std::string advise = kAdvise;
   expect_fault("advise", HasSubstr("expected either CONFIG, or TRAINING and FILLER"));
   expect_fault("advise traces/samples/training", HasSubstr("not a question"));

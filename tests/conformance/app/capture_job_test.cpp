@@ -17,8 +17,9 @@ std::string job(const std::string& verbs) {
   return std::string(BUBBLESIM_FAKE_JOB) + " cupti:" + BUBBLESIM_FAKE_CUPTI + " init " + verbs;
 }
 
-TEST(CaptureJob, ARecordedJobLeavesATimelineThatInspectReads) {
-  const Workplace place;
+class CaptureJob : public AtWorkplace {};
+
+TEST_F(CaptureJob, ARecordedJobLeavesATimelineThatInspectReads) {
   const Outcome outcome =
       place.bubblesim("capture -o run --json -- " + job("traced:20000 launch:1000 exit:0"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -35,16 +36,14 @@ TEST(CaptureJob, ARecordedJobLeavesATimelineThatInspectReads) {
   EXPECT_EQ(inspected.code, 0) << inspected.err;
 }
 
-TEST(CaptureJob, TheFileOfARankCarriesItsNumber) {
-  const Workplace place;
+TEST_F(CaptureJob, TheFileOfARankCarriesItsNumber) {
   const Outcome outcome = place.shell("RANK=3 WORLD_SIZE=8 bubblesim capture -o run -- " +
                                       job("traced:20000 launch:10 exit:6"));
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_TRUE(std::filesystem::exists(place.path("run/rank3.btr"))) << outcome.err;
 }
 
-TEST(CaptureJob, AKilledJobLeavesWhatWasWholeAndSaysThatTheEndIsMissing) {
-  const Workplace place;
+TEST_F(CaptureJob, AKilledJobLeavesWhatWasWholeAndSaysThatTheEndIsMissing) {
   const Outcome outcome = place.bubblesim("capture -o run -- " +
                                           job("traced:20000 launch:20000 sleep:1500 kill"));
   EXPECT_EQ(outcome.code, 137);
@@ -52,8 +51,7 @@ TEST(CaptureJob, AKilledJobLeavesWhatWasWholeAndSaysThatTheEndIsMissing) {
   EXPECT_TRUE(std::filesystem::exists(place.path("run/rank0.btr")));
 }
 
-TEST(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
-  const Workplace place;
+TEST_F(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
   const Outcome outcome =
       place.shell("FAKE_CUPTI='subscribe=39,holder=Nsight Systems' bubblesim capture -o run -- " +
                   job("launch:10 sleep:300 exit:0"));
@@ -62,8 +60,7 @@ TEST(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
   EXPECT_THAT(outcome.err, HasSubstr("Nsight Systems has CUPTI"));
 }
 
-TEST(CaptureJob, AnIdleJobIsRecordedOnRequest) {
-  const Workplace place;
+TEST_F(CaptureJob, AnIdleJobIsRecordedOnRequest) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 launch:500 sleep:700 exit:0"));
   const Outcome outcome = place.shell(
       "bubblesim capture --idle -- sh job.sh &\n"

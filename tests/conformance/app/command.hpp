@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -37,6 +38,12 @@ class Workplace {
 
  private:
   std::string folder_;
+};
+
+/// Each test has a workplace of its own.
+class AtWorkplace : public testing::Test {
+ protected:
+  const Workplace place;
 };
 
 /// Where the runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations of the

@@ -29,7 +29,9 @@ std::string changed_config(const Workplace& place, const std::string& old_text,
   return text;
 }
 
-TEST(Faults, OfTheCommandLineSayWhatIsExpected) {
+class Faults : public AtWorkplace {};
+
+TEST_F(Faults, OfTheCommandLineSayWhatIsExpected) {
   expect_fault("", HasSubstr("subcommand"));
   expect_fault("simulate", HasSubstr("bubblesim help says"));
   expect_fault("devices --frob", HasSubstr("--frob"));
@@ -39,7 +41,7 @@ TEST(Faults, OfTheCommandLineSayWhatIsExpected) {
   expect_fault("import traces/samples/training", HasSubstr("--output"));
 }
 
-TEST(Faults, AnUnknownWordNamesTheNearest) {
+TEST_F(Faults, AnUnknownWordNamesTheNearest) {
   expect_fault("rnu", HasSubstr("unknown command \"rnu\"; did you mean \"run\"? Known: import, "));
   expect_fault("rnu --help", HasSubstr("did you mean \"run\"?"));
   expect_fault("--confgs x run", AllOf(HasSubstr("unknown option \"--confgs\""),
@@ -51,29 +53,28 @@ TEST(Faults, AnUnknownWordNamesTheNearest) {
   expect_fault("results x.db lst", HasSubstr("did you mean \"list\"? Known: "));
 }
 
-TEST(Faults, OneTraceWithoutTheOtherSaysWhatIsMissing) {
+TEST_F(Faults, OneTraceWithoutTheOtherSaysWhatIsMissing) {
   const auto message =
       HasSubstr("is a trace or a folder, not a run config; expected a second path");
   expect_fault("run traces/samples/training", message);
   expect_fault("run traces/samples/inference.json.gz", message);
-  const Workplace place;
   place.write("plain.json", R"({"schemaVersion": 1, "traceEvents": []})");
   EXPECT_THAT(place.bubblesim("run plain.json").err,
               testing::StartsWith("bubblesim: plain.json: is a trace"));
 }
 
-TEST(Faults, PathsBesideTheirOptionsAreRefused) {
+TEST_F(Faults, PathsBesideTheirOptionsAreRefused) {
   expect_fault("run a b --training c", HasSubstr("found two paths beside --training"));
 }
 
-TEST(Faults, LimitsOfNothingAreRefusedAsInAConfig) {
+TEST_F(Faults, LimitsOfNothingAreRefusedAsInAConfig) {
   const std::string run = "run configs/runs/llm-server.json --slo ";
   expect_fault(run + "ttft=0s", HasSubstr("--slo: found \"ttft=0s\", expected more than 0s"));
   expect_fault(run + "ttft=1s,", HasSubstr("--slo: found \"ttft=1s,\", expected one limit"));
   expect_fault(run + "ttft=1s,,tpot=1s", HasSubstr("expected one limit between commas"));
 }
 
-TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
+TEST_F(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
   const auto message = AllOf(HasSubstr("\"tgss\""), HasSubstr("did you mean \"tgs\"?"),
                              HasSubstr("exclusive, time_slicing, mps, mig"),
                              HasSubstr("pipefill"), HasSubstr("ideal_spatial"));
@@ -81,7 +82,7 @@ TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
   expect_fault("run configs/runs/example.json --policy mps,tgss", message);
 }
 
-TEST(Faults, APolicyIsAskedForOnce) {
+TEST_F(Faults, APolicyIsAskedForOnce) {
   const std::string run = "run configs/runs/example.json --policy ";
   const auto message = HasSubstr("--policy: found \"mps\" again with the same parameters");
   expect_fault(run + "mps,mps", message);
@@ -90,7 +91,7 @@ TEST(Faults, APolicyIsAskedForOnce) {
   expect_fault("view configs/runs/example.json --policy mps,mps", message);
 }
 
-TEST(Faults, OfAPolicysParametersNameTheParameter) {
+TEST_F(Faults, OfAPolicysParametersNameTheParameter) {
   const std::string run = "run configs/runs/example.json --policy ";
   expect_fault(run + "mps:", HasSubstr("found \"mps:\", expected NAME:PARAMETER=VALUE"));
   expect_fault(run + "tgss:budget=1", HasSubstr("did you mean \"tgs\"?"));
@@ -99,7 +100,7 @@ TEST(Faults, OfAPolicysParametersNameTheParameter) {
 }
 
 // Nothing that is said on the command line is ignored.
-TEST(Faults, WhatAConfigSaysIsNotSaidBesideIt) {
+TEST_F(Faults, WhatAConfigSaysIsNotSaidBesideIt) {
   const std::string run = "run configs/runs/example.json ";
   expect_fault(run + "--mode online",
                HasSubstr("--mode: found beside configs/runs/example.json; the run config says it"));
@@ -112,7 +113,7 @@ TEST(Faults, WhatAConfigSaysIsNotSaidBesideIt) {
   }
 }
 
-TEST(Faults, NumbersAreNeitherWrappedNorSaturatedNorNotNumbers) {
+TEST_F(Faults, NumbersAreNeitherWrappedNorSaturatedNorNotNumbers) {
   const std::string run = "run configs/runs/example.json ";
   expect_fault(run + "--seed -1", HasSubstr("found -1, expected a whole number from 0"));
   expect_fault(run + "--seed 99999999999999999999999", HasSubstr("18446744073709551615"));
@@ -127,32 +128,31 @@ TEST(Faults, NumbersAreNeitherWrappedNorSaturatedNorNotNumbers) {
                AllOf(HasSubstr("fp16"), testing::Not(HasSubstr("->"))));
 }
 
-TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
+TEST_F(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
   expect_fault("run --training traces/samples/training "
                "--filler traces/samples/inference.json.gz --policy exclusive --device h10x",
                AllOf(HasSubstr("\"h10x\""), HasSubstr("did you mean \"h100\"?"),
                      HasSubstr("a100-40gb"), HasSubstr("v100-32gb")));
 }
 
-TEST(Faults, MissingFilesAreNamed) {
+TEST_F(Faults, MissingFilesAreNamed) {
   expect_fault("inspect nowhere", HasSubstr("nowhere: found no such file or folder"));
   expect_fault("inspect policies", HasSubstr("found no .btr, .json, .et or .sqlite file"));
   expect_fault("run nowhere.json", HasSubstr("nowhere.json: no such file"));
   expect_fault("export nowhere --chrome job.json", HasSubstr("nowhere"));
 }
 
-TEST(Faults, a_what_if_on_a_rank_that_the_job_lacks_names_those_it_has) {
+TEST_F(Faults, a_what_if_on_a_rank_that_the_job_lacks_names_those_it_has) {
   expect_fault("inspect traces/samples/training --what-if host@99=2",
                HasSubstr("the job has no rank 99; expected one of 0, 1, 2, 3"));
 }
 
-TEST(Faults, AWhatIfOnAKernelThatTheJobLacksIsRefused) {
+TEST_F(Faults, AWhatIfOnAKernelThatTheJobLacksIsRefused) {
   expect_fault("inspect traces/samples/training --what-if kernel:nosuch=2",
                HasSubstr("no kernel's name contains \"nosuch\""));
 }
 
-TEST(Faults, OutputsDoNotOverwriteWhatIsRead) {
-  const Workplace place;
+TEST_F(Faults, OutputsDoNotOverwriteWhatIsRead) {
   ASSERT_EQ(place.shell("mkdir job && gzip -dc traces/samples/training/rank0.json.gz > job/r.json")
                 .code, 0);
   const auto refused = HasSubstr("found a file that this command reads");
@@ -164,14 +164,13 @@ TEST(Faults, OutputsDoNotOverwriteWhatIsRead) {
 }
 
 // The question is a config, which is UTF-8: its name of the file is one that is not there.
-TEST(Faults, AFileWhoseNameIsNotUtf8IsRefused) {
-  const Workplace place;
+TEST_F(Faults, AFileWhoseNameIsNotUtf8IsRefused) {
   ASSERT_EQ(place.shell("cp traces/samples/inference.json.gz 'job\xff.json.gz'").code, 0);
   expect_fault(place, "advise traces/samples/training 'job\xff.json.gz' --keep 0.9 --can mps",
                HasSubstr("job\xef\xbf\xbd.json.gz: found no such file"));
 }
 
-TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {
+TEST_F(Faults, OutputsThatCannotBeWrittenAreNamed) {
   expect_fault(std::string("import ") + kJob + " -o traces/samples/README.md/job.btr",
                HasSubstr("traces/samples/README.md: cannot be made"));
   expect_fault(std::string("export ") + kJob + " --chrome traces/samples/README.md/job.json",
@@ -180,16 +179,14 @@ TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {
                HasSubstr("traces/samples/README.md: cannot be made"));
 }
 
-TEST(Faults, ATextThatIsNoTraceIsRefusedByItsName) {
-  const Workplace place;
+TEST_F(Faults, ATextThatIsNoTraceIsRefusedByItsName) {
   place.write("letter.json", "Dear reader,");
   const Outcome outcome = place.bubblesim("inspect letter.json");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("letter.json"));
 }
 
-TEST(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
-  const Workplace place;
+TEST_F(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
   std::string text = changed_config(place, "\"seed\"", "\"sed\"");
   text.replace(text.find("\"time_slicing\""), 14, "\"time_slice\"");
   place.write("run.json", text);
@@ -203,16 +200,14 @@ TEST(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
   EXPECT_EQ(lines_of(outcome.err).size(), 2U) << outcome.err;
 }
 
-TEST(Faults, AnUnknownDeviceOfAConfigIsNamed) {
-  const Workplace place;
+TEST_F(Faults, AnUnknownDeviceOfAConfigIsNamed) {
   place.write("run.json", changed_config(place, "\"seed\": 1", "\"device\": \"a100\""));
   const Outcome outcome = place.bubblesim("run run.json");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("\"a100\""));
 }
 
-TEST(Faults, AGpuThatTheJobDoesNotHaveIsNamed) {
-  const Workplace place;
+TEST_F(Faults, AGpuThatTheJobDoesNotHaveIsNamed) {
   place.write("run.json",
               changed_config(place, "\"memory\": \"2GB\"", "\"gpus\": [4], \"memory\": \"2GB\""));
   const Outcome outcome = place.bubblesim("run run.json");
@@ -221,15 +216,14 @@ TEST(Faults, AGpuThatTheJobDoesNotHaveIsNamed) {
               HasSubstr("/fillers/0/gpus: found GPU 4; the job has ranks 0 to 3"));
 }
 
-TEST(Faults, AnUnknownWhatIfTargetListsTheTargets) {
+TEST_F(Faults, AnUnknownWhatIfTargetListsTheTargets) {
   expect_fault(std::string("inspect ") + kJob + " --what-if compte=2",
                AllOf(HasSubstr("compte=2"), HasSubstr("kernels, compute, memory")));
 }
 
 // Every switch costs 100 ms and every turn is 1 us: the job needs more than a hundred times as
 // long as alone and is cut.
-TEST(Faults, AResultThatMustNotBeTrustedExitsWithOneAndSaysWhy) {
-  const Workplace place;
+TEST_F(Faults, AResultThatMustNotBeTrustedExitsWithOneAndSaysWhy) {
   std::string text = changed_config(place, "\"duration\": \"3s\"", "\"iterations\": 1");
   text.replace(text.find("\"300ms\""), 7, "\"0ms\"");
   text.erase(text.find("\"time_slicing\","));
@@ -241,8 +235,7 @@ TEST(Faults, AResultThatMustNotBeTrustedExitsWithOneAndSaysWhy) {
   EXPECT_THAT(outcome.out, HasSubstr("! error: run_iterations_not_reached: time_slicing 1: "));
 }
 
-TEST(Faults, ATraceOfAnUnknownCardIsRetargetedFromOneThatIsNamed) {
-  const Workplace place;
+TEST_F(Faults, ATraceOfAnUnknownCardIsRetargetedFromOneThatIsNamed) {
   std::string trace = doubtful_trace();
   const std::string card = "NVIDIA A100-SXM4-40GB";
   trace.replace(trace.find(card), card.size(), "NVIDIA Foo");

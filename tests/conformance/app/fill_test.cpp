@@ -26,8 +26,9 @@ Outcome fill_under(const Workplace& place, const std::string& policy) {
   return place.shell(fill("--json --policy " + policy, "pace:30 copy:2", "pace:0"));
 }
 
-TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
-  const Workplace place;
+class FillCommand : public AtWorkplace {};
+
+TEST_F(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
   const Outcome outcome = fill_under(place, "tgs");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = parse_json(lines_of(outcome.out).back());
@@ -42,8 +43,7 @@ TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
 }
 
 // Launches of both are counted; none is held, asks, or counts as one that nobody decided on.
-TEST(FillCommand, APolicyThatDoesNotLookAtLaunchesIsToldOfNone) {
-  const Workplace place;
+TEST_F(FillCommand, APolicyThatDoesNotLookAtLaunchesIsToldOfNone) {
   const Outcome outcome = fill_under(place, "time_slicing");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = parse_json(lines_of(outcome.out).back());
@@ -58,15 +58,13 @@ TEST(FillCommand, APolicyThatDoesNotLookAtLaunchesIsToldOfNone) {
   EXPECT_THAT(outcome.err, HasSubstr("no launch asked for a verdict"));
 }
 
-TEST(FillCommand, TheExitCodeIsTrainings) {
-  const Workplace place;
+TEST_F(FillCommand, TheExitCodeIsTrainings) {
   EXPECT_EQ(place.shell(fill("--policy xsched --after-death stop", "launch:1 exit:7", "pace:0"))
                 .code, 7);
   EXPECT_EQ(place.shell(fill("--policy xsched", "launch:1 kill", "pace:5")).code, 137);
 }
 
-TEST(FillCommand, PoliciesThatCannotDecideHereAreRefusedBeforeAnythingStarts) {
-  const Workplace place;
+TEST_F(FillCommand, PoliciesThatCannotDecideHereAreRefusedBeforeAnythingStarts) {
   const Outcome outcome = place.shell(fill("--policy orion", "launch:1", "launch:1"));
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("profiled durations"));
@@ -75,8 +73,7 @@ TEST(FillCommand, PoliciesThatCannotDecideHereAreRefusedBeforeAnythingStarts) {
   EXPECT_THAT(place.shell(fill("--policy tgs --set windw=3ms", "", "")).err, HasSubstr("window"));
 }
 
-TEST(FillCommand, WithoutMpsAPolicyThatNeedsItIsRefused) {
-  const Workplace place;
+TEST_F(FillCommand, WithoutMpsAPolicyThatNeedsItIsRefused) {
   const Outcome outcome =
       place.shell("PATH=$PWD/.bin:/usr/bin:/bin; command -v nvidia-cuda-mps-control && exit 77; " +
                   fill("--policy specinf", "launch:1", "launch:1"));
@@ -87,8 +84,7 @@ TEST(FillCommand, WithoutMpsAPolicyThatNeedsItIsRefused) {
 }
 
 // Of a killed tool nothing is left but the two programs, and those go on to their ends.
-TEST(FillCommand, ThatIsKilledLetsBothProgramsGoOn) {
-  const Workplace place;
+TEST_F(FillCommand, ThatIsKilledLetsBothProgramsGoOn) {
   const Outcome outcome = place.shell(
       fill("--policy tgs --fill-log log", "pace:200 say:trained", "pace:300 say:filled") +
       " >out 2>&1 & tool=$!\n"
@@ -99,8 +95,7 @@ TEST(FillCommand, ThatIsKilledLetsBothProgramsGoOn) {
   EXPECT_EQ(outcome.code, 0) << place.read("out") << place.read("log");
 }
 
-TEST(FillCommand, ASignalGoesToBothPrograms) {
-  const Workplace place;
+TEST_F(FillCommand, ASignalGoesToBothPrograms) {
   const Outcome outcome = place.shell(
       fill("--policy tgs --json", "pace:0", "pace:0") +
       " >out 2>err & tool=$!\n"
@@ -113,8 +108,7 @@ TEST(FillCommand, ASignalGoesToBothPrograms) {
 }
 
 // Otherwise training's launches are told and go on: only the filler's waits for a verdict.
-TEST(FillCommand, GatedTrainingWaitsForVerdicts) {
-  const Workplace place;
+TEST_F(FillCommand, GatedTrainingWaitsForVerdicts) {
   const auto verdicts = [&](const std::string& option) {
     const Outcome outcome = place.shell(
         fill("--policy tgs --json " + option, "pace:30", "launch:1"));

@@ -157,8 +157,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(R"({"name": "pipefill", "parameters": {"main_job": "takes_turns"}})",
                     R"("orion")"));
 
-TEST(Measure, SeveralRoundsAreFilesOfTheirOwn) {
-  const Workplace place;
+class MeasureTest : public AtWorkplace {};
+
+TEST_F(MeasureTest, SeveralRoundsAreFilesOfTheirOwn) {
   place.write("pair.json", config_of("mps"));
   const Outcome measured = place.bubblesim("measure pair.json --fake --rounds 2 --out out/m");
   ASSERT_EQ(measured.code, 0) << measured.err;
@@ -169,16 +170,14 @@ TEST(Measure, SeveralRoundsAreFilesOfTheirOwn) {
   EXPECT_EQ(first["policies"], second["policies"]);
 }
 
-TEST(Measure, SeveralRoundsAsJsonAreAList) {
-  const Workplace place;
+TEST_F(MeasureTest, SeveralRoundsAsJsonAreAList) {
   place.write("pair.json", config_of("exclusive"));
   const Json found = parse_json(place.bubblesim("measure pair.json --fake --rounds 2 --json").out);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[1]["measured"]["round"], 2);
 }
 
-TEST(Measure, ABoundedWindowKeepsLaunchesOfAFillerBack) {
-  const Workplace place;
+TEST_F(MeasureTest, ABoundedWindowKeepsLaunchesOfAFillerBack) {
   place.write("pair.json", config_of("mps"));
   const Outcome measured = place.bubblesim("measure pair.json --fake --window 1 --json");
   ASSERT_EQ(measured.code, 0) << measured.err;
@@ -190,8 +189,7 @@ TEST(Measure, ABoundedWindowKeepsLaunchesOfAFillerBack) {
 }
 
 // What asking costs is a round trip on a real GPU; a fake one always lets training ask.
-TEST(Measure, TrainingAsksOnAFakeGpuWhetherToldToOrNot) {
-  const Workplace place;
+TEST_F(MeasureTest, TrainingAsksOnAFakeGpuWhetherToldToOrNot) {
   place.write("pair.json", config_of("mps"));
   const auto decisions = [&](const std::string& options) {
     const Json found = parse_json(succeed(place, "measure pair.json --fake --json" + options).out);
@@ -200,8 +198,7 @@ TEST(Measure, TrainingAsksOnAFakeGpuWhetherToldToOrNot) {
   EXPECT_EQ(decisions(" --ask-training"), decisions(""));
 }
 
-TEST(Measure, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
-  const Workplace place;
+TEST_F(MeasureTest, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
   place.write("pair.json", config_of("ideal\", \"mps\", \"ideal_spatial"));
   const Outcome outcome = place.bubblesim("measure pair.json --fake");
   EXPECT_EQ(outcome.code, 2);
@@ -210,32 +207,28 @@ TEST(Measure, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("mps")));
 }
 
-TEST(Measure, SlicesThatAPolicySetsWhileJobsRunAreSaidBeforehandToo) {
-  const Workplace place;
+TEST_F(MeasureTest, SlicesThatAPolicySetsWhileJobsRunAreSaidBeforehandToo) {
   place.write("pair.json", config_of("pipefill"));
   const Outcome outcome = place.bubblesim("measure pair.json --fake");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("policy pipefill: sets time slices while jobs run"));
 }
 
-TEST(Measure, WhatAGateCannotDoEndsTheRunAsAnIllegalDecision) {
-  const Workplace place;
+TEST_F(MeasureTest, WhatAGateCannotDoEndsTheRunAsAnIllegalDecision) {
   place.write("pair.json", config_of("tally"));
   const Outcome outcome = place.bubblesim("measure pair.json --fake");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("policy tally: illegal decision at "));
 }
 
-TEST(Measure, ARankThatTheJobDoesNotHaveIsAFault) {
-  const Workplace place;
+TEST_F(MeasureTest, ARankThatTheJobDoesNotHaveIsAFault) {
   place.write("pair.json", config_of("mps"));
   const Outcome outcome = place.bubblesim("measure pair.json --fake --rank 7");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("7"));
 }
 
-TEST(Measure, WithoutAWorkerNothingStarts) {
-  const Workplace place;
+TEST_F(MeasureTest, WithoutAWorkerNothingStarts) {
   place.write("pair.json", config_of("mps"));
   const Outcome outcome = place.bubblesim("measure pair.json --fake --worker nowhere/replay");
   EXPECT_EQ(outcome.code, 2);

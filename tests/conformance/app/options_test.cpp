@@ -31,38 +31,35 @@ constexpr const char* kDrafted =
     "synth-inference --model llama2-7b --device h100 --prompt-tokens 16 --output-tokens 32 "
     "--draft llama-68m --acceptance ";
 
+class SynthInferenceOptions : public AtWorkplace {};
+
 // Three softmax kernels a layer in place of one fused attention: 12 layers, 36 kernels more.
-TEST(SynthInferenceOptions, UnfusedAttentionHasThreeMoreKernelsALayer) {
-  const Workplace place;
+TEST_F(SynthInferenceOptions, UnfusedAttentionHasThreeMoreKernelsALayer) {
   EXPECT_EQ(std::stoi(printed(place, std::string(kBert) + "--attention unfused", "kernels")),
             std::stoi(printed(place, std::string(kBert) + "--attention flash", "kernels")) + 36);
 }
 
-TEST(SynthInferenceOptions, WeightsInFp32TakeTwiceTheMemoryOfFp16) {
-  const Workplace place;
+TEST_F(SynthInferenceOptions, WeightsInFp32TakeTwiceTheMemoryOfFp16) {
   EXPECT_THAT(printed(place, std::string(kBert) + "--precision fp16", "memory"),
               HasSubstr("weights 0.22"));
   EXPECT_THAT(printed(place, std::string(kBert) + "--precision fp32", "memory"),
               HasSubstr("weights 0.44"));
 }
 
-TEST(SynthInferenceOptions, EfficiencyOfAnotherDeviceGivesAnotherTime) {
-  const Workplace place;
+TEST_F(SynthInferenceOptions, EfficiencyOfAnotherDeviceGivesAnotherTime) {
   EXPECT_NE(printed(place, std::string(kBert) + "--efficiency v100-16gb", "a batch"),
             printed(place, kBert, "a batch"));
   expect_fault(place, std::string(kBert) + "--efficiency a100", HasSubstr("did you mean"));
 }
 
-TEST(SynthInferenceOptions, PassesAreIterationsOfTheTrace) {
-  const Workplace place;
+TEST_F(SynthInferenceOptions, PassesAreIterationsOfTheTrace) {
   succeed(place, std::string(kBert) + "--passes 3 -o service.btr");
   const Json inspected = parse_json(succeed(place, "inspect service.btr --json").out);
   EXPECT_EQ(inspected["job"]["iterations_recorded"], 3);
 }
 
 // A token that is always accepted lets every pass of the target yield the tree's depth and one.
-TEST(SynthInferenceOptions, AcceptedTokensSavePasses) {
-  const Workplace place;
+TEST_F(SynthInferenceOptions, AcceptedTokensSavePasses) {
   const auto passes = [&](const char* acceptance) {
     return std::stoi(printed(place, std::string(kDrafted) + acceptance, "/s, "));
   };

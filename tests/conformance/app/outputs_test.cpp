@@ -13,8 +13,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(Import, WritesAFileThatInspectsLikeItsSources) {
-  const Workplace place;
+class Import : public AtWorkplace {};
+
+TEST_F(Import, WritesAFileThatInspectsLikeItsSources) {
   EXPECT_THAT(succeed(place, "import traces/samples/training -o job.btr").out,
               HasSubstr("job.btr: 4 ranks"));
   EXPECT_EQ(succeed(place, "inspect job.btr --json").out,
@@ -23,16 +24,14 @@ TEST(Import, WritesAFileThatInspectsLikeItsSources) {
             succeed(place, "inspect traces/samples/training").out);
 }
 
-TEST(Import, TwiceGivesTheSameBytes) {
-  const Workplace place;
+TEST_F(Import, TwiceGivesTheSameBytes) {
   succeed(place, "import traces/samples/training -o first.btr");
   succeed(place, "import traces/samples/training -o second.btr");
   EXPECT_FALSE(place.read("first.btr").empty());
   EXPECT_TRUE(place.read("first.btr") == place.read("second.btr"));
 }
 
-TEST(Import, FilesInAnyOrderGiveTheSameBytes) {
-  const Workplace place;
+TEST_F(Import, FilesInAnyOrderGiveTheSameBytes) {
   const std::string folder = "traces/samples/training/";
   succeed(place, "import " + folder + " -o up.btr");
   succeed(place, "import " + folder + "rank3.json.gz " + folder + "rank1.json.gz " + folder +
@@ -40,8 +39,7 @@ TEST(Import, FilesInAnyOrderGiveTheSameBytes) {
   EXPECT_TRUE(place.read("up.btr") == place.read("mixed.btr"));
 }
 
-TEST(Import, JsonSaysWhatTheTextSays) {
-  const Workplace place;
+TEST_F(Import, JsonSaysWhatTheTextSays) {
   const Json json =
       parse_json(succeed(place, "import traces/samples/training -o job.btr --json").out);
   EXPECT_EQ(json.value("format", ""), "bubblesim.import/1");
@@ -56,8 +54,9 @@ void write_cut(const Workplace& place, std::size_t bytes) {
   place.write("cut.btr", place.read("job.btr").substr(0, bytes));
 }
 
-TEST(Inspect, ACutFileSaysFirstWhatIsLost) {
-  const Workplace place;
+class Inspect : public AtWorkplace {};
+
+TEST_F(Inspect, ACutFileSaysFirstWhatIsLost) {
   succeed(place, "import traces/samples/training/rank0.json.gz -o job.btr");
   const std::size_t whole = place.read("job.btr").size();
   for (std::size_t part = 1; part < 8; ++part) {
@@ -73,8 +72,7 @@ TEST(Inspect, ACutFileSaysFirstWhatIsLost) {
   }
 }
 
-TEST(Inspect, AFlippedByteIsCountedInTextAndJson) {
-  const Workplace place;
+TEST_F(Inspect, AFlippedByteIsCountedInTextAndJson) {
   succeed(place, "import traces/samples/training/rank0.json.gz -o job.btr");
   std::string bytes = place.read("job.btr");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
@@ -88,8 +86,7 @@ TEST(Inspect, AFlippedByteIsCountedInTextAndJson) {
   EXPECT_THAT(replay.err, HasSubstr("btr_chunks_lost"));
 }
 
-TEST(Inspect, ATruncatedProfileSaysHowFarItWasRead) {
-  const Workplace place;
+TEST_F(Inspect, ATruncatedProfileSaysHowFarItWasRead) {
   const std::string packed = place.read("traces/samples/training/rank0.json.gz");
   place.write("cut.json.gz", packed.substr(0, packed.size() / 2));
   EXPECT_THAT(place.bubblesim("inspect cut.json.gz").out,
@@ -100,23 +97,20 @@ TEST(Inspect, ATruncatedProfileSaysHowFarItWasRead) {
   EXPECT_THAT(outcome.err, ContainsRegex("truncated after [0-9]+ bytes of text, 0 events read"));
 }
 
-TEST(Inspect, JsonNamesItsFormatAndAllRanks) {
-  const Workplace place;
+TEST_F(Inspect, JsonNamesItsFormatAndAllRanks) {
   const Json json = parse_json(succeed(place, "inspect traces/samples/training --json").out);
   EXPECT_EQ(json.value("format", ""), "bubblesim.inspect/1");
   EXPECT_EQ(json["job"]["ranks"], 4);
 }
 
-TEST(Inspect, DrawsAPicture) {
-  const Workplace place;
+TEST_F(Inspect, DrawsAPicture) {
   EXPECT_EQ(place.bubblesim("inspect traces/samples/training --plot job.svg").code, 0);
   const std::string picture = place.read("job.svg");
   EXPECT_THAT(picture, HasSubstr("<svg "));
   EXPECT_THAT(picture, HasSubstr("</svg>"));
 }
 
-TEST(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
-  const Workplace place;
+TEST_F(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
   const Json json = parse_json(
       succeed(place, "inspect traces/samples/training --what-if kernels=0.5 --json").out);
   EXPECT_LT(json["replay"]["mean_error"], 0.001);
@@ -129,8 +123,7 @@ TEST(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
 }
 
 // Ten launches a millisecond apart, all of whose kernels the file puts at one instant.
-TEST(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
-  const Workplace place;
+TEST_F(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
   Json events = Json::array();
   const auto event = [&](const char* kind, int tid, int at, int length, int number) {
     events.push_back({{"ph", "X"}, {"cat", kind}, {"name", "cudaLaunchKernel"}, {"pid", 0},
@@ -151,8 +144,7 @@ TEST(Inspect, AReplayThatDoesNotMeetTheRecordingIsNotTrusted) {
 }
 
 // A call of 3 s at half the speed takes 6, of which a step holds 4.29.
-TEST(Inspect, AWhatIfThatIsNotDoneWholeSaysSo) {
-  const Workplace place;
+TEST_F(Inspect, AWhatIfThatIsNotDoneWholeSaysSo) {
   const auto event = [](const char* kind, const char* name, int ts, int length, int number) {
     return Json{{"ph", "X"}, {"cat", kind}, {"name", name}, {"pid", 0}, {"tid", 7},
                 {"ts", ts}, {"dur", length},
@@ -173,8 +165,7 @@ TEST(Inspect, AWhatIfThatIsNotDoneWholeSaysSo) {
   EXPECT_EQ(json["what_if"][1]["spans_clamped"], 0);
 }
 
-TEST(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
-  const Workplace place;
+TEST_F(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
   const auto kernel = [](int correlation, int ts) {
     return Json{{"ph", "X"}, {"cat", "kernel"}, {"name", "work"}, {"pid", 0}, {"tid", 7},
                 {"ts", ts}, {"dur", 50},
@@ -193,8 +184,7 @@ TEST(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
   EXPECT_TRUE(whole["replay"]["doubt"].is_null());
 }
 
-TEST(Inspect, says_what_the_iteration_time_depends_on) {
-  const Workplace place;
+TEST_F(Inspect, says_what_the_iteration_time_depends_on) {
   const Json whole = parse_json(succeed(place, "inspect traces/samples/training --json").out);
   const Json alone =
       parse_json(succeed(place, "inspect traces/samples/training --sensitivities --json").out);

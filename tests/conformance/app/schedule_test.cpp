@@ -10,8 +10,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Schedule, PrintsTableBubblesAndClosedForm) {
-  const Workplace place;
+class ScheduleTest : public AtWorkplace {};
+
+TEST_F(ScheduleTest, PrintsTableBubblesAndClosedForm) {
   const Outcome outcome = place.bubblesim("schedule 1f1b --stages 4 --micro-batches 8");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
@@ -21,8 +22,7 @@ TEST(Schedule, PrintsTableBubblesAndClosedForm) {
                     HasSubstr("peak activations       4 3 2 1")));
 }
 
-TEST(Schedule, WhatItWritesItReads) {
-  const Workplace place;
+TEST_F(ScheduleTest, WhatItWritesItReads) {
   const std::string files = " --csv t/a.csv --plot t/a.svg --json t/a.json";
   EXPECT_EQ(place.bubblesim("schedule dualpipe --stages 4 --micro-batches 8" + files).code, 0);
   EXPECT_THAT(place.read("t/a.svg"), HasSubstr("</svg>"));
@@ -32,8 +32,7 @@ TEST(Schedule, WhatItWritesItReads) {
   EXPECT_EQ(place.read("t/a.csv"), place.read("t/b.csv"));
 }
 
-TEST(Schedule, RefusalsNameThePlaceAndTheNearestPlan) {
-  const Workplace place;
+TEST_F(ScheduleTest, RefusalsNameThePlaceAndTheNearestPlan) {
   expect_fault(place, "schedule 1f1", HasSubstr("did you mean \"1f1b\"?"));
   expect_fault(place, "schedule interleaved --micro-batches 9", HasSubstr("nearest: 8 or 12"));
   expect_fault(place, "schedule 1f1b --times F=1.5", HasSubstr("WHOLE NUMBER"));
@@ -46,8 +45,7 @@ TEST(Schedule, RefusalsNameThePlaceAndTheNearestPlan) {
                      HasSubstr("dead.csv: rank 1, action 1: deadlock: 1F1 waits for 0F1")));
 }
 
-TEST(Schedule, TimesAreGivenOnceAndThoseWithoutEffectAreNoted) {
-  const Workplace place;
+TEST_F(ScheduleTest, TimesAreGivenOnceAndThoseWithoutEffectAreNoted) {
   expect_fault(place, "schedule 1f1b --times F=1,F=2", HasSubstr("--times: found F twice"));
   const Outcome split = place.bubblesim("schedule zb-h1 --times B=5,FB=9");
   EXPECT_EQ(split.code, 0) << split.err;
@@ -57,8 +55,7 @@ TEST(Schedule, TimesAreGivenOnceAndThoseWithoutEffectAreNoted) {
   EXPECT_THAT(whole.out, testing::Not(HasSubstr("note:")));
 }
 
-TEST(Schedule, StagesAreAsManyAsItsTableHolds) {
-  const Workplace place;
+TEST_F(ScheduleTest, StagesAreAsManyAsItsTableHolds) {
   for (const char* stages : {"-1", "0", "16385"}) {
     expect_fault(place, std::string("schedule 1f1b --stages ") + stages,
                  HasSubstr("not in range 1 to 16384"));

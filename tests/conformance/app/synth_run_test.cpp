@@ -63,8 +63,9 @@ INSTANTIATE_TEST_SUITE_P(Published, SynthesisedRun,
                          testing::Values("dp-4xa100.json", "mp-4xa100.json", "pp-4xa100.json"),
                          [](const auto& run) { return std::string(run.param).substr(0, 2); });
 
-TEST(SynthesisedRuns, APipelinesWaitsAreBubblesThatPipeFillFills) {
-  const Workplace place;
+class SynthesisedRuns : public AtWorkplace {};
+
+TEST_F(SynthesisedRuns, APipelinesWaitsAreBubblesThatPipeFillFills) {
   write_short(place, "pp-4xa100.json", "run.json");
   const Outcome outcome = place.bubblesim("run run.json --json --policy exclusive,pipefill");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -76,8 +77,7 @@ TEST(SynthesisedRuns, APipelinesWaitsAreBubblesThatPipeFillFills) {
   EXPECT_GT(result["fillers"][0]["requests_completed"], 0);
 }
 
-TEST(SynthesisedRuns, FoldedRanksAreSaidInTableAndJson) {
-  const Workplace place;
+TEST_F(SynthesisedRuns, FoldedRanksAreSaidInTableAndJson) {
   write_short(place, "dp-4xa100.json", "whole.json");
   std::string config = place.read("whole.json");
   config.replace(config.find("\"nothing\""), 9, "\"all\"");
@@ -95,8 +95,7 @@ TEST(SynthesisedRuns, FoldedRanksAreSaidInTableAndJson) {
   EXPECT_EQ(parse_json(whole.out)["ranks_per_gpu"], 1);
 }
 
-TEST(SynthesisedRuns, TwiceAndOnSeveralThreadsGiveTheSameBytes) {
-  const Workplace place;
+TEST_F(SynthesisedRuns, TwiceAndOnSeveralThreadsGiveTheSameBytes) {
   write_short(place, "pp-4xa100.json", "run.json");
   const std::string words = "run run.json --policy mps,specinf,pipefill --json --threads ";
   const Outcome on_one = place.bubblesim(words + "1");
@@ -127,8 +126,7 @@ double iteration_ms(const Workplace& place, const std::string& links) {
 // Once the exchange is all that an iteration waits for, it grows by what the bytes over the link
 // take: from 8 to 16 times as slow by eight of these times. 774 million gradients of 2 bytes in a
 // ring over 16: 15/8 of their bytes over 8 NICs of 24 GB/s.
-TEST(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
-  const Workplace place;
+TEST_F(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
   const std::string nic = R"({"link": "nic", "gpu": 9, "slowdown": )";
   const double eight = iteration_ms(place, nic + "8}");
   const double sixteen = iteration_ms(place, nic + "16}");
@@ -136,8 +134,7 @@ TEST(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
   EXPECT_EQ(iteration_ms(place, nic + R"(8, "from": "50s"})"), iteration_ms(place, ""));
 }
 
-TEST(SynthesisedRuns, ALinkThatIsSlowTooLateIsSaidToChangeNothing) {
-  const Workplace place;
+TEST_F(SynthesisedRuns, ALinkThatIsSlowTooLateIsSaidToChangeNothing) {
   place.write("run.json",
               on_two_nodes(R"({"link": "nic", "gpu": 9, "slowdown": 8, "from": "50s"})"));
   const Outcome outcome = place.bubblesim("run run.json --notices");
@@ -145,8 +142,7 @@ TEST(SynthesisedRuns, ALinkThatIsSlowTooLateIsSaidToChangeNothing) {
   EXPECT_THAT(outcome.out + outcome.err, HasSubstr("/training/slow_links/0: begins at 50s"));
 }
 
-TEST(SynthesisedRuns, FaultsOfSlowLinksNameTheEntry) {
-  const Workplace place;
+TEST_F(SynthesisedRuns, FaultsOfSlowLinksNameTheEntry) {
   const auto expect = [&](const std::string& links, const std::string& message) {
     place.write("run.json", on_two_nodes(links));
     expect_fault(place, "run run.json", HasSubstr(message));
@@ -171,7 +167,7 @@ void expect_run_fault(const std::string& old_text, const std::string& new_text,
   expect_fault(place, "run run.json", message);
 }
 
-TEST(SynthesisedRuns, FaultsNameThePlaceAndTheNearest) {
+TEST_F(SynthesisedRuns, FaultsNameThePlaceAndTheNearest) {
   expect_run_fault("roberta-large", "roberta-larg", HasSubstr("did you mean \"roberta-large\"?"));
   expect_run_fault("\"synth\"", "\"trace\":\"traces/samples/training\",\"synth\"",
                    HasSubstr("/training: found both \"trace\" and \"synth\""));

@@ -18,8 +18,9 @@ Json synth_json(const Workplace& place, const std::string& arguments) {
   return parse_json(place.read("synth.json"));
 }
 
-TEST(Synth, SaysWhatWasBuiltHowLongItTakesAndWhatMemoryItNeeds) {
-  const Workplace place;
+class Synth : public AtWorkplace {};
+
+TEST_F(Synth, SaysWhatWasBuiltHowLongItTakesAndWhatMemoryItNeeds) {
   const Outcome outcome = succeed(place, kDdp);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("RoBERTa large on 4 of"),
                                  HasSubstr("simulated: 1 of 4 ranks (each stands for 4)"),
@@ -30,8 +31,7 @@ TEST(Synth, SaysWhatWasBuiltHowLongItTakesAndWhatMemoryItNeeds) {
 }
 
 // 1.4 GB over 125 MB/s take seconds, two iterations a tenth of one.
-TEST(Synth, SaysThatExchangesBetweenRegionsFallBehind) {
-  const Workplace place;
+TEST_F(Synth, SaysThatExchangesBetweenRegionsFallBehind) {
   const std::string words = "synth --model roberta-large --cluster two-regions --plan ";
   EXPECT_THAT(succeed(place, words + "wide-area-asynchronous --set wide_area/every=2").out,
               HasSubstr("which exchanges that nobody waits for need: in "));
@@ -40,8 +40,7 @@ TEST(Synth, SaysThatExchangesBetweenRegionsFallBehind) {
 }
 
 // The bubbles are of iterations as the exchanges let them repeat; kernels are of one of two.
-TEST(Synth, JsonSaysThatExchangesFallBehindAndCountsAnIteration) {
-  const Workplace place;
+TEST_F(Synth, JsonSaysThatExchangesFallBehindAndCountsAnIteration) {
   const std::string words = "synth --model roberta-large --cluster two-regions --plan ";
   const Json late = synth_json(place, words + "wide-area-asynchronous --set wide_area/every=2");
   EXPECT_GT(late["bubbles"].value("iteration_ns", 0.0),
@@ -55,8 +54,7 @@ TEST(Synth, JsonSaysThatExchangesFallBehindAndCountsAnIteration) {
   EXPECT_FALSE(waits["counters"].contains("synth_exchanges_fall_behind"));
 }
 
-TEST(Synth, JsonRatesFollowFromTheIteration) {
-  const Workplace place;
+TEST_F(Synth, JsonRatesFollowFromTheIteration) {
   const Json json = synth_json(place, kDdp);
   EXPECT_EQ(json.value("format", ""), "bubblesim.synth/1");
   EXPECT_EQ(json["world_size"], 4);
@@ -70,8 +68,7 @@ TEST(Synth, JsonRatesFollowFromTheIteration) {
               json["memory_bytes"].get<double>(), 1);
 }
 
-TEST(Synth, ItsTraceIsOneThatInspectAndReplayRead) {
-  const Workplace place;
+TEST_F(Synth, ItsTraceIsOneThatInspectAndReplayRead) {
   const Json json = synth_json(place, std::string(kDdp) + "--fold nothing -o t/job.btr");
   EXPECT_EQ(json["simulated_ranks"], 4);
   const Json inspected = parse_json(succeed(place, "inspect t/job.btr --json").out);
@@ -80,8 +77,7 @@ TEST(Synth, ItsTraceIsOneThatInspectAndReplayRead) {
   EXPECT_LT(replay["replay"]["worst_error"], 0.001);
 }
 
-TEST(Synth, TwiceGivesTheSameBytes) {
-  const Workplace place;
+TEST_F(Synth, TwiceGivesTheSameBytes) {
   const std::string words =
       "synth --model gpt2-large --plan pp-4-1f1b --cluster a100-40gb-4 ";
   succeed(place, words + "-o a.btr --json a.json");
@@ -91,22 +87,20 @@ TEST(Synth, TwiceGivesTheSameBytes) {
   EXPECT_EQ(place.read("a.json"), place.read("b.json"));
 }
 
-TEST(Synth, SetReplacesKeysOfThePlan) {
-  const Workplace place;
+TEST_F(Synth, SetReplacesKeysOfThePlan) {
   const Json json = synth_json(place, std::string(kDdp) + "--set data=2 --set /micro_batch=4 "
                                       "--set /gradients/bucket=50MiB --software pytorch");
   EXPECT_EQ(json["plan"]["data"], 2);
   EXPECT_EQ(json["plan"]["micro_batches"], 4);
 }
 
-TEST(Synth, WritesThePipelinesScheduleAsCsvThatSchedulesRead) {
-  const Workplace place;
+TEST_F(Synth, WritesThePipelinesScheduleAsCsvThatSchedulesRead) {
   succeed(place, "synth --model gpt2-large --plan pp-4-gpipe --cluster a100-40gb-4 "
                  "--csv-schedule s.csv");
   EXPECT_THAT(succeed(place, "schedule --from s.csv").out, HasSubstr("4 ranks, 4 stages"));
 }
 
-TEST(Synth, NamesThatAreNotThereAreAllReportedWithTheNearest) {
+TEST_F(Synth, NamesThatAreNotThereAreAllReportedWithTheNearest) {
   expect_fault("synth --model roberta-larg --plan ddp4 --cluster a100-40gb",
                AllOf(HasSubstr("did you mean \"roberta-large\"?"),
                      HasSubstr("did you mean \"ddp-4\"?"),
@@ -116,7 +110,7 @@ TEST(Synth, NamesThatAreNotThereAreAllReportedWithTheNearest) {
   expect_fault(std::string(kDdp) + "--set data", HasSubstr("expected KEY=VALUE"));
 }
 
-TEST(Synth, PlansThatDoNotDivideOrFitNameTheNearest) {
+TEST_F(Synth, PlansThatDoNotDivideOrFitNameTheNearest) {
   expect_fault(std::string(kDdp) + "--set global_batch=30 --set data=8",
                AllOf(HasSubstr("at most 4 GPUs"), HasSubstr("nearest: 64")));
   expect_fault("synth --model gpt2-large --plan pp-4-1f1b --cluster dgx-a100-80gb "

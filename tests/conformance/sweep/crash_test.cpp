@@ -105,8 +105,9 @@ TEST(CrashingPolicy, IsNamedWithItsCallAndTheSimulatedTime) {
   EXPECT_THAT(ran(place, "aborts").err, HasSubstr("SIGABRT in policy aborts, call start"));
 }
 
-TEST(LoopingPolicy, EndsARunThatNamesIt) {
-  const Workplace place;
+class LoopingPolicy : public AtWorkplace {};
+
+TEST_F(LoopingPolicy, EndsARunThatNamesIt) {
   const Outcome ended = ran(place, "exclusive,loops", "--policy-timeout 200ms");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, testing::ContainsRegex("policy loops, call on_launch, at [1-9].* of "
@@ -114,16 +115,14 @@ TEST(LoopingPolicy, EndsARunThatNamesIt) {
 }
 
 // A bound that calls keep changes nothing: the same bytes with and without.
-TEST(LoopingPolicy, HasABoundThatOtherPoliciesDoNotFeel) {
-  const Workplace place;
+TEST_F(LoopingPolicy, HasABoundThatOtherPoliciesDoNotFeel) {
   const Outcome bounded = ran(place, "tgs,mps", "--csv --policy-timeout 2s");
   EXPECT_EQ(bounded.code, 0) << bounded.err;
   EXPECT_EQ(bounded.out, ran(place, "tgs,mps", "--csv --policy-timeout 0s").out);
 }
 
 // What was finished before is stored, and the run is not tried again.
-TEST(LoopingPolicy, EndsASweepInOrder) {
-  const Workplace place;
+TEST_F(LoopingPolicy, EndsASweepInOrder) {
   Json sweep = small_sweep(1);
   sweep["axes"][0]["values"] = Json::array({"exclusive", "loops", "mps"});
   write_sweep(place, sweep);
@@ -138,8 +137,7 @@ TEST(LoopingPolicy, EndsASweepInOrder) {
   EXPECT_EQ(reasons(place).size(), 1U);
 }
 
-TEST(LoopingPolicy, DoesNotKeepASweepFromEndingAtTheSecondSignal) {
-  const Workplace place;
+TEST_F(LoopingPolicy, DoesNotKeepASweepFromEndingAtTheSecondSignal) {
   Json sweep = small_sweep(1);
   sweep["axes"][0]["values"] = Json::array({"loops"});
   write_sweep(place, sweep);

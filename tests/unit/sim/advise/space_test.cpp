@@ -22,8 +22,12 @@ std::set<std::string> names(const std::vector<Proposal>& proposals, const Space&
   return out;
 }
 
-TEST(space, recommends_what_the_system_can_have) {
+class SpaceTest : public ::testing::Test {
+ protected:
   const policy::Registry registry = policies::builtin_policies();
+};
+
+TEST_F(SpaceTest, recommends_what_the_system_can_have) {
   SystemChoice system;
   system.can = {SystemFeature::kTimeSlicing, SystemFeature::kLaunchInterception};
   const Space space(registry, system, {});
@@ -38,16 +42,14 @@ TEST(space, recommends_what_the_system_can_have) {
   EXPECT_TRUE(names(starts, space, false).contains("mps"));
 }
 
-TEST(space, tries_the_policies_that_were_named) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SpaceTest, tries_the_policies_that_were_named) {
   SystemChoice system;
   system.policies = {"mps", "tgs"};
   const Space space(registry, system, {});
   EXPECT_EQ(names(space.starts(), space, true), (std::set<std::string>{"exclusive", "mps", "tgs"}));
 }
 
-TEST(space, steps_stay_in_declared_ranges_and_leave_out_what_is_not_searched) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SpaceTest, steps_stay_in_declared_ranges_and_leave_out_what_is_not_searched) {
   const Space space(registry, {}, {});
   for (const policy::PolicySpec& spec : registry.all()) {
     for (const double factor : {4.0, 1.02}) {
@@ -63,8 +65,7 @@ TEST(space, steps_stay_in_declared_ranges_and_leave_out_what_is_not_searched) {
   }
 }
 
-TEST(space, loads_are_scaled_within_their_range) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SpaceTest, loads_are_scaled_within_their_range) {
   const std::string place = "/fillers/0/arrivals/rate_per_s";
   const Space space(registry, {}, {{place, {"10", "100"}, std::pair(1.0, 150.0)}});
   const Proposal start{*registry.find("mps"), {}, {{place, "100"}}};
@@ -78,8 +79,7 @@ TEST(space, loads_are_scaled_within_their_range) {
   EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
 }
 
-TEST(space, some_places_begin_with_the_base_and_come_back_to_it) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SpaceTest, some_places_begin_with_the_base_and_come_back_to_it) {
   const std::string place = "/fillers/0/gpus";
   const Space space(registry, {}, {{place, {"[0,1]", "[0]"}, std::nullopt, true}});
   for (const Proposal& start : space.starts()) EXPECT_TRUE(start.places.empty());
@@ -97,8 +97,7 @@ TEST(space, some_places_begin_with_the_base_and_come_back_to_it) {
   EXPECT_EQ(to({mps, {}, {{place, "[0]"}}}), (std::vector<std::string>{"[0,1]"}));
 }
 
-TEST(space, other_places_go_to_the_next_value) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SpaceTest, other_places_go_to_the_next_value) {
   const Space space(registry, {}, {{"/fillers/0/max_batch", {"4", "8", "16"}}});
   const Proposal start{*registry.find("mps"), {}, {{"/fillers/0/max_batch", "4"}}};
   const auto steps = space.steps(start, 2, {"/fillers/0/max_batch"});

@@ -12,22 +12,24 @@ constexpr CounterSpec kOrphans{"orphan_kernels", Severity::kLoss, "Kernels witho
 constexpr CounterSpec kClamped{"clamped", Severity::kNotice, "Durations set to zero."};
 constexpr CounterSpec kBroken{"broken", Severity::kError, "Records that contradict."};
 
-TEST(Counters, CountsAddUpByName) {
+class Counters : public ::testing::Test {
+ protected:
   CounterSet set;
+};
+
+TEST_F(Counters, CountsAddUpByName) {
   set.add(kOrphans);
   set.add(kOrphans, 4);
   EXPECT_EQ(set.count("orphan_kernels"), 5U);
   EXPECT_EQ(set.count("never_counted"), 0U);
 }
 
-TEST(Counters, AZeroCountIsNotHeld) {
-  CounterSet set;
+TEST_F(Counters, AZeroCountIsNotHeld) {
   set.add(kOrphans, 0);
   EXPECT_TRUE(set.empty());
 }
 
-TEST(Counters, TheyComeInNameOrderWithSeverityAndHelp) {
-  CounterSet set;
+TEST_F(Counters, TheyComeInNameOrderWithSeverityAndHelp) {
   set.add(kOrphans);
   set.add(kClamped);
   ASSERT_EQ(set.begin()->first, "clamped");
@@ -36,7 +38,7 @@ TEST(Counters, TheyComeInNameOrderWithSeverityAndHelp) {
   EXPECT_EQ(std::next(set.begin())->first, "orphan_kernels");
 }
 
-TEST(Counters, MergingAddsTheOthersCounts) {
+TEST_F(Counters, MergingAddsTheOthersCounts) {
   CounterSet a;
   a.add(kOrphans, 2);
   CounterSet b;
@@ -47,16 +49,14 @@ TEST(Counters, MergingAddsTheOthersCounts) {
   EXPECT_EQ(a.count("clamped"), 1U);
 }
 
-TEST(Counters, OnlySeverityErrorIsAnError) {
-  CounterSet set;
+TEST_F(Counters, OnlySeverityErrorIsAnError) {
   set.add(kOrphans);
   EXPECT_FALSE(set.has_error());
   set.add(kBroken);
   EXPECT_TRUE(set.has_error());
 }
 
-TEST(Counters, ACountThatIsTakenAnewReplacesTheOldOne) {
-  CounterSet set;
+TEST_F(Counters, ACountThatIsTakenAnewReplacesTheOldOne) {
   set.add(kOrphans, 3);
   set.reset(kOrphans, 2);
   EXPECT_EQ(set.count("orphan_kernels"), 2U);
@@ -64,7 +64,7 @@ TEST(Counters, ACountThatIsTakenAnewReplacesTheOldOne) {
   EXPECT_TRUE(set.empty());
 }
 
-TEST(Counters, SeveritiesHaveNames) {
+TEST_F(Counters, SeveritiesHaveNames) {
   EXPECT_EQ(severity_name(Severity::kInfo), "info");
   EXPECT_EQ(severity_name(Severity::kNotice), "notice");
   EXPECT_EQ(severity_name(Severity::kLoss), "loss");

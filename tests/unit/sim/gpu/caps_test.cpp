@@ -12,14 +12,12 @@ TEST_F(Caps, HalfTheSmsDoubleTheWaves) {
   make(v100);
   // 320 blocks, 2 an SM: 160 at once = 2 waves of 100 on 80 SMs; on 40 SMs 80 at once = 4 waves.
   kernel_at(0, 1, client(0, 40), 200, blocks_of_warps(320, 4));
-  run();
-  EXPECT_EQ(end(1), 400);
+  expect_run({{"end 1", 400}});
 }
 
 TEST_F(Caps, ASmallKernelDoesNotFeelACap) {
   kernel_at(0, 1, client(0, 2), 100, blocks_of_warps(4, 4));  // 4 blocks fit 2 SMs
-  run();
-  EXPECT_EQ(end(1), 100);
+  expect_run({{"end 1", 100}});
 }
 
 constexpr SharingSetup kProcesses{.mode = program::SharingMode::kMps};
@@ -34,10 +32,7 @@ TEST_F(Caps, AGridSizedByTheSmsFollowsThoseThatItsProcessHas) {
   kernel_at(0, 1, most, 6500, blocks_of_warps(132, 8));
   kernel_at(20'000, 2, half, 6500, blocks_of_warps(132, 8));
   kernel_at(40'000, 3, most, 6500, blocks_of_warps(131, 8));  // not sized: two waves
-  run();
-  EXPECT_EQ(end(1), 6600);
-  EXPECT_EQ(end(2), 20'000 + 13'000);
-  EXPECT_EQ(end(3), 40'000 + 13'000);
+  expect_run({{"end 1", 6600}, {"end 2", 20'000 + 13'000}, {"end 3", 40'000 + 13'000}});
 }
 
 // Its blocks are there until it ends: on 2 of 4 SMs four blocks from 0 to 200, and who comes at 50
@@ -48,10 +43,7 @@ TEST_F(Caps, BlocksOfASizedGridStayUntilItEnds) {
   const ClientId first = client(1);
   kernel_at(0, 1, capped, 100, blocks_of_warps(8, 4));
   kernel_at(50, 2, first, 100, blocks_of_warps(8, 4));  // two SMs at once, two from 200 on
-  run();
-  EXPECT_EQ(end(1), 200);
-  EXPECT_EQ(start(2), 50);
-  EXPECT_EQ(end(2), 250);
+  expect_run({{"end 1", 200}, {"start 2", 50}, {"end 2", 250}});
 }
 
 // Who is capped later had launched grids for the whole GPU.
@@ -60,8 +52,7 @@ TEST_F(Caps, ACapThatComesLaterIsNotTold) {
   const ClientId c = client();
   script_.at(10, [&] { gpu_->set_sm_cap(c, 3); });
   kernel_at(20, 1, c, 100, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(end(1), 220);
+  expect_run({{"end 1", 220}});
 }
 
 TEST_F(Caps, CountAllKernelsOfTheClient) {
@@ -78,19 +69,14 @@ TEST_F(Caps, ACappedKernelDoesNotBlockOthers) {
   // 1 is capped to 2 SMs and has 4 waves of 4 blocks; 2 takes the other 2 SMs at once.
   kernel_at(0, 1, client(1, 2), 200, blocks_of_warps(16, 4));
   kernel_at(0, 2, client(0), 100, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), 400);
-  EXPECT_EQ(start(2), 0);
-  EXPECT_EQ(end(2), 100);
+  expect_run({{"end 1", 400}, {"start 2", 0}, {"end 2", 100}});
 }
 
 TEST_F(Caps, TwoHalvesRunSideBySide) {
   // Each has 16 blocks, two waves of 100 alone, four waves on half of the SMs.
   kernel_at(0, 1, client(0, 2), 200, blocks_of_warps(16, 4));
   kernel_at(0, 2, client(0, 2), 200, blocks_of_warps(16, 4));
-  run();
-  EXPECT_EQ(end(1), 400);
-  EXPECT_EQ(end(2), 400);
+  expect_run({{"end 1", 400}, {"end 2", 400}});
 }
 
 TEST_F(Caps, ANewCapLeavesResidentBlocks) {
@@ -98,8 +84,7 @@ TEST_F(Caps, ANewCapLeavesResidentBlocks) {
   const ClientId c = client();
   kernel_at(0, 1, c, 200, blocks_of_warps(16, 4));
   script_.at(50, [&] { gpu_->set_sm_cap(c, 1); });
-  run();
-  EXPECT_EQ(end(1), 100 + 4 * 100);
+  expect_run({{"end 1", 100 + 4 * 100}});
 }
 
 TEST_F(Caps, ALiftedCapIsUsedAtOnce) {
@@ -108,14 +93,12 @@ TEST_F(Caps, ALiftedCapIsUsedAtOnce) {
   const ClientId c = client(0, 1);
   kernel_at(0, 1, c, 200, blocks_of_warps(16, 4));
   script_.at(50, [&] { gpu_->set_sm_cap(c, kAllSms); });
-  run();
-  EXPECT_EQ(end(1), 250);
+  expect_run({{"end 1", 250}});
 }
 
 TEST_F(Caps, ACapAboveTheDeviceIsNone) {
   kernel_at(0, 1, client(0, 1000), 200, blocks_of_warps(16, 4));
-  run();
-  EXPECT_EQ(end(1), 200);
+  expect_run({{"end 1", 200}});
 }
 
 TEST_F(Caps, LeaveWholeSmsToOthers) {
@@ -123,9 +106,7 @@ TEST_F(Caps, LeaveWholeSmsToOthers) {
   // two without it. So three blocks that take whole SMs have room at once.
   kernel_at(0, 1, client(0, 1), 300, blocks_of_warps(2, 4));
   kernel_at(10, 2, client(), 50, blocks_of_warps(3, 8));
-  run();
-  EXPECT_EQ(end(1), 300);
-  EXPECT_EQ(end(2), 60);
+  expect_run({{"end 1", 300}, {"end 2", 60}});
 }
 
 TEST_F(Caps, OfTwoClientsAreApartAsLongAsThereAreSms) {
@@ -133,10 +114,7 @@ TEST_F(Caps, OfTwoClientsAreApartAsLongAsThereAreSms) {
   kernel_at(0, 1, client(0, 1), 100, blocks_of_warps(4, 8));
   kernel_at(0, 2, client(0, 2), 100, blocks_of_warps(4, 8));
   kernel_at(0, 3, client(), 50, blocks_of_warps(1, 8));
-  run();
-  EXPECT_EQ(end(1), 400);
-  EXPECT_EQ(end(2), 200);
-  EXPECT_EQ(end(3), 50);
+  expect_run({{"end 1", 400}, {"end 2", 200}, {"end 3", 50}});
 }
 
 TEST_F(Caps, BeyondAllSmsShareOnlyWhatThereIsTooLittleOf) {
@@ -144,9 +122,7 @@ TEST_F(Caps, BeyondAllSmsShareOnlyWhatThereIsTooLittleOf) {
   // SM 0; SM 1 is taken for both waves of 1, and has one of the other two then.
   kernel_at(0, 1, client(0, 3), 100, blocks_of_warps(6, 8));
   kernel_at(0, 2, client(0, 2), 100, blocks_of_warps(3, 8));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"end 1", 100}, {"end 2", 200}});
 }
 
 TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
@@ -161,12 +137,8 @@ TEST_F(Caps, KeepNobodyWaitingWhoMayNotUseTheirSms) {
   kernel_at(20, 4, second, 50, blocks_of_warps(2, 8));
   kernel_at(30, 5, client(), 50, blocks_of_warps(2, 8));
   kernel_at(40, 6, second, 50, blocks_of_warps(2, 8));
-  run();
-  EXPECT_EQ(start(4), 20);
-  EXPECT_EQ(end(4), 70);
-  EXPECT_EQ(start(3), 100);
-  EXPECT_EQ(start(5), 100);
-  EXPECT_EQ(start(6), 150);
+  expect_run({{"start 4", 20}, {"end 4", 70}, {"start 3", 100}, {"start 5", 100},
+              {"start 6", 150}});
 }
 
 }  // namespace

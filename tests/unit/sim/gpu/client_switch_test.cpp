@@ -20,16 +20,14 @@ TEST_F(ClientSwitch, StreamsOfOneProcessPayNothing) {
   const ClientId b = client();
   kernel_at(0, 1, a, 100, blocks_of_warps(2, 4));
   kernel_at(20, 2, b, 100, blocks_of_warps(2, 4));
-  run();
-  EXPECT_EQ(end(2), 120);
+  expect_run({{"end 2", 120}});
 }
 
 TEST_F(ClientSwitch, OneClientAlonePaysNothing) {
   const ClientId a = client();
   kernel_at(0, 1, a, 100, blocks_of_warps(8, 4));
   kernel_at(100, 2, a, 100, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"end 2", 200}});
 }
 
 TEST_F(ClientSwitch, AKernelAfterAnothersComesLater) {
@@ -40,20 +38,14 @@ TEST_F(ClientSwitch, AKernelAfterAnothersComesLater) {
   kernel_at(20, 2, b, 100, blocks_of_warps(2, 4));
   kernel_at(40, 3, b, 100, blocks_of_warps(2, 4));
   kernel_at(60, 4, a, 100, blocks_of_warps(2, 4));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 130);
-  EXPECT_EQ(end(3), 140);
-  EXPECT_EQ(end(4), 170);
+  expect_run({{"end 1", 100}, {"end 2", 130}, {"end 3", 140}, {"end 4", 170}});
 }
 
 TEST_F(ClientSwitch, TheOthersWorkHidesIt) {
   // 2 comes at 10 and waits for 1, which ends at 100, all the same.
   kernel_at(0, 1, client(), 100, blocks_of_warps(8, 4));
   kernel_at(0, 2, client(), 100, blocks_of_warps(16, 4));
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"start 2", 100}, {"end 2", 200}});
 }
 
 TEST_F(ClientSwitch, ItHoldsNoRoom) {
@@ -64,19 +56,14 @@ TEST_F(ClientSwitch, ItHoldsNoRoom) {
   kernel_at(5, 2, b, 100, blocks_of_warps(2, 4));
   kernel_at(6, 3, b, 100, blocks_of_warps(2, 4));
   kernel_at(8, 4, a, 100, blocks_of_warps(2, 4));
-  run();
-  EXPECT_EQ(start(2), 15);
-  EXPECT_EQ(start(3), 15);
-  EXPECT_EQ(start(4), 18);
+  expect_run({{"start 2", 15}, {"start 3", 15}, {"start 4", 18}});
 }
 
 TEST_F(ClientSwitch, AKernelThatComesWhileOneIsAloneChangesNothingBefore) {
   // 1 has the GPU to itself until 2 comes at 60; its second wave ends at 200 beside it.
   kernel_at(0, 1, client(), 200, blocks_of_warps(12, 4));
   kernel_at(50, 2, client(), 40, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(1), 200);
+  expect_run({{"start 2", 100}, {"end 1", 200}});
 }
 
 }  // namespace

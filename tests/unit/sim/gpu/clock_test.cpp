@@ -21,10 +21,7 @@ TEST_F(Clock, AtHalfTheClockAKernelTakesWhatItsClassSays) {
   kernel_at(0, 1, c, 1000, of_class(program::KernelClass::kCompute));
   kernel_at(10'000, 2, c, 1000, of_class(program::KernelClass::kMemory));
   kernel_at(20'000, 3, c, 1000, of_class(program::KernelClass::kUnknown));
-  run();
-  EXPECT_EQ(end(1), 1900);
-  EXPECT_EQ(end(2), 11'000);
-  EXPECT_EQ(end(3), 21'700);
+  expect_run({{"end 1", 1900}, {"end 2", 11'000}, {"end 3", 21'700}});
 }
 
 /// Half the clock from 500 to 2500 ns.
@@ -42,10 +39,7 @@ TEST_F(Clock, AGovernorIsAskedWhenAKernelComesWhichKeepsThatClock) {
   kernel_at(0, 1, c, 1000, of_class(program::KernelClass::kCompute));
   kernel_at(2000, 2, c, 1000, of_class(program::KernelClass::kCompute));
   kernel_at(5000, 3, c, 1000, of_class(program::KernelClass::kCompute));
-  run();
-  EXPECT_EQ(end(1), 1000);
-  EXPECT_EQ(end(2), 3900);
-  EXPECT_EQ(end(3), 6000);
+  expect_run({{"end 1", 1000}, {"end 2", 3900}, {"end 3", 6000}});
 }
 
 TEST_F(Clock, CopiesDoNotFollowIt) {
@@ -54,8 +48,7 @@ TEST_F(Clock, CopiesDoNotFollowIt) {
   make(spec);
   work_at(0, {.client = client(), .kind = program::WorkKind::kCopy, .solo = Duration{50},
               .cookie = 1});
-  run();
-  EXPECT_EQ(end(1), 50);
+  expect_run({{"end 1", 50}});
 }
 
 }  // namespace

@@ -24,10 +24,7 @@ TEST_F(Collectives, HoldTheirSmsUntilTheyEnd) {
   collective_at(0, 1, c, blocks_of_warps(4, 4));
   kernel_at(0, 2, c, 200, blocks_of_warps(16, 4));
   finish_at(500, 1, 1000);
-  run();
-  EXPECT_EQ(start(1), 0);
-  EXPECT_EQ(end(1), 1000);
-  EXPECT_EQ(end(2), 400);
+  expect_run({{"start 1", 0}, {"end 1", 1000}, {"end 2", 400}});
 }
 
 TEST_F(Collectives, StartWhenAllOfTheirBlocksAreResident) {
@@ -36,9 +33,7 @@ TEST_F(Collectives, StartWhenAllOfTheirBlocksAreResident) {
   kernel_at(0, 1, c, 100, blocks_of_warps(6, 4));
   collective_at(0, 2, c, blocks_of_warps(4, 4));
   finish_at(150, 2, 160);
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 160);
+  expect_run({{"start 2", 100}, {"end 2", 160}});
 }
 
 TEST_F(Collectives, NeverEndByThemselves) {
@@ -53,16 +48,13 @@ TEST_F(Collectives, MayBeFinishedFromInsideTheirStart) {
     if (name == 1) gpu_->finish_collective(work, engine_.now() + Duration{70});
   };
   collective_at(10, 1, client(), blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), 80);
+  expect_run({{"end 1", 80}});
 }
 
 TEST_F(Collectives, LargerThanTheGpuStartWhenTheGpuIsTheirs) {
   collective_at(0, 1, client(), blocks_of_warps(100, 4));
   finish_at(10, 1, 20);
-  run();
-  EXPECT_EQ(start(1), 0);
-  EXPECT_EQ(end(1), 20);
+  expect_run({{"start 1", 0}, {"end 1", 20}});
 }
 
 TEST_F(Collectives, StartUnderACapThatComesWhileTheyWait) {
@@ -72,9 +64,7 @@ TEST_F(Collectives, StartUnderACapThatComesWhileTheyWait) {
   collective_at(10, 2, c, blocks_of_warps(8, 4));
   script_.at(20, [&, c] { gpu_->set_sm_cap(c, 2); });
   finish_at(150, 2, 200);
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"start 2", 100}, {"end 2", 200}});
 }
 
 TEST_F(Collectives, OfARecordedProgramHoldNoRoomUnderACapAgainstItsOwnWork) {
@@ -91,10 +81,7 @@ TEST_F(Collectives, OfARecordedProgramHoldNoRoomUnderACapAgainstItsOwnWork) {
               .cookie = 2});
   kernel_at(10, 3, recorded, 100, blocks_of_warps(8, 4));
   run(10'000);
-  EXPECT_EQ(start(1), 0);
-  EXPECT_EQ(start(2), 5);
-  EXPECT_EQ(start(3), 10);
-  EXPECT_EQ(end(3), 210);
+  expect_times({{"start 1", 0}, {"start 2", 5}, {"start 3", 10}, {"end 3", 210}});
 }
 
 TEST_F(Collectives, OfAFrozenContextEndWhenItHasTheGpu) {

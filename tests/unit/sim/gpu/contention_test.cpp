@@ -20,17 +20,13 @@ program::KernelProfile shares(program::KernelClass kernel_class, double dram, do
 TEST_F(ContentionOnGpu, TwoMemoryBoundKernelsRunAtHalfSpeed) {
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
   kernel_at(0, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  run();
-  EXPECT_EQ(end(1), 200);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"end 1", 200}, {"end 2", 200}});
 }
 
 TEST_F(ContentionOnGpu, ComplementaryKernelsRunAtFullSpeed) {
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 0.9, 0.2));
   kernel_at(0, 2, client(), 100, shares(program::KernelClass::kCompute, 0.1, 0.8));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 100);
+  expect_run({{"end 1", 100}, {"end 2", 100}});
 }
 
 TEST_F(ContentionOnGpu, ProcessorSharingOfUnequalJobs) {
@@ -38,9 +34,7 @@ TEST_F(ContentionOnGpu, ProcessorSharingOfUnequalJobs) {
   // second alone: 200 more, end 400.
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
   kernel_at(0, 2, client(), 300, shares(program::KernelClass::kMemory, 1, 0));
-  run();
-  EXPECT_EQ(end(1), 200);
-  EXPECT_EQ(end(2), 400);
+  expect_run({{"end 1", 200}, {"end 2", 400}});
 }
 
 TEST_F(ContentionOnGpu, ProcessorSharingOfALateComer) {
@@ -48,9 +42,7 @@ TEST_F(ContentionOnGpu, ProcessorSharingOfALateComer) {
   // 60 left alone: ends at 200.
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
   kernel_at(60, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  run();
-  EXPECT_EQ(end(1), 140);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"end 1", 140}, {"end 2", 200}});
 }
 
 TEST_F(ContentionOnGpu, OnlyTheMemoryBoundPartSlows) {
@@ -58,18 +50,14 @@ TEST_F(ContentionOnGpu, OnlyTheMemoryBoundPartSlows) {
   // 110 ns at half speed = 55 done, runs its last 45 alone: 155.
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kCompute, 1, 0));
   kernel_at(0, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
-  run();
-  EXPECT_EQ(end(1), 110);
-  EXPECT_EQ(end(2), 155);
+  expect_run({{"end 1", 110}, {"end 2", 155}});
 }
 
 TEST_F(ContentionOnGpu, KernelsOfOneClientDoNotSlowEachOther) {
   const ClientId c = client();
   kernel_at(0, 1, c, 100, shares(program::KernelClass::kMemory, 1, 1));
   kernel_at(0, 2, c, 100, shares(program::KernelClass::kMemory, 1, 1));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 100);
+  expect_run({{"end 1", 100}, {"end 2", 100}});
 }
 
 TEST_F(ContentionOnGpu, IssueSlotsAreSharedOnTheSameSms) {
@@ -77,9 +65,7 @@ TEST_F(ContentionOnGpu, IssueSlotsAreSharedOnTheSameSms) {
   // 0.1 + 0.9 * 1.5 = 1.45.
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kCompute, 0, 0.75));
   kernel_at(0, 2, client(), 100, shares(program::KernelClass::kCompute, 0, 0.75));
-  run();
-  EXPECT_EQ(end(1), 145);
-  EXPECT_EQ(end(2), 145);
+  expect_run({{"end 1", 145}, {"end 2", 145}});
 }
 
 TEST_F(ContentionOnGpu, IssueSlotsOfDifferentSmsAreNotShared) {
@@ -88,9 +74,7 @@ TEST_F(ContentionOnGpu, IssueSlotsOfDifferentSmsAreNotShared) {
   small.blocks = 2;
   kernel_at(0, 1, client(), 100, small);
   kernel_at(0, 2, client(), 100, small);
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 100);
+  expect_run({{"end 1", 100}, {"end 2", 100}});
 }
 
 TEST_F(ContentionOnGpu, NeighboursBandwidthSlowsThroughL2) {
@@ -100,8 +84,7 @@ TEST_F(ContentionOnGpu, NeighboursBandwidthSlowsThroughL2) {
   // D = 0.9 fits; 1 sees 0.4 of the other: 1 + 0.2 * 0.4 = 1.08; 2 sees 0.5: 1.1.
   kernel_at(0, 1, client(), 1000, shares(program::KernelClass::kMemory, 0.5, 0));
   kernel_at(0, 2, client(), 1000, shares(program::KernelClass::kMemory, 0.4, 0));
-  run();
-  EXPECT_EQ(end(1), 1080);
+  expect_run({{"end 1", 1080}});
   // 2: 1080 / 1.1 = 981.8 done, 18.2 left alone: 1098.2, seen at the next whole nanosecond.
   EXPECT_EQ(end(2), 1099);
 }
@@ -138,9 +121,7 @@ TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
 TEST_F(ContentionOnGpu, JobsThatNeverOverlapDoNotInteract) {
   kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 1));
   kernel_at(100, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 1));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"end 1", 100}, {"end 2", 200}});
 }
 
 }  // namespace

@@ -19,26 +19,21 @@ TEST_F(EqualClients, ANewcomerGetsHalfOfTheNextWave) {
   // 4 of 200 to 300, beside 4 of kernel 1 each time. 1: 8 + 4 + 4, and 8 from 300 on.
   kernel_at(0, 1, client(), 300, blocks_of_warps(24, 4));
   kernel_at(30, 2, client(), 100, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 300);
-  EXPECT_EQ(end(1), 400);
+  expect_run({{"start 2", 100}, {"end 2", 300}, {"end 1", 400}});
 }
 
 TEST_F(EqualClients, StreamsOfOneProcessStandInLine) {
   make(small_gpu());
   kernel_at(0, 1, client(), 300, blocks_of_warps(24, 4));
   kernel_at(30, 2, client(), 100, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(start(2), 300);
+  expect_run({{"start 2", 300}});
 }
 
 TEST_F(EqualClients, InOrderOfArrivalTheyStandInLineToo) {
   make(small_gpu(), {.mode = program::SharingMode::kMps});
   kernel_at(0, 1, client(), 300, blocks_of_warps(24, 4));
   kernel_at(30, 2, client(), 100, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(start(2), 300);
+  expect_run({{"start 2", 300}});
 }
 
 TEST_F(EqualClients, KernelsOfOneClientStandInLine) {
@@ -88,9 +83,7 @@ TEST_F(EqualClients, ACollectiveGetsAllItsBlocksAtOnce) {
   on_start_ = [&](std::uint64_t name, WorkId id) {
     if (name == 2) gpu_->finish_collective(id, SimTime{Duration{150}});
   };
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 150);
+  expect_run({{"start 2", 100}, {"end 2", 150}});
 }
 
 TEST_F(EqualClients, WavesThatReplaceThemselvesCostNoEvents) {
@@ -98,9 +91,7 @@ TEST_F(EqualClients, WavesThatReplaceThemselvesCostNoEvents) {
   // is shared, two last placements, two ends.
   kernel_at(0, 1, client(), 1'000'000, blocks_of_warps(8'000, 4));
   kernel_at(10, 2, client(), 1'000'000, blocks_of_warps(8'000, 4));
-  run();
-  EXPECT_EQ(end(1), 1'999'000);
-  EXPECT_EQ(end(2), 2'000'000);
+  expect_run({{"end 1", 1'999'000}, {"end 2", 2'000'000}});
   EXPECT_LE(engine_.events(), 10u);
 }
 

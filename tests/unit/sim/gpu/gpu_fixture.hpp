@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
@@ -87,6 +90,18 @@ class GpuTest : public testing::Test, public WorkListener {
   }
   void run(std::int64_t until_ns = 1'000'000'000'000) {
     engine_.run_until(SimTime{Duration{until_ns}});
+  }
+  /// Expects of kernels by name: {{"start 2", 110}, {"end 2", 160}}.
+  using Times = std::initializer_list<std::pair<std::string_view, std::int64_t>>;
+  void expect_times(Times expected) const {
+    for (const auto& [what, ns] : expected) {
+      const auto name = static_cast<std::uint64_t>(what.back() - '0');
+      EXPECT_EQ(what.starts_with("start") ? start(name) : end(name), ns) << what;
+    }
+  }
+  void expect_run(Times expected) {
+    run();
+    expect_times(expected);
   }
   std::int64_t start(std::uint64_t name) const { return to_ns(started_.at(name)); }
   std::int64_t end(std::uint64_t name) const { return to_ns(ended_.at(name)); }

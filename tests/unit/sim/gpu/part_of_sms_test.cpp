@@ -76,8 +76,7 @@ TEST_F(PartOfSms, TheClockStaysWhileOthersUseTheRest) {
   program::KernelProfile other = blocks_of_warps(4, 4);
   other.kernel_class = program::KernelClass::kCompute;
   kernel_at(0, 2, client(0, 2), kSolo, other);
-  run();
-  EXPECT_EQ(end(2), kSolo);
+  expect_run({{"end 2", kSolo}});
   EXPECT_NEAR(static_cast<double>(end(1)), kSolo + kSolo / 1.2, 2);
 }
 

@@ -11,10 +11,7 @@ TEST_F(Placement, ALoneKernelLastsExactlyItsSoloDuration) {
   kernel_at(0, 1, c, 1'000'003, blocks_of_warps(1, 4));
   kernel_at(2'000'000, 2, c, 1'000'003, blocks_of_warps(8, 4));
   kernel_at(4'000'000, 3, c, 1'000'003, blocks_of_warps(12345, 4));
-  run();
-  EXPECT_EQ(end(1), 1'000'003);
-  EXPECT_EQ(end(2), 3'000'003);
-  EXPECT_EQ(end(3), 5'000'003);
+  expect_run({{"end 1", 1'000'003}, {"end 2", 3'000'003}, {"end 3", 5'000'003}});
 }
 
 TEST_F(Placement, ALoneKernelIsOneEventHoweverManyWaves) {
@@ -28,10 +25,7 @@ TEST_F(Placement, ANewcomerWaitsForTheWave) {
   // 1: 8 blocks, the whole GPU, one wave of 100. 2 comes at 30 and starts at 100.
   kernel_at(0, 1, client(), 100, blocks_of_warps(8, 4));
   kernel_at(30, 2, client(), 50, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 150);
+  expect_run({{"end 1", 100}, {"start 2", 100}, {"end 2", 150}});
 }
 
 TEST_F(Placement, ANewcomerOfEqualPriorityGetsOnlyTheTailWave) {
@@ -39,10 +33,7 @@ TEST_F(Placement, ANewcomerOfEqualPriorityGetsOnlyTheTailWave) {
   // 2: 8 blocks of 50: 4 run 200-250, 4 run 250-300.
   kernel_at(0, 1, client(), 300, blocks_of_warps(20, 4));
   kernel_at(30, 2, client(), 50, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(end(1), 300);
-  EXPECT_EQ(start(2), 200);
-  EXPECT_EQ(end(2), 300);
+  expect_run({{"end 1", 300}, {"start 2", 200}, {"end 2", 300}});
 }
 
 TEST_F(Placement, ANewcomerOfHigherPriorityStartsAtTheNextWave) {
@@ -50,28 +41,20 @@ TEST_F(Placement, ANewcomerOfHigherPriorityStartsAtTheNextWave) {
   // then the third wave of 1 runs 250-350.
   kernel_at(0, 1, client(0), 300, blocks_of_warps(24, 4));
   kernel_at(130, 2, client(1), 50, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(start(2), 200);
-  EXPECT_EQ(end(2), 250);
-  EXPECT_EQ(end(1), 350);
+  expect_run({{"start 2", 200}, {"end 2", 250}, {"end 1", 350}});
 }
 
 TEST_F(Placement, LowPriorityFillsTheTailOfHighPriority) {
   // High: 12 blocks, waves of 8 and 4, each 100. Low comes at 10: 4 blocks fit from 100 on.
   kernel_at(0, 1, client(5), 200, blocks_of_warps(12, 4));
   kernel_at(10, 2, client(0), 30, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), 200);
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 130);
+  expect_run({{"end 1", 200}, {"start 2", 100}, {"end 2", 130}});
 }
 
 TEST_F(Placement, SmallKernelsOfDifferentClientsRunTogether) {
   kernel_at(0, 1, client(), 100, blocks_of_warps(4, 4));
   kernel_at(20, 2, client(), 100, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 120);
+  expect_run({{"end 1", 100}, {"end 2", 120}});
 }
 
 TEST_F(Placement, TheHeadOfTheLineBlocksSmallerOnesBehindIt) {
@@ -95,9 +78,7 @@ TEST_F(Placement, DifferentShapesShareByTheScarcerResource) {
   kernel_at(0, 1, client(), 100, hog);
   kernel_at(0, 2, client(), 100, blocks_of_warps(4, 7));
   kernel_at(0, 3, client(), 100, hog);  // no shared memory left: waits
-  run();
-  EXPECT_EQ(end(2), 100);
-  EXPECT_EQ(start(3), 100);
+  expect_run({{"end 2", 100}, {"start 3", 100}});
 }
 
 TEST_F(Placement, ABlockNeedsRoomOnOneSm) {
@@ -106,9 +87,7 @@ TEST_F(Placement, ABlockNeedsRoomOnOneSm) {
   kernel_at(0, 1, client(), 100, blocks_of_warps(4, 5));
   kernel_at(10, 2, client(), 50, blocks_of_warps(3, 4));
   kernel_at(20, 3, client(), 50, blocks_of_warps(1, 3));
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(start(3), 100);
+  expect_run({{"start 2", 100}, {"start 3", 100}});
 }
 
 TEST_F(Placement, BlocksAreSpreadBeforeTheyAreStacked) {
@@ -116,9 +95,7 @@ TEST_F(Placement, BlocksAreSpreadBeforeTheyAreStacked) {
   // whole SMs, two run beside them until 70, and the third follows there.
   kernel_at(0, 1, client(), 100, blocks_of_warps(2, 4));
   kernel_at(20, 2, client(), 50, blocks_of_warps(3, 8));
-  run();
-  EXPECT_EQ(start(2), 20);
-  EXPECT_EQ(end(2), 120);
+  expect_run({{"start 2", 20}, {"end 2", 120}});
 }
 
 TEST_F(Placement, TheNextBlockGoesWhereMostOfItsKindFit) {
@@ -130,9 +107,7 @@ TEST_F(Placement, TheNextBlockGoesWhereMostOfItsKindFit) {
   kernel_at(0, 3, client(), 300, blocks_of_warps(3, 2));
   kernel_at(10, 4, client(), 10, blocks_of_warps(1, 4));
   kernel_at(30, 5, client(), 10, blocks_of_warps(1, 8));
-  run();
-  EXPECT_EQ(start(4), 10);
-  EXPECT_EQ(start(5), 100);
+  expect_run({{"start 4", 10}, {"start 5", 100}});
 }
 
 TEST_F(Placement, BlocksOfALastWaveStandInTheWayOfWholeSms) {
@@ -140,15 +115,13 @@ TEST_F(Placement, BlocksOfALastWaveStandInTheWayOfWholeSms) {
   // takes a whole SM, such as one of NCCL, comes at 10 and waits for the end of them all.
   kernel_at(0, 1, client(), 200, blocks_of_warps(12, 4));
   kernel_at(10, 2, client(), 30, blocks_of_warps(1, 8));
-  run();
-  EXPECT_EQ(start(2), 200);
+  expect_run({{"start 2", 200}});
 }
 
 TEST_F(Placement, HalfAnSmIsFreeInTheLastWave) {
   kernel_at(0, 1, client(), 200, blocks_of_warps(12, 4));
   kernel_at(10, 2, client(), 30, blocks_of_warps(1, 4));
-  run();
-  EXPECT_EQ(start(2), 100);
+  expect_run({{"start 2", 100}});
 }
 
 TEST_F(Placement, WavesOutOfStepKeepTheirOwnTime) {
@@ -157,8 +130,7 @@ TEST_F(Placement, WavesOutOfStepKeepTheirOwnTime) {
   // 4 blocks 0-100, 8 blocks 100-200, 4 blocks 200-300.
   kernel_at(0, 1, client(), 100, blocks_of_warps(4, 4));
   kernel_at(0, 2, client(), 200, blocks_of_warps(16, 4));
-  run();
-  EXPECT_EQ(end(2), 300);
+  expect_run({{"end 2", 300}});
 }
 
 TEST_F(Placement, StaggeredCohortsDrainOneAfterTheOther) {
@@ -166,17 +138,14 @@ TEST_F(Placement, StaggeredCohortsDrainOneAfterTheOther) {
   // refills itself: 4 every 50. 24 blocks = 6 cohorts: starts 0 50 100 150 200 250, end 350.
   kernel_at(0, 1, client(), 50, blocks_of_warps(4, 4));
   kernel_at(0, 2, client(), 300, blocks_of_warps(24, 4));
-  run();
-  EXPECT_EQ(end(2), 350);
+  expect_run({{"end 2", 350}});
 }
 
 TEST_F(Placement, ALowKernelCanLoseAllItsSlotsAndComeBack) {
   // Low: 16 blocks, waves 0-100 and 100-200. High comes at 50 with 16 blocks of 10: 100-120.
   kernel_at(0, 1, client(0), 200, blocks_of_warps(16, 4));
   kernel_at(50, 2, client(1), 20, blocks_of_warps(16, 4));
-  run();
-  EXPECT_EQ(end(2), 120);
-  EXPECT_EQ(end(1), 220);
+  expect_run({{"end 2", 120}, {"end 1", 220}});
 }
 
 TEST_F(Placement, APriorityChangeReordersThoseWhoWait) {
@@ -186,9 +155,7 @@ TEST_F(Placement, APriorityChangeReordersThoseWhoWait) {
   kernel_at(10, 2, a, 10, blocks_of_warps(8, 4));
   kernel_at(20, 3, b, 10, blocks_of_warps(8, 4));
   script_.at(30, [&] { gpu_->set_priority(b, 1); });
-  run();
-  EXPECT_EQ(start(3), 100);
-  EXPECT_EQ(start(2), 110);
+  expect_run({{"start 3", 100}, {"start 2", 110}});
 }
 
 TEST_F(Placement, AKernelLosesItsNextWaveToAWaiterWhosePriorityRises) {
@@ -199,10 +166,7 @@ TEST_F(Placement, AKernelLosesItsNextWaveToAWaiterWhosePriorityRises) {
   kernel_at(0, 1, a, 200, blocks_of_warps(16, 4));
   kernel_at(10, 2, b, 100, blocks_of_warps(8, 4));
   script_.at(50, [&] { gpu_->set_priority(b, 1); });
-  run();
-  EXPECT_EQ(start(2), 100);
-  EXPECT_EQ(end(2), 200);
-  EXPECT_EQ(end(1), 300);
+  expect_run({{"start 2", 100}, {"end 2", 200}, {"end 1", 300}});
 }
 
 TEST_F(Placement, ListenersMaySubmitFromInsideTheirCalls) {
@@ -215,14 +179,12 @@ TEST_F(Placement, ListenersMaySubmitFromInsideTheirCalls) {
     }
   };
   kernel_at(0, 1, c, 100, *profile);
-  run();
-  EXPECT_EQ(end(5), 500);
+  expect_run({{"end 5", 500}});
 }
 
 TEST_F(Placement, ATimelessKernelEndsInItsInstant) {
   kernel_at(10, 1, client(), 0, blocks_of_warps(1'000'000, 4));
-  run();
-  EXPECT_EQ(end(1), 10);
+  expect_run({{"end 1", 10}});
 }
 
 }  // namespace

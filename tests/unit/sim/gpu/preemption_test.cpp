@@ -24,10 +24,7 @@ TEST_F(Preemptions, after_kernel_what_has_begun_ends_and_the_next_waits) {
   kernel_at(10, 2, c, 100, two_waves());
   script_.at(20, [&] { gpu_->preempt(c, program::Preemption::kAfterKernel); });
   script_.at(200, [&] { gpu_->proceed(c); });
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(start(2), 200);
-  EXPECT_EQ(end(2), 300);
+  expect_run({{"end 1", 100}, {"start 2", 200}, {"end 2", 300}});
 }
 
 TEST_F(Preemptions, a_reset_kernel_loses_all_that_it_did) {
@@ -35,8 +32,7 @@ TEST_F(Preemptions, a_reset_kernel_loses_all_that_it_did) {
   kernel_at(0, 1, c, 100, two_waves());
   script_.at(70, [&] { gpu_->preempt(c, program::Preemption::kReset); });
   script_.at(200, [&] { gpu_->proceed(c); });
-  run();
-  EXPECT_EQ(end(1), 300);
+  expect_run({{"end 1", 300}});
   EXPECT_EQ(gpu_->usage(c).resets, 1u);
   EXPECT_EQ(gpu_->usage(c).kernels, 1u);
   EXPECT_EQ(gpu_->usage(c).busy, Duration{170});  // 70 lost, 100 again
@@ -49,9 +45,7 @@ TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
   script_.at(20, [&] { gpu_->preempt(low, program::Preemption::kReset); });
   kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(50, [&] { gpu_->proceed(low); });
-  run();
-  EXPECT_EQ(end(2), 50);
-  EXPECT_EQ(end(1), 150);
+  expect_run({{"end 2", 50}, {"end 1", 150}});
 }
 
 TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
@@ -64,8 +58,7 @@ TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
   kernel_at(0, 3, filler, 100, blocks_of_warps(2, 4));
   kernel_at(10, 1, training, 100, blocks_of_warps(8, 4));
   script_.at(20, [&] { gpu_->preempt(idle, program::Preemption::kReset); });
-  run();
-  EXPECT_EQ(end(3), 200);
+  expect_run({{"end 3", 200}});
   EXPECT_EQ(gpu_->usage(filler).busy, Duration{100});
 }
 
@@ -127,9 +120,7 @@ TEST_F(Preemptions, a_context_whose_kernels_are_kept_off_takes_no_turn) {
   kernel_at(1, 1, low, 100, two_waves());
   kernel_at(5, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(50, [&] { gpu_->proceed(low); });
-  run();
-  EXPECT_EQ(end(2), 35);
-  EXPECT_EQ(end(1), 150);
+  expect_run({{"end 2", 35}, {"end 1", 150}});
 }
 
 TEST_F(Preemptions, a_form_bounds_resident_blocks) {

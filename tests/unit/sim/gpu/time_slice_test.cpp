@@ -23,9 +23,7 @@ TEST_F(TimeSlices, TwoEqualJobsFinishASliceApart) {
   slice(0);
   kernel_at(0, 1, client(), 300, full_);
   kernel_at(0, 2, client(), 300, full_);
-  run();
-  EXPECT_EQ(end(1), 500);
-  EXPECT_EQ(end(2), 600);
+  expect_run({{"end 1", 500}, {"end 2", 600}});
 }
 
 TEST_F(TimeSlices, SwitchesCostTheirTime) {
@@ -33,9 +31,7 @@ TEST_F(TimeSlices, SwitchesCostTheirTime) {
   slice(10);
   kernel_at(0, 1, client(), 200, full_);
   kernel_at(0, 2, client(), 200, full_);
-  run();
-  EXPECT_EQ(end(1), 320);
-  EXPECT_EQ(end(2), 430);
+  expect_run({{"end 1", 320}, {"end 2", 430}});
   EXPECT_EQ(gpu_->busy(), Duration{400});  // the device is idle in switches
 }
 
@@ -45,10 +41,7 @@ TEST_F(TimeSlices, ASwitchCostsMoreWhereMoreStateIsSavedAndRestored) {
   slice(40, hardware::LoneSlice::kExpired, Duration{20});
   kernel_at(0, 1, client(), 200, full_);
   kernel_at(0, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 130);
-  EXPECT_EQ(end(2), 180);
-  EXPECT_EQ(end(1), 180 + 30 + 100);
+  expect_run({{"start 2", 130}, {"end 2", 180}, {"end 1", 180 + 30 + 100}});
 }
 
 TEST_F(TimeSlices, ASwitchBetweenFullContextsCostsAllOfIt) {
@@ -56,27 +49,21 @@ TEST_F(TimeSlices, ASwitchBetweenFullContextsCostsAllOfIt) {
   slice(40, hardware::LoneSlice::kExpired, Duration{20});
   kernel_at(0, 1, client(), 200, full_);
   kernel_at(0, 2, client(), 200, full_);
-  run();
-  EXPECT_EQ(end(1), 370);
-  EXPECT_EQ(end(2), 370 + 30 + 100);
+  expect_run({{"end 1", 370}, {"end 2", 370 + 30 + 100}});
 }
 
 TEST_F(TimeSlices, TurnsGoRoundAllContexts) {
   // Three jobs of 150: A 0-100, B 100-200, C 200-300, A -350, B -400, C -450.
   slice(0);
   for (std::uint64_t name = 1; name <= 3; ++name) kernel_at(0, name, client(), 150, full_);
-  run();
-  EXPECT_EQ(end(1), 350);
-  EXPECT_EQ(end(2), 400);
-  EXPECT_EQ(end(3), 450);
+  expect_run({{"end 1", 350}, {"end 2", 400}, {"end 3", 450}});
 }
 
 TEST_F(TimeSlices, ALoneJobIsNeverSlowed) {
   slice(10);
   client();
   kernel_at(5, 1, client(), 12'345, full_);
-  run();
-  EXPECT_EQ(end(1), 12'350);
+  expect_run({{"end 1", 12'350}});
   EXPECT_EQ(engine_.events(), 2u);  // no event per slice
 }
 
@@ -86,10 +73,7 @@ TEST_F(TimeSlices, WhoeverComesWhenTheSliceIsOverPaysTheSwitchOnly) {
   slice(10);
   kernel_at(0, 1, client(), 1000, full_);
   kernel_at(250, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 260);
-  EXPECT_EQ(end(2), 310);
-  EXPECT_EQ(end(1), 1070);
+  expect_run({{"start 2", 260}, {"end 2", 310}, {"end 1", 1070}});
 }
 
 TEST_F(TimeSlices, ALoneContextThatHasLaunchedNoMoreRenewsNothing) {
@@ -97,8 +81,7 @@ TEST_F(TimeSlices, ALoneContextThatHasLaunchedNoMoreRenewsNothing) {
   slice(10, hardware::LoneSlice::kRenewed);
   kernel_at(0, 1, client(), 1000, full_);
   kernel_at(250, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 260);
+  expect_run({{"start 2", 260}});
 }
 
 TEST_F(TimeSlices, ALoneContextThatComesBackBeginsASlice) {
@@ -108,8 +91,7 @@ TEST_F(TimeSlices, ALoneContextThatComesBackBeginsASlice) {
   kernel_at(0, 1, a, 30, full_);
   kernel_at(90, 2, a, 1000, full_);
   kernel_at(120, 3, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(3), 200);
+  expect_run({{"start 3", 200}});
 }
 
 TEST_F(TimeSlices, WhereALoneContextRenewsItsSliceWhoeverComesWaitsForTheEndOfTheNext) {
@@ -120,11 +102,7 @@ TEST_F(TimeSlices, WhereALoneContextRenewsItsSliceWhoeverComesWaitsForTheEndOfTh
   kernel_at(0, 1, client(), 1000, full_);
   kernel_at(250, 2, client(), 50, full_);
   kernel_at(570, 3, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 310);
-  EXPECT_EQ(end(2), 360);
-  EXPECT_EQ(start(3), 580);
-  EXPECT_EQ(end(1), 1000 + 2 * 70);
+  expect_run({{"start 2", 310}, {"end 2", 360}, {"start 3", 580}, {"end 1", 1000 + 2 * 70}});
 }
 
 TEST_F(TimeSlices, ARenewedSliceEndsForNobodyWhoIsOutOfWork) {
@@ -132,8 +110,7 @@ TEST_F(TimeSlices, ARenewedSliceEndsForNobodyWhoIsOutOfWork) {
   slice(10, hardware::LoneSlice::kRenewed);
   kernel_at(0, 1, client(), 250, full_);
   kernel_at(260, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 270);
+  expect_run({{"start 2", 270}});
 }
 
 TEST_F(TimeSlices, WhoeverComesDuringTheSliceWaitsForItsEnd) {
@@ -141,10 +118,7 @@ TEST_F(TimeSlices, WhoeverComesDuringTheSliceWaitsForItsEnd) {
   slice(10);
   kernel_at(0, 1, client(), 1000, full_);
   kernel_at(40, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 110);
-  EXPECT_EQ(end(2), 160);
-  EXPECT_EQ(end(1), 1070);
+  expect_run({{"start 2", 110}, {"end 2", 160}, {"end 1", 1070}});
 }
 
 TEST_F(TimeSlices, AContextThatRanDryWaitsForTheOthersWholeSlice) {
@@ -154,10 +128,7 @@ TEST_F(TimeSlices, AContextThatRanDryWaitsForTheOthersWholeSlice) {
   kernel_at(0, 1, a, 30, full_);
   kernel_at(0, 2, client(), 200, full_);
   kernel_at(50, 3, a, 30, full_);
-  run();
-  EXPECT_EQ(start(3), 150);
-  EXPECT_EQ(end(3), 180);
-  EXPECT_EQ(end(2), 290);
+  expect_run({{"start 3", 150}, {"end 3", 180}, {"end 2", 290}});
 }
 
 TEST_F(TimeSlices, AContextThatComesBackToAnIdleGpuHasNoNewTurn) {
@@ -167,10 +138,7 @@ TEST_F(TimeSlices, AContextThatComesBackToAnIdleGpuHasNoNewTurn) {
   kernel_at(0, 1, a, 30, full_);
   kernel_at(120, 3, a, 100, full_);
   kernel_at(130, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(start(2), 140);
-  EXPECT_EQ(end(2), 190);
-  EXPECT_EQ(end(3), 290);
+  expect_run({{"start 2", 140}, {"end 2", 190}, {"end 3", 290}});
 }
 
 TEST_F(TimeSlices, WhoIsDrivenOffWhileItWaitsTakesNothingFromWhoHasTheTurn) {
@@ -181,10 +149,7 @@ TEST_F(TimeSlices, WhoIsDrivenOffWhileItWaitsTakesNothingFromWhoHasTheTurn) {
   kernel_at(5, 2, b, 50, full_);
   script_.at(10, [&] { gpu_->preempt(b, program::Preemption::kAfterBlocks); });
   script_.at(60, [&] { gpu_->proceed(b); });
-  run();
-  EXPECT_EQ(start(2), 110);
-  EXPECT_EQ(end(2), 160);
-  EXPECT_EQ(end(1), 220);
+  expect_run({{"start 2", 110}, {"end 2", 160}, {"end 1", 220}});
 }
 
 TEST_F(TimeSlices, AnIdleContextIsSkippedAtOnce) {
@@ -192,10 +157,7 @@ TEST_F(TimeSlices, AnIdleContextIsSkippedAtOnce) {
   slice(10);
   kernel_at(0, 1, client(), 30, full_);
   kernel_at(0, 2, client(), 50, full_);
-  run();
-  EXPECT_EQ(end(1), 30);
-  EXPECT_EQ(start(2), 40);
-  EXPECT_EQ(end(2), 90);
+  expect_run({{"end 1", 30}, {"start 2", 40}, {"end 2", 90}});
 }
 
 TEST_F(TimeSlices, AnIdleGpuKeepsTheStateOfWhoHadItLast) {
@@ -207,11 +169,7 @@ TEST_F(TimeSlices, AnIdleGpuKeepsTheStateOfWhoHadItLast) {
   kernel_at(1000, 2, b, 50, full_);
   kernel_at(1500, 3, b, 50, full_);
   kernel_at(2000, 4, a, 30, full_);
-  run();
-  EXPECT_EQ(start(1), 0);
-  EXPECT_EQ(start(2), 1010);
-  EXPECT_EQ(start(3), 1500);
-  EXPECT_EQ(start(4), 2010);
+  expect_run({{"start 1", 0}, {"start 2", 1010}, {"start 3", 1500}, {"start 4", 2010}});
 }
 
 TEST_F(TimeSlices, OfTwoThatComeToAnIdleGpuTheFirstHasIt) {
@@ -222,9 +180,7 @@ TEST_F(TimeSlices, OfTwoThatComeToAnIdleGpuTheFirstHasIt) {
   kernel_at(0, 1, a, 30, full_);
   kernel_at(1000, 2, b, 50, full_);
   kernel_at(1000, 3, a, 30, full_);
-  run();
-  EXPECT_EQ(start(2), 1010);
-  EXPECT_EQ(start(3), 1070);
+  expect_run({{"start 2", 1010}, {"start 3", 1070}});
 }
 
 TEST_F(TimeSlices, ContextsDoNotShareSms) {
@@ -232,9 +188,7 @@ TEST_F(TimeSlices, ContextsDoNotShareSms) {
   slice(0);
   kernel_at(0, 1, client(), 100, blocks_of_warps(1, 1));
   kernel_at(0, 2, client(), 100, blocks_of_warps(1, 1));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 200);
+  expect_run({{"end 1", 100}, {"end 2", 200}});
 }
 
 TEST_F(TimeSlices, ClientsAfterTheFirstMayHaveOneContextTogether) {
@@ -250,10 +204,7 @@ TEST_F(TimeSlices, ClientsAfterTheFirstMayHaveOneContextTogether) {
   kernel_at(0, 3, c, 100, blocks_of_warps(1, 1));
   script_.at(20, [&] { gpu_->preempt(c, program::Preemption::kContextSwitch); });
   script_.at(300, [&] { gpu_->proceed(c); });
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 400);
-  EXPECT_EQ(end(3), 400);
+  expect_run({{"end 1", 100}, {"end 2", 400}, {"end 3", 400}});
 }
 
 TEST_F(TimeSlices, KernelsOfOneContextShareItsTurn) {
@@ -261,9 +212,7 @@ TEST_F(TimeSlices, KernelsOfOneContextShareItsTurn) {
   const ClientId a = client();
   kernel_at(0, 1, a, 100, blocks_of_warps(4, 4));
   kernel_at(0, 2, a, 100, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 100);
+  expect_run({{"end 1", 100}, {"end 2", 100}});
 }
 
 TEST_F(TimeSlices, ABackToBackStreamKeepsItsTurn) {
@@ -282,10 +231,7 @@ TEST_F(TimeSlices, ABackToBackStreamKeepsItsTurn) {
   };
   kernel_at(0, 1, a, 30, *profile);
   kernel_at(5, 9, b, 50, full_);
-  run();
-  EXPECT_EQ(end(3), 90);
-  EXPECT_EQ(start(9), 100);
-  EXPECT_EQ(end(9), 150);
+  expect_run({{"end 3", 90}, {"start 9", 100}, {"end 9", 150}});
 }
 
 TEST_F(TimeSlices, AStreamKeepsItsTurnOverItsGaps) {
@@ -301,10 +247,7 @@ TEST_F(TimeSlices, AStreamKeepsItsTurnOverItsGaps) {
   kernel_at(5, 9, b, 50, full_);
   kernel_at(32, 2, a, 30, full_);
   script_.at(32, [&] { gpu_->retract(a); });
-  run();
-  EXPECT_EQ(start(2), 32);
-  EXPECT_EQ(end(2), 62);
-  EXPECT_EQ(start(9), 72);
+  expect_run({{"start 2", 32}, {"end 2", 62}, {"start 9", 72}});
 }
 
 TEST_F(TimeSlices, WhatIsAnnouncedOutlastsNoSlice) {
@@ -319,9 +262,7 @@ TEST_F(TimeSlices, WhatIsAnnouncedOutlastsNoSlice) {
   kernel_at(5, 9, b, 50, full_);
   kernel_at(130, 2, a, 30, full_);
   script_.at(130, [&] { gpu_->retract(a); });
-  run();
-  EXPECT_EQ(start(9), 110);
-  EXPECT_EQ(start(2), 170);
+  expect_run({{"start 9", 110}, {"start 2", 170}});
 }
 
 TEST_F(TimeSlices, AnAnnouncementAsksForNoTurn) {
@@ -330,8 +271,7 @@ TEST_F(TimeSlices, AnAnnouncementAsksForNoTurn) {
   const ClientId b = client();
   script_.at(0, [&] { gpu_->announce(b); });
   kernel_at(0, 1, a, 250, full_);
-  run();
-  EXPECT_EQ(end(1), 250);
+  expect_run({{"end 1", 250}});
 }
 
 TEST_F(TimeSlices, AWaitingCollectiveUsesUpItsSlices) {

@@ -19,12 +19,7 @@ TEST_F(CopiesAndMemsets, QueueForTheCopyEngines) {
   copy_at(0, 2, c, 50);
   copy_at(0, 3, c, 30);
   copy_at(0, 4, c, 10);
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(start(3), 50);
-  EXPECT_EQ(end(3), 80);
-  EXPECT_EQ(start(4), 80);
-  EXPECT_EQ(end(4), 90);
+  expect_run({{"end 1", 100}, {"start 3", 50}, {"end 3", 80}, {"start 4", 80}, {"end 4", 90}});
 }
 
 TEST_F(CopiesAndMemsets, RunBesideKernels) {
@@ -32,10 +27,7 @@ TEST_F(CopiesAndMemsets, RunBesideKernels) {
   kernel_at(0, 1, c, 100, blocks_of_warps(8, 4));
   copy_at(0, 2, c, 100);
   work_at(0, {.client = c, .kind = program::WorkKind::kMemset, .solo = Duration{40}, .cookie = 3});
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(2), 100);
-  EXPECT_EQ(end(3), 40);
+  expect_run({{"end 1", 100}, {"end 2", 100}, {"end 3", 40}});
 }
 
 TEST_F(CopiesAndMemsets, MemsetsNeverQueue) {
@@ -54,9 +46,7 @@ TEST_F(CopiesAndMemsets, DoNotWaitForTheirContextsTurn) {
   const ClientId b = client();
   kernel_at(0, 1, a, 1000, blocks_of_warps(8, 4));
   copy_at(10, 2, b, 50);
-  run();
-  EXPECT_EQ(end(2), 60);
-  EXPECT_EQ(end(1), 1000);
+  expect_run({{"end 2", 60}, {"end 1", 1000}});
 }
 
 TEST_F(CopiesAndMemsets, ManyCopiesPassInOrder) {

@@ -68,8 +68,7 @@ TEST_F(Books, AKernelAloneHasTheSameBooksIfItsContextTakesItOver) {
   const ClientId c = client();
   kernel_at(0, 1, c, 200, blocks_of_warps(12, 4));
   script_.at(150, [&] { gpu_->set_sm_cap(c, small_gpu().sm_count); });
-  run();
-  EXPECT_EQ(end(1), 200);
+  expect_run({{"end 1", 200}});
   EXPECT_EQ(gpu_->usage(c).busy, Duration{200});
   EXPECT_EQ(gpu_->usage(c).kernels, 1U);
   EXPECT_NEAR(gpu_->usage(c).sm_seconds, 600e-9, 1e-15);
@@ -98,9 +97,7 @@ TEST_F(Books, KernelsThatOverlapAsRecordedUseNoMoreSmsThanThereAre) {
   kernel_at(0, 1, job, 100, blocks_of_warps(3, 8));
   kernel_at(20, 2, filler, 40, blocks_of_warps(1, 8));
   kernel_at(50, 3, job, 100, blocks_of_warps(3, 8));
-  run();
-  EXPECT_EQ(end(1), 100);
-  EXPECT_EQ(end(3), 150);
+  expect_run({{"end 1", 100}, {"end 3", 150}});
   EXPECT_DOUBLE_EQ(gpu_->usage(filler).sm_seconds, 40e-9);
   // 3 until 50, 3 until 60 (of 6 covered), 4 until 100, 3 until 150.
   EXPECT_DOUBLE_EQ(gpu_->usage(job).sm_seconds, (3 * 50 + 3 * 10 + 4 * 40 + 3 * 50) * 1e-9);

@@ -8,9 +8,13 @@ namespace {
 
 using Ns = Duration;
 
-TEST(Waves, LastExactlyTheirSoloDuration) {
-  // 10 ns in 3 waves: a wave is 3.33 ns, and 3 of them are 10 ns, not 9 and not 12.
+class WavesTest : public ::testing::Test {
+ protected:
   Waves waves;
+};
+
+TEST_F(WavesTest, LastExactlyTheirSoloDuration) {
+  // 10 ns in 3 waves: a wave is 3.33 ns, and 3 of them are 10 ns, not 9 and not 12.
   waves.start(Ns{10}, 20, 8);  // 8 + 8 + 4
   waves.place(8);
   EXPECT_EQ(waves.until_last_end(), Ns{10});
@@ -18,8 +22,7 @@ TEST(Waves, LastExactlyTheirSoloDuration) {
   EXPECT_EQ(waves.until_last_placed(), Ns{7});   // 6.67: then 4 follow 8
 }
 
-TEST(Waves, RoundingDoesNotAddUpFromWaveToWave) {
-  Waves waves;
+TEST_F(WavesTest, RoundingDoesNotAddUpFromWaveToWave) {
   waves.start(Ns{10}, 24, 8);
   waves.place(8);
   Ns now{0};
@@ -32,14 +35,14 @@ TEST(Waves, RoundingDoesNotAddUpFromWaveToWave) {
   EXPECT_EQ(now, Ns{10});
 }
 
-TEST(Waves, SkippedRoundsLeaveTheSameStateAsSingleSteps) {
+TEST_F(WavesTest, SkippedRoundsLeaveTheSameStateAsSingleSteps) {
   Waves skipped;
   Waves stepped;
-  for (Waves* waves : {&skipped, &stepped}) {
-    waves->start(Ns{1000}, 1003, 8);  // 126 waves
-    waves->place(5);
-    waves->pass(Ns{3}, Refill::kSelf);
-    waves->place(3);  // a second cohort, 3 ns behind
+  for (Waves* each : {&skipped, &stepped}) {
+    each->start(Ns{1000}, 1003, 8);  // 126 waves
+    each->place(5);
+    each->pass(Ns{3}, Refill::kSelf);
+    each->place(3);  // a second cohort, 3 ns behind
   }
   skipped.pass(Ns{777}, Refill::kSelf);
   for (int i = 0; i < 777; ++i) stepped.pass(Ns{1}, Refill::kSelf);
@@ -49,9 +52,8 @@ TEST(Waves, SkippedRoundsLeaveTheSameStateAsSingleSteps) {
   EXPECT_EQ(skipped.until_last_end(), stepped.until_last_end());
 }
 
-TEST(Waves, CountBlocksOverTime) {
+TEST_F(WavesTest, CountBlocksOverTime) {
   // 12 blocks, 8 at once, 20 ns: 8 for 10 ns, 4 for 10 ns = 120 block ns.
-  Waves waves;
   waves.start(Ns{20}, 12, 8);
   waves.place(8);
   EXPECT_DOUBLE_EQ(waves.pass(Ns{15}, Refill::kSelf).block_ns, 80 + 20);
@@ -59,8 +61,7 @@ TEST(Waves, CountBlocksOverTime) {
   EXPECT_TRUE(waves.finished());
 }
 
-TEST(Waves, RunAtTheRateTheyAreGiven) {
-  Waves waves;
+TEST_F(WavesTest, RunAtTheRateTheyAreGiven) {
   waves.start(Ns{100}, 8, 8);
   waves.place(8);
   waves.pass(Ns{40}, Refill::kSelf);
@@ -70,8 +71,7 @@ TEST(Waves, RunAtTheRateTheyAreGiven) {
   EXPECT_EQ(waves.until_last_end(), Ns{180});
 }
 
-TEST(Waves, HeldBlocksNeverEnd) {
-  Waves waves;
+TEST_F(WavesTest, HeldBlocksNeverEnd) {
   waves.hold(4);
   waves.place(4);
   waves.pass(Ns{1'000'000'000}, Refill::kNone);
@@ -79,8 +79,7 @@ TEST(Waves, HeldBlocksNeverEnd) {
   EXPECT_EQ(waves.until_last_end(), Ns::max());
 }
 
-TEST(Waves, ATimelessKernelEndsAtOnce) {
-  Waves waves;
+TEST_F(WavesTest, ATimelessKernelEndsAtOnce) {
   waves.start(Ns{0}, 1'000'000, 8);
   waves.place(8);
   EXPECT_EQ(waves.until_last_end(), Ns{0});
@@ -88,8 +87,7 @@ TEST(Waves, ATimelessKernelEndsAtOnce) {
   EXPECT_TRUE(waves.finished());
 }
 
-TEST(Waves, StayExactForAMillionWaves) {
-  Waves waves;
+TEST_F(WavesTest, StayExactForAMillionWaves) {
   waves.start(Ns{7'000'000'001}, 8'000'000, 8);
   waves.place(8);
   waves.pass(Ns{3'333'333'333}, Refill::kSelf);

@@ -27,8 +27,12 @@ class Rank final : public Participant {
   Told& told_;
 };
 
-TEST(Rendezvous, EveryoneIsToldWhenTheLastHasArrivedInOrderOfArrival) {
+class RendezvousTest : public ::testing::Test {
+ protected:
   Rank::Told told;
+};
+
+TEST_F(RendezvousTest, EveryoneIsToldWhenTheLastHasArrivedInOrderOfArrival) {
   Rank a(told);
   Rank b(told);
   Rendezvous meeting({3});
@@ -41,16 +45,14 @@ TEST(Rendezvous, EveryoneIsToldWhenTheLastHasArrivedInOrderOfArrival) {
   EXPECT_EQ(meeting.waiting(), 0U);
 }
 
-TEST(Rendezvous, ALoneParticipantMeetsItself) {
-  Rank::Told told;
+TEST_F(RendezvousTest, ALoneParticipantMeetsItself) {
   Rank a(told);
   Rendezvous meeting({1});
   meeting.arrive(0, a, 5, at(7));
   EXPECT_EQ(told, (Rank::Told{{5, 7}}));
 }
 
-TEST(Rendezvous, CollectivesDoNotMix) {
-  Rank::Told told;
+TEST_F(RendezvousTest, CollectivesDoNotMix) {
   Rank a(told);
   Rendezvous meeting({2, 2});
   meeting.arrive(0, a, 1, at(1));
@@ -62,8 +64,7 @@ TEST(Rendezvous, CollectivesDoNotMix) {
   EXPECT_EQ(meeting.waiting(), 1U);
 }
 
-TEST(Rendezvous, ACollectiveIsUsedAgainInTheNextPass) {
-  Rank::Told told;
+TEST_F(RendezvousTest, ACollectiveIsUsedAgainInTheNextPass) {
   Rank a(told);
   Rendezvous meeting({2});
   for (std::uint64_t pass = 0; pass < 3; ++pass) {
@@ -73,8 +74,7 @@ TEST(Rendezvous, ACollectiveIsUsedAgainInTheNextPass) {
   EXPECT_EQ(told, (Rank::Told{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}}));
 }
 
-TEST(Rendezvous, ABufferedSendWaitsOnlyWhileItsLastUseIsNotReceived) {
-  Rank::Told told;
+TEST_F(RendezvousTest, ABufferedSendWaitsOnlyWhileItsLastUseIsNotReceived) {
   Rank a(told);
   Rank b(told);
   engine::Engine engine;
@@ -98,8 +98,7 @@ TEST(Rendezvous, ABufferedSendWaitsOnlyWhileItsLastUseIsNotReceived) {
 
 // Both arrive at the next collective from inside the call that tells them of the first, and at
 // the same collective again.
-TEST(Rendezvous, WhoIsToldMayArriveElsewhereAtOnce) {
-  Rank::Told told;
+TEST_F(RendezvousTest, WhoIsToldMayArriveElsewhereAtOnce) {
   Rank a(told);
   Rank b(told);
   Rendezvous meeting({2, 2});
@@ -115,8 +114,7 @@ TEST(Rendezvous, WhoIsToldMayArriveElsewhereAtOnce) {
   EXPECT_EQ(meeting.waiting(), 0U);
 }
 
-TEST(Rendezvous, LateArrivalsTakeThePlacesThatTheyWouldHaveHad) {
-  Rank::Told told;
+TEST_F(RendezvousTest, LateArrivalsTakeThePlacesThatTheyWouldHaveHad) {
   Rank a(told);
   Rendezvous meeting({5});
   std::vector<Arrival> arrivals{{at(20), engine::Phase::kDispatch, 0, &a, 3},
@@ -139,8 +137,7 @@ TEST(RendezvousDeathTest, TheLastArrivalIsNeverLate) {
 }
 
 // Of collective 0 one has arrived; of 1 nobody; 2 has a participant that is somewhere else.
-TEST(Rendezvous, IsCompleteNoSoonerThanTheLastOfThoseWhoAreMissing) {
-  Rank::Told told;
+TEST_F(RendezvousTest, IsCompleteNoSoonerThanTheLastOfThoseWhoAreMissing) {
   Rank a(told);
   Rendezvous meeting({3, 2, 2});
   meeting.arrive(0, a, 1, at(1));

@@ -57,16 +57,19 @@ TEST(CaptureSizes, HoldDraftsAndNoMoreThanAStepMayHave) {
               ::testing::ElementsAre(1, 2, 4, 8, 16));
 }
 
-TEST(EngineCost, AddsUpTheLayersOfAStep) {
+class EngineCostTest : public ::testing::Test {
+ protected:
   Server server;
+};
+
+TEST_F(EngineCostTest, AddsUpTheLayersOfAStep) {
   // 4 sequences of 500 tokens run as the graph of 8: dense 1 us a call; 2 x attention, which is
   // 4 us + 0.01 us x 4 x 500 (the grid is linear in both); head 14 us, sampler 5 us.
   EXPECT_EQ(server.alone.step_time(decodes(4, 499), true),
             Duration(static_cast<std::int64_t>(1000 * (kDense + 2 * 24 + 14 + 5))));
 }
 
-TEST(EngineCost, PadsAStepToItsGraph) {
-  Server server;
+TEST_F(EngineCostTest, PadsAStepToItsGraph) {
   // 9 sequences run as the graph of 16: 2 us a call.
   const Duration nine = server.alone.step_time(decodes(9, 0), true);
   const Duration sixteen = server.alone.step_time(decodes(16, 0), true);
@@ -75,8 +78,7 @@ TEST(EngineCost, PadsAStepToItsGraph) {
   EXPECT_GE(nine, Duration(static_cast<std::int64_t>(1000 * 2 * kDense)));
 }
 
-TEST(EngineCost, AddsTheHostWhereNothingHidesIt) {
-  Server server;
+TEST_F(EngineCostTest, AddsTheHostWhereNothingHidesIt) {
   server.engine.first_step = Duration{70000};
   server.engine.prepare = Duration{3000};
   server.engine.output = Duration{200};
@@ -87,8 +89,7 @@ TEST(EngineCost, AddsTheHostWhereNothingHidesIt) {
   EXPECT_EQ(later - ahead, Duration{3000});
 }
 
-TEST(EngineCost, OfAGroupIsThatOfItsSlowestMember) {
-  Server server;
+TEST_F(EngineCostTest, OfAGroupIsThatOfItsSlowestMember) {
   const serving::ScheduledStep small = decodes(1, 10);
   const serving::ScheduledStep large = decodes(8, 900);
   const std::array<const serving::ScheduledStep*, 2> both = {&small, &large};
@@ -109,7 +110,7 @@ class CountedTimes final : public KernelTimes {
   double experts_tokens = 0;
 };
 
-TEST(EngineCost, OfAGroupPadsAllToTheLargestGraphOrNone) {
+TEST_F(EngineCostTest, OfAGroupPadsAllToTheLargestGraphOrNone) {
   CountedTimes times;
   model::TransformerSpec model = test::small_model();
   model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};

@@ -19,8 +19,12 @@ std::string faults(const std::string& axes, const std::string& more = "") {
   return plan ? "" : texts(plan.error());
 }
 
-TEST(SweepPlan, TheLastAxisMovesFastestAndRepetitionsFasterStill) {
+class SweepPlanTest : public ::testing::Test {
+ protected:
   const Folder folder;
+};
+
+TEST_F(SweepPlanTest, TheLastAxisMovesFastestAndRepetitionsFasterStill) {
   const auto plan = plan_of(folder, R"([{"pointer": "/duration", "values": ["1s", "2s"]},
                                         {"pointer": "/warmup", "values": ["0s", "1ms"]}])",
                             R"(, "repetitions": 2, "first_seed": 10)");
@@ -40,8 +44,7 @@ TEST(SweepPlan, TheLastAxisMovesFastestAndRepetitionsFasterStill) {
   }
 }
 
-TEST(SweepPlan, ZippedAxesMoveTogether) {
-  const Folder folder;
+TEST_F(SweepPlanTest, ZippedAxesMoveTogether) {
   const auto plan = plan_of(folder, R"([{"zip": [{"pointer": "/duration", "values": ["1s", "2s"]},
                                                  {"pointer": "/seed", "values": [3, 4]}]}])");
   ASSERT_TRUE(plan) << texts(plan.error());
@@ -50,8 +53,7 @@ TEST(SweepPlan, ZippedAxesMoveTogether) {
   EXPECT_EQ(plan->runs[1].seed, 4U);
 }
 
-TEST(SweepPlan, AnAxisWithAConditionAppliesWhereItHolds) {
-  const Folder folder;
+TEST_F(SweepPlanTest, AnAxisWithAConditionAppliesWhereItHolds) {
   const auto plan = plan_of(folder, R"([
       {"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
       {"pointer": "/policies/mps/parameters/filler_percentage", "values": [30, 60],
@@ -65,7 +67,7 @@ TEST(SweepPlan, AnAxisWithAConditionAppliesWhereItHolds) {
                           "/policies/1 = \"time_slicing\""));
 }
 
-TEST(SweepPlan, AConditionThatHoldsNowhereIsAFault) {
+TEST_F(SweepPlanTest, AConditionThatHoldsNowhereIsAFault) {
   const auto axes = [](const std::string& when) {
     return R"([{"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
                {"pointer": "/seed", "values": [3, 4], "when": )" + when + "}]";
@@ -80,8 +82,7 @@ TEST(SweepPlan, AConditionThatHoldsNowhereIsAFault) {
               HasSubstr("no point meets its whole \"when\""));
 }
 
-TEST(SweepPlan, AConditionMayHoldNowhereWhereAnOverrideFixesIt) {
-  const Folder folder;
+TEST_F(SweepPlanTest, AConditionMayHoldNowhereWhereAnOverrideFixesIt) {
   const auto plan = plan_of(folder, R"([
       {"pointer": "/policies/1", "values": ["mps", "time_slicing"]},
       {"pointer": "/seed", "values": [3, 4], "when": {"/policies/1/name": "mps"}}])",
@@ -90,15 +91,13 @@ TEST(SweepPlan, AConditionMayHoldNowhereWhereAnOverrideFixesIt) {
   EXPECT_THAT(plan->runs, SizeIs(1));
 }
 
-TEST(SweepPlan, ElementsOfListsHaveNames) {
-  const Folder folder;
+TEST_F(SweepPlanTest, ElementsOfListsHaveNames) {
   const auto plan = plan_of(folder, R"([{"pointer": "/fillers/batch/memory", "values": ["2GB"]}])");
   ASSERT_TRUE(plan) << texts(plan.error());
   EXPECT_EQ(Json::parse(plan->runs[0].config)["fillers"][0]["memory"], "2GB");
 }
 
-TEST(SweepPlan, PointsThatComeOutEqualAreOne) {
-  const Folder folder;
+TEST_F(SweepPlanTest, PointsThatComeOutEqualAreOne) {
   const auto plan = plan_of(folder, R"([{"pointer": "/duration", "values": ["1s", "1s", "2s"]}])",
                             R"(, "repetitions": 2)");
   ASSERT_TRUE(plan) << texts(plan.error());
@@ -107,8 +106,7 @@ TEST(SweepPlan, PointsThatComeOutEqualAreOne) {
   EXPECT_THAT(plan->runs, SizeIs(4));
 }
 
-TEST(SweepPlan, NoAxesAreOnePoint) {
-  const Folder folder;
+TEST_F(SweepPlanTest, NoAxesAreOnePoint) {
   const auto plan = plan_of(folder, "[]");
   ASSERT_TRUE(plan) << texts(plan.error());
   ASSERT_THAT(plan->runs, SizeIs(1));
@@ -117,7 +115,7 @@ TEST(SweepPlan, NoAxesAreOnePoint) {
   EXPECT_THAT(plan->runs[0].config, HasSubstr(folder.path("kernels.csv")));
 }
 
-TEST(SweepPlan, FaultsOfRunConfigsNameTheirPointsAndSettings) {
+TEST_F(SweepPlanTest, FaultsOfRunConfigsNameTheirPointsAndSettings) {
   const std::string found = faults(R"([{"pointer": "/training/jitter_cv", "values": [0, 1, -2]},
                                        {"pointer": "/policies/0", "values": ["mps", "mpss"]}])");
   EXPECT_THAT(found,
@@ -127,7 +125,7 @@ TEST(SweepPlan, FaultsOfRunConfigsNameTheirPointsAndSettings) {
                     HasSubstr("did you mean \"mps\"?"), HasSubstr("in 3 of 6 points")));
 }
 
-TEST(SweepPlan, UnknownKeysAndFilesThatAreNotThereAreFaults) {
+TEST_F(SweepPlanTest, UnknownKeysAndFilesThatAreNotThereAreFaults) {
   EXPECT_THAT(faults(R"([{"pointer": "/fillers/0/memroy", "values": ["1GB"]}])"),
               AllOf(HasSubstr("memroy"), HasSubstr("memory")));
   EXPECT_THAT(faults(R"([{"pointer": "/device", "values": ["h100", "h101"]}])"),
@@ -138,10 +136,9 @@ TEST(SweepPlan, UnknownKeysAndFilesThatAreNotThereAreFaults) {
                     HasSubstr("nowhere")));
 }
 
-TEST(SweepPlan, TheSeedIsAnAxisOrRepeated) {
+TEST_F(SweepPlanTest, TheSeedIsAnAxisOrRepeated) {
   EXPECT_THAT(faults(R"([{"pointer": "/seed", "values": [1, 2]}])", R"(, "repetitions": 2)"),
               HasSubstr("an axis sets the seed, and so do"));
-  const Folder folder;
   const auto plan = plan_of(folder, R"([{"pointer": "/seed", "values": [5, 9]}])");
   ASSERT_TRUE(plan) << texts(plan.error());
   EXPECT_EQ(plan->runs[1].seed, 9U);
@@ -149,14 +146,14 @@ TEST(SweepPlan, TheSeedIsAnAxisOrRepeated) {
   EXPECT_EQ(plan->runs[1].repetition, 1U);
 }
 
-TEST(SweepPlan, MoreThanAMillionRunsAreRefusedWithoutMakingThem) {
+TEST_F(SweepPlanTest, MoreThanAMillionRunsAreRefusedWithoutMakingThem) {
   EXPECT_THAT(faults(R"([{"pointer": "/seed", "range": {"from": 1, "to": 1001, "step": 1}},
                          {"pointer": "/training/x",
                           "range": {"from": 1, "to": 1000, "step": 1}}])"),
               HasSubstr("found 1001000 runs; a sweep has at most a million"));
 }
 
-TEST(SweepPlan, ShardsAreEverySoManiethRun) {
+TEST_F(SweepPlanTest, ShardsAreEverySoManiethRun) {
   std::vector<store::PlannedRun> plan(5);
   for (std::size_t i = 0; i < plan.size(); ++i) plan[i].index = i;
   const auto shard = shard_of(plan, {1, 2});

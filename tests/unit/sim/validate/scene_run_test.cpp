@@ -49,8 +49,12 @@ SceneClient job_of(const program::Program& work) {
   return out;
 }
 
-TEST(SceneRun, APassAloneTakesItsKernels) {
+class SceneRun : public ::testing::Test {
+ protected:
   const hardware::GpuSpec gpu = plain_gpu();
+};
+
+TEST_F(SceneRun, APassAloneTakesItsKernels) {
   const auto solo = solo_latency(gpu, program(gpu, 3, Duration{1000}));
   ASSERT_TRUE(solo);
   EXPECT_EQ(*solo, Duration{3000});
@@ -69,7 +73,7 @@ struct ThreeRequests {
   SceneSetup setup;
 };
 
-TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
+TEST_F(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
   // Each takes 2,000, the last ends at 6,000.
   ThreeRequests scene;
   const auto figures = run_scene(scene.setup);
@@ -79,7 +83,7 @@ TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
   EXPECT_DOUBLE_EQ(figures->front().mean_ms(), 0.002);
 }
 
-TEST(SceneRun, PassesThatEndBeforeTheMeasuredSpanAreNotCounted) {
+TEST_F(SceneRun, PassesThatEndBeforeTheMeasuredSpanAreNotCounted) {
   // They end at 2,000, 4,000 and 6,000 ns; from 4,000 on there are two, 2,000 ns apart.
   ThreeRequests scene;
   scene.setup.from = Duration{4000};
@@ -91,8 +95,7 @@ TEST(SceneRun, PassesThatEndBeforeTheMeasuredSpanAreNotCounted) {
   EXPECT_EQ(figures->front().ends.size(), 3u) << "rates over time are of all passes";
 }
 
-TEST(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
-  const hardware::GpuSpec gpu = plain_gpu();
+TEST_F(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
   const auto work = program(gpu, 2, Duration{1000});
   SceneSetup setup;
   setup.gpu = &gpu;
@@ -103,9 +106,8 @@ TEST(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
   EXPECT_EQ(figures->front().passes, 2u);
 }
 
-TEST(SceneRun, ALoopsRateIsOfWholePasses) {
+TEST_F(SceneRun, ALoopsRateIsOfWholePasses) {
   // Iterations of 4 x 1,000 ns: ends at 4, 8, ... us; the 101 us hold 25.
-  const hardware::GpuSpec gpu = plain_gpu();
   const auto job = program(gpu, 4, Duration{1000});
   SceneSetup setup;
   setup.gpu = &gpu;
@@ -117,9 +119,8 @@ TEST(SceneRun, ALoopsRateIsOfWholePasses) {
   EXPECT_NEAR(figures->front().per_s, 1e9 / 4000, 1e-3);
 }
 
-TEST(SceneRun, ALoopPausesAfterEachEpoch) {
+TEST_F(SceneRun, ALoopPausesAfterEachEpoch) {
   // Two passes of 1 us, then 8 us of pause: ends at 1, 2, 11, 12, 21, 22 us.
-  const hardware::GpuSpec gpu = plain_gpu();
   const auto job = program(gpu, 1, Duration{1000});
   SceneSetup setup;
   setup.gpu = &gpu;
@@ -135,10 +136,9 @@ TEST(SceneRun, ALoopPausesAfterEachEpoch) {
       << "a pause is of no pass";
 }
 
-TEST(SceneRun, ADataLoaderBoundsALoop) {
+TEST_F(SceneRun, ADataLoaderBoundsALoop) {
   // Passes of 1 us, an input each 3 us, the first of an epoch ready: starts at 0, 3, 6; the pause
   // of 10 us: 17, 20, 23.
-  const hardware::GpuSpec gpu = plain_gpu();
   const auto job = program(gpu, 1, Duration{1000});
   SceneSetup setup;
   setup.gpu = &gpu;
@@ -153,9 +153,8 @@ TEST(SceneRun, ADataLoaderBoundsALoop) {
   EXPECT_NEAR(figures->front().per_s, 5 / 23e-6, 1);
 }
 
-TEST(SceneRun, ADataLoaderGetsAheadOfASlowLoop) {
+TEST_F(SceneRun, ADataLoaderGetsAheadOfASlowLoop) {
   // Passes of 5 us, 1 us between them, an input each 3 us: no pass waits for its input.
-  const hardware::GpuSpec gpu = plain_gpu();
   const auto job = program(gpu, 1, Duration{5000});
   SceneSetup setup;
   setup.gpu = &gpu;

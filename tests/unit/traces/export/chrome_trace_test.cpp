@@ -37,14 +37,18 @@ ChromeTrace two_tracks() {
   return trace;
 }
 
-TEST(ChromeTrace, NothingIsAValidFile) {
+class ChromeTraceTest : public ::testing::Test {
+ protected:
+  ChromeTrace trace = two_tracks();
+};
+
+TEST_F(ChromeTraceTest, NothingIsAValidFile) {
   const Json json = written({});
   EXPECT_EQ(json["displayTimeUnit"], "ns");
   EXPECT_TRUE(json["traceEvents"].empty());
 }
 
-TEST(ChromeTrace, TimesAreMicrosecondsWithEveryNanosecond) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, TimesAreMicrosecondsWithEveryNanosecond) {
   trace.slices = {{1, "gemm", "kernel", 1'234'567, 2'001, kNoFlow}};
   std::ostringstream out;
   write_chrome_trace(out, trace);
@@ -52,8 +56,7 @@ TEST(ChromeTrace, TimesAreMicrosecondsWithEveryNanosecond) {
             std::string::npos);
 }
 
-TEST(ChromeTrace, ProcessesAndLanesAreNamedInOrder) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, ProcessesAndLanesAreNamedInOrder) {
   trace.slices = {{0, "a", "k", 0, 10, kNoFlow}, {0, "b", "k", 5, 10, kNoFlow}};
   std::map<std::string, Json> names;  // kind, process, thread
   for (const Json& event : events_of(written(trace), "M")) {
@@ -69,8 +72,7 @@ TEST(ChromeTrace, ProcessesAndLanesAreNamedInOrder) {
   EXPECT_EQ(names["thread_name 2 1"], "filler");
 }
 
-TEST(ChromeTrace, CountersAreWrittenAndWhatJsonCannotHoldIsCounted) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, CountersAreWrittenAndWhatJsonCannotHoldIsCounted) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   trace.counters = {{1, "queue_requests", {{0, 2.5}, {1500, kInfinity}, {2000, 3}}}};
   std::ostringstream out;
@@ -85,8 +87,7 @@ TEST(ChromeTrace, CountersAreWrittenAndWhatJsonCannotHoldIsCounted) {
 }
 
 // Request 7 goes from process 2 over process 1 to process 2; request 8 has one slice, no arrow.
-TEST(ChromeTrace, SlicesOfAFlowAreJoinedInOrderOfStart) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, SlicesOfAFlowAreJoinedInOrderOfStart) {
   trace.flow_name = "request";
   trace.slices = {{1, "end", "k", 40, 5, 7},
                   {0, "run", "k", 20, 5, 7},
@@ -107,23 +108,20 @@ TEST(ChromeTrace, SlicesOfAFlowAreJoinedInOrderOfStart) {
   EXPECT_EQ(ends[0]["bp"], "e");
 }
 
-TEST(ChromeTrace, NegativeDurationsAreClampedAndCounted) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, NegativeDurationsAreClampedAndCounted) {
   trace.slices = {{0, "a", "k", 10, -5, kNoFlow}};
   std::ostringstream out;
   EXPECT_EQ(write_chrome_trace(out, trace).clamped_slices, 1U);
   EXPECT_EQ(events_of(Json::parse(out.str()), "X").at(0)["dur"], 0);
 }
 
-TEST(ChromeTrace, ExtremeTimesDoNotOverflow) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, ExtremeTimesDoNotOverflow) {
   constexpr auto kLast = std::numeric_limits<std::int64_t>::max();
   trace.slices = {{0, "a", "k", kLast, kLast, kNoFlow}, {0, "b", "k", -kLast, kLast, kNoFlow}};
   EXPECT_EQ(events_of(written(trace), "X").size(), 2U);
 }
 
-TEST(ChromeTrace, NamesAreEscaped) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, NamesAreEscaped) {
   trace.slices = {{0, "void f<\"x\\y\">(\n\x01\xFF)", "k", 0, 1, kNoFlow}};
   trace.notes = {{"ori\"gin", "a\tb"}};
   const Json json = written(trace);
@@ -132,8 +130,7 @@ TEST(ChromeTrace, NamesAreEscaped) {
 }
 
 // Its kernels would be taken for a recording's; cut within the events, it still says what it is.
-TEST(ChromeTrace, ImportRefusesIt) {
-  ChromeTrace trace = two_tracks();
+TEST_F(ChromeTraceTest, ImportRefusesIt) {
   trace.slices = {{0, "a", "kernel", 0, 10, kNoFlow}, {0, "b", "kernel", 10, 10, kNoFlow}};
   trace.notes = {{"origin_ns", "5"}};
   std::ostringstream out;
@@ -151,9 +148,8 @@ std::int64_t ns_of(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1000);
 }
 
-TEST(ChromeTrace, RandomSlicesNeverPartlyOverlapOnAThread) {
+TEST_F(ChromeTraceTest, RandomSlicesNeverPartlyOverlapOnAThread) {
   RandomStream random(5, "slices");
-  ChromeTrace trace = two_tracks();
   trace.tracks[1].shape = LaneShape::kNested;
   for (int i = 0; i < 1500; ++i) {
     const auto start = static_cast<std::int64_t>(random.uniform() * 1'000'000);
@@ -181,7 +177,7 @@ TEST(ChromeTrace, RandomSlicesNeverPartlyOverlapOnAThread) {
   }
 }
 
-TEST(ChromeTrace, FileThatCannotBeWrittenIsAFault) {
+TEST_F(ChromeTraceTest, FileThatCannotBeWrittenIsAFault) {
   EXPECT_FALSE(write_chrome_trace_file("/no/such/folder/trace.json", {}));
   const std::string path = testing::TempDir() + "bubblesim_chrome.json";
   EXPECT_TRUE(write_chrome_trace_file(path, two_tracks()));

@@ -23,31 +23,32 @@ BubbleSegment segment(std::int64_t from, std::int64_t to, BubbleCause cause) {
 
 using Segments = std::vector<BubbleSegment>;
 
-TEST(Bubbles, KernelsWithoutAPauseLeaveNone) {
+class Bubbles : public ::testing::Test {
+ protected:
   SmallTrace trace;
+};
+
+TEST_F(Bubbles, KernelsWithoutAPauseLeaveNone) {
   trace.kernel(0, 10);
   trace.kernel(10, 20);
   EXPECT_TRUE(segments_of(trace.rank()).empty());
 }
 
-TEST(Bubbles, ACollectiveThatRunsAloneIsACollectiveWait) {
-  SmallTrace trace;
+TEST_F(Bubbles, ACollectiveThatRunsAloneIsACollectiveWait) {
   trace.kernel(0, 10);
   trace.collective(CollectiveKind::kAllReduce, 5, 30);
   trace.kernel(30, 40);
   EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(10, 30, BubbleCause::kCollectiveWait)}));
 }
 
-TEST(Bubbles, AReceiveThatRunsAloneIsAPeerWait) {
-  SmallTrace trace;
+TEST_F(Bubbles, AReceiveThatRunsAloneIsAPeerWait) {
   trace.kernel(0, 10);
   trace.collective(CollectiveKind::kRecv, 10, 30);
   trace.kernel(30, 40);
   EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(10, 30, BubbleCause::kPeerWait)}));
 }
 
-TEST(Bubbles, ACollectiveBesideAReceiveTakesTheirCommonTime) {
-  SmallTrace trace;
+TEST_F(Bubbles, ACollectiveBesideAReceiveTakesTheirCommonTime) {
   trace.collective(CollectiveKind::kSendRecv, 0, 30);
   trace.collective(CollectiveKind::kAllGather, 10, 20);
   EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(0, 10, BubbleCause::kPeerWait),
@@ -55,8 +56,7 @@ TEST(Bubbles, ACollectiveBesideAReceiveTakesTheirCommonTime) {
                                                  segment(20, 30, BubbleCause::kPeerWait)}));
 }
 
-TEST(Bubbles, CopiesAndMemsetsThatRunAloneAreTransfers) {
-  SmallTrace trace;
+TEST_F(Bubbles, CopiesAndMemsetsThatRunAloneAreTransfers) {
   trace.kernel(0, 10);
   trace.op(DeviceOpKind::kCopy, "copy", 5, 30);
   trace.op(DeviceOpKind::kMemset, "memset", 30, 32);
@@ -67,8 +67,7 @@ TEST(Bubbles, CopiesAndMemsetsThatRunAloneAreTransfers) {
                                                  segment(28, 32, BubbleCause::kTransfer)}));
 }
 
-TEST(Bubbles, AnOperationThatWasLaunchedLateByABusyHostIsLaunchBound) {
-  SmallTrace trace;
+TEST_F(Bubbles, AnOperationThatWasLaunchedLateByABusyHostIsLaunchBound) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kOther, 4, 90);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 95, 100);
@@ -77,8 +76,7 @@ TEST(Bubbles, AnOperationThatWasLaunchedLateByABusyHostIsLaunchBound) {
   EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 106, BubbleCause::kLaunchBound)}));
 }
 
-TEST(Bubbles, WhatFollowsABlockedHostWithinTheGapIsSynchronisationToo) {
-  SmallTrace trace;
+TEST_F(Bubbles, WhatFollowsABlockedHostWithinTheGapIsSynchronisationToo) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kStreamSync, 5, 30);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 95, 100);
@@ -89,8 +87,7 @@ TEST(Bubbles, WhatFollowsABlockedHostWithinTheGapIsSynchronisationToo) {
                                                  segment(100, 106, BubbleCause::kLaunchBound)}));
 }
 
-TEST(Bubbles, AHostWithoutCallsForLongIsSilent) {
-  SmallTrace trace;
+TEST_F(Bubbles, AHostWithoutCallsForLongIsSilent) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kStreamSync, 5, 30);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 1030, 1034);
@@ -103,8 +100,7 @@ TEST(Bubbles, AHostWithoutCallsForLongIsSilent) {
                       segment(1034, 1040, BubbleCause::kLaunchBound)}));
 }
 
-TEST(Bubbles, AWatchdogThatPollsDoesNotHideSilence) {
-  SmallTrace trace;
+TEST_F(Bubbles, AWatchdogThatPollsDoesNotHideSilence) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kEventQuery, 300, 310, 2);
   trace.call(HostCallKind::kEventQuery, 600, 610);
@@ -115,8 +111,7 @@ TEST(Bubbles, AWatchdogThatPollsDoesNotHideSilence) {
                                                  segment(1100, 1104, BubbleCause::kLaunchBound)}));
 }
 
-TEST(Bubbles, ACopyCallThatWaitsForItsOwnCopyBlocksTheHost) {
-  SmallTrace trace;
+TEST_F(Bubbles, ACopyCallThatWaitsForItsOwnCopyBlocksTheHost) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   const auto copy = trace.call(HostCallKind::kCopy, 40, 80);
   trace.kernel(8, 20, first);
@@ -126,8 +121,7 @@ TEST(Bubbles, ACopyCallThatWaitsForItsOwnCopyBlocksTheHost) {
                                                  segment(60, 75, BubbleCause::kTransfer)}));
 }
 
-TEST(Bubbles, ABlockedThreadBesideABusyOneIsNotSynchronisation) {
-  SmallTrace trace;
+TEST_F(Bubbles, ABlockedThreadBesideABusyOneIsNotSynchronisation) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kDeviceSync, 5, 200);
   trace.call(HostCallKind::kOther, 15, 96, 1);
@@ -137,8 +131,7 @@ TEST(Bubbles, ABlockedThreadBesideABusyOneIsNotSynchronisation) {
   EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 100, BubbleCause::kLaunchBound)}));
 }
 
-TEST(Bubbles, APauseBetweenQueuedKernelsIsTurnaroundWhileShort) {
-  SmallTrace trace;
+TEST_F(Bubbles, APauseBetweenQueuedKernelsIsTurnaroundWhileShort) {
   const auto a = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   const auto b = trace.call(HostCallKind::kLaunchKernel, 4, 8);
   const auto c = trace.call(HostCallKind::kLaunchKernel, 8, 12);
@@ -149,8 +142,7 @@ TEST(Bubbles, APauseBetweenQueuedKernelsIsTurnaroundWhileShort) {
                                                  segment(60, 81, BubbleCause::kOther)}));
 }
 
-TEST(Bubbles, AGapWithoutARecordedLaunchIsCounted) {
-  SmallTrace trace;
+TEST_F(Bubbles, AGapWithoutARecordedLaunchIsCounted) {
   trace.kernel(0, 10);
   trace.kernel(30, 40);
   trace.kernel(70, 80, 7);  // no such call
@@ -161,8 +153,7 @@ TEST(Bubbles, AGapWithoutARecordedLaunchIsCounted) {
   EXPECT_EQ(counters.count("inspect_gap_without_launch"), 2u);
 }
 
-TEST(Bubbles, ThresholdsMoveTimeBetweenCauses) {
-  SmallTrace trace;
+TEST_F(Bubbles, ThresholdsMoveTimeBetweenCauses) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   const auto second = trace.call(HostCallKind::kLaunchKernel, 100, 104);
   trace.kernel(4, 20, first);

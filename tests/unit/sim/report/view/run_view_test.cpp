@@ -44,8 +44,12 @@ const ChartLane& lane(const TimelineView& view, std::size_t gpu, std::size_t pol
   throw std::out_of_range(label);
 }
 
-TEST(RunView, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
+class RunViewTest : public ::testing::Test {
+ protected:
   const policy::Registry registry = policies::builtin_policies();
+};
+
+TEST_F(RunViewTest, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
   const TimelineView view = view_of(two_policies(registry), registry);
   ASSERT_EQ(view.sections[0].charts.size(), 2U);  // a GPU each
   const TimelineChart& chart = view.sections[0].charts[0].chart;
@@ -59,8 +63,7 @@ TEST(RunView, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
   EXPECT_EQ(work.at(2).start, 4ms);  // C
 }
 
-TEST(RunView, BubblesOfTheJobAloneHaveTheirCauses) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunViewTest, BubblesOfTheJobAloneHaveTheirCauses) {
   const TimelineView view = view_of(two_policies(registry), registry);
   const Paint wait = traces::paint_of(traces::BubbleCause::kCollectiveWait);
   const auto& bubbles = lane(view, 0, 0, "bubbles").spans;
@@ -76,8 +79,7 @@ TEST(RunView, BubblesOfTheJobAloneHaveTheirCauses) {
   EXPECT_FALSE(lane(view, 0, 1, "filler").spans.empty());
 }
 
-TEST(RunView, TheTableHasARowForEachPolicy) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunViewTest, TheTableHasARowForEachPolicy) {
   const ViewTable table = view_of(two_policies(registry), registry).sections[0].table;
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.rows[0][0], "exclusive");
@@ -85,14 +87,12 @@ TEST(RunView, TheTableHasARowForEachPolicy) {
   EXPECT_EQ(table.rows[1][0], "mps");
 }
 
-TEST(RunView, AnyNumberOfThreadsGivesTheSameBytes) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunViewTest, AnyNumberOfThreadsGivesTheSameBytes) {
   const run::LoadedRun loaded = two_policies(registry);
   EXPECT_EQ(view_text(view_of(loaded, registry, 1)), view_text(view_of(loaded, registry, 2)));
 }
 
-TEST(RunView, WatchingChangesNoResult) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunViewTest, WatchingChangesNoResult) {
   const run::LoadedRun loaded = two_policies(registry);
   RunView view(loaded);
   run::RunOptions options;

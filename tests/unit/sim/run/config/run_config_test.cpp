@@ -17,7 +17,12 @@ std::string texts(const Errors& errors) {
   return all;
 }
 
-TEST(RunConfig, WhatIsNotGivenHasItsDefault) {
+class RunConfigTest : public ::testing::Test {
+ protected:
+  Json json = valid_config();
+};
+
+TEST_F(RunConfigTest, WhatIsNotGivenHasItsDefault) {
   const auto config = parse(valid_config());
   ASSERT_TRUE(config) << texts(config.error());
   EXPECT_EQ(config->seed, 1U);
@@ -35,8 +40,7 @@ TEST(RunConfig, WhatIsNotGivenHasItsDefault) {
   EXPECT_FALSE(filler.arrivals);
 }
 
-TEST(RunConfig, PathsAreResolvedAgainstTheFolderOfTheFile) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, PathsAreResolvedAgainstTheFolderOfTheFile) {
   json["training"]["trace"] = {"../a.json", "/abs/b.json"};
   const auto config = parse(json);
   ASSERT_TRUE(config) << texts(config.error());
@@ -44,8 +48,7 @@ TEST(RunConfig, PathsAreResolvedAgainstTheFolderOfTheFile) {
   EXPECT_EQ(std::get<TraceProgram>(config->fillers[0].program).path, "configs/bert.json");
 }
 
-TEST(RunConfig, EveryKeyIsRead) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, EveryKeyIsRead) {
   json.erase("duration");
   json.update({{"iterations", 50}, {"seed", 9}, {"device", "h100"}, {"warmup", "100ms"}});
   json["training"].update({{"memory", "30GB"},
@@ -88,8 +91,7 @@ TEST(RunConfig, EveryKeyIsRead) {
   EXPECT_EQ(std::get<workload::GammaArrivals>(*filler.arrivals).cv, 2);
 }
 
-TEST(RunConfig, ArrivalsFromAFileHaveAFormatAndASpeedup) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, ArrivalsFromAFileHaveAFormatAndASpeedup) {
   json["fillers"][1]["arrivals"] = {
       {"process", "file"}, {"path", "a.csv.gz"}, {"format", "azure"}, {"speedup", 2.5}};
   const auto config = parse(json);
@@ -99,8 +101,7 @@ TEST(RunConfig, ArrivalsFromAFileHaveAFormatAndASpeedup) {
   EXPECT_EQ(arrivals.speedup, 2.5);
 }
 
-TEST(RunConfig, PolicyParametersHaveGivenValuesAndDefaults) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, PolicyParametersHaveGivenValuesAndDefaults) {
   json["policies"] = {"mps", {{"name", "mps"}, {"parameters", {{"filler_percentage", 30}}}}};
   const auto config = parse(json);
   ASSERT_TRUE(config) << texts(config.error());
@@ -110,16 +111,14 @@ TEST(RunConfig, PolicyParametersHaveGivenValuesAndDefaults) {
   EXPECT_EQ(config->policies[1].parameters.integer("training_percentage"), 100);
 }
 
-TEST(RunConfig, NoFillersIsAJobAlone) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, NoFillersIsAJobAlone) {
   json["fillers"] = Json::array();
   EXPECT_TRUE(parse(json));
   json.erase("fillers");
   EXPECT_TRUE(parse(json));
 }
 
-TEST(RunConfig, GpusAndStragglersOutsideTheJobAreFaults) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, GpusAndStragglersOutsideTheJobAreFaults) {
   json["training"]["stragglers"] = {{{"rank", 4}, {"slowdown", 2}}};
   json["fillers"][1]["gpus"] = {3, 8};
   const auto config = parse(json);
@@ -131,7 +130,7 @@ TEST(RunConfig, GpusAndStragglersOutsideTheJobAreFaults) {
             "configs/test.json: /fillers/1/gpus: found GPU 8; the job has ranks 0 to 3\n");
 }
 
-TEST(RunConfig, ShippedExampleIsValid) {
+TEST_F(RunConfigTest, ShippedExampleIsValid) {
   const std::string path = BUBBLESIM_SOURCE_DIR "/configs/runs/example.json";
   const auto config = read_run_config(path, policies::builtin_policies());
   ASSERT_TRUE(config) << texts(config.error());
@@ -139,8 +138,7 @@ TEST(RunConfig, ShippedExampleIsValid) {
   EXPECT_EQ(config->fillers[0].batching.requests_per_pass, 8U);
 }
 
-TEST(RunConfig, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
   json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "plan": "my/plan.json",
       "cluster": "a100-40gb-4", "nodes": 2, "hash_seed": 7, "software": "pytorch",
       "folding": "nothing"}})");
@@ -158,8 +156,7 @@ TEST(RunConfig, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
   EXPECT_EQ(names.folding, synth::Folding::kNothing);
 }
 
-TEST(RunConfig, APlanMayBeWrittenOut) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, APlanMayBeWrittenOut) {
   json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "cluster": "a100-40gb-4",
       "plan": {"pipeline": 4, "schedule": "gpipe", "global_batch": 32, "micro_batch": 4}}})");
   const auto config = parse(json);
@@ -170,7 +167,7 @@ TEST(RunConfig, APlanMayBeWrittenOut) {
   EXPECT_EQ(plan.micro_batches(), 8U);
 }
 
-TEST(RunConfig, OfAFoldedJobOnlySimulatedRanksCanBeStragglers) {
+TEST_F(RunConfigTest, OfAFoldedJobOnlySimulatedRanksCanBeStragglers) {
   RunConfig config;
   config.training.stragglers = {{4, 2.0}, {5, 2.0}};
   config.fillers.emplace_back();
@@ -183,7 +180,7 @@ TEST(RunConfig, OfAFoldedJobOnlySimulatedRanksCanBeStragglers) {
 }
 
 // Ranks 1, 2, 3 and 6 of a job that was recorded in part run on GPUs 0 to 3.
-TEST(RunConfig, StragglersAreRankNumbersAndGpusAreCounted) {
+TEST_F(RunConfigTest, StragglersAreRankNumbersAndGpusAreCounted) {
   RunConfig config;
   config.training.stragglers = {{0, 2.0}, {3, 2.0}, {6, 2.0}};
   config.fillers.emplace_back();
@@ -198,8 +195,7 @@ TEST(RunConfig, StragglersAreRankNumbersAndGpusAreCounted) {
             "/training/stragglers/0/rank: found rank 0; the job has rank 3, on GPU 0\n");
 }
 
-TEST(RunConfig, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {
-  Json json = valid_config();
+TEST_F(RunConfigTest, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {
   json["duration"] = "auto";
   const auto plain = parse(json);
   ASSERT_TRUE(plain);

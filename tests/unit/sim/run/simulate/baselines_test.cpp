@@ -48,9 +48,13 @@ std::vector<LoadedRun> cases() {
   return all;
 }
 
-// Each policy in a run of its own, as a sweep has them, one after another and at once.
-TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
+class SharedBaselinesTest : public ::testing::Test {
+ protected:
   const policy::Registry registry = policies::builtin_policies();
+};
+
+// Each policy in a run of its own, as a sweep has them, one after another and at once.
+TEST_F(SharedBaselinesTest, GiveTheSameBytesAsARunsOwn) {
   for (const LoadedRun& run : cases()) {
     BaselineCache cache;
     std::vector<std::thread> threads;
@@ -61,7 +65,7 @@ TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
       const std::string own = text_of(run_policies(loaded, registry, options));
       options.baselines = shared(cache, loaded);
       EXPECT_EQ(text_of(run_policies(loaded, registry, options)), own) << spec.name;
-      threads.emplace_back([loaded, options, own, &registry] {
+      threads.emplace_back([loaded, options, own, this] {
         EXPECT_EQ(text_of(run_policies(loaded, registry, options)), own);
       });
     }
@@ -73,8 +77,7 @@ TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
 }
 
 // An arrival rate that no process has: the filler alone fails, and each run with it.
-TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SharedBaselinesTest, AFailingOneFailsEachRunWithTheSameText) {
   LoadedRun loaded = small_run({online("chat", -1)});
   loaded.config.policies = {choice("mps", registry)};
   const std::string own = text_of(run_policies(loaded, registry, {}));
@@ -90,8 +93,7 @@ TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
   EXPECT_EQ(cache.fillers.made().count, 1U);
 }
 
-TEST(SharedBaselines, AStoppedRunLeavesNone) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SharedBaselinesTest, AStoppedRunLeavesNone) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("mps", registry)};
   BaselineCache cache;
@@ -109,8 +111,7 @@ TEST(SharedBaselines, AStoppedRunLeavesNone) {
 }
 
 // Keys, nodes of lists and maps, and the numbers: less than half a kilobyte.
-TEST(SharedBaselines, CostLittle) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(SharedBaselinesTest, CostLittle) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("mps", registry)};
   BaselineCache cache;

@@ -25,8 +25,12 @@ observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& re
   return report ? *report : observe::RunReport{};
 }
 
-TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
+class RunPolicies : public ::testing::Test {
+ protected:
   const policy::Registry registry = policies::builtin_policies();
+};
+
+TEST_F(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
   const LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
   const observe::RunReport on_one = report_of(loaded, registry, 1);
   const observe::RunReport four = report_of(loaded, registry, 4);
@@ -37,8 +41,7 @@ TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
             observe::report_table(four, observe::Columns::kAll));
 }
 
-TEST(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
   LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
   const std::string first = observe::csv_rows(report_of(loaded, registry, 2));
   EXPECT_EQ(observe::csv_rows(report_of(loaded, registry, 2)), first);
@@ -46,8 +49,7 @@ TEST(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
   EXPECT_NE(observe::csv_rows(report_of(loaded, registry, 2)), first);
 }
 
-TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
   const observe::RunReport report = report_of(loaded, registry, 1);
@@ -60,8 +62,7 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
 }
 
 // 63 passes in 70 ms: not 10 in 10 ms.
-TEST(RunPolicies, AFillerThatEndsFewPassesAloneIsCounted) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AFillerThatEndsFewPassesAloneIsCounted) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("exclusive", registry)};
   EXPECT_EQ(report_of(loaded, registry, 1).counters.count("run_filler_alone_few_passes"), 0U);
@@ -99,8 +100,7 @@ workload::JobProgram job_of_two_iterations(const hardware::GpuSpec& gpu) {
 }
 
 // An iteration takes 7 ms, a pass 14: of 10 ms nothing is said about how well the pass repeats.
-TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
   LoadedRun loaded = small_run({});
   loaded.training = job_of_two_iterations(loaded.device);
   loaded.recorded_mean_iteration = 7ms;
@@ -120,8 +120,7 @@ TEST(RunPolicies, AWindowShorterThanAPassIsCountedAndHasNoReplayError) {
 }
 
 // TGS measures for seconds what training does alone; the warm-up of 1 ms ends before.
-TEST(RunPolicies, APolicyThatHasNotSettledIsCounted) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, APolicyThatHasNotSettledIsCounted) {
   LoadedRun loaded = small_run({});
   loaded.config.policies = {choice("exclusive", registry), choice("tgs", registry)};
   loaded.config.warmup = 1ms;
@@ -139,8 +138,7 @@ TEST(RunPolicies, APolicyThatHasNotSettledIsCounted) {
 }
 
 // The host launches all of an iteration at once: only A's launch is waited for.
-TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.duration = 7010us * 10;
   loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us, .always = true};
@@ -156,8 +154,7 @@ TEST(RunPolicies, AGateDelaysLaunchesThatAPolicyLooksAtAndNoneOfTheJobAlone) {
 }
 
 // tgs looks at launches, ideal is a bound that costs training nothing.
-TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
   LoadedRun loaded = small_run({});
   loaded.config.duration = 7010us * 10;
   loaded.config.gate = policy::GateCosts{.ask = 20us, .tell = 10us};
@@ -169,8 +166,7 @@ TEST(RunPolicies, AGateThatIsNotAlwaysThereDelaysWhereAPolicyLooks) {
 
 // tgs has a library before the driver's, which tells of training's launches in 0.5 us and holds
 // fillers' for 1.1; mps has none.
-TEST(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, WithoutAGateOfItsOwnARunHasTheMeasuredOneWherePoliciesNeedIt) {
   LoadedRun loaded = small_run({});
   loaded.config.policies = {choice("tgs", registry), choice("mps", registry)};
   const observe::RunReport report = report_of(loaded, registry, 1);
@@ -195,21 +191,20 @@ Duration iteration_under(const std::string& policy,
 
 // Without a limit training's process has no hook; with one each launch takes a token, and 1.1 us.
 // Refills of 1 us give more tokens than it takes.
-TEST(RunPolicies, VcudasHookCostsTrainingNothingUntilItHasALimit) {
+TEST_F(RunPolicies, VcudasHookCostsTrainingNothingUntilItHasALimit) {
   EXPECT_EQ(iteration_under("vcuda", {}), 7ms);
   EXPECT_EQ(iteration_under("vcuda", {{"training_limit", "99"}, {"refill", "1us"}}),
             7ms + 1100ns);
 }
 
-TEST(RunPolicies, OrionsTrainingAsksInBothSettings) {
+TEST_F(RunPolicies, OrionsTrainingAsksInBothSettings) {
   EXPECT_EQ(iteration_under("orion", {}), 7ms + 1100ns);
   EXPECT_EQ(iteration_under("orion", {{"barrier", "fillers"}}), 7ms + 1100ns);
 }
 
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
-TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.fillers.front().gpus = {{1}};
   loaded.config.policies = {choice("exclusive", registry)};
@@ -226,8 +221,7 @@ TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
 }
 
 // Turns of 1 us with 100 ms between them: training needs more than a hundred times as long.
-TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.duration.reset();
   loaded.config.iterations = 2;
@@ -244,8 +238,7 @@ TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
 }
 
 // One after another: an interrupt while the second runs leaves the first.
-TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AnInterruptKeepsWhatIsDone) {
   LoadedRun loaded = small_run({offline("filler")});
   for (const char* name : {"exclusive", "mps", "time_slicing"}) {
     loaded.config.policies.push_back(choice(name, registry));
@@ -265,8 +258,7 @@ TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
   EXPECT_EQ(report->interrupted, (std::vector<std::string>{"mps", "time_slicing"}));
 }
 
-TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
   LoadedRun loaded = small_run({});
   loaded.config.policies = {choice("mps", registry)};
   const std::atomic<bool> stop{true};
@@ -276,8 +268,7 @@ TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
   EXPECT_FALSE(run_policies(loaded, registry, options));
 }
 
-TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.duration = 300ms;
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};

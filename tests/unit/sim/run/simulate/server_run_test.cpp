@@ -60,8 +60,12 @@ observe::RunReport server_report(const LoadedRun& loaded, const policy::Registry
   return {};
 }
 
-TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
-  const auto registry = policies::builtin_policies();
+class ServerRun : public ::testing::Test {
+ protected:
+  const policy::Registry registry = policies::builtin_policies();
+};
+
+TEST_F(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
   const auto report =
       server_report(server_run(observe::FillerMode::kOnline, registry), registry, 1);
   ASSERT_EQ(report.policies.size(), 3U);
@@ -88,8 +92,7 @@ TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
 // Ten requests a second for two seconds, each alone: a prompt of 100 tokens and 2 tokens of output
 // hold 7 of a GPU's 24 blocks from arrival to the last token, so the mean over both GPUs is
 // 7 / 24 x latencies / (2 x 2 s).
-TEST(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, CacheIsHeldAsLongAsRequestsAre) {
   LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
   loaded.config.fillers[0].arrivals = workload::GammaArrivals{10.3, 0.01};
   auto& engine = *std::get<synth::InferenceNames>(loaded.config.fillers[0].program).engine;
@@ -127,8 +130,7 @@ double most_served(const policy::Registry& registry) {
 
 // A tenth more than both GPUs serve alone arrives for half a second: a backlog of far more than the
 // 8 requests that both caches hold, and of fewer than max_num_seqs.
-TEST(ServerRun, ABacklogOfMoreThanTheCacheHoldsIsAnOverload) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, ABacklogOfMoreThanTheCacheHoldsIsAnOverload) {
   const double most = 2 * most_served(registry);
   LoadedRun loaded = three_at_once(observe::FillerMode::kOnline, registry);
   loaded.config.duration = 500ms;
@@ -140,8 +142,7 @@ TEST(ServerRun, ABacklogOfMoreThanTheCacheHoldsIsAnOverload) {
 
 // A fifth more arrives than a GPU alone serves: what the filler gains is what it serves beside
 // training over what a GPU served, not over what arrived.
-TEST(ServerRun, WhatAnOverloadedServerGainsIsMeasuredByWhatItServesAlone) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, WhatAnOverloadedServerGainsIsMeasuredByWhatItServesAlone) {
   const double most = most_served(registry);
   LoadedRun loaded = three_at_once(observe::FillerMode::kOnline, registry);
   loaded.config.precision = PrecisionGoal{.least = 100ms, .most = 5s};
@@ -227,8 +228,7 @@ LoadedRun apart_run(BytesPerSecond link, const policy::Registry& registry) {
   return loaded;
 }
 
-TEST(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
   const LoadedRun fast = apart_run({1e12}, registry);
   const LoadedRun slow = apart_run({1e8}, registry);
   const auto fast_report = server_report(fast, registry, 1);
@@ -275,8 +275,7 @@ LoadedRun apart_on_cluster(BytesPerSecond rate, const policy::Registry& registry
 }
 
 // A link of its own as fast, with writes of 2 us, gives each transfer the same time.
-TEST(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
   LoadedRun own = apart_run({1e8}, registry);
   synth::ServerPlan plan = *own.servers[0].value();
   plan.prefill->write = 2us;
@@ -305,8 +304,7 @@ void send_from_first_port(LoadedRun& loaded, double bytes) {
 }
 
 // Against prompts that have a link of their own, as fast: each waits for the other.
-TEST(ServerRun, PromptsAndGradientsShareALink) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, PromptsAndGradientsShareALink) {
   LoadedRun apart = apart_run({1e8}, registry);
   put_on(apart, two_gpus({1e8}));
   LoadedRun shared = apart_on_cluster({1e8}, registry);
@@ -326,8 +324,7 @@ TEST(ServerRun, PromptsAndGradientsShareALink) {
   EXPECT_LT(kept(one_link), kept(own_link) - 0.01);
 }
 
-TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
   LoadedRun loaded = apart_run({1e9}, registry);
   synth::ServerPlan plan = *loaded.servers[0].value();
   plan.prefill->gpus = 2;
@@ -385,16 +382,15 @@ void expect_parts_on_both_gpus(Over over, std::uint64_t completed) {
             report.policies[0].fillers[0].latency.samples());
 }
 
-TEST(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
+TEST_F(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
   expect_parts_on_both_gpus(Over::kSplit, 100);
 }
 
-TEST(ServerRun, OfTwoMembersItHasPartsOnBothAndLosesNoRequest) {
+TEST_F(ServerRun, OfTwoMembersItHasPartsOnBothAndLosesNoRequest) {
   expect_parts_on_both_gpus(Over::kMembers, 3);
 }
 
-TEST(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
   LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry);
   loaded.rank_memory = {Bytes{10'000'000'000}, loaded.device.memory};
   const auto report = server_report(loaded, registry, 1);
@@ -407,15 +403,13 @@ TEST(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
   for (const observe::GpuUse& gpu : report.policies[0].gpus) EXPECT_EQ(gpu.filler_sm_fraction, 0);
 }
 
-TEST(ServerRun, OverTwoGpusOfflineItServesWithoutEnd) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, OverTwoGpusOfflineItServesWithoutEnd) {
   const auto report =
       server_report(split_run(observe::FillerMode::kOffline, registry), registry, 1);
   EXPECT_GT(report.policies[0].fillers[0].requests_completed, 100U);
 }
 
-TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
   const auto report =
       server_report(server_run(observe::FillerMode::kOffline, registry), registry, 1);
   const observe::FillerResult& chat = report.policies[0].fillers[0];
@@ -425,8 +419,7 @@ TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
   EXPECT_FALSE(chat.server->within_limits);
 }
 
-TEST(ServerRun, ResultsDoNotDependOnThreads) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, ResultsDoNotDependOnThreads) {
   const LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
   const auto one = server_report(loaded, registry, 1);
   const auto four = server_report(loaded, registry, 4);
@@ -439,8 +432,7 @@ TEST(ServerRun, ResultsDoNotDependOnThreads) {
   }
 }
 
-TEST(ServerRun, RequestsThatTheEngineCannotServeAreAFault) {
-  const auto registry = policies::builtin_policies();
+TEST_F(ServerRun, RequestsThatTheEngineCannotServeAreAFault) {
   LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
   auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
   names.engine->requests.lengths =

@@ -43,8 +43,13 @@ observe::PolicyResult simulate(const LoadedRun& loaded, const observe::UsageSetu
   return result ? *result : observe::PolicyResult{};
 }
 
+class UsageTest : public ::testing::Test {
+ protected:
+  const policy::Registry registry = policies::builtin_policies();
+};
+
 // Rank 0, 7 ms an iteration: A 0 - 1, B 1 - 2 on 100 SMs, AR 2 - 4 on 20, C 4 - 5 on 100.
-TEST(Usage, EachIntervalHoldsWhatRanInIt) {
+TEST_F(UsageTest, EachIntervalHoldsWhatRanInIt) {
   const observe::PolicyResult result = simulate(small_run({}), {.interval = 3500us});
   ASSERT_EQ(result.usage.size(), 2U);
   const auto& intervals = result.usage.front().intervals;
@@ -61,7 +66,7 @@ TEST(Usage, EachIntervalHoldsWhatRanInIt) {
   }
 }
 
-TEST(Usage, TheLastIntervalEndsWithTheRun) {
+TEST_F(UsageTest, TheLastIntervalEndsWithTheRun) {
   LoadedRun loaded = small_run({});
   loaded.config.duration.reset();
   loaded.config.iterations = 3;
@@ -72,7 +77,7 @@ TEST(Usage, TheLastIntervalEndsWithTheRun) {
   EXPECT_EQ(ends, (std::vector<Duration>{5ms, 10ms, 15ms, 20ms, 21ms}));
 }
 
-TEST(Usage, BeyondTheLimitItEndsEarlyAndIsCounted) {
+TEST_F(UsageTest, BeyondTheLimitItEndsEarlyAndIsCounted) {
   const observe::PolicyResult result = simulate(small_run({}), {.interval = 10ms, .most = 3});
   ASSERT_EQ(result.usage.front().intervals.size(), 3U);
   EXPECT_EQ(result.usage.front().intervals.back().to, kSimStart + 30ms);
@@ -110,8 +115,7 @@ void expect_sums(const observe::PolicyResult& result, std::size_t gpu) {
   EXPECT_NEAR(static_cast<double>(sum.filler_sm_ns), use.filler_sm_fraction * sm_ns, 1.001);
 }
 
-TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(UsageTest, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
   for (const Duration warmup : {Duration{}, Duration{20ms}}) {
     LoadedRun loaded = every_mode(registry);
     loaded.config.warmup = warmup;
@@ -125,8 +129,7 @@ TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
   }
 }
 
-TEST(Usage, RecordingItChangesNoByteOfTheReport) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(UsageTest, RecordingItChangesNoByteOfTheReport) {
   const LoadedRun loaded = every_mode(registry);
   const observe::RunReport without = report_of(loaded, registry, Duration{});
   EXPECT_EQ(observe::usage_rows(without), "");
@@ -138,8 +141,7 @@ TEST(Usage, RecordingItChangesNoByteOfTheReport) {
 }
 
 // The GPUs run beside each other, in windows that end at boundaries.
-TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(UsageTest, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
   LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
   loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
   const std::string fine = observe::usage_rows(report_of(loaded, registry, 1ms));
@@ -161,8 +163,7 @@ TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
 }
 
 // A job of 1 GB is submitted at 3 ms and has ended by 65 ms; training has 10 GB.
-TEST(Usage, MemoryFollowsFillJobs) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(UsageTest, MemoryFollowsFillJobs) {
   FillerConfig filler = offline("jobs");
   filler.mode = observe::FillerMode::kJobs;
   filler.gpus = {{0}};
@@ -180,8 +181,7 @@ TEST(Usage, MemoryFollowsFillJobs) {
 }
 
 // 70 ms in 1,000,000 / (2 GPUs x 1 policy) intervals: 140 ns each.
-TEST(Usage, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
-  const policy::Registry registry = policies::builtin_policies();
+TEST_F(UsageTest, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
   LoadedRun loaded = small_run({});
   loaded.config.policies = {choice("exclusive", registry)};
   RunOptions options;
