@@ -133,5 +133,179 @@ TEST(Lists, OfModelsPlansAndClustersHoldWhatSynthTakes) {
   }
 }
 
+// Synthesised training jobs inside runs: the three published settings under every policy.
+
+using testing::IsEmpty;
+
+// A config of configs/runs, shorter.
+void write_short(const Workplace& place, const std::string& name, const std::string& as) {
+  Json config = parse_json(place.read("configs/runs/" + name));
+  ASSERT_TRUE(config.is_object()) << name;
+  config["duration"] = "2s";
+  config["warmup"] = "500ms";
+  std::string text = config.dump();
+  for (std::size_t up = text.find("../../"); up != std::string::npos; up = text.find("../../")) {
+    text.erase(up, 6);
+  }
+  place.write(as, text);
+}
+
+const Json& policy_of(const Json& report, const std::string& name) {
+  for (const Json& policy : report["policies"]) {
+    if (policy["policy"] == name) return policy;
+  }
+  static const Json none;
+  return none;
+}
+
+class SynthesisedRun : public testing::TestWithParam<const char*> {};
+
+TEST_P(SynthesisedRun, RunsUnderEveryPolicyOfItsConfig) {
+  const Workplace place;
+  write_short(place, GetParam(), "run.json");
+  const Outcome outcome = place.bubblesim("run run.json --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json report = parse_json(outcome.out);
+  const Json config = parse_json(place.read("run.json"));
+  for (const Json& policy : config["policies"]) {
+    const Json& result = policy_of(report, policy);
+    ASSERT_TRUE(result.is_object()) << policy;
+    EXPECT_GT(result["training"]["iterations"], 0) << policy;
+    EXPECT_GT(result["training"]["samples_per_s"], 0) << policy;
+  }
+  const Json& baseline = report["baseline"];
+  EXPECT_TRUE(baseline["recorded_iteration_mean_ns"].is_null());
+  EXPECT_TRUE(baseline["replay_error_fraction"].is_null());
+  EXPECT_EQ(baseline["bubbles"].size(), report["ranks"]);
+  for (const Json& gpu : baseline["bubbles"]) {
+    if (gpu["bubbles"] == 0) continue;
+    EXPECT_GT(gpu["free_memory_least_bytes"], 0) << gpu;
+    EXPECT_GE(gpu["free_memory_mean_bytes"], gpu["free_memory_least_bytes"]) << gpu;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, SynthesisedRun,
+                         testing::Values("dp-4xa100.json", "mp-4xa100.json", "pp-4xa100.json"),
+                         [](const auto& run) { return std::string(run.param).substr(0, 2); });
+
+class SynthesisedRuns : public AtWorkplace {};
+
+TEST_F(SynthesisedRuns, APipelinesWaitsAreBubblesThatPipeFillFills) {
+  write_short(place, "pp-4xa100.json", "run.json");
+  const Outcome outcome = place.bubblesim("run run.json --json --policy exclusive,pipefill");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json report = parse_json(outcome.out);
+  for (const Json& gpu : report["baseline"]["bubbles"]) {
+    EXPECT_GT(gpu["pipeline_time_ns"], 0) << gpu;
+  }
+  const Json& result = policy_of(report, "pipefill");
+  EXPECT_GT(result["fillers"][0]["requests_completed"], 0);
+}
+
+TEST_F(SynthesisedRuns, FoldedRanksAreSaidInTableAndJson) {
+  write_short(place, "dp-4xa100.json", "whole.json");
+  std::string config = place.read("whole.json");
+  config.replace(config.find("\"nothing\""), 9, "\"all\"");
+  place.write("run.json", config);
+  const Outcome text = place.bubblesim("run run.json --policy exclusive");
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("each simulated GPU stands for 4 of the job's 4 ranks"),
+                              Not(HasSubstr("recorded")), Not(HasSubstr("replay error"))));
+  const Json report = parse_json(place.bubblesim("run run.json --policy exclusive --json").out);
+  EXPECT_EQ(report["ranks"], 1);
+  EXPECT_EQ(report["ranks_per_gpu"], 4);
+  EXPECT_EQ(report["world_size"], 4);
+  const Outcome whole = place.bubblesim("run whole.json --policy exclusive --json");
+  EXPECT_EQ(parse_json(whole.out)["ranks"], 4);
+  EXPECT_EQ(parse_json(whole.out)["ranks_per_gpu"], 1);
+}
+
+TEST_F(SynthesisedRuns, TwiceAndOnSeveralThreadsGiveTheSameBytes) {
+  write_short(place, "pp-4xa100.json", "run.json");
+  const std::string words = "run run.json --policy mps,specinf,pipefill --json --threads ";
+  const Outcome on_one = place.bubblesim(words + "1");
+  ASSERT_EQ(on_one.code, 0) << on_one.err;
+  EXPECT_THAT(on_one.out, Not(IsEmpty()));
+  EXPECT_EQ(on_one.out, place.bubblesim(words + "1").out);
+  EXPECT_EQ(on_one.out, place.bubblesim(words + "4").out);
+}
+
+// Two nodes of eight GPUs, data parallel; `links` are the config's slow links.
+std::string on_two_nodes(const std::string& links) {
+  return R"({"name": "links", "duration": "3s", "warmup": "500ms", "policies": ["exclusive"],
+    "fillers": [], "training": {"synth": {"model": "gpt2-large", "cluster": "dgx-a100-80gb",
+      "nodes": 2, "plan": {"data": 16, "global_batch": 32, "micro_batch": 2, "sequence": 512,
+                           "software": "pytorch"}},
+    "slow_links": [)" + links + "]}}";
+}
+
+double iteration_ms(const Workplace& place, const std::string& links) {
+  place.write("run.json", on_two_nodes(links));
+  const Outcome outcome = place.bubblesim("run run.json --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  if (outcome.code != 0) return 0;
+  const Json report = parse_json(outcome.out);
+  return report["policies"][0]["training"]["iteration_mean_ns"].get<double>() / 1e6;
+}
+
+// Once the exchange is all that an iteration waits for, it grows by what the bytes over the link
+// take: from 8 to 16 times as slow by eight of these times. 774 million gradients of 2 bytes in a
+// ring over 16: 15/8 of their bytes over 8 NICs of 24 GB/s.
+TEST_F(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
+  const std::string nic = R"({"link": "nic", "gpu": 9, "slowdown": )";
+  const double eight = iteration_ms(place, nic + "8}");
+  const double sixteen = iteration_ms(place, nic + "16}");
+  EXPECT_NEAR((sixteen - eight) / 8, 774e6 * 2 * 15 / 8 / 8 / 24e9 * 1e3, 0.02);
+  EXPECT_EQ(iteration_ms(place, nic + R"(8, "from": "50s"})"), iteration_ms(place, ""));
+}
+
+TEST_F(SynthesisedRuns, ALinkThatIsSlowTooLateIsSaidToChangeNothing) {
+  place.write("run.json",
+              on_two_nodes(R"({"link": "nic", "gpu": 9, "slowdown": 8, "from": "50s"})"));
+  const Outcome outcome = place.bubblesim("run run.json --notices");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out + outcome.err, HasSubstr("/training/slow_links/0: begins at 50s"));
+}
+
+TEST_F(SynthesisedRuns, FaultsOfSlowLinksNameTheEntry) {
+  const auto expect = [&](const std::string& links, const std::string& message) {
+    place.write("run.json", on_two_nodes(links));
+    expect_fault(place, "run run.json", HasSubstr(message));
+  };
+  const std::string nic = R"({"link": "nic", "gpu": 0, "slowdown": 8})";
+  expect(R"({"link": "nic", "gpu": 16, "slowdown": 8})", "/training/slow_links/0: found GPU 16; "
+         "the cluster has GPUs 0 to 15");
+  expect(R"({"link": "leaf", "gpu": 0, "slowdown": 8})", "has no link of this kind");
+  expect(nic + "," + nic, "/training/slow_links/1: the same link is slow already");
+  expect(R"({"link": "nic", "gpu": 0, "slowdown": 0.5})", "expected");
+}
+
+void expect_run_fault(const std::string& old_text, const std::string& new_text,
+                      const testing::Matcher<const std::string&>& message) {
+  const Workplace place;
+  write_short(place, "dp-4xa100.json", "run.json");
+  std::string text = place.read("run.json");
+  const std::size_t at = text.find(old_text);
+  ASSERT_NE(at, std::string::npos) << old_text;
+  place.write("run.json", text.replace(at, old_text.size(), new_text));
+  SCOPED_TRACE(new_text);
+  expect_fault(place, "run run.json", message);
+}
+
+TEST_F(SynthesisedRuns, FaultsNameThePlaceAndTheNearest) {
+  expect_run_fault("roberta-large", "roberta-larg", HasSubstr("did you mean \"roberta-large\"?"));
+  expect_run_fault("\"synth\"", "\"trace\":\"traces/samples/training\",\"synth\"",
+                   HasSubstr("/training: found both \"trace\" and \"synth\""));
+  expect_run_fault("\"plan\":\"ddp-4\"",
+                   R"("plan":{"data":4,"global_batch":30,"micro_batch":8})",
+                   AllOf(HasSubstr("run.json: /training/synth/plan/global_batch"),
+                         HasSubstr("nearest: 32")));
+  expect_run_fault("\"plan\":\"ddp-4\"", R"("plan":{"dat":4,"global_batch":32})",
+                   AllOf(HasSubstr("/training/synth/plan/dat"),
+                         HasSubstr("did you mean \"data\"?")));
+  expect_run_fault("\"model\":\"roberta-large\"", "\"model\":\"llama2-7b\"",
+                   HasSubstr("nearest that fits"));
+}
+
 }  // namespace
 }  // namespace bubblesim::app_test

@@ -1,16 +1,15 @@
 // Typed reading of JSON: the values.
-#include "sim/base/json_reader.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstdint>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <limits>
 #include <string>
 #include <string_view>
 
+#include "sim/base/json.hpp"
+#include "sim/base/json_reader.hpp"
 #include "tests/unit/sim/base/parsed.hpp"
 
 namespace bubblesim {
@@ -157,6 +156,20 @@ TEST(JsonReader, LoadsAFile) {
   EXPECT_EQ(document->file(), path);
   Errors errors;
   EXPECT_EQ(document->root(errors).integer<int>("n"), 1);
+}
+
+// JSON as text, whatever bytes are in it.
+
+TEST(JsonText, IsOnOneLineOrIndented) {
+  const Json json = {{"b", 1}, {"a", {2}}};
+  EXPECT_EQ(compact_text(json), R"({"b":1,"a":[2]})");
+  EXPECT_EQ(indented_text(json, 1), "{\n \"b\": 1,\n \"a\": [\n  2\n ]\n}");
+}
+
+TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
+  const Json json = {{"name", "job\xff"}};
+  EXPECT_EQ(compact_text(json), "{\"name\":\"job\xef\xbf\xbd\"}");
+  EXPECT_EQ(indented_text(json, 0), "{\n\"name\": \"job\xef\xbf\xbd\"\n}");
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 // Plans of a small run: the golden job's rank 0 (A, B, an all-reduce, C) by itself, and fillers of
 // one kernel.
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "capture/replay/job_files.hpp"
 #include "policies/builtin.hpp"
 #include "sim/measure/job_plans.hpp"
+#include "sim/measure/kernel_forms.hpp"
+#include "sim/measure/measure.hpp"
 #include "sim/program/rules.hpp"
 #include "sim/run/lone_rank.hpp"
+#include "sim/run/run_policies.hpp"
+#include "tests/golden/filling/small_job.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
 
@@ -174,6 +179,106 @@ TEST(JobPlans, WhatARealGpuCannotRunIsNamed) {
   run::LoadedRun endless = lone({run::online("service", 10)});
   endless.config.duration.reset();
   EXPECT_THAT(fault_of(endless), HasSubstr("have no end"));
+}
+
+// Profiles to forms and back.
+
+const hardware::GpuSpec kGpu = golden::small_gpu();
+
+TEST(KernelForms, ARecordedShapeIsKept) {
+  const traces::LaunchShape shape{{7, 3, 2}, {32, 4, 1}, 40, 2048};
+  const auto profile =
+      program::profile_kernel({42, 128, 40, 2048}, program::KernelClass::kMemory, kGpu);
+  const capture::KernelForm form = form_of(profile, &shape, "vectorized_elementwise", kGpu);
+  EXPECT_EQ(form.shape, shape);
+  EXPECT_EQ(form.bound, program::KernelClass::kMemory);
+  EXPECT_FALSE(form.tensor);
+  EXPECT_EQ(form.dram_share, profile.dram_share);
+  EXPECT_EQ(form.issue_share, profile.issue_share);
+}
+
+TEST(KernelForms, WithoutAShapeTheBlocksAndTheirResidencyAreTheSame) {
+  for (const std::uint32_t threads : {32U, 100U, 256U, 1024U}) {
+    for (const std::uint32_t registers : {0U, 16U, 64U, 255U}) {
+      const auto profile = program::profile_kernel({1000, threads, registers, 3000},
+                                                   program::KernelClass::kCompute, kGpu);
+      const capture::KernelForm form = form_of(profile, nullptr, "sgemm_128", kGpu);
+      EXPECT_TRUE(form.tensor);
+      EXPECT_EQ(form.shape.blocks(), 1000U);
+      const program::KernelProfile back = profile_of(form, kGpu);
+      EXPECT_EQ(back.blocks, profile.blocks);
+      EXPECT_EQ(back.residency.blocks_per_sm, profile.residency.blocks_per_sm)
+          << threads << " threads of " << registers << " registers";
+      EXPECT_EQ(back.residency.warps, profile.residency.warps);
+      EXPECT_EQ(back.kernel_class, profile.kernel_class);
+      EXPECT_EQ(back.dram_share, profile.dram_share);
+      EXPECT_EQ(back.issue_share, profile.issue_share);
+    }
+  }
+}
+
+// CUDA's grid.x ends at 2^31 - 1: 3 * 2^31 blocks are four rows of 3 * 2^29.
+TEST(KernelForms, AGridTooLongForOneDimensionHasTwo) {
+  program::KernelProfile profile =
+      program::profile_kernel({1, 32, 16, 0}, program::KernelClass::kUnknown, kGpu);
+  profile.blocks = std::uint64_t{3} << 31U;
+  EXPECT_EQ(shape_of(profile, kGpu).blocks(), profile.blocks);
+}
+
+TEST(KernelForms, AShapeThatIsNotTheProfilesIsNotTaken) {
+  const traces::LaunchShape shape{{9, 1, 1}, {32, 1, 1}, 16, 0};
+  const auto profile =
+      program::profile_kernel({42, 128, 40, 0}, program::KernelClass::kUnknown, kGpu);
+  EXPECT_EQ(form_of(profile, &shape, "kernel", kGpu).shape.blocks(), 42U);
+}
+
+// What is known before anything starts, of the pairs that the campaign measures.
+
+const std::filesystem::path kConfigFolder = BUBBLESIM_SOURCE_DIR "/configs";
+
+run::LoadedRun load_pair(const std::filesystem::path& file, const policy::Registry& registry) {
+  const auto config = run::read_run_config(file.string(), registry);
+  EXPECT_TRUE(config) << file;
+  const auto loaded = run::load_run(*config, (kConfigFolder / "devices").string(), {});
+  EXPECT_TRUE(loaded) << file;
+  return *run::lone_rank(*loaded, 0);
+}
+
+std::vector<std::string> texts(const Errors& faults) {
+  std::vector<std::string> texts;
+  for (const Error& fault : faults) texts.push_back(fault.text());
+  return texts;
+}
+
+TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
+  const policy::Registry registry = policies::builtin_policies();
+  const capture::RigPlace gpu;
+  int pairs = 0;
+  for (const auto& file : std::filesystem::directory_iterator(kConfigFolder / "measure")) {
+    if (file.path().extension() != ".json") continue;
+    ++pairs;
+    const run::LoadedRun pair = load_pair(file.path(), registry);
+    EXPECT_THAT(texts(check_measurable(pair, registry, gpu)), testing::IsEmpty()) << file;
+  }
+  EXPECT_GT(pairs, 0);
+}
+
+TEST(Measurable, MemoryThatDoesNotFitBesideTrainingIsNotOnAGpu) {
+  const policy::Registry registry = policies::builtin_policies();
+  run::LoadedRun pair =
+      load_pair(kConfigFolder / "measure/vgg19-dp--resnet50-online--tgs.json", registry);
+  pair.device.memory = Bytes{1};
+  EXPECT_THAT(texts(check_measurable(pair, registry, {})),
+              testing::Contains(testing::HasSubstr("policy tgs: leaves memory of jobs off")));
+}
+
+TEST(Measurable, PowerIsTheAdministrators) {
+  const policy::Registry registry = policies::builtin_policies();
+  run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json", registry);
+  pair.config.power.emplace().cap_w = 300;
+  EXPECT_THAT(texts(check_measurable(pair, registry, {})),
+              testing::ElementsAre(testing::HasSubstr("/power: a GPU's cap and clock are set by "
+                                                      "its administrator (nvidia-smi -pl, -lgc)")));
 }
 
 }  // namespace

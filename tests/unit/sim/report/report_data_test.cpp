@@ -1,9 +1,11 @@
-#include "sim/report/report_data.hpp"
-
-#include <gmock/gmock.h>
-
 #include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
 
+#include "sim/report/pareto_front.hpp"
+#include "sim/report/report_axes.hpp"
+#include "sim/report/report_data.hpp"
 #include "tests/unit/sim/report/report_case.hpp"
 
 namespace bubblesim::report {
@@ -183,6 +185,92 @@ TEST_F(ReportOfAStore, WithoutRunsIsEmpty) {
   const ReportData data = report();
   EXPECT_TRUE(data.points.empty());
   EXPECT_EQ(data.title, "Results: none");
+}
+
+using Texts = std::vector<std::string>;
+
+std::vector<ReportAxis> axes(const std::vector<std::vector<store::Setting>>& runs) {
+  std::vector<const std::vector<store::Setting>*> all;
+  for (const auto& settings : runs) all.push_back(&settings);
+  return axes_of(all);
+}
+
+TEST(ReportAxes, NumbersRiseByValueNotByText) {
+  const auto found = axes({{{"/load", "100"}}, {{"/load", "50"}}, {{"/load", "800"}}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].values, (Texts{"50", "100", "800"}));
+  EXPECT_EQ(found[0].numbers, (std::vector<double>{50, 100, 800}));
+  EXPECT_EQ(found[0].place_of(std::vector<store::Setting>{{"/load", "100"}}), 1);
+  EXPECT_EQ(found[0].place_of(std::vector<store::Setting>{{"/other", "100"}}), kNoValue);
+}
+
+TEST(ReportAxes, SpansOfTimeAreMilliseconds) {
+  const auto found = axes({{{"/window", "\"5ms\""}}, {{"/window", "\"500us\""}}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].unit, "ms");
+  EXPECT_EQ(found[0].numbers, (std::vector<double>{0.5, 5}));
+}
+
+TEST(ReportAxes, TextsStandAsFirstSeen) {
+  const auto found = axes({{{"/device", "\"v100\""}}, {{"/device", "\"a100\""}}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].numbers.empty());
+  EXPECT_EQ(found[0].choices, (Texts{"v100", "a100"}));
+}
+
+TEST(ReportAxes, ManyNumbersAreOfferedAsRanges) {
+  std::vector<std::vector<store::Setting>> runs;
+  for (int i = 1; i <= 40; ++i) runs.push_back({{"/x", std::to_string(i)}});
+  const auto found = axes(runs);
+  ASSERT_EQ(found[0].choices.size(), kAxisRanges);  // of 5 values each
+  EXPECT_EQ(found[0].choices[0], "1 to 5");
+  EXPECT_EQ(found[0].choices[7], "36 to 40");
+  EXPECT_EQ(found[0].choice_of[4], 0);
+  EXPECT_EQ(found[0].choice_of[5], 1);
+}
+
+TEST(ReportAxes, SeedsAndPoliciesAreNoneButParametersOfPoliciesAre) {
+  const auto found = axes({{{"/seed", "1"},
+                            {"/policies/0", "\"mps\""},
+                            {"/policies/0/parameters/window", "\"5ms\""}}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(swept_parameter({found[0].pointer, {}}), "window");
+}
+
+using Front = std::vector<std::size_t>;
+
+// Latency (less is better) and throughput (more is better).
+Front front(const std::vector<TradePoint>& points) {
+  return pareto_front(points, sweep::Better::kLess, sweep::Better::kMore);
+}
+
+TEST(ParetoFront, HoldsWhatNoOtherBeatsInBoth) {
+  // 10 ms at 5/s is beaten by 10 ms at 6/s; 30 ms at 8/s by 20 ms at 9/s.
+  EXPECT_EQ(front({{10, 5}, {10, 6}, {20, 9}, {30, 8}, {40, 12}}), (Front{1, 2, 4}));
+}
+
+TEST(ParetoFront, EqualPointsAreOnItTogether) {
+  EXPECT_EQ(front({{20, 9}, {10, 6}, {20, 9}}), (Front{1, 0, 2}));
+}
+
+TEST(ParetoFront, OfEqualsInOneFigureTheBetterInTheOtherStays) {
+  EXPECT_EQ(front({{10, 6}, {12, 6}, {10, 4}}), (Front{0}));
+}
+
+TEST(ParetoFront, PointsWithoutAFigureAreNotOnItAndBeatNone) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(front({{nan, 99}, {1, nan}, {std::nullopt, 99}, {1, std::nullopt}, {1, infinite},
+                   {10, 5}}),
+            (Front{5}));
+  EXPECT_EQ(front({}), Front{});
+}
+
+TEST(ParetoFront, MoreOfBothMayBeBetter) {
+  // Training kept and filler throughput; in the order of x.
+  EXPECT_EQ(pareto_front(std::vector<TradePoint>{{0.9, 10}, {1.0, 2}, {0.8, 9}},
+                         sweep::Better::kMore, sweep::Better::kMore),
+            (Front{0, 1}));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "sim/step_cost/time_table.hpp"
-
+#include <array>
 #include <gtest/gtest.h>
 
-#include <array>
-
+#include "sim/step_cost/attention_time.hpp"
 #include "sim/step_cost/layer_tables.hpp"
+#include "sim/step_cost/time_table.hpp"
+#include "tests/unit/sim/step_cost/small_tables.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -71,6 +71,81 @@ TEST(ExpertTable, EndsEachRowAtAsManyExpertsAsItsTokensKeepBusy) {
   // At 2 tokens: half between 50 us, whatever is busy, and 100 us at 16 busy experts.
   EXPECT_DOUBLE_EQ(experts.interpolated(2, 16, beyond), 75);
   EXPECT_EQ(beyond.lookups, 0U);
+}
+
+Batch batch_of(std::vector<PromptChunk> chunks, std::vector<std::uint32_t> decodes) {
+  Batch batch;
+  batch.chunks = std::move(chunks);
+  batch.decodes = std::move(decodes);
+  batch.sequences = static_cast<std::uint32_t>(batch.chunks.size() + batch.decodes.size());
+  batch.padded_tokens = static_cast<std::uint32_t>(batch.decodes.size());
+  return batch;
+}
+
+double time_of(const Batch& batch, std::uint32_t sm_count) {
+  const RankTables tables = test::small_tables();
+  Beyond beyond;
+  return AttentionTime(tables, 4, sm_count).layer_us(batch, beyond);
+}
+
+// Two blocks an SM: with 1 SM nothing is split, with 1000 all is.
+constexpr std::uint32_t kFull = 1;
+constexpr std::uint32_t kSplit = 1000;
+
+TEST(AttentionTime, OfEqualLengthsIsThatOfTheProfile) {
+  // 8 sequences of 500 tokens: 4 us + 0.01 us x 8 x 500. Alone, a token takes 0.1 us, as much as
+  // 10 sequences together: of equal lengths nothing is idle that the profile did not see.
+  EXPECT_NEAR(time_of(batch_of({}, std::vector<std::uint32_t>(8, 500)), kFull), 44, 1e-9);
+}
+
+TEST(AttentionTime, GrowsByWhatTheLongestSequencesAddAlone) {
+  // 8 sequences, of which one has 900 tokens and 7 have 100: mean 200, 4 + 16 us. While the long
+  // one is alone, each of its 800 tokens takes 0.1 us in place of 0.01 us; the first 100 tokens of
+  // all 8 lose 0.1 - 0.08 each, as 200 tokens do in the profile.
+  std::vector<std::uint32_t> lengths(8, 100);
+  lengths[3] = 900;
+  EXPECT_NEAR(time_of(batch_of({}, lengths), kFull), 20 + 800 * 0.09 + 100 * 0.02 - 200 * 0.02,
+              1e-9);
+}
+
+TEST(AttentionTime, SplitsTheKeysOfABatchThatDoesNotFillTheGpu) {
+  std::vector<std::uint32_t> lengths(8, 100);
+  lengths[3] = 900;
+  EXPECT_NEAR(time_of(batch_of({}, lengths), kSplit), 20, 1e-9);
+}
+
+TEST(AttentionTime, OfAPromptAloneIsThatOfItsChunk) {
+  EXPECT_NEAR(time_of(batch_of({{16, 500}}, {}), kFull), 53, 1e-9);
+}
+
+TEST(AttentionTime, TakesPromptsAsOneChunkWithAsManyPairs) {
+  // 16 tokens after 1000 and 16 after 500: pairs 16 x 1008 + 16 x 508 = 32 x 758, which 32 tokens
+  // after 742 have: 6 us + 74.2 us.
+  EXPECT_NEAR(time_of(batch_of({{16, 1000}, {16, 500}}, {}), kFull), 80.2, 1e-9);
+}
+
+TEST(AttentionTime, TakesOffWhatShortPromptsLackOfOneChunk) {
+  // Two prompts of 16 tokens: each 3 us, with one start 3 us; a chunk of 32 takes 6 us.
+  EXPECT_NEAR(time_of(batch_of({{16, 0}, {16, 0}}, {}), kFull), 3, 1e-9);
+}
+
+TEST(AttentionTime, AddsUnequalLengthsBesideAPromptThoughTheBatchIsSmall) {
+  std::vector<std::uint32_t> lengths(8, 100);
+  lengths[3] = 900;
+  // The mixed grid at 200 tokens: 6 us + 16 us.
+  EXPECT_NEAR(time_of(batch_of({{16, 0}}, lengths), kSplit),
+              22 + 800 * 0.09 + 100 * 0.02 - 200 * 0.02, 1e-9);
+}
+
+TEST(AttentionTime, BesideAPromptIsTheSumOfBothWhereOneSequenceWasProfiled) {
+  RankTables tables = test::small_tables();
+  tables.decode = TimeGrid({{1}, {0, 1000}}, {4, 14});
+  tables.mixed = {};
+  Beyond beyond;
+  // A chunk of 16, 3 us, and 500 tokens, 9 us: at both of the points around them.
+  EXPECT_NEAR(AttentionTime(tables, 4, kFull).layer_us(batch_of({{16, 0}}, {500}), beyond), 12,
+              1e-9);
+  EXPECT_EQ(beyond.lookups, 2U);
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 // Workloads of co-location pairs: reading them, and the programs that they become.
-#include "sim/validate/pair_workload.hpp"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
+#include "sim/validate/pair_arrivals.hpp"
+#include "sim/validate/pair_machine.hpp"
 #include "sim/validate/pair_program.hpp"
+#include "sim/validate/pair_workload.hpp"
 #include "tests/folders.hpp"
 
 namespace bubblesim::validate {
@@ -127,6 +129,59 @@ TEST(PairWorkload, SaysWhichBatchSizesItsModelsHave) {
   const auto decode = std::ranges::find(*all, "infer-llama-decode", &PairWorkload::id);
   ASSERT_NE(decode, all->end());
   EXPECT_EQ(model_batches(decode->steps), std::vector<std::uint32_t>{8});
+}
+
+// When requests come, by hand.
+
+TEST(PairArrivals, ArrivalsAreOneInEachPartOfTheRun) {
+  // Load 0.5 of 1 ms over 10 ms: 5 requests, one in each 2 ms.
+  const auto arrivals = pair_arrivals({}, Duration{1'000'000}, Duration{10'000'000});
+  ASSERT_EQ(arrivals.size(), 5u);
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    EXPECT_EQ((arrivals[i] - kSimStart) / Duration{2'000'000}, static_cast<std::int64_t>(i));
+  }
+}
+
+// One in 2 ms of 16 ms; spans of 4 ms hold two each, which come together within them.
+TEST(PairArrivals, ArrivalsOfOneSpanComeTogether) {
+  const auto arrivals = pair_arrivals({.burst = Duration{4'000'000}}, Duration{1'000'000},
+                                      Duration{16'000'000});
+  ASSERT_EQ(arrivals.size(), 8u);
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    EXPECT_EQ(arrivals[i], arrivals[i / 2 * 2]);
+    EXPECT_EQ((arrivals[i] - kSimStart) / Duration{4'000'000}, static_cast<std::int64_t>(i / 2));
+  }
+}
+
+// MIG instances and constants of sharing, by hand.
+
+TEST(MigInstance, HasItsSlicesOfSmsPeakAndBandwidth) {
+  PairMachine whole;
+  whole.gpu.sm_count = 108;
+  whole.gpu.dram_bandwidth.value = 1600;
+  whole.gpu.mig = {7, 8, 14};
+  whole.efficiency.peak_flops.fill(108);
+  const auto three = mig_instance(whole, 3);  // 3g has 4 of 8 memory slices
+  ASSERT_TRUE(three);
+  EXPECT_EQ(three->gpu.sm_count, 42u);
+  EXPECT_DOUBLE_EQ(three->gpu.dram_bandwidth.value, 800);
+  EXPECT_DOUBLE_EQ(three->efficiency.peak_flops[0], 42);
+  EXPECT_FALSE(mig_instance(whole, 8));
+  EXPECT_FALSE(mig_instance(whole, 6)) << "NVIDIA has no profile of 5 or 6 slices";
+  const auto five = mig_instance(whole, 5);
+  ASSERT_FALSE(five);
+  EXPECT_NE(five.error().message.find("those of 1, 2, 3, 4, 7"), std::string::npos);
+}
+
+TEST(PutConstant, ChangesTheGpuOrNamesTheNearest) {
+  hardware::GpuSpec gpu;
+  EXPECT_TRUE(put_constant(gpu, "time_slice", 1024.4));
+  EXPECT_EQ(gpu.time_slice, Duration{1024});
+  EXPECT_TRUE(put_constant(gpu, "contention/issue_shares", 0.5));
+  EXPECT_EQ(gpu.contention.memory_kernel_issue_share, 0.5);
+  const auto unknown = put_constant(gpu, "time_slices", 1);
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("did you mean \"time_slice\"?"), std::string::npos);
 }
 
 }  // namespace

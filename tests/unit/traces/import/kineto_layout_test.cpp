@@ -1,15 +1,16 @@
 // How a Kineto file is laid out says nothing: white space between its tokens, order of its events.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <string>
 #include <utility>
 
 #include "sim/base/random.hpp"
 #include "tests/unit/traces/import/btr_bytes.hpp"
+#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
+#include "traces/format/trace_reader.hpp"
 #include "traces/import/byte_stream.hpp"
 #include "traces/import/kineto_import.hpp"
 #include "traces/launch_shapes.hpp"
@@ -138,6 +139,51 @@ TEST(KinetoLayout, equal_starts_are_ordered_by_correlation_not_by_place) {
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->names[trace->device_ops[0].name], "first");
   EXPECT_EQ(trace->names[trace->device_ops[1].name], "second");
+}
+
+// A launch shape that was not recorded stays unknown, and is a loss where much time lacks one.
+
+/// A kernel of `dur` microseconds whose shape is not recorded.
+std::string bare(std::string_view ts, std::string_view dur) {
+  return R"({"ph": "X", "cat": "kernel", "name": "bare", "pid": 0, "tid": 7, "ts": )" +
+         std::string(ts) + R"(, "dur": )" + std::string(dur) +
+         R"(, "args": {"device": 0, "stream": 7, "correlation": 9}})";
+}
+
+TEST(LaunchShapes, a_shape_that_is_not_recorded_is_not_one_block) {
+  const RankTrace trace = imported(file({kernel("1"), bare("20", "10.5")}));
+  EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
+  EXPECT_FALSE(has_known_shape(trace, trace.device_ops[1]));
+  EXPECT_EQ(trace.shapes[trace.device_ops[1].shape].blocks(), 0U);
+}
+
+TEST(LaunchShapes, one_block_of_one_thread_is_a_shape_where_it_is_recorded) {
+  const RankTrace trace = imported(file({
+      R"({"ph": "X", "cat": "kernel", "name": "one", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args":
+          {"device": 0, "stream": 7, "correlation": 9, "grid": [1, 1, 1], "block": [1, 1, 1]}})"}));
+  EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
+  EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 0U);
+}
+
+TEST(LaunchShapes, missing_shapes_are_a_loss_above_a_twentieth_of_the_kernel_time) {
+  // kernel() lasts 10.5 us. 0.5 of 11 us is 4.5 %; 1 of 11.5 us is 8.7 %.
+  const RankTrace few = imported(file({kernel("1"), bare("20", "0.5")}));
+  EXPECT_NEAR(kernel_time(few).unknown_share(), 0.5 / 11, 1e-9);
+  EXPECT_EQ(few.counters.count("kineto_launch_shapes_missing"), 1U);
+  EXPECT_EQ(few.counters.count("launch_shapes_mostly_missing"), 0U);
+  const RankTrace many = imported(file({kernel("1"), bare("20", "1")}));
+  EXPECT_NEAR(kernel_time(many).unknown_share(), 1 / 11.5, 1e-9);
+  EXPECT_EQ(many.counters.count("launch_shapes_mostly_missing"), 1U);
+}
+
+TEST(LaunchShapes, an_unknown_shape_survives_a_file) {
+  const std::string bytes = btr_bytes(imported(file({kernel("1"), bare("20", "10")})));
+  const auto again = format::read_job_bytes(
+      {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "t.btr");
+  ASSERT_TRUE(again);
+  const RankTrace& trace = again->job.ranks.at(0);
+  EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
+  EXPECT_FALSE(has_known_shape(trace, trace.device_ops[1]));
 }
 
 }  // namespace

@@ -2,10 +2,39 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/trace_builder.hpp"
+#include "tests/unit/traces/inspect/small_trace.hpp"
+#include "traces/iterations/intervals.hpp"
 #include "traces/iterations/job_pass.hpp"
 
 namespace bubblesim::traces {
 namespace {
+
+// What a user may write for iterations.
+
+using Kind = IterationChoice::Kind;
+
+TEST(IterationChoice, IsSettledAllANumberOrARange) {
+  EXPECT_EQ(*parse_iteration_choice("settled"), IterationChoice{});
+  EXPECT_EQ(*parse_iteration_choice("all"), IterationChoice{Kind::kAll});
+  EXPECT_EQ(*parse_iteration_choice("7"), (IterationChoice{Kind::kRange, 7, 7}));
+  EXPECT_EQ(*parse_iteration_choice("5-9"), (IterationChoice{Kind::kRange, 5, 9}));
+}
+
+TEST(IterationChoice, TextIsWhatIsRead) {
+  for (const char* text : {"settled", "all", "7", "5-9"}) {
+    EXPECT_EQ(iteration_choice_text(*parse_iteration_choice(text)), text);
+  }
+}
+
+TEST(IterationChoice, AnythingElseIsAFaultThatSaysWhatIsAllowed) {
+  for (const char* text : {"", "steady", "-3", "3-", "9-5", "1-2-3", "7 "}) {
+    const auto choice = parse_iteration_choice(text);
+    ASSERT_FALSE(choice) << text;
+    EXPECT_EQ(choice.error().message,
+              "found iterations \"" + std::string(text) +
+                  "\"; expected \"settled\", \"all\", a number as \"7\" or a range as \"5-9\"");
+  }
+}
 
 std::int64_t us(TraceTime at) { return at.time_since_epoch().count() / 1000; }
 
@@ -77,6 +106,44 @@ TEST(RepeatedTrace, HasNoWaitsForWorkFromBefore) {
   EXPECT_EQ(us(result.trace.host_calls.back().start), 50);
   EXPECT_EQ(us(result.trace.host_calls[result.trace.host_calls.size() - 2].start), 48);
   EXPECT_EQ(us(result.window.end) - us(result.window.begin), 20);
+}
+
+// Set operations on spans of time.
+
+using testing::at;
+
+Interval span(std::int64_t from, std::int64_t to) { return {at(from), at(to)}; }
+
+TEST(Intervals, UnionJoinsSpansThatTouchOrOverlapInAnyOrder) {
+  EXPECT_EQ(unite({span(30, 40), span(0, 10), span(10, 20), span(5, 8)}),
+            (Intervals{span(0, 20), span(30, 40)}));
+}
+
+TEST(Intervals, AnEmptySpanDividesAGap) {
+  const Intervals busy = unite({span(0, 10), span(15, 15), span(20, 30)});
+  EXPECT_EQ(gaps_within(busy, span(0, 30)), (Intervals{span(10, 15), span(15, 20)}));
+}
+
+TEST(Intervals, GapsAreCutToTheWindow) {
+  const Intervals busy{span(0, 10), span(20, 30)};
+  EXPECT_EQ(gaps_within(busy, span(5, 50)), (Intervals{span(10, 20), span(30, 50)}));
+  EXPECT_EQ(gaps_within(busy, span(12, 18)), (Intervals{span(12, 18)}));
+  EXPECT_TRUE(gaps_within(busy, span(2, 9)).empty());
+  EXPECT_EQ(gaps_within({}, span(2, 9)), (Intervals{span(2, 9)}));
+}
+
+TEST(Intervals, SubtractLeavesWhatIsNotTaken) {
+  EXPECT_EQ(subtract({span(0, 10), span(20, 30)}, {span(5, 22), span(25, 26)}),
+            (Intervals{span(0, 5), span(22, 25), span(26, 30)}));
+}
+
+TEST(Intervals, IntersectKeepsWhatBothHold) {
+  EXPECT_EQ(intersect({span(0, 10), span(20, 30)}, {span(5, 22), span(25, 26)}),
+            (Intervals{span(5, 10), span(20, 22), span(25, 26)}));
+}
+
+TEST(Intervals, LengthOfClippedSpansCountsTheInsideOnly) {
+  EXPECT_EQ(total_length(clip({span(0, 10), span(20, 30)}, span(5, 22))), testing::us(7));
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 // Fillers that are made from a model, loaded.
-#include "sim/run/model_filler.hpp"
-
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/base/json.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/run/model_filler.hpp"
+#include "sim/step_cost/layer_file.hpp"
+#include "sim/step_cost/table_times.hpp"
+#include "tests/unit/sim/step_cost/layers_json.hpp"
+#include "tests/unit/sim/step_cost/small_tables.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -77,6 +83,99 @@ TEST(ModelFiller, MayTrainOnOneGpu) {
   const auto many = load_training(filler, 4);
   ASSERT_FALSE(many);
   EXPECT_THAT(many.error().front().text(), HasSubstr("4 ranks; expected a plan of one"));
+}
+
+// Kernel times of a server's steps from a file of layer times, held to the tables asked directly.
+
+constexpr const char* kGpu = "NVIDIA H100 80GB HBM3";
+
+synth::ServerPlan small_plan(std::uint32_t tensor = 1) {
+  synth::ServerPlan plan;
+  plan.request.model.network = step_cost::test::small_model();
+  plan.request.gpu.name = kGpu;
+  plan.request.gpu.sm_count = 132;
+  plan.scheduler.max_model_len = 800;
+  plan.scheduler.max_num_seqs = 8;
+  plan.scheduler.max_num_batched_tokens = 16;
+  plan.split.tensor = tensor;
+  return plan;
+}
+
+serving::ScheduledStep decode_of(std::uint32_t sequences, std::uint32_t context) {
+  serving::ScheduledStep step;
+  for (std::uint32_t i = 0; i < sequences; ++i) step.add({.context = context});
+  return step;
+}
+
+class LayerFile : public testing::Test {
+ protected:
+  std::string write(const std::string& gpu) {
+    tables_ = {gpu, "small", "vLLM", "by hand", {step_cost::test::small_tables()}};
+    const std::string path = folder_->path() + "/layers.json";
+    EXPECT_TRUE(write_whole_file(path, step_cost::test::layers_json(tables_).dump()));
+    return path;
+  }
+  std::unique_ptr<ScratchFolder> folder_ =
+      std::move(*ScratchFolder::make(testing::TempDir(), "layer-kernels"));
+  step_cost::LayerTables tables_;
+};
+
+TEST_F(LayerFile, AStepTakesWhatTheTablesSay) {
+  const synth::ServerPlan plan = small_plan();
+  auto loaded = load_layer_kernels(write(kGpu), plan);
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  EXPECT_EQ(loaded->counters.count("layer_tables_of_other_gpu"), 0U);
+  const auto kernels = loaded->maker();
+  const model::TransformerSpec model = step_cost::test::small_model();
+  step_cost::TableTimes tables(tables_.ranks[0], model, {}, 132);
+  step_cost::Batch batch;
+  for (const std::uint32_t sequences : {1U, 8U}) {
+    const serving::ScheduledStep step = decode_of(sequences, 499);
+    step_cost::set_batch(step, step_cost::vllm_capture_sizes({.max_num_seqs = 8}), batch);
+    EXPECT_EQ(kernels->kernel_time(step, {sequences, sequences}),
+              Duration{std::llround(1e3 * tables.batch_us(batch))});
+  }
+}
+
+TEST_F(LayerFile, TablesOfAnotherGpuAndStepsBeyondThemAreCounted) {
+  synth::ServerPlan plan = small_plan();
+  plan.scheduler.max_model_len = 4000;  // tables end at 1000 tokens of a sequence
+  const auto loaded = load_layer_kernels(write("NVIDIA A100-SXM4-80GB"), plan);
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  EXPECT_EQ(loaded->counters.count("layer_tables_of_other_gpu"), 1U);
+  EXPECT_GT(loaded->counters.count("beyond_layer_tables"), 0U);
+}
+
+TEST_F(LayerFile, TablesOfOneSequenceSpeakAgainstAServerOfSeveral) {
+  const std::string path = write(kGpu);
+  step_cost::RankTables& rank = tables_.ranks.front();
+  rank.decode = step_cost::TimeGrid({{1}, {0, 1000}}, {4, 14});
+  rank.mixed = {};
+  ASSERT_TRUE(write_whole_file(path, step_cost::test::layers_json(tables_).dump()));
+  for (const std::uint32_t sequences : {1U, 8U}) {
+    synth::ServerPlan plan = small_plan();
+    plan.scheduler.max_num_seqs = sequences;
+    const auto loaded = load_layer_kernels(path, plan);
+    ASSERT_TRUE(loaded) << loaded.error().text();
+    EXPECT_EQ(loaded->counters.count(kLayersOfOneSequence.name), sequences > 1 ? 1U : 0U);
+  }
+}
+
+TEST_F(LayerFile, OfOtherGpusOrOtherLayersIsAFault) {
+  const auto split = load_layer_kernels(write(kGpu), small_plan(2));
+  ASSERT_FALSE(split);
+  EXPECT_THAT(split.error().text(), HasSubstr("on 2 GPUs that share each layer; profiled: 1"));
+  synth::ServerPlan other = small_plan();
+  other.request.model.published_as = {"large"};
+  const auto named = load_layer_kernels(write(kGpu), other);
+  ASSERT_FALSE(named);
+  EXPECT_THAT(named.error().text(),
+              HasSubstr("found the model 'large'; the layer times are of 'small'"));
+  synth::ServerPlan experts = small_plan();
+  std::get<model::TransformerSpec>(experts.request.model.network).mixture.emplace();
+  const auto missing = load_layer_kernels(write(kGpu), experts);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().text(), HasSubstr("have none of experts, and the model has"));
 }
 
 }  // namespace

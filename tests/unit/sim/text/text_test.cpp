@@ -1,7 +1,8 @@
 // Tables of aligned columns.
-#include "sim/text/text_table.hpp"
-
 #include <gtest/gtest.h>
+
+#include "sim/text/markup_text.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim {
 namespace {
@@ -34,6 +35,15 @@ TEST(TextTable, ControlCharactersAreShown) {
   TextTable table({"name"}, {Align::kLeft}, "");
   table.row({std::string("a\n\0b\x1b", 5)});
   EXPECT_EQ(table.text(), "name\na\\x0a\\x00b\\x1b\n");
+}
+
+// Text that goes into SVG, HTML and XML.
+
+TEST(MarkupText, EscapesMarkupAndReplacesWhatXmlForbids) {
+  EXPECT_EQ(markup_text("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&#39;");
+  EXPECT_EQ(markup_text("\x01\xC3\xA9\xFF"), "\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD");
+  EXPECT_EQ(markup_text("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(markup_text("\xEF\xBF\xBF"), "\xEF\xBF\xBD") << "U+FFFF";
 }
 
 }  // namespace

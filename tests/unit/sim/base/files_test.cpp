@@ -1,18 +1,52 @@
-// A file is whole under its name, or is not there.
-#include "sim/base/output_file.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "sim/base/input_file.hpp"
+#include "sim/base/natural_order.hpp"
+#include "sim/base/output_file.hpp"
 
 namespace bubblesim {
 namespace {
+
+using ::testing::StartsWith;
+
+TEST(input_file, is_read_to_its_last_byte) {
+  const auto folder = ScratchFolder::make(::testing::TempDir(), "input-file");
+  ASSERT_TRUE(folder);
+  std::string text = "a\0b\r\n";
+  text += std::string(std::size_t{200'000}, 'x');  // more than three blocks of 64 KiB
+  const std::string path = (*folder)->path() + "/text";
+  ASSERT_TRUE(write_whole_file(path, text));
+  EXPECT_EQ(read_text_file(path).value(), text);
+}
+
+TEST(input_file, is_read_without_its_byte_order_mark) {
+  const auto folder = ScratchFolder::make(::testing::TempDir(), "input-file");
+  ASSERT_TRUE(folder);
+  const std::string path = (*folder)->path() + "/text";
+  ASSERT_TRUE(write_whole_file(path, "\xEF\xBB\xBFName,\xEF\xBB\xBF\n"));
+  EXPECT_EQ(read_text_file(path).value(), "Name,\xEF\xBB\xBF\n");  // only the first is one
+}
+
+TEST(input_file, of_the_kernel_has_no_size_and_is_read) {
+  EXPECT_THAT(read_text_file("/proc/self/status").value(), StartsWith("Name:"));
+}
+
+TEST(input_file, says_why_it_cannot_be_read) {
+  EXPECT_EQ(read_text_file("no/such/file").error().text(),
+            "no/such/file: cannot be read: No such file or directory");
+  EXPECT_EQ(read_text_file("/proc").error().text(), "/proc: cannot be read: Is a directory");
+}
+
+// A file is whole under its name, or is not there.
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -86,6 +120,35 @@ TEST_F(OutputFileTest, writes_through_a_link) {
   ASSERT_TRUE(write_whole_file(path("link.txt"), "new"));
   EXPECT_EQ(read("target.txt"), "new");
   EXPECT_TRUE(fs::is_symlink(path("link.txt")));
+}
+
+// Names in the order in which people count.
+
+using Paths = std::vector<std::filesystem::path>;
+
+TEST(NaturalOrder, NumbersInNamesCompareAsNumbers) {
+  Paths names{"worker10.json", "worker1.json", "worker2.json", "worker.json", "Worker3.json"};
+  std::ranges::sort(names, natural_less);
+  EXPECT_EQ(names, (Paths{"Worker3.json", "worker.json", "worker1.json", "worker2.json",
+                          "worker10.json"}));
+}
+
+TEST(NaturalOrder, NumbersMayHaveAnyLength) {
+  EXPECT_TRUE(natural_less("t99999999999999999999998", "t99999999999999999999999"));
+  EXPECT_TRUE(natural_less("t99999999999999999999999", "t100000000000000000000000"));
+}
+
+TEST(NaturalOrder, LeadingZerosDecideLast) {
+  EXPECT_TRUE(natural_less("rank01b", "rank1c"));
+  EXPECT_TRUE(natural_less("rank01", "rank1"));
+  EXPECT_FALSE(natural_less("rank1", "rank01"));
+  EXPECT_FALSE(natural_less("rank1", "rank1"));
+}
+
+TEST(NaturalOrder, FoldersCompareBeforeWhatIsInThem) {
+  Paths names{"job/rank10/a.json", "job/rank2/b.json", "job/rank2-old/a.json"};
+  std::ranges::sort(names, natural_less);
+  EXPECT_EQ(names, (Paths{"job/rank2/b.json", "job/rank2-old/a.json", "job/rank10/a.json"}));
 }
 
 }  // namespace
