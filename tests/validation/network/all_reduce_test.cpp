@@ -1,20 +1,49 @@
 // Collectives against times measured on A100 nodes by others: Vidur's tables, of which nothing was
 // fitted but the size at which LL is left. tests/conformance/lab has those that were fitted to.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "sim/base/packed_file.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/network/topology.hpp"
-#include "tests/validation/network/gzip_csv.hpp"
 
 namespace bubblesim::validation {
 namespace {
+
+namespace {
+
+// Compressed CSV files of published measurements, for tests.
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> out;
+  std::istringstream cells(line);
+  for (std::string cell; std::getline(cells, cell, ',');) out.push_back(cell);
+  return out;
+}
+
+/// Rows by column name; empty if the file cannot be read.
+std::vector<std::map<std::string, std::string>> read_gzip_csv(const std::string& path) {
+  std::istringstream lines(read_packed_text(path, 512, "a table").value_or(""));
+  std::string line;
+  std::getline(lines, line);
+  const std::vector<std::string> names = cells_of(line);
+  std::vector<std::map<std::string, std::string>> rows;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> cells = cells_of(line);
+    auto& row = rows.emplace_back();
+    for (std::size_t i = 0; i < cells.size() && i < names.size(); ++i) row[names[i]] = cells[i];
+  }
+  return rows;
+}
+
+}  // namespace
 
 using network::CollectivePattern;
 
