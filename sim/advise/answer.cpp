@@ -17,9 +17,9 @@
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
-#include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::advise {
 namespace {

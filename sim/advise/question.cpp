@@ -16,10 +16,10 @@
 #include "sim/base/units.hpp"
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 #include "sim/sweep/sweep_axes.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::advise {
 namespace {

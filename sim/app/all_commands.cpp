@@ -1,8 +1,6 @@
 // The commands of bubblesim, in the order of its help.
 #include "sim/app/app.hpp"
-#include "sim/app/calibrate_command.hpp"
 #include "sim/app/commands.hpp"
-#include "sim/app/fill_command.hpp"
 
 namespace bubblesim::app {
 

@@ -146,6 +146,8 @@ void add_report_command(CLI::App& parser, AppContext& context);
 void add_view_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
+void add_calibrate_command(CLI::App& parser, AppContext& context);
+void add_fill_command(CLI::App& parser, AppContext& context);
 /// help, completion, man: of all that the parser has when they are called.
 void add_document_commands(CLI::App& parser, AppContext& context);
 

@@ -1,6 +1,4 @@
 // bubblesim calibrate: a device's constants, measured, as a device file.
-#include "sim/app/calibrate_command.hpp"
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/app.hpp"
 #include "sim/app/gpu_place.hpp"
 #include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"
@@ -19,7 +18,6 @@
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/measure/calibrate/calibrate.hpp"
-#include "sim/measure/calibrate/calibrated_file.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {

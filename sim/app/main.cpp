@@ -10,7 +10,7 @@
 #include "sim/app/app.hpp"
 #include "sim/app/command_tree.hpp"
 #include "sim/app/commands.hpp"
-#include "sim/app/crash_notes.hpp"
+#include "sim/app/own_process.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sim/app/app.hpp"
-#include "sim/app/crash_notes.hpp"
+#include "sim/app/own_process.hpp"
 #include "sim/base/units.hpp"
 #include "sim/plugin/load_policies.hpp"
 #include "sim/sweep/program_version.hpp"

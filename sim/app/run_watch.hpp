@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "sim/app/app.hpp"
+#include "sim/app/own_process.hpp"
 #include "sim/app/policy_options.hpp"
-#include "sim/app/stop_signals.hpp"
 #include "sim/run/run_policies.hpp"
 
 namespace bubblesim::app {

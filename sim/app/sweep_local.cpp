@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "sim/app/own_process.hpp"
 #include "sim/app/policy_options.hpp"
-#include "sim/app/stop_signals.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::app {

@@ -14,7 +14,7 @@
 #include "sim/base/child_process.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/report/view/run_view.hpp"
-#include "sim/report/view/trace_view.hpp"
+#include "sim/report/view/timeline_view.hpp"
 #include "sim/report/view/view_picture.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/store/results_store.hpp"

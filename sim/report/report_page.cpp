@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.hpp"
-#include "sim/report/page_text.hpp"
+#include "sim/report/page_parts.hpp"
 #include "sim/store/store_export.hpp"
 #include "sim/text/markup_text.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/report/timeline_chart.hpp"
+#include "sim/report/page_parts.hpp"
 #include "sim/store/run_record.hpp"
 #include "traces/export/chrome_trace.hpp"
 

@@ -10,7 +10,7 @@
 #include "sim/base/result.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/policy/placement.hpp"
-#include "sim/run/cluster_placement.hpp"
+#include "sim/run/fill_queue.hpp"
 #include "sim/run/filler_instance.hpp"
 #include "sim/run/loaded_run.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "sim/base/data_file.hpp"
-#include "sim/base/natural_order.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/engine/thread_pool.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"

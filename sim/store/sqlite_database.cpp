@@ -11,7 +11,7 @@
 #include <map>
 #include <thread>
 
-#include "sim/base/file_uri.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/store/sql_database.hpp"
 
 namespace bubblesim::store {

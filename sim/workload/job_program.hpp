@@ -9,7 +9,7 @@
 #include "sim/network/link.hpp"
 #include "sim/network/rendezvous.hpp"
 #include "sim/program/program.hpp"
-#include "traces/inspect/explanation.hpp"
+#include "traces/inspect/sensitivities.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {

@@ -12,7 +12,7 @@
 #include "sim/program/program.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/shared_hosts.hpp"
-#include "traces/inspect/explanation.hpp"
+#include "traces/inspect/sensitivities.hpp"
 #include "traces/iterations/job_pass.hpp"
 #include "traces/iterations/launch_queues.hpp"
 #include "traces/trace.hpp"

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "sim/base/utf8.hpp"
-#include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
 #include "traces/record_names.hpp"

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/import/chakra_counters.hpp"
+#include "traces/import/chakra_node.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_layout.hpp"
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/chakra_records.hpp"

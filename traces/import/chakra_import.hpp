@@ -3,7 +3,7 @@
 // nodes are laid out by dependencies, each stream and thread one node at a time.
 //
 // Device nodes become operations, host nodes calls; what is guessed or dropped is counted
-// (chakra_counters.hpp). Starts that files lack: chakra_layout.hpp.
+// (chakra_node.hpp). Starts that files lack: chakra_layout.hpp.
 #pragma once
 
 #include <filesystem>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_node.hpp"
 #include "traces/import/json_fields.hpp"
 #include "traces/import/json_scan.hpp"

@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_node.hpp"
 
 namespace bubblesim::traces::chakra {

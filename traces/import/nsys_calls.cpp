@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "traces/import/nsys_counters.hpp"
+#include "traces/import/nsys_session.hpp"
 #include "traces/import/nsys_target.hpp"
 
 namespace bubblesim::traces::nsys {

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "sim/base/file_uri.hpp"
+#include "sim/base/input_file.hpp"
 #include "traces/import/byte_stream.hpp"
 
 namespace bubblesim::traces::nsys {

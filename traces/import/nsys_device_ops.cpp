@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "traces/import/nsys_counters.hpp"
+#include "traces/import/nsys_session.hpp"
 #include "traces/import/nsys_target.hpp"
 #include "traces/launch_shapes.hpp"
 

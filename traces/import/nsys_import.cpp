@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "traces/import/byte_stream.hpp"
-#include "traces/import/nsys_counters.hpp"
 #include "traces/import/nsys_database.hpp"
+#include "traces/import/nsys_session.hpp"
 #include "traces/import/nsys_target.hpp"
 #include "traces/import/read_files.hpp"
 #include "traces/join/join_recording.hpp"

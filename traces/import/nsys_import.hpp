@@ -1,7 +1,7 @@
 // Import of Nsight Systems profiles, as `nsys export --type sqlite` writes them, plain or gzip.
 //
 // Tables and columns are found by name; any may be absent, and their set differs between versions.
-// What is guessed or dropped is counted (nsys_counters.hpp). Memory is a small multiple of the
+// What is guessed or dropped is counted (nsys_session.hpp). Memory is a small multiple of the
 // result; a gzip file is unpacked in memory.
 #pragma once
 

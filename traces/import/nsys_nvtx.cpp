@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <string>
 
-#include "traces/import/nsys_counters.hpp"
+#include "traces/import/nsys_session.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/marker_names.hpp"
 

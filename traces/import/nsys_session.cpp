@@ -5,7 +5,6 @@
 #include <cctype>
 
 #include "sim/base/utf8.hpp"
-#include "traces/import/nsys_counters.hpp"
 #include "traces/names/host_call_names.hpp"
 
 namespace bubblesim::traces::nsys {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sim/base/number_text.hpp"
-#include "traces/import/nsys_counters.hpp"
+#include "traces/import/nsys_session.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {

@@ -14,7 +14,6 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
 #include "traces/inspect/bubbles.hpp"
-#include "traces/inspect/explanation.hpp"
 #include "traces/inspect/sensitivities.hpp"
 #include "traces/iterations/job_pass.hpp"
 #include "traces/trace.hpp"

@@ -1,16 +1,125 @@
 // What a timeline shows, before it is drawn: a view of time, and lanes of spans.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sim/base/time.hpp"
+#include "traces/inspect/bubbles.hpp"
 #include "traces/inspect/inspection.hpp"
-#include "traces/inspect/lane_levels.hpp"
+#include "traces/iterations/intervals.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
+
+// Levels of detail of a timeline that can be zoomed: spans that can be pointed at, and for each
+// lane pixel columns for views that hold more spans than pixels.
+
+// A lane of the timeline picture: coverage of pixel columns by colour, and the runs of equal
+// columns that are drawn.
+
+/// What a column shows. Bubble causes follow in their own order; the last ones are of simulations.
+enum class Paint : std::uint8_t {
+  kCompute, kCollective, kPeer, kCopy, kMemset,
+  kFirstCause,
+  kFiller = kFirstCause + kBubbleCauseCount,  ///< work of a filler beside the job
+  kIdle,     ///< a bubble in which no operation of the job runs
+  kPaused,   ///< an operation that stands still
+  kHold,     ///< a launch that a policy holds
+  kRequest,  ///< from arrival to completion
+  kPhase,    ///< an iteration or another span of a host thread
+};
+inline constexpr std::size_t kPaintCount = static_cast<std::size_t>(Paint::kPhase) + 1;
+
+[[nodiscard]] Paint paint_of(BubbleCause cause);
+/// snake_case and unique: "kernel", "send_recv"; of a cause, bubble_cause_name().
+[[nodiscard]] std::string_view paint_name(Paint paint);
+/// The name for people: "kernel", "send or receive"; of a cause, bubble_cause_label().
+[[nodiscard]] std::string_view paint_label(Paint paint);
+/// The paint of that name; nothing: there is none.
+[[nodiscard]] std::optional<Paint> paint_named(std::string_view name);
+
+/// Opacity of a column in kPaintLevels steps: 1 is the palest.
+inline constexpr std::uint8_t kPaintLevels = 4;
+
+struct PaintRun {
+  std::uint32_t column = 0;
+  std::uint32_t columns = 0;
+  Paint paint = Paint::kCompute;
+  std::uint8_t level = kPaintLevels;
+  friend bool operator==(const PaintRun&, const PaintRun&) = default;
+};
+
+class PixelLane {
+ public:
+  /// `columns` equal columns over `view`, which is not empty.
+  PixelLane(Interval view, std::uint32_t columns);
+
+  /// Parts of `span` outside the view are left out. `share` of it is covered, evenly. O(columns
+  /// that it covers).
+  void add(Interval span, Paint paint, double share = 1);
+  /// Columns of which less than `visible` is covered stay empty: by default, one part in 50,000
+  /// cannot be meant.
+  [[nodiscard]] std::vector<PaintRun> runs(float visible = 2e-5F) const;
+
+ private:
+  using Coverage = std::array<float, kPaintCount>;  ///< share of the column, by paint
+
+  Interval view_;
+  double columns_per_ns_;
+  std::vector<Coverage> columns_;
+};
+
+/// One operation, or neighbours that are too short and too close to be told apart.
+struct ShownSpan {
+  Duration start{};         ///< since the start of the view, >= 0
+  Duration length{};        ///< >= 0
+  std::uint32_t name = 0;   ///< an index of the caller's; of the longest that it stands for
+  Paint paint = Paint::kCompute;  ///< likewise of the longest
+  std::uint32_t count = 1;  ///< operations that it stands for
+  Duration covered{};       ///< time within it in which any of them runs, <= length
+  friend bool operator==(const ShownSpan&, const ShownSpan&) = default;
+};
+
+/// Spans in order of their start, as every list of spans here.
+using ShownSpans = std::vector<ShownSpan>;
+
+/// Neighbours that are shorter than `resolution`, with less than that between them, become one.
+[[nodiscard]] ShownSpans join_short(const ShownSpans& spans, Duration resolution);
+
+/// The least of 0, 128 ns, 256 ns, ... with which all lanes together keep at most `most` spans; at
+/// most `length`, with which a lane may still keep longer spans than `most`.
+[[nodiscard]] Duration resolution_for(std::span<const ShownSpans> lanes, std::size_t most,
+                                      Duration length);
+
+/// How a lane looks in so many equal columns over the whole view.
+struct LaneLevel {
+  std::uint32_t columns = 0;
+  std::vector<PaintRun> runs;
+  friend bool operator==(const LaneLevel&, const LaneLevel&) = default;
+};
+
+/// What covers less of a column than this share is shown by a closer look only: gaps of 1 us
+/// between kernels would tint every column of a long view.
+inline constexpr float kShownShare = 1.0F / 16;
+
+/// Overlapping operations of one paint are united first, so that a column is as dark as the time
+/// that any of them runs; joined spans count with their covered share. `length` of the view, > 0;
+/// `visible` as in PixelLane::runs.
+[[nodiscard]] std::vector<PaintRun> pixel_runs(const ShownSpans& spans, Duration length,
+                                               std::uint32_t columns, float visible = kShownShare);
+
+inline constexpr std::uint32_t kCoarsestColumns = 1024;
+
+/// Levels of kCoarsestColumns columns, four times as many, and so on, as long as there are more
+/// spans than columns: a view of less is drawn from the spans themselves.
+[[nodiscard]] std::vector<LaneLevel> lane_levels(const ShownSpans& spans, Duration length);
 
 struct TimelineLane {
   std::string label;

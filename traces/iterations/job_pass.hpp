@@ -26,8 +26,9 @@
 // window opened later). If no number is on all ranks and all recorded equally many, they are one by
 // place. A number may so name several iterations; a choice of it means all.
 //
-// Used are the iterations that are settled (marked_iterations.hpp says which are not, and why), of those the
-// longest run of neighbours, of equals the last; the same on all ranks. They are the *pass*.
+// Used are the iterations that are settled (marked_iterations.hpp says which are not, and why), of
+// those the longest run of neighbours, of equals the last; the same on all ranks. They are the
+// *pass*.
 //
 // A wait for work from before the window is not part of a pass: a synchronising call in which none
 // of the pass's work runs, while earlier work does or none of the pass's has begun, takes no time;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
 #include "traces/join/nccl_ranges.hpp"
 #include "traces/meeting_key.hpp"

@@ -6,7 +6,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
 
 namespace bubblesim::traces {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
 #include "traces/join/split_devices.hpp"
 #include "traces/launch_shapes.hpp"

@@ -17,7 +17,7 @@ inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 
 /// Expects records in any order, operations that name their launch by correlation alone, `syncs`
 /// and `notes` with what belongs to them; ids must be valid. Leaves `syncs` and `notes` empty and
-/// a recording's format kCaptureFormat. Counters: traces/join/join_counters.hpp.
+/// a recording's format kCaptureFormat. Counters: traces/join/join_parts.hpp.
 /// Complexity: O(n log n) in records.
 void join_recording(RankTrace& trace);
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
 
 namespace bubblesim::traces {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "traces/join/join_counters.hpp"
+#include "traces/join/join_parts.hpp"
 
 namespace bubblesim::traces {
 namespace {

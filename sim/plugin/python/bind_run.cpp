@@ -23,8 +23,8 @@
 #include "sim/plugin/python/run_output.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/run/run_policies.hpp"
-#include "sim/sweep/base_config.hpp"
 #include "sim/sweep/run_key.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {

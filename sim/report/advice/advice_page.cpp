@@ -10,7 +10,7 @@
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
-#include "sim/report/page_text.hpp"
+#include "sim/report/page_parts.hpp"
 #include "sim/report/pareto_front.hpp"
 #include "sim/text/markup_text.hpp"
 

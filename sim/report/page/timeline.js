@@ -1,5 +1,5 @@
 // A timeline that can be zoomed: rows of lanes over one axis, drawn from spans where a view holds
-// few of them, else from pixel columns that sim/report/timeline_chart.cpp made.
+// few of them, else from pixel columns that sim/report/page_parts.cpp made.
 
 const kTimelineLook = { thick: 16, thin: 8, stacked: 13, gap: 2, rowGap: 14, axis: 40 };
 const kStackRows = 4;
@@ -7,7 +7,7 @@ const kLevels = 4;
 /** Spans a pixel that are still drawn one by one. */
 const kSpansAPixel = 1.5;
 const kSpanText = 6.1;
-/** Of a pixel; what covers less is shown by a closer look only (lane_levels.hpp). */
+/** Of a pixel; what covers less is shown by a closer look only (timeline_lanes.hpp). */
 const kShownShare = 1 / 16;
 
 function durationText(ns) {

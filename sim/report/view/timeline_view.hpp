@@ -2,12 +2,14 @@
 // One page, one file of a run's folder, one picture are made of it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/base/result.hpp"
-#include "sim/report/timeline_chart.hpp"
+#include "sim/report/page_parts.hpp"
+#include "traces/trace.hpp"
 
 namespace bubblesim::report {
 
@@ -65,5 +67,13 @@ inline constexpr const char* kViewFileName = "view.json";
 /// A page that needs nothing else: no network, no other file, no clock. Texts of traces and runs
 /// stand in it as data only; its content security policy allows its own style and script.
 [[nodiscard]] std::string view_page(const TimelineView& view);
+
+// A recorded job to look at: a row a rank, with kernels, communication, copies, and bubbles by
+// cause.
+
+/// `title` of the page. If the job has more than `most_ranks` (at most 64), the first of them are
+/// shown; a note says so.
+[[nodiscard]] TimelineView trace_view(const traces::JobTrace& job, const std::string& title,
+                                      std::size_t most_ranks = 64);
 
 }  // namespace bubblesim::report

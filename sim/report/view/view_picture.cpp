@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "sim/base/nearest.hpp"
-#include "sim/report/page_text.hpp"
+#include "sim/report/page_parts.hpp"
 #include "sim/text/markup_text.hpp"
 #include "traces/inspect/labels.hpp"
 

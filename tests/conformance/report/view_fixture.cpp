@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/report/view/trace_view.hpp"
+#include "sim/report/view/timeline_view.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
 
 namespace bubblesim::report {

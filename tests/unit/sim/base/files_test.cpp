@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/base/input_file.hpp"
-#include "sim/base/natural_order.hpp"
 #include "sim/base/output_file.hpp"
 
 namespace bubblesim {

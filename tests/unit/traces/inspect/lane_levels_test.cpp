@@ -1,10 +1,9 @@
 // Levels of detail of lanes, by numbers that can be summed by hand.
-#include "traces/inspect/lane_levels.hpp"
+#include "traces/inspect/timeline_lanes.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/traces/inspect/small_trace.hpp"
-#include "traces/inspect/timeline_lanes.hpp"
 
 namespace bubblesim::traces {
 namespace {

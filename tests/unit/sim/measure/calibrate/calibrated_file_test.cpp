@@ -1,4 +1,4 @@
-#include "sim/measure/calibrate/calibrated_file.hpp"
+#include "sim/measure/calibrate/calibrate.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

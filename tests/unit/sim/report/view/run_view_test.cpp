@@ -10,7 +10,6 @@
 #include "sim/observe/report.hpp"
 #include "sim/report/view/run_view.hpp"
 #include "sim/report/view/timeline_view.hpp"
-#include "sim/report/view/trace_view.hpp"
 #include "sim/report/view/view_picture.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"

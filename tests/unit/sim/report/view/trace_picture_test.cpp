@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/view/trace_view.hpp"
+#include "sim/report/view/timeline_view.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
-#include "traces/inspect/lane_levels.hpp"
+#include "traces/inspect/timeline_lanes.hpp"
 
 namespace bubblesim::report {
 namespace {

@@ -5,15 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/time.hpp"
-#include "traces/inspect/lane_levels.hpp"
+#include "traces/inspect/timeline_lanes.hpp"
 
 namespace bubblesim::report {
 
@@ -80,5 +82,16 @@ enum class ChartLevels : std::uint8_t {
 
 /// What chart_json() wrote, levels aside. Faults are those of the reader's document.
 [[nodiscard]] TimelineChart read_chart(ObjectReader& reader);
+
+// What every page is put together with: texts that cannot become markup or script.
+
+/// Compact JSON without "<", ">" and "&", so that no text in it ends the script that holds it. Text
+/// that is no UTF-8 is replaced.
+[[nodiscard]] std::string script_json(const Json& json);
+
+/// Puts each text where the template names it as {{name}}; the texts themselves are not looked at.
+[[nodiscard]] std::string filled_page(
+    std::string_view page,
+    std::initializer_list<std::pair<std::string_view, std::string_view>> texts);
 
 }  // namespace bubblesim::report
