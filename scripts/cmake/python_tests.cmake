@@ -29,3 +29,14 @@ function(bubblesim_python_environment result)
   endif()
   set(${result} "${environment}" PARENT_SCOPE)
 endfunction()
+
+# bubblesim_python_lacks(RESULT WHAT MODULES NEEDS): whether BUBBLESIM_PYTHON cannot import MODULES;
+# then says that the tests of WHAT are left out, for they need the packages NEEDS.
+function(bubblesim_python_lacks result what modules needs)
+  execute_process(COMMAND ${BUBBLESIM_PYTHON} -c "import ${modules}"
+    RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+  if(missing)
+    message(STATUS "${what}: tests are left out (need ${needs})")
+  endif()
+  set(${result} ${missing} PARENT_SCOPE)
+endfunction()

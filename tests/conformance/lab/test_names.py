@@ -1,19 +1,12 @@
 """notebooks/lab: which names are one, which stand in a sentence, batch sizes and rates in words,
 and the workload that a table calls so."""
-import os
-import sys
 from types import SimpleNamespace
 
 import pytest
 
-from judge import SOURCE
-
-sys.path.insert(0, str(SOURCE / "notebooks"))
-os.environ.setdefault("BUBBLESIM_CONFIGS", str(SOURCE / "configs"))
-
-from bubblesim import Error  # noqa: E402
-from lab import sharing_rows, table  # noqa: E402
-from lab.sharing_scenes import Workloads, refuse_batch  # noqa: E402
+from bubblesim import Error
+from lab import sharing_rows, table
+from lab.sharing_scenes import Workloads, refuse_batch
 
 
 def test_case_and_punctuation_do_not_count_but_numbers_stay_apart():

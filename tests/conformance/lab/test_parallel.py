@@ -1,17 +1,12 @@
 """scripts/judge parallel: sums by hand over rows as the simulator gives them, and the command."""
 import csv
 import json
-import os
-import sys
 
 import pytest
 
-from judge import SOURCE, judge
+from judge import judge
 
-sys.path.insert(0, str(SOURCE / "notebooks"))
-os.environ.setdefault("BUBBLESIM_CONFIGS", str(SOURCE / "configs"))
-
-from lab import parallel  # noqa: E402
+from lab import parallel
 
 
 def row(table, measured, simulated, **more):

@@ -2,17 +2,12 @@
 small tables."""
 import csv
 import json
-import os
-import sys
 
 import pytest
 
-from judge import SOURCE, judge
+from judge import judge
 
-sys.path.insert(0, str(SOURCE / "notebooks"))
-os.environ.setdefault("BUBBLESIM_CONFIGS", str(SOURCE / "configs"))
-
-from lab import sharing  # noqa: E402
+from lab import sharing
 
 
 def row(system, measured, simulated, metric="p95_ms", **more):

@@ -2,21 +2,17 @@
 import dataclasses
 import json
 import os
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from judge import SOURCE
 
-sys.path.insert(0, str(SOURCE / "notebooks"))
-os.environ.setdefault("BUBBLESIM_CONFIGS", str(SOURCE / "configs"))
-
-from bubblesim import Error, _core  # noqa: E402
-from lab import sharing_rows  # noqa: E402
-from lab.sharing_rows import Client, Figure, Setting, SharingRow, System  # noqa: E402
-from lab.sharing_scenes import Judging, Stage, Workloads  # noqa: E402
-from lab.table import Table  # noqa: E402
+from bubblesim import Error, _core
+from lab import sharing_rows
+from lab.sharing_rows import Client, Figure, Setting, SharingRow, System
+from lab.sharing_scenes import Judging, Stage, Workloads
+from lab.table import Table
 
 SETTING = Setting("t.json", "gpu", {"gv100": "v100-32gb", "h100": "h100"}, 0.5, 0, 1, 0, 10, 1, 0.0,
                   [], 98, 98_000_000, 1_000_000, [System("time_slicing", "time_slicing", "", {})])
@@ -30,12 +26,8 @@ EQUAL = "model,mig_compute_slices,batch,processes,samples_per_s_per_process,sum_
 
 
 @pytest.fixture
-def read(tmp_path):
-    def rows(text):
-        path = tmp_path / "t.csv"
-        path.write_text(text)
-        return sharing_rows.read_sharing_rows(Table(str(path)), SETTING)
-    return rows
+def read(table):
+    return lambda text: sharing_rows.read_sharing_rows(table(text), SETTING)
 
 
 def faults_of(read, text):

@@ -1,19 +1,12 @@
 """notebooks/lab: measured training jobs and all-reduces, as their tables have them."""
-import os
-import sys
 from types import SimpleNamespace
 
 import pytest
 
-from judge import SOURCE
-
-sys.path.insert(0, str(SOURCE / "notebooks"))
-os.environ.setdefault("BUBBLESIM_CONFIGS", str(SOURCE / "configs"))
-
-from bubblesim import Error, _core  # noqa: E402
-from lab import all_reduce, training_rows  # noqa: E402
-from lab.table import Table  # noqa: E402
-from lab.training_rows import Machine, Setting, TrainingRow, TrainingTable, short_ends  # noqa: E402
+from bubblesim import Error, _core
+from lab import all_reduce, training_rows
+from lab.table import Table
+from lab.training_rows import Machine, Setting, TrainingRow, TrainingTable, short_ends
 
 TIMED = ("role,num_gpus,global_batch,micro_batch,hidden_size,attention_heads,num_layers,"
          "sequence_length,tensor_parallelism,data_parallelism,pipeline_parallelism,"
@@ -24,15 +17,6 @@ PUBLISHED = ("role,source,model,hidden_size,layers,attention_heads,sequence_leng
 OWN = Machine("", "own", "a100-80gb", {"software": "megatron-lm", "recompute": "full"})
 SETTING = Setting("sets", "sets.json", OWN, 7, [], {"a100": "a100-80gb", "h200": "h200"}, [])
 RUN = "judge,S,G,1024,24,16,2048,51200,A100,64,8,4,,,512,none,"
-
-
-@pytest.fixture
-def table(tmp_path):
-    def read(text):
-        path = tmp_path / "t.csv"
-        path.write_text(text)
-        return Table(str(path))
-    return read
 
 
 @pytest.fixture
