@@ -1,5 +1,5 @@
-// Ranks whose recording has durations and dependencies, but no starts: an importer laid their
-// operations out. Such a layout is a result, not a measurement: nothing may be compared with it.
+// What says that a trace is no plain recording: starts that an importer laid out, which are a
+// result with which nothing may be compared; a job that a simulation made; a viewer's timeline.
 #pragma once
 
 #include <string_view>

@@ -14,7 +14,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
-#include "sim/run/measure_pass.hpp"
+#include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/sweep/config_edit.hpp"

@@ -1,4 +1,4 @@
-// Settings beside the recommended one: why they lost, what looser limits would allow.
+// Beside the recommended setting: why others lost, known errors, and how to put it in practice.
 #pragma once
 
 #include <string>

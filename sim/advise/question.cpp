@@ -14,7 +14,7 @@
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
-#include "sim/run/measure_pass.hpp"
+#include "sim/run/lone_rank.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"

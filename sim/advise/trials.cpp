@@ -17,7 +17,7 @@
 #include "sim/base/units.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/sweep/config_edit.hpp"
-#include "sim/sweep/record_writer.hpp"
+#include "sim/sweep/execute.hpp"
 
 namespace bubblesim::advise {
 namespace {

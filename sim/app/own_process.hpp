@@ -1,4 +1,4 @@
-// What the program knows of itself as a process: where it lies, and its environment.
+// The program as a process: where it lies, its environment, signals, and notes of its crash.
 #pragma once
 
 #include <array>

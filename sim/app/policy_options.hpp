@@ -1,5 +1,5 @@
-// The option --policy-library: policies from shared libraries beside those that come with
-// bubblesim.
+// The options --policy-library (policies from shared libraries beside those that come with
+// bubblesim) and --policy-timeout.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,6 @@
 #include "sim/store/results_store.hpp"
 #include "sim/sweep/execute.hpp"
 #include "sim/sweep/plan.hpp"
-#include "sim/sweep/record_writer.hpp"
 #include "sim/sweep/run_journal.hpp"
 
 namespace bubblesim::app {
@@ -38,7 +37,7 @@ enum class SweepEnd : std::uint8_t {
 /// What to do when something ends a sweep early.
 struct SweepEndings {
   Duration policy_bound{};  ///< of policy_options.hpp
-  std::string kept_in;      ///< of record_writer.hpp
+  std::string kept_in;      ///< of execute.hpp
 };
 
 /// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those

@@ -1,11 +1,11 @@
-// bubblesim import: profiler traces to one .btr file.
+// bubblesim import: profiler traces to one .btr file; bubblesim export: that to other forms.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 
-#include "sim/app/load_job.hpp"
+#include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/counter_text.hpp"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "sim/app/load_job.hpp"
+#include "sim/app/app.hpp"
 #include "sim/app/own_process.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/child_process.hpp"

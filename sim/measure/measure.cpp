@@ -11,7 +11,7 @@
 #include "sim/measure/job_plans.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/policy/session/start.hpp"
-#include "sim/run/measure_pass.hpp"
+#include "sim/run/lone_rank.hpp"
 #include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {

@@ -1,6 +1,6 @@
-// A timeline as pages draw it: rows of lanes of spans over one axis of time, all of them zoomed
-// together. Made from recorded traces (sim/report/view), runs and reports; drawn by
-// page/timeline.js.
+// What pages are made of: safe texts, and a timeline as rows of lanes of spans over one axis of
+// time, all zoomed together. Made from recorded traces (sim/report/view), runs and reports; drawn
+// by page/timeline.js.
 #pragma once
 
 #include <cstddef>

@@ -11,6 +11,7 @@
 #include "sim/schedule/bubble_table.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/lone_job.hpp"
+#include "sim/workload/machine.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -191,6 +192,28 @@ Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank) {
   if (run.recorded_mean_iteration) lone.recorded_mean_iteration = recorded_mean(*lone.training);
   keep_fillers(lone, run, static_cast<std::uint32_t>(position));
   return lone;
+}
+
+namespace {
+
+class PassEnd final : public workload::RunObserver {
+ public:
+  void on_pass_finished(workload::ProgramRun&, SimTime now) override { end = now; }
+  SimTime end = kSimStart;
+};
+
+}  // namespace
+
+Duration measure_pass(const program::Program& program, const hardware::GpuSpec& device) {
+  PassEnd pass;
+  workload::RunSetup setup;
+  setup.client.name = "filler";
+  setup.repeat = workload::Repeat::kOnePass;
+  setup.observer = &pass;
+  workload::Machine machine(device);
+  machine.add_program(machine.add_gpu(), program, setup).start_pass(kSimStart);
+  machine.conductor().run_until();
+  return pass.end - kSimStart;
 }
 
 }  // namespace bubblesim::run

@@ -5,6 +5,9 @@
 #include <cstdint>
 
 #include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/program.hpp"
 #include "sim/run/loaded_run.hpp"
 
 namespace bubblesim::run {
@@ -23,5 +26,11 @@ namespace bubblesim::run {
 ///
 /// Fault: no such rank; a server over several GPUs; a job that stops.
 [[nodiscard]] Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank);
+
+// How long a filler's program takes on a GPU of its own.
+
+/// One pass, from its first call to the end of its last operation and call. 0: it never ends.
+[[nodiscard]] Duration measure_pass(const program::Program& program,
+                                    const hardware::GpuSpec& device);
 
 }  // namespace bubblesim::run

@@ -13,7 +13,7 @@
 #include "sim/observe/usage_series.hpp"
 #include "sim/policy/session/catch_thrown.hpp"
 #include "sim/run/loaded_run.hpp"
-#include "sim/run/measure_pass.hpp"
+#include "sim/run/lone_rank.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_size.hpp"
 #include "sim/run/simulation.hpp"

@@ -1,4 +1,4 @@
-// What is left of a plan, by what a store has.
+// What is left of a plan, by what a store has, and the best result so far.
 #pragma once
 
 #include <cstddef>

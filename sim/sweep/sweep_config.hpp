@@ -1,4 +1,4 @@
-// A sweep file: a run config and what varies in it. configs/README.md documents every key.
+// A sweep file: a run config, its base, what varies in it. configs/README.md documents every key.
 #pragma once
 
 #include <cstdint>

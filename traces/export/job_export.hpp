@@ -1,5 +1,5 @@
-// A recorded job as a Chrome trace: a process a rank, a track a host thread and a stream, arrows
-// from launches to device work, memory over time.
+// A recorded job as a Chrome trace (a process a rank, a track a host thread and a stream, arrows
+// from launches to device work, memory over time) and as CSV.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 #include "traces/join/join_recording.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "traces/join/join_parts.hpp"
@@ -100,6 +102,180 @@ void join_recording(RankTrace& trace) {
   trace.syncs.clear();
   trace.notes.clear();
   if (is_recording(trace)) trace.provenance.format = kCaptureFormat;
+}
+
+// Operations at times that no call allows: they start long before their launch, or end long after a
+// call that waited for them has returned. Profilers are known to write such times for a few
+// operations; where most have them, the clocks of host and device are apart, and all are kept.
+
+namespace {
+
+/// Clocks of host and device are never so far apart.
+constexpr Duration kMostOffset = std::chrono::microseconds(200);
+
+using OpList = std::vector<std::uint32_t>;  ///< into RankTrace::device_ops
+
+OpList by_launch(const RankTrace& trace) {
+  OpList ops;
+  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
+    if (trace.device_ops[i].launch != kNone) ops.push_back(i);
+  }
+  std::ranges::stable_sort(ops, {}, [&](std::uint32_t i) { return trace.device_ops[i].launch; });
+  return ops;
+}
+
+OpList start_too_early(const RankTrace& trace, const OpList& launched) {
+  OpList found;
+  for (const std::uint32_t i : launched) {
+    const DeviceOp& op = trace.device_ops[i];
+    if (trace.host_calls[op.launch].start - op.start > kMostOffset) found.push_back(i);
+  }
+  return found;
+}
+
+/// Operations whose end no call has waited for yet, by stream.
+class Pending {
+ public:
+  explicit Pending(const RankTrace& trace) : trace_(trace), ops_(trace.streams.size()) {
+    const auto other = [&](const Stream& stream) {
+      return stream.device != trace.streams.front().device;
+    };
+    one_device_ = std::ranges::none_of(trace.streams, other);
+  }
+
+  void add(std::uint32_t op) { ops_[trace_.device_ops[op].stream.index()].push_back(op); }
+
+  /// Adds to `found` what ends long after the call.
+  void wait(const HostCall& call, OpList& found) {
+    if (call.kind == HostCallKind::kStreamSync && call.stream < ops_.size()) {
+      wait(call, ops_[call.stream], found);
+    } else if (call.kind == HostCallKind::kDeviceSync && one_device_) {
+      for (OpList& ops : ops_) wait(call, ops, found);
+    }
+  }
+
+ private:
+  // A launch that has not returned as the call begins may come after it.
+  void wait(const HostCall& call, OpList& ops, OpList& found) {
+    std::erase_if(ops, [&](std::uint32_t i) {
+      const DeviceOp& op = trace_.device_ops[i];
+      if (trace_.host_calls[op.launch].end() > call.start) return false;
+      if (op.end() - call.end() > kMostOffset) found.push_back(i);
+      return true;
+    });
+  }
+
+  const RankTrace& trace_;
+  std::vector<OpList> ops_;
+  bool one_device_ = true;  ///< a call waits for one device; which it is, is not recorded
+};
+
+OpList end_too_late(const RankTrace& trace, const OpList& launched) {
+  OpList found;
+  Pending pending(trace);
+  auto next = launched.begin();
+  for (std::uint32_t i = 0; i < trace.host_calls.size(); ++i) {
+    pending.wait(trace.host_calls[i], found);
+    for (; next != launched.end() && trace.device_ops[*next].launch == i; ++next) {
+      pending.add(*next);
+    }
+  }
+  return found;
+}
+
+void drop(RankTrace& trace, const OpList& ops) {
+  std::vector<std::uint32_t> places(trace.device_ops.size());
+  for (const std::uint32_t op : ops) places[op] = kNone;
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < places.size(); ++i) {
+    if (places[i] == kNone) continue;
+    places[i] = kept;
+    trace.device_ops[kept++] = trace.device_ops[i];
+  }
+  trace.device_ops.resize(kept);
+  std::erase_if(trace.edges, [&](const Edge& edge) {
+    return places[edge.before.index()] == kNone || places[edge.after.index()] == kNone;
+  });
+  for (Edge& edge : trace.edges) {
+    edge.before.value = places[edge.before.index()];
+    edge.after.value = places[edge.after.index()];
+  }
+}
+
+}  // namespace
+
+void drop_impossible_ops(RankTrace& trace) {
+  const auto drop_few = [&](auto find, const CounterSpec& counter) {
+    const OpList launched = by_launch(trace);
+    const OpList found = find(trace, launched);
+    if (found.empty() || 2 * found.size() > launched.size()) return;
+    drop(trace, found);
+    trace.counters.add(counter, found.size());
+  };
+  drop_few(start_too_early, join::kImpossibleStarts);
+  drop_few(end_too_late, join::kImpossibleEnds);
+}
+
+// What a stand-in of collectives (capture/torch) does to give its outputs values is no work of the
+// job that it stands in for: calls within its ranges, and the operations that they launched.
+
+namespace {
+
+constexpr std::string_view kFillRange = "bubblesim.fill";
+
+bool is_fill(std::string_view name) {
+  const std::size_t at = name.find(kFillRange);
+  if (at == std::string_view::npos) return false;
+  const std::size_t end = at + kFillRange.size();
+  return end == name.size() || name[end] == ' ';
+}
+
+using Ranges = std::vector<std::vector<const Marker*>>;
+
+/// By thread, in order of start. Fills do not nest.
+Ranges fill_ranges(const RankTrace& trace) {
+  std::vector<bool> fills(trace.names.size());
+  bool has_fills = false;
+  for (std::uint32_t i = 0; i < trace.names.size(); ++i) {
+    fills[i] = is_fill(trace.names[NameId{i}]);
+    has_fills = has_fills || fills[i];
+  }
+  Ranges ranges;
+  if (!has_fills) return ranges;
+  ranges.resize(trace.threads.size());
+  for (const Marker& marker : trace.markers) {
+    if (fills[marker.name.index()]) ranges[marker.thread.index()].push_back(&marker);
+  }
+  return ranges;
+}
+
+bool is_inside(const std::vector<const Marker*>& ranges, const HostCall& call) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), call.start,
+      [](TraceTime at, const Marker* range) { return at < range->start; });
+  if (after == ranges.begin()) return false;
+  const Marker& range = **std::prev(after);
+  return call.end() <= range.start + range.duration;
+}
+
+}  // namespace
+
+void drop_stand_in_fills(RankTrace& trace) {
+  const Ranges ranges = fill_ranges(trace);
+  if (ranges.empty()) return;
+  std::unordered_set<std::uint64_t> dropped;
+  std::erase_if(trace.host_calls, [&](const HostCall& call) {
+    if (call.correlation == 0 || !is_inside(ranges[call.thread.index()], call)) return false;
+    dropped.insert(call.correlation);
+    return true;
+  });
+  const std::size_t ops = std::erase_if(trace.device_ops, [&](const DeviceOp& op) {
+    return dropped.contains(op.correlation);
+  });
+  std::erase_if(trace.syncs, [&](const SyncRecord& sync) {
+    return dropped.contains(sync.correlation);
+  });
+  trace.counters.add(join::kFillsDropped, ops);
 }
 
 }  // namespace bubblesim::traces

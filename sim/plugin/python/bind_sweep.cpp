@@ -13,7 +13,6 @@
 #include "sim/sweep/execute.hpp"
 #include "sim/sweep/plan.hpp"
 #include "sim/sweep/program_version.hpp"
-#include "sim/sweep/record_writer.hpp"
 #include "sim/sweep/remaining.hpp"
 #include "sim/sweep/sweep_config.hpp"
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "sim/sweep/record_writer.hpp"
+#include "sim/sweep/execute.hpp"
 
 namespace bubblesim::sweep {
 namespace {
