@@ -292,24 +292,22 @@ void name_ranks(const ImportOptions& options, const KinetoMetadata& metadata,
   }
 }
 
-Result<RankTrace> first_of(Result<Ranks> ranks) {
-  if (!ranks) return tl::unexpected<Error>(ranks.error());
-  return std::move(ranks->front());
+Result<RankTrace> first_of(Result<KinetoProcess> process) {
+  if (!process) return tl::unexpected<Error>(process.error());
+  return std::move(process->ranks.front());
 }
 
-Result<Ranks> import_from(ByteStream& source, const std::string& file,
-                              const ImportOptions& options, std::function<void()> on_block) {
+Result<KinetoProcess> import_from(ByteStream& source, const std::string& file,
+                                  const ImportOptions& options, std::function<void()> on_block) {
   TextWindow window(source, options.max_event_bytes, std::move(on_block));
   KinetoReader reader(window);
   reader.run();
   KinetoRecords records = reader.take_records();
-  for (const auto& [name, entry] : reader.counts()) {
-    if (name != kineto::kTruncated.name) records.trace.counters.add(name, entry);
-  }
+  records.trace.counters.merge(reader.counts());
   const bool damaged = source.damaged();
-  const bool cut = damaged || reader.counts().count(kineto::kTruncated.name) > 0;
+  const bool cut = damaged || reader.shape().truncated;
   if (damaged) count_cut(kineto::kGzipDamaged, file, window, reader, records.trace.counters);
-  if (reader.counts().count(kineto::kTruncated.name) > 0) {
+  if (reader.shape().truncated) {
     count_cut(kineto::kTruncated, file, window, reader, records.trace.counters);
   }
   const KinetoMetadata metadata = reader.metadata().finish(records.trace.counters);
@@ -322,14 +320,14 @@ Result<Ranks> import_from(ByteStream& source, const std::string& file,
   }
   Ranks ranks = join_records(std::move(records), metadata);
   name_ranks(options, metadata, file, ranks);
-  return ranks;
+  return KinetoProcess{std::move(ranks), metadata.rank.has_value()};
 }
 
 }  // namespace
 
-Result<Ranks> import_kineto_process(const std::filesystem::path& path,
-                                    const ImportOptions& options,
-                                    const ProgressCallback& progress) {
+Result<KinetoProcess> import_kineto_process(const std::filesystem::path& path,
+                                            const ImportOptions& options,
+                                            const ProgressCallback& progress) {
   BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
   const std::string file = path.string();
   std::function<void()> on_block;

@@ -45,10 +45,15 @@ struct ImportOptions {
   CollectiveTimes collective_times = {};
 };
 
+struct KinetoProcess {
+  std::vector<RankTrace> ranks;
+  bool names_rank = false;  ///< the file itself, not the caller
+};
+
 /// Reads one process: a rank a GPU on which it ran kernels, by device; in a job of several
 /// processes, the main GPU's rank first. Times become absolute (base + ts). Faults: unreadable
 /// file, not a Kineto trace (the message says what it looks like), or no device activity in it.
-[[nodiscard]] Result<std::vector<RankTrace>> import_kineto_process(
+[[nodiscard]] Result<KinetoProcess> import_kineto_process(
     const std::filesystem::path& path, const ImportOptions& options = {},
     const ProgressCallback& progress = {});
 

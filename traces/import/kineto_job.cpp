@@ -71,11 +71,11 @@ Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
                           const ProgressCallback& progress) {
   ImportOptions own = options;
   own.rank.reset();
-  Result<std::vector<RankTrace>> ranks = import_kineto_process(path, own, progress);
-  if (!ranks) return JobFile{path, {}, false, {}, ranks.error()};
-  const bool has_rank = ranks->front().counters.count(kineto::kRankUnknown.name) == 0;
-  JobFile file{path, std::move(ranks->front()), has_rank};
-  file.others.assign(std::move_iterator(ranks->begin() + 1), std::move_iterator(ranks->end()));
+  auto process = import_kineto_process(path, own, progress);
+  if (!process) return JobFile{path, {}, false, {}, process.error()};
+  std::vector<RankTrace>& ranks = process->ranks;
+  JobFile file{path, std::move(ranks.front()), process->names_rank};
+  file.others.assign(std::move_iterator(ranks.begin() + 1), std::move_iterator(ranks.end()));
   return file;
 }
 

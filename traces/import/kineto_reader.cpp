@@ -227,7 +227,7 @@ void KinetoReader::read_object() {
 }
 
 void KinetoReader::mark_truncated() {
-  if (counts_.count(kineto::kTruncated.name) == 0) count(kineto::kTruncated);
+  shape_.truncated = true;
 }
 
 KinetoReader::Step KinetoReader::read_member() {

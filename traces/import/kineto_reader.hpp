@@ -60,6 +60,7 @@ struct KinetoTextShape {
   std::vector<std::string> keys;  ///< top-level keys, at most 32
   std::string first_bytes;        ///< at most 512
   bool has_events_array = false;
+  bool truncated = false;         ///< the text ends before its last value does
   std::uint64_t events = 0;       ///< objects read in it
 };
 
