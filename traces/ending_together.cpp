@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
-#include <tuple>
 #include <vector>
 
 #include "sim/base/nearest_rank.hpp"

@@ -4,13 +4,11 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <string_view>
-#include <utility>
 
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/csv_table.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/units.hpp"
 #include "sim/sweep/config_edit.hpp"
 
 namespace bubblesim::advise {

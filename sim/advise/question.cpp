@@ -5,9 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
-#include <optional>
 #include <sstream>
-#include <string>
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
@@ -19,7 +17,6 @@
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 #include "sim/sweep/sweep_axes.hpp"
-#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::advise {
 namespace {

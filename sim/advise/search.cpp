@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 

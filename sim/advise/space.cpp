@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <numeric>
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 

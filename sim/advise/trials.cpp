@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -17,7 +16,6 @@
 #include "sim/base/units.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/sweep/config_edit.hpp"
-#include "sim/sweep/execute.hpp"
 
 namespace bubblesim::advise {
 namespace {

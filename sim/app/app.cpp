@@ -22,7 +22,6 @@
 #include "sim/base/input_file.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/run/load_trace.hpp"
 #include "sim/sweep/program_version.hpp"
 
 namespace bubblesim::app {

@@ -1,7 +1,6 @@
 // Inside of `bubblesim capture`: what its files share.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -5,7 +5,6 @@
 
 #include "sim/app/capture_command.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/units.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
@@ -19,7 +18,6 @@ std::string megabytes_text(std::uint64_t bytes) {
 }
 
 std::string seconds_text(Duration span) { return fmt::format("{:.3f} s", to_seconds(span)); }
-
 
 Json losses_json(const CounterSet& counters) {
   Json json = Json::object();

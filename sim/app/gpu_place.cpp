@@ -7,7 +7,6 @@
 #include <chrono>
 #include <utility>
 
-#include "sim/app/own_process.hpp"
 #include "sim/base/units.hpp"
 #include "sim/measure/fake_gpu.hpp"
 

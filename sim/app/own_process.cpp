@@ -1,6 +1,5 @@
 #include "sim/app/own_process.hpp"
 
-#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>

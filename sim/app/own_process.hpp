@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <pthread.h>
 #include <string>
-#include <vector>
 
 #include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"

@@ -5,12 +5,9 @@
 #include <condition_variable>
 #include <fmt/format.h>
 #include <mutex>
-#include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "sim/app/app.hpp"
 #include "sim/app/own_process.hpp"
 #include "sim/base/units.hpp"
 #include "sim/plugin/load_policies.hpp"

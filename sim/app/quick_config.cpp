@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "sim/run/run_config.hpp"
 
 namespace bubblesim::app {
 namespace {

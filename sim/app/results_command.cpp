@@ -2,15 +2,12 @@
 #include "sim/app/results_command.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <iostream>
-#include <memory>
 #include <ranges>
 #include <utility>
 
-#include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/output_file.hpp"

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "sim/app/app.hpp"
-#include "sim/app/policy_options.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/load_trace.hpp"
 

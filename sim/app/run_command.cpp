@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -16,7 +15,6 @@
 #include "sim/app/run_arguments.hpp"
 #include "sim/app/run_watch.hpp"
 #include "sim/base/output_file.hpp"
-#include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"

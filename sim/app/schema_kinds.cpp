@@ -9,7 +9,6 @@
 #include "sim/hardware/gpu_spec_reader.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_reader.hpp"
-#include "sim/policy/declaration.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/schema/explore.hpp"

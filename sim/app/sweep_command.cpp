@@ -16,8 +16,6 @@
 #include "sim/app/sweep_display.hpp"
 #include "sim/app/sweep_local.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/nearest.hpp"
-#include "sim/base/units.hpp"
 #include "sim/sweep/estimate.hpp"
 #include "sim/sweep/plan.hpp"
 #include "sim/sweep/remaining.hpp"

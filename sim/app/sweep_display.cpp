@@ -1,7 +1,6 @@
 #include "sim/app/sweep_display.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -17,7 +16,6 @@
 
 #include "sim/app/own_process.hpp"
 #include "sim/app/policy_options.hpp"
-#include "sim/base/units.hpp"
 
 namespace bubblesim::app {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "sim/app/sweep_display.hpp"
 #include "sim/base/result.hpp"

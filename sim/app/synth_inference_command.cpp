@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

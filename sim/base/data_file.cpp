@@ -1,7 +1,6 @@
 #include "sim/base/data_file.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <system_error>
 
 #include "sim/base/nearest.hpp"

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
-#include <string_view>
 #include <unistd.h>
 
 namespace bubblesim {

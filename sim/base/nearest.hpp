@@ -1,7 +1,6 @@
 // "Did you mean ...": the valid name nearest to what a user wrote, and the message about it.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>

@@ -9,7 +9,6 @@
 #include <streambuf>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 namespace bubblesim {

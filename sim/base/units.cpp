@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 
 #include "sim/base/nearest.hpp"

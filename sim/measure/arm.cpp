@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/measure/job_plans.hpp"
-#include "sim/measure/measured_result.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/policy/session/start.hpp"
 #include "sim/run/simulation.hpp"

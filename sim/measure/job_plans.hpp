@@ -2,7 +2,6 @@
 // each filler.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "capture/replay/job_plan.hpp"

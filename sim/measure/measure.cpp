@@ -3,7 +3,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "sim/base/units.hpp"

@@ -2,7 +2,6 @@
 // definitions (sim/observe/OUTPUTS.md), from records in place of simulated events.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

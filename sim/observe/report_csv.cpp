@@ -1,6 +1,5 @@
 // CSV: one table of columns, each a name and how its value is made. servers.csv has some of them.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <type_traits>
 #include <utility>

@@ -3,11 +3,9 @@
 
 #include <array>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/text/text_table.hpp"
 

@@ -1,7 +1,6 @@
 #include "sim/observe/usage_series.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "sim/base/check.hpp"

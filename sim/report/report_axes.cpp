@@ -4,10 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <optional>
-#include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "sim/base/check.hpp"
 #include "sim/base/json.hpp"

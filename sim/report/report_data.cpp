@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
-#include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/report/report_parts.hpp"

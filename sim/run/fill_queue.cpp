@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/base/units.hpp"

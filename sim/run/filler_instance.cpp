@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "sim/base/check.hpp"
 #include "sim/serving/scheduler.hpp"

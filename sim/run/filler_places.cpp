@@ -4,8 +4,6 @@
 #include <numeric>
 #include <string>
 
-#include "sim/run/fill_queue.hpp"
-
 namespace bubblesim::run {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
-#include "sim/run/filler_instance.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/workload/engine_service.hpp"
 #include "sim/workload/service.hpp"

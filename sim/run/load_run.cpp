@@ -1,5 +1,4 @@
 // Loads what a run config names.
-#include <algorithm>
 #include <variant>
 
 #include "sim/hardware/gpu_spec_file.hpp"

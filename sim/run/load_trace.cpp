@@ -1,9 +1,7 @@
 #include "sim/run/load_trace.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <optional>
 
 #include "sim/base/data_file.hpp"
 #include "sim/base/input_file.hpp"

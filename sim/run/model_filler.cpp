@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 
-#include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/serving/acceptance_file.hpp"
 #include "sim/step_cost/layer_file.hpp"

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "sim/base/result.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/observe/usage_series.hpp"
 #include "sim/policy/session/catch_thrown.hpp"
-#include "sim/run/loaded_run.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_size.hpp"

@@ -5,8 +5,6 @@
 #include <string>
 #include <variant>
 
-#include "sim/base/units.hpp"
-
 namespace bubblesim::run {
 namespace {
 

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
-#include <string>
 #include <utility>
 
 #include "sim/base/units.hpp"
-#include "sim/run/filler_instance.hpp"
 #include "sim/run/unmet_config.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 

@@ -1,7 +1,6 @@
 #include "sim/run/simulation_results.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 

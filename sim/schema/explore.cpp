@@ -14,7 +14,6 @@
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/read_recorder.hpp"
 #include "sim/base/units.hpp"
-#include "sim/schema/form.hpp"
 
 namespace bubblesim::schema {
 namespace {

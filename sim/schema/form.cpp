@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <tuple>
 
 #include "sim/base/json.hpp"

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 #include <map>
-#include <string>
 #include <utility>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/json_fwd.hpp"
 #include "sim/base/units.hpp"
-#include "sim/schema/form.hpp"
 
 namespace bubblesim::schema {
 namespace {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <map>
 #include <numeric>
-#include <vector>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/check.hpp"

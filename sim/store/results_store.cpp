@@ -1,9 +1,6 @@
 #include "sim/store/results_store.hpp"
 
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "sim/base/nearest.hpp"
 #include "sim/store/sql_database.hpp"

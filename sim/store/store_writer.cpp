@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "sim/base/utf8.hpp"
-#include "sim/store/run_record.hpp"
 #include "sim/store/store_schema.hpp"
 
 namespace bubblesim::store {

@@ -1,6 +1,5 @@
 #include "sim/sweep/execute.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
@@ -8,7 +7,6 @@
 #include <iterator>
 #include <new>
 #include <unistd.h>
-#include <utility>
 
 #include "sim/base/json.hpp"
 #include "sim/run/parallel.hpp"

@@ -6,8 +6,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -1,16 +1,12 @@
 #include "sim/sweep/run_key.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"

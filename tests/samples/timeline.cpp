@@ -1,7 +1,6 @@
 #include "tests/samples/timeline.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace bubblesim::traces {
 namespace {

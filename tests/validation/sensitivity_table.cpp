@@ -1,6 +1,5 @@
 #include "tests/validation/sensitivity_table.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <set>
 

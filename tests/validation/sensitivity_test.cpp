@@ -1,8 +1,6 @@
 // What the iteration times of recorded jobs depend on: laws, and counterfactuals of busy GPUs.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/validation/sensitivity_table.hpp"
 
 #include "tests/folders.hpp"

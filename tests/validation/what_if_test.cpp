@@ -1,8 +1,6 @@
 // Counterfactuals on recorded jobs: laws that hold whatever the numbers are.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "sim/workload/what_if.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/recorded_jobs.hpp"

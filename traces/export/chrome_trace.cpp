@@ -6,7 +6,6 @@
 #include <numeric>
 #include <ostream>
 #include <queue>
-#include <utility>
 
 #include "sim/base/number_text.hpp"
 #include "sim/base/output_file.hpp"

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <type_traits>
 
 namespace bubblesim::traces::format {
 namespace {

@@ -1,6 +1,5 @@
 #include "traces/format/references.hpp"
 
-#include <algorithm>
 #include <map>
 #include <string_view>
 

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <sys/mman.h>
 #include <utility>
 #include <vector>
 
-#include "sim/base/counters.hpp"
 #include "traces/format/chunk_scanner.hpp"
 #include "traces/format/columns.hpp"
 #include "traces/format/counters.hpp"
@@ -19,7 +16,6 @@
 #include "traces/format/references.hpp"
 #include "traces/format/schema.hpp"
 #include "traces/launch_shapes.hpp"
-#include "traces/trace.hpp"
 
 namespace bubblesim::traces::format {
 namespace {

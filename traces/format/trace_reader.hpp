@@ -5,7 +5,6 @@
 // chunk. Calls share nothing, but threads must not read through one file handle at once.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -4,10 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "traces/import/gzip_inflater.hpp"
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "traces/import/chakra_node.hpp"
 

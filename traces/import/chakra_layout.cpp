@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/import/chakra_node.hpp"
 #include "traces/import/chakra_records.hpp"
 #include "traces/trace_origin.hpp"
 

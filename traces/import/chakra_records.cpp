@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "traces/import/chakra_node.hpp"
 #include "traces/import/kernel_args.hpp"
 #include "traces/launch_shapes.hpp"
 #include "traces/names/collective_names.hpp"

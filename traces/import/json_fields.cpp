@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 #include "sim/base/utf8.hpp"
-#include "traces/import/json_scan.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -1,7 +1,6 @@
 #include "traces/import/json_scan.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 namespace bubblesim::traces {

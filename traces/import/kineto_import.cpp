@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"

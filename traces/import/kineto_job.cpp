@@ -1,7 +1,6 @@
 // One file a rank makes a job: who is which rank, and do the files belong together.
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

@@ -6,7 +6,6 @@
 #include "sim/base/utf8.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/host_call_names.hpp"
-#include "traces/import/kernel_args.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_reader.hpp"
 #include "traces/launch_shapes.hpp"

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <fmt/format.h>
-#include <string>
 
-#include "traces/import/nsys_session.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/marker_names.hpp"
 

@@ -1,6 +1,5 @@
 #include "traces/import/nsys_session.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 

@@ -6,12 +6,10 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 
 #include "sim/base/number_text.hpp"
-#include "traces/import/nsys_session.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {

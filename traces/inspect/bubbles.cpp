@@ -2,14 +2,8 @@
 #include "traces/inspect/bubbles.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <limits>
-#include <vector>
-
-#include "sim/base/time.hpp"
-#include "traces/iterations/intervals.hpp"
-#include "traces/trace.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <fmt/format.h>
 
 #include "sim/base/utf8.hpp"

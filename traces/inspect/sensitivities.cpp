@@ -1,10 +1,8 @@
 #include "traces/inspect/sensitivities.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "sim/base/json.hpp"

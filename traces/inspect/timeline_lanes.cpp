@@ -2,7 +2,6 @@
 #include "traces/inspect/timeline_lanes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 

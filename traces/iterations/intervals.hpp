@@ -5,7 +5,6 @@
 // a window find its begin by bisection.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "sim/base/time.hpp"

@@ -1,9 +1,6 @@
 // The iterations that a rank has recorded, before anything is left out.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "traces/iterations/job_pass.hpp"
 
 namespace bubblesim::traces {

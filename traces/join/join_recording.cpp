@@ -1,7 +1,6 @@
 #include "traces/join/join_recording.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_set>
 #include <vector>
 

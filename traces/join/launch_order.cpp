@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "traces/join/join_parts.hpp"
 

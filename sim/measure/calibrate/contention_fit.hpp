@@ -1,7 +1,6 @@
 // The constants of a device's contention that make gpu::Contention give measured slowdowns.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -5,8 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "sim/measure/calibrate/probe.hpp"
-
 namespace bubblesim::measure {
 namespace {
 

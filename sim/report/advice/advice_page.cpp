@@ -6,10 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/advise/advice.hpp"
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/units.hpp"
 #include "sim/report/page_parts.hpp"
 #include "sim/report/pareto_front.hpp"
 #include "sim/text/markup_text.hpp"

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/observe/report.hpp"
 #include "tests/conformance/app/chrome_file.hpp"
 #include "tests/conformance/app/command.hpp"
 

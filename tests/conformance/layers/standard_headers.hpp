@@ -4,8 +4,6 @@
 #pragma once
 
 #include <map>
-#include <set>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // and the recorded jobs of the data folder.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <utility>

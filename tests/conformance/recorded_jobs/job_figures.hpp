@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"

@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <string>
 
 #include "tests/conformance/app/command.hpp"

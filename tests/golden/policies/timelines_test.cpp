@@ -4,7 +4,6 @@
 // reviewed like code; `golden_policies --write` writes it anew.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <set>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdlib>
-#include <memory>
 #include <string>
 
 #include "sim/base/output_file.hpp"

@@ -1,5 +1,4 @@
 // Lines of an answer that is made by hand.
-#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
-#include <string_view>
 
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"

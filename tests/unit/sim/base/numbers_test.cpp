@@ -1,6 +1,5 @@
 // Seeded streams: the same numbers on every machine, for ever.
 #include <gtest/gtest.h>
-#include <string>
 
 #include "sim/base/counters.hpp"
 #include "sim/base/nearest_rank.hpp"

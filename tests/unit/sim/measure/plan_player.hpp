@@ -2,7 +2,6 @@
 // of workload::ProgramRun.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

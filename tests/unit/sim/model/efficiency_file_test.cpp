@@ -9,7 +9,6 @@
 
 #include "sim/base/input_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/kernel_time.hpp"
 #include "sim/model/roofline_ratio.hpp"
 
 namespace bubblesim::model {

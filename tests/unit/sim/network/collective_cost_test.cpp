@@ -1,5 +1,4 @@
 // What collectives cost, against numbers worked out by hand.
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/json.hpp"
-#include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/pipeline/render.hpp"
 #include "tests/unit/sim/pipeline/plans.hpp"

@@ -4,7 +4,6 @@
 // seen. v is layers + 2 over p: the first and last stage have a layer less.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -1,7 +1,6 @@
 // Occupancy by hand: blocks an SM = min(slots, warps, threads, registers, shared memory).
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <random>

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <string>
 
 #include "sim/base/json.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"

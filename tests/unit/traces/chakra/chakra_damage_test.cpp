@@ -3,7 +3,6 @@
 
 #include "tests/unit/traces/chakra/et_bytes.hpp"
 #include "tests/unit/traces/chakra/imported.hpp"
-#include "tests/unit/traces/import/invariants.hpp"
 #include "traces/import/chakra_import.hpp"
 
 namespace bubblesim::traces {

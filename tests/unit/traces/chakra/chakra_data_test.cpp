@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/import/byte_stream.hpp"

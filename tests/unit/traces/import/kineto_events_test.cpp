@@ -5,7 +5,6 @@
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/import/json_fields.hpp"
-#include "traces/import/kineto_import.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -9,7 +9,6 @@
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/names/collective_names.hpp"
 #include "traces/names/host_call_names.hpp"
-#include "traces/import/kineto_import.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -1,5 +1,4 @@
 // Text and JSON of small traces.
-#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>

@@ -2,7 +2,6 @@
 // summed by hand.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 

@@ -1,8 +1,6 @@
 // Run configs for tests: a small valid one, and ways to change it.
 #pragma once
 
-#include <string>
-
 #include "policies/builtin.hpp"
 #include "sim/base/json.hpp"
 #include "sim/run/run_config.hpp"

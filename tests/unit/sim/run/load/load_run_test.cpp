@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "policies/builtin.hpp"
 #include "sim/run/run_inputs.hpp"
 #include "sim/run/run_policies.hpp"
 #include "tests/unit/sim/workload/trace_builder.hpp"

@@ -7,7 +7,6 @@
 #include "sim/base/output_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/model_filler.hpp"
-#include "sim/step_cost/layer_file.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "tests/unit/sim/step_cost/layers_json.hpp"
 #include "tests/unit/sim/step_cost/small_tables.hpp"
