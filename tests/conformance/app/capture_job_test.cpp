@@ -32,8 +32,7 @@ TEST_F(CaptureJob, ARecordedJobLeavesATimelineThatInspectReads) {
   // Nothing else is left beside it.
   const std::filesystem::directory_iterator files(place.path("run"));
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
-  const Outcome inspected = place.bubblesim("inspect run --json");
-  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  const Outcome inspected = succeed(place, "inspect run --json");
 }
 
 TEST_F(CaptureJob, TheFileOfARankCarriesItsNumber) {

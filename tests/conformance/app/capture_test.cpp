@@ -133,15 +133,13 @@ TEST_F(Capture, ARecordingIsStartedSeenMarkedAndStopped) {
       place_.bubblesim("capture attach " + own_pid() + " -o run --duration 10s");
   EXPECT_EQ(started.code, 0) << started.err;
   EXPECT_THAT(started.out, AllOf(HasSubstr("recording"), HasSubstr("/run/rank0.recording.btr")));
-  const Outcome again = place_.bubblesim("capture attach " + own_pid() + " -o run");
-  EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.err, HasSubstr("is recording already"));
+  expect_fault(place_, "capture attach " + own_pid() + " -o run",
+               HasSubstr("is recording already"));
   const Outcome seen = place_.bubblesim("capture status --json " + own_pid());
   EXPECT_EQ(parse_json(seen.out).at(0).at("state"), "recording");
   EXPECT_THAT(place_.bubblesim("capture status").out, HasSubstr(own_pid()));
   EXPECT_EQ(place_.bubblesim("capture mark " + own_pid() + " half").code, 0);
-  const Outcome stopped = place_.bubblesim("capture stop " + own_pid());
-  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  const Outcome stopped = succeed(place_, "capture stop " + own_pid());
   EXPECT_THAT(stopped.out, HasSubstr("idle"));
   const Outcome late = place_.bubblesim("capture mark " + own_pid() + " late");
   EXPECT_EQ(late.code, 1);
@@ -155,17 +153,14 @@ TEST_F(Capture, AFailedStartGivesTheRecordersReason) {
   capture::RecorderStatus status = capture::testing::own_status(RecorderState::kFailed);
   status.message = "nsys holds CUPTI";
   const FakeRecorder recorder(capture::testing::always(status));
-  const Outcome outcome = place_.bubblesim("capture attach " + own_pid() + " -o run");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("nsys holds CUPTI"));
+  expect_fault(place_, "capture attach " + own_pid() + " -o run", HasSubstr("nsys holds CUPTI"));
 }
 
 TEST_F(Capture, RecordersInContainersAreReachedByAFolderOfSockets) {
   ASSERT_TRUE(std::filesystem::create_directory(place_.path("sockets")));
   const FakeRecorder recorder(capture::testing::obedient(), place_.path("sockets"));
   expect_fault("status " + own_pid(), HasSubstr("has no recorder"));
-  const Outcome seen = place_.bubblesim("capture status --json --sockets sockets " + own_pid());
-  ASSERT_EQ(seen.code, 0) << seen.err;
+  const Outcome seen = succeed(place_, "capture status --json --sockets sockets " + own_pid());
   EXPECT_EQ(parse_json(seen.out).at(0).at("state"), "idle");
   expect_fault("status --sockets nowhere " + own_pid(), HasSubstr("nowhere"));
 }

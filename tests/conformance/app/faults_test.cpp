@@ -181,9 +181,7 @@ TEST_F(Faults, OutputsThatCannotBeWrittenAreNamed) {
 
 TEST_F(Faults, ATextThatIsNoTraceIsRefusedByItsName) {
   place.write("letter.json", "Dear reader,");
-  const Outcome outcome = place.bubblesim("inspect letter.json");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("letter.json"));
+  expect_fault(place, "inspect letter.json", HasSubstr("letter.json"));
 }
 
 TEST_F(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
@@ -202,9 +200,7 @@ TEST_F(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
 
 TEST_F(Faults, AnUnknownDeviceOfAConfigIsNamed) {
   place.write("run.json", changed_config(place, "\"seed\": 1", "\"device\": \"a100\""));
-  const Outcome outcome = place.bubblesim("run run.json");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("\"a100\""));
+  expect_fault(place, "run run.json", HasSubstr("\"a100\""));
 }
 
 TEST_F(Faults, AGpuThatTheJobDoesNotHaveIsNamed) {

@@ -118,9 +118,8 @@ TEST(Help, ListsAWholeSentenceOfEachCommand) {
 
 TEST(Help, OfAnUnknownCommandNamesTheNearest) {
   const Workplace place;
-  const Outcome help = place.bubblesim("help rnu");
-  EXPECT_EQ(help.code, 2);
-  EXPECT_THAT(help.err, HasSubstr("unknown command \"rnu\"; did you mean \"run\"? Known: "));
+  expect_fault(place, "help rnu",
+               HasSubstr("unknown command \"rnu\"; did you mean \"run\"? Known: "));
 }
 
 TEST(Help, VersionSaysWhatWasBuiltAndHow) {

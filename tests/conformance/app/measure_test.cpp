@@ -139,8 +139,7 @@ TEST_P(NearlyMeasured, WhatIsKnownBeforehandIsMeasuredToo) {
   const Workplace place;
   place.write("pair.json", with_policies(GetParam()));
   const Outcome run = place.bubblesim("run pair.json --lone-rank 0 --json");
-  const Outcome measured = place.bubblesim("measure pair.json --fake --json");
-  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Outcome measured = succeed(place, "measure pair.json --fake --json");
   const Json wanted = parse_json(run.out)["policies"][0];
   const Json found = parse_json(measured.out)["policies"][0];
   const double simulated = wanted["training"]["iteration_mean_ns"];
@@ -160,8 +159,7 @@ class MeasureTest : public AtWorkplace {};
 
 TEST_F(MeasureTest, SeveralRoundsAreFilesOfTheirOwn) {
   place.write("pair.json", config_of("mps"));
-  const Outcome measured = place.bubblesim("measure pair.json --fake --rounds 2 --out out/m");
-  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Outcome measured = succeed(place, "measure pair.json --fake --rounds 2 --out out/m");
   const Json first = results(place, "out/m/results-1.json");
   const Json second = results(place, "out/m/results-2.json");
   EXPECT_EQ(first["measured"]["round"], 1);
@@ -178,8 +176,7 @@ TEST_F(MeasureTest, SeveralRoundsAsJsonAreAList) {
 
 TEST_F(MeasureTest, ABoundedWindowKeepsLaunchesOfAFillerBack) {
   place.write("pair.json", config_of("mps"));
-  const Outcome measured = place.bubblesim("measure pair.json --fake --window 1 --json");
-  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Outcome measured = succeed(place, "measure pair.json --fake --window 1 --json");
   const Outcome free = place.bubblesim("measure pair.json --fake --json");
   const auto passes = [](const Outcome& outcome) {
     return parse_json(outcome.out)["policies"][0]["fillers"][1]["passes"].get<int>();
@@ -208,30 +205,24 @@ TEST_F(MeasureTest, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
 
 TEST_F(MeasureTest, SlicesThatAPolicySetsWhileJobsRunAreSaidBeforehandToo) {
   place.write("pair.json", config_of("pipefill"));
-  const Outcome outcome = place.bubblesim("measure pair.json --fake");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("policy pipefill: sets time slices while jobs run"));
+  expect_fault(place, "measure pair.json --fake",
+               HasSubstr("policy pipefill: sets time slices while jobs run"));
 }
 
 TEST_F(MeasureTest, WhatAGateCannotDoEndsTheRunAsAnIllegalDecision) {
   place.write("pair.json", config_of("tally"));
-  const Outcome outcome = place.bubblesim("measure pair.json --fake");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("policy tally: illegal decision at "));
+  expect_fault(place, "measure pair.json --fake", HasSubstr("policy tally: illegal decision at "));
 }
 
 TEST_F(MeasureTest, ARankThatTheJobDoesNotHaveIsAFault) {
   place.write("pair.json", config_of("mps"));
-  const Outcome outcome = place.bubblesim("measure pair.json --fake --rank 7");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("7"));
+  expect_fault(place, "measure pair.json --fake --rank 7", HasSubstr("7"));
 }
 
 TEST_F(MeasureTest, WithoutAWorkerNothingStarts) {
   place.write("pair.json", config_of("mps"));
-  const Outcome outcome = place.bubblesim("measure pair.json --fake --worker nowhere/replay");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("nowhere/replay: found no such command"));
+  expect_fault(place, "measure pair.json --fake --worker nowhere/replay",
+               HasSubstr("nowhere/replay: found no such command"));
 }
 
 // bubblesim calibrate: a fake GPU's constants as a device file that reads back; what is wrong with
@@ -274,12 +265,8 @@ TEST(Calibrate, SlowdownsAreARowACell) {
 
 TEST(Calibrate, UnknownProbesAndDevicesAreNamed) {
   const Workplace place;
-  const Outcome probe = place.bubblesim("calibrate --fake --only slice");
-  EXPECT_EQ(probe.code, 2);
-  EXPECT_THAT(probe.err, HasSubstr("slices"));
-  const Outcome device = place.bubblesim("calibrate --fake --device h1000");
-  EXPECT_EQ(device.code, 2);
-  EXPECT_THAT(device.err, HasSubstr("h1000"));
+  expect_fault(place, "calibrate --fake --only slice", HasSubstr("slices"));
+  expect_fault(place, "calibrate --fake --device h1000", HasSubstr("h1000"));
 }
 
 }  // namespace

@@ -177,8 +177,7 @@ TEST_F(Overwrite, ForceReplaces) {
 TEST_F(Overwrite, AdviseWritesOnlyWhatItWasToldTo) {
   std::set<std::string> before;
   for (const auto& entry : fs::directory_iterator(place_.path("."))) before.insert(entry.path());
-  const Outcome outcome = place_.bubblesim("advise question.json --budget 100ms");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = succeed(place_, "advise question.json --budget 100ms");
   for (const auto& entry : fs::directory_iterator(place_.path("."))) {
     EXPECT_TRUE(before.contains(entry.path())) << entry.path();
   }

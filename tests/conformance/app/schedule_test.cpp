@@ -13,8 +13,7 @@ using testing::HasSubstr;
 class ScheduleTest : public AtWorkplace {};
 
 TEST_F(ScheduleTest, PrintsTableBubblesAndClosedForm) {
-  const Outcome outcome = place.bubblesim("schedule 1f1b --stages 4 --micro-batches 8");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = succeed(place, "schedule 1f1b --stages 4 --micro-batches 8");
   EXPECT_THAT(outcome.out,
               AllOf(HasSubstr("rank 3  .  .  .  F0 B0--- F1"),
                     HasSubstr("bubble, makespan       27.27 %"),
@@ -27,8 +26,7 @@ TEST_F(ScheduleTest, WhatItWritesItReads) {
   EXPECT_EQ(place.bubblesim("schedule dualpipe --stages 4 --micro-batches 8" + files).code, 0);
   EXPECT_THAT(place.read("t/a.svg"), HasSubstr("</svg>"));
   EXPECT_EQ(parse_json(place.read("t/a.json")).value("format", ""), "bubblesim.schedule/1");
-  const Outcome again = place.bubblesim("schedule --from t/a.csv --csv t/b.csv");
-  EXPECT_EQ(again.code, 0) << again.err;
+  const Outcome again = succeed(place, "schedule --from t/a.csv --csv t/b.csv");
   EXPECT_EQ(place.read("t/a.csv"), place.read("t/b.csv"));
 }
 
@@ -47,8 +45,7 @@ TEST_F(ScheduleTest, RefusalsNameThePlaceAndTheNearestPlan) {
 
 TEST_F(ScheduleTest, TimesAreGivenOnceAndThoseWithoutEffectAreNoted) {
   expect_fault(place, "schedule 1f1b --times F=1,F=2", HasSubstr("--times: found F twice"));
-  const Outcome split = place.bubblesim("schedule zb-h1 --times B=5,FB=9");
-  EXPECT_EQ(split.code, 0) << split.err;
+  const Outcome split = succeed(place, "schedule zb-h1 --times B=5,FB=9");
   EXPECT_THAT(split.out, AllOf(HasSubstr("note: B changes nothing"),
                                HasSubstr("note: FB changes nothing")));
   const Outcome whole = place.bubblesim("schedule 1f1b --times B=5");

@@ -17,18 +17,15 @@ constexpr const char* kOptions =
     "--set /fillers/encoder/arrivals/rate_per_s=200 --threads 2 --store runs.db ";
 
 Json stored_rows(const Workplace& place) {
-  const Outcome rows = place.bubblesim("results runs.db export --format json");
-  EXPECT_EQ(rows.code, 0) << rows.err;
+  const Outcome rows = succeed(place, "results runs.db export --format json");
   return parse_json(rows.out);
 }
 
 TEST(Sweep, GoesOnWhereItStoppedAndNothingIsStoredTwice) {
   const Workplace place;
-  const Outcome first = place.bubblesim(std::string(kOptions) + "--limit 2");
-  ASSERT_EQ(first.code, 0) << first.err;
+  const Outcome first = succeed(place, std::string(kOptions) + "--limit 2");
   EXPECT_EQ(stored_rows(place).size(), 2U);
-  const Outcome second = place.bubblesim(std::string(kOptions) + "--limit 2");
-  ASSERT_EQ(second.code, 0) << second.err;
+  const Outcome second = succeed(place, std::string(kOptions) + "--limit 2");
   EXPECT_THAT(second.out + second.err, HasSubstr("2 stored before"));
   EXPECT_EQ(stored_rows(place).size(), 4U);
 }
@@ -157,9 +154,7 @@ TEST(Results, AFilterThatNamesNothingInTheStoreIsAFault) {
 
 TEST(Sweep, AStoreThatIsNotThereIsAFaultOfResults) {
   const Workplace place;
-  const Outcome outcome = place.bubblesim("results nothing.db list");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("found no such results store"));
+  expect_fault(place, "results nothing.db list", HasSubstr("found no such results store"));
 }
 
 }  // namespace

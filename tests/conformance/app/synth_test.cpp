@@ -163,8 +163,7 @@ class SynthesisedRun : public testing::TestWithParam<const char*> {};
 TEST_P(SynthesisedRun, RunsUnderEveryPolicyOfItsConfig) {
   const Workplace place;
   write_short(place, GetParam(), "run.json");
-  const Outcome outcome = place.bubblesim("run run.json --json");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = succeed(place, "run run.json --json");
   const Json report = parse_json(outcome.out);
   const Json config = parse_json(place.read("run.json"));
   for (const Json& policy : config["policies"]) {
@@ -192,8 +191,7 @@ class SynthesisedRuns : public AtWorkplace {};
 
 TEST_F(SynthesisedRuns, APipelinesWaitsAreBubblesThatPipeFillFills) {
   write_short(place, "pp-4xa100.json", "run.json");
-  const Outcome outcome = place.bubblesim("run run.json --json --policy exclusive,pipefill");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = succeed(place, "run run.json --json --policy exclusive,pipefill");
   const Json report = parse_json(outcome.out);
   for (const Json& gpu : report["baseline"]["bubbles"]) {
     EXPECT_GT(gpu["pipeline_time_ns"], 0) << gpu;
@@ -207,8 +205,7 @@ TEST_F(SynthesisedRuns, FoldedRanksAreSaidInTableAndJson) {
   std::string config = place.read("whole.json");
   config.replace(config.find("\"nothing\""), 9, "\"all\"");
   place.write("run.json", config);
-  const Outcome text = place.bubblesim("run run.json --policy exclusive");
-  ASSERT_EQ(text.code, 0) << text.err;
+  const Outcome text = succeed(place, "run run.json --policy exclusive");
   EXPECT_THAT(text.out, AllOf(HasSubstr("each simulated GPU stands for 4 of the job's 4 ranks"),
                               Not(HasSubstr("recorded")), Not(HasSubstr("replay error"))));
   const Json report = parse_json(place.bubblesim("run run.json --policy exclusive --json").out);
@@ -223,8 +220,7 @@ TEST_F(SynthesisedRuns, FoldedRanksAreSaidInTableAndJson) {
 TEST_F(SynthesisedRuns, TwiceAndOnSeveralThreadsGiveTheSameBytes) {
   write_short(place, "pp-4xa100.json", "run.json");
   const std::string words = "run run.json --policy mps,specinf,pipefill --json --threads ";
-  const Outcome on_one = place.bubblesim(words + "1");
-  ASSERT_EQ(on_one.code, 0) << on_one.err;
+  const Outcome on_one = succeed(place, words + "1");
   EXPECT_THAT(on_one.out, Not(IsEmpty()));
   EXPECT_EQ(on_one.out, place.bubblesim(words + "1").out);
   EXPECT_EQ(on_one.out, place.bubblesim(words + "4").out);
@@ -241,8 +237,7 @@ std::string on_two_nodes(const std::string& links) {
 
 double iteration_ms(const Workplace& place, const std::string& links) {
   place.write("run.json", on_two_nodes(links));
-  const Outcome outcome = place.bubblesim("run run.json --json");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = succeed(place, "run run.json --json");
   if (outcome.code != 0) return 0;
   const Json report = parse_json(outcome.out);
   return report["policies"][0]["training"]["iteration_mean_ns"].get<double>() / 1e6;
@@ -262,8 +257,7 @@ TEST_F(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
 TEST_F(SynthesisedRuns, ALinkThatIsSlowTooLateIsSaidToChangeNothing) {
   place.write("run.json",
               on_two_nodes(R"({"link": "nic", "gpu": 9, "slowdown": 8, "from": "50s"})"));
-  const Outcome outcome = place.bubblesim("run run.json --notices");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome outcome = succeed(place, "run run.json --notices");
   EXPECT_THAT(outcome.out + outcome.err, HasSubstr("/training/slow_links/0: begins at 50s"));
 }
 

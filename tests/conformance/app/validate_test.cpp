@@ -26,9 +26,7 @@ TEST(Validate, ComparesTwoReportsAndWritesWhatIsAskedFor) {
   const Workplace place;
   place.write("run.json", report(11e6, 63));
   place.write("measured.json", report(12e6, 60));
-  const Outcome done = place.bubblesim(
-      "validate run.json measured.json --csv e.csv --json e.json");
-  EXPECT_EQ(done.code, 0) << done.err;
+  const Outcome done = succeed(place,  "validate run.json measured.json --csv e.csv --json e.json");
   EXPECT_THAT(done.out, HasSubstr("pair (measured 1 time;"));
   EXPECT_THAT(done.out, HasSubstr("filler_throughput  <=  5 %      met: 5.00"));
   EXPECT_THAT(done.out, HasSubstr("note: MEASURED holds reports that were simulated"));
@@ -45,8 +43,7 @@ TEST(Validate, FoldersAreJudgedAtOnceWithRepetitionsAndRoles) {
   place.write("s/a/results.json", report(11e6, 63));
   place.write("m/a/results-1.json", report(12e6, 60));
   place.write("m/a/results-2.json", report(13e6, 61));
-  const Outcome all = place.bubblesim("validate s m --summary");
-  EXPECT_EQ(all.code, 0) << all.err;
+  const Outcome all = succeed(place, "validate s m --summary");
   EXPECT_THAT(all.out, HasSubstr("judge training_slowdown"));
   EXPECT_THAT(all.out, testing::Not(HasSubstr("measured 2 times")));
   place.write("roles.csv", "config,policy,role\npair,*,fit\n");
@@ -69,8 +66,7 @@ TEST(Validate, WhatWasMeasuredAndNotSimulatedIsNamedAndFails) {
 TEST(Validate, ARunAgreesWithItself) {
   const ShortWorkplace place;
   ASSERT_EQ(place.bubblesim("run configs/runs/example.json --out out1").code, 0);
-  const Outcome done = place.bubblesim("validate out1 out1 --json e.json");
-  EXPECT_EQ(done.code, 0) << done.err;
+  const Outcome done = succeed(place, "validate out1 out1 --json e.json");
   const Json summaries = parse_json(place.read("e.json"))["summary"];
   ASSERT_FALSE(summaries.empty());
   for (const Json& summary : summaries) {
@@ -82,9 +78,8 @@ TEST(Validate, FaultsNameFileAndPlace) {
   const Workplace place;
   place.write("run.json", report(11e6, 63));
   place.write("bad.json", R"({"config": "pair", "policies": [{"policy": 5}]})");
-  const Outcome bad = place.bubblesim("validate run.json bad.json");
-  EXPECT_EQ(bad.code, 2);
-  EXPECT_THAT(bad.err, HasSubstr("bad.json: /policies/0/policy: found the number 5"));
+  expect_fault(place, "validate run.json bad.json",
+               HasSubstr("bad.json: /policies/0/policy: found the number 5"));
   for (const char* line : {"validate", "validate run.json", "validate run.json nowhere.json",
                            "validate run.json run.json --fit nothing",
                            "validate run.json run.json --role nowhere.csv",
@@ -103,8 +98,7 @@ TEST(Run, TakesADeviceFileOfOnesOwn) {
       "--filler traces/samples/inference.json.gz --policy exclusive --duration 300ms "
       "--warmup 50ms --mode offline --json";
   const Outcome named = place.bubblesim(base);
-  const Outcome own = place.bubblesim(base + " --device ./mine.json");
-  EXPECT_EQ(own.code, 0) << own.err;
+  const Outcome own = succeed(place, base + " --device ./mine.json");
   EXPECT_EQ(own.out, named.out);
   const Outcome config =
       place.bubblesim("run configs/runs/example.json --device h100 --policy exclusive --json");

@@ -38,8 +38,7 @@ std::vector<std::string> journals(const Workplace& place) {
 }
 
 std::vector<std::string> reasons(const Workplace& place) {
-  const Outcome failed = place.bubblesim("results runs.db list --failed --json");
-  EXPECT_EQ(failed.code, 0) << failed.err;
+  const Outcome failed = succeed(place, "results runs.db list --failed --json");
   std::vector<std::string> all;
   const Json list = parse_json(failed.out);
   for (const Json& run : list["failed"]) all.push_back(run["reason"]);
@@ -157,8 +156,7 @@ TEST(CrashingRun, OneKillOfAWholeSweepMakesNothingFail) {
   ASSERT_TRUE(sweep.says(R"("event":"run")"));
   sweep.send(SIGKILL);
   (void)sweep.wait();
-  const Outcome rest = place.bubblesim("sweep sweep.json --store runs.db --json");
-  EXPECT_EQ(rest.code, 0) << rest.err;
+  const Outcome rest = succeed(place, "sweep sweep.json --store runs.db --json");
   EXPECT_EQ(last_event(rest.out)["failed"], 0);
   EXPECT_TRUE(journals(place).empty());
 }
@@ -172,8 +170,7 @@ TEST(FullDisk, IsAFaultThatSaysWhatIsKeptAndTheSweepGoesOnLater) {
   sweep["base"]["duration"] = "300ms";
   write_sweep(place, sweep);
   const std::string command = "sweep sweep.json --threads 2 --store runs.db";
-  const Outcome first = place.bubblesim(command + " --limit 4");
-  ASSERT_EQ(first.code, 0) << first.err;
+  const Outcome first = succeed(place, command + " --limit 4");
   RunningProgram full(place, "full", command, "trap '' XFSZ && ulimit -f 256");
   const Outcome outcome = full.wait();
   EXPECT_EQ(outcome.code, 2) << outcome.out << outcome.err;
@@ -181,8 +178,7 @@ TEST(FullDisk, IsAFaultThatSaysWhatIsKeptAndTheSweepGoesOnLater) {
               AllOf(HasSubstr("runs.db"), HasSubstr("what was stored before is kept"),
                     HasSubstr("finished runs could not be stored, and will be run again")));
   EXPECT_EQ(place.bubblesim("results runs.db check").code, 0);
-  const Outcome rest = place.bubblesim(command + " --json");
-  ASSERT_EQ(rest.code, 0) << rest.err;
+  const Outcome rest = succeed(place, command + " --json");
   const Json end = last_event(rest.out);
   EXPECT_GE(end["stored"], 4);
   EXPECT_EQ(end["stored"].get<int>() + end["done"].get<int>(), 80);
@@ -193,9 +189,7 @@ TEST(FullDisk, AStoreThatIsDamagedOrNewerIsRefusedBeforeTheFirstRun) {
   const Workplace place;
   write_sweep(place, small_sweep(1));
   place.write("damaged.db", "SQLite format 3" + std::string(2000, '#'));
-  const Outcome damaged = place.bubblesim("sweep sweep.json --store damaged.db");
-  EXPECT_EQ(damaged.code, 2);
-  EXPECT_THAT(damaged.err, HasSubstr("damaged.db"));
+  expect_fault(place, "sweep sweep.json --store damaged.db", HasSubstr("damaged.db"));
   place.write("text.db", "no store at all, but a text that somebody wrote");
   const Outcome text = place.bubblesim("sweep sweep.json --store text.db");
   EXPECT_EQ(text.code, 2);

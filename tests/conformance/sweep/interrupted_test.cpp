@@ -20,8 +20,7 @@ constexpr const char* kRunEvent = R"("event":"run")";
 constexpr const char* kRunInFlight = R"("running":[{)";
 
 std::string undisturbed(const Workplace& place) {
-  const Outcome whole = place.bubblesim("sweep sweep.json --threads 2 --store whole.db");
-  EXPECT_EQ(whole.code, 0) << whole.err;
+  const Outcome whole = succeed(place, "sweep sweep.json --threads 2 --store whole.db");
   return exported(place, "whole.db");
 }
 
@@ -63,8 +62,7 @@ TEST(InterruptedSweep, CtrlCEndsTheRunsInFlightStoresThemAndExitsWith130) {
   ASSERT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_EQ(end["event"], "stopped");
   EXPECT_EQ(end["done"].get<int>() + end["left"].get<int>(), 16);
-  const Outcome rest = place.bubblesim("sweep sweep.json --threads 2 --store runs.db --json");
-  ASSERT_EQ(rest.code, 0) << rest.err;
+  const Outcome rest = succeed(place, "sweep sweep.json --threads 2 --store runs.db --json");
   EXPECT_EQ(last_event(rest.out)["stored"], end["done"]) << "what was in flight was stored too";
   EXPECT_EQ(exported(place, "runs.db"), undisturbed(place));
 }
