@@ -122,7 +122,10 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
   }
   std::error_code fault;
   if (joined) {
-    BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(destination, outcome.job));
+    // Who may read the recording may read what becomes of it.
+    const auto rights = static_cast<unsigned>(fs::status(path, fault).permissions()) & 0666U;
+    BUBBLESIM_RETURN_IF_ERROR(
+        traces::format::write_job(destination, outcome.job, {.rights = rights}));
     if (destination != path) fs::remove(path, fault);
   } else if (destination != path) {
     fs::rename(path, destination, fault);

@@ -21,6 +21,8 @@ struct WriterOptions {
   std::uint32_t chunk_records = 16384;     ///< a chunk is written when it holds so many records
   std::uint32_t chunk_bytes = 1U << 20U;   ///< or so many bytes of text and lists
   int compression_level = 3;               ///< of zstd
+  unsigned rights = 0644;                  ///< of a new file, less what the user's mask takes away
+  bool anew = false;                       ///< as open_new_file does it
 };
 
 /// Ids in records are positions in the order of append: the first name appended for a rank is its

@@ -131,7 +131,8 @@ Result<void> Recording::open() {
 
 Result<void> Recording::open_file() {
   const JobIdentity& job = share_.settings.job;
-  BUBBLESIM_ASSIGN_OR_RETURN(file_, RecordingFile::claim(request_.output, job.rank, job.pid));
+  BUBBLESIM_ASSIGN_OR_RETURN(file_, RecordingFile::claim(request_.output, job.rank, job.pid,
+                                                         request_.readers));
   BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));
   share_.file_descriptor.store(descriptor_of(file_->path()));
   decoder_.emplace(*api_, store_->tables());
