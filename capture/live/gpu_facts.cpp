@@ -26,7 +26,7 @@ std::string facts_text(const policy::GpuInfo& gpu) {
 
 GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& device,
                       const Variables& environment, const std::string& nvml) {
-  GpuFacts facts{constants, {}};
+  GpuFacts facts{constants, {}, {}};
   const auto card = read_card(card_of(device, environment), nvml);
   if (!card) {
     facts.text = "the policy was told of " + facts_text(constants) + ", by --device: " +
@@ -36,6 +36,7 @@ GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& devic
   std::string guessed;
   if (!card->name.empty()) facts.gpu.name = card->name;
   if (card->sm_count) facts.gpu.sm_count = *card->sm_count;
+  if (card->free_bytes) facts.free = Bytes{*card->free_bytes};
   if (card->memory_bytes) facts.gpu.memory = Bytes{*card->memory_bytes};
   if (!card->sm_count) guessed += "SMs, ";
   if (!card->memory_bytes) guessed += "memory, ";

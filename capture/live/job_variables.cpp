@@ -26,10 +26,21 @@ void renumber_gpus(Variables& variables) {
   for (std::ptrdiff_t i = 1; i < gpus; ++i) shown->second += "," + std::to_string(i);
 }
 
+std::string limit_text(const Variables& variables, Bytes limit) {
+  const auto shown = variables.find(kVisible);
+  const auto gpus = shown == variables.end() ? 1 : 1 + std::ranges::count(shown->second, ',');
+  std::string text;
+  for (std::ptrdiff_t i = 0; i < gpus; ++i) {
+    text += (i == 0 ? "" : ",") + std::to_string(i) + "=" + std::to_string(limit.value >> 20U) + "M";
+  }
+  return text;
+}
+
 void set_mps(Variables& variables, const GatedJob& job, const LivePlan& plan) {
   variables[kMpsDirectory] = job.mps_directory;
   renumber_gpus(variables);
   const policy::ClientSharing& share = plan.shares[job.client];
+  if (share.memory_limit) variables[kMpsMemoryLimit] = limit_text(variables, *share.memory_limit);
   if (share.sm_percentage < 100) {
     variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(share.sm_percentage);
   }
@@ -54,7 +65,9 @@ Variables gated_environment(const Variables& inherited, const GatedJob& job,
   variables[kEnvGateClient] = std::to_string(job.client);
   variables[kEnvGateFolder] = job.folder;
   variables[kEnvGateCompletions] = job.completions ? "1" : "0";
-  std::erase_if(variables, [](const auto& entry) { return entry.first.starts_with("CUDA_MPS_"); });
+  std::erase_if(variables, [](const auto& entry) {
+    return entry.first.starts_with("CUDA_MPS_") && entry.first != kMpsMemoryLimit;
+  });
   if (plan.sharing == policy::SharingMode::kMps) {
     set_mps(variables, job, plan);
   } else {

@@ -201,6 +201,7 @@ Result<void> FillRun::start_jobs() {
   if (::isatty(STDIN_FILENO) != 0) settings.input = kNothing;
   auto started = training_.start(setup_.train, environment_of(kTraining), settings);
   if (started) {
+    if (!setup_.plan.warning.empty()) say(setup_.plan.warning);
     settings.input = kNothing;
     settings.output = log;
     settings.error = log;

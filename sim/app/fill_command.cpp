@@ -222,6 +222,8 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
       capture::plan_live(*spec, parameters, *prepared.policy, facts.gpu, setup.clients,
                          arguments.substitute.empty() ? capture::Substitute::kRefuse
                                                       : capture::Substitute::kTimeSliced));
+  capture::limit_fillers(setup.plan, facts.free,
+                         setup.environment.contains(capture::kMpsMemoryLimit));
   setup.plan.notes.push_back(facts.text);
   setup.spec = spec;
   setup.policy = prepared.policy.get();

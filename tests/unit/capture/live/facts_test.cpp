@@ -23,6 +23,7 @@ TEST(GpuFacts, AreTheCardsWhereItSaysThem) {
   EXPECT_EQ(facts.gpu.name, "H100");
   EXPECT_EQ(facts.gpu.sm_count, 132U);
   EXPECT_EQ(facts.gpu.memory.value, 85'520'809'984U);
+  EXPECT_EQ(facts.free, Bytes{80'000'000'000});
   EXPECT_EQ(facts.gpu.time_slice, std::chrono::milliseconds(2));
   EXPECT_THAT(facts.text, HasSubstr("H100, 132 SMs"));
   EXPECT_THAT(facts.text, HasSubstr("slices and bandwidths are those of a100"));
@@ -32,6 +33,7 @@ TEST(GpuFacts, WhatTheCardDoesNotSayIsTheDevices) {
   const GpuFacts facts = facts_of_gpu(constants(), "1", {}, FAKE_NVML);
   EXPECT_EQ(facts.gpu.sm_count, 108U);
   EXPECT_EQ(facts.gpu.memory.value, 40'000'000'000U);
+  EXPECT_EQ(facts.free, std::nullopt);
   EXPECT_THAT(facts.text, HasSubstr("SMs, memory, slices and bandwidths are those of a100"));
 }
 
