@@ -246,6 +246,9 @@ class SegmentClient final : public GateClient {
   }
 
   std::uint32_t window() const override { return is_closed() ? 0 : place_.window.load(); }
+  void look_for_host() override {
+    if (has_ended(segment_.host)) segment_.open = 1;
+  }
   GateClientCounts counts() const override { return {launches_, ungated_, dropped_}; }
 
  private:

@@ -70,8 +70,11 @@ class GateClient {
   virtual void bubble_ended() = 0;
 
   /// Launches of this client that may be on the device at once (a bounded window limits how long
-  /// a policy's decision takes to show); the host may change it at any time. 0: no limit.
+  /// a policy's decision takes to show); the host may change it at any time. 0: no limit, or nobody
+  /// decides any more.
   [[nodiscard]] virtual std::uint32_t window() const = 0;
+  /// For who waits at the window, now and then: opens the gate if the host's process has ended.
+  virtual void look_for_host() = 0;
 
   [[nodiscard]] virtual GateClientCounts counts() const = 0;
 };

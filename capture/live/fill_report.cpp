@@ -19,6 +19,7 @@ LiveJobReport report_of_counts(const LiveCounts& counts) {
   report.passing_time = span(counts.passing_ns);
   report.window_waits = counts.window_waits;
   report.window_time = span(counts.window_ns);
+  report.window_passed = counts.window_passed;
   report.completions = counts.completions;
   report.completions_guessed = counts.completions_guessed;
   report.iterations = counts.iterations;

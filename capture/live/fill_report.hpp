@@ -30,6 +30,7 @@ struct LiveJobReport {
   Duration passing_time{};        ///< spent at the gate by launches that were not held
   std::uint64_t window_waits = 0;
   Duration window_time{};
+  std::uint64_t window_passed = 0;  ///< went on though the window was full
   std::uint64_t completions = 0;
   std::uint64_t completions_guessed = 0;
   std::uint64_t iterations = 0;

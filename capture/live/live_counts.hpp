@@ -34,6 +34,7 @@ struct LiveCounts {
   std::atomic<std::uint64_t> passing_ns{0};  ///< in launches that were not: what the gate costs
   std::atomic<std::uint64_t> window_waits{0};
   std::atomic<std::uint64_t> window_ns{0};
+  std::atomic<std::uint64_t> window_passed{0};  ///< launches that waited long enough
   std::atomic<std::uint64_t> completions{0};
   std::atomic<std::uint64_t> completions_guessed{0};  ///< the driver gave no event: told at once
   std::atomic<std::uint64_t> iterations{0};

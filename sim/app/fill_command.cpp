@@ -74,6 +74,11 @@ std::string notes_of_job(const char* name, const LiveJobReport& job) {
     text += fmt::format("  {} processes of the {} went ungated: one at a time is gated\n",
                         job.ungated_processes, name);
   }
+  if (job.window_passed > 0) {
+    text += fmt::format("  {} launches of the {} waited a second for room in the window and went "
+                        "on: what is on the GPU may have waited for them\n",
+                        job.window_passed, name);
+  }
   if (job.completions_guessed > 0) {
     text += fmt::format("  {} completions of the {} were guessed: the driver gave no event\n",
                         job.completions_guessed, name);
@@ -118,6 +123,7 @@ Json job_json(const LiveJobReport& job) {
           {"mean_gate_overhead_ns", to_ns(mean_of(job.passing_time, passed(job)))},
           {"window_waits", job.window_waits},
           {"window_ns", to_ns(job.window_time)},
+          {"window_passed", job.window_passed},
           {"completions", job.completions},
           {"completions_guessed", job.completions_guessed},
           {"iterations", job.iterations}};

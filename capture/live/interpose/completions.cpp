@@ -60,6 +60,10 @@ class RelaxedCapture {
   int mode_ = kCaptureModeRelaxed;
 };
 
+std::size_t counts_in_window(const policy::LaunchInfo& info) {
+  return info.kind == program::WorkKind::kCollective ? 0 : 1;
+}
+
 std::uintptr_t this_thread() {
   static thread_local char mark;
   return reinterpret_cast<std::uintptr_t>(&mark);
@@ -122,14 +126,27 @@ void Completions::follow(const SeenLaunch& launch) {
   }
   const std::lock_guard lock(mutex_);
   streams_[key_of(launch)].push_back({event, launch.info});
+  in_window_ += counts_in_window(launch.info);
   if (++followed_ == 1) work_.notify_one();
 }
 
-bool Completions::wait_for_room(std::uint32_t window) {
+Completions::Room Completions::wait_for_room(const std::function<std::uint32_t()>& window,
+                                             const std::function<void()>& idle) {
+  constexpr std::chrono::milliseconds kLook{10};
+  constexpr std::chrono::seconds kLongest{1};
   std::unique_lock lock(mutex_);
-  if (stopped_ || followed_ < window) return false;
-  room_.wait(lock, [&] { return stopped_ || followed_ < window; });
-  return true;
+  const auto is_full = [&] {
+    const std::uint32_t most = window();
+    return !stopped_ && most > 0 && in_window_ >= most;
+  };
+  if (!is_full()) return Room::kAtOnce;
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (is_full()) {
+    if (room_.wait_for(lock, kLook) == std::cv_status::no_timeout) continue;
+    if (std::chrono::steady_clock::now() >= end) return Room::kGivenUp;
+    idle();
+  }
+  return Room::kWaited;
 }
 
 void Completions::stop() {
@@ -179,6 +196,7 @@ bool Completions::look() {
       free_[head.pending.event.context].push_back(head.pending.event.event);
     }
     --followed_;
+    in_window_ -= counts_in_window(head.pending.info);
     room_.notify_all();
   }
   return any;

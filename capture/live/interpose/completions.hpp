@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -31,8 +32,17 @@ class Completions {
 
   /// After the launch, in its thread. `info.launch` is its number.
   void follow(const SeenLaunch& launch);
-  /// Waits until fewer than `window` launches are followed. False: there was room at once.
-  bool wait_for_room(std::uint32_t window);
+  /// How a launch came to go on.
+  enum class Room : std::uint8_t {
+    kAtOnce,
+    kWaited,
+    kGivenUp,  ///< what is on the GPU may wait for this launch: a collective that no name tells
+  };
+  /// Waits, a second at most, until fewer than `window` launches are on the GPU, collectives left
+  /// out: those end when others come. `window` is read at each look, 0: no limit; `idle` is called
+  /// when nothing has ended for a while.
+  Room wait_for_room(const std::function<std::uint32_t()>& window,
+                     const std::function<void()>& idle);
   /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits.
   /// Called at the process's exit, when the driver goes away. Waits 100 ms at most for a look under
   /// way.
@@ -75,6 +85,7 @@ class Completions {
   std::map<StreamKey, std::deque<Pending>> streams_;
   std::map<Handle, std::vector<Handle>> free_;  ///< events by context
   std::size_t followed_ = 0;
+  std::size_t in_window_ = 0;  ///< those that are no collectives
 };
 
 }  // namespace bubblesim::capture::interpose

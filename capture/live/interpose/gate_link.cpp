@@ -102,12 +102,14 @@ void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duratio
       .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), kRelaxed);
 }
 
-void Link::wait_for_room() {
-  const std::uint32_t window = client_->window();
-  if (window == 0) return;
+void Link::wait_for_room(const policy::LaunchInfo& info) {
+  if (client_->window() == 0 || info.kind == program::WorkKind::kCollective) return;
   const auto began = steady_clock::now();
-  if (!completions().wait_for_room(window)) return;
+  const Completions::Room room = completions().wait_for_room(
+      [this] { return client_->window(); }, [this] { client_->look_for_host(); });
+  if (room == Completions::Room::kAtOnce) return;
   counts_.window_waits.fetch_add(1);
+  if (room == Completions::Room::kGivenUp) counts_.window_passed.fetch_add(1);
   counts_.window_ns.fetch_add(
       static_cast<std::uint64_t>(Duration{steady_clock::now() - began}.count()));
 }
@@ -119,7 +121,7 @@ void Link::before_launch(const SeenLaunch& launch) {
     count(launch.info, {.gate_open = true}, Duration{});
     return;
   }
-  wait_for_room();
+  wait_for_room(launch.info);
   const auto began = steady_clock::now();
   const Passage passage = client_->launch(launch.info);
   count(launch.info, passage, Duration{steady_clock::now() - began});

@@ -68,7 +68,7 @@ class Link {
   /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
   bool join();
   void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
-  void wait_for_room();
+  void wait_for_room(const policy::LaunchInfo& info);
   void tell(const Completions::Ended& ended);
   Completions& completions();
 

@@ -1,24 +1,38 @@
 // Kernels, copies and memsets on their way to the driver.
+#include <cxxabi.h>
+
 #include <array>
 #include <atomic>
-#include <cstring>
+#include <cstdlib>
+#include <memory>
 
 #include "capture/live/interpose/calls.hpp"
 #include "capture/live/interpose/driver_types.hpp"
 #include "capture/live/interpose/hooks.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::capture::interpose {
 namespace {
 
-// ---- Which kernels are NCCL's: the driver is asked for a function's name once.
+// ---- Which kernels communicate: the driver is asked for a function's name once.
 
 using NameOf = CuResult (*)(const char**, Handle);
 
-// Handles are pointers to objects of the driver, so their lowest bit is free: it says "NCCL's".
+// Handles are pointers to objects of the driver, so their lowest bit is free: it says so.
 constexpr std::uintptr_t kCollectiveBit = 1;
 constexpr std::size_t kPlaces = 4096;  // a power of two; a large model has some hundred kernels
 constexpr std::size_t kLooks = 16;
 std::array<std::atomic<std::uintptr_t>, kPlaces> known_functions;
+
+struct Free {
+  void operator()(char* text) const { std::free(text); }
+};
+
+/// The driver's names are those of the binary: mangled where the kernel is C++.
+bool communicates(const char* name) noexcept {
+  const std::unique_ptr<char, Free> plain(abi::__cxa_demangle(name, nullptr, nullptr, nullptr));
+  return traces::is_communication_kernel(plain == nullptr ? name : plain.get());
+}
 
 bool ask_driver(Handle function) noexcept {
   static std::atomic<bool> looked{false};
@@ -32,14 +46,12 @@ bool ask_driver(Handle function) noexcept {
     const auto name_of = reinterpret_cast<NameOf>(place->load());
     const char* name = nullptr;
     if (name_of == nullptr || name_of(&name, function) != kCuSuccess || name == nullptr) continue;
-    // ncclDevKernel_... since 2.19, ncclKernel_... before; both may come mangled.
-    return std::strstr(name, "ncclDevKernel") != nullptr ||
-           std::strstr(name, "ncclKernel") != nullptr;
+    return communicates(name);
   }
   return false;
 }
 
-// Whether the kernel's name is one of NCCL's. False where the driver cannot name it (before CUDA
+// Whether the kernel's name is one of a communication library. False where the driver cannot name it (before CUDA
 // 12.3). A look into a table for functions that have been asked for before.
 bool is_collective(Handle function) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(function);

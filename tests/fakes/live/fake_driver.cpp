@@ -137,8 +137,10 @@ FAKE_EXPORT int cuGraphChildGraphNodeGetGraph(Handle, Handle* graph) {
   return 0;
 }
 FAKE_EXPORT int cuFuncGetName(const char** name, Handle function) {
-  const bool nccl = function == reinterpret_cast<Handle>(std::uintptr_t{0xCC0});
-  *name = nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm";
+  const auto handle = reinterpret_cast<std::uintptr_t>(function);
+  *name = handle == 0xCC0   ? "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLv"
+          : handle == 0xCD0 ? "_ZN4vllm26cross_device_reduce_1stageIfLi8EEEvPf"
+                            : "gemm";
   return 0;
 }
 

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "capture/clock/open_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
+#include "capture/gate/gate_board.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"
 #include "tests/unit/capture/policy_host/host_rig.hpp"
 
@@ -163,6 +165,25 @@ TEST(GateProcesses, TheDeathOfTheHostStopsNobody) {
   EXPECT_EQ(gate->counts().ungated, 3u);
   // The last does not even wait.
   EXPECT_THAT(times, ElementsAre(105us, 110us, 300us));
+  SharedSegment::remove(board.gate);
+}
+
+TEST(GateProcesses, AWindowEndsWithTheHost) {
+  auto memory = *SharedSegment::make("bubblesim.test", sizeof(Board));
+  auto& board = *static_cast<Board*>(memory->address());
+  ChildProcess host([&] {
+    const auto clock = wall_clock();
+    const auto made = *GateBoard::make(*clock, 1);
+    made->set_window(ClientId{0}, 2);
+    made->name().copy(board.gate, sizeof(board.gate) - 1);
+    raise(SIGKILL);
+  });
+  EXPECT_EQ(host.wait(), -SIGKILL);
+  const auto clock = wall_clock();
+  auto gate = *GateClient::open(board.gate, ClientId{0}, *clock);
+  EXPECT_EQ(gate->window(), 2u);
+  gate->look_for_host();
+  EXPECT_EQ(gate->window(), 0u);
   SharedSegment::remove(board.gate);
 }
 

@@ -155,6 +155,18 @@ TEST(Gate, AWindowLimitsWhatIsOnTheDevice) {
   EXPECT_EQ(gate.policy.heard().most_outstanding, 1U);
 }
 
+// Two all-reduces of a process wait for each other on two GPUs: neither ends before both are there.
+TEST(Gate, AWindowLeavesCollectivesOut) {
+  Gated gate(1);
+  gate.policy.let_go(kAllLaunches);
+  Variables variables = gate.variables(1);
+  variables["FAKE_DRIVER_KERNEL_US"] = "300000";
+  RunningJob job(gate.job({"v2", "nccl:1", "custom:1", "launch:1"}), variables);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.live->counts(1).collectives, 2U);
+  EXPECT_EQ(gate.live->counts(1).window_waits, 0U);
+}
+
 TEST(Gate, IterationsThatAProgramMarksAreHeard) {
   Gated gate;
   RunningJob job(gate.job({"v2", "iterations:3"}), gate.variables(0));

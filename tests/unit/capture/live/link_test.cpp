@@ -147,6 +147,33 @@ TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheDriverGoesAway) {
   link.leave();
 }
 
+// What is on the GPU waits for the launch: a collective that no name gives away.
+TEST(GateLink, WhoWaitsForRoomGoesOnAfterASecond) {
+  Hosted hosted(1);
+  Link& link = hosted.link();
+  busy = true;
+  launch(link, 2, 1);
+  EXPECT_TRUE(becomes_true([&] { return hosted.policy.launches() == 2; }));
+  link.stop_looking();
+  link.leave();
+}
+
+TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheGateIsOpened) {
+  Hosted hosted(1);
+  Link& link = hosted.link();
+  busy = true;
+  std::atomic<int> done{0};
+  launch(link, 1, 1);
+  std::thread launching([&] { launch(link, 1, 1), done = 1; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto began = std::chrono::steady_clock::now();
+  hosted.host->stop();
+  launching.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
+  link.stop_looking();
+  link.leave();
+}
+
 TEST(GateLink, WhoHasLeftGoesOnUngated) {
   Hosted hosted;
   Link& link = hosted.link();

@@ -27,6 +27,7 @@ class StubGate final : public GateClient {
   void bubble_began(const policy::BubbleInfo& bubble) override;
   void bubble_ended() override { note("bubble ends"); }
   std::uint32_t window() const override { return window_size; }
+  void look_for_host() override {}
   GateClientCounts counts() const override { return {launches_, 0, 0}; }
 
   std::uint32_t window_size = 0;
