@@ -224,11 +224,19 @@ class SegmentClient final : public GateClient {
     return seat == nullptr ? 0 : seat->last_launch;
   }
 
-  void completed(program::WorkKind kind, std::uint64_t launch) override {
+  void completed(program::WorkKind kind, std::uint64_t launch,
+                 std::uint32_t operations) override {
     GateMessage message = message_of(MessageKind::kCompleted);
     message.launch.kind = kind;
     message.launch.launch = launch;
+    message.launch.operations = operations;
     tell(message);
+  }
+  bool has_room() const override {
+    const GateSeat* seat = GateMembership::seat(membership_);
+    if (is_closed() || membership_->is_forked() || seat == nullptr) return true;
+    const GateRow* row = seat->held.row;
+    return row == nullptr || row->written.load() - row->taken.load() < kGateRing;
   }
   void iteration_ended(Duration length) override {
     GateMessage message = message_of(MessageKind::kIteration);

@@ -64,7 +64,12 @@ class GateClient {
   /// The number that the calling thread's last launch() got.
   [[nodiscard]] virtual std::uint64_t last_launch() const = 0;
 
-  virtual void completed(program::WorkKind kind, std::uint64_t launch) = 0;
+  /// So many operations of the launch have ended, in one message.
+  virtual void completed(program::WorkKind kind, std::uint64_t launch,
+                         std::uint32_t operations = 1) = 0;
+  /// Whether a message of the calling thread would be kept: the host has taken what its ring had,
+  /// or nobody listens.
+  [[nodiscard]] virtual bool has_room() const = 0;
   virtual void iteration_ended(Duration length) = 0;
   virtual void bubble_began(const policy::BubbleInfo& bubble) = 0;
   virtual void bubble_ended() = 0;

@@ -18,7 +18,7 @@
 namespace bubblesim::capture {
 
 inline constexpr std::uint64_t kGateMagic = 0x62627367'61746531ULL;
-inline constexpr std::uint32_t kGateVersion = 3;
+inline constexpr std::uint32_t kGateVersion = 4;
 /// Messages of one thread that the host has not taken yet, at most.
 inline constexpr std::uint32_t kGateRing = 1024;
 
@@ -37,7 +37,7 @@ struct GateMessage {
   std::uint64_t order = 0;  ///< among messages of one time
   MessageKind kind = MessageKind::kTold;
   std::uint32_t ask = 0;      ///< kAsked: the number of the question
-  policy::LaunchInfo launch;  ///< of others than launches: client, kind and number only
+  policy::LaunchInfo launch;  ///< of ends: client, kind, number, operations; else the client only
   policy::BubbleInfo bubble;
   Duration length{};
 };

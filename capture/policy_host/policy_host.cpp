@@ -32,6 +32,10 @@ namespace {
 // Used by one thread. It asks the clock only how long the policy takes: whoever drives it says at
 // what instant things happen.
 
+// Launches of a client whose completions may still come: more than any device holds at once.
+constexpr std::size_t kMostSeen = 65'536;
+constexpr std::uint64_t kNoLaunch = std::numeric_limits<std::uint64_t>::max();
+
 class GateDriver {
  public:
   /// All references outlive the driver.
@@ -55,25 +59,28 @@ class GateDriver {
   void add_counts(CounterSet& counters, std::uint64_t ungated) const;
 
  private:
+  /// A launch that the policy saw, and how many of its operations go on for all that it knows.
+  struct Seen {
+    std::uint64_t launch = kNoLaunch;
+    std::uint32_t outstanding = 0;
+  };
+
   void decide(const GateEvent& event, policy::Instant now);
   void complete(const policy::LaunchInfo& launch, policy::Instant now);
+  void deliver(const policy::LaunchInfo& launch, policy::Instant now);
   void deliver_kept(policy::Instant now);
 
   GateBoard& board_;
   GateOutlet outlet_;
   std::size_t clients_;
   policy::Session<GateOutlet> session_;
-  /// The last launches that the policy saw, by client, each at its number modulo the size; empty:
-  /// the policy does not hear of completions.
-  std::vector<std::vector<std::uint64_t>> seen_;
-  std::vector<policy::CompletionInfo> kept_;  ///< of launches that are held
+  /// The last launches that it saw, by client, each at its number modulo the size; empty: the policy does not
+  /// hear of completions.
+  std::vector<std::vector<Seen>> seen_;
+  std::vector<policy::LaunchInfo> kept_;  ///< operations that ended, of launches that are held
   std::uint64_t unseen_completions_ = 0;
   std::uint64_t clients_died_ = 0;
 };
-
-// Launches of a client whose completions may still come: more than any device holds at once.
-constexpr std::size_t kMostSeen = 65'536;
-constexpr std::uint64_t kNoLaunch = std::numeric_limits<std::uint64_t>::max();
 
 constexpr CounterSpec kUngated{"gate_launches_ungated", Severity::kLoss,
                                "launches that went on while nobody decided"};
@@ -94,7 +101,7 @@ GateDriver::GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup
                setup.sharing == policy::SharingMode::kTimeSliced) {
   for (const HostedClient& client : setup.clients) {
     session_.add_client({.memory = client.info.memory, .resident = client.info.memory});
-    if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen, kNoLaunch);
+    if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen);
   }
 }
 
@@ -120,7 +127,9 @@ void GateDriver::handle(const GateEvent& event, policy::Instant now) {
 
 void GateDriver::decide(const GateEvent& event, policy::Instant now) {
   const policy::LaunchInfo& launch = event.message.launch;
-  if (!seen_.empty()) seen_[launch.client.index()][launch.launch % kMostSeen] = launch.launch;
+  if (!seen_.empty()) {
+    seen_[launch.client.index()][launch.launch % kMostSeen] = {launch.launch, launch.operations};
+  }
   const bool asked = event.message.kind == MessageKind::kAsked;
   outlet_.set_asked(event.message.time);
   const policy::Waiter waiter = asked ? waiter_of(event.ticket) : policy::kNobodyWaits;
@@ -129,27 +138,38 @@ void GateDriver::decide(const GateEvent& event, policy::Instant now) {
 
 void GateDriver::complete(const policy::LaunchInfo& launch, policy::Instant now) {
   if (seen_.empty() || is_gone(launch.client)) return;
-  const policy::CompletionInfo completion{launch.client, launch.kind, launch.launch};
-  if (seen_[launch.client.index()][launch.launch % kMostSeen] != launch.launch) {
+  Seen& seen = seen_[launch.client.index()][launch.launch % kMostSeen];
+  if (seen.launch != launch.launch) {
     ++unseen_completions_;  // ungated, or dropped on a full ring
-  } else if (session_.holds(launch.client, launch.launch)) {
-    kept_.push_back(completion);  // its thread gave up waiting and launched
+    return;
+  }
+  policy::LaunchInfo ended = launch;
+  ended.operations = std::min(launch.operations, seen.outstanding);
+  seen.outstanding -= ended.operations;
+  if (session_.holds(launch.client, launch.launch)) {
+    kept_.push_back(ended);  // its thread gave up waiting and launched
   } else {
-    session_.on_completion(completion, now);
+    deliver(ended, now);
+  }
+}
+
+void GateDriver::deliver(const policy::LaunchInfo& launch, policy::Instant now) {
+  for (std::uint32_t i = 0; i < launch.operations && !fault(); ++i) {
+    session_.on_completion({launch.client, launch.kind, launch.launch}, now);
   }
 }
 
 // One after the other: what the policy does at one may release more.
 void GateDriver::deliver_kept(policy::Instant now) {
-  const auto is_due = [this](const policy::CompletionInfo& completion) {
-    return !session_.holds(completion.client, completion.launch);
+  const auto is_due = [this](const policy::LaunchInfo& launch) {
+    return !session_.holds(launch.client, launch.launch);
   };
   while (!fault()) {
     const auto due = std::ranges::find_if(kept_, is_due);
     if (due == kept_.end()) return;
-    const policy::CompletionInfo completion = *due;
+    const policy::LaunchInfo ended = *due;
     kept_.erase(due);
-    session_.on_completion(completion, now);
+    deliver(ended, now);
   }
 }
 

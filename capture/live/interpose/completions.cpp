@@ -118,14 +118,13 @@ Completions::StreamKey Completions::key_of(const SeenLaunch& launch) const {
   return {launch.stream, own ? this_thread() : 0};
 }
 
-void Completions::follow(const SeenLaunch& launch) {
+void Completions::follow(const SeenLaunch& launch, bool refused) {
   Event event;
-  if (is_stopped() || !put_event(launch, event)) {
-    tell_({launch.info, true});
-    return;
-  }
+  const bool guessed = !refused && (is_stopped() || !put_event(launch, event));
+  if (guessed) event = {};
   const std::lock_guard lock(mutex_);
-  streams_[key_of(launch)].push_back({event, launch.info});
+  if (stopped_) return;  // the host learns of all that a process had when it leaves
+  streams_[key_of(launch)].push_back({event, {launch.info, guessed}});
   in_window_ += counts_in_window(launch.info);
   if (++followed_ == 1) work_.notify_one();
 }
@@ -169,6 +168,29 @@ std::vector<Completions::Head> Completions::heads() {
   return found;
 }
 
+CuResult Completions::query(const Event& event) {
+  static thread_local Handle context = nullptr;
+  if (event.event == nullptr) return kCuSuccess;
+  if (event.context != context && calls().set_context != nullptr) {
+    context = event.context;
+    calls().set_context(context);
+  }
+  return calls().query(event.event);
+}
+
+void Completions::take_away(const Head& head, bool reusable) {
+  const std::lock_guard lock(mutex_);
+  std::deque<Pending>& stream = streams_[head.key];
+  stream.pop_front();
+  if (stream.empty()) streams_.erase(head.key);
+  if (reusable && head.pending.event.event != nullptr) {
+    free_[head.pending.event.context].push_back(head.pending.event.event);
+  }
+  --followed_;
+  in_window_ -= counts_in_window(head.pending.end.info);
+  room_.notify_all();
+}
+
 bool Completions::look() {
   std::vector<Head> first;
   {
@@ -176,28 +198,15 @@ bool Completions::look() {
     first = heads();
   }
   bool any = false;
-  static thread_local Handle context = nullptr;
   for (const Head& head : first) {
     if (is_stopped()) break;
     // No lock: the driver may make us wait. Only this thread takes heads away.
-    if (head.pending.event.context != context && calls().set_context != nullptr) {
-      context = head.pending.event.context;
-      calls().set_context(context);
-    }
-    const CuResult result = calls().query(head.pending.event.event);
-    if (result == kCuNotReady) continue;
+    const CuResult result = query(head.pending.event);
+    Ended end = head.pending.end;
+    end.guessed = end.guessed || result != kCuSuccess;
+    if (result == kCuNotReady || !tell_(end)) continue;
     any = true;
-    tell_({head.pending.info, result != kCuSuccess});
-    const std::lock_guard lock(mutex_);
-    std::deque<Pending>& stream = streams_[head.key];
-    stream.pop_front();
-    if (stream.empty()) streams_.erase(head.key);
-    if (result == kCuSuccess) {
-      free_[head.pending.event.context].push_back(head.pending.event.event);
-    }
-    --followed_;
-    in_window_ -= counts_in_window(head.pending.info);
-    room_.notify_all();
+    take_away(head, result == kCuSuccess);
   }
   return any;
 }

@@ -18,20 +18,21 @@ namespace bubblesim::capture::interpose {
 /// signals: those are the program's.
 class Completions {
  public:
-  /// The end of one launch. It is told by the thread that looks, or by the launching one if the
-  /// driver gave no event (`guessed`).
+  /// The end of one launch. `guessed`: the driver gave no event. It is told by the thread that looks;
+  /// false: later, for there is no room now.
   struct Ended {
     policy::LaunchInfo info;
     bool guessed = false;
   };
-  using Tell = std::function<void(const Ended&)>;
+  using Tell = std::function<bool(const Ended&)>;
 
   explicit Completions(Tell tell);
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  /// After the launch, in its thread. `info.launch` is its number.
-  void follow(const SeenLaunch& launch);
+  /// After the launch, in its thread. `info.launch` is its number. What the driver `refused` has
+  /// ended.
+  void follow(const SeenLaunch& launch, bool refused);
   /// How a launch came to go on.
   enum class Room : std::uint8_t {
     kAtOnce,
@@ -54,8 +55,8 @@ class Completions {
     Handle context = nullptr;
   };
   struct Pending {
-    Event event;
-    policy::LaunchInfo info;
+    Event event;  ///< none: it has ended
+    Ended end;
   };
   /// The stream, and for the thread's own default stream the thread.
   using StreamKey = std::pair<Stream, std::uintptr_t>;
@@ -65,12 +66,15 @@ class Completions {
   };
 
   [[nodiscard]] Event take_event();
+  [[nodiscard]] CuResult query(const Event& event);
   [[nodiscard]] bool put_event(const SeenLaunch& launch, Event& event);
   [[nodiscard]] bool is_stopped();
   [[nodiscard]] StreamKey key_of(const SeenLaunch& launch) const;
   [[nodiscard]] std::vector<Head> heads();
   /// Whether any had ended.
   bool look();
+  /// `reusable`: the event.
+  void take_away(const Head& head, bool reusable);
   /// Waits for something to look at. False: stopped.
   bool may_look();
   void run();

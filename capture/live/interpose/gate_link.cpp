@@ -72,20 +72,22 @@ bool Link::join() {
 
 Completions& Link::completions() {
   std::call_once(follows_, [this] {
-    completions_ = new Completions([this](const Completions::Ended& ended) { tell(ended); });
+    completions_ = new Completions([this](const Completions::Ended& ended) { return tell(ended); });
   });
   return *completions_.load();
 }
 
-void Link::tell(const Completions::Ended& ended) {
+bool Link::tell(const Completions::Ended& ended) {
   const Use use(*this);
-  if (!use || !join()) return;
+  if (!use || !join()) return true;
+  // What is lost here would leave the client busy for ever in the policy's eyes.
+  if (settings_.completions && !client_->has_room()) return false;
   counts_.completions.fetch_add(1, std::memory_order_relaxed);
   if (ended.guessed) counts_.completions_guessed.fetch_add(1, std::memory_order_relaxed);
-  if (!settings_.completions) return;
-  for (std::uint32_t i = 0; i < ended.info.operations; ++i) {
-    client_->completed(ended.info.kind, ended.info.launch);
+  if (settings_.completions) {
+    client_->completed(ended.info.kind, ended.info.launch, ended.info.operations);
   }
+  return true;
 }
 
 void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duration spent) {
@@ -132,11 +134,7 @@ void Link::after_launch(const SeenLaunch& launch, CuResult result) {
   if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
   SeenLaunch done = launch;
   done.info.launch = client_->last_launch();
-  if (result == kCuSuccess) {
-    completions().follow(done);
-  } else {
-    tell({done.info, false});  // what the driver refused has ended
-  }
+  completions().follow(done, result != kCuSuccess);
 }
 
 void Link::iteration() {

@@ -69,7 +69,7 @@ class Link {
   bool join();
   void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
   void wait_for_room(const policy::LaunchInfo& info);
-  void tell(const Completions::Ended& ended);
+  bool tell(const Completions::Ended& ended);
   Completions& completions();
 
   const GateSettings settings_;

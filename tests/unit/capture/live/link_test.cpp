@@ -120,6 +120,34 @@ TEST(GateLink, ThreadsLaunchAtOnceAndEveryEndIsTold) {
   link.leave();
 }
 
+// 5,000 operations of a graph are more than a ring of 1,024 messages holds.
+TEST(GateLink, EveryOperationOfALargeGraphIsToldInOneMessage) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  SeenLaunch graph;
+  graph.info.operations = 5'000;
+  link.before_launch(graph);
+  link.after_launch(graph, kCuSuccess);
+  EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 5'000; }));
+  EXPECT_EQ(hosted.host->counts().messages_dropped, 0U);
+  link.stop_looking();
+  link.leave();
+}
+
+// The policy sleeps through 3,000 ends: what finds the ring full is told later.
+TEST(GateLink, AnEndThatFindsTheRingFullIsToldLater) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  busy = true;
+  launch(link, 3'000, 1);
+  hosted.policy.stall(std::chrono::milliseconds(300));
+  busy = false;
+  EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 3'000; }));
+  EXPECT_EQ(hosted.host->counts().messages_dropped, 0U);
+  link.stop_looking();
+  link.leave();
+}
+
 TEST(GateLink, AnEventThatCannotBeRecordedIsNotUsedAgain) {
   Hosted hosted;
   Link& link = hosted.link();

@@ -22,7 +22,8 @@ class StubGate final : public GateClient {
 
   Passage launch(policy::LaunchInfo launch) override;
   std::uint64_t last_launch() const override { return launches_; }
-  void completed(program::WorkKind, std::uint64_t launch) override;
+  void completed(program::WorkKind, std::uint64_t launch, std::uint32_t) override;
+  bool has_room() const override { return true; }
   void iteration_ended(Duration length) override;
   void bubble_began(const policy::BubbleInfo& bubble) override;
   void bubble_ended() override { note("bubble ends"); }
