@@ -145,9 +145,13 @@ void GateBoard::open() {
   }
 }
 
-bool GateBoard::has_died(ClientId client) const {
+std::uint64_t GateBoard::ended_through(ClientId client) const {
   const GatePlace& place = segment_.places[client.index()];
-  return place.state == PlaceState::kJoined && has_ended(place.process);
+  const std::uint64_t launches = place.launches;  // first: a successor's come after its state
+  const PlaceState state = place.state;
+  const bool lives = state == PlaceState::kTaken ||
+                     (state == PlaceState::kJoined && !has_ended(place.process));
+  return lives ? place.before.load() : launches;
 }
 
 void GateBoard::mark_gone(ClientId client) {

@@ -62,8 +62,9 @@ class GateBoard {
   void open();
   [[nodiscard]] bool is_open() const { return segment_.open != 0; }
 
-  /// Whether the client's process is seen to have ended without leaving.
-  [[nodiscard]] bool has_died(ClientId client) const;
+  /// The client's launches up to this number are of processes that have ended or left; nothing of
+  /// them is on the device any more, and another process may take the place.
+  [[nodiscard]] std::uint64_t ended_through(ClientId client) const;
   /// Nobody may join as this client any more. What is there of its messages can still be taken.
   void mark_gone(ClientId client);
 

@@ -111,6 +111,7 @@ Result<void> take_place(GatePlace& place, const std::string& what) {
     return fail(what + " is process " + std::to_string(place.process.pid) +
                 " already, and it lives");
   }
+  place.before = place.launches.load();
   place.process = this_process();
   place.state = PlaceState::kJoined;
   return {};

@@ -94,6 +94,7 @@ struct alignas(64) GatePlace {
   std::atomic<GateMode> mode;
   std::atomic<std::uint32_t> window;
   std::atomic<std::uint64_t> launches;
+  std::atomic<std::uint64_t> before;  ///< launches of the processes that had the place before
   std::atomic<std::uint64_t> passed;  ///< in GateMode::kPass
   std::atomic<std::uint64_t> ungated;
   std::atomic<std::uint64_t> dropped;

@@ -46,7 +46,9 @@ class GateDriver {
   /// Handles something that a client said. Must not be called after a fault.
   void handle(const GateEvent& event, policy::Instant now);
   void tick(policy::Instant now);
-  /// The client's process has ended.
+  /// Its launches up to this number are not on the device any more, whatever was told of them.
+  void ended_through(ClientId client, std::uint64_t launch, policy::Instant now);
+  /// The client has ended for good.
   void gone(ClientId client, policy::Instant now);
 
   [[nodiscard]] std::optional<policy::Instant> next_tick() const { return outlet_.next_tick(); }
@@ -62,10 +64,12 @@ class GateDriver {
   /// A launch that the policy saw, and how many of its operations go on for all that it knows.
   struct Seen {
     std::uint64_t launch = kNoLaunch;
+    policy::WorkKind kind{};
     std::uint32_t outstanding = 0;
   };
 
   void decide(const GateEvent& event, policy::Instant now);
+  void complete_all(ClientId client, const Seen& seen, policy::Instant now);
   void complete(const policy::LaunchInfo& launch, policy::Instant now);
   void deliver(const policy::LaunchInfo& launch, policy::Instant now);
   void deliver_kept(policy::Instant now);
@@ -73,6 +77,7 @@ class GateDriver {
   GateBoard& board_;
   GateOutlet outlet_;
   std::size_t clients_;
+  std::vector<std::uint64_t> ended_;  ///< by client: see ended_through
   policy::Session<GateOutlet> session_;
   /// The last launches that it saw, by client, each at its number modulo the size; empty: the policy does not
   /// hear of completions.
@@ -87,7 +92,7 @@ constexpr CounterSpec kUngated{"gate_launches_ungated", Severity::kLoss,
 constexpr CounterSpec kDropped{"gate_messages_dropped", Severity::kLoss,
                                "what clients told while their ring was full: the policy missed it"};
 constexpr CounterSpec kDied{"gate_clients_died", Severity::kNotice,
-                            "clients whose process ended while the policy ran"};
+                            "clients that ended while the policy ran"};
 constexpr CounterSpec kGivenUp{"gate_answers_too_late", Severity::kLoss,
                                "verdicts and releases whose thread had gone on without"};
 constexpr CounterSpec kUnseen{"gate_completions_unseen", Severity::kLoss,
@@ -97,6 +102,7 @@ constexpr CounterSpec kParked{"gate_launches_parked", Severity::kInfo,
 
 GateDriver::GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup& setup)
     : board_(board), outlet_(clock, board, setup.clients), clients_(setup.clients.size()),
+      ended_(setup.clients.size()),
       session_(*setup.spec, *setup.policy, outlet_,
                setup.sharing == policy::SharingMode::kTimeSliced) {
   for (const HostedClient& client : setup.clients) {
@@ -128,12 +134,38 @@ void GateDriver::handle(const GateEvent& event, policy::Instant now) {
 void GateDriver::decide(const GateEvent& event, policy::Instant now) {
   const policy::LaunchInfo& launch = event.message.launch;
   if (!seen_.empty()) {
-    seen_[launch.client.index()][launch.launch % kMostSeen] = {launch.launch, launch.operations};
+    seen_[launch.client.index()][launch.launch % kMostSeen] = {launch.launch, launch.kind,
+                                                               launch.operations};
   }
   const bool asked = event.message.kind == MessageKind::kAsked;
   outlet_.set_asked(event.message.time);
   const policy::Waiter waiter = asked ? waiter_of(event.ticket) : policy::kNobodyWaits;
   session_.on_launch(policy::LaunchInfo(launch), waiter, now);
+  if (launch.launch <= ended_[launch.client.index()] && !seen_.empty()) {
+    complete_all(launch.client, seen_[launch.client.index()][launch.launch % kMostSeen], now);
+  }
+}
+
+void GateDriver::complete_all(ClientId client, const Seen& seen, policy::Instant now) {
+  policy::LaunchInfo launch;
+  launch.client = client;
+  launch.launch = seen.launch;
+  launch.kind = seen.kind;
+  launch.operations = seen.outstanding;
+  complete(launch, now);
+}
+
+// A process that was killed, or left while the device worked, tells no ends; those whose launch is
+// held are told when the policy releases it.
+void GateDriver::ended_through(ClientId client, std::uint64_t launch, policy::Instant now) {
+  std::uint64_t& known = ended_[client.index()];
+  if (launch == known) return;
+  known = launch;
+  if (seen_.empty() || is_gone(client)) return;
+  for (const Seen& seen : seen_[client.index()]) {
+    if (seen.outstanding > 0 && seen.launch <= launch) complete_all(client, seen, now);
+  }
+  deliver_kept(now);
 }
 
 void GateDriver::complete(const policy::LaunchInfo& launch, policy::Instant now) {
@@ -349,9 +381,8 @@ class GateHost final : public PolicyHost {
     if (now < next_look_) return;
     next_look_ = now + kLookAfterClients;
     for (std::uint32_t i = 0; i < clients_; ++i) {
-      if (driver_.is_gone(ClientId{i}) || !board_->has_died(ClientId{i})) continue;
-      const std::lock_guard lock(gone_mutex_);
-      gone_.push_back(ClientId{i});
+      if (is_over()) return;
+      driver_.ended_through(ClientId{i}, board_->ended_through(ClientId{i}), instants_.at(now, now));
     }
   }
 

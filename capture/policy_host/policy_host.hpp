@@ -73,7 +73,9 @@ class PolicyHost {
   virtual void run() = 0;
   /// May be called by any thread that takes part in the clock; opens the gate.
   virtual void stop() = 0;
-  /// May be called by any thread: the client's process has ended; what of it waits is forgotten.
+  /// May be called by any thread: the client has ended, no process of it comes any more; what of it
+  /// waits is forgotten. Of a process that ends before its client the host learns by itself: the
+  /// place is the next one's.
   virtual void client_gone(ClientId client) = 0;
 
   /// After run():

@@ -1,8 +1,8 @@
 // A process's part in the gate: takes the client's place, asks before each launch, tells what ends.
 //
 // The first process of a job that launches anything is the client. Others that launch while it
-// lives go ungated, and say so. One that exits leaves its place to the next, one that becomes
-// another program by exec keeps it; one that is killed leaves it empty for good.
+// lives go ungated, and say so. One that ends leaves its place to the next, one that becomes
+// another program by exec keeps it.
 #pragma once
 
 #include <atomic>

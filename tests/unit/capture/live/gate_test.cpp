@@ -198,6 +198,20 @@ TEST(Gate, AProcessThatExitsLeavesItsPlaceToTheNext) {
   EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
 }
 
+// As torchrun does it: a worker is killed with work on the GPU, and started again.
+TEST(Gate, ARestartedWorkerIsGatedAndItsPredecessorsWorkHasEnded) {
+  Gated gate;
+  Variables variables = gate.variables(0);
+  variables["FAKE_DRIVER_KERNEL_US"] = "60000000";
+  const std::string command = std::string(LIVE_JOB) + " dlsym launch:2 ";
+  RunningJob job({"/bin/sh", "-c", command + "kill; " + command + "sleep:1000"}, variables);
+  EXPECT_TRUE(becomes_true([&] { return gate.policy.heard().completions.size() == 2; }));
+  EXPECT_TRUE(gate.hears(4));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.live->counts(0).processes, 2U);
+  EXPECT_EQ(gate.live->counts(0).ungated_processes, 0U);
+}
+
 TEST(Gate, AProcessThatBecomesAnotherProgramKeepsItsPlace) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
