@@ -30,8 +30,10 @@ struct LiveCounts {
   std::atomic<std::uint64_t> blocks{0};
   std::atomic<std::uint64_t> undecided{0};   ///< launches while nobody decided
   std::atomic<std::uint64_t> held{0};
-  std::atomic<std::uint64_t> held_ns{0};     ///< in launches that were held
-  std::atomic<std::uint64_t> passing_ns{0};  ///< in launches that were not: what the gate costs
+  /// All of the hook but the driver's own launch and waits for the window: of held launches, and of
+  /// those that were not, which is what the gate costs.
+  std::atomic<std::uint64_t> held_ns{0};
+  std::atomic<std::uint64_t> passing_ns{0};
   std::atomic<std::uint64_t> window_waits{0};
   std::atomic<std::uint64_t> window_ns{0};
   std::atomic<std::uint64_t> window_passed{0};  ///< launches that waited long enough

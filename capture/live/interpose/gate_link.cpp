@@ -100,41 +100,48 @@ void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duratio
   counts_.blocks.fetch_add(info.blocks, kRelaxed);
   if (passage.gate_open) counts_.undecided.fetch_add(1, kRelaxed);
   if (passage.held) counts_.held.fetch_add(1, kRelaxed);
-  (passage.held ? counts_.held_ns : counts_.passing_ns)
-      .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), kRelaxed);
+  count_time(passage.held, spent);
 }
 
-void Link::wait_for_room(const policy::LaunchInfo& info) {
-  if (client_->window() == 0 || info.kind == program::WorkKind::kCollective) return;
+void Link::count_time(bool held, Duration spent) {
+  (held ? counts_.held_ns : counts_.passing_ns)
+      .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), std::memory_order_relaxed);
+}
+
+Duration Link::wait_for_room(const policy::LaunchInfo& info) {
+  if (client_->window() == 0 || info.kind == program::WorkKind::kCollective) return {};
   const auto began = steady_clock::now();
   const Completions::Room room = completions().wait_for_room(
       [this] { return client_->window(); }, [this] { client_->look_for_host(); });
-  if (room == Completions::Room::kAtOnce) return;
+  if (room == Completions::Room::kAtOnce) return {};
+  const Duration waited = steady_clock::now() - began;
   counts_.window_waits.fetch_add(1);
   if (room == Completions::Room::kGivenUp) counts_.window_passed.fetch_add(1);
-  counts_.window_ns.fetch_add(
-      static_cast<std::uint64_t>(Duration{steady_clock::now() - began}.count()));
+  counts_.window_ns.fetch_add(static_cast<std::uint64_t>(to_ns(waited)));
+  return waited;
 }
 
-void Link::before_launch(const SeenLaunch& launch) {
+void Link::before_launch(SeenLaunch& launch) {
   const Use use(*this);
   if (!use) return;
   if (!join()) {
     count(launch.info, {.gate_open = true}, Duration{});
     return;
   }
-  wait_for_room(launch.info);
-  const auto began = steady_clock::now();
+  const Duration waited = wait_for_room(launch.info);
   const Passage passage = client_->launch(launch.info);
-  count(launch.info, passage, Duration{steady_clock::now() - began});
+  launch.held = passage.held;
+  count(launch.info, passage, Duration{steady_clock::now() - launch.began} - waited);
 }
 
 void Link::after_launch(const SeenLaunch& launch, CuResult result) {
   const Use use(*this);
   if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
+  const auto began = steady_clock::now();
   SeenLaunch done = launch;
   done.info.launch = client_->last_launch();
   completions().follow(done, result != kCuSuccess);
+  count_time(launch.held, steady_clock::now() - began);
 }
 
 void Link::iteration() {

@@ -38,7 +38,7 @@ class Link {
 
   /// In a thread that is on its way out, launches go on and are counted as undecided: what it had
   /// at the gate has been given back already.
-  void before_launch(const SeenLaunch& launch);
+  void before_launch(SeenLaunch& launch);
   void after_launch(const SeenLaunch& launch, CuResult result);
   void iteration();
   /// The driver is about to go: it is not asked for ends of launches any more.
@@ -68,7 +68,9 @@ class Link {
   /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
   bool join();
   void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
-  void wait_for_room(const policy::LaunchInfo& info);
+  /// How long it waited.
+  Duration wait_for_room(const policy::LaunchInfo& info);
+  void count_time(bool held, Duration spent);
   bool tell(const Completions::Ended& ended);
   Completions& completions();
 

@@ -72,7 +72,7 @@ bool gate_is_wanted() noexcept {
 }
 
 // Nothing of ours may end a program: what cannot be done is left out.
-void before_launch(const SeenLaunch& launch) noexcept try {
+void before_launch(SeenLaunch& launch) noexcept try {
   link().before_launch(launch);
 } catch (...) {
 }

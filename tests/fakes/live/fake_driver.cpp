@@ -1,6 +1,6 @@
 // A libcuda.so.1 without a device, with the functions that the gate stands before. It writes
 // each call that reaches it into the file FAKE_DRIVER_LOG: "PID SYMBOL", lookups with who asked.
-// Work takes FAKE_DRIVER_KERNEL_US of its stream. As in NVIDIA's, what cuGetProcAddress gives is
+// Work takes FAKE_DRIVER_KERNEL_US of its stream, side calls FAKE_DRIVER_SIDE_US of the caller. As in NVIDIA's, what cuGetProcAddress gives is
 // not what the loader finds.
 //
 // Built with FAKE_DRIVER_NO_V2 it has no cuGetProcAddress_v2, as before CUDA 12.
@@ -46,6 +46,12 @@ int log_call(const char* symbol) {
   const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0 || ::write(file, line.data(), line.size()) < 0) return 1;
   return ::close(file);
+}
+
+/// What the gate itself asks of the driver before and after a launch.
+void take_time() {
+  static const char* const text = std::getenv("FAKE_DRIVER_SIDE_US");
+  if (text != nullptr) ::usleep(static_cast<useconds_t>(std::atoi(text)));
 }
 
 int work(const char* symbol, Stream stream) {
@@ -156,6 +162,7 @@ FAKE_EXPORT int cuStreamEndCapture(Stream stream, Handle* graph) {
   return 0;
 }
 FAKE_EXPORT int cuStreamIsCapturing(Stream stream, int* status) {
+  take_time();
   const std::lock_guard lock(driver().mutex);
   *status = driver().capturing[stream];
   return 0;
@@ -175,6 +182,7 @@ FAKE_EXPORT int cuEventCreate(Handle* event, unsigned) {
   return 0;
 }
 FAKE_EXPORT int cuEventRecord(Handle event, Stream stream) {
+  take_time();
   const std::lock_guard lock(driver().mutex);
   driver().event_ready[event] = driver().busy_until[stream];
   return 0;

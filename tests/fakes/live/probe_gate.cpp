@@ -27,7 +27,7 @@ bool gate_is_wanted() noexcept {
   return wanted;
 }
 
-void before_launch(const SeenLaunch& launch) noexcept {
+void before_launch(SeenLaunch& launch) noexcept {
   constexpr const char* kKinds[] = {"kernel", "collective", "copy", "memset"};
   write_line(std::string(kKinds[static_cast<int>(launch.info.kind)]) + " " +
              std::to_string(launch.info.blocks) + " " +

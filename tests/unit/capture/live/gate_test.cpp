@@ -132,6 +132,16 @@ TEST(Gate, TrainingTellsAndDoesNotWait) {
   EXPECT_EQ(gate.reached().size(), 5U);
 }
 
+// 10 launches, each with a query of 2 ms before it and an event of 2 ms behind it.
+TEST(Gate, WhatTheGateCostsIsTheWholeHook) {
+  Gated gate;
+  Variables variables = gate.variables(0);
+  variables["FAKE_DRIVER_SIDE_US"] = "2000";
+  RunningJob job(gate.job({"v2", "launch:10"}), variables);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_GE(gate.live->counts(0).passing_ns, 40'000'000U);
+}
+
 TEST(Gate, AnOperationsEndIsToldOnceForEachOfItsLaunch) {
   Gated gate;
   // The graph has three kernels. It goes on, so that its ends are seen however late.

@@ -100,7 +100,8 @@ class Hosted {
 
 void launch(Link& link, int times, std::uintptr_t stream) {
   for (int i = 0; i < times; ++i) {
-    const SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false};
+    SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false,
+                    std::chrono::steady_clock::now()};
     link.before_launch(seen);
     link.after_launch(seen, kCuSuccess);
   }
@@ -125,6 +126,7 @@ TEST(GateLink, EveryOperationOfALargeGraphIsToldInOneMessage) {
   Hosted hosted;
   Link& link = hosted.link();
   SeenLaunch graph;
+  graph.began = std::chrono::steady_clock::now();
   graph.info.operations = 5'000;
   link.before_launch(graph);
   link.after_launch(graph, kCuSuccess);
