@@ -39,6 +39,8 @@ class GateBoard {
   GateBoard& operator=(const GateBoard&) = delete;
 
   [[nodiscard]] const std::string& name() const { return memory_->name(); }
+  /// Launches on all GPUs are the gate's; otherwise on the one of the filler's first launch.
+  void watch_all_gpus() { segment_.gpu.read_or_set({}); }
   void set_mode(ClientId client, GateMode mode);
   void set_window(ClientId client, std::uint32_t launches);
 

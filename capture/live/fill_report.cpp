@@ -9,6 +9,7 @@ LiveJobReport report_of_counts(const LiveCounts& counts) {
   LiveJobReport report;
   report.processes = counts.processes;
   report.ungated_processes = counts.ungated_processes;
+  report.processes_elsewhere = counts.processes_elsewhere;
   report.kernels = counts.kernels;
   report.collectives = counts.collectives;
   report.copies = counts.copies;

@@ -20,6 +20,7 @@ struct LiveJobReport {
   Duration ran{};
   std::uint32_t processes = 0;    ///< that were gated, one after the other
   std::uint32_t ungated_processes = 0;
+  std::uint32_t processes_elsewhere = 0;  ///< that launched on other GPUs than the gate's
   std::uint64_t kernels = 0;      ///< launches of kernels and graphs
   std::uint64_t collectives = 0;
   std::uint64_t copies = 0;       ///< and memsets

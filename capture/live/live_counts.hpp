@@ -23,7 +23,7 @@ struct LiveCounts {
   std::atomic<std::int32_t> process{0};     ///< that has, or had last, the client's place
   std::atomic<std::uint32_t> processes{0};  ///< that have had it, one after the other
   std::atomic<std::uint32_t> ungated_processes{0};  ///< that launched and found it taken
-  std::atomic<std::uint32_t> reserved{0};
+  std::atomic<std::uint32_t> processes_elsewhere{0};  ///< that launched on other GPUs
   std::atomic<std::uint64_t> kernels{0};     ///< launches of kernels and graphs
   std::atomic<std::uint64_t> collectives{0};
   std::atomic<std::uint64_t> copies{0};      ///< and memsets

@@ -158,6 +158,7 @@ Result<void> FillRun::make_host() {
   host.policy = setup_.policy;
   host.sharing = setup_.plan.sharing;
   host.origin = clock_->now();
+  host.one_gpu = setup_.one_gpu;
   const bool asks = setup_.plan.asks_training || setup_.ask_training;
   host.clients.push_back({setup_.clients[kTraining], asks ? GateMode::kAsk : GateMode::kTell, 0});
   host.clients.push_back({setup_.clients[kFiller], GateMode::kAsk, setup_.window});

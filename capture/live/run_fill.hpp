@@ -38,6 +38,7 @@ struct FillSetup {
   std::string folder = "/tmp";       ///< where a folder for the run can be made
   std::string fill_log;              ///< the filler's outputs; empty: both to standard error
   std::string device;                ///< that both programs see: UUID or index; empty: inherited
+  bool one_gpu = true;               ///< PolicyHostSetup::one_gpu
   std::uint32_t window = 0;          ///< launches of the filler on the GPU at once; 0: any
   bool ask_training = false;         ///< training waits for verdicts, whatever the policy
   FillerThen after_end = FillerThen::kStop;    ///< training exited with 0, or was interrupted

@@ -417,6 +417,7 @@ Result<std::unique_ptr<PolicyHost>> PolicyHost::make(HostClock& clock, PolicyHos
     }
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto board, GateBoard::make(clock, clients));
+  if (setup.one_gpu) board->watch_all_gpus();
   for (std::uint32_t i = 0; i < clients; ++i) {
     BUBBLESIM_CHECK(setup.clients[i].info.id.value == i, "clients of a host in order of their ids");
     board->set_mode(ClientId{i}, setup.clients[i].mode);

@@ -37,6 +37,7 @@ struct PolicyHostSetup {
   std::vector<HostedClient> clients;    ///< by id; at most kMostGateClients
   HostTime origin{};                    ///< the policy's instant 0
   policy::SharingMode sharing = policy::SharingMode::kSpatial;  ///< as clients share the GPU
+  bool one_gpu = true;  ///< clients see no other; false: the filler's first launch says which
 };
 
 /// A distribution of spans, in whole nanoseconds.

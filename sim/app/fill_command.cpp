@@ -74,6 +74,10 @@ std::string notes_of_job(const char* name, const LiveJobReport& job) {
     text += fmt::format("  {} processes of the {} went ungated: one at a time is gated\n",
                         job.ungated_processes, name);
   }
+  if (job.processes_elsewhere > 0) {
+    text += fmt::format("  {} processes of the {} launched on other GPUs than the gate's\n",
+                        job.processes_elsewhere, name);
+  }
   if (job.window_passed > 0) {
     text += fmt::format("  {} launches of the {} waited a second for room in the window and went "
                         "on: what is on the GPU may have waited for them\n",
@@ -111,6 +115,7 @@ Json job_json(const LiveJobReport& job) {
           {"ran_ns", to_ns(job.ran)},
           {"gated_processes", job.processes},
           {"ungated_processes", job.ungated_processes},
+          {"processes_elsewhere", job.processes_elsewhere},
           {"kernels", job.kernels},
           {"collectives", job.collectives},
           {"copies", job.copies},
@@ -231,6 +236,7 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   capture::limit_fillers(setup.plan, facts.free,
                          setup.environment.contains(capture::kMpsMemoryLimit));
   setup.plan.notes.push_back(facts.text);
+  setup.one_gpu = facts.is_only_one;
   setup.spec = spec;
   setup.policy = prepared.policy.get();
   setup.library = library;

@@ -39,23 +39,36 @@ Link::Link(const GateSettings& settings)
          "goes ungated: " + std::string(kEnvGateClient) + " is no client's number");
     return;
   }
+  id_ = ClientId{static_cast<std::uint32_t>(id)};
   turn_ = id == 0 ? Turn::kTraining : Turn::kFiller;
   clock_ = wall_clock();
-  join();
-  open_gate(ClientId{static_cast<std::uint32_t>(id)});
+  gpu_ = std::make_unique<OwnGpu>(settings_.gate, id_);
 }
 
-void Link::open_gate(ClientId id) {
+bool Link::is_ours() {
+  if (gpu_ == nullptr) return false;
+  const OwnGpu::Where where = gpu_->where();
+  if (where == OwnGpu::Where::kElsewhere && !was_elsewhere_.exchange(true)) {
+    counts_.processes_elsewhere.fetch_add(1);
+  }
+  if (where != OwnGpu::Where::kHere) return false;
+  std::call_once(opens_, [this] { open_gate(); });
+  return true;
+}
+
+void Link::open_gate() {
+  join();
   // Nobody but a Link takes a place, and this process has no other: one that is its own already was
   // taken before an exec.
-  const bool executed = give_up_own_place(settings_.gate, id);
-  auto client = GateClient::open(settings_.gate, id, *clock_);
+  const bool executed = give_up_own_place(settings_.gate, id_);
+  auto client = GateClient::open(settings_.gate, id_, *clock_);
   if (!client) {
     counts_.ungated_processes.fetch_add(1);
     note(settings_.folder, settings_.client, "goes ungated: " + client.error().text());
     return;
   }
   client_ = std::move(*client);
+  is_open_ = true;
   counts_.process.store(::getpid());
   if (!executed) counts_.processes.fetch_add(1);
   note(settings_.folder, settings_.client, "is gated");
@@ -122,6 +135,8 @@ Duration Link::wait_for_room(const policy::LaunchInfo& info) {
 }
 
 void Link::before_launch(SeenLaunch& launch) {
+  launch.ours = is_ours();
+  if (!launch.ours) return;
   const Use use(*this);
   if (!use) return;
   if (!join()) {
@@ -135,6 +150,7 @@ void Link::before_launch(SeenLaunch& launch) {
 }
 
 void Link::after_launch(const SeenLaunch& launch, CuResult result) {
+  if (!launch.ours) return;
   const Use use(*this);
   if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
   const auto began = steady_clock::now();
@@ -145,6 +161,7 @@ void Link::after_launch(const SeenLaunch& launch, CuResult result) {
 }
 
 void Link::iteration() {
+  if (!is_ours()) return;
   const Use use(*this);
   if (!use || !join()) return;
   const std::int64_t now = steady_clock::now().time_since_epoch().count();
@@ -162,14 +179,13 @@ void Link::leave() {
   constexpr std::chrono::milliseconds kPatience{5};
   constexpr std::chrono::microseconds kLook{100};
   left_ = true;
-  if (client_ == nullptr) return;
+  if (!is_open_) return;
   // Who is at the gate is about to go on, or is held, which may last; the client stays for them.
   for (const auto end = steady_clock::now() + kPatience;
        users_ > 0 && steady_clock::now() < end;) {
     std::this_thread::sleep_for(kLook);
   }
-  give_up_own_place(settings_.gate,
-                    ClientId{static_cast<std::uint32_t>(std::atoi(settings_.client.c_str()))});
+  give_up_own_place(settings_.gate, id_);
 }
 
 }  // namespace bubblesim::capture::interpose

@@ -15,6 +15,7 @@
 #include "capture/gate/gate_client.hpp"
 #include "capture/live/interpose/completions.hpp"
 #include "capture/live/interpose/gate_seam.hpp"
+#include "capture/live/interpose/own_gpu.hpp"
 #include "capture/live/live_counts.hpp"
 
 namespace bubblesim::capture::interpose {
@@ -28,10 +29,10 @@ struct GateSettings {
 };
 
 /// Never destroyed: programs launch until their last moment. Calls may come from any thread, but
-/// the constructor's and leave().
+/// the constructor's and leave(). It joins the gate at the first launch on the gate's GPU, or finds
+/// that it cannot, which then stays so in this process.
 class Link {
  public:
-  /// Joins the gate, or finds that it cannot, which then stays so in this process.
   explicit Link(const GateSettings& settings);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -52,7 +53,7 @@ class Link {
    public:
     explicit Use(Link& link) : link_(link) {
       ++link.users_;
-      active_ = !link.left_ && link.client_ != nullptr;
+      active_ = !link.left_ && link.is_open_;
     }
     ~Use() { --link_.users_; }
     Use(const Use&) = delete;
@@ -64,7 +65,9 @@ class Link {
     bool active_;
   };
 
-  void open_gate(ClientId id);
+  /// Whether the launch is the gate's to decide about; opens the gate at the first such.
+  bool is_ours();
+  void open_gate();
   /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
   bool join();
   void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
@@ -77,7 +80,12 @@ class Link {
   const GateSettings settings_;
   LiveCounts& counts_;
   std::unique_ptr<HostClock> clock_;
+  std::unique_ptr<OwnGpu> gpu_;         ///< null: there is no gate to ask
+  std::once_flag opens_;
   std::unique_ptr<GateClient> client_;  ///< null: ungated
+  std::atomic<bool> is_open_{false};    ///< there is a client
+  std::atomic<bool> was_elsewhere_{false};
+  ClientId id_;
   Turn turn_ = Turn::kFiller;
   std::once_flag follows_;
   std::atomic<Completions*> completions_{nullptr};

@@ -14,7 +14,9 @@ struct SeenLaunch {
   Stream stream = nullptr;
   bool per_thread = false;  ///< stream 0 is the thread's own
   std::chrono::steady_clock::time_point began{};  ///< the gate's work for it
-  bool held = false;        ///< the gate's to say
+  // The gate's to say.
+  bool ours = false;
+  bool held = false;
 };
 
 /// Whether launches are to be told at all. A look at a flag.

@@ -1,6 +1,7 @@
 // A libcuda.so.1 without a device, with the functions that the gate stands before. It writes
 // each call that reaches it into the file FAKE_DRIVER_LOG: "PID SYMBOL", lookups with who asked.
-// Work takes FAKE_DRIVER_KERNEL_US of its stream, side calls FAKE_DRIVER_SIDE_US of the caller. As in NVIDIA's, what cuGetProcAddress gives is
+// Work takes FAKE_DRIVER_KERNEL_US of its stream, side calls FAKE_DRIVER_SIDE_US of the caller. The
+// process is on GPU FAKE_DRIVER_GPU. As in NVIDIA's, what cuGetProcAddress gives is
 // not what the loader finds.
 //
 // Built with FAKE_DRIVER_NO_V2 it has no cuGetProcAddress_v2, as before CUDA 12.
@@ -176,6 +177,15 @@ FAKE_EXPORT int cuCtxGetCurrent(Handle* context) {
   return 0;
 }
 FAKE_EXPORT int cuCtxSetCurrent(Handle) { return 0; }
+FAKE_EXPORT int cuCtxGetDevice(int* device) {
+  static const char* const text = std::getenv("FAKE_DRIVER_GPU");
+  *device = text == nullptr ? 0 : std::atoi(text);
+  return 0;
+}
+FAKE_EXPORT int cuDeviceGetUuid_v2(char* uuid, int device) {
+  std::memset(uuid, 0x11 * (device + 1), 16);
+  return 0;
+}
 FAKE_EXPORT int cuEventCreate(Handle* event, unsigned) {
   const std::lock_guard lock(driver().mutex);
   *event = reinterpret_cast<Handle>(driver().handles += 8);

@@ -44,6 +44,17 @@ TEST(GpuFacts, TheCardIsTheFirstThatIsVisibleUnlessOneIsAskedFor) {
   EXPECT_EQ(facts_of_gpu(constants(), "", {}, FAKE_NVML).gpu.sm_count, 132U);
 }
 
+// The stand-in has two cards.
+TEST(GpuFacts, SayWhetherProgramsSeeOneGpuOnly) {
+  const auto alone = [](const std::string& device, const Variables& environment) {
+    return facts_of_gpu(constants(), device, environment, FAKE_NVML).is_only_one;
+  };
+  EXPECT_FALSE(alone("", {}));
+  EXPECT_FALSE(alone("", {{"CUDA_VISIBLE_DEVICES", "1,0"}}));
+  EXPECT_TRUE(alone("", {{"CUDA_VISIBLE_DEVICES", "1"}}));
+  EXPECT_TRUE(alone("GPU-b", {}));
+}
+
 TEST(GpuFacts, WithoutADriverTheTextSaysWhoseConstantsTheyAre) {
   const GpuFacts facts = facts_of_gpu(constants(), "", {}, "/nonexistent/libnvidia-ml.so.1");
   EXPECT_EQ(facts.gpu.sm_count, 108U);

@@ -25,12 +25,13 @@ using testing::IsEmpty;
 /// A host of the scripted policy for training (0) and a filler (1).
 class Gated {
  public:
-  explicit Gated(std::uint32_t window = 0) {
+  explicit Gated(std::uint32_t window = 0, bool one_gpu = true) {
     part_ = clock_->join(Turn::kControl);
     PolicyHostSetup setup;
     setup.spec = &spec_;
     setup.policy = &policy;
     setup.origin = clock_->now();
+    setup.one_gpu = one_gpu;
     for (std::uint32_t id : {0U, 1U}) {
       policy::ClientInfo info;
       info.id = ClientId{id};
@@ -206,6 +207,30 @@ TEST(Gate, AProcessThatExitsLeavesItsPlaceToTheNext) {
   EXPECT_TRUE(gate.hears(4));
   EXPECT_EQ(gate.live->counts(1).processes, 2U);
   EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
+}
+
+// Rank 0 launches first, on GPU 0; the filler and rank 1 are on GPU 1.
+TEST(Gate, TheRankOnTheFillersGpuIsTheClient) {
+  Gated gate(0, false);
+  gate.policy.let_go(kAllLaunches);
+  const auto on_gpu = [&](std::uint32_t client, const char* gpu, const char* verb) {
+    Variables variables = gate.variables(client);
+    variables["FAKE_DRIVER_GPU"] = gpu;
+    return std::make_unique<RunningJob>(gate.job({"v2", verb, "sleep:300"}), variables);
+  };
+  const auto rank0 = on_gpu(0, "0", "pace:200");
+  EXPECT_TRUE(becomes_true([&] { return gate.reached().size() >= 5; }));
+  EXPECT_EQ(gate.policy.launches(), 0U);  // the gate does not know its GPU yet
+  const auto filler = on_gpu(1, "1", "launch:2");
+  ASSERT_TRUE(gate.hears(2));
+  const auto rank1 = on_gpu(0, "1", "launch:3");
+  ASSERT_TRUE(gate.hears(5));
+  for (const auto& job : {&rank0, &filler, &rank1}) EXPECT_EQ((*job)->wait(), 0);
+  EXPECT_EQ(gate.policy.launches(), 5U);
+  EXPECT_EQ(gate.live->counts(0).kernels, 3U);
+  EXPECT_EQ(gate.live->counts(0).processes, 1U);
+  EXPECT_EQ(gate.live->counts(0).processes_elsewhere, 1U);
+  EXPECT_EQ(gate.live->counts(0).ungated_processes, 0U);
 }
 
 // As torchrun does it: a worker is killed with work on the GPU, and started again.

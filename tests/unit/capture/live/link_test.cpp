@@ -219,13 +219,15 @@ TEST(GateLink, WhoHasLeftGoesOnUngated) {
 
 TEST(OwnPlace, IsLeftOnceAndAnotherClientsIsNot) {
   Hosted hosted;
-  static_cast<void>(hosted.link());
+  Link& link = hosted.link();
+  launch(link, 1, 1);
   const std::string& gate = hosted.host->gate_name();
   EXPECT_FALSE(give_up_own_place(gate, ClientId{0}));  // nobody's
   EXPECT_FALSE(give_up_own_place(gate, ClientId{7}));
   EXPECT_FALSE(give_up_own_place("bubblesim.gate.that.is.not.there", ClientId{1}));
   EXPECT_TRUE(give_up_own_place(gate, ClientId{1}));
   EXPECT_FALSE(give_up_own_place(gate, ClientId{1}));
+  link.stop_looking();
 }
 
 }  // namespace
