@@ -148,6 +148,21 @@ Completions::Room Completions::wait_for_room(const std::function<std::uint32_t()
   return Room::kWaited;
 }
 
+void Completions::forget(Handle context) {
+  constexpr std::chrono::milliseconds kPatience{100};
+  std::unique_lock lock(mutex_);
+  ++forgotten_;
+  for (auto& [key, pending] : streams_) {
+    for (Pending& one : pending) {
+      if (context != nullptr && one.event.context != context) continue;
+      one.end.guessed = one.end.guessed || one.event.event != nullptr;
+      one.event = {};
+    }
+  }
+  std::erase_if(free_, [&](const auto& events) { return context == nullptr || events.first == context; });
+  still_.wait_for(lock, kPatience, [this] { return !looking_; });
+}
+
 void Completions::stop() {
   constexpr std::chrono::milliseconds kPatience{100};
   std::unique_lock lock(mutex_);
@@ -155,6 +170,11 @@ void Completions::stop() {
   room_.notify_all();
   work_.notify_all();
   still_.wait_for(lock, kPatience, [this] { return !looking_; });
+}
+
+bool Completions::is_valid(std::uint64_t forgotten) {
+  const std::lock_guard lock(mutex_);
+  return !stopped_ && forgotten_ == forgotten;
 }
 
 bool Completions::is_stopped() {
@@ -178,12 +198,12 @@ CuResult Completions::query(const Event& event) {
   return calls().query(event.event);
 }
 
-void Completions::take_away(const Head& head, bool reusable) {
+void Completions::take_away(const Head& head, bool reusable, std::uint64_t forgotten) {
   const std::lock_guard lock(mutex_);
   std::deque<Pending>& stream = streams_[head.key];
   stream.pop_front();
   if (stream.empty()) streams_.erase(head.key);
-  if (reusable && head.pending.event.event != nullptr) {
+  if (reusable && head.pending.event.event != nullptr && forgotten_ == forgotten) {
     free_[head.pending.event.context].push_back(head.pending.event.event);
   }
   --followed_;
@@ -193,20 +213,22 @@ void Completions::take_away(const Head& head, bool reusable) {
 
 bool Completions::look() {
   std::vector<Head> first;
+  std::uint64_t forgotten = 0;
   {
     const std::lock_guard lock(mutex_);
     first = heads();
+    forgotten = forgotten_;
   }
   bool any = false;
   for (const Head& head : first) {
-    if (is_stopped()) break;
+    if (!is_valid(forgotten)) break;
     // No lock: the driver may make us wait. Only this thread takes heads away.
     const CuResult result = query(head.pending.event);
     Ended end = head.pending.end;
     end.guessed = end.guessed || result != kCuSuccess;
     if (result == kCuNotReady || !tell_(end)) continue;
     any = true;
-    take_away(head, result == kCuSuccess);
+    take_away(head, result == kCuSuccess, forgotten);
   }
   return any;
 }

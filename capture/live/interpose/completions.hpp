@@ -44,6 +44,9 @@ class Completions {
   /// when nothing has ended for a while.
   Room wait_for_room(const std::function<std::uint32_t()>& window,
                      const std::function<void()>& idle);
+  /// What is followed in this context has ended (null: in all); its events are not asked any more.
+  /// Waits for a look under way.
+  void forget(Handle context);
   /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits.
   /// Called at the process's exit, when the driver goes away. Waits 100 ms at most for a look under
   /// way.
@@ -73,8 +76,10 @@ class Completions {
   [[nodiscard]] std::vector<Head> heads();
   /// Whether any had ended.
   bool look();
-  /// `reusable`: the event.
-  void take_away(const Head& head, bool reusable);
+  /// `reusable`: the event, if nothing was forgotten since.
+  void take_away(const Head& head, bool reusable, std::uint64_t forgotten);
+  /// Whether events that were seen when so much was forgotten may be asked.
+  [[nodiscard]] bool is_valid(std::uint64_t forgotten);
   /// Waits for something to look at. False: stopped.
   bool may_look();
   void run();
@@ -85,6 +90,7 @@ class Completions {
   std::condition_variable room_;   ///< something has ended
   std::condition_variable still_;  ///< the thread is not in the driver
   bool looking_ = false;
+  std::uint64_t forgotten_ = 0;  ///< how often: a look that began before starts anew
   bool stopped_ = false;
   std::map<StreamKey, std::deque<Pending>> streams_;
   std::map<Handle, std::vector<Handle>> free_;  ///< events by context

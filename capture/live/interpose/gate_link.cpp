@@ -171,6 +171,10 @@ void Link::iteration() {
   client_->iteration_ended(Duration{steady_clock::duration{now - began}});
 }
 
+void Link::context_ends(Handle context) {
+  if (Completions* const known = completions_.load()) known->forget(context);
+}
+
 void Link::stop_looking() {
   if (Completions* const known = completions_.load()) known->stop();
 }

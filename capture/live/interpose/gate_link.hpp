@@ -42,6 +42,8 @@ class Link {
   void before_launch(SeenLaunch& launch);
   void after_launch(const SeenLaunch& launch, CuResult result);
   void iteration();
+  /// Null: any.
+  void context_ends(Handle context);
   /// The driver is about to go: it is not asked for ends of launches any more.
   void stop_looking();
   /// Gives up the place. Launches go on without the gate from here on.

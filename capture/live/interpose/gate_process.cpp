@@ -77,6 +77,11 @@ void before_launch(SeenLaunch& launch) noexcept try {
 } catch (...) {
 }
 
+void context_ends(Handle context) noexcept try {
+  if (Link* const known = current.load()) known->context_ends(context);
+} catch (...) {
+}
+
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept try {
   link().after_launch(launch, result);
 } catch (...) {

@@ -24,6 +24,9 @@ struct SeenLaunch {
 
 /// May wait, with no lock held.
 void before_launch(SeenLaunch& launch) noexcept;
+/// The context is about to end, or may be (null: some context): nothing that the gate has in it is
+/// touched after this.
+void context_ends(Handle context) noexcept;
 /// Called in the same thread, whatever came of the launch.
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept;
 

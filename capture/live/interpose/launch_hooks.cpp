@@ -107,6 +107,18 @@ bool is_captured(Stream stream, bool per_thread) noexcept {
   return query(stream, &status) != kCuSuccess || status != 0;
 }
 
+#define BUBBLESIM_FORM(symbol, context, params, arg)                                              \
+  BUBBLESIM_GATE_EXPORT CuResult symbol params noexcept {                                         \
+    if (gate_is_wanted()) context_ends(context);                                                  \
+    return CallOf<decltype(symbol)>::real(Slot::symbol, arg);                                     \
+  }
+BUBBLESIM_FORM(cuCtxDestroy_v2, x, (Handle x), x)
+BUBBLESIM_FORM(cuDevicePrimaryCtxReset, nullptr, (int d), d)
+BUBBLESIM_FORM(cuDevicePrimaryCtxReset_v2, nullptr, (int d), d)
+BUBBLESIM_FORM(cuDevicePrimaryCtxRelease, nullptr, (int d), d)
+BUBBLESIM_FORM(cuDevicePrimaryCtxRelease_v2, nullptr, (int d), d)
+#undef BUBBLESIM_FORM
+
 #define BUBBLESIM_FORM(symbol, per_thread, params, args)                                          \
   BUBBLESIM_GATE_EXPORT CuResult symbol params noexcept {                                         \
     return pass(                                                                                  \

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +35,7 @@ struct Driver {
   std::map<Handle, Clock::time_point> event_ready;
   std::map<Stream, int> capturing;
   std::uintptr_t handles = 0x1000;
+  std::atomic<bool> context_is_gone{false};
 };
 Driver& driver() {
   static Driver* const one = new Driver;
@@ -177,6 +179,14 @@ FAKE_EXPORT int cuCtxGetCurrent(Handle* context) {
   return 0;
 }
 FAKE_EXPORT int cuCtxSetCurrent(Handle) { return 0; }
+FAKE_EXPORT int cuCtxDestroy_v2(Handle) {
+  driver().context_is_gone = true;
+  return log_call("cuCtxDestroy_v2");
+}
+FAKE_EXPORT int cuDevicePrimaryCtxReset(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuDevicePrimaryCtxReset_v2(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuDevicePrimaryCtxRelease(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return cuCtxDestroy_v2(nullptr); }
 FAKE_EXPORT int cuCtxGetDevice(int* device) {
   static const char* const text = std::getenv("FAKE_DRIVER_GPU");
   *device = text == nullptr ? 0 : std::atoi(text);
@@ -197,7 +207,9 @@ FAKE_EXPORT int cuEventRecord(Handle event, Stream stream) {
   driver().event_ready[event] = driver().busy_until[stream];
   return 0;
 }
+// As NVIDIA's may: an event of a context that is gone points to nothing.
 FAKE_EXPORT int cuEventQuery(Handle event) {
+  if (driver().context_is_gone) std::abort();
   const std::lock_guard lock(driver().mutex);
   return Clock::now() < driver().event_ready[event] ? kCuNotReady : kCuSuccess;
 }

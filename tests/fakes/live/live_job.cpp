@@ -12,6 +12,7 @@
 //   reopen           closes the driver and opens it again; exit code 93 if it was gone between
 //   exec             becomes another process that does the rest
 //   clear            its environment
+//   destroy reset    the context, the device's primary context
 //   say:TEXT read    a line on standard output; waits for one on standard input
 //   sleep:MS exit:N kill
 #include <dlfcn.h>
@@ -230,6 +231,8 @@ int perform(Route& route, const std::string& verb, const std::string& value) {
   if (verb == "thread") launch_aside(route, number);
   if (verb == "late") late.route = &route, late.times = number;
   if (verb == "clear") ::clearenv();
+  if (verb == "destroy") route.get<int (*)(Handle)>("cuCtxDestroy", "_v2")(reinterpret_cast<Handle>(0xC0));
+  if (verb == "reset") route.get<int (*)(int)>("cuDevicePrimaryCtxReset", "_v2")(0);
   if (verb == "reopen") return reopen(route);
   if (verb == "fork") return fork_and_launch(route, number);
   for (int i = 0; i < number; ++i) one_call(route, verb);

@@ -37,6 +37,8 @@ void before_launch(SeenLaunch& launch) noexcept {
   for (int i = 0; hold != nullptr && i < 20'000 && ::access(hold, F_OK) != 0; ++i) ::usleep(1000);
 }
 
+void context_ends(Handle) noexcept {}
+
 void after_launch(const SeenLaunch&, CuResult result) noexcept {
   if (result != kCuSuccess) write_line("refused\n");
 }

@@ -305,6 +305,32 @@ TEST(Gate, ADriverThatAProgramClosesStaysForTheGate) {
   EXPECT_EQ(gate.reached().size(), 2U);
 }
 
+TEST(Gate, AnotherInterposerBeforeOrBehindTheGateGoesOnToTheDriver) {
+  const std::string gate_library = GATE_LIBRARY, other = SECOND_INTERPOSER;
+  for (const std::string& preloaded : {gate_library + ":" + other, other + ":" + gate_library}) {
+    Gated gate;
+    gate.policy.let_go(kAllLaunches);
+    Variables variables = gate.variables(1);
+    variables["LD_PRELOAD"] = preloaded;
+    RunningJob job({LIVE_JOB_LINKED, "linked", "launch:3"}, variables);
+    EXPECT_EQ(job.wait(), 0) << preloaded;
+    EXPECT_EQ(gate.reached().size(), 3U) << preloaded;
+    EXPECT_TRUE(gate.hears(3)) << preloaded;
+  }
+}
+
+// Kernels of a minute are under way, and the gate has events behind them.
+TEST(Gate, AContextThatEndsTakesItsEventsAlong) {
+  for (const char* verb : {"destroy", "reset"}) {
+    Gated gate;
+    Variables variables = gate.variables(0);
+    variables["FAKE_DRIVER_KERNEL_US"] = "60000000";
+    RunningJob job(gate.job({"dlsym", "launch:2", "sleep:50", verb, "sleep:100"}), variables);
+    EXPECT_EQ(job.wait(), 0) << verb;
+    EXPECT_EQ(gate.policy.heard().completions.size(), 2U) << verb;
+  }
+}
+
 TEST(Gate, AProgramThatClearsItsEnvironmentMeanwhileIsGatedStill) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
