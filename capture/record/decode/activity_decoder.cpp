@@ -264,7 +264,9 @@ void ActivityDecoder::take_call(const cupti::ApiRecord& record, CallNames& names
   if (!span.known) return;
   const CallNames::Call& call = names.call(record.id, tables_);
   if (!call.listed) counters_.add(decode::kUnlisted);
-  if (record.return_value != 0) counters_.add(decode::kFailedCall);
+  // A query that finds nothing done returns cudaErrorNotReady.
+  const bool failed = record.return_value != 0 && call.kind != HostCallKind::kEventQuery;
+  if (failed) counters_.add(decode::kFailedCall);
   batch.calls.push_back({.start = span.start,
                          .duration = span.duration,
                          .correlation = record.correlation,
