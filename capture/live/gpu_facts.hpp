@@ -12,7 +12,7 @@ namespace bubblesim::capture {
 struct GpuFacts {
   policy::GpuInfo gpu;
   std::string text;  ///< where they are from, a sentence
-  bool is_only_one = false;   ///< programs see no other, as far as the driver says
+  bool is_only_one = true;    ///< programs see no other, as far as the driver says
   std::optional<Bytes> free;  ///< memory that no process has; nothing: the driver does not say
 };
 

@@ -53,6 +53,7 @@ TEST(GpuFacts, SayWhetherProgramsSeeOneGpuOnly) {
   EXPECT_FALSE(alone("", {{"CUDA_VISIBLE_DEVICES", "1,0"}}));
   EXPECT_TRUE(alone("", {{"CUDA_VISIBLE_DEVICES", "1"}}));
   EXPECT_TRUE(alone("GPU-b", {}));
+  EXPECT_TRUE(facts_of_gpu(constants(), "", {}, "/nonexistent/libnvidia-ml.so.1").is_only_one);
 }
 
 TEST(GpuFacts, WithoutADriverTheTextSaysWhoseConstantsTheyAre) {
