@@ -72,8 +72,8 @@ bool nobody_listens(int code) { return code == ECONNREFUSED || code == ENOENT; }
 ucred peer_of(const Socket& socket) {
   ucred peer{};
   socklen_t length = sizeof(peer);
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return {0, kNobody, 0};
-  return peer;
+  const bool known = getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+  return known ? peer : ucred{0, kNobody, 0};
 }
 
 bool is_abstract(const ControlAddress& address) { return address.text.starts_with('@'); }

@@ -17,7 +17,8 @@ bool is_abandoned(const GateSegment& segment, const GateRow& row, std::uint32_t 
   const std::uint32_t owner = row.client;
   if (owner != client) {
     const GatePlace& place = segment.places[owner];
-    return place.state == PlaceState::kJoined && has_ended(place.process);
+    return (place.state == PlaceState::kJoined || place.state == PlaceState::kGone) &&
+           has_ended(place.process);
   }
   return syscall(SYS_tgkill, getpid(), row.thread.load(), 0) != 0 && errno == ESRCH;
 }

@@ -103,9 +103,9 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
 constexpr std::uint64_t kReserve = 10;  ///< this part of what is free is left to training
 
 constexpr const char* kSharedFaults =
-    "under MPS both programs are one fault domain: a fatal fault of the filler (an illegal address, "
-    "a failed assertion) ends training, too. Let training write checkpoints, or take a policy of "
-    "time slices (bubblesim policies)";
+    "under MPS both programs are one fault domain: a fatal fault of the filler (an illegal "
+    "address, a failed assertion) ends training, too. Let training write checkpoints, or take a "
+    "policy of time slices (bubblesim policies)";
 
 }  // namespace
 

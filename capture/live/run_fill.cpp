@@ -275,10 +275,10 @@ void FillRun::watch() {
 FillReport FillRun::report() {
   crew_->wait();
   const auto report_of = [&](const LiveJob& job, std::uint32_t client) {
-    LiveJobReport made = report_of_counts(folder_->counts(client));
-    made.end = job.end();
-    made.ran = job.ran();
-    return made;
+    LiveTotals totals;
+    const void* const counts = &folder_->counts(client);
+    std::memcpy(static_cast<void*>(&totals), counts, sizeof(totals));
+    return LiveJobReport{totals, job.end(), job.ran()};
   };
   report_.training = report_of(training_, kTraining);
   report_.filler = report_of(filler_, kFiller);

@@ -79,8 +79,8 @@ class GateDriver {
   std::size_t clients_;
   std::vector<std::uint64_t> ended_;  ///< by client: see ended_through
   policy::Session<GateOutlet> session_;
-  /// The last launches that it saw, by client, each at its number modulo the size; empty: the policy does not
-  /// hear of completions.
+  /// The last launches that it saw, by client, each at its number modulo the size; empty: it does
+  /// not hear of completions.
   std::vector<std::vector<Seen>> seen_;
   std::vector<policy::LaunchInfo> kept_;  ///< operations that ended, of launches that are held
   std::uint64_t unseen_completions_ = 0;
@@ -147,12 +147,8 @@ void GateDriver::decide(const GateEvent& event, policy::Instant now) {
 }
 
 void GateDriver::complete_all(ClientId client, const Seen& seen, policy::Instant now) {
-  policy::LaunchInfo launch;
-  launch.client = client;
-  launch.launch = seen.launch;
-  launch.kind = seen.kind;
-  launch.operations = seen.outstanding;
-  complete(launch, now);
+  complete({.client = client, .kind = seen.kind, .launch = seen.launch,
+            .operations = seen.outstanding}, now);
 }
 
 // A process that was killed, or left while the device worked, tells no ends; those whose launch is
@@ -382,7 +378,8 @@ class GateHost final : public PolicyHost {
     next_look_ = now + kLookAfterClients;
     for (std::uint32_t i = 0; i < clients_; ++i) {
       if (is_over()) return;
-      driver_.ended_through(ClientId{i}, board_->ended_through(ClientId{i}), instants_.at(now, now));
+      const ClientId client{i};
+      driver_.ended_through(client, board_->ended_through(client), instants_.at(now, now));
     }
   }
 

@@ -188,8 +188,8 @@ std::string file_to_join(const Attached& attachment) {
   const std::string path = file_of(attachment.status);
   if (path.empty()) return {};  // failed before there was a file
   if (attachment.client.user() != ::geteuid()) {
-    fmt::print(stderr, "bubblesim: {} is of user {}: {} is left as its recorder wrote it\n", process,
-               capture::user_text(attachment.client.user()), path);
+    fmt::print(stderr, "bubblesim: {} is of user {}: {} is left as its recorder wrote it\n",
+               process, capture::user_text(attachment.client.user()), path);
     return {};
   }
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::regular) {

@@ -37,6 +37,8 @@ Duration mean_of(Duration total, std::uint64_t count) {
   return count == 0 ? Duration{} : total / static_cast<Duration::rep>(count);
 }
 
+Duration span(std::uint64_t ns) { return Duration{static_cast<Duration::rep>(ns)}; }
+
 /// Launches that were asked for and not held.
 std::uint64_t passed(const LiveJobReport& job) { return job.launches() - job.held; }
 
@@ -50,9 +52,10 @@ void add_row(TextTable& table, const std::string& name, const LiveJobReport& job
   table.row({name, end_text(job), fmt::format("{:.1f} s", to_seconds(job.ran)),
              fmt::to_string(job.kernels), fmt::to_string(job.collectives),
              fmt::to_string(job.copies), fmt::to_string(job.held),
-             format_duration(mean_of(job.held_time, job.held)), format_duration(job.held_time),
-             fmt::to_string(job.undecided), format_duration(mean_of(job.passing_time,
-                                                                    passed(job)))});
+             format_duration(mean_of(span(job.held_ns), job.held)),
+             format_duration(span(job.held_ns)),
+             fmt::to_string(job.undecided),
+             format_duration(mean_of(span(job.passing_ns), passed(job)))});
 }
 
 std::string span_text(const char* name, const SpanSummary& span) {
@@ -122,12 +125,12 @@ Json job_json(const LiveJobReport& job) {
           {"blocks", job.blocks},
           {"undecided", job.undecided},
           {"held", job.held},
-          {"held_ns", to_ns(job.held_time)},
-          {"mean_hold_ns", to_ns(mean_of(job.held_time, job.held))},
-          {"gate_overhead_ns", to_ns(job.passing_time)},
-          {"mean_gate_overhead_ns", to_ns(mean_of(job.passing_time, passed(job)))},
+          {"held_ns", job.held_ns},
+          {"mean_hold_ns", to_ns(mean_of(span(job.held_ns), job.held))},
+          {"gate_overhead_ns", job.passing_ns},
+          {"mean_gate_overhead_ns", to_ns(mean_of(span(job.passing_ns), passed(job)))},
           {"window_waits", job.window_waits},
-          {"window_ns", to_ns(job.window_time)},
+          {"window_ns", job.window_ns},
           {"window_passed", job.window_passed},
           {"completions", job.completions},
           {"completions_guessed", job.completions_guessed},

@@ -15,6 +15,7 @@ namespace {
 /// Between two looks: how late a completion is noticed. A look at one event takes the driver some
 /// 100 ns.
 constexpr std::chrono::microseconds kPause{20};
+constexpr std::chrono::milliseconds kPatience{100};  ///< with a look under way
 
 struct EventCalls {
   using Context = CuResult (*)(Handle*);
@@ -149,7 +150,6 @@ Completions::Room Completions::wait_for_room(const std::function<std::uint32_t()
 }
 
 void Completions::forget(Handle context) {
-  constexpr std::chrono::milliseconds kPatience{100};
   std::unique_lock lock(mutex_);
   ++forgotten_;
   for (auto& [key, pending] : streams_) {
@@ -159,12 +159,13 @@ void Completions::forget(Handle context) {
       one.event = {};
     }
   }
-  std::erase_if(free_, [&](const auto& events) { return context == nullptr || events.first == context; });
+  std::erase_if(free_, [context](const auto& unused) {
+    return context == nullptr || unused.first == context;
+  });
   still_.wait_for(lock, kPatience, [this] { return !looking_; });
 }
 
 void Completions::stop() {
-  constexpr std::chrono::milliseconds kPatience{100};
   std::unique_lock lock(mutex_);
   stopped_ = true;
   room_.notify_all();
@@ -180,12 +181,6 @@ bool Completions::is_valid(std::uint64_t forgotten) {
 bool Completions::is_stopped() {
   const std::lock_guard lock(mutex_);
   return stopped_;
-}
-
-std::vector<Completions::Head> Completions::heads() {
-  std::vector<Head> found;
-  for (const auto& [key, pending] : streams_) found.push_back({key, pending.front()});
-  return found;
 }
 
 CuResult Completions::query(const Event& event) {
@@ -216,7 +211,7 @@ bool Completions::look() {
   std::uint64_t forgotten = 0;
   {
     const std::lock_guard lock(mutex_);
-    first = heads();
+    for (const auto& [key, pending] : streams_) first.push_back({key, pending.front()});
     forgotten = forgotten_;
   }
   bool any = false;

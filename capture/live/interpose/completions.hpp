@@ -18,12 +18,12 @@ namespace bubblesim::capture::interpose {
 /// signals: those are the program's.
 class Completions {
  public:
-  /// The end of one launch. `guessed`: the driver gave no event. It is told by the thread that looks;
-  /// false: later, for there is no room now.
+  /// The end of one launch. `guessed`: the driver gave no event.
   struct Ended {
     policy::LaunchInfo info;
     bool guessed = false;
   };
+  /// Called by the thread that looks. False: to be told again later, for there is no room now.
   using Tell = std::function<bool(const Ended&)>;
 
   explicit Completions(Tell tell);
@@ -73,7 +73,6 @@ class Completions {
   [[nodiscard]] bool put_event(const SeenLaunch& launch, Event& event);
   [[nodiscard]] bool is_stopped();
   [[nodiscard]] StreamKey key_of(const SeenLaunch& launch) const;
-  [[nodiscard]] std::vector<Head> heads();
   /// Whether any had ended.
   bool look();
   /// `reusable`: the event, if nothing was forgotten since.

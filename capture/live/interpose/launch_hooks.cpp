@@ -51,8 +51,8 @@ bool ask_driver(Handle function) noexcept {
   return false;
 }
 
-// Whether the kernel's name is one of a communication library. False where the driver cannot name it (before CUDA
-// 12.3). A look into a table for functions that have been asked for before.
+// Whether the kernel's name is one of a communication library. False where the driver cannot name
+// it (before CUDA 12.3). A look into a table for functions that have been asked for before.
 bool is_collective(Handle function) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(function);
   if (value == 0 || (value & kCollectiveBit) != 0) return false;

@@ -5,44 +5,30 @@
 namespace bubblesim::capture::interpose {
 namespace {
 
-struct DeviceCalls {
-  using Context = CuResult (*)(Handle*);
-  using Device = CuResult (*)(int*);
-  using Uuid = CuResult (*)(GpuUuid*, int);
+template <class... Parameters>
+using Call = CuResult (*)(Parameters...);
 
-  Context context = reinterpret_cast<Context>(driver_function("cuCtxGetCurrent"));
-  Device device = reinterpret_cast<Device>(driver_function("cuCtxGetDevice"));
-  Uuid uuid = newest_uuid();
-
-  static Uuid newest_uuid() {
-    void* const newer = driver_function("cuDeviceGetUuid_v2");
-    return reinterpret_cast<Uuid>(newer != nullptr ? newer : driver_function("cuDeviceGetUuid"));
-  }
-};
-
-const DeviceCalls& device_calls() {
-  static const DeviceCalls* const found = new DeviceCalls;
-  return *found;
-}
-
-/// Zeros: the driver does not say.
-GpuUuid uuid_of_current(const DeviceCalls& driver) {
-  int device = 0;
-  GpuUuid uuid;
-  const bool said = driver.device != nullptr && driver.uuid != nullptr &&
-                    driver.device(&device) == kCuSuccess &&
-                    driver.uuid(&uuid, device) == kCuSuccess;
-  return said ? uuid : GpuUuid{};
+/// Of the calling thread's context; zeros: the driver does not say.
+GpuUuid uuid_of_current() {
+  static const auto device = reinterpret_cast<Call<int*>>(driver_function("cuCtxGetDevice"));
+  static void* const newer = driver_function("cuDeviceGetUuid_v2");
+  static const auto uuid = reinterpret_cast<Call<GpuUuid*, int>>(
+      newer != nullptr ? newer : driver_function("cuDeviceGetUuid"));
+  int number = 0;
+  GpuUuid found;
+  const bool said = device != nullptr && uuid != nullptr && device(&number) == kCuSuccess &&
+                    uuid(&found, number) == kCuSuccess;
+  return said ? found : GpuUuid{};
 }
 
 /// Asked once a thread and context.
 GpuUuid own_uuid() {
+  static const auto get = reinterpret_cast<Call<Handle*>>(driver_function("cuCtxGetCurrent"));
   static thread_local Handle known = nullptr;
   static thread_local GpuUuid uuid;
   Handle context = nullptr;
-  const DeviceCalls& driver = device_calls();
-  if (driver.context == nullptr || driver.context(&context) != kCuSuccess) return {};
-  if (context != known) uuid = uuid_of_current(driver);
+  if (get == nullptr || get(&context) != kCuSuccess) return {};
+  if (context != known) uuid = uuid_of_current();
   known = context;
   return uuid;
 }

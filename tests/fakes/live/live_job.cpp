@@ -231,7 +231,10 @@ int perform(Route& route, const std::string& verb, const std::string& value) {
   if (verb == "thread") launch_aside(route, number);
   if (verb == "late") late.route = &route, late.times = number;
   if (verb == "clear") ::clearenv();
-  if (verb == "destroy") route.get<int (*)(Handle)>("cuCtxDestroy", "_v2")(reinterpret_cast<Handle>(0xC0));
+  if (verb == "destroy") {
+    const auto context = reinterpret_cast<Handle>(0xC0);
+    route.get<int (*)(Handle)>("cuCtxDestroy", "_v2")(context);
+  }
   if (verb == "reset") route.get<int (*)(int)>("cuDevicePrimaryCtxReset", "_v2")(0);
   if (verb == "reopen") return reopen(route);
   if (verb == "fork") return fork_and_launch(route, number);
