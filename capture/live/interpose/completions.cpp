@@ -142,9 +142,9 @@ Completions::Room Completions::wait_for_room(const std::function<std::uint32_t()
   if (!is_full()) return Room::kAtOnce;
   const auto end = std::chrono::steady_clock::now() + kLongest;
   while (is_full()) {
-    if (room_.wait_for(lock, kLook) == std::cv_status::no_timeout) continue;
+    const bool ended = room_.wait_for(lock, kLook) == std::cv_status::no_timeout;
     if (std::chrono::steady_clock::now() >= end) return Room::kGivenUp;
-    idle();
+    if (!ended) idle();
   }
   return Room::kWaited;
 }
@@ -183,12 +183,12 @@ bool Completions::is_stopped() {
   return stopped_;
 }
 
-CuResult Completions::query(const Event& event) {
-  static thread_local Handle context = nullptr;
+CuResult Completions::query(const Event& event, std::uint64_t forgotten) {
+  static thread_local std::pair<Handle, std::uint64_t> current;  // addresses are used again
   if (event.event == nullptr) return kCuSuccess;
-  if (event.context != context && calls().set_context != nullptr) {
-    context = event.context;
-    calls().set_context(context);
+  if (current != std::pair(event.context, forgotten) && calls().set_context != nullptr) {
+    current = {event.context, forgotten};
+    calls().set_context(event.context);
   }
   return calls().query(event.event);
 }
@@ -218,7 +218,7 @@ bool Completions::look() {
   for (const Head& head : first) {
     if (!is_valid(forgotten)) break;
     // No lock: the driver may make us wait. Only this thread takes heads away.
-    const CuResult result = query(head.pending.event);
+    const CuResult result = query(head.pending.event, forgotten);
     Ended end = head.pending.end;
     end.guessed = end.guessed || result != kCuSuccess;
     if (result == kCuNotReady || !tell_(end)) continue;

@@ -69,7 +69,7 @@ class Completions {
   };
 
   [[nodiscard]] Event take_event();
-  [[nodiscard]] CuResult query(const Event& event);
+  [[nodiscard]] CuResult query(const Event& event, std::uint64_t forgotten);
   [[nodiscard]] bool put_event(const SeenLaunch& launch, Event& event);
   [[nodiscard]] bool is_stopped();
   [[nodiscard]] StreamKey key_of(const SeenLaunch& launch) const;

@@ -42,14 +42,15 @@ OwnGpu::OwnGpu(const std::string& gate, ClientId client) : client_(client) {
 
 OwnGpu::Where OwnGpu::where() const {
   if (memory_ == nullptr) return Where::kHere;
+  auto& gpu = static_cast<GateSegment*>(memory_->address())->gpu;
+  std::optional<GpuUuid> watched = gpu.read();
+  if (watched == GpuUuid{}) return Where::kHere;
   const GpuUuid own = own_uuid();
   if (own == GpuUuid{}) return Where::kHere;
-  auto& segment = *static_cast<GateSegment*>(memory_->address());
   // A filler that finds none says it; of several at once, one does.
-  const std::optional<GpuUuid> watched =
-      client_ == ClientId{0} ? segment.gpu.read() : segment.gpu.read_or_set(own);
+  if (!watched && client_ != ClientId{0}) watched = gpu.read_or_set(own);
   if (!watched) return Where::kNotKnownYet;
-  return *watched == own || *watched == GpuUuid{} ? Where::kHere : Where::kElsewhere;
+  return *watched == own ? Where::kHere : Where::kElsewhere;
 }
 
 }  // namespace bubblesim::capture::interpose
