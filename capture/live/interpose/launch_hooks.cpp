@@ -1,15 +1,12 @@
 // Kernels, copies and memsets on their way to the driver.
-#include <cxxabi.h>
-
 #include <array>
 #include <atomic>
-#include <cstdlib>
-#include <memory>
 
 #include "capture/live/interpose/calls.hpp"
 #include "capture/live/interpose/driver_types.hpp"
 #include "capture/live/interpose/hooks.hpp"
 #include "traces/names/collective_names.hpp"
+#include "traces/names/demangled.hpp"
 
 namespace bubblesim::capture::interpose {
 namespace {
@@ -24,17 +21,7 @@ constexpr std::size_t kPlaces = 4096;  // a power of two; a large model has some
 constexpr std::size_t kLooks = 16;
 std::array<std::atomic<std::uintptr_t>, kPlaces> known_functions;
 
-struct Free {
-  void operator()(char* text) const { std::free(text); }
-};
-
-/// The driver's names are those of the binary: mangled where the kernel is C++.
-bool communicates(const char* name) noexcept {
-  const std::unique_ptr<char, Free> plain(abi::__cxa_demangle(name, nullptr, nullptr, nullptr));
-  return traces::is_communication_kernel(plain == nullptr ? name : plain.get());
-}
-
-bool ask_driver(Handle function) noexcept {
+bool ask_driver(Handle function) noexcept try {
   static std::atomic<bool> looked{false};
   static std::atomic<void*> function_name{nullptr}, kernel_name{nullptr};
   if (!looked.load(std::memory_order_acquire)) {
@@ -46,8 +33,10 @@ bool ask_driver(Handle function) noexcept {
     const auto name_of = reinterpret_cast<NameOf>(place->load());
     const char* name = nullptr;
     if (name_of == nullptr || name_of(&name, function) != kCuSuccess || name == nullptr) continue;
-    return communicates(name);
+    return traces::is_communication_kernel(traces::demangled(name));
   }
+  return false;
+} catch (...) {
   return false;
 }
 

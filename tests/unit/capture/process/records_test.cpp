@@ -155,7 +155,7 @@ TEST(Records, OfAJobThatGoesOnEndWithTheStop) {
   const Recorded recorded = read_recording(folder.file("rank0.btr"));
   EXPECT_EQ(recorded.trace.counters.count("capture_records_discarded"), 0U);
   EXPECT_GT(recorded.kernels("kernel"), 0U);
-  EXPECT_GT(recorded.trace.counters.count("capture_records_after_stop"), 400U);
+  EXPECT_GT(recorded.trace.counters.count("capture_records_after_stop"), 100U);
   const TraceTime stop = recorded.trace.clocks.back().at;
   for (const traces::HostCall& call : recorded.trace.host_calls) EXPECT_LE(call.start, stop);
 }
