@@ -88,7 +88,17 @@ void ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid, RecordedBa
   if (result != cupti::Result::kMaxLimitReached) counters_.add(decode::kDamaged);
   batch.syncs.insert(batch.syncs.end(), events_.begin(), events_.end());
   events_.clear();
+  if (start_ != TraceTime::min()) leave_out_early(batch);
   if (stop_ != TraceTime::max()) leave_out_late(batch);
+}
+
+void ActivityDecoder::leave_out_early(RecordedBatch& batch) const {
+  const auto is_early = [this](const auto& record) { return record.start < start_; };
+  std::erase_if(batch.calls, is_early);
+  std::erase_if(batch.ops, is_early);
+  std::erase_if(batch.stalls, is_early);
+  std::erase_if(batch.memory, [this](const auto& sample) { return sample.at < start_; });
+  if (start_ == TraceTime::max()) batch.syncs.clear();
 }
 
 void ActivityDecoder::leave_out_late(RecordedBatch& batch) {

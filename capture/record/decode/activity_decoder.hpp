@@ -35,6 +35,8 @@ class ActivityDecoder {
   /// Appends what the first `valid` bytes hold to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
+  /// What began before `at` is left out; TraceTime::max(): all.
+  void start_at(TraceTime at) { start_ = at; }
   /// From here on calls that begin after `at` are left out, and what they launched. What the device
   /// began later may be of either: it is kept back until finish().
   void stop_at(TraceTime at) { stop_ = at; }
@@ -56,6 +58,7 @@ class ActivityDecoder {
   /// The number of an event for SyncRecord; 0: none.
   [[nodiscard]] std::uint64_t event_of(const std::uint64_t* event_sync, std::uint32_t event) const;
 
+  void leave_out_early(RecordedBatch& batch) const;
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
   void take_rare(const cupti::Record* record, RecordedBatch& batch);
@@ -80,6 +83,7 @@ class ActivityDecoder {
   LiveMemory memory_;
   std::vector<traces::SyncRecord> events_;  ///< of this buffer: most have no time, so they go last
   bool has_event_sync_;
+  TraceTime start_ = TraceTime::min();
   TraceTime stop_ = TraceTime::max();
   std::unordered_set<std::uint32_t> late_;  ///< correlations of calls after the stop
   std::vector<traces::DeviceOp> late_ops_;
