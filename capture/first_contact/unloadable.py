@@ -8,7 +8,7 @@ from typing import Dict
 
 from processes import last_lines, run_logged
 
-from .context import Context, Verdict, blocked, ok, partial
+from .context import Context, Verdict, blocked, failed, ok, partial
 
 HERE = Path(__file__).resolve().parent
 EACH_S = 3.0
@@ -28,6 +28,8 @@ def run(context: Context, _limit_s: float) -> Verdict:
         if not place:
             del environment["CUDA_INJECTION64_PATH"]
         codes[name] = run_logged(command, folder / f"{name}.txt", EACH_S, environment)
+    if codes["none"] != 0:
+        return failed(f"the job itself: {last_lines(folder / 'none.txt', 1)}", **codes)
     changed = [f"{name}: exit code {code}, {last_lines(folder / f'{name}.txt', 1)}"
                for name, code in codes.items() if code != codes["none"]]
     return partial("; ".join(changed), **codes) if changed else ok("exit codes stay", **codes)
