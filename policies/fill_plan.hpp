@@ -11,7 +11,9 @@
 // it must fit into its free memory together. With offloading what does not fit is moved: the part
 // of fillers beyond what training's peak leaves of the device, in at the beginning and out at the
 // end, and as much of training's memory as the bubble has too little free, out and in. Both moves
-// take bytes / bandwidth of the host link, are planned, and count against f * L.
+// take bytes / bandwidth of the host link, are planned, and count against f * L. The simulator does
+// not occupy the link, and the reported high-water mark adds memory that is never there at once.
+// The paper also adapts batch size and checkpointing; here they stay as they are.
 #pragma once
 
 #include <cstdint>

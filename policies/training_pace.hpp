@@ -1,10 +1,13 @@
 // What an iteration of training takes without fillers, and where iterations end: by the marks of
 // the framework, or, where none come, by the period of the job's launches.
 //
-// Fillers are kept out of the first iterations; the mean of those that are whole, and over before
-// fillers come in, is the reference, or, where their lengths come again in turn, each of the turn.
-// If iterations are too long for that, the least disturbed one less all that fillers may have cost
-// it is the reference until one without fillers comes.
+// Fillers are kept out of the first iterations, for `reference` (5 s) and until one was whole, and
+// once more when the first mark comes: a job shorter than a minute gains little. The mean of the
+// iterations that are whole, and over before fillers come in, is the reference, or, where their
+// lengths come again in turn, each of the turn. Iterations of more than 20 times `reference` have a
+// bound instead, the least disturbed one less all that fillers may have cost it, until one without
+// fillers comes. A policy that starts later on one GPU than on the job's others has their fillers
+// in its reference.
 #pragma once
 
 #include <cstddef>
