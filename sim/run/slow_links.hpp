@@ -1,4 +1,4 @@
-// Faults of links that a config names, as the fabric of its job takes them.
+// Turns the slow links that a config names into faults of the job's network.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace bubblesim::run {
 
-/// Both directions of each link in `config.training.slow_links`: all up-links of a leaf, and of a
-/// port where GPUs are paired that to its pair, too. Faults name the entry: a GPU that the cluster
-/// lacks, a kind of link that it lacks, links that no collective of `job` loads, two faults of a
-/// link at one time.
+/// The links of `config.training.slow_links`, each in both directions. A leaf stands for all its
+/// up-links; a port also for the link to its GPU's pair, where GPUs are paired. Faults, each with
+/// its entry: the cluster lacks the GPU or this kind of link, no collective of `job` loads the
+/// link, or two entries slow one link at one time.
 [[nodiscard]] CheckedResult<std::vector<network::SlowLink>> slow_links(
     const RunConfig& config, const network::Topology& topology, const workload::JobProgram& job);
 

@@ -1,6 +1,6 @@
-// What the keys of an object depend on: on the name that a choice holds, and on whether another
-// key is there. Only what pairs of readings show that differ in that one key alone, and no other
-// reading contradicts. Inside of sim/schema.
+// Which keys an object requires or forbids, depending on the value of a choice and on whether
+// another key is present. A condition is inferred from two readings that differ in that key alone,
+// and dropped if another reading contradicts it. Private to sim/schema.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace bubblesim::schema {
 
-/// While a choice has one of these names.
+/// What holds while the choice `key` has one of `names`.
 struct ChoiceCondition {
   std::string key;
   std::vector<std::string> names;
@@ -25,7 +25,7 @@ struct ChoiceCondition {
 struct Conditions {
   std::set<std::string> required;  ///< always
   std::vector<ChoiceCondition> choices;
-  std::map<std::string, std::set<std::string>> needs;  ///< a key, and those that must be with it
+  std::map<std::string, std::set<std::string>> needs;  ///< a key, and the keys that it requires
   std::set<std::pair<std::string, std::string>> alternatives;  ///< at least one of the two
 };
 
