@@ -19,8 +19,8 @@ LIMITS = {
     ("docs/worth-it.md",): 975,  # a third of it a printed answer
     ("policies/README.md",): 1400,
     ("sim/README.md",): 1850,  # the table of rooms has two thirds
-    ("sim/observe/OUTPUTS.md", "configs/README.md"): 5900,  # a fifth of it bars of tables
-    ("configs/plans/README.md",): 1800,
+    ("sim/observe/OUTPUTS.md", "configs/README.md"): 5950,  # a fifth of it bars of tables
+    ("configs/plans/README.md",): 1850,
     ("configs/devices/README.md",): 1175,
     ("traces/format/FORMAT.md",): 1625,
     ("tests/validation/h200/README.md", "tests/validation/h200/captures.md"): 1500,
@@ -52,21 +52,30 @@ def words(page):
 
 
 def keys(schema):
-    """Names of all keys that a JSON Schema declares, but for parameters of policies."""
+    """(name, declaration) of all keys of a JSON Schema, but for parameters of policies."""
     for name, value in schema.items() if isinstance(schema, dict) else enumerate(schema):
         if name == "properties":
-            yield from value
+            yield from value.items()
         if isinstance(value, (dict, list)) and not str(name).startswith("parameters_"):
             yield from keys(value)
 
 
+def schema_of(kind):
+    schema = pages.SOURCE / f"configs/schema/{kind}.schema.json"
+    return json.loads(schema.read_text(encoding="utf-8"))
+
+
 def keys_of(kind):
     """Keys of a kind of config, but for what every constant of a device has."""
-    if not kind:
-        return set()
-    schema = pages.SOURCE / f"configs/schema/{kind}.schema.json"
-    found = keys(json.loads(schema.read_text(encoding="utf-8")))
-    return set(found) - {"$schema", "value", "unit", "source"}
+    found = {name for name, _ in keys(schema_of(kind))} if kind else set()
+    return found - {"$schema", "value", "unit", "source"}
+
+
+def defaults_in(text):
+    """(key, value) of "| `key` (value), ..." at the beginning of a row."""
+    for cell in re.findall(r"(?m)^\| (.*?) \|", text):
+        for path, value in re.findall(r"`([\w/]+)` \(([^)]+)\)", cell):
+            yield path.rsplit("/", 1)[-1], value
 
 
 class Reading(unittest.TestCase):
@@ -130,6 +139,18 @@ class Tree(unittest.TestCase):
                                   if key not in explained
                                   and re.sub("^[a-z]+_kernel_", "*_kernel_", key) not in explained
                                   and not re.fullmatch("[1-7]g", key)}, set())
+
+    def test_defaults_of_keys_are_the_schemas(self):
+        for folder in ("configs", "configs/plans"):
+            kinds = [kind for kind, (page, _) in EXPLAINED.items() if page == folder]
+            allowed = {(name, str(declared["default"]).removesuffix(".0")) for kind in kinds
+                       for name, declared in keys(schema_of(kind))
+                       if isinstance(declared, dict) and "default" in declared}
+            text = (pages.SOURCE / folder / "README.md").read_text(encoding="utf-8")
+            stated = set(defaults_in(text))
+            with self.subTest(page=folder):
+                self.assertGreater(len(stated), 20)
+                self.assertEqual(stated - allowed, set())
 
     def test_head_comments_of_policies_fit_on_a_screen(self):
         for policy in (pages.SOURCE / "policies").glob("*.cpp"):
