@@ -42,12 +42,13 @@ class FillPlan {
 
   void begin_bubble(Duration length, Bytes free_memory, policy::Instant now);
   void end_bubble() { open_ = false; }
-  /// All bubbles of an iteration have been seen.
+  /// Call when all bubbles of an iteration have been seen.
   void end_iteration();
 
   /// Plans the launch if it may go now; O(1).
   [[nodiscard]] bool take(ClientId client, Duration length, policy::Instant now);
-  /// When the client's memory, which is being moved, is there; only after a take() that failed.
+  /// The instant at which the client's memory, which is being moved, is there; only after a take()
+  /// that failed.
   [[nodiscard]] std::optional<policy::Instant> ready(ClientId client) const;
 
   /// Whether a launch of this length has a place in any bubble seen so far.

@@ -42,18 +42,17 @@ class TrainingBudget {
     see_iteration({});
   }
 
-  /// What may be spent at once is there from the start.
+  /// Fills the bucket: what may be spent at once is there from the start.
   void fill_up() { credit_ = most_; }
 
-  /// Training's job has so many ranks, folded ones too; one where this is not known. Must be called
-  /// before anything is charged.
+  /// The ranks of training's job, folded ones too; 1: not known. Call before anything is charged.
   void see_ranks(std::uint32_t ranks) {
     price_ = std::clamp(static_cast<double>(ranks), 1.0, kMostPrice);
     exposure_ = kBelieved / price_;
   }
 
-  /// Iterations take so long: what is measured once an iteration cannot be kept over less. Without
-  /// fillers they differ by `spread`.
+  /// The length of an iteration: costs are measured once an iteration, so the budget cannot be kept
+  /// over less. `spread`: how much iterations differ without fillers.
   void see_iteration(Duration length, Duration spread = {}) {
     most_ = scale(std::max(horizon_, length), share_);
     spread_ = spread;
@@ -82,12 +81,12 @@ class TrainingBudget {
     exposed_ = charged_ = Duration{};
   }
 
-  /// What was measured was no iteration: no loss by it is owed.
+  /// The span measured last was no iteration: its loss is not owed.
   void forgive() { credit_ = std::max(credit_, Duration{}); }
 
   [[nodiscard]] Duration credit() const { return credit_; }
   [[nodiscard]] Duration most() const { return most_; }
-  /// Of what the bucket holds at most; negative: owed.
+  /// The bucket's content, as a share of the most that it holds; negative: owed.
   [[nodiscard]] double fill() const { return to_seconds(credit_) / to_seconds(most_); }
   /// More than one bucket is owed.
   [[nodiscard]] bool is_overdrawn() const { return credit_ < -most_ - spread_; }
@@ -110,7 +109,7 @@ class TrainingBudget {
  private:
   /// What remains of an iteration after the next one: about ten count.
   static constexpr double kMemory = 0.9;
-  /// One part in so many is below what a single iteration's length tells.
+  /// The bounds of the price. A lower one could not be told from a single iteration's length.
   static constexpr double kLeastPrice = 1.0 / 64;
   static constexpr double kMostPrice = 16;
   /// A loss of so many seconds, at the first price, is believed before anything is measured.

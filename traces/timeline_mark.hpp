@@ -1,5 +1,5 @@
-// How a timeline that bubblesim wrote for viewers (traces/export/chrome_trace.hpp) is told from a
-// recording: it has kernels too, but not what joins them to their launches.
+// Marks a timeline that bubblesim wrote for viewers (traces/export/chrome_trace.hpp). Such a
+// timeline has kernels like a recording, but nothing that joins them to their launches.
 #pragma once
 
 #include <string_view>

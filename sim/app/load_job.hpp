@@ -17,7 +17,7 @@ struct JobArguments {
 /// Declares --cluster of a command that reads traces of any format.
 void add_cluster_option(CLI::App& command, JobArguments& job);
 
-/// Reads them with a progress line, on every core. Fault: a cluster that no collective needs.
+/// Reads the traces with a progress line, on every core. Fault: a cluster that no collective needs.
 [[nodiscard]] CheckedResult<run::LoadedTrace> load_job(const JobArguments& job,
                                                        const AppContext& context);
 

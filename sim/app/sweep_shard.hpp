@@ -11,8 +11,8 @@
 namespace bubblesim::app {
 
 /// "INDEX/COUNT", or "slurm": the place of this process among those of its job array, of its srun,
-/// or of both. Fault: neither; or it is one of several that mpirun or srun started, each of which
-/// would do the same runs.
+/// or of both. Fault: the text is neither; or mpirun or srun started several processes, each of
+/// which would do the same runs.
 [[nodiscard]] Result<sweep::Shard> shard_of_this_process(const std::string& text);
 
 /// Threads for runs, where none are asked for: cores that this process may use; shared among the

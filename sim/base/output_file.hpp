@@ -1,4 +1,4 @@
-// A file that nobody sees half: written beside its name, and put in its place when it is whole.
+// A file that no reader sees half: written beside its name, and put in its place when it is whole.
 #pragma once
 
 #include <memory>

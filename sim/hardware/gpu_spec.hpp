@@ -52,8 +52,8 @@ enum class ClientOrder : std::uint8_t {
 
 /// What becomes of a context's slice that is over while no other context has work.
 enum class LoneSlice : std::uint8_t {
-  kExpired,  ///< whoever comes pays the switch and waits for nothing
-  kRenewed,  ///< while its channel has work to fetch the next one begins, and whoever comes waits
+  kExpired,  ///< a newcomer pays the switch and waits for nothing
+  kRenewed,  ///< while its channel has work to fetch the next one begins, and a newcomer waits
              ///< for its end; otherwise kExpired
 };
 

@@ -38,7 +38,7 @@ class ClusterPlacement {
     worker_resident_[{gpu, kind}] = resident;
   }
 
-  /// Something that is there whoever decides. It is not one of GpuState's jobs.
+  /// An instance that is there whatever the policy decides. It is not one of GpuState's jobs.
   void add_fixed(const policy::JobInfo& job, GpuId gpu);
   /// One that is there no more: fixed, placed and not let in, or a job that has ended.
   void remove(const policy::JobInfo& job, GpuId gpu);

@@ -84,7 +84,7 @@ class KvLink final : public engine::EventHandler,
   const SharedLinks* links_;
   engine::EntityId entity_;
   network::Transfer send_;          ///< that is under way over shared links
-  std::uint32_t meeting_ = 0;       ///< of it, with nobody else
+  std::uint32_t meeting_ = 0;       ///< of it; it has no other member
   std::deque<Transfer> transfers_;  ///< the first is under way
 };
 

@@ -23,7 +23,8 @@ class NodePower {
   /// warm-up are not counted.
   NodePower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
 
-  /// Before any time passes. `gpu` outlives this; no time passes on it any more when this is gone.
+  /// Call before any time passes. `gpu` outlives this object; once this object is gone, no time may
+  /// pass on it.
   void add(GpuPower& gpu);
 
   /// Ends the periods that have ended by now, on every GPU.

@@ -1,5 +1,5 @@
 // A run may have a policy with several parameters, but no policy with the same ones twice: its
-// tables would have two rows that nobody can tell apart.
+// tables would have two rows that look alike.
 #pragma once
 
 #include <cstddef>

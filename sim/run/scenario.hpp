@@ -17,7 +17,7 @@ namespace bubblesim::run {
 
 /// What runs. Nothing set: the training job alone.
 struct RunScenario {
-  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, everything is admitted
+  const policy::PolicySpec* policy = nullptr;  ///< null: no policy, everything is admitted
   const policy::ParameterSet* parameters = nullptr;
   const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
   std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers

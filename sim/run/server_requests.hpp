@@ -1,5 +1,5 @@
-// What the server of a language-model engine is asked in a run: lengths from the config, from a
-// file of requests, or from the file of arrivals.
+// The requests of a language-model server in a run: lengths from the config, from a file of
+// requests, or from the file of arrivals.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace bubblesim::run {
 
-/// What a server is asked.
+/// The requests of a server.
 struct RequestsRead {
   workload::RequestLengths lengths;
-  /// When the requests arrive, where one file says that and how long they are: it is read once, so
-  /// that the n-th length is that of the n-th arrival whatever lines are damaged. Its own lengths
-  /// have moved to `lengths`. Nothing: arrivals and lengths have different sources.
+  /// Arrivals from a file that also has the lengths. The file is read once, so the n-th length
+  /// belongs to the n-th arrival even if lines are damaged; its lengths have moved to `lengths`.
+  /// Nothing: arrivals and lengths have different sources.
   std::optional<workload::RecordedArrivals> arrivals{};
   CounterSet counters{};  ///< of reading a file of lengths alone; `arrivals` has its own
 };

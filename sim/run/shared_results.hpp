@@ -1,9 +1,9 @@
 // Results by key that several threads need and one of them makes.
 //
 // Thread-safe. The first thread that asks for a result makes it, without a lock held; others that
-// ask for it meanwhile wait, those that ask for another do not. So that nobody waits for ever, what
-// makes a result must not ask for one. A fault is a result too, unless the maker was stopped: then,
-// as after an exception, the next thread in line makes it anew.
+// ask for it meanwhile wait, those that ask for another do not. The maker of a result must not ask
+// for another one: two makers could wait for each other for ever. A fault is a result too, unless
+// the maker was stopped: then, as after an exception, the next thread in line makes it anew.
 //
 // Kept is what was used last, up to a number of bytes; what is too large for that is given to those
 // that wait, and not kept.

@@ -1,6 +1,6 @@
-// Kernel times from bubblesim's own kernel model, where nobody has profiled the engine: the kernels
-// of sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says, and the gap
-// between one operation and the next in the stream, or in a captured graph, as a run has it.
+// Kernel times from bubblesim's own kernel model, for engines without a profile: the kernels of
+// sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says, and the gap between
+// one operation and the next in the stream, or in a captured graph, as a run has it.
 #pragma once
 
 #include "sim/hardware/gpu_spec.hpp"

@@ -1,5 +1,5 @@
-// Which places of a run config are set, one after another: no later one may overwrite an earlier
-// one, which would be lost. Inside of sim/sweep and of sim/advise.
+// The places of a run config that have been set: a later one must not overwrite an earlier one.
+// Private to sim/sweep and sim/advise.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace bubblesim::sweep {
 
 class SetPlaces {
  public:
-  /// `what` says in faults what sets the place: "the axis of ". `config` is the one that is set, by
-  /// which elements of lists are called by number or by name. `group`: of an axis that may have a
-  /// condition. The text of the fault; empty: what was added before stays.
+  /// Adds a place. `what` names in faults what sets it: "the axis of ". `config`, which is set,
+  /// says which names of list elements are which numbers. `group`: the axis's, which may have a
+  /// condition. Returns the text of the fault; empty: nothing added before is overwritten.
   [[nodiscard]] std::string add(const Json& config, std::string_view what,
                                 const std::string& pointer, const AxisGroup* group = nullptr);
 

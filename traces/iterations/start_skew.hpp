@@ -1,11 +1,12 @@
-// Waiting of a recording's first iteration for ranks that began it later than others.
+// The time that ranks wait, in a recording's first iteration, for ranks that began it later.
 //
 // A rank that opens its window earlier waits in its first collectives for those that open theirs
-// later. As the iteration repeats it does not: each rank begins where its own iteration ended. So a
-// rank that took longer than the shortest one is taken to be late by the difference; at each
+// later. In a repeated iteration it does not wait: each rank begins where its own iteration ended.
+// So a rank that took longer than the shortest one is taken to be late by the difference; at each
 // collective, in order of time, the last rank to come decides how late all of its ranks go on, and
-// what a rank has waited beyond that is left out, of the host's time as far as the host waited too.
-// A host that went on meanwhile may hold it all the same: that is counted as a loss.
+// a rank's wait beyond that is left out of the device's time, and of the host's as far as the host
+// waited too. If the host went on meanwhile, its time may still contain the wait: that is counted
+// as a loss.
 //
 // Only for passes that begin with the recording, of ranks whose lengths differ by over 1 %.
 // Collectives that meet are those of one group and kind whose ends are within 10 us.
