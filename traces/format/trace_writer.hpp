@@ -1,8 +1,8 @@
 // Writes a .btr file (traces/format/FORMAT.md), record by record or a whole job at once.
 //
-// Chunks are written whole and in place, each with one write: whoever kills the writer leaves a
-// file whose chunks so far can be read. One thread at a time. The first failed write is the
-// answer of every later call.
+// Chunks are written whole and in place, each with one write: a killed writer leaves a file whose
+// chunks so far can be read. One thread at a time. The first failed write is the answer of every
+// later call.
 #pragma once
 
 #include <cstdint>

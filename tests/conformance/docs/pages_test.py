@@ -37,7 +37,7 @@ LIMITS = {
         "sim/synth", "sim/validate", "sim/workload", "tests/conformance/meetings", "traces",
         "traces/export", "traces/import", "traces/inspect", "traces/samples")},
 }
-ALL_WORDS = 53300  # of all pages that people write
+ALL_WORDS = 53400  # of all pages that people write
 HEAD_LINES = 25  # of a policy's head comment
 # The pages that explain the keys of a kind of config, with the kinds of which they explain none.
 EXPLAINED = {"run": ("configs", "plan"), "sweep": ("configs", ""), "advise": ("configs", ""),
