@@ -1,24 +1,27 @@
 // antman: the opportunistic job's framework inserts idle time, as much as a coordinator tells it
-// (AntMan, OSDI'20). A percentage p of 0 to 100 holds for all fillers. Each filler's throttle turns
-// it into sleep after a mini-batch or between the operations of the next one (antman_throttle.hpp);
-// at p = 0 a filler is suspended when its mini-batch has ended; at 100 nothing is inserted. The
-// coordinator lowers p when the protected job's iterations get longer than alone, and raises it
-// else (antman_coordinator.hpp); with `control: fixed` p stays what is given.
-// A mini-batch is what marks of iterations or passes end; its operations are the filler's launches
-// of every kind. A filler's launches keep their order over its host threads.
+// (AntMan, OSDI'20). One percentage p, 0 to 100, holds for all fillers. Each filler's throttle
+// turns p into sleep after a mini-batch or between the operations of the next one
+// (antman_throttle.hpp). At p = 0 a filler is suspended when its mini-batch ends; at 100 nothing is
+// inserted. The coordinator lowers p when the protected job's iterations get longer than alone,
+// else raises it (antman_coordinator.hpp). `control: fixed` keeps p as given.
+// A mini-batch ends at a mark of an iteration or a pass. Its operations are the filler's launches
+// of every kind (the code: TensorFlow's GPU operations). A filler without marks is only suspended,
+// never slowed (counter antman_fillers_without_batches). A filler's launches keep their order over
+// its host threads.
 //
-// Memory: what does not fit beside the protected job is in host memory (resident_memory.hpp), as
-// its allocator overflows to pinned memory; when a filler ends, others take its room at the end of
-// their mini-batch. Sharing: time slices, or MPS: the only public runs (TGS's artifact,
-// scripts/test_antman.sh) start none.
-// Ties: at one instant fillers go in client order.
-// Source: OSDI'20; gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at
-// 2069b38 for the throttle (its fixed cost of 50 us, suspended jobs look every 100 us).
-// Reconstructed: the coordinator's law and every number in it, the reference (the first iterations
-// run without fillers), that a job silent for a second has stopped (then p is 100), and which
-// filler's memory overflows first (the last).
-// Differs: a mini-batch that ends suspended leaves no sleep to be inserted (the code keeps the
-// one of the mini-batch before).
+// Memory: what does not fit beside the protected job is in host memory, as AntMan's allocator
+// overflows to pinned memory (resident_memory.hpp). When a filler ends, the others take its room at
+// the end of their mini-batch. Host memory is never full. Which tensors overflow is not chosen.
+// Sharing: time slices, or MPS; the only public runs (TGS's artifact, scripts/test_antman.sh) start
+// no MPS. Ties: at one instant fillers go in client order.
+// Source: OSDI'20; for the throttle gpu_resource_management.cc of
+// alibaba/GPU-scheduler-for-deep-learning at 2069b38 (its fixed cost is 50 us; suspended jobs look
+// every 100 us).
+// Reconstructed: the coordinator's law (additive increase, multiplicative decrease) and every
+// number in it; its reference, the median of the first iterations, which run without fillers; a job
+// that is silent for a second has stopped, and p is 100; the last filler's memory overflows first.
+// Differs: a mini-batch that ends suspended leaves no sleep to the next one (the code keeps the
+// sleep of the mini-batch before).
 #include <algorithm>
 #include <memory>
 

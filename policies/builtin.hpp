@@ -29,7 +29,7 @@ namespace bubblesim::policies {
 /// All of the above, in that order.
 [[nodiscard]] policy::Registry builtin_policies();
 
-/// What a table of measured systems has beside them, and nobody would run.
+/// A system that only tables of measurements have; users cannot run it.
 [[nodiscard]] policy::PolicySpec tally_tgs_spec();
 [[nodiscard]] policy::Registry judged_policies();
 

@@ -1,28 +1,28 @@
-// dilu: tokens for everyone, by request and limit (Dilu, ASPLOS'25). A launch hook in each process
-// counts the thread blocks that it launches and holds a kernel while the count is above its grant
-// (TokenCounter); every period it reports the count to the server of its GPU and takes the
-// next grant (dilu_rckm.hpp); a held thread looks again every poll period. Online services are the
-// SLO-sensitive processes: they are watched, and have their limit or their request of the GPU.
-// All others, training first of all, share a conservative quota: when a service's bursts of
-// launches get longer it is divided by their inflation (emergency), as they recover it grows
-// (recovery), and 0.6 s after the last launch of every service the limits count. Copies and CUDA
-// graphs are not gated (the hook knows cuLaunchKernel and its kin, not cuGraphLaunch), nothing
-// launched is preempted.
+// dilu: tokens for every process, by request and limit (Dilu, ASPLOS'25). A launch hook in each
+// process counts the thread blocks that it launches and holds a kernel while the count is above its
+// grant (TokenCounter). Every period it reports the count to its GPU's server and takes the next
+// grant (dilu_rckm.hpp). A held thread looks again every poll period. Online services are watched,
+// and have their limit or their request of the GPU. All other processes, training first of all,
+// share one conservative quota: when a service's bursts of launches get longer, the quota is
+// divided by their inflation (emergency); as they recover it grows (recovery); 0.6 s after the last
+// launch of every service the limits count. Without an online service every grant is whole: `mps`,
+// plus the gate's cost. Copies and CUDA graphs are not gated (the hook knows cuLaunchKernel, not
+// cuGraphLaunch).
 //
-// In Dilu training is the one that is throttled. So with `barrier: both` this policy may hold
-// training's launches, which no other policy here does by default. Every period pays off some of
-// its debt, so no launch is held for ever. But the floor is low (a thousandth of the GPU's tokens
-// beside a language model): training of many blocks may stand still for minutes, as it would under
-// the code. `barrier: fillers` lets training's kernels pass uncounted holds (it still reports).
+// Dilu throttles training, so with `barrier: both` this policy may hold training's launches. No
+// launch is held for ever: the quota's floor is above zero, and each grant pays off some debt
+// (golden scenario keeps_training_going_at_the_floor). But the floor beside a language model is a
+// thousandth of the GPU's tokens: training of many blocks may stand still for minutes, as it would
+// under the code. With `barrier: fillers` training's kernels pass and are reported.
 //
-// Sharing: MPS. A request and a limit are SM shares; the tokens stand for them.
-// Parameters: see the declarations. Ties: at one instant the period ends first, processes report
-// in client order; then held threads look, in the order of being held.
-// Source: RCKM.c and container_client_hijack_call.c at 1134655a, behaviour re-implemented.
-// Differs: one quota for this GPU (the code: one for all GPUs of a node); grants exist from
-// instant 0 (the code's processes begin with none until their first exchange); a sensitive
-// process's report is its count of this instant (the code samples it in another thread, up to a
-// period earlier); memory of a language model is not split over GPUs.
+// Sharing: MPS. A request and a limit are SM shares; the tokens stand for them. There is one pair
+// of them for services, and one for all other processes. Placement: dilu_placer.hpp.
+// Ties: at one instant the period ends first and processes report in client order; then held
+// threads look, in the order of being held.
+// Source: RCKM.c and container_client_hijack_call.c of sigserverless/Dilu at 1134655a (no licence
+// file), re-implemented. Differs: one quota a GPU (the code: one a node); grants exist from instant
+// 0 (the code: from the first exchange); a service's report is its count of this instant (the code
+// samples it in another thread, up to a period earlier).
 #include <algorithm>
 #include <memory>
 

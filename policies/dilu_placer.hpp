@@ -5,8 +5,9 @@
 // without an instance of this filler, once another of its GPUs has one (so that all workers of the
 // job are slowed alike), then all; within each the best fit, the lowest of
 //     sm_weight (1 - requests) + (1 - sm_weight) (1 - memory share), the job included.
-// Differs: every GPU here has a worker of one training job, so all are active; a language model
-// is not split over GPUs (a job is placed on one).
+// Differs: every GPU has a worker of one training job, so all are active and none is fresh;
+// training itself is not placed; a language model is not split over GPUs. Where instances ran is
+// remembered until the GPU has none at all.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,11 @@
 // SLO-sensitive processes (inference) are watched; the others (training) are throttled when a
 // sensitive one's bursts of launches get longer, and are given more back as they recover.
 // One server for one GPU; the code has one conservative quota for all GPUs of a node.
+// Kept as the code has it: a service that was idle for at most 10 periods does not veto scaling up,
+// and services after one that vetoes are not looked at; a service counts itself as a busy peer;
+// only the throttled process that reported last decides whether blocks are left over; a language
+// model's floor is compared ten times lower than it is set; without a reference every fifth burst
+// is a recovery; whole numbers are cut off.
 #pragma once
 
 #include <cstdint>

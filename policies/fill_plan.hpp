@@ -11,7 +11,9 @@
 // it must fit into its free memory together. With offloading what does not fit is moved: the part
 // of fillers beyond what training's peak leaves of the device, in at the beginning and out at the
 // end, and as much of training's memory as the bubble has too little free, out and in. Both moves
-// take bytes / bandwidth of the host link, are planned, and count against f * L.
+// take bytes / bandwidth of the host link, are planned, and count against f * L. The simulator does
+// not occupy the link, and the reported high-water mark adds memory that is never there at once.
+// The paper also adapts batch size and checkpointing; here they stay as they are.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +42,13 @@ class FillPlan {
 
   void begin_bubble(Duration length, Bytes free_memory, policy::Instant now);
   void end_bubble() { open_ = false; }
-  /// All bubbles of an iteration have been seen.
+  /// Call when all bubbles of an iteration have been seen.
   void end_iteration();
 
   /// Plans the launch if it may go now; O(1).
   [[nodiscard]] bool take(ClientId client, Duration length, policy::Instant now);
-  /// When the client's memory, which is being moved, is there; only after a take() that failed.
+  /// The instant at which the client's memory, which is being moved, is there; only after a take()
+  /// that failed.
   [[nodiscard]] std::optional<policy::Instant> ready(ClientId client) const;
 
   /// Whether a launch of this length has a place in any bubble seen so far.

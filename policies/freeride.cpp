@@ -1,26 +1,27 @@
 // freeride: side tasks run in steps that are known to end within the bubble (FreeRide,
-// Middleware'26). The instrumented training engine reports each bubble with its expected end; the
-// manager, which polls every manager_poll, sees it at its next poll and lets the GPU's side task
-// run: the first that launched, whether its steps fit or not, until its process ends; the next one
-// from a new bubble on (scheduler_v1.py:264-301). Its interface loop sleeps interface_poll after
-// each look and after each step (task_v2.py:576), and starts a step only if
-//     bubble's expected end - now > step_margin x step duration;
-// all launches of a begun step pass, whatever happens to the bubble. The loop does not wait for the
-// GPU: it sleeps and looks when the host has launched a step, so that the one that it then begins
-// follows one that still runs, and may outlast the bubble by nearly as much. With `looks:
-// completion` it does so when the step has ended.
+// Middleware'26). The instrumented training engine reports each bubble with its expected end. The
+// manager sees it at its next poll (a grid of manager_poll from instant 0) and lets the GPU's side
+// task run: the first that launched, whether its steps fit or not, until its process ends; the next
+// one from a new bubble on (scheduler_v1.py:264-301). The task's loop sleeps interface_poll (5 ms)
+// after each look and each step (task_v2.py:531-576), and starts a step only if
+//     bubble's expected end - now > step_margin (1.2, run_side_task.py:57) x step duration.
+// All launches of a begun step pass, whatever happens to the bubble. The loop looks when the host
+// has launched a step, not when the GPU has ended it, so the last step may outlast the bubble by
+// nearly its length. With `looks: completion` the loop looks when the step has ended.
 //
-// A step is a pass of the filler (a batch of inference, an iteration of training). Its duration is
-// profiled (ClientInfo::pass). A filler whose pass nobody profiled has steps of one launch, with
-// that launch's profiled duration or else step_duration. A step that still runs `grace` after the
-// bubble has ended is counted (freeride_overrun_steps); the real system kills the task then.
+// A step is a pass of the filler (a batch of inference, an iteration of training); its profiled
+// duration (ClientInfo::pass) is exact. A filler without such a profile has steps of one launch,
+// with that launch's profiled duration, else step_duration.
 //
-// Sharing: MPS; training has the higher client priority, and a filler may allocate no more than
-// training's memory leaves. Placement: freeride_placer.hpp. Parameters: see the declarations.
+// Sharing: MPS; training has the higher client priority. A filler may allocate what training's peak
+// leaves (the code: a limit that the user sets). Placement: freeride_placer.hpp.
 // Ties: fillers in client order; a filler's threads in the order of being held.
-// Source: FreeRide, arXiv 2409.06941 and its code. Reconstructed: the grace period's length; that
-// an end of the bubble is known at once; all bubbles, not the 4 to 6 largest of an iteration.
-// The imperative interface (SIGTSTP and SIGCONT) is not here.
+// Source: arXiv 2409.06941; jiashu-z/freeride at 8de497d. Reconstructed: the grace period's length.
+// Differs: a step that still runs `grace` after its bubble is counted (freeride_overrun_steps),
+// where the code kills the task; its duration is not rounded up to 10 ms before the margin
+// (run_side_task.py); every bubble counts, not an iteration's 4 to 6 largest; a bubble's end is
+// known at once; tasks have equal priority; a filler with a queue of jobs is one task; there is no
+// imperative interface (SIGTSTP and SIGCONT).
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,17 +1,18 @@
 // gpreempt: preemption by time slices of very different length (GPreempt, ATC'25). Training's
-// context has a slice of 1 s, the one that all fillers' streams have together (g_ctx[1] of
-// gpreemptclient.cpp:49, :169) one of 1 us. While training has work the fillers' turn is over at
-// once; when training is idle the GPU, which is work-conserving, leaves them running. Nothing is
-// held, no kernel is changed, and none needs to be idempotent.
+// context has a slice of 1 s; the context of all fillers' streams together (g_ctx[1] of
+// gpreemptclient.cpp:49, :169) has 1 us. While training has work the fillers' turn ends at once.
+// The GPU is work-conserving, so fillers run on while training is idle. Nothing is held, no kernel
+// is changed, and none needs to be idempotent.
 //
-// `collectives: idle` (training_work.hpp): while training only waits for its peers, all turns are
-// the device's, and the turn that runs ends; so do fillers' when training computes again. The
-// driver ends turns so, too, when it is told of other ones (a new runlist).
+// `collectives: idle` (training_work.hpp; reconstructed): while training only waits for its peers,
+// all contexts have the device's own slices, and the turn that runs ends; so does the fillers' turn
+// when training computes again. The driver ends turns so when it gets a new runlist.
 //
-// Parameters: see the declarations. Ties: the GPU model's order of contexts. Source: GPreempt's
-// code (slices of 1,000,000 us and 1 us). Not modelled: its hint 100 us ahead of need, a kernel
-// that pulls the switch into the preparation of data; training's launches come as they come.
-// Reconstructed: turns under `idle`. A switch is paid in each round of turns, 1 us and 1 s.
+// Parameters: see the declarations. Ties: the GPU model's order of contexts. Each round of turns, 1
+// us and 1 s, pays a switch. Source: thustorage/GPreempt at 249ee3e (slices of 1,000,000 us and 1
+// us).
+// Differs: its hint 100 us ahead of need, a kernel that pulls the switch into the preparation of
+// data, is left out, so the first kernel after idle time waits for a switch.
 #include <memory>
 #include <vector>
 

@@ -2,13 +2,13 @@
 // has the rest, or may use all. Memory and its bandwidth are shared. Nothing is held.
 //
 // Rule: `filler_sms`, rounded up to the granularity as cuDevSmResourceSplitByCount does, are cut
-// off for each filler in client order while training keeps at least one granule; a filler for
-// which too few are left is not admitted. The cut is made before processes start, so training's
-// part is less by the share of a filler that is refused for its memory.
+// off for each filler in client order while training keeps at least one granule; a filler for which
+// too few are left is not admitted. The cut is made before processes start, so training's part is
+// less by the share of a filler that is refused for its memory.
 //
 // Parameters: see the declarations. Ties: client order. Source: CUDA driver API, green contexts
 // (granularity: 2 SMs on compute capability 7.x and 8.x, 8 on 9.0). Reconstructed: filler_sms's
-// default. On a GPU whose SMs are not known nothing is cut (counter).
+// default. On a GPU whose SMs are not known nothing is cut (counter). SMs are counted, not named.
 #include <algorithm>
 #include <memory>
 

@@ -1,5 +1,5 @@
-// Which GPUs of a cluster are free for a fill job of finite work: those that work off none. Such
-// jobs run one after another on a GPU; instances that serve for ever do not count.
+// GPUs of a cluster that are free for a fill job of finite work: those that have none. Such jobs
+// run one after another on a GPU; instances that serve for ever do not count.
 #pragma once
 
 #include <cstdint>

@@ -1,35 +1,28 @@
 // orion: operators of fillers beside the protected client's, if they do not get in its way (Orion,
-// EuroSys'24). The protected client's launches always pass, on a stream of the highest priority.
-// The oldest launch of a filler goes if
-//   - it is a copy or memset; or the protected client has nothing launched of its current
-//     iteration or request, or has stopped, or (collectives: idle) waits for peers alone;
-//   - or the protected client, training, is past its kernel number `update_start` and that one has
-//     completed, and the launch needs at most the SM threshold. By the code's default it is the
-//     first one (launch_jobs.py:135);
-//   - or it needs, with the other fillers' that go at this instant, at most the SM threshold, and
-//     it is not bound by the same thing (compute, memory) as the protected client's latest kernel,
-//     as far as both are known.
-// And then only while the fillers' launched durations do not exceed max_duration; beyond it, all
-// of them must complete first. The SM threshold is the number of SMs beside a service; beside
-// training it is searched for (orion_rules.hpp). SMs needed may exceed those that exist.
-//
-// The protected host waits at its iteration's end until the iteration has ended on the GPU
-// (train_imagenet.py calls block(); scheduler_eval.cpp unlocks it). What it launches before that
-// end goes on as long after it as it was called after the mark: a data loader runs once the GPU is
-// done. With `barrier: fillers` the host runs ahead, and nothing is launched of its iteration only
-// while nothing of the last one is outstanding. Its launches wait for the scheduler in both
-// settings (intercept_temp.cpp:446).
-//
-// The code polls without pause; here the same rules are asked when a launch arrives (any client's)
-// and when an operation completes, which are the instants at which an answer can change. Needs:
-// profiled durations, classes, marks of iterations. Ties: fillers in turn, after the last one that
-// launched. Sharing: one process, so spatial.
-// Source: scheduler_eval.cpp (busy_wait_profile) of eth-easl/orion at aded65d.
-// Differs, reconstructed: an iteration's length, for max_duration and the search's limit, is the
-// shortest one so far, unless given (the code is told all); nothing is known before the first one
-// has ended, and then max_duration is 1 ns, the code's default; there is no warm-up, whose 10
-// iterations the code leaves out of its figures; a client that is silent for a second has stopped.
-// Launches are held, not queued: a host thread waits.
+// EuroSys'24). The protected client's stream has the highest priority. A filler's oldest launch
+// goes if
+//   - it is a copy or memset; or the protected client has nothing launched of its current iteration
+//     or request, or is silent for 1 s (stopped), or (collectives: idle) waits for peers alone;
+//   - or the client is training, its kernel number `update_start` (1: launch_jobs.py:135; `seen`
+//     counts kernels only, utils_sched.cpp) has completed, and the launch fits the SM threshold;
+//   - or it fits the SM threshold together with the other fillers' launches of this instant, and is
+//     not known to be bound (compute, memory) like the client's kernel launched last;
+// and only while the fillers' launched durations do not exceed max_duration; beyond it, all of them
+// must complete first (orion_rules.hpp). Rules are asked at launches, completions and marks, not
+// polled.
+// Training's host waits at its iteration's end until the GPU has ended the iteration
+// (train_imagenet.py:156, block()); until its next kernel all fillers' kernels go
+// (scheduler_eval.cpp:333). What it launches before that end goes on as long after it as it was
+// called after the mark. With `barrier: fillers` (and `update_start: 0`) the host runs ahead, and
+// the iteration has nothing launched only while nothing of the last one is outstanding. Training's
+// launches wait for the scheduler in both settings (intercept_temp.cpp:446).
+// Needs profiled durations, classes, marks of iterations. Sharing: one process, so spatial. Ties:
+// fillers in turn after the last one that launched.
+// Source: eth-easl/orion at aded65d, busy_wait_profile of scheduler_eval.cpp. Differs: an
+// iteration's length is the shortest so far, unless given (the code is told it; before the first,
+// max_duration is 1 ns, the code's default); no warm-up of 10 iterations; collectives are kernels
+// of unknown class; a convolution's kernels are not merged; launches are held, not queued: a host
+// thread waits.
 #include <algorithm>
 #include <memory>
 

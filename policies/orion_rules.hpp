@@ -1,7 +1,15 @@
-// The parts of Orion's scheduler that keep state of their own: how many SMs an operation needs,
-// how large an operation may be beside a training job, and how much best-effort work may be
-// outstanding. Source: scheduler_eval.cpp and profiling/postprocessing of eth-easl/orion at
-// aded65d (MIT), described in our own words.
+// The parts of Orion's scheduler that keep state of their own: how many SMs an operation needs, how
+// large an operation may be beside a training job, and how much best-effort work may be
+// outstanding. Source: scheduler_eval.cpp and profiling/postprocessing of eth-easl/orion at aded65d
+// (MIT), described in our own words.
+// Kept as the code has it: SMs needed count all waves, so a kernel that needs more than the GPU has
+// never runs beside a service; the sum over fillers' SMs begins anew with each poll, so it bounds
+// only what goes at one instant; completions do not lower the sum of durations, only a drain of all
+// fillers does. The threshold begins at half of a filler's largest need, moves by halves each 10
+// iterations, and, whole numbers being cut off, never reaches that need: the largest kernels never
+// run beside training's. Its limit beside training is not public: the scripts' default
+// (orion_hp_limit 1 ms, launch_jobs.py) is below any iteration, so the threshold falls to 0.
+// Figures 7 and 10 of the artifact protect inference, where nothing is searched.
 #pragma once
 
 #include <algorithm>

@@ -1,29 +1,27 @@
 // pipefill: fills measured bubbles with fill-job kernels that are known to fit (PipeFill,
-// MLSys'25). The training engine announces each bubble with its measured length and its free
-// memory: the bubble instruction. A filler's launch is admitted only inside a bubble, and only if
-// the execution plan has a place for it (fill_plan.hpp: fill fraction, context switch, memory of
-// the bubble, moves over the host link with `offload`). Everything of a filler is held outside
-// bubbles, copies too. The order within a filler is kept, so a launch that does not fit ends the
-// filling of its bubble for this filler. Where fill jobs go is pipefill_scheduler.hpp's, by the
-// rule `schedule`.
+// MLSys'25). The training engine announces each bubble, its measured length and its free memory:
+// the bubble instruction. A filler's launch, copies too, is admitted only inside a bubble and only
+// if the execution plan has a place for it (fill_plan.hpp: fill fraction, context switch, memory,
+// moves over the host link with `offload`). A launch that does not fit ends the filling of its
+// bubble for its filler, for the order within a filler is kept. Fill jobs are placed by
+// pipefill_scheduler.hpp.
+// A launch too long for the fill fraction of every bubble runs alone in the longest bubble, if it
+// fits the whole (pipefill_launches_alone); else its filler stops for good
+// (pipefill_stuck_fillers). The paper partitions the fill job's graph so that this cannot happen.
+// The instruction stops the main job before it receives (`main_job: stopped`): fillers' turns last
+// as long as the bubble, and training's waiting receive does not spin every other slice. What
+// training sends goes out in the turn that it has when the bubble begins, which runs to its end. By
+// default only waits for pipeline peers are bubbles; `bubbles: all` adds communication stalls.
 //
-// A launch that is too long even for the whole of the longest bubble is never admitted: its filler
-// stops there for good, and the run says so (pipefill_stuck_fillers). The paper partitions the fill
-// job's graph so that this cannot happen; here the job's kernels are what they are.
-//
-// The bubble instruction stops the main job before it receives (`main_job: stopped`): fillers'
-// turns last as long as the bubble, so that training's waiting receive does not spin for every
-// other slice; what is planned ends before it, and an empty context has no turn. What training
-// sends goes out in the turn that it has when the bubble begins, which runs to its end.
-//
-// Sharing: time slices by default, as a context switch is part of the rule. With `offload` any
-// filler is admitted that the device could hold alone, as its memory is there in bubbles only; else
-// it must fit beside training's peak. Ties: fillers in client order; the first one fills first.
-// Source: PipeFill, arXiv 2410.07192 (mechanism from its abstract and summaries; no public code).
-// Reconstructed: 0.68 as the fill fraction (recalled, not checked in the paper), min_bubble,
-// how the main job is stopped,
-// kernels in place of layers, what is moved when, and time slices. Online fillers are treated like
-// offline ones, and training jobs as fillers too.
+// Sharing: time slices, as a context switch is part of the rule. With `offload` a filler is
+// admitted that the device could hold alone; else it must fit beside training's peak. Ties: client
+// order.
+// Source: arXiv 2410.07192 (abstract and summaries; no public code). Reconstructed: 0.68 as the
+// fill fraction (recalled, unchecked), min_bubble, how the main job stops, kernels in place of
+// layers, the longest bubble's launch, what moves when, time slices. Online fillers and training
+// jobs are treated as offline fillers. Differs: an announcement is instant and free (an engine pays
+// 60 to 260 us on an H200); the plan runs one kernel at a time, has one switch a bubble where a GPU
+// takes two, and learns nothing from kernels that ran longer than profiled.
 #include <algorithm>
 #include <memory>
 

@@ -10,8 +10,9 @@
 //                 if it began now on the GPU with the most bubble time is refused: it waits for
 //                 ever
 // A job's time on a GPU is estimated as work / (share of bubbles * fill fraction); where the share
-// is not known, no job is refused. Jobs that cannot be placed are passed over. Endless jobs
-// (instances of services) go to the GPUs with fewest of them, and take no job's place.
+// is not known, no job is refused. The estimate leaves losses of packing out, so an accepted
+// deadline may be missed. Jobs that cannot be placed are passed over. Endless jobs (instances of
+// services) go to the GPUs with fewest of them, and take no job's place.
 #pragma once
 
 #include <cstdint>

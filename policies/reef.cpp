@@ -8,20 +8,20 @@
 //          running ones are killed and begin again (kReset) when training is idle.
 //   reef   reset, and dynamic kernel padding: beside the kernel of training that runs, a filler
 //          goes on in the SMs that it leaves.
+// Padding (reef_padding.hpp): streams are not seen, so training's oldest outstanding kernel is
+// taken for the running one. Left are the SMs of neither it (blocks of one wave, evenly over the
+// SMs) nor any outstanding collective of training. A filler goes on there, capped to their share,
+// if a wave of its next kernel (duration over waves; of several in flight the longest) is no longer
+// than what remains of training's. It is stopped (kAfterBlocks, no work is lost) before a wave
+// would outlast it, and when the next kernel of training does not admit it. One filler at a time,
+// the first that fits. A kernel that fills the GPU leaves no room, so little is padded while the
+// host runs ahead of a full GPU. Kernels without a known duration, grid or occupancy are never
+// padded (counter).
 //
-// Padding: the oldest outstanding kernel of training is taken for the one that runs, since streams
-// are not seen. Left are the SMs of neither it (blocks of one wave, evenly over the SMs) nor any
-// outstanding collective of training. A filler goes on there, capped to their share, if a wave of
-// its next kernel (duration over waves) is no longer than what remains of training's; it is stopped
-// (kAfterBlocks, no work is lost) so early that no wave outlasts it, and when the next kernel of
-// training does not admit it. Of several kernels in flight the longest wave counts, as one follows
-// the other unseen. One filler at a time, the first that fits.
-//
-// Parameters: see the declarations. Ties: fillers in client order. Source: the paper and the
-// scheduler of SJTU-IPADS/reef (capacity 2; 1024 in the baseline). Changed: training is never held,
-// while REEF launches it only after the reset; padding is by a cap on SMs in place of merged
-// kernels, so training's blocks stay where they are placed. Reconstructed: the reset's latency.
-// Kernels without a known duration, grid or occupancy are never padded (counter).
+// Ties: client order. Source: the paper; SJTU-IPADS/reef at 58dabe0 (capacity 2; baseline 1024).
+// Differs: training is never held (REEF launches it after the reset); padding caps SMs in place of
+// merging kernels; a reset rolls back nothing that had ended (REEF runs up to two ended kernels
+// again). Reconstructed: the reset's latency. AMD's reset does not exist on NVIDIA GPUs.
 #include <algorithm>
 #include <memory>
 #include <vector>

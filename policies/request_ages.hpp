@@ -1,6 +1,6 @@
-// How long requests have been there, in units of how long they usually are: by this a policy knows
-// the oldest ones without knowing when they arrived. Requests that follow each other closely count
-// as one.
+// How long requests have been there, in units of what four of five requests take: by this a policy
+// knows the oldest ones without knowing when they arrived. Requests that follow each other closely
+// count as one.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@ namespace bubblesim::policies {
 
 class RequestAges {
  public:
-  /// Whether a request is there from now on.
+  /// Says whether a request is there from now on.
   void note(bool is_there, policy::Instant now) {
     if (!is_there && began_) learn(now - *began_);
     if (!is_there) began_.reset();
     if (is_there && !began_) began_ = now;
   }
 
-  /// Of the present request; 0: there is none. What is older than 1 is older than four of five were
-  /// at their end. Nothing known: 1.
+  /// The age of the present request; 0: there is none. Four of five requests ended at an age below
+  /// 1. Nothing known: 1.
   [[nodiscard]] double of(policy::Instant now) const {
     if (!began_) return 0;
     return usual_ == Duration{} ? 1 : to_seconds(now - *began_) / to_seconds(usual_);
   }
 
  private:
-  /// One that is longer raises the bound, one that is not lowers it: it stays where one in five
-  /// is longer, log(kDown) / log(kDown * kUp), whatever a single long wait had been.
+  /// A longer request raises the bound, a shorter one lowers it: it settles where one in five is
+  /// longer, log(kDown) / log(kDown * kUp), whatever a single long wait had been.
   static constexpr double kUp = 1.5;
   static constexpr double kDown = 1.1;
 

@@ -1,35 +1,28 @@
 // specinf: fillers run in training's bubbles, speculatively, within a budget of training's
-// throughput (reconstructed from what SpecInF's abstract states, arXiv 2503.02550: a Bubble
-// Monitor, a scheduler that grants tokens, a Kernel Barrier, a guarantee for training).
+// throughput. SpecInF's algorithm is not public (arXiv 2503.02550): never present results as
+// SpecInF's own. Stated: a Bubble Monitor; a kernel scheduler with tokens; a Kernel Barrier; idle
+// compute and memory are used; training's throughput is guaranteed under DP, MP and PP; collectives
+// leave idle time too. Reconstructed: every rule, on what a hook in the driver library sees
+// (launches, late completions).
 //
-// Bubble Monitor: training_watch.hpp. A bubble is a time without a computing kernel of training
-// that can run; collectives do not compute. Seen by launches and by completions noticed late.
-// Tokens are time: a filler's kernel costs as long as it took before (filler_work.hpp). A kernel
-// passes in a bubble if what is outstanding then ends within the room: what is left of the
-// bubble's length at this place of the iteration last time; where that is not known or over,
-// `first` at the beginning and `growth` of the time that it has lasted, later. However long the
-// room, what is outstanding does not outlast the next look by more than one kernel: more would not
-// fill the bubble better, and would stand in training's way if the bubble ended early.
-// Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
-// only if it is worth its cost while the budget lasts. When training computes again nothing else
-// passes, so what is outstanding then was bound by the room.
-// Requests have bubbles only, or run beside training: their blocks after training's, at equal terms
-// or before them. The fuller the bucket, the younger the requests that get the dearer terms
-// (request_ages.hpp); in debt none gets equal terms, and the deeper the debt, the older must be who
-// runs beside training at all. So spending settles where it equals the budget, and goes to the
-// oldest requests; beside them the bucket begins full, so that it settles from above. Who owes a
-// whole bucket gives nothing. Training is never held: the Kernel Barrier holds fillers. Offline
-// fillers wait while a request is served.
-// Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's, and
-// requests' while they may run beside it. On a real GPU the gate takes what it takes.
-// Admission: where training and what was admitted before leave enough memory, less a reserve; the
-// same rule may choose the GPU (spare_memory_placer.hpp).
-//
-// Sharing: MPS, or streams of one process; training has the priority over fillers, but for requests
-// that the budget lets go first. A GPU whose clients cannot change their priority while they run
-// leaves requests below training. Only kernels are gated. Ties: at one instant clients in order.
-// Parameters: see the declarations.
-// Reconstructed: every rule; nothing is used that a hook in the driver library does not see.
+// Bubble (training_watch.hpp): no computing kernel of training can run; collectives do not compute.
+// Tokens are time: a filler's kernel costs what it took before (filler_work.hpp). It passes in a
+// bubble if what is outstanding then ends within the room: the rest of the bubble's learned length;
+// else `first`, later `growth` of the time that it has lasted. Outstanding is at most the work
+// until the next look and one kernel: peers that lost time end bubbles early, and a launch cannot
+// be called back.
+// Guarantee (training_budget.hpp, training_pace.hpp): work that would be in training's way passes
+// only if it is worth its cost while the bucket lasts; what gains little passes only while it is
+// full.
+// Requests have bubbles only, or run beside training: below its priority, equal, above. The sum of
+// the age (request_ages.hpp) and the bucket's fill in units of kBuysMeans decides: over 1 equal,
+// over 2 above, below 0 bubbles only; in debt none is above or equal; at a whole bucket of debt
+// none runs. So spending settles at the budget, on the oldest requests. Training is never held.
+// Offline fillers wait while a request is served. Gate: launches that may be held `ask`;
+// training's, and those of requests beside it, `tell`.
+// Memory: fillers have what training's peak leaves; what it frees in bubbles is not used.
+// Placement: spare_memory_placer.hpp. Sharing: MPS, or streams of one process. Priorities change
+// while a client runs (hardware: two streams); `priority: fixed` keeps requests below, as `fill`.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -89,6 +82,7 @@ class SpecInf final : public Policy {
     priority_changes_ &= gpu.priority_changes;
     work_ = FillerWork(clients.size(), first_);
     budget_.see_ranks(clients.front().ranks);
+    // Beside requests the bucket begins full: spending settles from above.
     if (!fillers_.empty() && is_online(fillers_.front())) budget_.fill_up();
     return {one_process_ ? SharingMode::kSpatial : SharingMode::kMps};
   }

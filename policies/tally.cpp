@@ -1,26 +1,28 @@
 // tally: one kernel of a filler at a time, in a form that can retreat, and only when training has
 // been idle for a while (Tally, ASPLOS'25).
 //
-// Rule. Training's launches pass at once, in their own form. A filler's kernel is launched when
-// training has had nothing outstanding for `min_wait` and no kernel of any filler is in flight.
-// Its form is chosen by its profiled duration and grid (tally_config.hpp): original, slices, or
-// persistent workers. When training launches while it is in flight it retreats: resident blocks
-// end, the rest of the grid waits (Preemption::kAfterBlocks) and goes on, nothing lost, when
-// training has again been idle for `min_wait`. A kernel in its original form runs to its end; after
-// training has been idle for `original_after`, all kernels are launched so.
+// Training's launches pass at once, in their own form. A filler's kernel is launched when training
+// has had nothing outstanding for `min_wait` and no kernel of any filler is in flight. Its form
+// follows from its profiled duration and grid and from `turnaround` (the benchmarks' 0.0316 ms; the
+// code's default is 0.1 ms; tally_config.hpp): original, slices, or persistent workers. When
+// training launches, the kernel retreats: resident blocks end, the rest of the grid waits
+// (Preemption::kAfterBlocks) and goes on, nothing lost, after another `min_wait`. An original form
+// runs to its end. After training has been idle for `original_after` (100 ms) all kernels are
+// original and training is not guarded: with the benchmark's service at load 0.5 that is most of
+// the time.
 //
-// Libraries. Calls of cuBLAS and cuDNN have no other form and cannot be stopped
-// (server.cpp:1077-1088, priority.cpp:985). The authors' benchmarks replace them by CUTLASS in all
-// clients (bench.py), which can, and whose kernels take `library_slowdown` times as long. Taken for
-// such calls are kernels of class compute.
+// Libraries: calls of cuBLAS and cuDNN (taken for them: kernels of class compute) have no other
+// form and cannot be stopped (server.cpp:1077-1088, priority.cpp:985; that the host then waits for
+// its queue is not charged): `libraries: original`. By default CUTLASS replaces cuBLAS in all
+// clients and cuDNN is off, as in the benchmarks (tally-project/tally-bench, bench.py, train.py);
+// kernels take `library_slowdown` times as long (not published).
 //
-// Held are fillers' kernels; their copies, memsets and collectives pass (a collective that waits
-// for its peers would keep every other filler out). A CUDA graph is one launch in its original
-// form, of which kernels that have not begun wait on retreat. Parameters: see the declarations.
-// Ties: fillers take turns, the one after the last that launched first. Source: the paper and
-// tally-project/tally (priority.cpp, cuda_launch.cpp, env.cpp). Changed: the forms' durations are
-// estimated, where Tally measures each during its first runs, which disturbs training; a server
-// and its clients' messages take no time. Reconstructed: the forms' slowdowns, taking turns.
+// Fillers' copies, memsets and collectives pass: a collective that waits for its peers would keep
+// every other filler out. A CUDA graph is one launch in its original form, whose unbegun kernels
+// wait on retreat. Ties: fillers take turns (reconstructed). Source: the paper; tally-project/tally
+// at 86feb12 (priority.cpp, cuda_launch.cpp, env.cpp). Differs: forms' durations are estimated,
+// where Tally measures each in its first runs; server and messages take no time. Reconstructed:
+// slowdowns of forms.
 #include <compare>
 #include <map>
 #include <memory>

@@ -1,25 +1,25 @@
 // tgs: transparent GPU sharing (NSDI'23). Training is never held; its hook counts launched blocks
-// and reports them once a report period. The filler's hook counts its own blocks, sets the count
-// to zero every window, and holds a kernel while the count is above the limit; a held thread looks
-// again every poll period. The limit follows the reports (tgs_limit.hpp): a profile, then slow
-// start and additive increase, multiplicative decrease. The test comes before the kernel is
-// counted, so one kernel a window passes even at limit zero.
+// and reports them once a report period. The filler's hook counts its own blocks, sets the count to
+// zero every window (50 ms), and holds a kernel while the count is above the limit; a held thread
+// looks again every poll period (10 ms). The test comes before the count, so one kernel a window
+// passes even at limit 0. tgs_limit.hpp makes the limit: a profile, slow start, then additive
+// increase and multiplicative decrease. With the defaults the profile takes 25 s and slow start
+// another minute: shorter runs measure the leak alone. Simulate five minutes and leave out 90 s, or
+// scale `report_period` and say so. `additive_share` presumes 100 windows a report.
 //
 // Sharing: contexts take turns (TGS starts no MPS). Only kernels launched one by one are counted
-// and gated: its hook lets a CUDA graph pass (cuda_originals.c:1619), whosever it is. Memory is
-// unified: training's is all on the device (its preferred location), fillers have what it and the
-// reserve leave, and reach the rest through the host link (resident_memory.hpp); when a filler
-// ends, the others' memory takes its room.
-// Parameters: see the declarations; every constant of the code is one.
+// and held: the hook lets a CUDA graph pass (cuda_originals.c:1619). So a server that decodes by
+// graphs escapes the limit, and a training that launches graphs looks idle, which lifts it.
+// Memory is unified: training's is all on the device (its preferred location); fillers, in client
+// order, have what training and the reserve (1 GiB) leave, and reach the rest through the host link
+// (resident_memory.hpp) until another filler ends. Pages do not move with their use.
 // Ties: at one instant the window turns over first, then the report arrives, then held threads
 // look, in the order in which they were held.
 // Source: pkusys/TGS at e1c6a31 (hijack/src), Apache-2.0, behaviour re-implemented.
-// Differs: all fillers of a GPU share one count and limit, where the code knows one opportunistic
-// process; both sides start and connect at instant 0, so the best rate starts unknown and the
-// ring of reports starts with zeros (uninitialised in the code); a report holds the period that
-// just ended (the code's two timers race); a profile has a longest length. The end of training is
-// seen as idle reports, not as a closed socket, and brings no pages of a filler back. Which pages
-// are on the device does not follow their use: fillers' rooms are fixed, in client order.
+// Differs: all fillers of a GPU share one count and limit (the code knows one opportunistic
+// process); both sides connect at instant 0, with no rate known; a report holds the period that
+// just ended (the code's two timers race); training's end shows as idle reports, not as a closed
+// socket, and brings no pages of a filler back.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,10 +1,13 @@
 // What an iteration of training takes without fillers, and where iterations end: by the marks of
 // the framework, or, where none come, by the period of the job's launches.
 //
-// Fillers are kept out of the first iterations; the mean of those that are whole, and over before
-// fillers come in, is the reference, or, where their lengths come again in turn, each of the turn.
-// If iterations are too long for that, the least disturbed one less all that fillers may have cost
-// it is the reference until one without fillers comes.
+// Fillers are kept out of the first iterations, for `reference` (5 s) and until one was whole, and
+// once more when the first mark comes: a job shorter than a minute gains little. The mean of the
+// iterations that are whole, and over before fillers come in, is the reference, or, where their
+// lengths come again in turn, each of the turn. Iterations of more than 20 times `reference` have a
+// bound instead, the least disturbed one less all that fillers may have cost it, until one without
+// fillers comes. A policy that starts later on one GPU than on the job's others has their fillers
+// in its reference.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +21,8 @@
 
 namespace bubblesim::policies {
 
-/// The number of iterations after which lengths come again, to a hundredth, in the later half of
-/// `lengths`; at most 64, and seen twice. 0: they do not.
+/// The period of `lengths`: after so many iterations the later half repeats to within 1 %; at most
+/// 64, and seen twice. 0: none.
 [[nodiscard]] std::size_t repeating_lengths(std::span<const Duration> lengths);
 
 /// The length of the shortest sequence that the later half of `keys` repeats; 0: none, or less
@@ -32,10 +35,11 @@ class TrainingPace {
   /// kMostAlone times `alone`.
   explicit TrainingPace(Duration alone) : alone_(alone) { keys_.reserve(kUsualKeys); }
 
-  /// Training launches a kernel. Whether an iteration ends before it, found by its period.
+  /// Training launches a kernel. Returns whether an iteration ends before it, by the period of
+  /// launches.
   bool launch(std::uint64_t key, policy::Instant now);
-  /// The framework marks the end of an iteration: from now on only marks count. Whether this is the
-  /// first mark, so that what was measured before was no iteration.
+  /// The framework marks the end of an iteration: from now on only marks count. Returns whether
+  /// this is the first mark: then what was measured before was no iteration.
   bool mark() {
     if (std::exchange(marked_, true)) return false;
     begin_.reset();

@@ -2,9 +2,9 @@
 // completions that are noticed late, as a hook in the driver library sees them.
 //
 // A bubble is a time in which no computing kernel of training can run: none is outstanding, or the
-// oldest outstanding one stands behind an older collective. A hook does not see whether it waits
-// for that collective. It does if training idled at this place of the iteration last time, or if
-// the kernel has taken much longer than ever before.
+// oldest outstanding one stands behind an older collective. A hook does not see streams, so it does
+// not see whether the kernel waits for that collective. It does if training idled at this place of
+// the iteration last time, or if the kernel is overdue by twice its own length.
 //
 // The length of a bubble is learned for its place: the count of kernels since the iteration began,
 // and, where that place has not been seen, the last eight kernels. A bubble at whose end fillers

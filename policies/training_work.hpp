@@ -2,10 +2,13 @@
 // there is none of it: the declared parameter `collectives`, and the account kept under it.
 //
 // The systems that these policies come from share one GPU's job, and know no collective: whatever
-// was launched and has not ended is work. In a distributed job some collective is nearly always
-// outstanding, and most of its time is a wait for peers. `idle` leaves collectives out. A launch is
-// told apart by its kind, as a hook in the driver library tells it by route and kernel name; a CUDA
-// graph is work, whatever it holds.
+// was launched and has not ended is work (`work`). In a distributed job some collective is nearly
+// always outstanding, and most of its time is a wait for peers: fillers get no communication
+// bubble. `idle` leaves collectives out (reconstructed). A launch is told apart by its kind, as a
+// hook in the driver library tells it by route and kernel name; a CUDA graph is work, whatever it
+// holds. Under `idle` orion also keeps the class of training's latest kernel that computes, and
+// gpreempt gives all contexts the device's turns while training waits. docs/policies.md has rows of
+// both.
 #pragma once
 
 #include <cstdint>

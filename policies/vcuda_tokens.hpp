@@ -32,8 +32,9 @@ class VcudaTokens {
     return true;
   }
 
-  /// The watcher looks: the process used so many percent of the GPU, alone on it or not. Alone and
-  /// below a tenth of its limit it has just begun: its bucket is set, and the share stays.
+  /// The watcher's look: the process used so many percent of the GPU, alone on it or not. A process
+  /// that is alone and below a tenth of its limit has just begun: its bucket is set, and its share
+  /// stays.
   void refill(std::int64_t used, bool alone);
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }

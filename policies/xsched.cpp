@@ -1,28 +1,28 @@
 // xsched: preemptive scheduling of command queues at three levels (XSched, OSDI'25), under its
-// policy of the highest priority first. A filler may run only while training has nothing
-// outstanding; all fillers have the same, lower priority and run together.
+// policy hpf, the highest priority first. A filler may run only while training has nothing
+// outstanding (training_work.hpp: what counts); all fillers have one lower priority and run
+// together.
 //
 // Level 1, any device: at most `threshold` operations of each filler are in flight; when training
-// launches, fillers launch no more, and what is in flight runs to its end. Level 2: besides, what
-// is in flight but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's
-// context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). Level 2 exists
-// for compute capabilities 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused.
-// Level 3 sets the context's time slice to 0 (hal/src/level3/tsg.cpp), which any GPU has. All of it
-// is undone when the last outstanding operation of training is seen to end (training_work.hpp: what
-// counts).
-//
+// launches, fillers launch no more, and what is in flight ends. Level 2: besides, what is in flight
+// but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's context leaves the
+// GPU, whatever runs (kContextSwitch; always time-sliced). Level 2 exists for compute capabilities
+// 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused. Level 3 sets the
+// context's time slice to 0 (hal/src/level3/tsg.cpp, chosen by XSCHED_CUDA_LV3_IMPL=TSG), which any
+// GPU has.
 // Wake rule: XSched synchronises with every `batch`-th command. A filler that has `threshold` in
-// flight goes on when a whole batch has ended (`wake: batch`), or when one operation has
-// (`wake: each`). The rule is kept by counts: in flight <= threshold - batch.
-//
+// flight goes on when a whole batch has ended (`wake: batch`: in flight <= threshold - batch), or
+// when one operation has (`wake: each`).
 // Everything of a filler is a command: kernels, copies, memsets, collectives; a CUDA graph counts
-// as its operations. Parameters: see the declarations. Ties: fillers in client order; training's
-// launches come before fillers' at one instant if the driver reports them so. Source: the paper,
-// and XpuOS/xsched (launch_worker.cpp, async_xqueue.cpp, the policy hpf). Changed: the host thread
-// waits inside the launch (the code buffers commands and a worker thread launches them), training's
-// queue is not bounded (its own XQueue has a threshold too), and the scheduler daemon's latency is
-// none; streams are not seen, where the code lets the legacy default stream's commands pass
-// (shim.h, CHECK_STREAM). Reconstructed: level 2 as "the kernel that runs ends".
+// as its operations.
+//
+// Ties: fillers in client order; training's launches before fillers' of one instant if the driver
+// reports them so. Source: the paper; XpuOS/xsched at bd494cb (launch_worker.cpp, async_xqueue.cpp,
+// hpf). Differs: a host thread waits inside the launch (the code buffers commands for a worker
+// thread); training's queue is not bounded (the artifact on a GV100: 512 commands, batches of 128;
+// its filler has level 2 and 64 and 32, or 16 and 4); the threshold is a filler's, not a stream's;
+// the daemon takes no time; streams are not seen, where the code lets the legacy default stream's
+// commands pass (shim.h, CHECK_STREAM). Reconstructed: level 2 as "the kernel that runs ends".
 #include <algorithm>
 #include <array>
 #include <memory>

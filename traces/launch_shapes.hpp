@@ -1,7 +1,7 @@
 // Launch shapes that a recording lacks: how they are written, and when their absence is a loss.
 //
-// A kernel without a recorded grid and block has `kUnknownShape`, never a made-up one. Whoever
-// needs a shape to simulate with estimates it and says so (sim/workload/estimated_shape.hpp).
+// A kernel without a recorded grid and block has `kUnknownShape`, never a made-up one. The
+// simulator estimates a shape where it needs one, and says so (sim/workload/estimated_shape.hpp).
 #pragma once
 
 #include <algorithm>

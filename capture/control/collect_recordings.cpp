@@ -19,6 +19,30 @@ namespace fs = std::filesystem;
 using traces::DeviceOpKind;
 using traces::RankTrace;
 
+/// Where no launcher's variables named the rank (vLLM's workers, mp.spawn), NCCL's largest
+/// communicator does. False: nothing to take.
+bool take_rank_of_nccl(RankTrace& trace) {
+  if (trace.rank != 0 || trace.world_size > 1) return false;
+  const auto size = [](const traces::Collective& record) {
+    return record.place == 0 ? 1U : record.group_size;
+  };
+  const auto largest = std::ranges::max_element(trace.collectives, {}, size);
+  if (largest == trace.collectives.end() || size(*largest) < 2) return false;
+  trace.rank = largest->place - 1;
+  trace.world_size = largest->group_size;
+  return true;
+}
+
+/// "rank0.btr" as the file of another rank, if that name is free.
+std::string named_for(const std::string& path, std::uint32_t rank) {
+  const fs::path name = fs::path(path).filename();
+  if (name != "rank0.btr" && !name.string().starts_with("rank0.pid")) return path;
+  const fs::path wanted =
+      fs::path(path).parent_path() / ("rank" + std::to_string(rank) + ".btr");
+  std::error_code fault;
+  return fs::exists(wanted, fault) ? path : wanted.string();
+}
+
 // Bounds of the records seen so far.
 struct Span {
   TraceTime first = TraceTime::max();
@@ -107,12 +131,14 @@ std::string host_name() {
 }  // namespace
 
 Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
-                                                        const std::string& destination) {
+                                                        const std::string& wanted) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto outcome, traces::format::read_job(path));
   std::vector<RecordingSummary> summaries;
+  std::string destination = wanted;
   bool joined = false;
   for (RankTrace& rank : outcome.job.ranks) {
     if (traces::is_recording(rank)) {
+      if (take_rank_of_nccl(rank)) destination = named_for(wanted, rank.rank);
       traces::join_recording(rank);
       joined = true;
     }
@@ -122,7 +148,10 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
   }
   std::error_code fault;
   if (joined) {
-    BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(destination, outcome.job));
+    // Who may read the recording may read what becomes of it.
+    const auto rights = static_cast<unsigned>(fs::status(path, fault).permissions()) & 0666U;
+    BUBBLESIM_RETURN_IF_ERROR(
+        traces::format::write_job(destination, outcome.job, {.rights = rights}));
     if (destination != path) fs::remove(path, fault);
   } else if (destination != path) {
     fs::rename(path, destination, fault);

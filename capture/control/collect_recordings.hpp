@@ -36,10 +36,11 @@ struct CollectedRecordings {
   Errors faults;                             ///< of files that could not be read or rewritten
 };
 
-/// Reads a .btr file and puts it at `destination`, which may be `path` itself; one that the
-/// recorder wrote is joined and sorted. The file at `path` goes only once the other is whole.
-[[nodiscard]] Result<std::vector<RecordingSummary>> collect_recording(
-    const std::string& path, const std::string& destination);
+/// Reads a .btr file and puts it where it is `wanted`, which may be `path` itself; one that the
+/// recorder wrote is joined and sorted. Of a rank that only NCCL named, "rank0.btr" becomes
+/// "rank<N>.btr" where that is free. The file at `path` goes only once the other is whole.
+[[nodiscard]] Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
+                                                                      const std::string& wanted);
 
 /// .btr files of a folder, in name order; none if it cannot be listed.
 [[nodiscard]] std::vector<std::string> recordings_in(const std::string& folder);

@@ -65,20 +65,22 @@ Connection connect_to(const ControlAddress& to, Clock::time_point deadline) {
   }
 }
 
+constexpr uid_t kNobody = ~uid_t{0};
+
 bool nobody_listens(int code) { return code == ECONNREFUSED || code == ENOENT; }
 
 ucred peer_of(const Socket& socket) {
   ucred peer{};
   socklen_t length = sizeof(peer);
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return ucred{};
-  return peer;
+  const bool known = getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+  return known ? peer : ucred{0, kNobody, 0};
 }
 
 bool is_abstract(const ControlAddress& address) { return address.text.starts_with('@'); }
 
-// Anybody may take an abstract name: only the process itself is believed.
+// Anybody may take an abstract name, or make a socket in a folder that many write to: only the
+// process itself is believed.
 Result<void> check_peer(const Socket& socket, const ListedRecorder& recorder) {
-  if (!is_abstract(recorder.address)) return {};
   const ucred peer = peer_of(socket);
   const uid_t own = geteuid();
   const bool right_pid = peer.pid == 0 || peer.pid == recorder.pid || [&] {
@@ -202,9 +204,11 @@ Result<RecorderClient> RecorderClient::find(pid_t pid, const ClientOptions& opti
     const Connection made = connect_to(recorder.address, deadline);
     if (made.code == 0) {
       BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, recorder));
-      return RecorderClient(recorder, options);
+      return RecorderClient({peer_of(made.socket).uid, recorder.pid, recorder.address}, options);
     }
-    if (made.code == EAGAIN) return RecorderClient(recorder, options);  // ask() says how it goes on
+    if (made.code == EAGAIN) {  // ask() says how it goes on
+      return RecorderClient({kNobody, recorder.pid, recorder.address}, options);
+    }
     if (!nobody_listens(made.code)) {
       return fail(recorder.address.text, {}, "cannot be reached: " + system_text(made.code));
     }

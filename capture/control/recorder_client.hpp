@@ -33,6 +33,8 @@ class RecorderClient {
   /// Faults: it is gone, no answer in time, an answer that is no status.
   [[nodiscard]] Result<RecorderStatus> ask(const ControlCommand& command) const;
   [[nodiscard]] pid_t pid() const { return recorder_.pid; }
+  /// Of find(): whose process answered, as the system says.
+  [[nodiscard]] uid_t user() const { return recorder_.user; }
 
  private:
   ListedRecorder recorder_;

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, Tuple
 
 from . import (captures, clients, device, few_sms, live, operations, pairs, sharing,
-               stand_ins)
+               stand_ins, unloadable)
 from .context import Context, Verdict
 
 
@@ -40,4 +40,5 @@ PARTS: Tuple[Part, ...] = (
     Part("l", "single operations of a few arms", 150, 30, operations.run),
     Part("m", "kernels of small batches on few SMs", 60, 30, few_sms.run,
          keeps=("captures/traces/few-sms-*",)),
+    Part("n", "a recorder that cannot be loaded", 9, 6, unloadable.run, program=False),
 )

@@ -145,21 +145,17 @@ void GateBoard::open() {
   }
 }
 
-bool GateBoard::has_died(ClientId client) const {
+std::uint64_t GateBoard::ended_through(ClientId client) const {
   const GatePlace& place = segment_.places[client.index()];
-  return place.state == PlaceState::kJoined && has_ended(place.process);
+  const std::uint64_t launches = place.launches;  // first: a successor's come after its state
+  const PlaceState state = place.state;
+  const bool lives = state == PlaceState::kTaken ||
+                     (state == PlaceState::kJoined && !has_ended(place.process));
+  return lives ? place.before.load() : launches;
 }
 
 void GateBoard::mark_gone(ClientId client) {
-  GatePlace& place = segment_.places[client.index()];
-  const PlaceState was = place.state.exchange(PlaceState::kGone);
-  // A process that lives after all keeps its rows: it may be writing.
-  if (was != PlaceState::kJoined || !has_ended(place.process)) return;
-  for (GateRow& row : segment_.rows) {
-    std::uint64_t seen = row.state;
-    if (GateRow::state_of(seen) != RowState::kUsed || row.client != client.value) continue;
-    row.state.compare_exchange_strong(seen, GateRow::next(seen, RowState::kLeft));
-  }
+  segment_.places[client.index()].state = PlaceState::kGone;
 }
 
 Duration GateBoard::shortest_patience() const { return Duration{segment_.shortest_patience}; }

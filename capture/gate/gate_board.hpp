@@ -39,6 +39,8 @@ class GateBoard {
   GateBoard& operator=(const GateBoard&) = delete;
 
   [[nodiscard]] const std::string& name() const { return memory_->name(); }
+  /// Launches on all GPUs are the gate's; otherwise on the one of the filler's first launch.
+  void watch_all_gpus() { segment_.gpu.read_or_set({}); }
   void set_mode(ClientId client, GateMode mode);
   void set_window(ClientId client, std::uint32_t launches);
 
@@ -62,8 +64,9 @@ class GateBoard {
   void open();
   [[nodiscard]] bool is_open() const { return segment_.open != 0; }
 
-  /// Whether the client's process is seen to have ended without leaving.
-  [[nodiscard]] bool has_died(ClientId client) const;
+  /// The client's launches up to this number are of processes that have ended or left; nothing of
+  /// them is on the device any more, and another process may take the place.
+  [[nodiscard]] std::uint64_t ended_through(ClientId client) const;
   /// Nobody may join as this client any more. What is there of its messages can still be taken.
   void mark_gone(ClientId client);
 

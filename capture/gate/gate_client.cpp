@@ -111,6 +111,7 @@ Result<void> take_place(GatePlace& place, const std::string& what) {
     return fail(what + " is process " + std::to_string(place.process.pid) +
                 " already, and it lives");
   }
+  place.before = place.launches.load();
   place.process = this_process();
   place.state = PlaceState::kJoined;
   return {};
@@ -224,11 +225,19 @@ class SegmentClient final : public GateClient {
     return seat == nullptr ? 0 : seat->last_launch;
   }
 
-  void completed(program::WorkKind kind, std::uint64_t launch) override {
+  void completed(program::WorkKind kind, std::uint64_t launch,
+                 std::uint32_t operations) override {
     GateMessage message = message_of(MessageKind::kCompleted);
     message.launch.kind = kind;
     message.launch.launch = launch;
+    message.launch.operations = operations;
     tell(message);
+  }
+  bool has_room() const override {
+    const GateSeat* seat = GateMembership::seat(membership_);
+    if (is_closed() || membership_->is_forked() || seat == nullptr) return true;
+    const GateRow* row = seat->held.row;
+    return row == nullptr || row->written.load() - row->taken.load() < kGateRing;
   }
   void iteration_ended(Duration length) override {
     GateMessage message = message_of(MessageKind::kIteration);
@@ -246,6 +255,9 @@ class SegmentClient final : public GateClient {
   }
 
   std::uint32_t window() const override { return is_closed() ? 0 : place_.window.load(); }
+  void look_for_host() override {
+    if (has_ended(segment_.host)) segment_.open = 1;
+  }
   GateClientCounts counts() const override { return {launches_, ungated_, dropped_}; }
 
  private:

@@ -64,14 +64,22 @@ class GateClient {
   /// The number that the calling thread's last launch() got.
   [[nodiscard]] virtual std::uint64_t last_launch() const = 0;
 
-  virtual void completed(program::WorkKind kind, std::uint64_t launch) = 0;
+  /// So many operations of the launch have ended, in one message.
+  virtual void completed(program::WorkKind kind, std::uint64_t launch,
+                         std::uint32_t operations = 1) = 0;
+  /// Whether a message of the calling thread would be kept: the host has taken what its ring had,
+  /// or nobody listens.
+  [[nodiscard]] virtual bool has_room() const = 0;
   virtual void iteration_ended(Duration length) = 0;
   virtual void bubble_began(const policy::BubbleInfo& bubble) = 0;
   virtual void bubble_ended() = 0;
 
   /// Launches of this client that may be on the device at once (a bounded window limits how long
-  /// a policy's decision takes to show); the host may change it at any time. 0: no limit.
+  /// a policy's decision takes to show); the host may change it at any time. 0: no limit, or nobody
+  /// decides any more.
   [[nodiscard]] virtual std::uint32_t window() const = 0;
+  /// For who waits at the window, now and then: opens the gate if the host's process has ended.
+  virtual void look_for_host() = 0;
 
   [[nodiscard]] virtual GateClientCounts counts() const = 0;
 };

@@ -15,10 +15,7 @@ std::int32_t thread_number() noexcept { return static_cast<std::int32_t>(syscall
 /// Whether the thread that has the row will write no more: it has ended, or its process.
 bool is_abandoned(const GateSegment& segment, const GateRow& row, std::uint32_t client) noexcept {
   const std::uint32_t owner = row.client;
-  if (owner != client) {
-    const GatePlace& place = segment.places[owner];
-    return place.state == PlaceState::kJoined && has_ended(place.process);
-  }
+  if (owner != client) return has_ended(segment.places[owner].process);
   return syscall(SYS_tgkill, getpid(), row.thread.load(), 0) != 0 && errno == ESRCH;
 }
 

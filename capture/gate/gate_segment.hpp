@@ -6,8 +6,10 @@
 // at the same moment agree on what happened.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "capture/clock/host_clock.hpp"
@@ -18,7 +20,7 @@
 namespace bubblesim::capture {
 
 inline constexpr std::uint64_t kGateMagic = 0x62627367'61746531ULL;
-inline constexpr std::uint32_t kGateVersion = 3;
+inline constexpr std::uint32_t kGateVersion = 5;
 /// Messages of one thread that the host has not taken yet, at most.
 inline constexpr std::uint32_t kGateRing = 1024;
 
@@ -37,7 +39,7 @@ struct GateMessage {
   std::uint64_t order = 0;  ///< among messages of one time
   MessageKind kind = MessageKind::kTold;
   std::uint32_t ask = 0;      ///< kAsked: the number of the question
-  policy::LaunchInfo launch;  ///< of others than launches: client, kind and number only
+  policy::LaunchInfo launch;  ///< of ends: client, kind, number, operations; else the client only
   policy::BubbleInfo bubble;
   Duration length{};
 };
@@ -86,6 +88,34 @@ struct GateRow {
   [[nodiscard]] bool is_empty() const { return written.load() == taken.load(); }
 };
 
+/// As CUDA and NVML say it, 16 bytes.
+struct GpuUuid {
+  std::array<std::uint8_t, 16> bytes{};
+  friend bool operator==(const GpuUuid&, const GpuUuid&) = default;
+};
+
+/// The GPU on which launches are the gate's; written once.
+class WatchedGpu {
+ public:
+  /// Nothing: not known yet.
+  [[nodiscard]] std::optional<GpuUuid> read() const {
+    return state_.load(std::memory_order_acquire) == kKnown ? std::optional(uuid_) : std::nullopt;
+  }
+  std::optional<GpuUuid> read_or_set(const GpuUuid& uuid) {
+    std::uint32_t unknown = 0;
+    if (state_.compare_exchange_strong(unknown, kBeingWritten)) {
+      uuid_ = uuid;
+      state_.store(kKnown, std::memory_order_release);
+    }
+    return read();
+  }
+
+ private:
+  static constexpr std::uint32_t kBeingWritten = 1, kKnown = 2;
+  std::atomic<std::uint32_t> state_;
+  GpuUuid uuid_;
+};
+
 enum class PlaceState : std::uint32_t { kEmpty, kTaken, kJoined, kLeft, kGone };
 
 /// The place of one client.
@@ -94,6 +124,7 @@ struct alignas(64) GatePlace {
   std::atomic<GateMode> mode;
   std::atomic<std::uint32_t> window;
   std::atomic<std::uint64_t> launches;
+  std::atomic<std::uint64_t> before;  ///< launches of the processes that had the place before
   std::atomic<std::uint64_t> passed;  ///< in GateMode::kPass
   std::atomic<std::uint64_t> ungated;
   std::atomic<std::uint64_t> dropped;
@@ -112,6 +143,7 @@ struct GateSegment {
   alignas(64) std::atomic<std::uint64_t> order;      ///< of the last message
   alignas(64) std::atomic<std::uint32_t> host_waits;  ///< it wants the bell to be rung
   Bell host_bell;
+  WatchedGpu gpu;
   GatePlace places[kMostGateClients];
   GateRow rows[kMostGateThreads];
 };

@@ -1,6 +1,7 @@
 // What policies are told of the GPU on which two programs run.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "capture/control/job_environment.hpp"
@@ -11,6 +12,8 @@ namespace bubblesim::capture {
 struct GpuFacts {
   policy::GpuInfo gpu;
   std::string text;  ///< where they are from, a sentence
+  bool is_only_one = true;    ///< programs see no other, as far as the driver says
+  std::optional<Bytes> free;  ///< memory that no process has; nothing: the driver does not say
 };
 
 /// Name, SMs and memory as the driver says them by NVML, the rest, and what it does not say, as

@@ -15,21 +15,33 @@ constexpr const char* kNoMps = "/nonexistent/bubblesim-no-mps";
 
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
+/// "0,1" of two GPUs, each with the suffix.
+std::string numbered(std::ptrdiff_t gpus, const std::string& suffix = {}) {
+  std::string text = "0" + suffix;
+  for (std::ptrdiff_t i = 1; i < gpus; ++i) text += "," + std::to_string(i) + suffix;
+  return text;
+}
+
 /// A daemon numbers the GPUs that its CUDA_VISIBLE_DEVICES shows it from 0, and its clients count
 /// by that: "2,3", with which both were started, is "0,1" to a client. UUIDs stay.
 void renumber_gpus(Variables& variables) {
   const auto shown = variables.find(kVisible);
   if (shown == variables.end() || shown->second.empty()) return;
   if (shown->second[0] < '0' || shown->second[0] > '9') return;
-  const auto gpus = 1 + std::ranges::count(shown->second, ',');
-  shown->second = "0";
-  for (std::ptrdiff_t i = 1; i < gpus; ++i) shown->second += "," + std::to_string(i);
+  shown->second = numbered(1 + std::ranges::count(shown->second, ','));
+}
+
+std::string limit_text(const Variables& variables, Bytes limit) {
+  const auto shown = variables.find(kVisible);
+  const auto gpus = shown == variables.end() ? 1 : 1 + std::ranges::count(shown->second, ',');
+  return numbered(gpus, "=" + std::to_string(limit.value >> 20U) + "M");
 }
 
 void set_mps(Variables& variables, const GatedJob& job, const LivePlan& plan) {
   variables[kMpsDirectory] = job.mps_directory;
   renumber_gpus(variables);
   const policy::ClientSharing& share = plan.shares[job.client];
+  if (share.memory_limit) variables[kMpsMemoryLimit] = limit_text(variables, *share.memory_limit);
   if (share.sm_percentage < 100) {
     variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(share.sm_percentage);
   }
@@ -54,7 +66,9 @@ Variables gated_environment(const Variables& inherited, const GatedJob& job,
   variables[kEnvGateClient] = std::to_string(job.client);
   variables[kEnvGateFolder] = job.folder;
   variables[kEnvGateCompletions] = job.completions ? "1" : "0";
-  std::erase_if(variables, [](const auto& entry) { return entry.first.starts_with("CUDA_MPS_"); });
+  std::erase_if(variables, [](const auto& entry) {
+    return entry.first.starts_with("CUDA_MPS_") && entry.first != kMpsMemoryLimit;
+  });
   if (plan.sharing == policy::SharingMode::kMps) {
     set_mps(variables, job, plan);
   } else {

@@ -10,6 +10,9 @@
 
 namespace bubblesim::capture {
 
+/// Device memory of a client of MPS: "0=1024M,1=1024M".
+inline constexpr const char* kMpsMemoryLimit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+
 struct GatedJob {
   std::uint32_t client = 0;
   std::string gate;           ///< PolicyHost::gate_name()
@@ -22,7 +25,8 @@ struct GatedJob {
 
 /// `inherited`, the gate's shared object before what is preloaded already, and how it shares the
 /// GPU: without MPS any daemon is out of reach, or the process would join one that listens at the
-/// standard place. Clients of MPS count the GPUs that the daemon sees, from 0.
+/// standard place. Clients of MPS count the GPUs that the daemon sees, from 0; an inherited limit
+/// of memory stays unless the plan has one.
 [[nodiscard]] Variables gated_environment(const Variables& inherited, const GatedJob& job,
                                           const LivePlan& plan);
 

@@ -19,25 +19,35 @@ inline constexpr const char* kEnvGateCompletions = "BUBBLESIM_GATE_COMPLETIONS";
 inline constexpr const char* kNotesFile = "notes";
 
 /// All only grow, but `process`.
-struct LiveCounts {
-  std::atomic<std::int32_t> process{0};     ///< that has, or had last, the client's place
-  std::atomic<std::uint32_t> processes{0};  ///< that have had it, one after the other
-  std::atomic<std::uint32_t> ungated_processes{0};  ///< that launched and found it taken
-  std::atomic<std::uint32_t> reserved{0};
-  std::atomic<std::uint64_t> kernels{0};     ///< launches of kernels and graphs
-  std::atomic<std::uint64_t> collectives{0};
-  std::atomic<std::uint64_t> copies{0};      ///< and memsets
-  std::atomic<std::uint64_t> blocks{0};
-  std::atomic<std::uint64_t> undecided{0};   ///< launches while nobody decided
-  std::atomic<std::uint64_t> held{0};
-  std::atomic<std::uint64_t> held_ns{0};     ///< in launches that were held
-  std::atomic<std::uint64_t> passing_ns{0};  ///< in launches that were not: what the gate costs
-  std::atomic<std::uint64_t> window_waits{0};
-  std::atomic<std::uint64_t> window_ns{0};
-  std::atomic<std::uint64_t> completions{0};
-  std::atomic<std::uint64_t> completions_guessed{0};  ///< the driver gave no event: told at once
-  std::atomic<std::uint64_t> iterations{0};
+template <template <class> class Cell>
+struct LiveCountsOf {
+  Cell<std::int32_t> process{};     ///< that has, or had last, the client's place
+  Cell<std::uint32_t> processes{};  ///< that have had it, one after the other
+  Cell<std::uint32_t> ungated_processes{};  ///< that launched and found it taken
+  Cell<std::uint32_t> processes_elsewhere{};  ///< that launched on other GPUs
+  Cell<std::uint64_t> kernels{};     ///< launches of kernels and graphs
+  Cell<std::uint64_t> collectives{};
+  Cell<std::uint64_t> copies{};      ///< and memsets
+  Cell<std::uint64_t> blocks{};
+  Cell<std::uint64_t> undecided{};   ///< launches while nobody decided
+  Cell<std::uint64_t> held{};
+  /// All of the hook but the driver's own launch and waits for the window: of held launches, and of
+  /// those that were not, which is what the gate costs.
+  Cell<std::uint64_t> held_ns{};
+  Cell<std::uint64_t> passing_ns{};
+  Cell<std::uint64_t> window_waits{};
+  Cell<std::uint64_t> window_ns{};
+  Cell<std::uint64_t> window_passed{};  ///< launches that waited long enough
+  Cell<std::uint64_t> completions{};
+  Cell<std::uint64_t> completions_guessed{};  ///< the driver gave no event: told at once
+  Cell<std::uint64_t> iterations{};
 };
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+template <class T>
+using PlainCell = T;
+using LiveCounts = LiveCountsOf<std::atomic>;
+using LiveTotals = LiveCountsOf<PlainCell>;  ///< what they are at some moment
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+              sizeof(LiveCounts) == sizeof(LiveTotals));
 
 }  // namespace bubblesim::capture

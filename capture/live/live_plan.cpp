@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/units.hpp"
 #include "sim/policy/gate_terms.hpp"
 #include "sim/policy/session/start.hpp"
 
@@ -84,7 +85,9 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
       plan.notes.push_back("a share of " + std::to_string(share.sm_percentage) +
                            " % of the SMs needs MPS and is not applied");
     }
-    if (share.memory_limit) plan.notes.push_back("the memory limit of a client is not applied");
+    if (share.memory_limit && !mps) {
+      plan.notes.push_back("the memory limit of a client needs MPS and is not applied");
+    }
   }
   if (sharing.changing_slices) {
     return fail("policy " + spec.name, {}, "sets time slices while programs run, and the driver's "
@@ -97,7 +100,29 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
   return {};
 }
 
+constexpr std::uint64_t kReserve = 10;  ///< this part of what is free is left to training
+
+constexpr const char* kSharedFaults =
+    "under MPS both programs are one fault domain: a fatal fault of the filler (an illegal "
+    "address, a failed assertion) ends training, too. Let training write checkpoints, or take a "
+    "policy of time slices (bubblesim policies)";
+
 }  // namespace
+
+void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited) {
+  if (plan.sharing != Mode::kMps) {
+    plan.notes.push_back("the filler's memory is not limited, which needs MPS");
+    return;
+  }
+  for (std::size_t client = 1; client < plan.shares.size(); ++client) {
+    std::optional<Bytes>& limit = plan.shares[client].memory_limit;
+    if (!limit && !inherited && free) limit = Bytes{free->value - free->value / kReserve};
+    plan.notes.push_back(
+        limit       ? "the filler's memory is limited to " + format_bytes(*limit)
+        : inherited ? "the memory of both programs is limited as the environment says"
+                    : "the filler's memory is not limited: the driver does not say what is free");
+  }
+}
 
 const char* live_sharing_name(Mode sharing) {
   return sharing == Mode::kMps ? "MPS" : "time slices";
@@ -133,6 +158,7 @@ Result<LivePlan> plan_live(const policy::PolicySpec& spec, const policy::Paramet
   const policy::Sharing& sharing = decided.sharing;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing.mode, substitute, plan));
   BUBBLESIM_RETURN_IF_ERROR(check_shares(spec, sharing, plan));
+  if (plan.sharing == Mode::kMps) plan.warning = kSharedFaults;
   plan.asks_training = policy::holds_training(spec, parameters);
   if (spec.needs.iterations) {
     plan.notes.push_back("the policy hears of iterations only if the programs call "

@@ -5,6 +5,7 @@
 // of streams, fewer SMs than MPS's percentage, blocks driven off, kernels rewritten, memory moved.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,13 @@ struct LivePlan {
   /// Training waits for verdicts too: the policy may hold it.
   bool asks_training = false;
   std::vector<std::string> notes;             ///< what is not as the policy asked, a sentence each
+  std::string warning;  ///< to be said before a filler starts; empty: nothing
 };
+
+/// Bounds the memory of each filler that has no limit yet, from the policy or `inherited`, by what
+/// is `free` less a tenth. Notes what was done, or that it cannot be: without MPS, or where the
+/// driver does not say what is free.
+void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
 
 /// Why a policy with these parameters cannot decide over live programs; empty: it can. Known before
 /// it is made.

@@ -158,6 +158,7 @@ Result<void> FillRun::make_host() {
   host.policy = setup_.policy;
   host.sharing = setup_.plan.sharing;
   host.origin = clock_->now();
+  host.one_gpu = setup_.one_gpu;
   const bool asks = setup_.plan.asks_training || setup_.ask_training;
   host.clients.push_back({setup_.clients[kTraining], asks ? GateMode::kAsk : GateMode::kTell, 0});
   host.clients.push_back({setup_.clients[kFiller], GateMode::kAsk, setup_.window});
@@ -201,6 +202,7 @@ Result<void> FillRun::start_jobs() {
   if (::isatty(STDIN_FILENO) != 0) settings.input = kNothing;
   auto started = training_.start(setup_.train, environment_of(kTraining), settings);
   if (started) {
+    if (!setup_.plan.warning.empty()) say(setup_.plan.warning);
     settings.input = kNothing;
     settings.output = log;
     settings.error = log;
@@ -273,10 +275,10 @@ void FillRun::watch() {
 FillReport FillRun::report() {
   crew_->wait();
   const auto report_of = [&](const LiveJob& job, std::uint32_t client) {
-    LiveJobReport made = report_of_counts(folder_->counts(client));
-    made.end = job.end();
-    made.ran = job.ran();
-    return made;
+    LiveTotals totals;
+    const void* const counts = &folder_->counts(client);
+    std::memcpy(static_cast<void*>(&totals), counts, sizeof(totals));
+    return LiveJobReport{totals, job.end(), job.ran()};
   };
   report_.training = report_of(training_, kTraining);
   report_.filler = report_of(filler_, kFiller);

@@ -32,6 +32,10 @@ namespace {
 // Used by one thread. It asks the clock only how long the policy takes: whoever drives it says at
 // what instant things happen.
 
+// Launches of a client whose completions may still come: more than any device holds at once.
+constexpr std::size_t kMostSeen = 65'536;
+constexpr std::uint64_t kNoLaunch = std::numeric_limits<std::uint64_t>::max();
+
 class GateDriver {
  public:
   /// All references outlive the driver.
@@ -42,7 +46,9 @@ class GateDriver {
   /// Handles something that a client said. Must not be called after a fault.
   void handle(const GateEvent& event, policy::Instant now);
   void tick(policy::Instant now);
-  /// The client's process has ended.
+  /// Its launches up to this number are not on the device any more, whatever was told of them.
+  void ended_through(ClientId client, std::uint64_t launch, policy::Instant now);
+  /// The client has ended for good.
   void gone(ClientId client, policy::Instant now);
 
   [[nodiscard]] std::optional<policy::Instant> next_tick() const { return outlet_.next_tick(); }
@@ -55,32 +61,38 @@ class GateDriver {
   void add_counts(CounterSet& counters, std::uint64_t ungated) const;
 
  private:
+  /// A launch that the policy saw, and how many of its operations go on for all that it knows.
+  struct Seen {
+    std::uint64_t launch = kNoLaunch;
+    policy::WorkKind kind{};
+    std::uint32_t outstanding = 0;
+  };
+
   void decide(const GateEvent& event, policy::Instant now);
+  void complete_all(ClientId client, const Seen& seen, policy::Instant now);
   void complete(const policy::LaunchInfo& launch, policy::Instant now);
+  void deliver(const policy::LaunchInfo& launch, policy::Instant now);
   void deliver_kept(policy::Instant now);
 
   GateBoard& board_;
   GateOutlet outlet_;
   std::size_t clients_;
+  std::vector<std::uint64_t> ended_;  ///< by client: see ended_through
   policy::Session<GateOutlet> session_;
-  /// The last launches that the policy saw, by client, each at its number modulo the size; empty:
-  /// the policy does not hear of completions.
-  std::vector<std::vector<std::uint64_t>> seen_;
-  std::vector<policy::CompletionInfo> kept_;  ///< of launches that are held
+  /// The last launches that it saw, by client, each at its number modulo the size; empty: it does
+  /// not hear of completions.
+  std::vector<std::vector<Seen>> seen_;
+  std::vector<policy::LaunchInfo> kept_;  ///< operations that ended, of launches that are held
   std::uint64_t unseen_completions_ = 0;
   std::uint64_t clients_died_ = 0;
 };
-
-// Launches of a client whose completions may still come: more than any device holds at once.
-constexpr std::size_t kMostSeen = 65'536;
-constexpr std::uint64_t kNoLaunch = std::numeric_limits<std::uint64_t>::max();
 
 constexpr CounterSpec kUngated{"gate_launches_ungated", Severity::kLoss,
                                "launches that went on while nobody decided"};
 constexpr CounterSpec kDropped{"gate_messages_dropped", Severity::kLoss,
                                "what clients told while their ring was full: the policy missed it"};
 constexpr CounterSpec kDied{"gate_clients_died", Severity::kNotice,
-                            "clients whose process ended while the policy ran"};
+                            "clients that ended while the policy ran"};
 constexpr CounterSpec kGivenUp{"gate_answers_too_late", Severity::kLoss,
                                "verdicts and releases whose thread had gone on without"};
 constexpr CounterSpec kUnseen{"gate_completions_unseen", Severity::kLoss,
@@ -90,11 +102,12 @@ constexpr CounterSpec kParked{"gate_launches_parked", Severity::kInfo,
 
 GateDriver::GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup& setup)
     : board_(board), outlet_(clock, board, setup.clients), clients_(setup.clients.size()),
+      ended_(setup.clients.size()),
       session_(*setup.spec, *setup.policy, outlet_,
                setup.sharing == policy::SharingMode::kTimeSliced) {
   for (const HostedClient& client : setup.clients) {
     session_.add_client({.memory = client.info.memory, .resident = client.info.memory});
-    if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen, kNoLaunch);
+    if (setup.spec->needs.completions) seen_.emplace_back(kMostSeen);
   }
 }
 
@@ -120,36 +133,71 @@ void GateDriver::handle(const GateEvent& event, policy::Instant now) {
 
 void GateDriver::decide(const GateEvent& event, policy::Instant now) {
   const policy::LaunchInfo& launch = event.message.launch;
-  if (!seen_.empty()) seen_[launch.client.index()][launch.launch % kMostSeen] = launch.launch;
+  if (!seen_.empty()) {
+    seen_[launch.client.index()][launch.launch % kMostSeen] = {launch.launch, launch.kind,
+                                                               launch.operations};
+  }
   const bool asked = event.message.kind == MessageKind::kAsked;
   outlet_.set_asked(event.message.time);
   const policy::Waiter waiter = asked ? waiter_of(event.ticket) : policy::kNobodyWaits;
   session_.on_launch(policy::LaunchInfo(launch), waiter, now);
+  if (launch.launch <= ended_[launch.client.index()] && !seen_.empty()) {
+    complete_all(launch.client, seen_[launch.client.index()][launch.launch % kMostSeen], now);
+  }
+}
+
+void GateDriver::complete_all(ClientId client, const Seen& seen, policy::Instant now) {
+  complete({.client = client, .kind = seen.kind, .launch = seen.launch,
+            .operations = seen.outstanding}, now);
+}
+
+// A process that was killed, or left while the device worked, tells no ends; those whose launch is
+// held are told when the policy releases it.
+void GateDriver::ended_through(ClientId client, std::uint64_t launch, policy::Instant now) {
+  std::uint64_t& known = ended_[client.index()];
+  if (launch == known) return;
+  known = launch;
+  if (seen_.empty() || is_gone(client)) return;
+  for (const Seen& seen : seen_[client.index()]) {
+    if (seen.outstanding > 0 && seen.launch <= launch) complete_all(client, seen, now);
+  }
+  deliver_kept(now);
 }
 
 void GateDriver::complete(const policy::LaunchInfo& launch, policy::Instant now) {
   if (seen_.empty() || is_gone(launch.client)) return;
-  const policy::CompletionInfo completion{launch.client, launch.kind, launch.launch};
-  if (seen_[launch.client.index()][launch.launch % kMostSeen] != launch.launch) {
+  Seen& seen = seen_[launch.client.index()][launch.launch % kMostSeen];
+  if (seen.launch != launch.launch) {
     ++unseen_completions_;  // ungated, or dropped on a full ring
-  } else if (session_.holds(launch.client, launch.launch)) {
-    kept_.push_back(completion);  // its thread gave up waiting and launched
+    return;
+  }
+  policy::LaunchInfo ended = launch;
+  ended.operations = std::min(launch.operations, seen.outstanding);
+  seen.outstanding -= ended.operations;
+  if (session_.holds(launch.client, launch.launch)) {
+    kept_.push_back(ended);  // its thread gave up waiting and launched
   } else {
-    session_.on_completion(completion, now);
+    deliver(ended, now);
+  }
+}
+
+void GateDriver::deliver(const policy::LaunchInfo& launch, policy::Instant now) {
+  for (std::uint32_t i = 0; i < launch.operations && !fault(); ++i) {
+    session_.on_completion({launch.client, launch.kind, launch.launch}, now);
   }
 }
 
 // One after the other: what the policy does at one may release more.
 void GateDriver::deliver_kept(policy::Instant now) {
-  const auto is_due = [this](const policy::CompletionInfo& completion) {
-    return !session_.holds(completion.client, completion.launch);
+  const auto is_due = [this](const policy::LaunchInfo& launch) {
+    return !session_.holds(launch.client, launch.launch);
   };
   while (!fault()) {
     const auto due = std::ranges::find_if(kept_, is_due);
     if (due == kept_.end()) return;
-    const policy::CompletionInfo completion = *due;
+    const policy::LaunchInfo ended = *due;
     kept_.erase(due);
-    session_.on_completion(completion, now);
+    deliver(ended, now);
   }
 }
 
@@ -329,9 +377,9 @@ class GateHost final : public PolicyHost {
     if (now < next_look_) return;
     next_look_ = now + kLookAfterClients;
     for (std::uint32_t i = 0; i < clients_; ++i) {
-      if (driver_.is_gone(ClientId{i}) || !board_->has_died(ClientId{i})) continue;
-      const std::lock_guard lock(gone_mutex_);
-      gone_.push_back(ClientId{i});
+      if (is_over()) return;
+      const ClientId client{i};
+      driver_.ended_through(client, board_->ended_through(client), instants_.at(now, now));
     }
   }
 
@@ -366,6 +414,7 @@ Result<std::unique_ptr<PolicyHost>> PolicyHost::make(HostClock& clock, PolicyHos
     }
   }
   BUBBLESIM_ASSIGN_OR_RETURN(auto board, GateBoard::make(clock, clients));
+  if (setup.one_gpu) board->watch_all_gpus();
   for (std::uint32_t i = 0; i < clients; ++i) {
     BUBBLESIM_CHECK(setup.clients[i].info.id.value == i, "clients of a host in order of their ids");
     board->set_mode(ClientId{i}, setup.clients[i].mode);

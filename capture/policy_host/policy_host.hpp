@@ -37,6 +37,7 @@ struct PolicyHostSetup {
   std::vector<HostedClient> clients;    ///< by id; at most kMostGateClients
   HostTime origin{};                    ///< the policy's instant 0
   policy::SharingMode sharing = policy::SharingMode::kSpatial;  ///< as clients share the GPU
+  bool one_gpu = true;  ///< clients see no other; false: the filler's first launch says which
 };
 
 /// A distribution of spans, in whole nanoseconds.
@@ -73,7 +74,9 @@ class PolicyHost {
   virtual void run() = 0;
   /// May be called by any thread that takes part in the clock; opens the gate.
   virtual void stop() = 0;
-  /// May be called by any thread: the client's process has ended; what of it waits is forgotten.
+  /// May be called by any thread: the client has ended, no process of it comes any more; what of it
+  /// waits is forgotten. Of a process that ends before its client the host learns by itself: the
+  /// place is the next one's.
   virtual void client_gone(ClientId client) = 0;
 
   /// After run():

@@ -15,6 +15,8 @@
 namespace bubblesim::capture {
 
 enum class GraphRecords : std::uint8_t { kNode, kGraph };
+/// Who may read a recording: names of kernels and ranges say what a job computes.
+enum class Readers : std::uint8_t { kOwner, kAll };
 
 struct StartRequest {
   std::string output;  ///< path of the .btr file, or of a folder: then rank<N>.btr in it
@@ -25,6 +27,7 @@ struct StartRequest {
   Duration delay{};                            ///< from the request to the start
   GraphRecords graphs = GraphRecords::kNode;
   bool memory = true;
+  Readers readers = Readers::kOwner;
 
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
@@ -40,6 +43,7 @@ inline constexpr const char* kEnvIterations = "BUBBLESIM_CAPTURE_ITERATIONS";
 inline constexpr const char* kEnvStartAt = "BUBBLESIM_CAPTURE_START_AT";
 inline constexpr const char* kEnvGraphs = "BUBBLESIM_CAPTURE_GRAPHS";
 inline constexpr const char* kEnvMemory = "BUBBLESIM_CAPTURE_MEMORY";
+inline constexpr const char* kEnvReaders = "BUBBLESIM_CAPTURE_READERS";
 /// A folder for path sockets, where abstract ones do not reach (containers).
 inline constexpr const char* kEnvSocketFolder = "BUBBLESIM_CAPTURE_SOCKETS";
 /// Only processes whose executable's file name is this one open a control socket.

@@ -30,6 +30,9 @@ constexpr std::array<Choice<RecorderState>, 6> kStates{
 constexpr std::array<Choice<GraphRecords>, 2> kGraphs{
     {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
 
+constexpr std::array<Choice<Readers>, 2> kReaders{
+    {{"owner", Readers::kOwner}, {"all", Readers::kAll}}};
+
 Result<JsonDocument> parse(std::string_view text) {
   if (text.size() > kMaxMessageBytes) {
     return fail("message", {},
@@ -70,6 +73,7 @@ void put_start(Json& json, const StartRequest& start) {
   json["delay_ns"] = to_ns(start.delay);
   json["graphs"] = choice_name(start.graphs, kGraphs);
   json["memory"] = start.memory;
+  json["readers"] = choice_name(start.readers, kReaders);
 }
 
 StartRequest read_start(ObjectReader& root) {
@@ -93,6 +97,7 @@ StartRequest read_start(ObjectReader& root) {
   start.delay = Duration{root.integer<std::int64_t>("delay_ns", {0, longest}, 0)};
   start.graphs = root.choice("graphs", kGraphs, GraphRecords::kNode);
   start.memory = root.flag("memory", true);
+  start.readers = root.choice("readers", kReaders, Readers::kOwner);
   return start;
 }
 

@@ -83,6 +83,13 @@ Result<bool> read_memory(const Environment& env) {
   return refuse(kEnvMemory, *value, "\"0\" or \"1\"");
 }
 
+Result<Readers> read_readers(const Environment& env) {
+  const auto value = value_of(env, kEnvReaders);
+  if (!value || *value == "owner") return Readers::kOwner;
+  if (*value == "all") return Readers::kAll;
+  return refuse(kEnvReaders, *value, "\"owner\" or \"all\"");
+}
+
 }  // namespace
 
 Result<std::optional<StartRequest>> request_from_environment(const Environment& env) {
@@ -106,6 +113,7 @@ Result<std::optional<StartRequest>> request_from_environment(const Environment& 
       read_integer<std::int64_t>(env, kEnvStartAt, 0, kLastStartUnixSeconds));
   BUBBLESIM_ASSIGN_OR_RETURN(request.graphs, read_graphs(env));
   BUBBLESIM_ASSIGN_OR_RETURN(request.memory, read_memory(env));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.readers, read_readers(env));
   return std::optional<StartRequest>{std::move(request)};
 }
 
@@ -114,7 +122,8 @@ std::map<std::string, std::string> environment_of(const StartRequest& request) {
       {kEnvStart, request.delay == Duration{} ? "now" : format_duration(request.delay)},
       {kEnvOutput, request.output},
       {kEnvGraphs, request.graphs == GraphRecords::kNode ? "node" : "graph"},
-      {kEnvMemory, request.memory ? "1" : "0"}};
+      {kEnvMemory, request.memory ? "1" : "0"},
+      {kEnvReaders, request.readers == Readers::kAll ? "all" : "owner"}};
   if (request.duration) variables[kEnvDuration] = format_duration(*request.duration);
   if (request.max_bytes) variables[kEnvMaxBytes] = format_bytes(Bytes{*request.max_bytes});
   if (request.iterations) variables[kEnvIterations] = std::to_string(*request.iterations);

@@ -74,8 +74,10 @@ CardState state_of(const nvml::Api& api, nvml::Device device) {
   state.driver = text<nvml::kVersionBytes>(api.driver_version);
   state.sm_count = sm_count_of(api, device);
   nvml::Memory memory{};
-  if (api.memory != nullptr && api.memory(device, &memory) == nvml::kSuccess)
+  if (api.memory != nullptr && api.memory(device, &memory) == nvml::kSuccess) {
     state.memory_bytes = memory.total;
+    state.free_bytes = memory.free;
+  }
   state.compute_mode = named(number(api.compute_mode, device), compute_mode_name);
   state.mig = named(mig_of(api, device), switch_name);
   state.persistence = named(number(api.persistence, device), switch_name);

@@ -19,6 +19,7 @@ struct CardState {
   std::string driver;
   std::optional<std::uint32_t> sm_count;
   std::optional<std::uint64_t> memory_bytes;  ///< all of it, the driver's own included
+  std::optional<std::uint64_t> free_bytes;    ///< that no process has; a state, not a setting
   // Settings.
   std::optional<std::string> compute_mode;  ///< Default, ExclusiveProcess, Prohibited
   std::optional<std::string> mig;           ///< Disabled, Enabled

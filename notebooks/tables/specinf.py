@@ -2,7 +2,7 @@
 
 Fractions are of 1: training's iterations a second over those of the job alone, inference's requests
 a second over those of the same services on as many GPUs of their own. Latencies are in ms. The
-paper's algorithm is not public; the policy is reconstructed (policies/README.md).
+paper's algorithm is not public; the policy is reconstructed (policies/specinf.cpp).
 """
 import json
 

@@ -28,7 +28,7 @@ struct JobAlone {
   std::uint32_t gpus_each = 1;     ///< that each of them stands for
   Duration iteration{};
   double bubble = 0;               ///< share of the time
-  std::vector<CauseShare> causes;  ///< nothing is filled
+  std::vector<CauseShare> causes;  ///< without fillers
   std::vector<OwnFiller> fillers;  ///< offline, on one GPU of their own
   Duration filler_longest{};       ///< of their operations, the longest
   Duration filler_pass{};          ///< of their passes, the longest; 0: none has passes
@@ -52,8 +52,8 @@ struct Advice {
   Found found;
   /// Under the recommendation, by cause; where that gains nothing, under the least violation.
   std::vector<CauseShare> unfilled;
-  std::vector<std::string> refused;  ///< reasons of instances that the same setting does not admit
-  std::optional<TrialResult> with_memory;  ///< if it admitted them; nothing: all are
+  std::vector<std::string> refused;  ///< why the same setting does not admit some instances
+  std::optional<TrialResult> with_memory;  ///< the result if it admitted them; nothing: it does
   bool tools_asked = false;          ///< `measure` and `fill` were: the next four say what they do
   std::string why_not_measured;      ///< by `measure`; empty: it can be
   std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler

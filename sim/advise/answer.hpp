@@ -24,7 +24,7 @@ struct AnswerOptions {
   std::function<void(const SearchPlan&)> planned = nullptr;  ///< before the search begins
   std::function<void(const Trial&, const TrialResult&)> tried;
   /// Why `bubblesim fill` would refuse a setting, and `bubblesim measure` one rank of a run config;
-  /// an empty text: they take it. Both or none: then nobody is asked.
+  /// an empty text: they take it. Set both or neither; without them no refusal is looked for.
   std::function<std::string(const Proposal&, policy::Role filler)> why_not_live;
   std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured;
 };

@@ -52,7 +52,7 @@ enum class Load : std::uint8_t { kSearched, kAsGiven };
 /// The length of the runs that settings are confirmed in before they are told.
 enum class ConfirmedAt : std::uint8_t {
   kAskedLength,      ///< the base's, whatever the budget is
-  kAffordedLength,   ///< what half of the budget allows: nobody asked for a length
+  kAffordedLength,   ///< what half of the budget allows: no length was asked for
   kSearchedLength,   ///< what hundreds of trials may have: for many questions that share a budget
 };
 

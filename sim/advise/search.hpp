@@ -137,7 +137,7 @@ struct SearchOptions {
   double events = 60 * kEventsPerSecond;  ///< the budget
   ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
   /// Settings that the user's next tool takes: if it refuses the best, the best that it takes is
-  /// looked for, too. Nothing: nobody is asked.
+  /// looked for, too. Empty: there is no such tool.
   std::function<bool(const Proposal&)> takes = nullptr;
   const std::atomic<bool>* stop = nullptr;  ///< true: come to an end; null: never
   std::function<void(const SearchPlan&)> planned = nullptr;  ///< told before the search begins

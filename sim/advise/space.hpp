@@ -1,6 +1,6 @@
-// What may be proposed: every policy that can be had with its declared parameters, and the places
-// that are searched besides. A Space also says with which proposals a search begins, and to which
-// it can go from one.
+// What may be proposed: every policy that the system can run, with its declared parameters, and the
+// places that are searched besides. A Space also gives a search's first proposals, and the
+// neighbours of a proposal.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct PlaceRange {
   bool begins_at_base = false;
 };
 
-/// A proposal next to another one.
+/// A neighbour of a proposal.
 struct SpaceStep {
   std::string dimension;  ///< the parameter or the place that differs
   Proposal proposal;
@@ -46,7 +46,8 @@ class Space {
   [[nodiscard]] std::vector<SpaceStep> steps(const Proposal& from, double factor,
                                              const std::vector<std::string>& only) const;
 
-  /// Whether it may be recommended: no oracle, one that is to be tried, nothing that is not there.
+  /// May it be recommended? Not an oracle, not a policy left out by the question, not one whose
+  /// demands the system lacks.
   [[nodiscard]] bool is_available(const Proposal& proposal) const;
   /// The features that the proposal demands and the system lacks.
   [[nodiscard]] std::vector<policy::SystemFeature> lacking(const Proposal& proposal) const;

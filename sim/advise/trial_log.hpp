@@ -32,7 +32,7 @@ class TrialLog {
   TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options);
 
   /// Makes all further parts shorter, a quarter of them warm-up at most, and the full length, if
-  /// nobody asked for it, at most `times` the searched one.
+  /// none was asked for, at most `times` the searched one.
   void shorten(Duration length, double times);
   /// Events that all trials may spend, those that were spent included.
   void allow(double events);

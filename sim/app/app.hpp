@@ -93,7 +93,7 @@ class ProgressLine {
   std::size_t width_ = 0;
 };
 
-/// What a command comes to: its exit code, or the faults that it could not go on for.
+/// The end of a command: its exit code, or the faults that stopped it.
 using ExitCode = CheckedResult<int>;
 
 /// Prints faults to stderr, one a line, and returns kExitInputFault.
@@ -102,15 +102,15 @@ int report_fault(const Error& fault);
 /// The exit code; for faults, that of report_faults().
 [[nodiscard]] int reported(const ExitCode& done);
 
-/// The exit code of a program that would exit with `code`: another one, and a message, if not all
-/// that was printed could be written (a full disk). To be called once, at the end.
+/// Returns the exit code of a program that would exit with `code`: if not all that it printed could
+/// be written (a full disk), another code, with a message. Call once, at the end.
 [[nodiscard]] int with_standard_output(int code);
 
 /// Makes the folder that `path` lies in, if it is not there.
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
 
-/// That, and the file, whole or not at all: an output that was asked for by an option. No path: it
-/// was not, nothing is written.
+/// Makes the folder and writes the output that an option asked for, whole or not at all. No path:
+/// the option was not given, nothing is written.
 [[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);
 
 /// The text as a shell reads it back as one word: with quotes if it needs them.

@@ -275,7 +275,9 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
                          "CUDA graphs by node, or each launch as one operation (cheaper)")
           ->check(CLI::IsMember({"node", "graph"}))
           ->capture_default_str(),
-      command.add_flag("--no-memory", options.no_memory, "Do not record memory allocations")};
+      command.add_flag("--no-memory", options.no_memory, "Do not record memory allocations"),
+      command.add_flag("--readable", options.readable,
+                       "Other users may read the files, which name the job's kernels")};
   for (const std::string& name : excluded) {
     for (CLI::Option* option : added) option->excludes(name);
   }
@@ -312,6 +314,7 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
   request.graphs = options.graphs == "graph" ? capture::GraphRecords::kGraph
                                              : capture::GraphRecords::kNode;
   request.memory = !options.no_memory;
+  if (options.readable) request.readers = capture::Readers::kAll;
   return request;
 }
 

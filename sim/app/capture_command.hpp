@@ -23,6 +23,7 @@ struct CaptureOptions {
   std::optional<std::uint32_t> iterations;
   std::optional<std::int64_t> start_at;
   bool no_memory = false;
+  bool readable = false;
 };
 
 /// Adds the options above but `sockets`. They do not go with those that are `excluded`.

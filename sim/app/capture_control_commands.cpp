@@ -4,6 +4,8 @@
 // codes: 0 done; 1 a recording failed or holds nothing; 2 a recorder could not be reached.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -14,6 +16,7 @@
 #include <thread>
 
 #include "capture/control/collect_recordings.hpp"
+#include "capture/control/process_info.hpp"
 #include "capture/control/recorder_client.hpp"
 #include "capture/protocol/request_limits.hpp"
 #include "sim/app/capture_command.hpp"
@@ -177,22 +180,36 @@ std::string file_of(const RecorderStatus& status) {
   return std::filesystem::exists(whole, code) ? whole : status.output;
 }
 
+// The file to join; empty: there is none. What another user's process names is for that user to
+// read and to rewrite: this program may be root, and the name may be of any file.
+std::string file_to_join(const Attached& attachment) {
+  const std::string process = fmt::format("process {}", attachment.status.pid);
+  std::error_code code;
+  const std::string path = file_of(attachment.status);
+  if (path.empty()) return {};  // failed before there was a file
+  if (attachment.client.user() != ::geteuid()) {
+    fmt::print(stderr, "bubblesim: {} is of user {}: {} is left as its recorder wrote it\n",
+               process, capture::user_text(attachment.client.user()), path);
+    return {};
+  }
+  if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::regular) {
+    return path;
+  }
+  report_fault({process, {}, "its recording is not here: " + path});
+  return {};
+}
+
 int report_attached(const std::vector<Attached>& attached, bool json) {
   std::vector<std::string> paths;
+  std::size_t others = 0;
   for (const Attached& attachment : attached) {
     if (attachment.status.state == RecorderState::kFailed && !attachment.status.message.empty()) {
       report_fault(
           {fmt::format("process {}", attachment.status.pid), {}, attachment.status.message});
     }
-    std::error_code code;
-    const std::string path = file_of(attachment.status);
-    if (path.empty()) continue;  // failed before there was a file
-    if (std::filesystem::is_regular_file(path, code)) {
-      paths.push_back(path);
-    } else {
-      report_fault({fmt::format("process {}", attachment.status.pid), {},
-                    "its recording is not here: " + path});
-    }
+    const std::string path = file_to_join(attachment);
+    if (!path.empty()) paths.push_back(path);
+    if (attachment.client.user() != ::geteuid()) ++others;
   }
   const auto collected = capture::collect_in_place(paths);
   if (!collected.faults.empty()) report_faults(collected.faults);
@@ -201,8 +218,8 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
   } else if (!collected.recordings.empty()) {
     fmt::print("{}", recordings_text(collected.recordings));
   }
-  const bool good = collected.faults.empty() && paths.size() == attached.size() &&
-                    recorded_work(collected.recordings);
+  const bool good = collected.faults.empty() && paths.size() + others == attached.size() &&
+                    (paths.empty() || recorded_work(collected.recordings));
   return good ? code_of(attached) : kExitUntrusted;
 }
 

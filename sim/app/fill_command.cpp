@@ -116,6 +116,8 @@ Duration mean_of(Duration total, std::uint64_t count) {
   return count == 0 ? Duration{} : total / static_cast<Duration::rep>(count);
 }
 
+Duration span(std::uint64_t ns) { return Duration{static_cast<Duration::rep>(ns)}; }
+
 /// Launches that were asked for and not held.
 std::uint64_t passed(const LiveJobReport& job) { return job.launches() - job.held; }
 
@@ -129,9 +131,10 @@ void add_row(TextTable& table, const std::string& name, const LiveJobReport& job
   table.row({name, end_text(job), fmt::format("{:.1f} s", to_seconds(job.ran)),
              fmt::to_string(job.kernels), fmt::to_string(job.collectives),
              fmt::to_string(job.copies), fmt::to_string(job.held),
-             format_duration(mean_of(job.held_time, job.held)), format_duration(job.held_time),
-             fmt::to_string(job.undecided), format_duration(mean_of(job.passing_time,
-                                                                    passed(job)))});
+             format_duration(mean_of(span(job.held_ns), job.held)),
+             format_duration(span(job.held_ns)),
+             fmt::to_string(job.undecided),
+             format_duration(mean_of(span(job.passing_ns), passed(job)))});
 }
 
 std::string span_text(const char* name, const SpanSummary& span) {
@@ -152,6 +155,15 @@ std::string notes_of_job(const char* name, const LiveJobReport& job) {
   if (job.ungated_processes > 0) {
     text += fmt::format("  {} processes of the {} went ungated: one at a time is gated\n",
                         job.ungated_processes, name);
+  }
+  if (job.processes_elsewhere > 0) {
+    text += fmt::format("  {} processes of the {} launched on other GPUs than the gate's\n",
+                        job.processes_elsewhere, name);
+  }
+  if (job.window_passed > 0) {
+    text += fmt::format("  {} launches of the {} waited a second for room in the window and went "
+                        "on: what is on the GPU may have waited for them\n",
+                        job.window_passed, name);
   }
   if (job.completions_guessed > 0) {
     text += fmt::format("  {} completions of the {} were guessed: the driver gave no event\n",
@@ -185,18 +197,20 @@ Json job_json(const LiveJobReport& job) {
           {"ran_ns", to_ns(job.ran)},
           {"gated_processes", job.processes},
           {"ungated_processes", job.ungated_processes},
+          {"processes_elsewhere", job.processes_elsewhere},
           {"kernels", job.kernels},
           {"collectives", job.collectives},
           {"copies", job.copies},
           {"blocks", job.blocks},
           {"undecided", job.undecided},
           {"held", job.held},
-          {"held_ns", to_ns(job.held_time)},
-          {"mean_hold_ns", to_ns(mean_of(job.held_time, job.held))},
-          {"gate_overhead_ns", to_ns(job.passing_time)},
-          {"mean_gate_overhead_ns", to_ns(mean_of(job.passing_time, passed(job)))},
+          {"held_ns", job.held_ns},
+          {"mean_hold_ns", to_ns(mean_of(span(job.held_ns), job.held))},
+          {"gate_overhead_ns", job.passing_ns},
+          {"mean_gate_overhead_ns", to_ns(mean_of(span(job.passing_ns), passed(job)))},
           {"window_waits", job.window_waits},
-          {"window_ns", to_ns(job.window_time)},
+          {"window_ns", job.window_ns},
+          {"window_passed", job.window_passed},
           {"completions", job.completions},
           {"completions_guessed", job.completions_guessed},
           {"iterations", job.iterations}};
@@ -301,7 +315,10 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
       capture::plan_live(*spec, parameters, *prepared.policy, facts.gpu, setup.clients,
                          arguments.substitute.empty() ? capture::Substitute::kRefuse
                                                       : capture::Substitute::kTimeSliced));
+  capture::limit_fillers(setup.plan, facts.free,
+                         setup.environment.contains(capture::kMpsMemoryLimit));
   setup.plan.notes.push_back(facts.text);
+  setup.one_gpu = facts.is_only_one;
   setup.spec = spec;
   setup.policy = prepared.policy.get();
   setup.library = library;

@@ -19,7 +19,7 @@ namespace bubblesim {
 [[nodiscard]] std::string data_file_id(const std::string& path);
 
 /// Whether the name begins with ".": what a Mac puts into archives ("._rank0.json" beside
-/// "rank0.json", AppleDouble), and what editors leave. Whoever reads a whole folder skips it.
+/// "rank0.json", AppleDouble), and what editors leave. Readers of a whole folder skip it.
 [[nodiscard]] bool is_hidden_file(const std::filesystem::path& path);
 
 /// Paths of all "*.json" of a folder, in the order of their names, hidden ones left out. Fault: the

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
-constexpr int kMode = 0666;  // less what the user's mask takes away
+constexpr unsigned kMode = 0666;  // less what the user's mask takes away
 
 tl::unexpected<Error> unwritable(const std::string& path, int reason) {
   std::string text = "cannot be written";
@@ -30,8 +30,10 @@ tl::unexpected<Error> unwritable(const std::string& path, int reason) {
 /// Remembers why the first write failed, which a std::filebuf does not.
 class OutputFile::Buffer final : public std::streambuf {
  public:
-  explicit Buffer(const std::string& path) : bytes_(kBufferBytes) {
-    file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  explicit Buffer(const OutputTarget& target) : bytes_(kBufferBytes) {
+    file_ = target.partial.empty()
+                ? ::open(target.path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)
+                : open_new_file(target.partial, kMode);
     if (file_ < 0) reason_ = errno;
     setp(bytes_.data(), bytes_.data() + bytes_.size());
   }
@@ -80,7 +82,7 @@ class OutputFile::Buffer final : public std::streambuf {
 
 OutputFile::OutputFile(std::string path, OutputTarget target)
     : path_(std::move(path)), target_(std::move(target)),
-      buffer_(std::make_unique<Buffer>(target_.partial.empty() ? target_.path : target_.partial)),
+      buffer_(std::make_unique<Buffer>(target_)),
       stream_(std::make_unique<std::ostream>(buffer_.get())) {}
 
 OutputFile::OutputFile(OutputFile&&) noexcept = default;
@@ -97,6 +99,11 @@ Result<OutputTarget> output_target(const std::string& path) {
   if (fs::is_directory(status)) return unwritable(path, EISDIR);
   const bool renames = !fs::exists(status) || fs::is_regular_file(status);
   return OutputTarget{target.string(), renames ? target.string() + ".partial" : ""};
+}
+
+int open_new_file(const std::string& path, unsigned rights) {
+  ::unlink(path.c_str());
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, rights);
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {

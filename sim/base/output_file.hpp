@@ -1,4 +1,4 @@
-// A file that nobody sees half: written beside its name, and put in its place when it is whole.
+// A file that no reader sees half: written beside its name, and put in its place when it is whole.
 #pragma once
 
 #include <memory>
@@ -19,6 +19,10 @@ struct OutputTarget {
 
 /// The one rule for all that write files. Fault: a folder, or a link that leads nowhere.
 [[nodiscard]] Result<OutputTarget> output_target(const std::string& path);
+
+/// Opens a new file for writing, as open() does. What has the name is removed, not written to: a
+/// killed writer's rest, or a link that another user laid there. EEXIST: it cannot be removed.
+[[nodiscard]] int open_new_file(const std::string& path, unsigned rights);
 
 /// What is written goes to PATH.partial, which finish() renames to PATH; without finish(), or after
 /// a failed one, it is removed and PATH is as it was. What is not a regular file (a device, a pipe)

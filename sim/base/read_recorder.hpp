@@ -1,5 +1,5 @@
-// What the readers of a document declare of its keys, told to whoever describes files to people
-// and editors (sim/schema). A document without a recorder pays a null check a read.
+// What the readers of a document declare of its keys, for sim/schema, which describes files to
+// people and editors. A document without a recorder pays a null check a read.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-/// All faults of one input; never empty where it stands for a failure. A single fault stands for a
-/// list of it, so that a CheckedResult fails with what a Result failed with.
+/// All faults of one input; never empty where it stands for a failure. A single fault converts to a
+/// list of one, so that a function can return a Result's fault as a CheckedResult's.
 class Errors : public std::vector<Error> {
  public:
   using std::vector<Error>::vector;

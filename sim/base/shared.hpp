@@ -1,5 +1,5 @@
-// A value that many may read and nobody changes: copies share one object, on any thread. Whoever
-// needs a change puts a changed copy in its place.
+// An immutable value: copies share one object, on any thread. To change a value, assign a changed
+// copy.
 #pragma once
 
 #include <memory>

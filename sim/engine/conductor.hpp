@@ -5,11 +5,11 @@
 // run exactly what comes before it in this order.
 //
 // Mostly domains do not touch each other: GPUs of a job meet at collectives. Each domain knows a
-// time before which it reaches out to nobody (ContactBound). What several domains do together, each
-// its part, touches them when the last part is done (JointContact). Up to the least of these times
-// lies a *window*: each domain runs its events there on its own, one domain after another, which
-// keeps the caches warm, or side by side on several threads. Windows, their lengths and the threads
-// change no result: inside one, nothing passes between domains.
+// time before which it touches no other domain (ContactBound). What several domains do together,
+// each its part, touches them when the last part is done (JointContact). Up to the least of these
+// times lies a *window*: each domain runs its events there on its own, one domain after another,
+// which keeps the caches warm, or side by side on several threads. Windows, their lengths and the
+// threads change no result: inside one, nothing passes between domains.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ class ContactBound {
  public:
   virtual ~ContactBound() = default;
   /// Until the returned time, exclusive, no event of the domain calls into another domain or into
-  /// anything shared, as long as nobody calls into it. The result is `now` or later; the domain's
-  /// events before `now` have run. SimTime::max(): never.
+  /// anything shared, as long as no other domain calls into it. The result is `now` or later; the
+  /// domain's events before `now` have run. SimTime::max(): never.
   [[nodiscard]] virtual SimTime next_contact(SimTime now) const = 0;
 };
 
@@ -39,8 +39,9 @@ class ContactBound {
 class JointContact {
  public:
   virtual ~JointContact() = default;
-  /// Until the returned time, exclusive, nothing gets its last part, as long as nobody calls into a
-  /// domain. The result is `now` or later; events before `now` have run. SimTime::max(): never.
+  /// Until the returned time, exclusive, no joint contact gets its last part, as long as no domain
+  /// is called from outside. The result is `now` or later; events before `now` have run.
+  /// SimTime::max(): never.
   [[nodiscard]] virtual SimTime next_completion(SimTime now) = 0;
   /// A window is over, its events have run: the parts that were done in it count from now on.
   virtual void after_window() = 0;

@@ -46,9 +46,9 @@ class Context {
   /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
   /// comes, and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
-  /// If nobody waits and no resident kernel is over, a kernel that is submitted now and fits with
-  /// all of its blocks begins at once, as if it had arrived and been placed. False: it does not,
-  /// and nothing was done. Precondition: its waves have been started.
+  /// If no kernel waits and no resident kernel is over, a kernel that is submitted now and fits
+  /// with all of its blocks begins at once, as if it had arrived and been placed. False: it does
+  /// not, and nothing was done. Precondition: its waves have been started.
   [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
   /// No block waits for room; kernels may be on their way through the front end.
   [[nodiscard]] bool nobody_waits() const { return waiting_.empty(); }

@@ -92,7 +92,7 @@ class Gpu::Model {
   [[nodiscard]] bool end_beside(SimTime now);
   void end_call(SimTime now);
 
-  /// A kernel that has the GPU to itself: no context knows of it. Whoever else comes has it
+  /// A kernel that has the GPU to itself: no context knows of it. When another kernel comes, it is
   /// handed to its context first.
   struct Alone {
     WorkId work;

@@ -1,5 +1,5 @@
-// What became of blocks that came or left, by what was there before. The same few kernels meet
-// again and again in the same places: those of an iteration come back with the next one.
+// Remembers where blocks went when they came or left, by what the SMs held before. The same few
+// kernels meet again and again in the same places, once an iteration.
 #pragma once
 
 #include <array>
@@ -27,14 +27,14 @@ struct Move {
   Kind kind;
   HeldId held;
   FootprintId placed;
-  HeldId passed_over;  ///< of what is held: it is not in the way
+  HeldId passed_over;  ///< held, but not in the way
   SmLoad block;        ///< which has one slot
   SmRange sms;         ///< that blocks may come to
   std::uint32_t blocks_per_sm = 0;
   std::uint64_t most = 0;
 };
 
-/// How it is afterwards.
+/// The state afterwards.
 struct Moved {
   std::uint64_t blocks = 0;  ///< that came
   HeldId held;

@@ -18,8 +18,8 @@
 
 namespace bubblesim::gpu {
 
-/// The SMs of a GPU, and what is held of each. Once so many moves are remembered, all of them are
-/// forgotten, and the values that nobody has any more: what is kept is bounded.
+/// The SMs of a GPU, and what is held of each. Memory is bounded: once so many moves are
+/// remembered, all of them are forgotten, and so are values that no SM has any more.
 class SmBlocks {
  public:
   explicit SmBlocks(const hardware::GpuSpec& spec, std::size_t most_moves = MoveMemo::kMost);

@@ -6,9 +6,9 @@
 // later pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins
 // slice after slice while its channel has work to fetch, and who comes waits for the end of one. A
 // context that runs out of work gives the GPU up at once when another has work, and may go on in
-// its old turn if nobody took the GPU (kRenewed: it begins a new one). It has not run out of work
-// while its next operation is in its channel (`announced`). Passing the GPU on costs a switch,
-// during which nobody has it, also from a context that had no work for long.
+// its old turn if no other context took the GPU (kRenewed: it begins a new one). It has not run out
+// of work while its next operation is in its channel (`announced`). Passing the GPU on costs a
+// switch, during which no context has it, also from a context that had no work for long.
 //
 // So while a context has work, the GPU is idle only in switches, and between operations of a
 // stream.
@@ -19,9 +19,9 @@
 // Source: NVIDIA open-gpu-doc, dev_ram and dev_pbdma of GV100 and GA100: a slice's clock starts
 // when its context is on the front end and stands while state is loaded; a channel group is left
 // before its slice ends when each of its channels is out of work; an expired slice causes no switch
-// while nobody else has work. A GPU that idles keeps the state of who had it last: 136 us from a
-// launch to its start (quartiles 135 and 137, n 54, both ways between two processes on an H200 that
-// had idled for 20 us and more), where the same process starts 1 us after its launch
+// while no other context has work. A GPU that idles keeps the state of the last context: 136 us
+// from a launch to its start (quartiles 135 and 137, n 54, both ways between two processes on an
+// H200 that had idled for 20 us and more), where the same process starts 1 us after its launch
 // (tests/validation/h200/README.md, *Single operations*).
 #pragma once
 
@@ -113,7 +113,7 @@ class TimeSlicer {
   std::optional<std::size_t> owner_;  ///< has the GPU, or gets it when the switch is over
   bool switching_ = false;
   SimTime switch_end_{};
-  SimTime turn_end_{};      ///< from then on whoever has work may have the GPU
+  SimTime turn_end_{};      ///< from then on any context with work may have the GPU
   SimTime dry_since_{};     ///< of the owner, while it has no work
   std::optional<Yielded> yielded_;
 };

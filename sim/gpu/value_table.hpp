@@ -25,13 +25,13 @@ class ValueTable {
   /// Stays where it is until the id of another value is asked for.
   const Value& operator[](Id id) const { return values_[id.index()]; }
 
-  /// Whoever keeps an id from one forgetting to the next puts it in the place of another one, which
-  /// it had so far: at first Id{}, and at last.
+  /// An owner that keeps an id beyond forget_others() puts it in the place of its former id: first
+  /// in that of Id{}, and at last Id{} in its place.
   void replace(Id& id, Id next) {
     ++mentions_[next.index()];
     --mentions_[std::exchange(id, next).index()];
   }
-  /// Ids that nobody keeps are other values' from now on.
+  /// Ids without an owner may be given to other values from now on.
   void forget_others();
   [[nodiscard]] std::size_t size() const { return values_.size() - free_.size(); }
 

@@ -1,9 +1,9 @@
-// How far one kernel is: blocks waiting, blocks resident, and when the resident ones end.
+// The progress of one kernel: blocks waiting, blocks resident, and when the resident ones end.
 //
 // A kernel that lasts `solo` alone, in W waves, has blocks of solo / W each. To keep that exact,
-// work is counted in units of which the kernel does W a nanosecond when nothing slows it: a block
-// is `solo` units, and the whole kernel ends at exactly W * solo units, which is exactly `solo`.
-// Units are whole numbers held in doubles, exact below 2^53 (9 s times a million waves).
+// work is counted in units: an unslowed kernel does W units a nanosecond, a block is `solo` units,
+// so the kernel ends after W * solo units, which take exactly `solo`. Units are whole numbers held
+// in doubles, exact below 2^53 (9 s times a million waves).
 //
 // Blocks placed together are a cohort. All of a kernel's cohorts run at one rate and last alike,
 // so they end in the order of their placement. Waves that only replace themselves are skipped in
@@ -20,7 +20,7 @@ namespace bubblesim::gpu {
 
 /// What takes the place of the blocks that end.
 enum class Refill : std::uint8_t {
-  kNone,  ///< nobody yet: they are given back
+  kNone,  ///< nothing: their room is given back
   kSelf,  ///< blocks of the same kernel, as long as some wait
 };
 
@@ -29,12 +29,12 @@ class Waves {
  public:
   /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
   void start(Duration solo, std::uint64_t blocks, std::uint64_t capacity);
-  /// The waves in which such a kernel runs alone. Mostly it is one, which takes no division to see.
+  /// The waves of such a kernel when it runs alone. One wave, the usual case, needs no division.
   [[nodiscard]] static double count(std::uint64_t blocks, std::uint64_t capacity) {
     return blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
   }
-  /// Whether such a kernel ends after exactly its own duration: units stay whole numbers. The last
-  /// wave counts as a whole one in what waves add up.
+  /// Does such a kernel end after exactly its own duration? Its units must stay whole numbers, and
+  /// its last wave counts as a whole one.
   [[nodiscard]] static bool exact(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
     const auto solo_ns = static_cast<double>(solo.count());
     return static_cast<double>(blocks) * solo_ns + static_cast<double>(capacity) * solo_ns < 0x1p53;
@@ -67,7 +67,7 @@ class Waves {
     return goes_on(span) ? Passed{0, go_on(span)} : pass_ends(span, refill);
   }
 
-  /// The span is some time, and surely no block ends in it.
+  /// True if the span is positive and no block can end in it.
   [[nodiscard]] bool goes_on(Duration span) const {
     return span > Duration::zero() && !may_end_by(progress_ + units_in(span));
   }
@@ -79,16 +79,16 @@ class Waves {
     return static_cast<double>(resident_) * moved / speed_;
   }
 
-  /// Nothing is left after the span: the resident blocks are the last ones, and end together.
+  /// Does the kernel end in the span? Its resident blocks are the last ones, and end together.
   [[nodiscard]] bool ends_in(Duration span) const {
     return unplaced_ == 0 && head_ + 1 == cohorts_.size() &&
            is_over(cohorts_[head_].end - (progress_ + units_in(span)));
   }
-  /// Lets a span pass of a kernel whose resident blocks are the last ones and end together.
-  /// Precondition: the span is some time.
+  /// Lets a span pass. Preconditions: the resident blocks are the last ones and end together; the
+  /// span is positive.
   Passed pass_last(Duration span);
 
-  /// No block ends within a nanosecond, however fast blocks run that are not faster than alone.
+  /// No block ends within a nanosecond at any speed up to that of the kernel alone.
   [[nodiscard]] bool lasts_on() const {
     return head_ == cohorts_.size() || cohorts_[head_].end - progress_ > waves_;
   }
@@ -111,8 +111,8 @@ class Waves {
     const auto whole = static_cast<std::int64_t>(left);
     return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
   }
-  /// The time until the last block is placed, if ending ones are replaced by waiting ones: till
-  /// then as many are resident as now. If none wait, until the next block ends.
+  /// The time until the last waiting block is placed, if waiting blocks replace ending ones; until
+  /// then as many are resident as now. If none waits: the time until the next block ends.
   [[nodiscard]] Duration until_last_placed() const;
   /// The time until everything has ended, if ending blocks are replaced by waiting ones.
   [[nodiscard]] Duration until_last_end() const;
@@ -127,7 +127,7 @@ class Waves {
   static constexpr double kToleranceNs = 1e-6;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // Mostly there is far more left, or nothing, which takes no division to see.
+  // The usual cases, nothing left or far more, need no division.
   [[nodiscard]] bool may_end_by(double progress) const {
     return head_ < cohorts_.size() && cohorts_[head_].end - progress <= 2 * kToleranceNs * speed_;
   }

@@ -52,8 +52,8 @@ enum class ClientOrder : std::uint8_t {
 
 /// What becomes of a context's slice that is over while no other context has work.
 enum class LoneSlice : std::uint8_t {
-  kExpired,  ///< whoever comes pays the switch and waits for nothing
-  kRenewed,  ///< while its channel has work to fetch the next one begins, and whoever comes waits
+  kExpired,  ///< a newcomer pays the switch and waits for nothing
+  kRenewed,  ///< while its channel has work to fetch the next one begins, and a newcomer waits
              ///< for its end; otherwise kExpired
 };
 
@@ -78,6 +78,7 @@ struct GpuSpec {
   std::uint32_t copy_engines = 2;
   Duration launch_latency{};        ///< from the end of a launch call to an idle stream's start
   Duration stream_gap{};            ///< between kernels that wait in one stream
+  std::optional<Duration> graph_gap{};  ///< between kernels of a CUDA graph; nothing: the same
   Duration sync_latency{};          ///< from a completion to the return of the waiting call
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
   Duration time_slice{};            ///< a context's turn, when contexts share without MPS
@@ -95,5 +96,9 @@ struct GpuSpec {
   double clock = 1;  ///< at which kernels run, of the full one, (0, 1]; a device file says nothing
                      ///< of it: a run may lock it
 };
+
+[[nodiscard]] inline Duration gap_in_graph(const GpuSpec& gpu) {
+  return gpu.graph_gap.value_or(gpu.stream_gap);
+}
 
 }  // namespace bubblesim::hardware

@@ -156,6 +156,8 @@ void read_latencies(ObjectReader& root, GpuSpec& spec) {
   constexpr Duration kNone{0};
   spec.launch_latency = duration(root, "launch_latency", kNone);
   spec.stream_gap = duration(root, "stream_gap", kNone);
+  ObjectReader graph = constant(root, "graph_gap", Presence::kOptional);
+  if (graph.present()) spec.graph_gap = graph.duration("value", from(kNone));
   spec.sync_latency = duration(root, "sync_latency", kNone);
   spec.completion_notice = duration(root, "completion_notice", kNone);
   spec.time_slice = duration(root, "time_slice", Duration{1});

@@ -28,7 +28,7 @@ struct Arm {
   std::string name;                             ///< for MeasureOptions::operations
   bool training = true;
   std::vector<std::uint32_t> fillers;           ///< into RunConfig::fillers
-  const policy::PolicySpec* policy = nullptr;   ///< null: nobody decides
+  const policy::PolicySpec* policy = nullptr;   ///< null: no policy
   const policy::ParameterSet* parameters = nullptr;
   const schedule::BubbleTable* bubbles = nullptr;
 };

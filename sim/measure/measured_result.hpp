@@ -1,5 +1,5 @@
-// What processes of a rig did, as the results that sim/run gives for the same config: the same
-// definitions (sim/observe/OUTPUTS.md), from records in place of simulated events.
+// Turns the records of a rig's processes into the results that sim/run gives for the same config,
+// by the same definitions (sim/observe/OUTPUTS.md).
 #pragma once
 
 #include <optional>

@@ -6,7 +6,7 @@
 //   unknown   geometric mean of the two
 //
 // What does not scale (the fixed time of small kernels, waves that fill one device and not the
-// other) is not in the ratio: it is extrapolation, and whoever applies it says so.
+// other) is not in the ratio: the ratio extrapolates, and results that use it say so.
 #pragma once
 
 #include <cstdint>

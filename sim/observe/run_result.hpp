@@ -87,7 +87,7 @@ struct RankIterations {
   std::uint32_t rank = 0;
   std::vector<Duration> times;    ///< of every finished iteration
   std::size_t first_counted = 0;  ///< index of the first that ended inside the measured window
-  std::size_t per_pass = 1;       ///< iterations that the job repeats, which need not be alike
+  std::size_t per_pass = 1;       ///< iterations of a pass of the job; they may differ
 };
 
 struct TrainingResult {
@@ -99,8 +99,8 @@ struct TrainingResult {
   double iterations_per_s = 0;   ///< 0: no iteration finished in the window
   std::optional<double> samples_per_s;
   std::optional<double> normalised_to_alone;
-  /// If faults stop the job: iterations since the last checkpoint, done again, and iterations a
-  /// second without them.
+  /// If faults stop the job: iterations done again since the last checkpoint, and iterations a
+  /// second without these.
   std::optional<std::uint64_t> redone;
   std::optional<double> goodput_per_s;
   std::string stands_still;      ///< why, if a rank ended no iteration in the window
@@ -139,7 +139,7 @@ struct FillJobs {
   std::optional<Duration> makespan;  ///< first submission to last end; nothing: not all have ended
   std::optional<Duration> mean_completion;  ///< of the finished, submission to end
   std::uint64_t deadlines_met = 0;
-  std::uint64_t deadlines_missed = 0;  ///< ended later, or not when the run was beyond it
+  std::uint64_t deadlines_missed = 0;  ///< ended after it, or had not when the run ended after it
   std::uint64_t deadlines_open = 0;    ///< not ended, and the run ended before it
 };
 
@@ -159,8 +159,8 @@ struct FillerResult {
   bool overloaded = false;                ///< summary.hpp, is_overloaded(): online
   std::optional<std::uint64_t> requests_within_deadline;  ///< online with a deadline
   double requests_per_s = 0;
-  /// Offline, in a run whose length is not given: of the batches that began and ended in the
-  /// window, of all instances, over the time that these took.
+  /// Offline, in a run whose length is not given: requests of batches that began and ended in the
+  /// window, over the time of these batches, in all instances.
   std::optional<double> whole_batches_requests_per_s;
   std::optional<double> offered_per_s;    ///< online: requests_arrived over the window
   std::optional<double> normalised_to_own_gpu;
@@ -188,7 +188,7 @@ struct PowerUse {
   double mean_w = 0;
   double peak_w = 0;     ///< the highest mean over a period of the governor
   double clock_mhz = 0;  ///< mean over time
-  /// Periods in which it drew more than its cap at the lowest clock, and the most of their means.
+  /// Periods in which it drew more than its cap at the lowest clock, and the highest mean of one.
   std::uint64_t periods_over_cap = 0;
   double over_cap_w = 0;
 };
@@ -214,7 +214,7 @@ struct PolicyActivity {
   Duration total_hold{};
 };
 
-/// How fast a policy answered that ran outside of the simulator.
+/// How fast a policy outside of the simulator answered.
 struct HostActivity {
   std::string substrate;         ///< how processes shared the GPU: capture/rig/rig.hpp
   std::uint64_t decisions = 0;   ///< launches that were not held
@@ -230,10 +230,10 @@ struct HostActivity {
 struct KnownFigure {
   std::string figure;            ///< "training_rate", "filler_rate", "latency_p95"
   std::string filler;            ///< empty: training's
-  double wanted = 0;             ///< half of its interval, as a share of it
-  std::optional<double> found{};  ///< the same, as it is; nothing: too little happened to say
+  double wanted = 0;             ///< half of its interval at most, as a share of the figure
+  std::optional<double> found{};  ///< half of it at the end; nothing: too little happened
   bool reached = false;
-  bool overloaded = false;       ///< a latency that grows as long as the run lasts
+  bool overloaded = false;       ///< the filler falls behind: its latency grows with the run
 };
 
 /// How sure the figures are of a run whose length was not given.
@@ -247,13 +247,13 @@ struct PolicyResult {
   std::string policy;
   std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value as a config has it
   bool oracle = false;
-  std::string reconstruction;  ///< what of it is not its authors' (sim/policy/declaration.hpp)
+  std::string reconstruction;  ///< what its authors did not publish (sim/policy/declaration.hpp)
   Duration simulated{};  ///< from the start to the end of the run
   Duration warmup{};
   TrainingResult training;
   std::vector<FillerResult> fillers;
   std::vector<GpuUse> gpus;      ///< empty: not measured
-  std::vector<GpuUsage> usage;   ///< over time; empty: nobody asked for it
+  std::vector<GpuUsage> usage;   ///< over time; empty: not asked for
   PolicyActivity activity;
   std::optional<HostActivity> host;  ///< of measured runs
   std::optional<RunPrecision> precision;  ///< nothing: the run's length was given
@@ -262,7 +262,7 @@ struct PolicyResult {
   std::vector<std::string> notices;  ///< in words: what the config asks for and did not get
 };
 
-/// How GPUs are used that the job, or a filler, has to itself: means over them.
+/// Use of the GPUs that the job, or a filler, has to itself, mean over these GPUs.
 struct UseAlone {
   double busy_fraction = 0;
   double sm_fraction = 0;
@@ -303,7 +303,7 @@ struct Baseline {
   std::optional<PowerLimitCost> power_limit;  ///< nothing: power is not limited
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
-  bool alone_as_recorded = true;  ///< nothing made its iterations others
+  bool alone_as_recorded = true;  ///< no key of the config changed its iterations
   /// A recorded job's iterations: those of its trace, those that are repeated, and in words which
   /// and why. 0 and empty: the job was not recorded.
   std::uint64_t iterations_recorded = 0;
@@ -334,9 +334,9 @@ struct RunReport {
   std::optional<Measurement> measured;  ///< nothing: simulated
   Baseline baseline;
   std::vector<PolicyResult> policies;
-  std::vector<std::string> interrupted;  ///< policies that the run was stopped before or under
+  std::vector<std::string> interrupted;  ///< policies not finished when the run was stopped
   CounterSet counters;  ///< of what is common to all policies: traces, config
-  CounterSet training_counters;             ///< of these: what the job's trace and program say
+  CounterSet training_counters;             ///< of these: those of the job's trace and program
   std::vector<CounterSet> filler_counters;  ///< the same of each filler, in the config's order
 };
 

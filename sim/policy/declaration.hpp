@@ -111,8 +111,8 @@ struct PolicySpec {
 /// All defaults of a policy.
 [[nodiscard]] ParameterSet defaults(const PolicySpec& spec);
 
-/// Policies by name, in order of registration. A plain value: whoever assembles a program fills
-/// one (policies/builtin.hpp) and hands it on.
+/// Policies by name, in order of registration. A plain value: a program's main fills one
+/// (policies/builtin.hpp) and hands it on.
 class Registry {
  public:
   /// Precondition: no policy of this name yet.

@@ -1,5 +1,5 @@
 // What a policy demands of the system that it runs on: of its hardware, driver, framework and
-// privileges. Whoever lacks a feature cannot have the policy, however well it would do.
+// privileges. A system without a feature cannot have the policy, however well it would do.
 //
 // A feature is named by a word ("mps", "driver_patch"), which config files and options use.
 #pragma once

@@ -73,7 +73,7 @@ void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution = {
 [[nodiscard]] std::uint64_t joined_operations(const TimelineChart& chart);
 
 enum class ChartLevels : std::uint8_t {
-  kLeftOut,  ///< for files: whoever reads them makes the levels
+  kLeftOut,  ///< for files: their readers make the levels
   kIncluded,
 };
 

@@ -1,5 +1,5 @@
-// Which fillers a simulation has on which GPUs: where the config puts them, or where the policy's
-// placer does. What is placed is booked in a ClusterPlacement, which fill jobs go on using.
+// Places the fillers of a simulation on GPUs: where the config says, or where the policy's placer
+// decides. Each is booked in a ClusterPlacement, which fill jobs use later.
 #pragma once
 
 #include <cstdint>

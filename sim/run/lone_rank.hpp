@@ -15,7 +15,7 @@ namespace bubblesim::run {
 /// The run with this rank (by its number in the job) on one GPU. The whole job is simulated alone,
 /// with the config's stragglers, until the rank has ended its second pass; each collective then
 /// lasts, from this rank's arrival to this rank's end, what it lasted in that pass, waits for peers
-/// included, and meets nobody; it goes on while it is switched out, as a stand-in of `measure`
+/// included, and meets no peer; it goes on while it is switched out, as a stand-in of `measure`
 /// does. What waits for pipeline peers stays known as such. A policy is told of a job of one GPU:
 /// nothing but this rank's fillers can cost it anything.
 ///

@@ -3,8 +3,8 @@
 //
 // The first look comes when the window has its least length, each further one when it is a quarter
 // longer; the run ends with the second look in a row at which all figures are as sure as they were
-// asked to be, or when the window has its greatest length. Whoever ends at the first such look ends
-// where intervals are short by chance. The p95 of 600 queues M/D/1 at a load of 0.3, which was
+// asked to be, or when the window has its greatest length. A run that ends at the first such look
+// ends where intervals are short by chance. The p95 of 600 queues M/D/1 at a load of 0.3, which was
 // wanted to 5 %, was that near in 91.5 % of them when the first look counted and in 95.5 % when the
 // second did; at 2 % (150 queues) in 91 % and 97 %. The interval itself, which is shorter than what
 // was wanted by then, held the true p95 in 86 % and 88.5 %, and in 91 % and 93 %.
@@ -20,8 +20,8 @@
 //
 // A latency that grows as long as the run lasts is not known by waiting. It counts as such when the
 // filler is overloaded (observe::is_overloaded) at two looks, the later at twice the length. A
-// filler alone, whose latency nobody asks for, is watched until that or until its backlog's growth
-// is less than the share of the arrivals to which fillers are to be known (observe::keeps_up).
+// filler alone, whose latency is not needed, is watched until that or until its backlog's growth is
+// less than the share of the arrivals to which fillers are to be known (observe::keeps_up).
 #pragma once
 
 #include <cstdint>

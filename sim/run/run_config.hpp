@@ -62,7 +62,7 @@ struct TrainingConfig {
   double host_speed = 1;  ///< of the traces' hosts, over recorded: > 1 is faster
   /// Of the traces' collectives that have sizes and no times; nothing: they cost nothing, a loss.
   std::optional<std::string> cluster;
-  std::optional<synth::JobNames> synth;  ///< a job that nobody captured
+  std::optional<synth::JobNames> synth;  ///< a synthesised job
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
   /// Samples of the whole job, > 0; nothing: what the plan says, if there is one.
   std::optional<double> samples_per_iteration;
@@ -86,7 +86,7 @@ struct KernelTableProgram {
   Duration launch_gap{};  ///< host time between two launches, >= 0
 };
 
-/// A filler's program: one pass of a training job of one rank that nobody captured.
+/// A filler's program: one pass of a synthesised training job of one rank.
 struct TrainProgram {
   synth::JobNames names;
 };

@@ -59,7 +59,7 @@ struct RunOptions {
   /// Set to true by another thread, the run ends with a fault soon after. Null: it cannot be.
   const std::atomic<bool>* stop = nullptr;
   WhenStopped when_stopped = WhenStopped::kFault;
-  SimulatedTime* time = nullptr;  ///< null: nobody looks
+  SimulatedTime* time = nullptr;  ///< null: not watched
   Size size = Size::kChecked;
   /// What other runs know of what parts of this one do alone. Results do not depend on it.
   SharedBaselines baselines;

@@ -1,6 +1,6 @@
-// What a run's config asks for and its simulation did not give: a cap that no clock keeps, and keys
-// that changed nothing. Whether a key changes anything depends on how long the run was, which
-// sweeps and searches vary: so it is said of each result, and refuses no run.
+// Notices of what a config asks for and its run did not give: a cap that no clock keeps, a key that
+// changed nothing. Whether a key changes anything depends on the run's length, which sweeps and
+// searches vary; so each result has its notices, and no run is refused.
 #pragma once
 
 #include "sim/base/counters.hpp"
@@ -32,7 +32,7 @@ inline constexpr CounterSpec kKeysWithoutEffect{
 /// the use of its GPUs is in the result.
 void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result);
 
-/// Adds those of a power budget that the GPUs of a node share.
+/// Adds the notices of a power budget that a node's GPUs share.
 void note_unmet_budget(const LoadedRun& run, std::uint32_t node, const NodePower& power,
                        observe::PolicyResult& result);
 

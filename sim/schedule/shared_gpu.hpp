@@ -24,10 +24,10 @@ namespace bubblesim::schedule {
 
 /// What decides on a GPU.
 struct Decider {
-  const policy::PolicySpec* policy = nullptr;  ///< null: nobody
+  const policy::PolicySpec* policy = nullptr;  ///< null: none
   const policy::ParameterSet* parameters = nullptr;
   const BubbleTable* bubbles = nullptr;  ///< null unless the policy needs them
-  HoldListener* holds = nullptr;         ///< told of launches that were held; null: nobody
+  HoldListener* holds = nullptr;         ///< told of launches that were held; null: none
   const policy::GateCosts* gate = nullptr;  ///< of the run; null: as gate_terms.hpp says
 };
 
@@ -50,7 +50,7 @@ class ClientWatch : public workload::RunObserver {
 
  private:
   friend class SharedGpu;
-  PolicyDriver* driver_ = nullptr;  ///< null: nobody decides
+  PolicyDriver* driver_ = nullptr;  ///< null: no policy
 };
 
 class SharedGpu {
@@ -76,13 +76,13 @@ class SharedGpu {
   }
   /// gpu::Gpu::set_governor().
   void set_governor(gpu::Governor* governor) { gpu_.gpu.set_governor(governor); }
-  /// Null: nobody decides.
+  /// Null: no policy.
   [[nodiscard]] const policy::Policy* policy() const { return policy_.get(); }
   [[nodiscard]] const policy::CheckedActions* session() const {
     return driver_ ? &driver_->session() : nullptr;
   }
-  /// Its counts; launches that need no verdict (policy::Needs) are decision points too. Nothing:
-  /// nobody decides.
+  /// Its counts; launches that need no verdict (policy::Needs) are decision points too. Nothing: no
+  /// policy.
   [[nodiscard]] std::optional<policy::SessionCounts> counts() const;
   /// The illegal decision that stopped the engine.
   [[nodiscard]] std::optional<Error> fault() const;
@@ -106,7 +106,7 @@ class SharedGpu {
   std::unique_ptr<policy::Policy> policy_;
   Decider decider_;
   policy::GateCosts gate_;
-  std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
+  std::unique_ptr<PolicyDriver> driver_;  ///< null: no policy
   bool asks_ = false;                     ///< launches wait for its verdict
   std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program
 };

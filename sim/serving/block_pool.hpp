@@ -24,7 +24,7 @@ class BlockPool {
   explicit BlockPool(std::uint32_t blocks);
 
   [[nodiscard]] std::uint32_t size() const { return ring_; }
-  /// Blocks that nobody holds.
+  /// Blocks that no sequence holds.
   [[nodiscard]] std::uint32_t free() const { return free_; }
   [[nodiscard]] std::uint32_t used() const { return size() - free_; }
 

@@ -8,7 +8,7 @@
 //   2. If a running sequence needs a block and none is free, the sequence admitted last is
 //      preempted (by priority: the least urgent), perhaps the needy one itself. It goes to the
 //      front of the queue, keeps the tokens it has sampled, and computes prompt and output again.
-//   3. If nobody was preempted, waiting requests are admitted in order while budget, sequences and
+//   3. If none was preempted, waiting requests are admitted in order while budget, sequences and
 //      blocks allow (Reserve); the first that is not admitted ends the step.
 //   4. The step that computes a sequence's last known token samples the next one.
 //   5. A request that a prefill server hands over (Request::handed) takes the blocks of its prompt

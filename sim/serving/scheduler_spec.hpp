@@ -118,9 +118,9 @@ struct SchedulerSpec {
   OutputEnd output_end = OutputEnd::kTokenLimit;
   Speculation speculation{};  ///< with Pacing::kSynchronous only
   /// Steps after which the priorities of all requests in flight are drawn anew, and the most urgent
-  /// ones that the cache holds together run, whoever did (FastSwitch: fairness by priorities that
-  /// change); 0: never. With Order::kPriority and CachePreemption::kSwap only (recomputed, requests
-  /// that take turns may never end), and not with Reserve::kWholeRequest.
+  /// ones that the cache holds together run, in place of those that ran (FastSwitch: fairness by
+  /// priorities that change); 0: never. With Order::kPriority and CachePreemption::kSwap only
+  /// (recomputed, requests that take turns may never end), and not with Reserve::kWholeRequest.
   std::uint32_t priority_period = 0;
   std::uint64_t seed = 0;  ///< of what is drawn: tokens that are accepted, priorities
 };

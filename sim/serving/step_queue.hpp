@@ -1,5 +1,5 @@
 // The step that runs and the one that was scheduled behind it: how an engine's loop drives its
-// scheduler, whoever says when a step ends.
+// scheduler. The caller says when a step ends.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct StepStart {
 
 class StepQueue {
  public:
-  /// `scheduler` outlives this, and nobody else schedules or ends its steps.
+  /// `scheduler` outlives this, and only this schedules and ends its steps.
   explicit StepQueue(Scheduler& scheduler) : scheduler_(scheduler) {}
 
   /// Schedules what can be scheduled now; to be called when requests have arrived and nothing runs,

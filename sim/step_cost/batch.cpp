@@ -42,6 +42,7 @@ void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Ba
     }
   }
   batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
+  batch.in_graph = batch.decodes_only() && !sizes.empty() && batch.tokens <= sizes.back();
 }
 
 Batch idle_batch() {

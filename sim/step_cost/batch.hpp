@@ -32,6 +32,7 @@ struct Batch {
   std::uint32_t padded_tokens = 0;  ///< with those that fill a graph up
   std::uint32_t group_tokens = 0;   ///< padded, of all members of its group; alone: its own
   std::uint32_t sequences = 0;      ///< rows of the logits: of unfinished prompts too
+  bool in_graph = false;            ///< all kernels are one CUDA graph
   std::vector<PromptChunk> chunks;  ///< of more than one token
   std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
 

@@ -19,7 +19,10 @@ void pad_together(std::vector<Batch>& batches, const CaptureSizes& sizes) {
   const std::uint32_t padded =
       std::ranges::max_element(batches, {}, &Batch::padded_tokens)->padded_tokens;
   const bool graphs = !sizes.empty() && tokens <= sizes.back();
-  for (Batch& batch : batches) batch.padded_tokens = graphs ? padded : batch.tokens;
+  for (Batch& batch : batches) {
+    batch.padded_tokens = graphs ? padded : batch.tokens;
+    batch.in_graph = graphs && batch.decodes_only();
+  }
 }
 
 }  // namespace

@@ -43,10 +43,10 @@ double ModelTimes::batch_us(const Batch& batch) {
   sums.tokens = batch.padded_tokens;
   sums.rows = batch.sequences + filling;
   sums.group_tokens = batch.group_tokens;
-  return sums_us(sums);
+  return sums_us(sums, batch.in_graph);
 }
 
-double ModelTimes::sums_us(const model::IterationSums& sums) const {
+double ModelTimes::sums_us(const model::IterationSums& sums, bool in_graph) const {
   const auto work = model::summed_iteration_work(model_, split_, precision_, sums);
   BUBBLESIM_CHECK(work.has_value(), "a step whose work cannot be made");
   std::vector<double> layer_us(work->kinds.size(), 0);
@@ -64,7 +64,7 @@ double ModelTimes::sums_us(const model::IterationSums& sums) const {
     operations += work->kinds[kind].forward.size();
   }
   const double gaps = static_cast<double>(std::max<std::size_t>(operations, 1) - 1);
-  return sum + gaps * 1e6 * to_seconds(gpu_.stream_gap);
+  return sum + gaps * 1e6 * to_seconds(in_graph ? gap_in_graph(gpu_) : gpu_.stream_gap);
 }
 
 double ModelTimes::experts_us(double) { return 0; }

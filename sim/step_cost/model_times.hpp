@@ -1,6 +1,6 @@
-// Kernel times from bubblesim's own kernel model, where nobody has profiled the engine: the kernels
-// of sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says, and the stream's
-// gap between one operation and the next, as a run has it.
+// Kernel times from bubblesim's own kernel model, for engines without a profile: the kernels of
+// sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says, and the gap between
+// one operation and the next in the stream, or in a captured graph, as a run has it.
 #pragma once
 
 #include "sim/hardware/gpu_spec.hpp"
@@ -26,8 +26,8 @@ class ModelTimes final : public KernelTimes {
   [[nodiscard]] double batch_us(const Batch& batch) override;
   [[nodiscard]] double experts_us(double group_tokens) override;
   void add_counters(CounterSet& counters) const override;
-  /// Microseconds of a batch with these sums.
-  [[nodiscard]] double sums_us(const model::IterationSums& sums) const;
+  /// Microseconds of a batch with these sums, launched as a graph or kernel by kernel.
+  [[nodiscard]] double sums_us(const model::IterationSums& sums, bool in_graph) const;
 
  private:
   const model::ModelSpec& model_;

@@ -1,9 +1,10 @@
 // Keeps results: SQLite in one file by default, PostgreSQL through a connection string. Tables and
 // columns: sim/observe/OUTPUTS.md, "Results store".
 //
-// One writer object a process; several processes may write one store. What add() returned for is
-// on disk: a killed program loses nothing that was added, and a key is stored once. A run
-// that several sweeps contain is stored under the first, and shown under each as that planned it.
+// One writer object a process; several processes may write one store. Once add() has returned, its
+// records are on disk: a killed program loses nothing that was added, and a key is stored once. A
+// run that several sweeps contain is stored under the first, and shown under each as that planned
+// it.
 #pragma once
 
 #include <cstdint>
@@ -63,19 +64,19 @@ class ResultsStore {
  public:
   virtual ~ResultsStore() = default;
 
-  /// Stores the records in one transaction. A key that is there already as done is left as it is;
-  /// one that failed is replaced. Whatever is stored belongs to each record's sweep afterwards.
-  /// Returns how many were stored.
+  /// Stores the records in one transaction. A key that is stored as done stays as it is; one that
+  /// failed is replaced. Afterwards each run belongs to its record's sweep. Returns how many were
+  /// stored.
   [[nodiscard]] virtual Result<std::size_t> add(std::span<const RunRecord> records) = 0;
-  /// What is stored of the runs, done or failed, belongs to the sweep afterwards, as planned here;
-  /// what belonged to it before stays as it was. One transaction.
+  /// Makes the stored ones of the runs, done or failed, part of the sweep, as planned here; what
+  /// belonged to it before stays as it was. One transaction.
   [[nodiscard]] virtual Result<void> join(const std::string& sweep,
                                           std::span<const PlannedRun> runs) = 0;
   /// Keys of finished runs.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
   /// Keys of runs that failed.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
-  // What the next four give was checked against the check sum that it was stored with.
+  // The next four compare what they return with its stored check sum.
 
   /// Rows come in the order of sweep, index, policy, filler: the same store content gives the same
   /// order. A run comes once for every sweep that it belongs to.
@@ -89,8 +90,8 @@ class ResultsStore {
   [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
     return each_record({}, visit);
   }
-  /// Visits the runs that a filter's sweeps, settings and key leave: once for each of these sweeps,
-  /// or once, under the sweep that stored the run, where the filter names none.
+  /// Visits the runs that match the filter's sweeps, settings and key: once for each matching
+  /// sweep, or, where the filter names no sweep, once, under the sweep that stored the run.
   [[nodiscard]] virtual Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
   /// Fault: the filter names a sweep, policy or filler that no run of the store has. It is no fault
@@ -104,8 +105,7 @@ class ResultsStore {
   [[nodiscard]] virtual bool is_gone() const { return false; }
 };
 
-/// Whether it names a store, as open_store() takes it: whatever is wrong with that, open_store()
-/// says.
+/// Does the text name a store for open_store()? What is wrong with the store, open_store() says.
 [[nodiscard]] bool is_store(const std::string& where);
 
 /// `where`: a path (SQLite), or "postgresql://..." . kWrite creates what is missing. Faults: no

@@ -1,5 +1,5 @@
-// Runs what a plan has left, on threads of this process; where runs come from and where records
-// go is the caller's, so that the same loop serves one machine and many.
+// Executes the runs that a plan has left, on threads of this process. The caller says where runs
+// come from and where records go, so one loop serves one machine and many.
 #pragma once
 
 #include <atomic>
@@ -71,12 +71,12 @@ struct ExecuteOptions {
   std::string sweep;
   std::string device_folder;
   std::string version;
-  /// Set to true by another thread, runs fail soon after; null: they end by themselves.
+  /// If another thread sets it to true, runs fail soon after. Null: runs are not stopped.
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// What the runs of a process share: inputs are loaded once, and what parts of runs do alone is
-/// simulated once, by the thread that needs it first. Thread-safe.
+/// What the runs of a process share: inputs are loaded once, and each baseline is simulated once,
+/// by the thread that needs it first. Thread-safe.
 struct SharedWork {
   explicit SharedWork(std::string device_folder) : inputs(std::move(device_folder)) {}
   InputCache inputs;

@@ -1,4 +1,4 @@
-// What made a result: the program's version, as keys of runs and stores have it.
+// The program's version, as keys of runs and stores hold it.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// What is left of a plan, by what a store has, and the best result so far.
+// The runs of a plan that a store lacks, and the best result so far.
 #pragma once
 
 #include <cstddef>
@@ -70,11 +70,11 @@ struct RemainingRuns {
   std::size_t done = 0;           ///< of the plan, in the store
   std::size_t failed = 0;         ///< of the plan, in the store as failed, and kept
   Duration cpu{};                 ///< of finished runs of the sweep, all together
-  std::size_t timed = 0;          ///< how many those are
+  std::size_t timed = 0;          ///< the number of these runs
 };
 
-/// `best` is shown the rows that the store has of the sweep and plan; those that another sweep
-/// stored are among them once the plan has joined (ResultsStore::join). Fault: the store's.
+/// `best` sees the store's rows of the sweep and plan, with those that another sweep stored once
+/// the plan has joined (ResultsStore::join). Fault: the store's.
 [[nodiscard]] Result<RemainingRuns> remaining_runs(const std::vector<store::PlannedRun>& plan,
                                                    const std::string& sweep,
                                                    store::ResultsStore& store, FailedRuns failed,

@@ -1,7 +1,7 @@
 // How tokens are routed to experts, and which rank holds which expert: the loads of the ranks, of
 // which all wait for the busiest in the exchange that follows (MoETuner, arXiv 2502.06643).
 //
-// Every layer is routed alike, and every rank's tokens are: what differs is experts.
+// All layers and all ranks' tokens are routed alike; only experts differ.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace bubblesim::synth {
 
 inline constexpr double kMostShare = 1e9;  ///< of an expert's tokens, in any unit
 
-/// Which rank holds which experts; each has as many.
+/// Which rank holds which experts; all ranks hold equally many.
 enum class ExpertPlacement : std::uint8_t {
   kContiguous,  ///< neighbours by number, as Megatron-LM places them
-  kBalanced,    ///< the most wanted first, each to the rank with room that has the least so far
+  kBalanced,    ///< the most wanted first, each to the rank with room and the least load
 };
 
 struct ExpertRouting {
@@ -41,8 +41,8 @@ struct ExpertRouting {
 [[nodiscard]] Result<std::vector<double>> rank_loads(const ExpertRouting& routing,
                                                      std::uint32_t experts, std::uint32_t ranks);
 
-/// The loads if only the busiest rank's is known: it is the first rank's, and the others share
-/// evenly what it leaves. Precondition: 1 <= `busiest` <= `ranks`.
+/// The loads if only the busiest rank's is known: the first rank has it, and the others share the
+/// rest evenly. Precondition: 1 <= `busiest` <= `ranks`.
 [[nodiscard]] std::vector<double> loads_beside(double busiest, std::uint32_t ranks);
 
 /// The largest of `loads`; at least 1, which their mean is.

@@ -1,9 +1,9 @@
-// What a collective asks of the network if groups that are not simulated run it too.
+// The network load of a collective that groups of folded ranks run too.
 //
-// Each is planned; what all of them put on a link is that link's load. Mostly they lie on nodes
-// alike, and the first stands for all. If a group straddles a node and another does not (3 tensor
-// ranks on nodes of 8), or a leaf is full of them and another is not, the slowest does: they wait
-// for each other where gradients are exchanged.
+// Every group is planned; a link's load is what all groups put on it. Groups usually lie on nodes
+// in one way, and the first stands for all. If a group straddles a node and another does not (3
+// tensor ranks on nodes of 8), or one leaf is full of groups and another is not, the slowest stands
+// for all, since groups wait for each other when gradients are exchanged.
 #pragma once
 
 #include "sim/network/topology.hpp"
@@ -11,7 +11,7 @@
 
 namespace bubblesim::synth {
 
-/// Whether each of the groups takes as long as the others where it runs alone.
+/// Does each of the groups take as long as the others when it runs alone?
 enum class Twins : std::uint8_t { kAlike, kApart };
 
 struct FoldedTransfer {
@@ -19,8 +19,8 @@ struct FoldedTransfer {
   Twins twins = Twins::kAlike;
 };
 
-/// Plans as many groups as it takes until places on nodes, leaves and regions repeat, at most all:
-/// O(ranks of a pipeline stage), as each is in one of them.
+/// Plans groups until their places on nodes, leaves and regions repeat, at most all. Complexity:
+/// O(ranks of a pipeline stage).
 [[nodiscard]] FoldedTransfer folded_transfer(const network::Topology& topology,
                                              network::CollectivePattern kind, Bytes bytes,
                                              const Communicator& communicator,

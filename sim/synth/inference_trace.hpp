@@ -1,4 +1,4 @@
-// A service that nobody captured, as the trace that a profiler would have written of it.
+// A synthesised service, as the trace that a profiler would have written of it.
 #pragma once
 
 #include <cstdint>

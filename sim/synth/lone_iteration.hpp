@@ -20,7 +20,7 @@ struct LoneIteration {
 [[nodiscard]] Result<LoneIteration> time_alone(const workload::JobProgram& job,
                                                const hardware::GpuSpec& gpu);
 
-/// Ranks whose exchange between regions, which nobody waits for, takes longer than a pass. Since
+/// Ranks whose exchange between regions, which no kernel waits for, takes longer than a pass. Since
 /// each pass begins another, ever more of them are under way. Runs two passes.
 [[nodiscard]] std::uint64_t late_exchanges(const workload::JobProgram& job,
                                            const hardware::GpuSpec& gpu);

@@ -1,7 +1,7 @@
 // Writes passes of a model as an inference server launches them: kernels and exchanges between GPUs
 // in order on one stream from one host thread, by single calls or as a CUDA graph; copies to and
-// from the host. Exchanges meet nobody and take no time as written: whoever runs the program on
-// several GPUs joins them.
+// from the host. Exchanges are written without peers and take no time: the caller that runs the
+// program on several GPUs joins them.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,10 @@ std::uint32_t ProgramWriter::launch_graph(std::span<const OpDraft> drafts, CallC
   for (std::size_t begin = 0; begin < drafts.size(); begin += kMost) {
     const auto part = drafts.subspan(begin, std::min(kMost, drafts.size() - begin));
     const auto first = static_cast<std::uint32_t>(program_.ops.size());
-    for (const OpDraft& draft : part) last = add_op(draft, {}, cost.call);
+    for (const OpDraft& draft : part) {
+      last = add_op(draft, {}, cost.call);
+      if (last != first) program_.ops[last].gap = short_span(gap_in_graph(gpu_));
+    }
     add_launch(first, static_cast<std::uint16_t>(part.size()), cost);
   }
   return last;

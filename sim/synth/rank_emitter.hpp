@@ -25,7 +25,7 @@ inline constexpr std::uint16_t kGradientStream = 2;
 inline constexpr std::uint16_t kWideAreaStream = 3;
 inline constexpr std::uint16_t kFirstOtherStream = 4;
 
-/// The pass whose host costs a call has.
+/// The pass whose host cost a launch call has.
 enum class HostPass : std::uint8_t { kForward, kBackward, kOptimizer };
 
 /// A collective to launch.
@@ -46,8 +46,8 @@ struct PreparedKernel {
   Duration duration{};
 };
 
-/// Whether gradients are exchanged with a backward pass: it is its stage's last one of the
-/// iteration, or of a run (rank_memory.hpp, Scattering).
+/// Does a backward pass exchange gradients? Only its stage's last one of the iteration, or of a run
+/// (rank_memory.hpp, Scattering), does.
 enum class LastPass : std::uint8_t { kNo, kYes };
 
 class RankEmitter {
@@ -60,11 +60,10 @@ class RankEmitter {
 
   /// Kernels and exchanges, each after the one before it.
   void emit(std::span<const TimedItem> items, HostPass pass);
-  /// Two parts of a micro-batch in turns: each up to its next exchange, beside which the other
-  /// computes.
+  /// Alternates two parts of a micro-batch: while one exchanges, the other computes.
   void emit_in_turns(std::span<const TimedItem> first, std::span<const TimedItem> second,
                      HostPass pass);
-  /// What the next kernel of either part would wait for, the next kernel waits for.
+  /// The next kernel waits for all that the next kernel of either part would wait for.
   void join_parts();
   /// A kernel that no layer has: the optimiser's.
   [[nodiscard]] PreparedKernel prepare(const TimedKernel& kernel);
@@ -73,7 +72,7 @@ class RankEmitter {
   /// Launches a collective after all compute so far; returns its operation. Compute does not wait
   /// for it.
   std::uint32_t launch(const CollectiveCall& call, Duration think);
-  /// Launches it after all that the lane's next kernel would wait for, too.
+  /// As launch(), and also after all that the lane's next kernel waits for.
   std::uint32_t launch_in_turn(const CollectiveCall& call, Duration think);
   /// A collective that waits for nothing: a receive that is posted ahead.
   std::uint32_t launch_at_once(const CollectiveCall& call, Duration think);

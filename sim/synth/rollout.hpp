@@ -54,7 +54,7 @@ class Rollout {
 
   /// Before the training step: its responses, generated or received, and the wait for everybody's.
   void begin(std::uint32_t iteration);
-  /// After it: its weights to those that generate, for which nobody waits here.
+  /// After it: sends its weights to the generating ranks, and does not wait for them.
   void end(std::uint32_t iteration);
 
  private:

@@ -45,7 +45,7 @@ class ServerExchanges {
   std::map<std::pair<network::CollectivePattern, std::uint64_t>, Planned> planned_;  ///< by bytes
 };
 
-/// The meetings of a GPU's exchanges; null: they meet nobody, and take no time.
+/// The meetings of a GPU's exchanges; null: they have no peers, and take no time.
 struct ServerMeetings {
   ServerExchanges* tensor = nullptr;   ///< of its member's GPUs, which share each layer
   ServerExchanges* experts = nullptr;  ///< of all members' GPUs, which share the experts

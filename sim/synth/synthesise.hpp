@@ -1,4 +1,4 @@
-// A job that nobody captured: programs of its ranks from a model, a plan and a cluster.
+// A synthesised job: programs of its ranks from a model, a plan and a cluster.
 #pragma once
 
 #include <cstdint>

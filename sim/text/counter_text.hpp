@@ -14,7 +14,7 @@ namespace bubblesim {
 /// Such a line for each counter.
 [[nodiscard]] std::string counter_lines(const CounterSet& counters);
 /// A line for each loss and error, "Lost: 12 records_dropped: records that ...": what a recording
-/// lacks, where all that follows is of the rest.
+/// lacks; figures below it are of the rest.
 [[nodiscard]] std::string loss_lines(const CounterSet& counters);
 
 /// An object by name; of each its count, severity and help.

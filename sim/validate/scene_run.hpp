@@ -38,7 +38,7 @@ inline constexpr std::size_t kInputsAhead = 4;
 
 struct SceneSetup {
   const hardware::GpuSpec* gpu = nullptr;
-  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides
+  const policy::PolicySpec* policy = nullptr;  ///< null: no policy
   const policy::ParameterSet* parameters = nullptr;
   std::vector<SceneClient> clients;            ///< the first is the protected one
   Duration length{};
@@ -76,7 +76,7 @@ struct LoneClient {
                                                   const PairMachine& machine, std::uint32_t batch,
                                                   double solo_ms);
 
-/// Mean time of a pass when nobody else is there.
+/// Mean time of a pass alone.
 [[nodiscard]] Result<Duration> solo_latency(const hardware::GpuSpec& gpu,
                                             const program::Program& program);
 

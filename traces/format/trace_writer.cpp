@@ -267,7 +267,9 @@ Result<TraceWriter> TraceWriter::create(const std::string& path, const WriterOpt
   if (options.chunk_records == 0) {
     return fail(path, {}, "found chunk_records 0, expected 1 or more");
   }
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int descriptor =
+      options.anew ? open_new_file(path, options.rights)
+                   : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, options.rights);
   if (descriptor < 0) return fail(path, {}, std::string("cannot create: ") + std::strerror(errno));
   TraceWriter writer(std::make_unique<State>(path, descriptor, options));
   BUBBLESIM_RETURN_IF_ERROR(writer.state_->write_bytes(encode_file_header()));
@@ -345,7 +347,9 @@ Result<void> write_job(const std::string& path, const JobTrace& job,
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const OutputTarget target, output_target(path));
   if (target.partial.empty()) return write_ranks(target.path, job, options);
-  const Result<void> written = write_ranks(target.partial, job, options);
+  WriterOptions beside = options;
+  beside.anew = true;
+  const Result<void> written = write_ranks(target.partial, job, beside);
   if (!written || std::rename(target.partial.c_str(), target.path.c_str()) != 0) {
     const std::string reason = std::strerror(errno);
     std::remove(target.partial.c_str());

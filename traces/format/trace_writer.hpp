@@ -1,8 +1,8 @@
 // Writes a .btr file (traces/format/FORMAT.md), record by record or a whole job at once.
 //
-// Chunks are written whole and in place, each with one write: whoever kills the writer leaves a
-// file whose chunks so far can be read. One thread at a time. The first failed write is the
-// answer of every later call.
+// Chunks are written whole and in place, each with one write: a killed writer leaves a file whose
+// chunks so far can be read. One thread at a time. The first failed write is the answer of every
+// later call.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,8 @@ struct WriterOptions {
   std::uint32_t chunk_records = 16384;     ///< a chunk is written when it holds so many records
   std::uint32_t chunk_bytes = 1U << 20U;   ///< or so many bytes of text and lists
   int compression_level = 3;               ///< of zstd
+  unsigned rights = 0644;                  ///< of a new file, less what the user's mask takes away
+  bool anew = false;                       ///< as open_new_file does it
 };
 
 /// Ids in records are positions in the order of append: the first name appended for a rank is its

@@ -24,13 +24,13 @@ struct RankFile {
 /// depends on none: when its callers have started); a stream or thread that is free takes the ready
 /// node of the least id, as Chakra's feeder does. A collective ends its duration after its last
 /// rank has started it; the n-th start of a group, kind and pair of ends on one rank meets the n-th
-/// on every other. A receive waits for its send, a send for nobody: ASTRA-sim keeps what arrives
+/// on every other. A receive waits for its send, a send does not wait: ASTRA-sim keeps what arrives
 /// before the receive is there (CommonNetworkApi.cc, process_chunk_arrival). Recorded starts stay.
 /// Sets starts, and durations of collectives with their waiting. Returns, by rank, each node's
-/// place in the order of starts.
-/// If nothing goes on, a cycle of dependencies is opened at its least id, else the collective
-/// that waits longest goes on without its partners (ChakraNode::left_meeting); both are counted.
-/// O(n log n + dependencies). Fault: the layout takes longer than 73 years.
+/// place in the order of starts. If nothing goes on, a cycle of dependencies is opened at its least
+/// id, else the collective that waits longest goes on without its partners
+/// (ChakraNode::left_meeting); both are counted. O(n log n + dependencies). Fault: the layout takes
+/// longer than 73 years.
 [[nodiscard]] Result<std::vector<std::vector<std::uint32_t>>> lay_out(
     std::span<const RankFile> ranks);
 

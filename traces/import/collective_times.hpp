@@ -1,4 +1,4 @@
-// Times of collectives whose recording has their sizes only: importers ask, whoever knows a network
+// Times of collectives whose recording has their sizes only: importers ask, a model of a network
 // answers.
 #pragma once
 

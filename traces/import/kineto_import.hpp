@@ -25,8 +25,8 @@ struct ImportProgress {
   std::uint64_t bytes_total = 0;
 };
 
-/// Called after every block of about 128 KiB of text, on the importing thread; where others read
-/// files, too, of its own files only.
+/// Called on the importing thread after every block of about 128 KiB of text; files that other
+/// threads read make no call.
 using ProgressCallback = std::function<void(const ImportProgress&)>;
 
 /// Calls task(0) ... task(count - 1), each once, on any threads; returns when all are done.
@@ -40,7 +40,7 @@ struct ImportOptions {
   std::size_t max_event_bytes = std::size_t{64} << 20U;
   /// Reads the files of a job; none: one after another. The result does not depend on it.
   TaskRunner runner = {};
-  /// Chakra: of collectives without one; none: they last zero, and are counted.
+  /// Chakra: durations of collectives that have none; empty: they last zero, and are counted.
   CollectiveTimes collective_times = {};
 };
 
@@ -49,8 +49,8 @@ struct KinetoProcess {
   bool names_rank = false;  ///< the file itself, not the caller
 };
 
-/// Reads one process: a rank a GPU on which it ran kernels, by device; in a job of several
-/// processes, the main GPU's rank first. Times become absolute (base + ts). Faults: unreadable
+/// Reads one process: a rank for each GPU on which it ran kernels, by device; in a job of several
+/// processes the main GPU's rank comes first. Times become absolute (base + ts). Faults: unreadable
 /// file, not a Kineto trace (the message says what it looks like), or no device activity in it.
 [[nodiscard]] Result<KinetoProcess> import_kineto_process(
     const std::filesystem::path& path, const ImportOptions& options = {},

@@ -28,7 +28,7 @@ struct PendingOp {
   std::uint64_t graph_node = 0;
 };
 
-/// One end of a send or a receive, as far as something names it.
+/// One end of a send or a receive; what nothing in the file names is empty.
 struct TransferEnd {
   CollectiveKind kind = CollectiveKind::kUnknown;
   std::optional<std::uint32_t> own;           ///< this rank, by its place in the group

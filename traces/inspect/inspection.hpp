@@ -76,8 +76,8 @@ struct Iterations {
   bool marked = false;       ///< false: none marked; the whole recording is taken as one
   std::vector<Iteration> all;
   std::size_t used = 0;
-  /// Times of the iterations that are used: of the host, of the device, and their length as they
-  /// repeat, which the slower of both sets, or a slower rank of the job.
+  /// Over the iterations used: host time, device time, and the length at which they repeat, which
+  /// is the longer of the two, or that of a slower rank of the job.
   Duration host_time{};
   Duration device_time{};
   Duration length{};
@@ -136,8 +136,8 @@ struct RankInspection {
   Provenance provenance;
   Interval window;          ///< first start to last end of device operations
   WindowUse whole;
-  /// The device's time of the iterations that are used: one pass of them, up to the end of their
-  /// last operation, as it repeats (repeated_trace). Nothing without any device operation.
+  /// Device time of one pass of the iterations used, to the end of its last operation as the pass
+  /// repeats (repeated_trace). Nothing if the rank has no device operation.
   std::optional<Interval> steady_window;
   std::optional<WindowUse> steady;
   Iterations iterations;
@@ -145,14 +145,14 @@ struct RankInspection {
   MemoryUse memory;
   CounterSet counters;      ///< the trace's own and those of the inspection
 
-  /// The iterations used, where there are any: warm-up is not what a filler will meet.
+  /// The iterations used, else the whole recording: a filler does not meet the job's warm-up.
   [[nodiscard]] const WindowUse& representative() const { return steady ? *steady : whole; }
 };
 
 struct JobInspection {
   std::vector<RankInspection> ranks;
   WindowUse whole;            ///< sum over ranks
-  WindowUse representative;   ///< sum over ranks of what each has as representative
+  WindowUse representative;   ///< sum of the ranks' representative()
   std::size_t iterations_recorded = 0;
   std::size_t iterations_used = 0;
   Duration iteration_time{};     ///< mean over ranks
@@ -161,7 +161,7 @@ struct JobInspection {
   OperationUse operations;    ///< merged by name over ranks
   CounterSet counters;
   InspectOptions options;
-  /// Nothing until whoever can replay the job fills them in (sim/workload).
+  /// Empty until sim/workload, which can replay the job, fills them in.
   std::optional<Sensitivities> sensitivities;
   std::vector<Explanation> explained;  ///< by rank
 };

@@ -35,7 +35,7 @@ struct Sensitivities {
   double copies = 0;     ///< copies and memsets
   double link = 0;       ///< collectives, from the arrival of the last rank on
   double host = 0;       ///< calls of host threads, and pauses between them
-  double fixed = 0;      ///< stays, whichever of these are faster; 0 to 1
+  double fixed = 0;      ///< stays when all of these are faster; 0 to 1
   bool alone = false;    ///< other ranks were not recorded: waiting for them is in `link`
 
   std::optional<Straggler> straggler;
@@ -69,7 +69,7 @@ struct DeviceShares {
   double exposed = 0;        ///< collectives alone
 };
 
-/// Below this a sensitivity is near zero, and needs a reason.
+/// A sensitivity below this is near zero, and has a reason.
 inline constexpr double kNearZero = 0.05;
 /// Why the sensitivity to `what` is near zero: "own work runs 3.7 % of the time". Empty: it is not.
 [[nodiscard]] std::string near_zero_reason(Bottleneck what, const Sensitivities& job,

@@ -142,7 +142,10 @@ class NoteJoin {
     const std::size_t last = std::min(launches.size(), next + kGroupKernels);
     for (std::size_t i = next; i < last; ++i) {
       const std::uint32_t place = trace_.device_ops[launches[i].op].collective;
-      if (agree(kinds_[place], announced.kind)) return put(announced, note.source, place);
+      if (!agree(kinds_[place], announced.kind)) continue;
+      // Kernels of a group of calls are launched a communicator each.
+      if (noted_[place] && made_[place].group != announced.group) continue;
+      return put(announced, note.source, place);
     }
     unmatched();
   }

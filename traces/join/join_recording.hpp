@@ -1,5 +1,5 @@
-// Makes a timeline of a recording: records sorted, operations tied to their launches, waits made
-// edges, announced collectives put on their kernels. traces/join/README.md has the rules.
+// Turns a recording into a timeline: sorts records, ties operations to their launches, turns waits
+// into edges, attaches announced collectives to their kernels. traces/join/README.md has the rules.
 #pragma once
 
 #include <string_view>
@@ -15,10 +15,9 @@ inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 /// Is `trace` as the recorder wrote it?
 [[nodiscard]] bool is_recording(const RankTrace& trace);
 
-/// Expects records in any order, operations that name their launch by correlation alone, `syncs`
-/// and `notes` with what belongs to them; ids must be valid. Leaves `syncs` and `notes` empty and
-/// a recording's format kCaptureFormat. Counters: traces/join/join_parts.hpp.
-/// Complexity: O(n log n) in records.
+/// Before: records are in any order, operations name their launch by correlation only, ids are
+/// valid. After: `syncs` and `notes` are empty, and a recording's format is kCaptureFormat.
+/// Counters: traces/join/join_parts.hpp. Complexity: O(n log n) in records.
 void join_recording(RankTrace& trace);
 
 }  // namespace bubblesim::traces

@@ -1,4 +1,4 @@
-// Which ranks of a job nobody has a trace of.
+// The ranks of a job without a trace.
 #pragma once
 
 #include "sim/base/counters.hpp"

@@ -42,9 +42,10 @@ class Inside {
 /// what the gate is told, and is called only then.
 template <class Look, class Call>
 CuResult pass(Stream stream, bool per_thread, Look&& look, Call&& call) noexcept {
-  if (!gate_is_wanted() || Inside::is_active() || is_captured(stream, per_thread)) return call();
+  if (!gate_is_wanted() || Inside::is_active()) return call();
+  SeenLaunch seen{{}, stream, per_thread, std::chrono::steady_clock::now()};
+  if (is_captured(stream, per_thread)) return call();
   const Inside inside;
-  SeenLaunch seen{{}, stream, per_thread};
   look(seen.info);
   before_launch(seen);
   const CuResult result = call();

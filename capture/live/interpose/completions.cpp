@@ -15,6 +15,7 @@ namespace {
 /// Between two looks: how late a completion is noticed. A look at one event takes the driver some
 /// 100 ns.
 constexpr std::chrono::microseconds kPause{20};
+constexpr std::chrono::milliseconds kPatience{100};  ///< with a look under way
 
 struct EventCalls {
   using Context = CuResult (*)(Handle*);
@@ -59,6 +60,10 @@ class RelaxedCapture {
  private:
   int mode_ = kCaptureModeRelaxed;
 };
+
+std::size_t counts_in_window(const policy::LaunchInfo& info) {
+  return info.kind == program::WorkKind::kCollective ? 0 : 1;
+}
 
 std::uintptr_t this_thread() {
   static thread_local char mark;
@@ -114,26 +119,53 @@ Completions::StreamKey Completions::key_of(const SeenLaunch& launch) const {
   return {launch.stream, own ? this_thread() : 0};
 }
 
-void Completions::follow(const SeenLaunch& launch) {
+void Completions::follow(const SeenLaunch& launch, bool refused) {
   Event event;
-  if (is_stopped() || !put_event(launch, event)) {
-    tell_({launch.info, true});
-    return;
-  }
+  const bool guessed = !refused && (is_stopped() || !put_event(launch, event));
+  if (guessed) event = {};
   const std::lock_guard lock(mutex_);
-  streams_[key_of(launch)].push_back({event, launch.info});
+  if (stopped_) return;  // the host learns of all that a process had when it leaves
+  streams_[key_of(launch)].push_back({event, {launch.info, guessed}});
+  in_window_ += counts_in_window(launch.info);
   if (++followed_ == 1) work_.notify_one();
 }
 
-bool Completions::wait_for_room(std::uint32_t window) {
+Completions::Room Completions::wait_for_room(const std::function<std::uint32_t()>& window,
+                                             const std::function<void()>& idle) {
+  constexpr std::chrono::milliseconds kLook{10};
+  constexpr std::chrono::seconds kLongest{1};
   std::unique_lock lock(mutex_);
-  if (stopped_ || followed_ < window) return false;
-  room_.wait(lock, [&] { return stopped_ || followed_ < window; });
-  return true;
+  const auto is_full = [&] {
+    const std::uint32_t most = window();
+    return !stopped_ && most > 0 && in_window_ >= most;
+  };
+  if (!is_full()) return Room::kAtOnce;
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (is_full()) {
+    const bool ended = room_.wait_for(lock, kLook) == std::cv_status::no_timeout;
+    if (std::chrono::steady_clock::now() >= end) return Room::kGivenUp;
+    if (!ended) idle();
+  }
+  return Room::kWaited;
+}
+
+void Completions::forget(Handle context) {
+  std::unique_lock lock(mutex_);
+  ++forgotten_;
+  for (auto& [key, pending] : streams_) {
+    for (Pending& one : pending) {
+      if (context != nullptr && one.event.context != context) continue;
+      one.end.guessed = one.end.guessed || one.event.event != nullptr;
+      one.event = {};
+    }
+  }
+  std::erase_if(free_, [context](const auto& unused) {
+    return context == nullptr || unused.first == context;
+  });
+  still_.wait_for(lock, kPatience, [this] { return !looking_; });
 }
 
 void Completions::stop() {
-  constexpr std::chrono::milliseconds kPatience{100};
   std::unique_lock lock(mutex_);
   stopped_ = true;
   room_.notify_all();
@@ -141,45 +173,57 @@ void Completions::stop() {
   still_.wait_for(lock, kPatience, [this] { return !looking_; });
 }
 
+bool Completions::is_valid(std::uint64_t forgotten) {
+  const std::lock_guard lock(mutex_);
+  return !stopped_ && forgotten_ == forgotten;
+}
+
 bool Completions::is_stopped() {
   const std::lock_guard lock(mutex_);
   return stopped_;
 }
 
-std::vector<Completions::Head> Completions::heads() {
-  std::vector<Head> found;
-  for (const auto& [key, pending] : streams_) found.push_back({key, pending.front()});
-  return found;
+CuResult Completions::query(const Event& event, std::uint64_t forgotten) {
+  static thread_local std::pair<Handle, std::uint64_t> current;  // addresses are used again
+  if (event.event == nullptr) return kCuSuccess;
+  if (current != std::pair(event.context, forgotten) && calls().set_context != nullptr) {
+    current = {event.context, forgotten};
+    calls().set_context(event.context);
+  }
+  return calls().query(event.event);
+}
+
+void Completions::take_away(const Head& head, bool reusable, std::uint64_t forgotten) {
+  const std::lock_guard lock(mutex_);
+  std::deque<Pending>& stream = streams_[head.key];
+  stream.pop_front();
+  if (stream.empty()) streams_.erase(head.key);
+  if (reusable && head.pending.event.event != nullptr && forgotten_ == forgotten) {
+    free_[head.pending.event.context].push_back(head.pending.event.event);
+  }
+  --followed_;
+  in_window_ -= counts_in_window(head.pending.end.info);
+  room_.notify_all();
 }
 
 bool Completions::look() {
   std::vector<Head> first;
+  std::uint64_t forgotten = 0;
   {
     const std::lock_guard lock(mutex_);
-    first = heads();
+    for (const auto& [key, pending] : streams_) first.push_back({key, pending.front()});
+    forgotten = forgotten_;
   }
   bool any = false;
-  static thread_local Handle context = nullptr;
   for (const Head& head : first) {
-    if (is_stopped()) break;
+    if (!is_valid(forgotten)) break;
     // No lock: the driver may make us wait. Only this thread takes heads away.
-    if (head.pending.event.context != context && calls().set_context != nullptr) {
-      context = head.pending.event.context;
-      calls().set_context(context);
-    }
-    const CuResult result = calls().query(head.pending.event.event);
-    if (result == kCuNotReady) continue;
+    const CuResult result = query(head.pending.event, forgotten);
+    Ended end = head.pending.end;
+    end.guessed = end.guessed || result != kCuSuccess;
+    if (result == kCuNotReady || !tell_(end)) continue;
     any = true;
-    tell_({head.pending.info, result != kCuSuccess});
-    const std::lock_guard lock(mutex_);
-    std::deque<Pending>& stream = streams_[head.key];
-    stream.pop_front();
-    if (stream.empty()) streams_.erase(head.key);
-    if (result == kCuSuccess) {
-      free_[head.pending.event.context].push_back(head.pending.event.event);
-    }
-    --followed_;
-    room_.notify_all();
+    take_away(head, result == kCuSuccess, forgotten);
   }
   return any;
 }

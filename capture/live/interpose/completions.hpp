@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -17,22 +18,35 @@ namespace bubblesim::capture::interpose {
 /// signals: those are the program's.
 class Completions {
  public:
-  /// The end of one launch. It is told by the thread that looks, or by the launching one if the
-  /// driver gave no event (`guessed`).
+  /// The end of one launch. `guessed`: the driver gave no event.
   struct Ended {
     policy::LaunchInfo info;
     bool guessed = false;
   };
-  using Tell = std::function<void(const Ended&)>;
+  /// Called by the thread that looks. False: to be told again later, for there is no room now.
+  using Tell = std::function<bool(const Ended&)>;
 
   explicit Completions(Tell tell);
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  /// After the launch, in its thread. `info.launch` is its number.
-  void follow(const SeenLaunch& launch);
-  /// Waits until fewer than `window` launches are followed. False: there was room at once.
-  bool wait_for_room(std::uint32_t window);
+  /// After the launch, in its thread. `info.launch` is its number. What the driver `refused` has
+  /// ended.
+  void follow(const SeenLaunch& launch, bool refused);
+  /// How a launch came to go on.
+  enum class Room : std::uint8_t {
+    kAtOnce,
+    kWaited,
+    kGivenUp,  ///< what is on the GPU may wait for this launch: a collective that no name tells
+  };
+  /// Waits, a second at most, until fewer than `window` launches are on the GPU, collectives left
+  /// out: those end when others come. `window` is read at each look, 0: no limit; `idle` is called
+  /// when nothing has ended for a while.
+  Room wait_for_room(const std::function<std::uint32_t()>& window,
+                     const std::function<void()>& idle);
+  /// What is followed in this context has ended (null: in all); its events are not asked any more.
+  /// Waits for a look under way.
+  void forget(Handle context);
   /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits.
   /// Called at the process's exit, when the driver goes away. Waits 100 ms at most for a look under
   /// way.
@@ -44,8 +58,8 @@ class Completions {
     Handle context = nullptr;
   };
   struct Pending {
-    Event event;
-    policy::LaunchInfo info;
+    Event event;  ///< none: it has ended
+    Ended end;
   };
   /// The stream, and for the thread's own default stream the thread.
   using StreamKey = std::pair<Stream, std::uintptr_t>;
@@ -55,12 +69,16 @@ class Completions {
   };
 
   [[nodiscard]] Event take_event();
+  [[nodiscard]] CuResult query(const Event& event, std::uint64_t forgotten);
   [[nodiscard]] bool put_event(const SeenLaunch& launch, Event& event);
   [[nodiscard]] bool is_stopped();
   [[nodiscard]] StreamKey key_of(const SeenLaunch& launch) const;
-  [[nodiscard]] std::vector<Head> heads();
   /// Whether any had ended.
   bool look();
+  /// `reusable`: the event, if nothing was forgotten since.
+  void take_away(const Head& head, bool reusable, std::uint64_t forgotten);
+  /// Whether events that were seen when so much was forgotten may be asked.
+  [[nodiscard]] bool is_valid(std::uint64_t forgotten);
   /// Waits for something to look at. False: stopped.
   bool may_look();
   void run();
@@ -71,10 +89,12 @@ class Completions {
   std::condition_variable room_;   ///< something has ended
   std::condition_variable still_;  ///< the thread is not in the driver
   bool looking_ = false;
+  std::uint64_t forgotten_ = 0;  ///< how often: a look that began before starts anew
   bool stopped_ = false;
   std::map<StreamKey, std::deque<Pending>> streams_;
   std::map<Handle, std::vector<Handle>> free_;  ///< events by context
   std::size_t followed_ = 0;
+  std::size_t in_window_ = 0;  ///< those that are no collectives
 };
 
 }  // namespace bubblesim::capture::interpose

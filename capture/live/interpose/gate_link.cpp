@@ -39,23 +39,36 @@ Link::Link(const GateSettings& settings)
          "goes ungated: " + std::string(kEnvGateClient) + " is no client's number");
     return;
   }
+  id_ = ClientId{static_cast<std::uint32_t>(id)};
   turn_ = id == 0 ? Turn::kTraining : Turn::kFiller;
   clock_ = wall_clock();
-  join();
-  open_gate(ClientId{static_cast<std::uint32_t>(id)});
+  gpu_ = std::make_unique<OwnGpu>(settings_.gate, id_);
 }
 
-void Link::open_gate(ClientId id) {
+bool Link::is_ours() {
+  if (gpu_ == nullptr) return false;
+  const OwnGpu::Where where = gpu_->where();
+  if (where == OwnGpu::Where::kElsewhere && !was_elsewhere_.exchange(true)) {
+    counts_.processes_elsewhere.fetch_add(1);
+  }
+  if (where != OwnGpu::Where::kHere) return false;
+  std::call_once(opens_, [this] { open_gate(); });
+  return true;
+}
+
+void Link::open_gate() {
+  join();
   // Nobody but a Link takes a place, and this process has no other: one that is its own already was
   // taken before an exec.
-  const bool executed = give_up_own_place(settings_.gate, id);
-  auto client = GateClient::open(settings_.gate, id, *clock_);
+  const bool executed = give_up_own_place(settings_.gate, id_);
+  auto client = GateClient::open(settings_.gate, id_, *clock_);
   if (!client) {
     counts_.ungated_processes.fetch_add(1);
     note(settings_.folder, settings_.client, "goes ungated: " + client.error().text());
     return;
   }
   client_ = std::move(*client);
+  is_open_ = true;
   counts_.process.store(::getpid());
   if (!executed) counts_.processes.fetch_add(1);
   note(settings_.folder, settings_.client, "is gated");
@@ -72,20 +85,22 @@ bool Link::join() {
 
 Completions& Link::completions() {
   std::call_once(follows_, [this] {
-    completions_ = new Completions([this](const Completions::Ended& ended) { tell(ended); });
+    completions_ = new Completions([this](const Completions::Ended& ended) { return tell(ended); });
   });
   return *completions_.load();
 }
 
-void Link::tell(const Completions::Ended& ended) {
+bool Link::tell(const Completions::Ended& ended) {
   const Use use(*this);
-  if (!use || !join()) return;
+  if (!use || !join()) return true;
+  // What is lost here would leave the client busy for ever in the policy's eyes.
+  if (settings_.completions && !client_->has_room()) return false;
   counts_.completions.fetch_add(1, std::memory_order_relaxed);
   if (ended.guessed) counts_.completions_guessed.fetch_add(1, std::memory_order_relaxed);
-  if (!settings_.completions) return;
-  for (std::uint32_t i = 0; i < ended.info.operations; ++i) {
-    client_->completed(ended.info.kind, ended.info.launch);
+  if (settings_.completions) {
+    client_->completed(ended.info.kind, ended.info.launch, ended.info.operations);
   }
+  return true;
 }
 
 void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duration spent) {
@@ -98,46 +113,55 @@ void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duratio
   counts_.blocks.fetch_add(info.blocks, kRelaxed);
   if (passage.gate_open) counts_.undecided.fetch_add(1, kRelaxed);
   if (passage.held) counts_.held.fetch_add(1, kRelaxed);
-  (passage.held ? counts_.held_ns : counts_.passing_ns)
-      .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), kRelaxed);
+  count_time(passage.held, spent);
 }
 
-void Link::wait_for_room() {
-  const std::uint32_t window = client_->window();
-  if (window == 0) return;
+void Link::count_time(bool held, Duration spent) {
+  (held ? counts_.held_ns : counts_.passing_ns)
+      .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), std::memory_order_relaxed);
+}
+
+Duration Link::wait_for_room(const policy::LaunchInfo& info) {
+  if (client_->window() == 0 || info.kind == program::WorkKind::kCollective) return {};
   const auto began = steady_clock::now();
-  if (!completions().wait_for_room(window)) return;
+  const Completions::Room room = completions().wait_for_room(
+      [this] { return client_->window(); }, [this] { client_->look_for_host(); });
+  if (room == Completions::Room::kAtOnce) return {};
+  const Duration waited = steady_clock::now() - began;
   counts_.window_waits.fetch_add(1);
-  counts_.window_ns.fetch_add(
-      static_cast<std::uint64_t>(Duration{steady_clock::now() - began}.count()));
+  if (room == Completions::Room::kGivenUp) counts_.window_passed.fetch_add(1);
+  counts_.window_ns.fetch_add(static_cast<std::uint64_t>(to_ns(waited)));
+  return waited;
 }
 
-void Link::before_launch(const SeenLaunch& launch) {
+void Link::before_launch(SeenLaunch& launch) {
+  launch.ours = is_ours();
+  if (!launch.ours) return;
   const Use use(*this);
   if (!use) return;
   if (!join()) {
     count(launch.info, {.gate_open = true}, Duration{});
     return;
   }
-  wait_for_room();
-  const auto began = steady_clock::now();
+  const Duration waited = wait_for_room(launch.info);
   const Passage passage = client_->launch(launch.info);
-  count(launch.info, passage, Duration{steady_clock::now() - began});
+  launch.held = passage.held;
+  count(launch.info, passage, Duration{steady_clock::now() - launch.began} - waited);
 }
 
 void Link::after_launch(const SeenLaunch& launch, CuResult result) {
+  if (!launch.ours) return;
   const Use use(*this);
   if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
+  const auto began = steady_clock::now();
   SeenLaunch done = launch;
   done.info.launch = client_->last_launch();
-  if (result == kCuSuccess) {
-    completions().follow(done);
-  } else {
-    tell({done.info, false});  // what the driver refused has ended
-  }
+  completions().follow(done, result != kCuSuccess);
+  count_time(launch.held, steady_clock::now() - began);
 }
 
 void Link::iteration() {
+  if (!is_ours()) return;
   const Use use(*this);
   if (!use || !join()) return;
   const std::int64_t now = steady_clock::now().time_since_epoch().count();
@@ -145,6 +169,10 @@ void Link::iteration() {
   if (began == 0) return;  // the first call says where the first iteration begins
   counts_.iterations.fetch_add(1);
   client_->iteration_ended(Duration{steady_clock::duration{now - began}});
+}
+
+void Link::context_ends(Handle context) {
+  if (Completions* const known = completions_.load()) known->forget(context);
 }
 
 void Link::stop_looking() {
@@ -155,14 +183,13 @@ void Link::leave() {
   constexpr std::chrono::milliseconds kPatience{5};
   constexpr std::chrono::microseconds kLook{100};
   left_ = true;
-  if (client_ == nullptr) return;
+  if (!is_open_) return;
   // Who is at the gate is about to go on, or is held, which may last; the client stays for them.
   for (const auto end = steady_clock::now() + kPatience;
        users_ > 0 && steady_clock::now() < end;) {
     std::this_thread::sleep_for(kLook);
   }
-  give_up_own_place(settings_.gate,
-                    ClientId{static_cast<std::uint32_t>(std::atoi(settings_.client.c_str()))});
+  give_up_own_place(settings_.gate, id_);
 }
 
 }  // namespace bubblesim::capture::interpose

@@ -1,8 +1,8 @@
 // A process's part in the gate: takes the client's place, asks before each launch, tells what ends.
 //
 // The first process of a job that launches anything is the client. Others that launch while it
-// lives go ungated, and say so. One that exits leaves its place to the next, one that becomes
-// another program by exec keeps it; one that is killed leaves it empty for good.
+// lives go ungated, and say so. One that ends leaves its place to the next, one that becomes
+// another program by exec keeps it.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include "capture/gate/gate_client.hpp"
 #include "capture/live/interpose/completions.hpp"
 #include "capture/live/interpose/gate_seam.hpp"
+#include "capture/live/interpose/own_gpu.hpp"
 #include "capture/live/live_counts.hpp"
 
 namespace bubblesim::capture::interpose {
@@ -28,19 +29,21 @@ struct GateSettings {
 };
 
 /// Never destroyed: programs launch until their last moment. Calls may come from any thread, but
-/// the constructor's and leave().
+/// the constructor's and leave(). It joins the gate at the first launch on the gate's GPU, or finds
+/// that it cannot, which then stays so in this process.
 class Link {
  public:
-  /// Joins the gate, or finds that it cannot, which then stays so in this process.
   explicit Link(const GateSettings& settings);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   /// In a thread that is on its way out, launches go on and are counted as undecided: what it had
   /// at the gate has been given back already.
-  void before_launch(const SeenLaunch& launch);
+  void before_launch(SeenLaunch& launch);
   void after_launch(const SeenLaunch& launch, CuResult result);
   void iteration();
+  /// Null: any.
+  void context_ends(Handle context);
   /// The driver is about to go: it is not asked for ends of launches any more.
   void stop_looking();
   /// Gives up the place. Launches go on without the gate from here on.
@@ -52,7 +55,7 @@ class Link {
    public:
     explicit Use(Link& link) : link_(link) {
       ++link.users_;
-      active_ = !link.left_ && link.client_ != nullptr;
+      active_ = !link.left_ && link.is_open_;
     }
     ~Use() { --link_.users_; }
     Use(const Use&) = delete;
@@ -64,18 +67,27 @@ class Link {
     bool active_;
   };
 
-  void open_gate(ClientId id);
+  /// Whether the launch is the gate's to decide about; opens the gate at the first such.
+  bool is_ours();
+  void open_gate();
   /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
   bool join();
   void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
-  void wait_for_room();
-  void tell(const Completions::Ended& ended);
+  /// How long it waited.
+  Duration wait_for_room(const policy::LaunchInfo& info);
+  void count_time(bool held, Duration spent);
+  bool tell(const Completions::Ended& ended);
   Completions& completions();
 
   const GateSettings settings_;
   LiveCounts& counts_;
   std::unique_ptr<HostClock> clock_;
+  std::unique_ptr<OwnGpu> gpu_;         ///< null: there is no gate to ask
+  std::once_flag opens_;
   std::unique_ptr<GateClient> client_;  ///< null: ungated
+  std::atomic<bool> is_open_{false};    ///< there is a client
+  std::atomic<bool> was_elsewhere_{false};
+  ClientId id_;
   Turn turn_ = Turn::kFiller;
   std::once_flag follows_;
   std::atomic<Completions*> completions_{nullptr};

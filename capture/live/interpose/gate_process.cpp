@@ -72,8 +72,13 @@ bool gate_is_wanted() noexcept {
 }
 
 // Nothing of ours may end a program: what cannot be done is left out.
-void before_launch(const SeenLaunch& launch) noexcept try {
+void before_launch(SeenLaunch& launch) noexcept try {
   link().before_launch(launch);
+} catch (...) {
+}
+
+void context_ends(Handle context) noexcept try {
+  if (Link* const known = current.load()) known->context_ends(context);
 } catch (...) {
 }
 

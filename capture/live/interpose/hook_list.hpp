@@ -88,6 +88,11 @@
 // Others: symbol, name, version.
 #define BUBBLESIM_GATE_OTHERS(Z)                                                                   \
   Z(cuGraphExecDestroy, cuGraphExecDestroy, 10000, (Handle x), (x))                                \
+  Z(cuCtxDestroy_v2, cuCtxDestroy, 4000, (Handle x), (x))                                          \
+  Z(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, (int d), (d))                          \
+  Z(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, (int d), (d))                      \
+  Z(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 7000, (int d), (d))                      \
+  Z(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, (int d), (d))                  \
   Z(cuGetProcAddress, cuGetProcAddress, 11030,                                                     \
     (const char* name, void** found, int version, std::uint64_t flags),                            \
     (name, found, version, flags))                                                                 \

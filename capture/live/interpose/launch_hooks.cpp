@@ -1,26 +1,27 @@
 // Kernels, copies and memsets on their way to the driver.
 #include <array>
 #include <atomic>
-#include <cstring>
 
 #include "capture/live/interpose/calls.hpp"
 #include "capture/live/interpose/driver_types.hpp"
 #include "capture/live/interpose/hooks.hpp"
+#include "traces/names/collective_names.hpp"
+#include "traces/names/demangled.hpp"
 
 namespace bubblesim::capture::interpose {
 namespace {
 
-// ---- Which kernels are NCCL's: the driver is asked for a function's name once.
+// ---- Which kernels communicate: the driver is asked for a function's name once.
 
 using NameOf = CuResult (*)(const char**, Handle);
 
-// Handles are pointers to objects of the driver, so their lowest bit is free: it says "NCCL's".
+// Handles are pointers to objects of the driver, so their lowest bit is free: it says so.
 constexpr std::uintptr_t kCollectiveBit = 1;
 constexpr std::size_t kPlaces = 4096;  // a power of two; a large model has some hundred kernels
 constexpr std::size_t kLooks = 16;
 std::array<std::atomic<std::uintptr_t>, kPlaces> known_functions;
 
-bool ask_driver(Handle function) noexcept {
+bool ask_driver(Handle function) noexcept try {
   static std::atomic<bool> looked{false};
   static std::atomic<void*> function_name{nullptr}, kernel_name{nullptr};
   if (!looked.load(std::memory_order_acquire)) {
@@ -32,15 +33,15 @@ bool ask_driver(Handle function) noexcept {
     const auto name_of = reinterpret_cast<NameOf>(place->load());
     const char* name = nullptr;
     if (name_of == nullptr || name_of(&name, function) != kCuSuccess || name == nullptr) continue;
-    // ncclDevKernel_... since 2.19, ncclKernel_... before; both may come mangled.
-    return std::strstr(name, "ncclDevKernel") != nullptr ||
-           std::strstr(name, "ncclKernel") != nullptr;
+    return traces::is_communication_kernel(traces::demangled(name));
   }
+  return false;
+} catch (...) {
   return false;
 }
 
-// Whether the kernel's name is one of NCCL's. False where the driver cannot name it (before CUDA
-// 12.3). A look into a table for functions that have been asked for before.
+// Whether the kernel's name is one of a communication library. False where the driver cannot name
+// it (before CUDA 12.3). A look into a table for functions that have been asked for before.
 bool is_collective(Handle function) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(function);
   if (value == 0 || (value & kCollectiveBit) != 0) return false;
@@ -94,6 +95,18 @@ bool is_captured(Stream stream, bool per_thread) noexcept {
   // An error is one that the launch itself is about to get, and to report.
   return query(stream, &status) != kCuSuccess || status != 0;
 }
+
+#define BUBBLESIM_FORM(symbol, context, params, arg)                                              \
+  BUBBLESIM_GATE_EXPORT CuResult symbol params noexcept {                                         \
+    if (gate_is_wanted()) context_ends(context);                                                  \
+    return CallOf<decltype(symbol)>::real(Slot::symbol, arg);                                     \
+  }
+BUBBLESIM_FORM(cuCtxDestroy_v2, x, (Handle x), x)
+BUBBLESIM_FORM(cuDevicePrimaryCtxReset, nullptr, (int d), d)
+BUBBLESIM_FORM(cuDevicePrimaryCtxReset_v2, nullptr, (int d), d)
+BUBBLESIM_FORM(cuDevicePrimaryCtxRelease, nullptr, (int d), d)
+BUBBLESIM_FORM(cuDevicePrimaryCtxRelease_v2, nullptr, (int d), d)
+#undef BUBBLESIM_FORM
 
 #define BUBBLESIM_FORM(symbol, per_thread, params, args)                                          \
   BUBBLESIM_GATE_EXPORT CuResult symbol params noexcept {                                         \

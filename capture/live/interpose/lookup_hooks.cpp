@@ -55,6 +55,9 @@ extern "C" __attribute__((visibility("hidden"), used)) Decision bubblesim_gate_d
   const Dlsym real = real_dlsym();
   const Decision pass_on{reinterpret_cast<void*>(real), 0};
   if (name == nullptr || name[0] != 'c' || name[1] != 'u' || !gate_is_wanted()) return pass_on;
+  // Another interposer asks for what comes after it, not after the gate: it would be given itself,
+  // or the gate, which calls it.
+  if (handle == RTLD_NEXT) return pass_on;
   Hook* const hook = hook_of_symbol(name);
   if (hook == nullptr) return pass_on;
   void* const found = real(handle, name);

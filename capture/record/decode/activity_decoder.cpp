@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "capture/record/cupti/abi.hpp"
 #include "capture/record/decode/counters.hpp"
 #include "traces/launch_shapes.hpp"
@@ -85,6 +88,47 @@ void ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid, RecordedBa
   if (result != cupti::Result::kMaxLimitReached) counters_.add(decode::kDamaged);
   batch.syncs.insert(batch.syncs.end(), events_.begin(), events_.end());
   events_.clear();
+  if (start_ != TraceTime::min()) leave_out_early(batch);
+  if (stop_ != TraceTime::max()) leave_out_late(batch);
+}
+
+void ActivityDecoder::leave_out_early(RecordedBatch& batch) const {
+  const auto is_early = [this](const auto& record) { return record.start < start_; };
+  std::erase_if(batch.calls, is_early);
+  std::erase_if(batch.ops, is_early);
+  std::erase_if(batch.stalls, is_early);
+  std::erase_if(batch.memory, [this](const auto& sample) { return sample.at < start_; });
+  if (start_ == TraceTime::max()) batch.syncs.clear();
+}
+
+void ActivityDecoder::leave_out_late(RecordedBatch& batch) {
+  const std::size_t before = batch.calls.size();
+  std::erase_if(batch.calls, [this](const traces::HostCall& call) {
+    if (call.start > stop_) late_.insert(static_cast<std::uint32_t>(call.correlation));
+    return call.start > stop_;
+  });
+  counters_.add(decode::kAfterStop, before - batch.calls.size());
+  std::erase_if(batch.memory, [this](const auto& sample) { return sample.at > stop_; });
+  std::erase_if(batch.stalls, [this](const auto& stall) { return stall.start > stop_; });
+  std::erase_if(batch.ops, [this](const traces::DeviceOp& op) {
+    if (op.start > stop_) late_ops_.push_back(op);
+    return op.start > stop_;
+  });
+  // Recordings of events have no time of the host.
+  std::erase_if(batch.syncs, [this](const traces::SyncRecord& sync) {
+    const bool may_be_late = sync.kind == HostCallKind::kEventRecord || sync.at > stop_;
+    if (may_be_late) late_syncs_.push_back(sync);
+    return may_be_late;
+  });
+}
+
+void ActivityDecoder::finish(RecordedBatch& batch) {
+  const auto is_early = [this](const auto& record) {
+    return !late_.contains(static_cast<std::uint32_t>(record.correlation));
+  };
+  std::ranges::copy_if(late_ops_, std::back_inserter(batch.ops), is_early);
+  std::ranges::copy_if(late_syncs_, std::back_inserter(batch.syncs), is_early);
+  late_ops_.clear(), late_syncs_.clear();
 }
 
 void ActivityDecoder::take(const cupti::Record* record, RecordedBatch& batch) {
@@ -230,7 +274,9 @@ void ActivityDecoder::take_call(const cupti::ApiRecord& record, CallNames& names
   if (!span.known) return;
   const CallNames::Call& call = names.call(record.id, tables_);
   if (!call.listed) counters_.add(decode::kUnlisted);
-  if (record.return_value != 0) counters_.add(decode::kFailedCall);
+  // A query that finds nothing done returns cudaErrorNotReady.
+  const bool failed = record.return_value != 0 && call.kind != HostCallKind::kEventQuery;
+  if (failed) counters_.add(decode::kFailedCall);
   batch.calls.push_back({.start = span.start,
                          .duration = span.duration,
                          .correlation = record.correlation,

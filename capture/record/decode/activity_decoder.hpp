@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_set>
+#include <vector>
 
 #include "capture/record/cupti/api.hpp"
 #include "capture/record/decode/call_names.hpp"
@@ -33,6 +35,14 @@ class ActivityDecoder {
   /// Appends what the first `valid` bytes hold to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
+  /// What began before `at` is left out; TraceTime::max(): all.
+  void start_at(TraceTime at) { start_ = at; }
+  /// From here on calls that begin after `at` are left out, and what they launched. What the device
+  /// began later may be of either: it is kept back until finish().
+  void stop_at(TraceTime at) { stop_ = at; }
+  /// After the last decode(): appends what was kept back and had been launched before the stop.
+  void finish(RecordedBatch& batch);
+
   /// The device that records described: the one of most kernels so far.
   [[nodiscard]] const traces::DeviceInfo& device() const { return devices_.busiest(); }
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
@@ -48,6 +58,8 @@ class ActivityDecoder {
   /// The number of an event for SyncRecord; 0: none.
   [[nodiscard]] std::uint64_t event_of(const std::uint64_t* event_sync, std::uint32_t event) const;
 
+  void leave_out_early(RecordedBatch& batch) const;
+  void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
   void take_rare(const cupti::Record* record, RecordedBatch& batch);
   void take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch);
@@ -71,6 +83,11 @@ class ActivityDecoder {
   LiveMemory memory_;
   std::vector<traces::SyncRecord> events_;  ///< of this buffer: most have no time, so they go last
   bool has_event_sync_;
+  TraceTime start_ = TraceTime::min();
+  TraceTime stop_ = TraceTime::max();
+  std::unordered_set<std::uint32_t> late_;  ///< correlations of calls after the stop
+  std::vector<traces::DeviceOp> late_ops_;
+  std::vector<traces::SyncRecord> late_syncs_;
   CounterSet counters_;
 };
 

@@ -34,6 +34,9 @@ inline constexpr CounterSpec kNoThread{"cupti_stalls_without_thread", Severity::
     "spans of the profiler's own work that belong to no thread; not in the trace"};
 inline constexpr CounterSpec kNoThreadTime{"cupti_stalls_without_thread_ns", Severity::kInfo,
     "nanoseconds of those spans"};
+inline constexpr CounterSpec kAfterStop{"capture_records_after_stop", Severity::kInfo,
+    "calls of after the stop and what they launched, left out: CUPTI records on until the GPU has "
+    "ended what was launched before"};
 inline constexpr CounterSpec kReplaced{"cupti_allocations_replaced", Severity::kInfo,
     "allocations at an address that was in use: its release was not recorded"};
 inline constexpr CounterSpec kUnknownRelease{"cupti_releases_of_earlier_memory", Severity::kInfo,

@@ -36,7 +36,7 @@ std::uint64_t message_bytes(const NcclMessage& message) noexcept {
 
 /// Emits unless the operation is not one; memory that is short loses the event, nothing else.
 void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32_t ranks,
-                     std::uint64_t sequence, std::int64_t start_ns) noexcept {
+                     std::uint32_t place, std::uint64_t sequence, std::int64_t start_ns) noexcept {
   const std::optional<NcclCall> call = nccl_call(message.function);
   if (!call) return;
   try {
@@ -47,6 +47,7 @@ void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32
     event.bytes = nccl_input_bytes(*call, message_bytes(message), ranks);
     event.group = nccl_group_name(hash);
     event.group_size = ranks;
+    event.place = place;
     event.sequence = sequence;
     event.sequence_recorded = true;
     emit_host_event(std::move(event));
@@ -103,7 +104,7 @@ void NcclCommunicator::collective_called(const NcclMessage& message,
   // Counted while nothing records too: ranks agree on the number whenever each begins to record.
   const std::uint64_t sequence = collectives_.fetch_add(1, std::memory_order_relaxed);
   if (!host_recording() || captured == GraphCapture::kYes) return;
-  emit_collective(message, hash_, ranks_, sequence, now_ns());
+  emit_collective(message, hash_, ranks_, place_, sequence, now_ns());
 }
 
 CallHandle NcclCommunicator::exchange_called(GraphCapture captured) noexcept {
@@ -116,7 +117,7 @@ void NcclCommunicator::collective_launched(const NcclMessage& message,
   if (!host_recording()) return;
   const std::int64_t previous = report().previous_end_ns;
   if (previous == kNoTime) return;
-  emit_collective(message, hash_, ranks_, sequence,
+  emit_collective(message, hash_, ranks_, place_, sequence,
                   std::max(previous, now_ns() - kOldestReportNs));
 }
 

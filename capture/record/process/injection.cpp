@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -96,11 +98,24 @@ void without_signals(Start start) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+/// As setenv, which may free the list that a getenv of another thread walks through: the old list
+/// stays as it is, for good.
+void add_to_environment(const char* name, const char* value) {
+  if (::getenv(name) != nullptr) return;
+  std::size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  auto** const grown = new char*[count + 2];
+  std::copy_n(environ, count, grown);
+  grown[count] = ::strdup((std::string(name) + "=" + value).c_str());
+  grown[count + 1] = nullptr;
+  __atomic_store_n(&environ, grown, __ATOMIC_RELEASE);
+}
+
 void offer_to_libraries() {
   Dl_info own{};
   if (::dladdr(reinterpret_cast<void*>(&InitializeInjection), &own) == 0) return;
   for (const char* name : {"NVTX_INJECTION64_PATH", "NCCL_PROFILER_PLUGIN"}) {
-    ::setenv(name, own.dli_fname, 0);
+    add_to_environment(name, own.dli_fname);
   }
 }
 

@@ -41,7 +41,8 @@ std::string RecordingFile::name(int attempt, const char* ending) const {
 }
 
 Result<RecordingFile> RecordingFile::claim(const std::string& output, std::uint32_t rank,
-                                     std::int64_t pid) {
+                                     std::int64_t pid, Readers readers) {
+  const mode_t rights = readers == Readers::kAll ? 0644 : 0600;
   const bool is_file = output.ends_with(kWhole);
   const std::filesystem::path folder =
       is_file ? std::filesystem::path(output).parent_path() : std::filesystem::path(output);
@@ -53,7 +54,7 @@ Result<RecordingFile> RecordingFile::claim(const std::string& output, std::uint3
                   pid);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     made.path_ = made.name(attempt, kGrowing);
-    const int file = ::open(made.path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    const int file = ::open(made.path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, rights);
     if (file >= 0) {
       ::close(file);
       return made;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "capture/protocol/capture_request.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {
@@ -14,9 +15,10 @@ namespace bubblesim::capture {
 class RecordingFile {
  public:
   /// `output`: a path that ends with ".btr", or a folder, which is made if it is not there.
-  /// Creates an empty file. Faults: the folder or the file cannot be made.
+  /// Creates an empty file, for its owner alone or for all to read. Faults: the folder or the file
+  /// cannot be made.
   [[nodiscard]] static Result<RecordingFile> claim(const std::string& output, std::uint32_t rank,
-                                                std::int64_t pid);
+                                                std::int64_t pid, Readers readers);
 
   /// The path at which the recording is now.
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -18,6 +18,8 @@ namespace {
 constexpr Duration kNap = std::chrono::milliseconds(50);
 constexpr Duration kTick = std::chrono::milliseconds(500);
 constexpr Duration kBetweenClocks = std::chrono::seconds(1);
+/// How long CUPTI may take to be set up before an appointed time.
+constexpr Duration kPreparing = std::chrono::seconds(5);
 /// The last stretch before an appointed time is waited for in small steps.
 constexpr Duration kStep = std::chrono::microseconds(200);
 
@@ -65,7 +67,7 @@ Recording::~Recording() {
 }
 
 void Recording::run() {
-  if (!wait_for_start()) {
+  if (!wait_for_start(request_.start_at_unix_s ? kPreparing : Duration{})) {
     share_.board.edit([](RecorderStatus& status) {
       status.state = RecorderState::kIdle;
       status.message = "stopped before its time had come";
@@ -75,19 +77,30 @@ void Recording::run() {
   share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStarting; });
   if (auto opened = open(); !opened) return fail_with(opened.error().text());
   share_.settings.session_began();
+  if (request_.start_at_unix_s) wait_prepared();
   record();
   close();
 }
 
-bool Recording::wait_for_start() {
+// A stop meanwhile ends the recording, which then holds nothing.
+void Recording::wait_prepared() {
+  decoder_->start_at(TraceTime::max());
+  static_cast<void>(wait_for_start({}));
+  session_->flush();
+  drain();
+  decoder_->start_at(read_clocks(*api_).pair.at);
+}
+
+bool Recording::wait_for_start(Duration before) {
   const std::int64_t earliest = monotonic_ns() + to_ns(request_.delay);
   for (;;) {
     if (stop_wanted()) return false;
     // By the host's clock each time: it may be set while we wait.
     const std::int64_t appointed =
         request_.start_at_unix_s ? *request_.start_at_unix_s * 1'000'000'000 - realtime_ns() : 0;
-    const Duration left{std::max(earliest - monotonic_ns(), appointed)};
+    const Duration left = Duration{std::max(earliest - monotonic_ns(), appointed)} - before;
     if (left <= Duration{}) return true;
+    if (session_) drain();
     share_.buffers.wake().wait(left > 2 * kNap ? kNap : std::min(left, kStep));
   }
 }
@@ -131,7 +144,8 @@ Result<void> Recording::open() {
 
 Result<void> Recording::open_file() {
   const JobIdentity& job = share_.settings.job;
-  BUBBLESIM_ASSIGN_OR_RETURN(file_, RecordingFile::claim(request_.output, job.rank, job.pid));
+  BUBBLESIM_ASSIGN_OR_RETURN(file_, RecordingFile::claim(request_.output, job.rank, job.pid,
+                                                         request_.readers));
   BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));
   share_.file_descriptor.store(descriptor_of(file_->path()));
   decoder_.emplace(*api_, store_->tables());

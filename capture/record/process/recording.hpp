@@ -65,8 +65,10 @@ class Recording {
   using Stop = RecordingShare::Stop;
 
   [[nodiscard]] bool stop_wanted() const { return share_.stop.load() != Stop::kNo; }
-  /// False: a stop came before the time did.
-  [[nodiscard]] bool wait_for_start();
+  /// Until so long before the time. False: a stop came before that.
+  [[nodiscard]] bool wait_for_start(Duration before);
+  /// CUPTI is ready; what comes until the time is left out.
+  void wait_prepared();
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> open_file();
   void record();

@@ -1,4 +1,5 @@
 // How a recording ends: CUPTI first, then the file, then the word about it.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <thread>
@@ -18,7 +19,8 @@ constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
 /// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
 /// of milliseconds of a large model's kernels.
 constexpr std::chrono::milliseconds kBuffersLimit{1000};
-constexpr std::chrono::milliseconds kBetweenFlushes{5};
+/// Each flush takes the job's buffers away: seldom, the longer it lasts.
+constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
 
 std::uint64_t writer_microseconds() {
   timespec spent{};
@@ -37,16 +39,21 @@ void Recording::close() {
 
 void Recording::await_buffers() {
   const std::int64_t limit = monotonic_ns() + to_ns(Duration(kBuffersLimit));
+  auto pause = kFirstPause;
   while (share_.stop.load() != Stop::kExiting && session_->flush()) {
     drain();
     if (!session_->holds_buffers() || monotonic_ns() > limit) break;
     // Not by the wake: every flush of a job that goes on returns a buffer, which would end it.
-    std::this_thread::sleep_for(kBetweenFlushes);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 
 void Recording::end_session() {
   ended_ns_ = monotonic_ns();
+  // The last clocks of the file are those of the stop: what was called later is not in it.
+  const traces::ClockPair stopped = read_clocks(*api_).pair;
+  decoder_->stop_at(stopped.at);
   close_host_link();
   share_.buffers.recall();
   await_buffers();
@@ -59,7 +66,8 @@ void Recording::end_session() {
   }
   session_.reset();
   share_.buffers.close();
-  read_clock();
+  batch_.clocks.push_back(stopped);
+  decoder_->finish(batch_);
   append();
   if (!whole) counters_.add(kStopIncomplete);
   counters_.add(kWriterMicroseconds, writer_microseconds());

@@ -1,29 +1,14 @@
 #include "capture/record/store/record_tables.hpp"
 
-#include <cxxabi.h>
-
 #include <bit>
-#include <cstdlib>
-#include <memory>
 #include <utility>
+
+#include "traces/names/demangled.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;  ///< 2^64 / golden ratio
-
-struct Free {
-  void operator()(char* text) const { std::free(text); }
-};
-
-/// As written in the source for what is a C++ name, else as it is.
-std::string demangled(const char* name) {
-  int status = -1;
-  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
-  // It also takes names of types: a C function "f" would be "float".
-  const bool function = std::string_view(name).starts_with("_Z");
-  return function && status == 0 && text ? text.get() : name;
-}
 
 }  // namespace
 
@@ -36,7 +21,7 @@ NameId RecordTables::name(std::string_view text) {
 
 NameId RecordTables::name_at(const char* pointer) {
   if (const auto found = names_at_.find(pointer); found != names_at_.end()) return found->second;
-  const NameId id = name(pointer == nullptr ? "(unnamed)" : demangled(pointer));
+  const NameId id = name(pointer == nullptr ? "(unnamed)" : traces::demangled(pointer));
   names_at_.emplace(pointer, id);
   return id;
 }

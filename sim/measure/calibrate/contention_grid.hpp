@@ -30,14 +30,14 @@ struct ContentionCell {
 /// four sizes (blocks for a quarter of the SMs to all, one each), in an endless row. The first
 /// aggressor: the same forms, so long that all victims run within one, with pauses in which they
 /// run without it. The second: of each class, filling all SMs, as long as the first one's whole
-/// round, and as long a pause. So each victim is measured beside nobody, either and both, again and
-/// again in turn; clocks that drift do so for all of them. Sums of up to three kernels' shares show
-/// saturation where two would not.
+/// round, and as long a pause. So each victim is measured alone, beside either aggressor and beside
+/// both, again and again; clocks that drift do so for all of them. Sums of up to three kernels'
+/// shares show saturation where two would not.
 [[nodiscard]] ProbeRun contention_run(const hardware::GpuSpec& spec);
 
 /// Executions of victims that lie within one execution of each aggressor or touch none of it,
-/// relative to the median of those that nobody was beside. Every second cell is held out, so that
-/// each form is in both halves.
+/// relative to the median of executions alone. Every second cell is held out, so that each form is
+/// in both halves.
 [[nodiscard]] std::vector<ContentionCell> contention_cells(const Records& records,
                                                            const hardware::GpuSpec& spec);
 

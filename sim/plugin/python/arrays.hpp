@@ -1,5 +1,5 @@
-// NumPy arrays over C++ memory: nothing is copied, nobody may write, and what owns the memory lives
-// as long as an array of it does. Importing NumPy is left to the first array that is made.
+// Read-only NumPy arrays over C++ memory, without a copy. An array keeps the memory's owner alive.
+// The first array imports NumPy.
 #pragma once
 
 #include <pybind11/numpy.h>

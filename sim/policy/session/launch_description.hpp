@@ -13,7 +13,7 @@ namespace bubblesim::policy {
 /// CUDA C++ Programming Guide, "SIMT Architecture".
 inline constexpr std::uint32_t kWarpThreads = 32;
 
-/// A kernel of a launch call, as whoever launches it knows it.
+/// A kernel of a launch call, as its launcher knows it.
 struct LaunchedKernel {
   std::uint64_t blocks = 0;
   std::uint32_t warps = 0;      ///< of a block
@@ -23,8 +23,9 @@ struct LaunchedKernel {
 
 /// Describes the launch of `count` operations from `first` on, at least one; the caller adds client
 /// and number. `kernel_of` gives the LaunchedKernel of an operation's index; it is asked for those
-/// with blocks and a profile. Blocks add up over the call's kernels; what else a kernel is, is that
-/// of the first with blocks. A name and a profile of a program are a kernel of its client's.
+/// with blocks and a profile. Blocks add up over the call's kernels; all other fields are those of
+/// the first kernel with blocks. A kernel is identified by its name and profile in the client's
+/// program.
 template <class KernelOf>
 [[nodiscard]] LaunchInfo describe_launch(const program::Program& program, std::uint32_t first,
                                          std::uint32_t count, const KernelOf& kernel_of) {

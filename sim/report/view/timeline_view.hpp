@@ -18,7 +18,7 @@ struct ViewColumn {
   bool number = false;  ///< cells are aligned right
 };
 
-/// Cells are texts: whoever made the table chose their digits.
+/// Cells are texts: the table's maker chose their digits.
 struct ViewTable {
   std::string caption;
   std::vector<ViewColumn> columns;

@@ -2,8 +2,10 @@
 // real recorder does: tests/unit/capture/process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "tests/conformance/app/command.hpp"
@@ -147,6 +149,36 @@ TEST_F(Capture, ARecordingIsStartedSeenMarkedAndStopped) {
   EXPECT_THAT(recorder.heard(),
               testing::Contains(AllOf(HasSubstr("\"duration_ns\":10000000000"),
                                       HasSubstr(place_.path("run")))));
+}
+
+// Another user's process names the file: root would read, and rewrite, whatever it names.
+TEST_F(Capture, RootJoinsNothingForAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  place_.write("mine.btr", "not a trace");
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    if (setresuid(65534, 65534, 65534) != 0) _exit(1);
+    auto status = capture::testing::own_status(RecorderState::kIdle);
+    status.output = place_.path("mine.btr");
+    const FakeRecorder recorder([status](const std::string& message) mutable {
+      const bool starts = message.find("\"start\"") != std::string::npos;
+      status.state = starts ? RecorderState::kRecording : RecorderState::kIdle;
+      return encode(status);
+    });
+    if (write(ready[1], "r", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  char letter = 0;
+  ASSERT_EQ(read(ready[0], &letter, 1), 1);
+  const Outcome outcome =
+      place_.bubblesim("capture attach " + std::to_string(other) + " -o run --wait");
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("is of user nobody (65534)"),
+                                 HasSubstr("mine.btr is left as its recorder wrote it")));
 }
 
 TEST_F(Capture, AFailedStartGivesTheRecordersReason) {

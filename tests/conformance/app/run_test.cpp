@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tests/conformance/app/chrome_file.hpp"
 #include "tests/conformance/app/command.hpp"
+#include "tests/unit/sim/observe/documented_names.hpp"
 
 namespace bubblesim::app_test {
 namespace {
@@ -26,7 +28,9 @@ std::vector<std::string> documented_columns(const Workplace& place,
   bool there = false;
   for (const std::string& line : lines_of(place.read("sim/observe/OUTPUTS.md"))) {
     if (line.starts_with("## ")) there = line == heading;
-    if (there && line.starts_with("| `")) names.push_back(line.substr(3, line.find('`', 3) - 3));
+    if (!there || !line.starts_with("| `")) continue;
+    std::ranges::copy(observe::documented_names(line.substr(3, line.find('`', 3) - 3)),
+                      std::back_inserter(names));
   }
   return names;
 }

@@ -1,5 +1,7 @@
 """What README and docs promise of themselves: links that lead somewhere, commands that a test runs,
 pages of at most so many words."""
+import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,6 +15,14 @@ LIMITS = {
     ("CHANGELOG.md",): 3000,
     ("docs/validation.md",): 1200,
     ("docs/sharing.md",): 800,
+    ("docs/using.md",): 900,  # half of it commands
+    ("docs/worth-it.md",): 975,  # a third of it a printed answer
+    ("policies/README.md",): 1400,
+    ("sim/README.md",): 1850,  # the table of rooms has two thirds
+    ("sim/observe/OUTPUTS.md", "configs/README.md"): 5950,  # a fifth of it bars of tables
+    ("configs/plans/README.md",): 1850,
+    ("configs/devices/README.md",): 1175,
+    ("traces/format/FORMAT.md",): 1625,
     ("tests/validation/h200/README.md", "tests/validation/h200/captures.md"): 1500,
     ("tests/bench/README.md",): 1000,
     ("capture/README.md",): 1500,
@@ -22,11 +32,50 @@ LIMITS = {
     ("capture/replay/cuda/README.md",): 400,
     ("sim/plugin/python/README.md",): 450,  # half of it examples that run
     **{(f"{room}/README.md",): ROOM for room in (
-        "capture/replay", "sim/advise", "sim/engine", "sim/gpu", "sim/measure/calibrate",
-        "sim/model", "sim/network", "sim/policy", "sim/run", "sim/step_cost", "sim/sweep",
-        "sim/synth", "sim/validate", "sim/workload", "tests/conformance/meetings", "traces",
+        "capture/replay", "sim/advise", "sim/app", "sim/base", "sim/engine", "sim/gpu",
+        "sim/measure", "sim/measure/calibrate", "sim/model", "sim/network", "sim/policy",
+        "sim/report", "sim/run", "sim/serving", "sim/step_cost", "sim/sweep", "sim/synth", "sim/validate", "sim/workload", "tests/conformance/meetings", "traces",
         "traces/export", "traces/import", "traces/inspect", "traces/samples")},
 }
+ALL_WORDS = 52200  # of all pages that people write
+HEAD_LINES = 25  # of a policy's head comment
+# The pages that explain the keys of a kind of config, with the kinds of which they explain none.
+EXPLAINED = {"run": ("configs", "plan"), "sweep": ("configs", ""), "advise": ("configs", ""),
+             "plan": ("configs/plans", ""), "cluster": ("configs/clusters", ""),
+             "model": ("configs/models", ""), "software": ("configs/software", ""),
+             "efficiency": ("configs/efficiency", ""), "engine": ("configs/engines", ""),
+             "device": ("configs/devices", "")}
+
+
+def words(page):
+    return len(page.read_text(encoding="utf-8").split())
+
+
+def keys(schema):
+    """(name, declaration) of all keys of a JSON Schema, but for parameters of policies."""
+    for name, value in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if name == "properties":
+            yield from value.items()
+        if isinstance(value, (dict, list)) and not str(name).startswith("parameters_"):
+            yield from keys(value)
+
+
+def schema_of(kind):
+    schema = pages.SOURCE / f"configs/schema/{kind}.schema.json"
+    return json.loads(schema.read_text(encoding="utf-8"))
+
+
+def keys_of(kind):
+    """Keys of a kind of config, but for what every constant of a device has."""
+    found = {name for name, _ in keys(schema_of(kind))} if kind else set()
+    return found - {"$schema", "value", "unit", "source"}
+
+
+def defaults_in(text):
+    """(key, value) of "| `key` (value), ..." at the beginning of a row."""
+    for cell in re.findall(r"(?m)^\| (.*?) \|", text):
+        for path, value in re.findall(r"`([\w/]+)` \(([^)]+)\)", cell):
+            yield path.rsplit("/", 1)[-1], value
 
 
 class Reading(unittest.TestCase):
@@ -74,9 +123,41 @@ class Tree(unittest.TestCase):
     def test_pages_have_at_most_their_words(self):
         for names, limit in LIMITS.items():
             with self.subTest(pages=names):
-                words = sum(len((pages.SOURCE / name).read_text(encoding="utf-8").split())
-                            for name in names)
-                self.assertLessEqual(words, limit)
+                self.assertLessEqual(sum(words(pages.SOURCE / name) for name in names), limit)
+
+    def test_pages_that_people_write_have_together_at_most_their_words(self):
+        written = [page for page in pages.all_pages() if not pages.is_generated(page)]
+        self.assertLessEqual(sum(map(words, written)), ALL_WORDS)
+
+    def test_every_key_of_a_config_is_explained(self):
+        for kind, (folder, elsewhere) in EXPLAINED.items():
+            page = pages.SOURCE / folder / "README.md"
+            code = pages.inline_code(page.read_text(encoding="utf-8").split("\n"))
+            explained = {word for text in code for word in re.findall(r"[*\w]+", text)}
+            with self.subTest(kind=kind, page=folder):
+                self.assertEqual({key for key in keys_of(kind) - keys_of(elsewhere)
+                                  if key not in explained
+                                  and re.sub("^[a-z]+_kernel_", "*_kernel_", key) not in explained
+                                  and not re.fullmatch("[1-7]g", key)}, set())
+
+    def test_defaults_of_keys_are_the_schemas(self):
+        for folder in ("configs", "configs/plans"):
+            kinds = [kind for kind, (page, _) in EXPLAINED.items() if page == folder]
+            allowed = {(name, str(declared["default"]).removesuffix(".0")) for kind in kinds
+                       for name, declared in keys(schema_of(kind))
+                       if isinstance(declared, dict) and "default" in declared}
+            text = (pages.SOURCE / folder / "README.md").read_text(encoding="utf-8")
+            stated = set(defaults_in(text))
+            with self.subTest(page=folder):
+                self.assertGreater(len(stated), 20)
+                self.assertEqual(stated - allowed, set())
+
+    def test_head_comments_of_policies_fit_on_a_screen(self):
+        for policy in (pages.SOURCE / "policies").glob("*.cpp"):
+            lines = policy.read_text(encoding="utf-8").split("\n")
+            head = next(at for at, line in enumerate(lines) if not line.startswith("//"))
+            with self.subTest(policy=policy.name):
+                self.assertLessEqual(head, HEAD_LINES)
 
     def test_every_page_of_docs_is_in_its_index(self):
         index = pages.SOURCE / "docs/README.md"

@@ -1,6 +1,6 @@
-// What the different ways of asking say of one recorded job: its iteration time and its bubbles by
-// `inspect`, by `inspect --replay` and by `run` under the policy exclusive, and how much of the
-// iteration hangs on kernels, host and link.
+// One recorded job's figures: its iteration time and its bubbles by `inspect`, by `inspect
+// --replay` and by `run` under the policy exclusive, and how much of the iteration hangs on
+// kernels, host and link.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // cuInit loads CUDA_INJECTION64_PATH and calls InitializeInjection, as NVIDIA's does. Work goes
 // onto a timeline for each stream: it starts when it is launched or when what is before it ends,
-// and takes as long as it is told. Whoever traces (the fake CUPTI) is told of every call.
+// and takes as long as it is told. The tracer (the fake CUPTI) is told of every call.
 #pragma once
 
 #include <cstddef>
@@ -49,9 +49,9 @@ extern "C" {
 int cuInit(unsigned flags);
 int cuDriverGetVersion(int* version);
 
-/// nullptr: nobody traces. Returns 0 where the driver was not initialised.
+/// nullptr: no tracer. Returns 0 where the driver was not initialised.
 int fake_cuda_set_tracer(fake::Tracer tracer);
-/// Does anybody trace?
+/// Is there a tracer?
 int fake_cuda_is_traced();
 
 /// Each returns 0, or 3 (not initialised) before cuInit and in a forked child, as the driver does.

@@ -1,6 +1,7 @@
 // A libcuda.so.1 without a device, with the functions that the gate stands before. It writes
 // each call that reaches it into the file FAKE_DRIVER_LOG: "PID SYMBOL", lookups with who asked.
-// Work takes FAKE_DRIVER_KERNEL_US of its stream. As in NVIDIA's, what cuGetProcAddress gives is
+// Work takes FAKE_DRIVER_KERNEL_US of its stream, side calls FAKE_DRIVER_SIDE_US of the caller. The
+// process is on GPU FAKE_DRIVER_GPU. As in NVIDIA's, what cuGetProcAddress gives is
 // not what the loader finds.
 //
 // Built with FAKE_DRIVER_NO_V2 it has no cuGetProcAddress_v2, as before CUDA 12.
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +35,7 @@ struct Driver {
   std::map<Handle, Clock::time_point> event_ready;
   std::map<Stream, int> capturing;
   std::uintptr_t handles = 0x1000;
+  std::atomic<bool> context_is_gone{false};
 };
 Driver& driver() {
   static Driver* const one = new Driver;
@@ -46,6 +49,12 @@ int log_call(const char* symbol) {
   const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0 || ::write(file, line.data(), line.size()) < 0) return 1;
   return ::close(file);
+}
+
+/// What the gate itself asks of the driver before and after a launch.
+void take_time() {
+  static const char* const text = std::getenv("FAKE_DRIVER_SIDE_US");
+  if (text != nullptr) ::usleep(static_cast<useconds_t>(std::atoi(text)));
 }
 
 int work(const char* symbol, Stream stream) {
@@ -137,8 +146,10 @@ FAKE_EXPORT int cuGraphChildGraphNodeGetGraph(Handle, Handle* graph) {
   return 0;
 }
 FAKE_EXPORT int cuFuncGetName(const char** name, Handle function) {
-  const bool nccl = function == reinterpret_cast<Handle>(std::uintptr_t{0xCC0});
-  *name = nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm";
+  const auto handle = reinterpret_cast<std::uintptr_t>(function);
+  *name = handle == 0xCC0   ? "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LLv"
+          : handle == 0xCD0 ? "_ZN4vllm26cross_device_reduce_1stageIfLi8EEEvPf"
+                            : "gemm";
   return 0;
 }
 
@@ -154,6 +165,7 @@ FAKE_EXPORT int cuStreamEndCapture(Stream stream, Handle* graph) {
   return 0;
 }
 FAKE_EXPORT int cuStreamIsCapturing(Stream stream, int* status) {
+  take_time();
   const std::lock_guard lock(driver().mutex);
   *status = driver().capturing[stream];
   return 0;
@@ -167,17 +179,37 @@ FAKE_EXPORT int cuCtxGetCurrent(Handle* context) {
   return 0;
 }
 FAKE_EXPORT int cuCtxSetCurrent(Handle) { return 0; }
+FAKE_EXPORT int cuCtxDestroy_v2(Handle) {
+  driver().context_is_gone = true;
+  return log_call("cuCtxDestroy_v2");
+}
+FAKE_EXPORT int cuDevicePrimaryCtxReset(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuDevicePrimaryCtxReset_v2(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuDevicePrimaryCtxRelease(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return cuCtxDestroy_v2(nullptr); }
+FAKE_EXPORT int cuCtxGetDevice(int* device) {
+  static const char* const text = std::getenv("FAKE_DRIVER_GPU");
+  *device = text == nullptr ? 0 : std::atoi(text);
+  return 0;
+}
+FAKE_EXPORT int cuDeviceGetUuid_v2(char* uuid, int device) {
+  std::memset(uuid, 0x11 * (device + 1), 16);
+  return 0;
+}
 FAKE_EXPORT int cuEventCreate(Handle* event, unsigned) {
   const std::lock_guard lock(driver().mutex);
   *event = reinterpret_cast<Handle>(driver().handles += 8);
   return 0;
 }
 FAKE_EXPORT int cuEventRecord(Handle event, Stream stream) {
+  take_time();
   const std::lock_guard lock(driver().mutex);
   driver().event_ready[event] = driver().busy_until[stream];
   return 0;
 }
+// As NVIDIA's may: an event of a context that is gone points to nothing.
 FAKE_EXPORT int cuEventQuery(Handle event) {
+  if (driver().context_is_gone) std::abort();
   const std::lock_guard lock(driver().mutex);
   return Clock::now() < driver().event_ready[event] ? kCuNotReady : kCuSuccess;
 }

@@ -1,6 +1,7 @@
 // A program that launches on the fake driver, which it finds by the route that its first argument
 // names; the others say what it does, in order:
-//   launch:N own:N configured:N cooperative:N copy:N memset:N nccl:N   so many calls
+//   launch:N own:N configured:N cooperative:N copy:N memset:N   so many calls
+//   nccl:N custom:N  kernels of NCCL, of vLLM's own all-reduce
 //   graph:N          makes the graph there is, launches it N times
 //   capture:N        launches N times into a stream that captures
 //   pace:N           launches N times, 1 ms apart; until it is killed if N is 0
@@ -11,6 +12,7 @@
 //   reopen           closes the driver and opens it again; exit code 93 if it was gone between
 //   exec             becomes another process that does the rest
 //   clear            its environment
+//   destroy reset    the context, the device's primary context
 //   say:TEXT read    a line on standard output; waits for one on standard input
 //   sleep:MS exit:N kill
 #include <dlfcn.h>
@@ -140,6 +142,7 @@ void one_call(const Route& route, const std::string& verb) {
   if (verb == "launch") launch(route, false);
   if (verb == "own") launch(route, true);
   if (verb == "nccl") launch(route, false, reinterpret_cast<Handle>(0xCC0));
+  if (verb == "custom") launch(route, false, reinterpret_cast<Handle>(0xCD0));
   if (verb == "copy") route.get<Copy>("cuMemcpyHtoDAsync", "_v2")(0, nullptr, 64, nullptr);
   if (verb == "memset") route.get<Memset>("cuMemsetD8Async")(0, 0, 64, nullptr);
   if (verb == "configured") {
@@ -228,6 +231,11 @@ int perform(Route& route, const std::string& verb, const std::string& value) {
   if (verb == "thread") launch_aside(route, number);
   if (verb == "late") late.route = &route, late.times = number;
   if (verb == "clear") ::clearenv();
+  if (verb == "destroy") {
+    const auto context = reinterpret_cast<Handle>(0xC0);
+    route.get<int (*)(Handle)>("cuCtxDestroy", "_v2")(context);
+  }
+  if (verb == "reset") route.get<int (*)(int)>("cuDevicePrimaryCtxReset", "_v2")(0);
   if (verb == "reopen") return reopen(route);
   if (verb == "fork") return fork_and_launch(route, number);
   for (int i = 0; i < number; ++i) one_call(route, verb);

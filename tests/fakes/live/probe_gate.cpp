@@ -27,7 +27,7 @@ bool gate_is_wanted() noexcept {
   return wanted;
 }
 
-void before_launch(const SeenLaunch& launch) noexcept {
+void before_launch(SeenLaunch& launch) noexcept {
   constexpr const char* kKinds[] = {"kernel", "collective", "copy", "memset"};
   write_line(std::string(kKinds[static_cast<int>(launch.info.kind)]) + " " +
              std::to_string(launch.info.blocks) + " " +
@@ -36,6 +36,8 @@ void before_launch(const SeenLaunch& launch) noexcept {
   const char* const hold = std::getenv("BUBBLESIM_PROBE_HOLD");
   for (int i = 0; hold != nullptr && i < 20'000 && ::access(hold, F_OK) != 0; ++i) ::usleep(1000);
 }
+
+void context_ends(Handle) noexcept {}
 
 void after_launch(const SeenLaunch&, CuResult result) noexcept {
   if (result != kCuSuccess) write_line("refused\n");

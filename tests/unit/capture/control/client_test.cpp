@@ -171,6 +171,24 @@ TEST(Client, ANameThatAnotherProcessTookIsNotBelieved) {
               HasSubstr("is held by process " + std::to_string(getpid())));
 }
 
+TEST(Client, APathThatAnotherProcessTookIsNotBelieved) {
+  const Sleeper sleeper;
+  const std::string folder = ::testing::TempDir();
+  FakeRecorder impostor(testing::always(testing::own_status(RecorderState::kIdle)), folder,
+                        sleeper.pid());
+  const auto client = RecorderClient::find(sleeper.pid(), {Duration{2s}, folder});
+  ASSERT_FALSE(client);
+  EXPECT_THAT(client.error().text(),
+              HasSubstr("is held by process " + std::to_string(getpid())));
+}
+
+TEST(Client, TheUserIsTheProcessesOwn) {
+  FakeRecorder recorder(testing::always(testing::own_status(RecorderState::kIdle)));
+  const auto client = RecorderClient::find(getpid(), kShort);
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->user(), geteuid());
+}
+
 TEST(Client, ARecorderThatTakesNoConnectionCostsTheTimeout) {
   const ControlAddress address = abstract_address(geteuid(), getpid());
   const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -99,6 +99,29 @@ TEST_F(Collect, ARecordingBecomesASortedTimeline) {
   EXPECT_EQ(rank.device_ops[0].launch, 0U);
 }
 
+// No launcher's variables: rank 0 of 1. In the largest communicator, of 8, this is the fourth.
+TEST_F(Collect, ARankThatOnlyNcclNamesIsTakenFromTheLargestCommunicator) {
+  traces::JobTrace job = recording(0);
+  traces::RankTrace& trace = job.ranks.front();
+  trace.world_size = 1;
+  for (const auto& [size, place] : {std::pair{2U, 2U}, std::pair{8U, 4U}, std::pair{4U, 1U}}) {
+    traces::Collective record;
+    record.kind = traces::CollectiveKind::kAllReduce;
+    record.group = trace.names.intern("group of " + std::to_string(size));
+    record.group_size = size;
+    record.place = place;
+    trace.collectives.push_back(record);
+  }
+  const std::string path = put("rank0.pid77.btr", job);
+  const auto read = collect_recording(path, path);
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->front().rank, 3U);
+  EXPECT_EQ(read->front().world_size, 8U);
+  EXPECT_EQ(read->front().path, folder_ + "/rank3.btr");
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_EQ(traces::format::read_job(folder_ + "/rank3.btr")->job.ranks.front().rank, 3U);
+}
+
 TEST_F(Collect, ACutFileIsCollectedAsFarAsItIsWholeAndSaysSo) {
   const std::string path = put("rank0.recording.btr", recording(0));
   fs::resize_file(path, fs::file_size(path) - 10);

@@ -34,7 +34,8 @@ TEST(JobEnvironment, NamesTheLibraryThriceAndTheRequest) {
                            {kEnvStart, "now"},
                            {kEnvOutput, "/data/run"},
                            {kEnvGraphs, "node"},
-                           {kEnvMemory, "1"}};
+                           {kEnvMemory, "1"},
+                           {kEnvReaders, "owner"}};
   EXPECT_EQ(made->variables, expected);
   EXPECT_TRUE(made->notes.empty());
 }

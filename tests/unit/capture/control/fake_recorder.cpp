@@ -19,10 +19,10 @@ bool readable(int descriptor) {
 
 }  // namespace
 
-FakeRecorder::FakeRecorder(Answer answer, const std::string& folder)
+FakeRecorder::FakeRecorder(Answer answer, const std::string& folder, pid_t pid)
     : answer_(std::move(answer)),
-      address_(folder.empty() ? abstract_address(geteuid(), getpid())
-                              : path_address(folder, geteuid(), getpid()).value()) {
+      address_(folder.empty() ? abstract_address(geteuid(), pid)
+                              : path_address(folder, geteuid(), pid).value()) {
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const auto* place = reinterpret_cast<const sockaddr*>(&address_.address);
   if (listener_ < 0 || bind(listener_, place, address_.length) != 0 || listen(listener_, 4) != 0) {

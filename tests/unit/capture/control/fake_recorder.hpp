@@ -2,6 +2,8 @@
 // whatever manners a test wants.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -19,8 +21,8 @@ using Answer = std::function<std::string(const std::string& message)>;
 
 class FakeRecorder {
  public:
-  /// Listens at once. `folder`: of a path socket instead of the abstract one.
-  explicit FakeRecorder(Answer answer, const std::string& folder = {});
+  /// Listens at once. `folder`: of a path socket instead of the abstract one; `pid`: in its name.
+  explicit FakeRecorder(Answer answer, const std::string& folder = {}, pid_t pid = getpid());
   ~FakeRecorder();
   FakeRecorder(const FakeRecorder&) = delete;
   FakeRecorder& operator=(const FakeRecorder&) = delete;

@@ -359,9 +359,11 @@ TEST(CuptiAbi, NumbersOfCallsAreThoseOfTheHeader) {
   EXPECT_EQ(id_of(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020), "cudaMemcpyAsync");
   EXPECT_EQ(id_of(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_ptsz_v7000),
             "cudaStreamWaitEvent");
-  EXPECT_EQ(id_of(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020), "(none)");
+  EXPECT_EQ(id_of(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020), "cudaEventQuery");
+  EXPECT_EQ(id_of(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020), "(none)");
   const auto driver = traced_driver_calls();
   EXPECT_EQ(id_of(driver, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx), "cuLaunchKernelEx");
+  EXPECT_EQ(id_of(driver, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery_ptsz), "cuStreamQuery");
   EXPECT_EQ(id_of(driver, CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2), "cuMemAlloc");
   EXPECT_EQ(id_of(driver, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize_v2), "cuCtxSynchronize");
 }

@@ -132,6 +132,40 @@ TEST_P(Decoding, KernelsOfAGraphShareTheCorrelationOfItsLaunch) {
   EXPECT_EQ(batch.ops[1].correlation, batch.calls[0].correlation);
 }
 
+// Stopped at 1000. Launched before: ends at 1200, and one that begins at 1300; launched after: its
+// kernel comes before its call, as buffers of device and host do.
+TEST_P(Decoding, WhatIsCalledAfterTheStopIsLeftOutAndWhatWasCalledBeforeIsNot) {
+  const auto launch = [](std::uint64_t start, std::uint32_t correlation) {
+    cupti::ApiRecord record = call(cupti::kKindRuntime, kLaunchKernel);
+    record.start = start;
+    record.end = start + 10;
+    record.correlation = correlation;
+    return record;
+  };
+  const auto ran = [](std::uint64_t start, std::uint32_t correlation) {
+    cupti::KernelRecord record = kernel(start, start + 100, "k");
+    record.correlation = correlation;
+    return record;
+  };
+  decode();
+  decoder->stop_at(at(1000));
+  buffer.add(ran(1100, 41));
+  buffer.add(ran(1300, 42));
+  buffer.add(ran(1500, 43));
+  decode();
+  buffer.add(launch(900, 41));
+  buffer.add(launch(990, 42));
+  buffer.add(launch(1400, 43));
+  decode();
+  EXPECT_THAT(batch.ops, IsEmpty());
+  decoder->finish(batch);
+  ASSERT_THAT(batch.calls, SizeIs(2));
+  ASSERT_THAT(batch.ops, SizeIs(2));
+  EXPECT_EQ(batch.ops[0].start, at(1100));
+  EXPECT_EQ(batch.ops[1].start, at(1300));
+  EXPECT_EQ(count("capture_records_after_stop"), 1U);
+}
+
 TEST_P(Decoding, AKernelWithoutNameIsKeptAndCounted) {
   buffer.add(kernel(1000, 1500, nullptr));
   EXPECT_THAT(decode().ops, SizeIs(1));

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "capture/clock/open_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
+#include "capture/gate/gate_board.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"
 #include "tests/unit/capture/policy_host/host_rig.hpp"
 
@@ -84,19 +86,33 @@ TEST(GateProcesses, OneThatIsKilledWhileHeldIsGoneAndTheOthersGoOn) {
   EXPECT_FALSE(GateClient::open(rig.host->gate_name(), kFiller, *rig.clock));
 }
 
-/// Nobody says so: the host looks every 100 ms.
-TEST(GateProcesses, OneThatIsKilledIsNoticedByTheHost) {
-  HostRig rig;
-  rig.policy.launch = [](const auto&, auto, auto&) { return Verdict::kHold; };
-  const auto victim =
-      start_process(rig, 1, [](HostClock&, GateClient& gate) { gate.launch(kernel()); });
+/// Nobody says so: the host looks every 100 ms, here beside a filler's held launch. Training's
+/// kernel ended with its process; the one that comes after it is gated.
+TEST(GateProcesses, TheSuccessorOfOneThatIsKilledIsGated) {
+  policy::Needs needs;
+  needs.completions = true;
+  HostRig rig(needs);
+  rig.policy.launch = [](const policy::LaunchInfo& info, auto, auto&) {
+    return info.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
+  };
+  const auto victim = start_process(rig, 0, [](HostClock& clock, GateClient& gate) {
+    gate.launch(kernel());
+    clock.sleep_until(at(60s));
+  });
   rig.start_host();
+  rig.start_client(1, Turn::kFiller, [](GateClient& gate) { gate.launch(kernel()); });
   rig.clock->sleep_until(at(5us));
   victim->kill();
+  rig.clock->sleep_until(at(1s));
+  ASSERT_EQ(rig.policy.log.size(), 3u);
+  EXPECT_THAT(rig.policy.log[2], ::testing::EndsWith("completion 0.1"));
+  const auto next = rig.open(0);
+  ASSERT_NE(next, nullptr);
+  EXPECT_FALSE(next->launch(kernel()).gate_open);
   rig.run_until(2s);
-  ASSERT_EQ(rig.policy.log.size(), 2u);
-  EXPECT_THAT(rig.policy.log[1], ::testing::EndsWith("gone 1, held 0"));
-  EXPECT_EQ(rig.host->counts().clients_died, 1u);
+  ASSERT_EQ(rig.policy.log.size(), 4u);
+  EXPECT_THAT(rig.policy.log[3], ::testing::EndsWith("launch 0.2"));
+  EXPECT_EQ(rig.host->counts().clients_died, 0u);
 }
 
 /// It got its verdict at 1 us and does nothing with it until 50 ms; the other launches meanwhile.
@@ -163,6 +179,25 @@ TEST(GateProcesses, TheDeathOfTheHostStopsNobody) {
   EXPECT_EQ(gate->counts().ungated, 3u);
   // The last does not even wait.
   EXPECT_THAT(times, ElementsAre(105us, 110us, 300us));
+  SharedSegment::remove(board.gate);
+}
+
+TEST(GateProcesses, AWindowEndsWithTheHost) {
+  auto memory = *SharedSegment::make("bubblesim.test", sizeof(Board));
+  auto& board = *static_cast<Board*>(memory->address());
+  ChildProcess host([&] {
+    const auto clock = wall_clock();
+    const auto made = *GateBoard::make(*clock, 1);
+    made->set_window(ClientId{0}, 2);
+    made->name().copy(board.gate, sizeof(board.gate) - 1);
+    raise(SIGKILL);
+  });
+  EXPECT_EQ(host.wait(), -SIGKILL);
+  const auto clock = wall_clock();
+  auto gate = *GateClient::open(board.gate, ClientId{0}, *clock);
+  EXPECT_EQ(gate->window(), 2u);
+  gate->look_for_host();
+  EXPECT_EQ(gate->window(), 0u);
   SharedSegment::remove(board.gate);
 }
 

@@ -23,6 +23,7 @@ TEST(GpuFacts, AreTheCardsWhereItSaysThem) {
   EXPECT_EQ(facts.gpu.name, "H100");
   EXPECT_EQ(facts.gpu.sm_count, 132U);
   EXPECT_EQ(facts.gpu.memory.value, 85'520'809'984U);
+  EXPECT_EQ(facts.free, Bytes{80'000'000'000});
   EXPECT_EQ(facts.gpu.time_slice, std::chrono::milliseconds(2));
   EXPECT_THAT(facts.text, HasSubstr("H100, 132 SMs"));
   EXPECT_THAT(facts.text, HasSubstr("slices and bandwidths are those of a100"));
@@ -32,6 +33,7 @@ TEST(GpuFacts, WhatTheCardDoesNotSayIsTheDevices) {
   const GpuFacts facts = facts_of_gpu(constants(), "1", {}, FAKE_NVML);
   EXPECT_EQ(facts.gpu.sm_count, 108U);
   EXPECT_EQ(facts.gpu.memory.value, 40'000'000'000U);
+  EXPECT_EQ(facts.free, std::nullopt);
   EXPECT_THAT(facts.text, HasSubstr("SMs, memory, slices and bandwidths are those of a100"));
 }
 
@@ -40,6 +42,18 @@ TEST(GpuFacts, TheCardIsTheFirstThatIsVisibleUnlessOneIsAskedFor) {
   EXPECT_EQ(facts_of_gpu(constants(), "", second, FAKE_NVML).gpu.sm_count, 108U);
   EXPECT_EQ(facts_of_gpu(constants(), "GPU-a", second, FAKE_NVML).gpu.sm_count, 132U);
   EXPECT_EQ(facts_of_gpu(constants(), "", {}, FAKE_NVML).gpu.sm_count, 132U);
+}
+
+// The stand-in has two cards.
+TEST(GpuFacts, SayWhetherProgramsSeeOneGpuOnly) {
+  const auto alone = [](const std::string& device, const Variables& environment) {
+    return facts_of_gpu(constants(), device, environment, FAKE_NVML).is_only_one;
+  };
+  EXPECT_FALSE(alone("", {}));
+  EXPECT_FALSE(alone("", {{"CUDA_VISIBLE_DEVICES", "1,0"}}));
+  EXPECT_TRUE(alone("", {{"CUDA_VISIBLE_DEVICES", "1"}}));
+  EXPECT_TRUE(alone("GPU-b", {}));
+  EXPECT_TRUE(facts_of_gpu(constants(), "", {}, "/nonexistent/libnvidia-ml.so.1").is_only_one);
 }
 
 TEST(GpuFacts, WithoutADriverTheTextSaysWhoseConstantsTheyAre) {

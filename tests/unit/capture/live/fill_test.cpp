@@ -124,6 +124,14 @@ TEST(Fill, TrainingsDeathEndsTheFillerIfTheUserSaysSo) {
   EXPECT_TRUE(report.filler_stopped);
 }
 
+TEST(Fill, AWarningIsSaidBeforeTheFillerRuns) {
+  Filled two(job("pace:20"), job("launch:1"));
+  two.setup.plan.warning = "one fault domain";
+  two.run();
+  ASSERT_FALSE(two.said.empty());
+  EXPECT_EQ(two.said.front(), "one fault domain");
+}
+
 TEST(Fill, TheFillerHasNoInputAndItsOutputGoesToItsLog) {
   Filled two("sleep 0.2", "cat; echo done");
   two.setup.after_end = FillerThen::kKeep;

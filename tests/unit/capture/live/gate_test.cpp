@@ -25,12 +25,13 @@ using testing::IsEmpty;
 /// A host of the scripted policy for training (0) and a filler (1).
 class Gated {
  public:
-  explicit Gated(std::uint32_t window = 0) {
+  explicit Gated(std::uint32_t window = 0, bool one_gpu = true) {
     part_ = clock_->join(Turn::kControl);
     PolicyHostSetup setup;
     setup.spec = &spec_;
     setup.policy = &policy;
     setup.origin = clock_->now();
+    setup.one_gpu = one_gpu;
     for (std::uint32_t id : {0U, 1U}) {
       policy::ClientInfo info;
       info.id = ClientId{id};
@@ -132,6 +133,16 @@ TEST(Gate, TrainingTellsAndDoesNotWait) {
   EXPECT_EQ(gate.reached().size(), 5U);
 }
 
+// 10 launches, each with a query of 2 ms before it and an event of 2 ms behind it.
+TEST(Gate, WhatTheGateCostsIsTheWholeHook) {
+  Gated gate;
+  Variables variables = gate.variables(0);
+  variables["FAKE_DRIVER_SIDE_US"] = "2000";
+  RunningJob job(gate.job({"v2", "launch:10"}), variables);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_GE(gate.live->counts(0).passing_ns, 40'000'000U);
+}
+
 TEST(Gate, AnOperationsEndIsToldOnceForEachOfItsLaunch) {
   Gated gate;
   // The graph has three kernels. It goes on, so that its ends are seen however late.
@@ -153,6 +164,18 @@ TEST(Gate, AWindowLimitsWhatIsOnTheDevice) {
   EXPECT_EQ(job.wait(), 0);
   EXPECT_TRUE(gate.hears(6));
   EXPECT_EQ(gate.policy.heard().most_outstanding, 1U);
+}
+
+// Two all-reduces of a process wait for each other on two GPUs: neither ends before both are there.
+TEST(Gate, AWindowLeavesCollectivesOut) {
+  Gated gate(1);
+  gate.policy.let_go(kAllLaunches);
+  Variables variables = gate.variables(1);
+  variables["FAKE_DRIVER_KERNEL_US"] = "300000";
+  RunningJob job(gate.job({"v2", "nccl:1", "custom:1", "launch:1"}), variables);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.live->counts(1).collectives, 2U);
+  EXPECT_EQ(gate.live->counts(1).window_waits, 0U);
 }
 
 TEST(Gate, IterationsThatAProgramMarksAreHeard) {
@@ -184,6 +207,44 @@ TEST(Gate, AProcessThatExitsLeavesItsPlaceToTheNext) {
   EXPECT_TRUE(gate.hears(4));
   EXPECT_EQ(gate.live->counts(1).processes, 2U);
   EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
+}
+
+// Rank 0 launches first, on GPU 0; the filler and rank 1 are on GPU 1.
+TEST(Gate, TheRankOnTheFillersGpuIsTheClient) {
+  Gated gate(0, false);
+  gate.policy.let_go(kAllLaunches);
+  const auto on_gpu = [&](std::uint32_t client, const char* gpu, const char* verb) {
+    Variables variables = gate.variables(client);
+    variables["FAKE_DRIVER_GPU"] = gpu;
+    return std::make_unique<RunningJob>(gate.job({"v2", verb, "sleep:300"}), variables);
+  };
+  const auto rank0 = on_gpu(0, "0", "pace:200");
+  EXPECT_TRUE(becomes_true([&] { return gate.reached().size() >= 5; }));
+  EXPECT_EQ(gate.policy.launches(), 0U);  // the gate does not know its GPU yet
+  const auto filler = on_gpu(1, "1", "launch:2");
+  ASSERT_TRUE(gate.hears(2));
+  const auto rank1 = on_gpu(0, "1", "launch:3");
+  ASSERT_TRUE(gate.hears(5));
+  for (const auto& job : {&rank0, &filler, &rank1}) EXPECT_EQ((*job)->wait(), 0);
+  EXPECT_EQ(gate.policy.launches(), 5U);
+  EXPECT_EQ(gate.live->counts(0).kernels, 3U);
+  EXPECT_EQ(gate.live->counts(0).processes, 1U);
+  EXPECT_EQ(gate.live->counts(0).processes_elsewhere, 1U);
+  EXPECT_EQ(gate.live->counts(0).ungated_processes, 0U);
+}
+
+// As torchrun does it: a worker is killed with work on the GPU, and started again.
+TEST(Gate, ARestartedWorkerIsGatedAndItsPredecessorsWorkHasEnded) {
+  Gated gate;
+  Variables variables = gate.variables(0);
+  variables["FAKE_DRIVER_KERNEL_US"] = "60000000";
+  const std::string command = std::string(LIVE_JOB) + " dlsym launch:2 ";
+  RunningJob job({"/bin/sh", "-c", command + "kill; " + command + "sleep:1000"}, variables);
+  EXPECT_TRUE(becomes_true([&] { return gate.policy.heard().completions.size() == 2; }));
+  EXPECT_TRUE(gate.hears(4));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.live->counts(0).processes, 2U);
+  EXPECT_EQ(gate.live->counts(0).ungated_processes, 0U);
 }
 
 TEST(Gate, AProcessThatBecomesAnotherProgramKeepsItsPlace) {
@@ -242,6 +303,32 @@ TEST(Gate, ADriverThatAProgramClosesStaysForTheGate) {
   RunningJob job(gate.job({"dlsym", "launch:1", "reopen", "launch:1"}), gate.variables(1));
   EXPECT_EQ(job.wait(), 0);
   EXPECT_EQ(gate.reached().size(), 2U);
+}
+
+TEST(Gate, AnotherInterposerBeforeOrBehindTheGateGoesOnToTheDriver) {
+  const std::string gate_library = GATE_LIBRARY, other = SECOND_INTERPOSER;
+  for (const std::string& preloaded : {gate_library + ":" + other, other + ":" + gate_library}) {
+    Gated gate;
+    gate.policy.let_go(kAllLaunches);
+    Variables variables = gate.variables(1);
+    variables["LD_PRELOAD"] = preloaded;
+    RunningJob job({LIVE_JOB_LINKED, "linked", "launch:3"}, variables);
+    EXPECT_EQ(job.wait(), 0) << preloaded;
+    EXPECT_EQ(gate.reached().size(), 3U) << preloaded;
+    EXPECT_TRUE(gate.hears(3)) << preloaded;
+  }
+}
+
+// Kernels of a minute are under way, and the gate has events behind them.
+TEST(Gate, AContextThatEndsTakesItsEventsAlong) {
+  for (const char* verb : {"destroy", "reset"}) {
+    Gated gate;
+    Variables variables = gate.variables(0);
+    variables["FAKE_DRIVER_KERNEL_US"] = "60000000";
+    RunningJob job(gate.job({"dlsym", "launch:2", "sleep:50", verb, "sleep:100"}), variables);
+    EXPECT_EQ(job.wait(), 0) << verb;
+    EXPECT_EQ(gate.policy.heard().completions.size(), 2U) << verb;
+  }
 }
 
 TEST(Gate, AProgramThatClearsItsEnvironmentMeanwhileIsGatedStill) {

@@ -100,7 +100,8 @@ class Hosted {
 
 void launch(Link& link, int times, std::uintptr_t stream) {
   for (int i = 0; i < times; ++i) {
-    const SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false};
+    SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false,
+                    std::chrono::steady_clock::now()};
     link.before_launch(seen);
     link.after_launch(seen, kCuSuccess);
   }
@@ -116,6 +117,35 @@ TEST(GateLink, ThreadsLaunchAtOnceAndEveryEndIsTold) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 200; }));
   EXPECT_EQ(hosted.policy.launches(), 200U);
+  link.stop_looking();
+  link.leave();
+}
+
+// 5,000 operations of a graph are more than a ring of 1,024 messages holds.
+TEST(GateLink, EveryOperationOfALargeGraphIsToldInOneMessage) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  SeenLaunch graph;
+  graph.began = std::chrono::steady_clock::now();
+  graph.info.operations = 5'000;
+  link.before_launch(graph);
+  link.after_launch(graph, kCuSuccess);
+  EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 5'000; }));
+  EXPECT_EQ(hosted.host->counts().messages_dropped, 0U);
+  link.stop_looking();
+  link.leave();
+}
+
+// The policy sleeps through 3,000 ends: what finds the ring full is told later.
+TEST(GateLink, AnEndThatFindsTheRingFullIsToldLater) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  busy = true;
+  launch(link, 3'000, 1);
+  hosted.policy.stall(std::chrono::milliseconds(300));
+  busy = false;
+  EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 3'000; }));
+  EXPECT_EQ(hosted.host->counts().messages_dropped, 0U);
   link.stop_looking();
   link.leave();
 }
@@ -147,6 +177,49 @@ TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheDriverGoesAway) {
   link.leave();
 }
 
+// What is on the GPU waits for the launch: a collective that no name gives away.
+TEST(GateLink, WhoWaitsForRoomGoesOnAfterASecond) {
+  Hosted hosted(1);
+  Link& link = hosted.link();
+  busy = true;
+  std::atomic<bool> done{false};
+  // Collectives that end all the time are no room.
+  std::thread collectives([&] {
+    while (!done) {
+      SeenLaunch seen{{}, reinterpret_cast<Stream>(std::uintptr_t{2}), false,
+                      std::chrono::steady_clock::now()};
+      seen.info.kind = program::WorkKind::kCollective;
+      link.before_launch(seen);
+      link.after_launch(seen, kCuInvalidValue);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const auto began = std::chrono::steady_clock::now();
+  launch(link, 2, 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  done = true;
+  collectives.join();
+  EXPECT_TRUE(becomes_true([&] { return hosted.policy.launches() >= 2; }));
+  link.stop_looking();
+  link.leave();
+}
+
+TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheGateIsOpened) {
+  Hosted hosted(1);
+  Link& link = hosted.link();
+  busy = true;
+  std::atomic<int> done{0};
+  launch(link, 1, 1);
+  std::thread launching([&] { launch(link, 1, 1), done = 1; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto began = std::chrono::steady_clock::now();
+  hosted.host->stop();
+  launching.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
+  link.stop_looking();
+  link.leave();
+}
+
 TEST(GateLink, WhoHasLeftGoesOnUngated) {
   Hosted hosted;
   Link& link = hosted.link();
@@ -162,13 +235,15 @@ TEST(GateLink, WhoHasLeftGoesOnUngated) {
 
 TEST(OwnPlace, IsLeftOnceAndAnotherClientsIsNot) {
   Hosted hosted;
-  static_cast<void>(hosted.link());
+  Link& link = hosted.link();
+  launch(link, 1, 1);
   const std::string& gate = hosted.host->gate_name();
   EXPECT_FALSE(give_up_own_place(gate, ClientId{0}));  // nobody's
   EXPECT_FALSE(give_up_own_place(gate, ClientId{7}));
   EXPECT_FALSE(give_up_own_place("bubblesim.gate.that.is.not.there", ClientId{1}));
   EXPECT_TRUE(give_up_own_place(gate, ClientId{1}));
   EXPECT_FALSE(give_up_own_place(gate, ClientId{1}));
+  link.stop_looking();
 }
 
 }  // namespace

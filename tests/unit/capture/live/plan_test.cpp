@@ -90,6 +90,48 @@ TEST(LivePlan, TrainingWaitsForVerdictsWhereThePolicyMayHoldIt) {
   EXPECT_FALSE(plan("vcuda").plan->asks_training);
 }
 
+// What the filler is started with under MPS.
+Variables filler_of(const LivePlan& plan, Variables inherited) {
+  return gated_environment(inherited, {1, "g", "/f", "/l", false, "/pipe", ""}, plan);
+}
+
+TEST(LivePlan, AGivenMemoryLimitIsTheFillers) {
+  LivePlan given = *plan("mps", {{"filler_memory_limit_mib", std::int64_t{4096}}}).plan;
+  limit_fillers(given, Bytes{80'000'000'000}, false);
+  EXPECT_EQ(filler_of(given, {}).at(kMpsMemoryLimit), "0=4096M");
+  EXPECT_EQ(filler_of(given, {{"CUDA_VISIBLE_DEVICES", "4,5"}}).at(kMpsMemoryLimit),
+            "0=4096M,1=4096M");
+  EXPECT_FALSE(gated_environment({}, {0, "g", "/f", "/l", false, "/pipe", ""}, given)
+                   .contains(kMpsMemoryLimit));
+}
+
+// 80 GB less a tenth are 72 GB: 68,664 MiB.
+TEST(LivePlan, AFillerWithoutALimitMayHaveWhatIsFreeLessATenth) {
+  LivePlan open = *plan("specinf").plan;
+  limit_fillers(open, Bytes{80'000'000'000}, false);
+  EXPECT_EQ(filler_of(open, {}).at(kMpsMemoryLimit), "0=68664M");
+  EXPECT_THAT(open.notes.back(), HasSubstr("the filler's memory is limited to 72GB"));
+  LivePlan unknown = *plan("specinf").plan;
+  limit_fillers(unknown, std::nullopt, false);
+  EXPECT_FALSE(filler_of(unknown, {}).contains(kMpsMemoryLimit));
+  EXPECT_THAT(unknown.notes.back(), HasSubstr("does not say what is free"));
+}
+
+TEST(LivePlan, AnInheritedMemoryLimitStays) {
+  LivePlan inherited = *plan("specinf").plan;
+  limit_fillers(inherited, Bytes{80'000'000'000}, true);
+  const Variables made = filler_of(inherited, {{kMpsMemoryLimit, "0=8G"}});
+  EXPECT_EQ(made.at(kMpsMemoryLimit), "0=8G");
+}
+
+TEST(LivePlan, WhatMpsAndTimeSlicesCannotDoIsSaid) {
+  EXPECT_THAT(plan("mps").plan->warning, HasSubstr("one fault domain"));
+  LivePlan sliced = *plan("tgs").plan;
+  EXPECT_EQ(sliced.warning, "");
+  limit_fillers(sliced, Bytes{80'000'000'000}, false);
+  EXPECT_THAT(sliced.notes.back(), HasSubstr("not limited, which needs MPS"));
+}
+
 TEST(JobVariables, AGatedJobHasTheGateFirstAndNoForeignDaemon) {
   LivePlan two;
   two.shares.resize(2);

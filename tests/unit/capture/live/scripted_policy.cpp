@@ -1,6 +1,7 @@
 #include "tests/unit/capture/live/scripted_policy.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace bubblesim::capture {
 
@@ -28,6 +29,7 @@ policy::Verdict ScriptedPolicy::on_launch(const policy::LaunchInfo& launch, poli
 
 void ScriptedPolicy::on_completion(const policy::CompletionInfo& completion, policy::Instant,
                                    policy::Actions&) {
+  std::this_thread::sleep_for(stall_.exchange({}));
   const std::lock_guard lock(mutex_);
   heard_.completions.push_back(completion);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <vector>
 
@@ -22,6 +23,8 @@ class ScriptedPolicy final : public policy::Policy {
 
   /// Launches of client 1 that may go; those beyond are held. From any thread.
   void let_go(std::uint64_t launches) { allowed_ += launches; }
+  /// Its next call takes so long.
+  void stall(std::chrono::milliseconds span) { stall_ = span; }
   [[nodiscard]] Heard heard() const;
   [[nodiscard]] std::size_t launches() const { return heard().launches.size(); }
 
@@ -40,6 +43,7 @@ class ScriptedPolicy final : public policy::Policy {
   Heard heard_;
   std::uint64_t passed_ = 0;
   std::atomic<std::uint64_t> allowed_{0};
+  std::atomic<std::chrono::milliseconds> stall_{};
   policy::Instant tick_ = std::chrono::milliseconds(1);
 };
 

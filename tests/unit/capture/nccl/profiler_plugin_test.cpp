@@ -139,6 +139,15 @@ TEST_F(NcclProfiler, V6IsV5WithMoreEventTypes) {
   EXPECT_EQ(events[0].bytes, 20U);
 }
 
+TEST_F(NcclProfiler, CollectivesSayThePlaceOfTheirRank) {
+  V5 nccl(4);
+  nccl.collective("AllReduce", 8, "ncclInt8");
+  const auto events = host_double().take_all<CollectiveEvent>();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].place, 1U);  // rank 0
+  EXPECT_EQ(events[0].group_size, 4U);
+}
+
 TEST_F(NcclProfiler, CollectivesAreNumberedFromTheCommunicatorsBirth) {
   V5 nccl(2);
   host_double().recording = false;

@@ -88,6 +88,7 @@ TEST(Environment, WhatIsWrittenIsReadBack) {
   request.start_at_unix_s = kLastStartUnixSeconds;
   request.graphs = GraphRecords::kGraph;
   request.memory = false;
+  request.readers = Readers::kAll;
   EXPECT_EQ(good(environment_of(request)), request);
 }
 

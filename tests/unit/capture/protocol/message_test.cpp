@@ -26,6 +26,7 @@ ControlCommand full_start() {
   command.start.delay = 366 * 24h;
   command.start.graphs = GraphRecords::kGraph;
   command.start.memory = false;
+  command.start.readers = Readers::kAll;
   return command;
 }
 
@@ -80,7 +81,7 @@ TEST(Message, ACommandIsOneLineOfJson) {
   command.start.output = "/o";
   command.start.duration = 10s;
   EXPECT_EQ(encode(command), R"({"command":"start","output":"/o","duration_ns":10000000000,)"
-                             R"("delay_ns":0,"graphs":"node","memory":true})");
+                             R"("delay_ns":0,"graphs":"node","memory":true,"readers":"owner"})");
 }
 
 TEST(Message, AStatusFitsIntoAMessageWhateverItsTextsHold) {

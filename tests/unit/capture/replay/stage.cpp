@@ -16,7 +16,7 @@ Passage StubGate::launch(policy::LaunchInfo launch) {
   return {clock_.now() - asked, true, false};
 }
 
-void StubGate::completed(program::WorkKind, std::uint64_t launch) {
+void StubGate::completed(program::WorkKind, std::uint64_t launch, std::uint32_t) {
   note("completed " + std::to_string(launch));
 }
 

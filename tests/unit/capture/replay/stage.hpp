@@ -22,11 +22,13 @@ class StubGate final : public GateClient {
 
   Passage launch(policy::LaunchInfo launch) override;
   std::uint64_t last_launch() const override { return launches_; }
-  void completed(program::WorkKind, std::uint64_t launch) override;
+  void completed(program::WorkKind, std::uint64_t launch, std::uint32_t) override;
+  bool has_room() const override { return true; }
   void iteration_ended(Duration length) override;
   void bubble_began(const policy::BubbleInfo& bubble) override;
   void bubble_ended() override { note("bubble ends"); }
   std::uint32_t window() const override { return window_size; }
+  void look_for_host() override {}
   GateClientCounts counts() const override { return {launches_, 0, 0}; }
 
   std::uint32_t window_size = 0;

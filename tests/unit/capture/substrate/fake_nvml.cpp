@@ -56,7 +56,8 @@ CALL nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
 CALL nvmlDeviceGetMemoryInfo(void* device, unsigned long long* memory) {
   if (device != reinterpret_cast<void*>(1)) return 3;
   memory[0] = 85'520'809'984ULL;
-  memory[1] = memory[2] = 0;
+  memory[1] = 80'000'000'000ULL;
+  memory[2] = memory[0] - memory[1];
   return 0;
 }
 CALL nvmlDeviceGetClockInfo(void* device, unsigned clock, unsigned* mhz) {

@@ -113,6 +113,23 @@ TEST_F(OutputFileTest, says_why_it_cannot_be_opened) {
   EXPECT_EQ(files(), 0U);
 }
 
+// Another user may write to the folder, too, and know the name.
+TEST_F(OutputFileTest, a_link_under_the_partial_name_is_not_written_through) {
+  ASSERT_TRUE(write_whole_file(path("victim.txt"), "precious"));
+  fs::create_symlink("victim.txt", path("a.txt.partial"));
+  ASSERT_TRUE(write_whole_file(path("a.txt"), "new"));
+  EXPECT_EQ(read("victim.txt"), "precious");
+  EXPECT_EQ(read("a.txt"), "new");
+  EXPECT_FALSE(fs::is_symlink(path("a.txt")));
+}
+
+TEST_F(OutputFileTest, what_a_killed_writer_left_is_replaced) {
+  std::ofstream(path("a.txt.partial")) << "half of something longer";
+  ASSERT_TRUE(write_whole_file(path("a.txt"), "new"));
+  EXPECT_EQ(read("a.txt"), "new");
+  EXPECT_EQ(files(), 1U);
+}
+
 TEST_F(OutputFileTest, writes_through_a_link) {
   ASSERT_TRUE(write_whole_file(path("target.txt"), "old"));
   fs::create_symlink("target.txt", path("link.txt"));

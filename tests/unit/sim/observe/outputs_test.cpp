@@ -13,6 +13,7 @@
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/result_rows.hpp"
+#include "tests/unit/sim/observe/documented_names.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"
 
 namespace bubblesim::observe {
@@ -28,12 +29,12 @@ std::string section(const std::string& heading) {
   return all.substr(start, all.find("\n## ", start + 1) - start);
 }
 
-/// Names in the first cell of each table row: "| `name` | ...".
+/// Names in the first cell of each table row: "| `name` | ...", "| `a_{b,c}` | ...".
 std::set<std::string> defined(const std::string& text) {
   std::set<std::string> names;
   const std::regex row("(?:^|\n)\\| `([^`]+)` \\|");
   for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) {
-    names.insert((*it)[1]);
+    for (const std::string& name : documented_names((*it)[1])) names.insert(name);
   }
   return names;
 }
@@ -49,6 +50,13 @@ void collect(const Json& json, const std::string& path, std::set<std::string>& p
   } else {
     paths.insert(path);
   }
+}
+
+TEST(Outputs, NamesInBracesStandForOneEach) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(documented_names("p{50,95} ms"), (Names{"p50 ms", "p95 ms"}));
+  EXPECT_EQ(documented_names("{,a_}{b,c}"), (Names{"b", "c", "a_b", "a_c"}));
+  EXPECT_EQ(documented_names("plain[]"), Names{"plain[]"});
 }
 
 TEST(Outputs, EveryColumnOfTheTableIsDefinedAndNoOther) {

@@ -112,7 +112,7 @@ inline RunReport metered_report() {
   return report;
 }
 
-/// The same as a real GPU gives it: nobody knows how the GPU was used.
+/// The same report of a measurement on a real GPU, where the GPU's use is not known.
 inline RunReport measured_report() {
   RunReport report = sample_report();
   report.measured = Measurement{"gpu", "2026-11-22T08:00:00Z", "580.65.06", 3, 2, 1980, 1965};

@@ -174,6 +174,18 @@ TEST(BtrWriter, a_job_replaces_the_file_only_when_it_is_complete) {
   EXPECT_EQ(text_of(read_job(path)->job), text_of(sample_job()));
 }
 
+TEST(BtrWriter, a_link_under_the_partial_name_is_not_written_through) {
+  const std::string path = temporary_path();
+  const std::string victim = path + ".victim";
+  std::filesystem::remove(victim);
+  std::filesystem::copy_file("/etc/passwd", victim);
+  std::filesystem::create_symlink(victim, path + ".partial");
+  ASSERT_TRUE(write_job(path, sample_job()));
+  EXPECT_EQ(std::filesystem::file_size(victim), std::filesystem::file_size("/etc/passwd"));
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(text_of(read_job(path)->job), text_of(sample_job()));
+}
+
 TEST(BtrWriter, a_job_is_written_through_a_link) {
   const Bytes expected = file_of(sample_job());
   const std::string target = temporary_path();

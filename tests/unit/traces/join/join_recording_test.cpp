@@ -239,6 +239,24 @@ TEST_F(JoinRecording, grouped_collectives_add_their_bytes) {
 }
 
 // Of a communicator of eight; its ranks 3 and 5.
+// One ncclGroup over two communicators: 100 bytes of the first, 20 of the second.
+TEST_F(JoinRecording, a_group_over_two_communicators_gives_each_kernel_its_own) {
+  note(90, CollectiveKind::kAllReduce, 100, 0);
+  note(91, CollectiveKind::kAllReduce, 20, 0);
+  trace.collectives.back().group = trace.names.intern("tp");
+  call(100, 101, 1, HostCallKind::kLaunchKernel);
+  call(102, 103, 2, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  op(200, 300, 2, 1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  join_recording(trace);
+  ASSERT_EQ(trace.collectives.size(), 2U);
+  EXPECT_EQ(trace.collectives[0].bytes, 100U);
+  EXPECT_EQ(trace.names[trace.collectives[0].group], "dp");
+  EXPECT_EQ(trace.collectives[1].bytes, 20U);
+  EXPECT_EQ(trace.names[trace.collectives[1].group], "tp");
+  EXPECT_EQ(count("join_collective_notes_grouped"), 0U);
+}
+
 TEST_F(JoinRecording, grouped_sends_and_receives_are_an_exchange) {
   for (const std::uint32_t peer : {5U, 3U, 5U}) {
     note(90 + peer, peer == 3 ? CollectiveKind::kRecv : CollectiveKind::kSend, 10, 0);

@@ -97,7 +97,7 @@ TEST(FillJobs, WaitForMemory) {
   EXPECT_EQ(result.gpus.front().memory_high_water, gb(16));  // one worker's memory at a time
 }
 
-// The rest of the 8 GB is behind the host link: policies/README.md.
+// The rest of the 8 GB is behind the host link: policies/resident_memory.hpp.
 TEST(FillJobs, HoldOnTheDeviceWhatTrainingAndTheReserveLeave) {
   const policy::Registry registry = policies::builtin_policies();
   for (const std::string name : {"tgs", "antman"}) {

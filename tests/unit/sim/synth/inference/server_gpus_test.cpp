@@ -47,6 +47,7 @@ ServerPlan plan_of(const std::string& model, std::uint32_t tensor, std::uint32_t
   request.precision = model::Precision::kBf16;
   request.software.launch_call = request.software.forward_gap = Duration{};
   request.gpu.stream_gap = Duration{};
+  request.gpu.graph_gap.reset();
   EngineSettings settings;
   settings.scheduler.max_model_len = 4096;
   settings.scheduler.max_num_seqs = 64;
