@@ -1,14 +1,15 @@
 #include "sim/base/output_file.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <streambuf>
 #include <system_error>
-#include <unistd.h>
 #include <vector>
 
 namespace bubblesim {
@@ -140,8 +141,6 @@ Result<void> write_whole_file(const std::string& path, const std::string& text) 
   file.stream().write(text.data(), static_cast<std::streamsize>(text.size()));
   return file.finish();
 }
-
-namespace fs = std::filesystem;
 
 Result<std::unique_ptr<ScratchFolder>> ScratchFolder::make(const std::string& parent,
                                                            const std::string& purpose) {
