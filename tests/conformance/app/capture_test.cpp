@@ -18,7 +18,6 @@ using capture::RecorderState;
 using capture::testing::FakeRecorder;
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Matcher;
 
 // A file that may pass for the recorder, for jobs that never load it.
@@ -29,10 +28,7 @@ class Capture : public testing::Test {
     return place_.bubblesim("capture --library recorder.so " + rest);
   }
   void expect_fault(const std::string& arguments, const Matcher<const std::string&>& says) const {
-    const Outcome outcome = place_.bubblesim("capture " + arguments);
-    EXPECT_EQ(outcome.code, 2) << arguments;
-    EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
-    EXPECT_THAT(outcome.err, says) << arguments;
+    app_test::expect_fault(place_, "capture " + arguments, says);
   }
   [[nodiscard]] static std::string own_pid() { return std::to_string(getpid()); }
 
@@ -135,8 +131,7 @@ TEST_F(Capture, ARecordingIsStartedSeenMarkedAndStopped) {
       place_.bubblesim("capture attach " + own_pid() + " -o run --duration 10s");
   EXPECT_EQ(started.code, 0) << started.err;
   EXPECT_THAT(started.out, AllOf(HasSubstr("recording"), HasSubstr("/run/rank0.recording.btr")));
-  expect_fault(place_, "capture attach " + own_pid() + " -o run",
-               HasSubstr("is recording already"));
+  expect_fault("attach " + own_pid() + " -o run", HasSubstr("is recording already"));
   const Outcome seen = place_.bubblesim("capture status --json " + own_pid());
   EXPECT_EQ(parse_json(seen.out).at(0).at("state"), "recording");
   EXPECT_THAT(place_.bubblesim("capture status").out, HasSubstr(own_pid()));
@@ -185,7 +180,7 @@ TEST_F(Capture, AFailedStartGivesTheRecordersReason) {
   capture::RecorderStatus status = capture::testing::own_status(RecorderState::kFailed);
   status.message = "nsys holds CUPTI";
   const FakeRecorder recorder(capture::testing::always(status));
-  expect_fault(place_, "capture attach " + own_pid() + " -o run", HasSubstr("nsys holds CUPTI"));
+  expect_fault("attach " + own_pid() + " -o run", HasSubstr("nsys holds CUPTI"));
 }
 
 TEST_F(Capture, RecordersInContainersAreReachedByAFolderOfSockets) {
