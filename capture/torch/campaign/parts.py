@@ -84,6 +84,8 @@ def other_captures() -> list[Part]:
         _infer("llama3-8b", "--batch 4 --prompt 512 --tokens 8"),
         _infer("qwen3-32b", "--set layers=8 --batch 4 --prompt 512 --tokens 8"),
         _infer("qwen3-30b-a3b", "--set layers=4 --batch 4 --prompt 512 --tokens 8"),
+        _infer("codellama-34b", "--set layers=8 --batch 4 --prompt 512 --tokens 8"),
+        _infer("llama2-70b", "--set layers=8 --batch 4 --prompt 512 --tokens 8"),
         _infer("roberta-large", "--batch 8 --prompt 128"),
         _infer("xlm-roberta-xl", "--batch 8 --prompt 128"),
         _infer("resnet152", "--batch 16"),
