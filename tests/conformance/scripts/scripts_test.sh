@@ -63,8 +63,10 @@ expect 'figures names the notebooks that there are' 2 'allowed: tour, specinf' \
   "$root/scripts/figures" --notebook nothing
 expect 'figures names a program that is not there' 2 'no such file: /no/such' \
   env BUBBLESIM=/no/such "$root/scripts/figures"
-expect 'readme-tables names the tables that there are' 1 'allowed: demo, wide, advise, policies' \
+expect 'readme-tables names the tables that there are' 1 'allowed: demo, wide, advise, measured, policies' \
   "$root/scripts/readme-tables" --check nothing
+expect 'measured-pair names the pairs that there are' 2 'allowed: gpt2-fsdp--gpt2-offline' \
+  "$root/scripts/measured-pair" nothing
 expect 'readme-tables names a program that is not there' 1 'no such program: /no/such' \
   "$root/scripts/readme-tables" --check --program /no/such
 expect 'readme-tables compares columns only where it changes nothing' 2 'add --check' \
