@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from bubblesim._table import write_file
 
 SOURCE = Path(os.environ["BUBBLESIM_SOURCE"])
 COMMANDS = {
@@ -208,3 +209,12 @@ def test_a_signal_ends_compiled_work_and_leaves_no_file(folder, name, number):
     said = process.communicate(timeout=30)[1]
     assert process.returncode == 130 and "Traceback" not in said, said
     assert not Path("out").exists() and not list(folder.rglob("*.partial"))
+
+
+def test_a_partial_file_is_a_new_one_whatever_lies_there(tmp_path):
+    other, target = tmp_path / "other", tmp_path / "out.csv"
+    other.write_text("theirs")
+    Path(f"{target}.partial").symlink_to(other)
+    write_file(target, "ours")
+    assert (other.read_text(), target.read_text()) == ("theirs", "ours")
+    assert not target.is_symlink() and not Path(f"{target}.partial").exists()

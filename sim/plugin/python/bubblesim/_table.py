@@ -256,7 +256,7 @@ def check_outputs(outputs, inputs, force):
 
 
 def write_file(path, text):
-    """Writes PATH.partial and renames it, so that PATH is whole or as it was; what is no regular
+    """Writes PATH.partial anew and renames it, so that PATH is whole or as it was; what is no regular
     file, such as a pipe, is written to as it is. None: no file was asked for."""
     if path is None:
         return
@@ -266,7 +266,11 @@ def write_file(path, text):
     try:
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
         try:
-            with open(partial, "w", encoding="utf-8", errors="surrogateescape") as file:
+            if not straight:  # through no link that lies there
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(partial)
+            with open(partial, "w" if straight else "x", encoding="utf-8",
+                      errors="surrogateescape") as file:
                 file.write(text)
             if not straight:
                 os.replace(partial, target)
