@@ -242,7 +242,7 @@ std::string report_notes(std::span<const RunReport> reports, Notes notes) {
   }
   if (const std::string all = together(reports, overloads_of); !all.empty()) {
     lines.push_back("overloaded: requests waiting at the start and at the end: " + all +
-                    ": latencies would say how long the run was");
+                    ": latencies would grow with the run");
   }
   if (const std::string all = together(reports, gates_of); !all.empty()) {
     lines.push_back("gate: " + all);

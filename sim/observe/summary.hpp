@@ -52,7 +52,7 @@ struct Backlog {
 
 /// Whether an online filler falls behind: its backlog grew over `window` by more than a batch and
 /// three standard deviations of the number of Poisson arrivals (their square root), or nothing was
-/// served and a request has waited for half of the window. Latencies then say how long the run was.
+/// served and a request has waited for half of the window. Latencies then grow with the run.
 [[nodiscard]] bool is_overloaded(const FillerResult& filler, const Backlog& backlog,
                                  Duration window);
 

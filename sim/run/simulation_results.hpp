@@ -28,8 +28,8 @@ inline constexpr CounterSpec kWindowWithinPass{
     "they ran there"};
 inline constexpr CounterSpec kNotSettled{
     "policy_not_settled_ms", Severity::kLoss,
-    "milliseconds that the warm-up (--warmup) lacks: until then the policy measures and tries "
-    "settings, and its figures are of that"};
+    "milliseconds that the warm-up is too short: these figures are of a policy that still tunes "
+    "itself; raise --warmup"};
 inline constexpr CounterSpec kGateCost{
     "policy_gate_ns", Severity::kInfo,
     "what the policy's gate takes of a filler's launch, which may be held (gate of a run config)"};

@@ -356,7 +356,7 @@ TEST(ReportNotes, WhatIsEqualInAllReportsIsSaidOnce) {
             "! loss: sample_records_dropped: example: all policies 2, mps 7; online: all policies "
             "2, mps 8: dropped\n"
             "overloaded: requests waiting at the start and at the end: online: mps 1 to 1: "
-            "latencies would say how long the run was\n"
+            "latencies would grow with the run\n"
             "not admitted: mps: bert, \"large\" on 1 of 2 GPUs (30 GB + 60 GB do not fit)\n"
             "notice: sample_guess: bert, \"large\" 3: guessed\n");
 }
