@@ -5,14 +5,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "capture/protocol/capture_request.hpp"
 #include "capture/record/host/host_thread.hpp"
@@ -104,11 +105,10 @@ void add_to_environment(const char* name, const char* value) {
   if (::getenv(name) != nullptr) return;
   std::size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
-  auto** const grown = new char*[count + 2];
-  std::copy_n(environ, count, grown);
-  grown[count] = ::strdup((std::string(name) + "=" + value).c_str());
-  grown[count + 1] = nullptr;
-  __atomic_store_n(&environ, grown, __ATOMIC_RELEASE);
+  static auto& lists = *new std::list<std::vector<char*>>;
+  std::vector<char*>& grown = lists.emplace_back(environ, environ + count);
+  grown.insert(grown.end(), {::strdup((std::string(name) + "=" + value).c_str()), nullptr});
+  __atomic_store_n(&environ, grown.data(), __ATOMIC_RELEASE);
 }
 
 void offer_to_libraries() {
