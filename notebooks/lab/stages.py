@@ -30,10 +30,10 @@ COLUMNS = ("gpu", "run", "stage", "model", "tp", "max_num_seqs", "max_num_batche
            "throughput_requests_per_sec", "e2e_mean_ms", "e2e_p99_ms", "ttft_mean_ms",
            "itl_mean_ms")
 BLOCK = 16
-# Bytes per second and direction of a GPU's NVLink ports: NVIDIA H100 data sheet (SXM). Exchanges
-# have no latency, since none was measured: times between tokens of four GPUs are 7 to 10 % short.
-LINKS = {"H100": 450e9}
-NAMES = {"H100": "NVIDIA H100 80GB HBM3"}
+# By what tables call them: the name that the driver reports, and bytes per second and direction of
+# the NVLink ports (NVIDIA H100 data sheet, SXM). Exchanges have no latency, since none was
+# measured: times between tokens of four GPUs are 7 to 10 % short.
+CHIPS = {"H100": ("NVIDIA H100 80GB HBM3", 450e9)}
 LEAST_SERVED = 0.98  # of what is asked for; a stage that serves less is overloaded
 AIMS = {"e2e_mean": 0.05, "e2e_p99": 0.08, "ttft_mean": 0.15, "itl_mean": 0.06}
 
@@ -42,7 +42,6 @@ AIMS = {"e2e_mean": 0.05, "e2e_p99": 0.08, "ttft_mean": 0.15, "itl_mean": 0.06}
 class Stage:
     label: str
     role: str
-    gpu: str
     settings: dict[str, Any]
     rate: float
     count: int
@@ -57,42 +56,42 @@ class Stage:
 
     def requests(self) -> list[tuple[str, int, int, int, list[int]]]:
         out = []
+        shared, blocks = self.system // BLOCK, self.prompt_tokens // BLOCK
         for at in range(self.count):
             prompt = at % (self.prompts * self.users)
-            shared = self.system // BLOCK
-            blocks = [prompt // self.users * BLOCK ** 4 + block if block < shared else
-                      -(prompt * BLOCK ** 4 + block) - 1
-                      for block in range(self.prompt_tokens // BLOCK)]
+            begins = prompt // self.users  # what its first blocks are of; the others are its own
+            hashes = [(begins if block < shared else self.prompts + prompt) << 32 | block
+                      for block in range(blocks)]
             out.append((f"request-{at}", half_away(1e9 * at / self.rate), self.prompt_tokens,
-                        self.output_tokens, [block % (1 << 63) for block in blocks]))
+                        self.output_tokens, hashes))
         return out
 
 
-def chip_of(cells: Cells) -> str:
+def chip_of(cells: Cells) -> tuple[str, float]:
     name = cells.text("gpu")
-    for chip in LINKS:
+    for chip, known in CHIPS.items():
         if chip in name:
-            return chip
-    raise cells.fault("gpu", f"one of {', '.join(LINKS)}")
+            return known
+    raise cells.fault("gpu", f"one of {', '.join(CHIPS)}")
 
 
 def read_stage(cells: Cells) -> Stage:
     def whole(column: str) -> int:
         return cells.count(column, 1 << 20)
-    chip, rate, output = chip_of(cells), cells.needed("rate"), whole("output")
+    (gpu, link), rate, output = chip_of(cells), cells.needed("rate"), whole("output")
     measured = {name: cells.needed(f"{name}_ms") for name in AIMS}
     between = measured["e2e_mean"] - measured["ttft_mean"]
     chunks = max(1, half_away(between / measured["itl_mean"] / output))
     measured["itl_mean"] *= chunks
-    settings = {"bundle": cells.place, "model": cells.text("model"), "gpu_name": NAMES[chip],
+    settings = {"bundle": cells.place, "model": cells.text("model"), "gpu_name": gpu,
                 "max_num_seqs": whole("max_num_seqs"), "tensor": whole("tp"),
                 "max_num_batched_tokens": whole("max_num_batched_tokens"), "block_size": BLOCK,
                 "prefix_caching": True, "async_scheduling": True}
     if settings["tensor"] > 1:
-        settings |= {"link_bytes_per_s": LINKS[chip], "link_latency_ns": 0}
+        settings |= {"link_bytes_per_s": link, "link_latency_ns": 0}
     served = cells.needed("throughput_requests_per_sec") / rate
     overloaded = served < LEAST_SERVED or (cells.figure("fail") or 0) > 0
-    return Stage(f"{cells.text('run')} {cells.text('stage')}", cells.role, chip, settings, rate,
+    return Stage(f"{cells.text('run')} {cells.text('stage')}", cells.role, settings, rate,
                  half_away(rate * cells.needed("duration")), whole("system_prompt"),
                  whole("prompts"), whole("users"), half_away(cells.needed("prompt_len_mean")),
                  output, overloaded, measured, chunks)

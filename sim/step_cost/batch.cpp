@@ -9,6 +9,10 @@ constexpr std::uint32_t kLargestGraph = 512;
 
 }  // namespace
 
+bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes) {
+  return !sizes.empty() && tokens <= sizes.back();
+}
+
 std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes) {
   const auto size = std::lower_bound(sizes.begin(), sizes.end(), tokens);
   return size == sizes.end() ? tokens : *size;
@@ -42,7 +46,7 @@ void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Ba
     }
   }
   batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
-  batch.in_graph = batch.decodes_only() && !sizes.empty() && batch.tokens <= sizes.back();
+  batch.in_graph = batch.decodes_only() && fits_graph(batch.tokens, sizes);
 }
 
 Batch idle_batch() {

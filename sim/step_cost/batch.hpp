@@ -18,6 +18,9 @@ using CaptureSizes = std::vector<std::uint32_t>;
 /// drafts), at most 512, and no more than a step may have.
 [[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
 
+/// Whether a step of `tokens` is as small as a captured graph.
+[[nodiscard]] bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes);
+
 /// Tokens that a step of `tokens` computes, padding to its captured graph included.
 [[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);
 

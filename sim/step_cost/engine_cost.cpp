@@ -18,7 +18,7 @@ void pad_together(std::vector<Batch>& batches, const CaptureSizes& sizes) {
   const std::uint32_t tokens = std::ranges::max_element(batches, {}, &Batch::tokens)->tokens;
   const std::uint32_t padded =
       std::ranges::max_element(batches, {}, &Batch::padded_tokens)->padded_tokens;
-  const bool graphs = !sizes.empty() && tokens <= sizes.back();
+  const bool graphs = fits_graph(tokens, sizes);
   for (Batch& batch : batches) {
     batch.padded_tokens = graphs ? padded : batch.tokens;
     batch.in_graph = graphs && batch.decodes_only();

@@ -86,8 +86,8 @@ RecordedTimes::RecordedTimes(const ModelTimes& model, const RecordedSteps& steps
   for (const RecordedStep& step : steps.steps) {
     const model::IterationSums sums = iteration_sums(step, sizes, members);
     Mean& mean = means[sums.prompts.sequences > 0 ? 1 : 0][static_cast<double>(sums.tokens)];
-    const bool in_graph =
-        sums.prompts.sequences == 0 && !sizes.empty() && sums.tokens <= sizes.back();
+    const bool in_graph = sums.prompts.sequences == 0 &&
+                          fits_graph(static_cast<std::uint32_t>(sums.tokens), sizes);
     const double factor = step.kernels_us / model_.sums_us(sums, in_graph);
     if (factor < kLeastFactor || factor > kMostFactor) ++far_;
     mean.logs += std::log(factor);
