@@ -52,8 +52,8 @@ def test_reduced_names_only_what_is_there():
     assert set(REDUCED) == {path.stem for path in CONFIGS}
 
 
-def test_the_readme_has_the_claims_of_every_paper():
-    text = (SOURCE / "notebooks" / "README.md").read_text()
+def test_the_page_of_claims_has_every_paper():
+    text = (SOURCE / "notebooks" / "CLAIMS.md").read_text()
     for name in NAMES:
         if name == "tour":
             continue
