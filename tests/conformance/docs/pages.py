@@ -10,6 +10,10 @@ TESTED_BY = re.compile(r"<!-- tested by: (\S+).*-->")
 COMMAND = re.compile(r"(\w+=\S+ )*(bubblesim|scripts/\S+|build/\S+|srun|sbatch|cmake|ctest"
                      r"|python3|pip|apt|apt-get|docker)( |$)")
 LINK = re.compile(r"\[[^]]*\]\(([^()\s]+)\)")
+PRINTED = re.compile(r"^<!-- readme-tables: .*?^```\w*\n.*?^```", re.M | re.S)
+NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+FIGURE = re.compile(rf"(?<![\w.,-])({NUMBER}(?:(?:,| and| to| or) {NUMBER})*) "  # one, or several
+                    r"(%|[num]?s|min|[kMGT]i?B|[kMGT]?B/s|W|MHz|points)(?![\w/])")
 
 
 @dataclass
@@ -72,6 +76,15 @@ def cut(text):
             tested_by = comment.group(1) if comment else ""
         prose.append(line)
     return blocks, prose
+
+
+def figures(text):
+    """Numbers of three significant digits or more, with their unit, outside of printed tables."""
+    for numbers, unit in FIGURE.findall(re.sub(r"\s+", " ", PRINTED.sub("", text))):
+        for number in re.findall(NUMBER, numbers):
+            digits = re.sub("[,.]", "", number).lstrip("0")
+            if len(digits if "." in number else digits.rstrip("0")) >= 3:
+                yield f"{number} {unit}"
 
 
 def links(prose):

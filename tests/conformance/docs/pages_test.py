@@ -4,6 +4,7 @@ import json
 import re
 import tempfile
 import unittest
+from collections import defaultdict
 from pathlib import Path
 
 import pages
@@ -39,6 +40,7 @@ LIMITS = {
 }
 ALL_WORDS = 52200  # of all pages that people write
 HEAD_LINES = 25  # of a policy's head comment
+TWO_FIGURES = {"152 us": "an H100's switch between slices; an H200's with one block held"}
 # The pages that explain the keys of a kind of config, with the kinds of which they explain none.
 EXPLAINED = {"run": ("configs", "plan"), "sweep": ("configs", ""), "advise": ("configs", ""),
              "plan": ("configs/plans", ""), "cluster": ("configs/clusters", ""),
@@ -102,6 +104,12 @@ class Reading(unittest.TestCase):
                              ["no.md", "no.svg", "#no", "page.md#top-1"])
 
 
+    def test_figures_have_three_digits_and_a_unit(self):
+        text = ("11.15 % of 80 GB, 1,200 W; 0.57, 1.43 and\n1.5 us; 0.125 ms, 1,234 MB/s, 2.50 and 3\n"
+                "<!-- readme-tables: a -->\n```text\n99.9 %\n```\n")
+        self.assertEqual(list(pages.figures(text)), ["11.15 %", "1.43 us", "0.125 ms", "1,234 MB/s"])
+
+
 class Tree(unittest.TestCase):
     def test_every_relative_link_leads_to_a_file_and_a_heading(self):
         for page in pages.all_pages():
@@ -128,6 +136,15 @@ class Tree(unittest.TestCase):
     def test_pages_that_people_write_have_together_at_most_their_words(self):
         written = [page for page in pages.all_pages() if not pages.is_generated(page)]
         self.assertLessEqual(sum(map(words, written)), ALL_WORDS)
+
+    def test_no_figure_stands_on_two_pages(self):
+        pages_of = defaultdict(set)
+        for page in pages.all_pages():
+            if not pages.is_generated(page) and page.name != "CHANGELOG.md":  # what figures were
+                for figure in pages.figures(page.read_text(encoding="utf-8")):
+                    pages_of[figure].add(str(page.relative_to(pages.SOURCE)))
+        twice = {figure: sorted(names) for figure, names in pages_of.items() if len(names) > 1}
+        self.assertEqual(twice.keys(), TWO_FIGURES.keys(), twice)
 
     def test_every_key_of_a_config_is_explained(self):
         for kind, (folder, elsewhere) in EXPLAINED.items():
