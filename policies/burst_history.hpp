@@ -12,8 +12,8 @@
 namespace bubblesim::policies {
 
 struct BurstRule {
-  std::int64_t shortest_burst = 6;  ///< no burst as short as this is the reference of all time
-  std::int64_t history = 20;        ///< how many are the last bursts
+  std::int64_t shortest_burst = 6;  ///< bursts up to this length are no reference
+  std::int64_t history = 20;        ///< bursts that count as recent
   double recover = 1.2;             ///< below this inflation the quota may recover
   double cut = 1.6;                 ///< from here on it is cut
   double ignore = 4.0;              ///< from here on the burst is of another kind

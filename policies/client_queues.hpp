@@ -37,8 +37,8 @@ class LaunchQueue {
     operations_ += launch.operations;
   }
 
-  /// An operation of this launch ended; an unknown launch is ignored. Whether the oldest
-  /// outstanding launch is another one now. O(log n): launches are numbered upwards.
+  /// An operation of this launch ended; an unknown launch is ignored. True if the
+  /// oldest outstanding launch has changed. O(log n): launches are numbered upwards.
   bool complete(std::uint64_t launch) {
     const std::uint64_t oldest = empty() ? 0 : front().launch;
     std::size_t begin = 0;

@@ -46,13 +46,13 @@ class DiluRckm {
   /// Adds a task and returns its number, ascending from 0.
   std::size_t connect(const RckmTask& task);
   void disconnect(std::size_t task);
-  /// A period of the process ended with so many blocks not yet covered. Its next grant.
+  /// A period of the process ended with `blocks` not yet covered. Returns its next grant.
   std::int64_t report(std::size_t task, std::int64_t blocks);
   /// The grant alone, before a first period has ended.
   std::int64_t grant(std::size_t task);
 
-  /// The conservative quota: blocks a period for all throttled processes, of which each may have
-  /// its request.
+  /// The conservative quota: blocks a period for all throttled processes; each may use its
+  /// requested share.
   [[nodiscard]] double quota() const { return quota_; }
 
  private:

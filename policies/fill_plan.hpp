@@ -3,14 +3,14 @@
 //
 // In a bubble of length L that begins at b, a launch fits if
 //     max(now, end of the plan) + its duration + switch_cost <= b + f * L.
-// A launch that no bubble of an iteration can take so, but the longest one can take as a whole
-// (duration + switch_cost <= L), runs there alone: first, and nothing after it. Which bubble is the
-// longest is known once an iteration of training has ended.
+// A launch that fits no bubble by this rule, but fits the whole of the longest one (duration +
+// switch_cost <= L), runs there alone: first, and nothing after it. Which bubble is the longest is
+// known once an iteration of training has ended.
 //
 // Memory: fillers come into a bubble one after the other, with their first launch in it. Those in
-// it must fit into its free memory together. With offloading what does not fit is moved: the part
-// of fillers beyond what training's peak leaves of the device, in at the beginning and out at the
-// end, and as much of training's memory as the bubble has too little free, out and in. Both moves
+// it must fit into its free memory together. With offloading the rest is moved: fillers' memory
+// beyond what training's peak leaves of the device comes in at the bubble's beginning and goes out
+// at its end; training's memory goes out and comes back, by as much as the bubble lacks. Both moves
 // take bytes / bandwidth of the host link, are planned, and count against f * L. The simulator does
 // not occupy the link, and the reported high-water mark adds memory that is never there at once.
 // The paper also adapts batch size and checkpointing; here they stay as they are.
@@ -53,7 +53,7 @@ class FillPlan {
 
   /// Whether a launch of this length has a place in any bubble seen so far.
   [[nodiscard]] bool has_place(Duration length) const;
-  /// Whether the client came into no bubble although it wanted to, for lack of memory.
+  /// True if lack of memory has kept the client out of every bubble.
   [[nodiscard]] bool lacks_memory(ClientId client) const;
   /// Launches that ran alone in a longest bubble, beyond the fill fraction.
   [[nodiscard]] std::uint64_t alone() const { return alone_; }

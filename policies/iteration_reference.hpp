@@ -15,7 +15,7 @@ namespace bubblesim::policies {
 struct ReferenceConstants {
   Duration given{};             ///< 0: to be measured
   std::int64_t iterations = 3;  ///< so many are measured
-  /// But none after this. Reconstructed: the sources take a run of training alone.
+  /// Measuring ends here at the latest. Reconstructed: the sources take a run of training alone.
   Duration longest = std::chrono::seconds(60);
 };
 

@@ -8,8 +8,8 @@ namespace bubblesim::policies {
 
 inline constexpr ClientId kProtected{0};
 
-/// A protected client that is silent so long has stopped. Reconstructed: the sources are told how
-/// many iterations there will be.
+/// A protected client that is silent so long has stopped. Reconstructed: the sources know the
+/// number of iterations.
 inline constexpr Duration kStoppedAfter = std::chrono::seconds(1);
 
 }  // namespace bubblesim::policies

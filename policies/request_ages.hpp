@@ -1,6 +1,6 @@
-// How long requests have been there, in units of what four of five requests take: by this a policy
-// knows the oldest ones without knowing when they arrived. Requests that follow each other closely
-// count as one.
+// The age of the present request, in units of the 80th percentile of recent ones: a policy learns
+// from it which requests are late without knowing when they arrived. Requests that follow each
+// other closely count as one.
 #pragma once
 
 #include <algorithm>

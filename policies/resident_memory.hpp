@@ -1,7 +1,7 @@
-// What of each client's memory is on the device, where fillers may have more than there is room
-// for (TGS: unified memory; AntMan: host memory behind its allocator). The protected client's is
-// all resident; fillers, in client order, have what it and a reserve leave; the rest is behind the
-// host link. Nothing is said of memory that is not known.
+// How much of each client's memory is on the device if fillers may allocate more than fits (TGS:
+// unified memory; AntMan: host memory behind its allocator). The protected client is fully
+// resident; fillers, in client order, get what it and a reserve leave; the rest is behind the host
+// link.
 #pragma once
 
 #include <cstdint>

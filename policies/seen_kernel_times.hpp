@@ -24,8 +24,8 @@ namespace bubblesim::policies {
 
 class SeenKernelTimes {
  public:
-  /// The kernel ended `span` after the instant from which it could run. What it takes, as far as
-  /// that is known now.
+  /// The kernel ended `span` after the instant from which it could run. Returns the estimate of its
+  /// duration.
   Duration observe(std::uint64_t key, Duration span) {
     Seen& seen = kernels_[key];
     if (span < seen.shortest) seen.shortest = span;
@@ -54,7 +54,7 @@ class SeenKernelTimes {
     Duration longest_blocked{};
     std::uint32_t blocked = 0;
 
-    /// A quarter of spread is a repetition: durations of one kernel differ by less.
+    /// Spans within a quarter of each other repeat: durations of one kernel differ by less.
     [[nodiscard]] Duration span() const {
       const bool repeats = blocked > 1 && longest_blocked <= shortest_blocked * 5 / 4;
       return repeats && shortest_blocked < shortest ? shortest_blocked : shortest;

@@ -2,17 +2,16 @@
 // `share` of the time that passes and holds what comes in over `horizon`, or over an iteration if
 // that is longer.
 //
-// There are two ways to know a cost. The first is at once: the time that fillers' work stood on the
-// GPU while training computed (exposure), times a price. Training cannot lose more on a GPU than
-// all of that time. Ranks that wait for each other may add up what they lose, each GPU has a bucket
-// of its own, and all are taken to spend alike: the price begins at the number of the job's ranks
-// (at most 16), so that its GPUs spend one budget between them. The second is by measurement: when
-// an iteration ends, its length less the reference replaces what was charged for it, and moves the
-// price: host-bound training loses next to nothing by exposure, a job of many ranks more than its
-// own. An iteration that was under way when fillers came in is not measured. Of one that lost more
+// A cost is charged at once and corrected later. Charged at once is exposure, the time that
+// fillers' work stood on the GPU while training computed, times a price. Ranks that wait for each
+// other add up their losses, while each GPU has a bucket of its own: so the price begins at the
+// number of the job's ranks (at most 16), and the job's GPUs spend one budget between them. When an
+// iteration ends, its length less the reference replaces the charge, and moves the price:
+// host-bound training loses next to nothing by exposure, a job of many ranks more than its own. An
+// iteration that was under way when fillers came in is not measured. Of an iteration that lost more
 // than half of itself and more than two buckets (an evaluation, a checkpoint) only this GPU's
-// exposure counts. Iterations differ by themselves, so that one seems to gain what the next one
-// loses: by as much the bucket may hold more than its most, and owe more.
+// exposure counts. Iterations vary by themselves: by as much as they do, the bucket may overflow or
+// owe more.
 //
 // Limits. One GPU's fillers may spend what the job's other GPUs would have needed, since all see
 // the same loss: in a pipeline others' bubbles stay closed until nothing is owed, and gains need

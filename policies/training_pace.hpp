@@ -2,12 +2,12 @@
 // the framework, or, where none come, by the period of the job's launches.
 //
 // Fillers are kept out of the first iterations, for `reference` (5 s) and until one was whole, and
-// once more when the first mark comes: a job shorter than a minute gains little. The mean of the
-// iterations that are whole, and over before fillers come in, is the reference, or, where their
-// lengths come again in turn, each of the turn. Iterations of more than 20 times `reference` have a
-// bound instead, the least disturbed one less all that fillers may have cost it, until one without
-// fillers comes. A policy that starts later on one GPU than on the job's others has their fillers
-// in its reference.
+// once more when the first mark comes; so a job shorter than a minute gains little. The reference
+// is the mean length of the whole iterations that ended before fillers come in; if lengths repeat
+// in a cycle, each place of the cycle has its own. For iterations longer than 20 times `reference`
+// it is a bound: the least disturbed iteration less all that fillers may have cost it, until an
+// iteration without fillers ends. If a policy starts later on one GPU than on the job's others, its
+// reference includes the others' fillers.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class TrainingPace {
   /// launches.
   bool launch(std::uint64_t key, policy::Instant now);
   /// The framework marks the end of an iteration: from now on only marks count. Returns whether
-  /// this is the first mark: then what was measured before was no iteration.
+  /// this is the first mark: then the spans measured before were not iterations.
   bool mark() {
     if (std::exchange(marked_, true)) return false;
     begin_.reset();
@@ -87,8 +87,8 @@ class TrainingPace {
   std::size_t period_ = 0;
   std::size_t phase_ = 0;
   std::vector<Duration> quiet_;  ///< lengths of the undisturbed iterations at the beginning
-  std::vector<Duration> turn_;   ///< of them, the last ones that come again in turn; may be none
-  std::size_t place_ = 0;        ///< of the present iteration in that turn
+  std::vector<Duration> turn_;   ///< of them, the last ones that repeat in a cycle; may be none
+  std::size_t place_ = 0;        ///< of the present iteration in that cycle
   std::optional<policy::Instant> begin_;  ///< of the present iteration
   std::optional<Duration> reference_;
   bool bounded_ = false;  ///< the reference is a bound from a disturbed iteration

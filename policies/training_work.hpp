@@ -1,5 +1,5 @@
-// What of training is outstanding and counts as work, for policies that run fillers only while
-// there is none of it: the declared parameter `collectives`, and the account kept under it.
+// Which outstanding operations of training count as work, for policies that run fillers only while
+// training has none: the declared parameter `collectives`, and the account kept under it.
 //
 // The systems that these policies come from share one GPU's job, and know no collective: whatever
 // was launched and has not ended is work (`work`). In a distributed job some collective is nearly
@@ -33,9 +33,9 @@ class TrainingWork {
   [[nodiscard]] bool counts(const policy::LaunchInfo& launch) const {
     return collectives_ == Collectives::kWork || launch.kind != policy::WorkKind::kCollective;
   }
-  /// A launch of training passed. Whether training had no work before it, and has some now.
+  /// A launch of training passed. True if it gave work to training, which had none.
   bool launched(const policy::LaunchInfo& launch);
-  /// An operation of training ended; one that is not known is ignored. Whether it counted.
+  /// An operation of training ended; an unknown one is ignored. True if it counted.
   bool ended(const policy::CompletionInfo& completion);
 
   /// Nothing that counts is outstanding.

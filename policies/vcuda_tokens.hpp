@@ -13,7 +13,7 @@ namespace bubblesim::policies {
 struct VcudaConstants {
   std::int64_t sms = 1;
   std::int64_t threads_per_sm = 2048;  ///< resident ones, as the CUDA attribute says
-  std::int64_t factor = 32;            ///< the bucket holds so many tokens a resident thread
+  std::int64_t factor = 32;            ///< tokens of a full bucket, for each resident thread
 };
 
 class VcudaTokens {
@@ -24,7 +24,7 @@ class VcudaTokens {
         step_(constants.sms * constants.sms * constants.threads_per_sm / 256),
         most_(constants.threads_per_sm * constants.sms * constants.factor) {}
 
-  /// Whether a launch of so many blocks passes; it is counted if so. Any number passes while the
+  /// True: a launch of `blocks` passes, and has taken its tokens. Any launch passes while the
   /// bucket is not below 0.
   [[nodiscard]] bool passes(std::uint64_t blocks) {
     if (tokens_ < 0) return false;
@@ -32,9 +32,9 @@ class VcudaTokens {
     return true;
   }
 
-  /// The watcher's look: the process used so many percent of the GPU, alone on it or not. A process
-  /// that is alone and below a tenth of its limit has just begun: its bucket is set, and its share
-  /// stays.
+  /// The watcher saw the process use `used` percent of the GPU; `alone`: no other process ran. A
+  /// process that is alone and below a tenth of its limit has just begun: its bucket is set, and
+  /// its share stays.
   void refill(std::int64_t used, bool alone);
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }

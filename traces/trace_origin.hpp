@@ -1,5 +1,5 @@
-// What says that a trace is no plain recording: starts that an importer laid out, which are a
-// result with which nothing may be compared; a job that a simulation made; a viewer's timeline.
+// Marks of traces that are not plain recordings: an importer laid out their starts (so a replay has
+// no error to report), a simulation made the job, or the file is a viewer's timeline.
 #pragma once
 
 #include <string_view>

@@ -30,9 +30,9 @@ struct JobAlone {
   double bubble = 0;               ///< share of the time
   std::vector<CauseShare> causes;  ///< without fillers
   std::vector<OwnFiller> fillers;  ///< offline, on one GPU of their own
-  Duration filler_longest{};       ///< of their operations, the longest
-  Duration filler_pass{};          ///< of their passes, the longest; 0: none has passes
-  bool memory_known = true;        ///< of training; else it is taken as none
+  Duration filler_longest{};       ///< their longest operation
+  Duration filler_pass{};          ///< their longest pass; 0: none has passes
+  bool memory_known = true;        ///< of training; false: it counts as 0
   bool fillers_have_memory = false;
 };
 
@@ -53,8 +53,8 @@ struct Advice {
   /// Under the recommendation, by cause; where that gains nothing, under the least violation.
   std::vector<CauseShare> unfilled;
   std::vector<std::string> refused;  ///< why the same setting does not admit some instances
-  std::optional<TrialResult> with_memory;  ///< the result if it admitted them; nothing: it does
-  bool tools_asked = false;          ///< `measure` and `fill` were: the next four say what they do
+  std::optional<TrialResult> with_memory;  ///< the result if it admitted all; empty: it does
+  bool tools_asked = false;          ///< of `measure` and `fill`; the next three are their answers
   std::string why_not_measured;      ///< by `measure`; empty: it can be
   std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler
   std::string why_not_live;          ///< why `fill` refuses the recommendation; empty: it does not

@@ -19,8 +19,7 @@ class JsonDocument;
 
 namespace bubblesim::advise {
 
-/// 95th percentiles of services that write tokens; as limits: nothing is none, as what was
-/// measured: nothing was.
+/// 95th percentiles of services that write tokens. An empty one: no limit, or not measured.
 struct TokenLatency {
   std::optional<Duration> ttft;  ///< from a request's arrival to its first token
   std::optional<Duration> tpot;  ///< a request's mean time of each further token
@@ -53,7 +52,7 @@ enum class Load : std::uint8_t { kSearched, kAsGiven };
 enum class ConfirmedAt : std::uint8_t {
   kAskedLength,      ///< the base's, whatever the budget is
   kAffordedLength,   ///< what half of the budget allows: no length was asked for
-  kSearchedLength,   ///< what hundreds of trials may have: for many questions that share a budget
+  kSearchedLength,   ///< that of trials: for many questions that share a budget
 };
 
 inline constexpr Duration kDefaultBudget = std::chrono::seconds(60);
@@ -66,8 +65,8 @@ struct Question {
   Limits limits;
   SystemChoice system;
   Load load = Load::kSearched;
-  /// Every online filler's load, of what it could serve with its GPUs to itself; nothing: as `load`
-  /// says. No key of a file: there stands the rate.
+  /// Load of every online filler, as a share of what it could serve on GPUs of its own; nothing: as
+  /// `load` says. A file has no such key: it has rates.
   std::optional<double> load_share;
   std::vector<sweep::SweepAxis> axes;  ///< places of the base that are searched besides
   Duration budget = kDefaultBudget;    ///< of search.hpp
@@ -84,11 +83,11 @@ struct Question {
                                                          const std::string& path,
                                                          const policy::Registry& registry);
 
-/// The file alone; its base, where it is a file, is not read. Says which keys there are.
+/// Parses the file without reading its base, and declares the keys.
 [[nodiscard]] CheckedResult<Question> parse_question(const JsonDocument& document,
                                                      const policy::Registry& registry);
 
-/// The features of a list of words. Faults: words that are none, by `place`.
+/// The features of a list of words. Faults, at `place`: unknown words.
 [[nodiscard]] std::vector<policy::SystemFeature> read_features(
     const std::vector<std::string>& words, const Error& place, Errors& faults);
 

@@ -2,19 +2,19 @@
 //
 // Successive halving over simulated time: all starts are tried for a short time, the best quarter
 // for three times as long, and so on; the best setting of each policy is kept until the last step,
-// for some are late to gain. Each trial warms up until its policy has settled. Then the largest
-// load of each, and local searches about the best of different policies: one dimension at a time,
-// in ever smaller steps, and what helped together. Then what leads is simulated at the length that
-// was asked for, under other seeds and with durations that are 5 % off; a setting that breaks a
-// limit there makes way for the next, or for less load (finals.cpp).
+// for some are late to gain. Each trial warms up until its policy has settled. Then the
+// search finds the largest load of each policy, and changes the best settings of different policies
+// one dimension at a time, in ever smaller steps, then in all dimensions that helped. The leading
+// setting is simulated at the length that was asked for, under other seeds and with durations that
+// are 5 % off; if it breaks a limit there, the next setting or a smaller load takes its place.
 //
-// Its budget is work, not time: events of the simulations, of which a second on two cores has
-// kEventsPerSecond. So the same question has the same answer on every machine, however many threads
-// it has, and on slow ones it takes longer. If a full search would be too much, the simulated times
-// of all its steps are shortened alike. What the budget covers is planned before the search: half
-// of it goes into the search and half into confirming what is told, at the length that this allows.
-// Where a length was asked for, the search has all of the budget, and confirming comes on top. No
-// trial is run that would spend more than planned: the least promising ones are left out.
+// The budget counts events of the simulations, kEventsPerSecond for a second on two cores. So the
+// same question has the same answer on every machine and any number of threads; slow machines take
+// longer. If a full search would spend too much, the simulated times of all its steps are shortened
+// alike. The budget is planned before the search: half of it is for the search and half for
+// confirming its results, at the length that this allows. Where a length was asked for, the search
+// has all of the budget, and confirming comes on top. A trial that would spend more than planned is
+// not run: the least promising ones are left out.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ struct FullLength {
   Duration warmup{};
   Duration shortest{};  ///< of any trial's measured part: what a gain needs to show
   std::uint64_t seed = 1;
-  Duration iteration{};  ///< of training alone: policies settle after some
+  Duration iteration{};  ///< of training alone; some policies settle after so many of these
 };
 
 /// A policy that was not judged: its settings settle after the warm-up that was asked for.
@@ -57,7 +57,7 @@ struct Unafforded {
 /// What a search is going to do at most, known before its first step.
 struct SearchPlan {
   Duration searched{};             ///< the longest trial of the search
-  Duration length{};               ///< what is told is confirmed at
+  Duration length{};               ///< of the runs that confirm results
   double search_events = 0;
   double confirmation_events = 0;
 };
@@ -107,7 +107,7 @@ struct Found {
   Confirmation confirmed;             ///< of `best`
   std::optional<Tried> runner_up;     ///< the best setting of another policy
   std::optional<Tried> live;          ///< where `takes` refuses `best`: the best that it takes
-  /// Least beyond the limits, of what gains something; only where `best` gains nothing or is none.
+  /// The gaining setting that breaks the limits least; only if `best` is none or gains nothing.
   std::optional<Tried> least;
   std::vector<Failed> failed;         ///< settings that kept the limits and did not hold
   std::vector<Looser> looser;         ///< confirmed at full length; they gain 5 % more at least
@@ -115,7 +115,7 @@ struct Found {
   std::vector<Tried> out_of_reach;    ///< the best setting of each policy that cannot be had
   std::vector<Unsettled> unsettled;   ///< in order of their first trial
   std::vector<Unafforded> unafforded; ///< likewise
-  bool exhausted = false;             ///< not all that would be told could be confirmed
+  bool exhausted = false;             ///< the budget did not suffice to confirm all results
   std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
   Duration length{};                  ///< simulated of a full trial; policies that settle have more
   Duration warmup{};
@@ -125,7 +125,7 @@ struct Found {
   std::size_t trials = 0;
   double events = 0;
   double confirmation_events = 0;     ///< of these, for trials that are longer than `searched`
-  /// What a search costs whose trials are as short as can be judged; 0: the budget reaches.
+  /// Events of a search with the shortest trials that can be judged; 0: the budget covers it.
   double needed_events = 0;
   bool shortened = false;             ///< the budget did not allow the full length to be searched
 };
@@ -133,7 +133,7 @@ struct Found {
 struct SearchOptions {
   Limits limits;
   FullLength full;
-  double gpus = 1;                        ///< simulated, that training loses a share of
+  double gpus = 1;                        ///< simulated, of which training loses a share
   double events = 60 * kEventsPerSecond;  ///< the budget
   ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
   /// Settings that the user's next tool takes: if it refuses the best, the best that it takes is

@@ -19,8 +19,8 @@
 
 namespace bubblesim::advise {
 
-/// The limits with a distance from them, as a share of training and, times 20, of latencies: a
-/// short trial is wrong by about so much more of these. Negative: looser limits.
+/// Stricter limits: by `margin` of training's share, and by 20 times as much of latencies, of which
+/// a short trial knows less. Negative: looser limits.
 [[nodiscard]] Limits tightened(const Limits& limits, double margin);
 
 class TrialLog {
@@ -36,7 +36,7 @@ class TrialLog {
   void shorten(Duration length, double times);
   /// Events that all trials may spend, those that were spent included.
   void allow(double events);
-  /// A trial no longer than full ones are was left out since allow() was called.
+  /// True if a trial of at most full length was left out since allow().
   [[nodiscard]] bool is_exhausted() const { return exhausted_; }
   /// A trial that measures a part of the searched one, at least the shortest that is allowed, when
   /// its policy has settled.
@@ -66,7 +66,7 @@ class TrialLog {
   /// Each setting's longest trial, in order of its first.
   [[nodiscard]] const std::vector<Tried>& all() const { return all_; }
   [[nodiscard]] double spent() const { return spent_; }
-  /// The part of `spent` that trials took which are longer than the searched length.
+  /// Events spent on trials that are longer than the searched length.
   [[nodiscard]] double spent_on_longer() const { return spent_on_longer_; }
   [[nodiscard]] std::size_t trials() const { return trials_; }
   [[nodiscard]] Duration length() const { return length_; }
@@ -128,16 +128,16 @@ class TrialLog {
 [[nodiscard]] Result<void> vary_durations(const Proposal& proposal, TrialLog& log,
                                           Confirmation& confirmed);
 
-// The last step of a search: from the trials of the searched length to what is told.
+// The last step of a search: from the trials of the searched length to the results.
 //
-// What leads is simulated at the length that was asked for, best first, until the best of all is
-// one that was; a setting that keeps the limits there is confirmed under other seeds
-// (below), and one that does not makes way for the next, or for less load. The
-// runner-up, the best setting that the user's tool takes, those of looser limits and those that
-// the system cannot have are simulated at that length before they are told; if one of them is
-// within the limits and better, it is confirmed and takes the place of the best.
+// The leading settings are simulated at the length that was asked for, best first, until the best
+// of all has been. A setting that keeps the limits there is confirmed under other seeds (below);
+// one that does not is replaced by the next, or by a smaller load. The runner-up, the best setting
+// that the user's tool takes, those of looser limits and those that the system cannot have are
+// simulated at that length, too; if one of them is within the limits and better, it is confirmed
+// and replaces the best.
 
-/// Whether the budget has not even the shortest trials of a whole search: then fewer settings come
+/// kYes: the budget does not cover the shortest trials of a whole search, so fewer settings come
 /// into the finals.
 enum class Scarce : std::uint8_t { kNo, kYes };
 

@@ -38,8 +38,8 @@ struct CommandText {
 /// How help texts are written, of the program and of all commands that are added afterwards.
 void set_help_format(CLI::App& program);
 
-/// Numbers of all options are what they look like: whole ones neither negative nor too large,
-/// others finite; threads at most kMostThreads. To be called when all commands are added.
+/// Checks the numbers of all options: integers are neither negative nor too large, others are
+/// finite, threads are at most kMostThreads. Call it when all commands have been added.
 inline constexpr std::uint64_t kMostThreads = 1024;
 void check_numbers(CLI::App& program);
 

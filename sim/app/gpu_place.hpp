@@ -33,7 +33,7 @@ struct PlaceArguments {
 
 void add_place_options(CLI::App& command, PlaceArguments& arguments);
 
-/// What StopSignals counts stops what runs in it.
+/// A signal that StopSignals counts stops its runs.
 class GpuPlace {
  public:
   /// `device`: what a fake GPU is like. Faults: no worker program; no GPU, or no NVML.

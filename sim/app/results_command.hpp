@@ -37,8 +37,8 @@ struct FilteredStore {
   store::RowFilter filter;
 };
 
-/// The store, to read, and the filter that the options ask for. Fault: a name in it that the store
-/// has not.
+/// The store, to read, and the filter that the options ask for. Fault: the filter has a name that
+/// the store lacks.
 [[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
 
 /// Each prints.
@@ -54,7 +54,7 @@ struct FilteredStore {
 /// Cells of a line; the first line of a table holds the names.
 using Line = std::vector<std::string>;
 
-/// Keys as lists show them; `show` takes as little.
+/// Of keys in lists; `show` accepts as few.
 inline constexpr std::size_t kShownDigits = 8;
 
 /// Aligned columns, numbers to the right.
@@ -70,8 +70,7 @@ inline constexpr std::size_t kShownDigits = 8;
 [[nodiscard]] std::string assignments_text(const std::vector<store::Setting>& settings);
 /// Prints to standard output.
 void print(const std::string& text);
-/// Says on standard error that nothing in the store passes the filter, where the output has no word
-/// of it.
+/// Says on standard error that nothing in the store passes the filter, if the output does not.
 void tell_of_no_rows(const ResultsArguments& arguments);
 
 }  // namespace bubblesim::app

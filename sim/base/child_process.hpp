@@ -49,7 +49,8 @@ struct ChildSettings {
                                                           const Variables& environment,
                                                           const ChildSettings& settings);
 
-/// Nothing while the child runs. A child of this process; asked again after its end: exit code 1.
+/// `pid` is a child of this process. Empty while it runs; a second call after its end gives exit
+/// code 1.
 [[nodiscard]] std::optional<ChildEnd> reap_child(pid_t pid);
 
 }  // namespace bubblesim

@@ -13,9 +13,9 @@
 // after their start for as long as they were held, while work runs that was queued before the
 // recording began, and none of the pass's.
 //
-// A pass that is all of the recording keeps its queue, where as many launches at the end have no
-// operation as operations at the beginning no launch: these run at the end, as those will that are
-// queued there. Else what was queued before is part of no iteration.
+// A pass that is the whole recording keeps its queue if as many launches at its end lack an
+// operation as operations at its beginning lack a launch: these operations then stand for the
+// missing ones. Else operations that were queued before the recording are part of no iteration.
 #pragma once
 
 #include <vector>
@@ -40,8 +40,8 @@ void measure_pass(const RankTrace& rank, RankPass& pass);
 // Waiting of a recording's first iteration for ranks that began it later than others.
 //
 // A rank that opens its window earlier waits in its first collectives for those that open theirs
-// later. As the iteration repeats it does not: each rank begins where its own iteration ended. So a
-// rank that took longer than the shortest one is taken to be late by the difference; at each
+// later. A repeated iteration has no such wait: each rank begins where its own iteration ended. So
+// a rank that took longer than the shortest one is taken to be late by the difference; at each
 // collective, in order of time, the last rank to come decides how late all of its ranks go on, and
 // what a rank has waited beyond that is left out, of the host's time as far as the host waited too.
 // A host that went on meanwhile may hold it all the same: that is counted as a loss.

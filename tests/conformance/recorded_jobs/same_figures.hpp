@@ -1,4 +1,4 @@
-// Two recordings of which nothing differs that a user asks for.
+// Expects that two recordings have the same figures, as a user sees them.
 #pragma once
 
 #include <gtest/gtest.h>
