@@ -16,13 +16,13 @@ struct PaddingRoom {
   policy::Instant end{};
 };
 
-/// Besides the oldest outstanding launch of training, the present one since `since`, and besides
-/// its outstanding collectives, wherever they are in the queue. Nothing if its duration or
-/// occupancy is not known, or if it is no kernel. Precondition: the queue is not empty.
+/// The room beside training's present kernel, the oldest outstanding launch, which began at
+/// `since`, and beside all of its outstanding collectives. None if the kernel's duration or
+/// occupancy is not known, or if the launch is no kernel. Precondition: the queue is not empty.
 [[nodiscard]] PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
                                        std::uint32_t gpu_sms);
 
-/// The duration of one wave of a kernel that has the GPU; nothing if something is not known.
+/// The duration of one wave of a kernel that has the GPU; nothing if an argument is not known.
 [[nodiscard]] std::optional<Duration> wave_length(std::uint64_t blocks, std::uint64_t sm_blocks,
                                                   Duration profiled);
 

@@ -1,5 +1,5 @@
-// Percentiles and medians. One by nearest rank is a value that was measured; interpolated ones are
-// said to be.
+// Percentiles and medians. A nearest-rank percentile is one of the values; functions that
+// interpolate say so.
 #pragma once
 
 #include <algorithm>

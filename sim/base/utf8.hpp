@@ -8,7 +8,7 @@
 
 namespace bubblesim {
 
-/// What stands where a text has no character: U+FFFD.
+/// U+FFFD, in place of bytes that are no character.
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 /// Whether a byte is the second or a later one of its character.

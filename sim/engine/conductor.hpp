@@ -33,7 +33,7 @@ class ContactBound {
   [[nodiscard]] virtual SimTime next_contact(SimTime now) const = 0;
 };
 
-/// What takes several domains, each of which does its part by itself: the last part alone changes
+/// A contact to which several domains contribute, each by itself: only the last part changes
 /// anything for the others. In a window a domain keeps its parts to itself
 /// (Engine::in_order() is false).
 class JointContact {
@@ -67,8 +67,8 @@ class Conductor {
   [[nodiscard]] Engine& shared() { return *engines_.front(); }
   /// Must not be called during a run; `bound` outlives the conductor's last run.
   Engine& add_domain(const ContactBound& bound);
-  /// Sets what takes several domains; it outlives the conductor's last run. Without a call nothing
-  /// does.
+  /// Sets the joint contacts, which outlive the conductor's last run. Without a call there are
+  /// none.
   void set_joint(JointContact& joint) { joint_ = &joint; }
 
   /// Runs as Engine::run_until does, over all domains; exceptions of handlers are passed on.

@@ -18,8 +18,8 @@ enum class Phase : std::uint8_t {
   kObserve,     ///< samplers see what the instant left behind
 };
 
-/// Order is equality's order too: no two events of an engine share a sequence, no two domains of a
-/// conductor a number.
+/// Keys are equal only if they are of one event: no two events of an engine share a sequence, no
+/// two domains of a conductor a number.
 struct EventKey {
   SimTime time{};
   Phase phase = Phase::kCompletion;

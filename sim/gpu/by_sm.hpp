@@ -11,7 +11,7 @@
 
 namespace bubblesim::gpu {
 
-/// T: comparable, T{} is the value of an SM that nothing has been said of.
+/// T is comparable; every SM begins with T{}.
 template <class T>
 class BySm {
  public:
@@ -27,7 +27,7 @@ class BySm {
   [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
   [[nodiscard]] bool uniform() const { return runs_.size() == 1; }
   friend bool operator==(const BySm&, const BySm&) = default;
-  /// Equal values have the same.
+  /// Equal objects have equal hashes.
   [[nodiscard]] std::uint64_t hash() const;
 
   /// Runs are given anew by append(), from the first SM to the last.
@@ -42,8 +42,8 @@ class BySm {
     }
   }
 
-  /// Becomes `before`, of which change(T&, part) is called for SMs whose value of `parts` is not
-  /// Part{}. Precondition: `before` is another one, of as many SMs as `parts`.
+  /// Becomes a copy of `before`, with change(T&, part) applied on SMs whose value in `parts` is not
+  /// Part{}. Precondition: `before` is another object, with as many SMs as `parts`.
   template <class Part, class Change>
   void become_changed(const BySm& before, const BySm<Part>& parts, Change change) {
     restart();

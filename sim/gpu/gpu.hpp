@@ -120,8 +120,8 @@ class Gpu final : public engine::EventHandler {
   /// Hands over work that may start now. on_work_started may be called before this returns.
   WorkId submit(const Work& work);
 
-  /// An operation will be submitted later in this instant: an event of the engine that is scheduled
-  /// for now does it. What the GPU has coming is worked out then, once. Calls are counted.
+  /// Announces that an event that is scheduled for now will submit an operation. The GPU computes
+  /// its next completion once, after that. Calls are counted.
   void expect_submission();
 
   /// Sets when a started collective ends: at `end` or, time-sliced, at the first moment from

@@ -48,7 +48,7 @@ class MoveMemo {
 
   explicit MoveMemo(std::size_t most) : most_(most) {}
 
-  /// nullptr: that is not known.
+  /// nullptr: the move is not remembered.
   [[nodiscard]] const Moved* find(const Move& move) const {
     const Words words = words_of(move);
     const std::uint32_t at = index_.find(hash_of(words), [&](std::uint32_t position) {
@@ -56,7 +56,7 @@ class MoveMemo {
     });
     return at == HashIndex::kNowhere ? nullptr : &entries_[at].moved;
   }
-  /// Precondition: it is not known, and not full().
+  /// Precondition: the move is not remembered yet, and not full().
   const Moved& put(const Move& move, const Moved& moved) {
     const Words words = words_of(move);
     index_.add(hash_of(words), static_cast<std::uint32_t>(entries_.size()));

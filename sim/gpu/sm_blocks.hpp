@@ -32,7 +32,7 @@ class SmBlocks {
     HeldId passed_over = {};  ///< what is held and not in its way; HeldId{}: nothing
   };
 
-  /// Nothing is held, and a full wave of these needs fits. Whatever is held, some block holds it.
+  /// True if the SMs are empty and a full wave of blocks with these needs fits.
   [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const {
     return held_ == HeldId{} && placer_.has_room_for_all(needs);
   }
@@ -44,8 +44,8 @@ class SmBlocks {
   /// Precondition: so many are placed.
   void give(const Kernel& kernel, FootprintId& placed, std::uint64_t blocks);
   void give_all(const program::Residency& needs, FootprintId& placed);
-  /// What these blocks and `held` are together; `held` is HeldId{} or what the last call returned.
-  /// It is known until the next call.
+  /// The sum of these blocks and `held`, which is HeldId{} or what the last call returned. The
+  /// result is valid until the next call.
   [[nodiscard]] HeldId add(HeldId held, const program::Residency& needs, FootprintId placed);
 
   [[nodiscard]] const Held& held() const { return helds_[held_]; }

@@ -37,7 +37,7 @@ struct SmLoad {
 
 /// What one block takes of an SM.
 [[nodiscard]] inline SmLoad load_of(const program::Residency& needs) {
-  // A block that asks for more than any SM has is alone on its SM: how much more says nothing.
+  // A block that asks for more than an SM has takes the whole SM, whatever the excess.
   constexpr std::uint64_t kBeyondAnySm = std::uint64_t{1} << 26;
   const auto shared = static_cast<std::uint32_t>(std::min(needs.shared_memory_bytes, kBeyondAnySm));
   return {needs.warps, needs.registers, shared, 1};

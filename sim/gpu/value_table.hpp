@@ -18,15 +18,15 @@ class ValueTable {
   using Value = BySm<T>;
   using Id = StrongId<Value>;
 
-  /// Id{} is the value of SMs that nothing has been said of. It is never forgotten.
+  /// Id{} is the value in which every SM has T{}. It is never forgotten.
   explicit ValueTable(std::uint32_t sms) { id_of(Value(sms)); }
 
   Id id_of(const Value& value);
-  /// Stays where it is until the id of another value is asked for.
+  /// Valid until the next call of id_of().
   const Value& operator[](Id id) const { return values_[id.index()]; }
 
-  /// An owner that keeps an id beyond forget_others() puts it in the place of its former id: first
-  /// in that of Id{}, and at last Id{} in its place.
+  /// Counts owners: one that keeps an id beyond forget_others() replaces its former id by it. An
+  /// owner begins with Id{}, and ends by putting Id{} in place of its last id.
   void replace(Id& id, Id next) {
     ++mentions_[next.index()];
     --mentions_[std::exchange(id, next).index()];
@@ -37,8 +37,8 @@ class ValueTable {
 
  private:
   std::vector<Value> values_;            ///< by id
-  std::vector<std::uint32_t> mentions_;  ///< who keeps the id; of Id{}: no such number
-  std::vector<std::uint32_t> free_;      ///< ids of no value
+  std::vector<std::uint32_t> mentions_;  ///< owners, by id; unused for Id{}
+  std::vector<std::uint32_t> free_;      ///< ids without a value
   HashIndex index_;
 };
 

@@ -44,7 +44,7 @@ inline constexpr int kSinkIterationsAfter = 6;
 enum class Size : std::uint8_t { kChecked, kAny };
 
 struct RunOptions {
-  /// Simulations that run at once; where there are fewer, threads that share the GPUs of each.
+  /// For simulations that run at once and, if these are fewer, for the GPUs of each.
   /// Results do not depend on it. 0 counts as 1.
   std::size_t threads = 1;
   /// The policy (into RunConfig::policies) whose timeline is recorded, and where.
@@ -56,12 +56,12 @@ struct RunOptions {
   /// depend on it.
   Duration usage_interval{};
   ProgressText progress;
-  /// Set to true by another thread, the run ends with a fault soon after. Null: it cannot be.
+  /// If another thread sets it to true, the run ends with a fault soon after. Null: never.
   const std::atomic<bool>* stop = nullptr;
   WhenStopped when_stopped = WhenStopped::kFault;
   SimulatedTime* time = nullptr;  ///< null: not watched
   Size size = Size::kChecked;
-  /// What other runs know of what parts of this one do alone. Results do not depend on it.
+  /// Parts of this run alone, as far as other runs have simulated them. No result depends on it.
   SharedBaselines baselines;
 };
 

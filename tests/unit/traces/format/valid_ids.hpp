@@ -1,4 +1,4 @@
-// What the reader promises of any file: no id points nowhere. For tests and the fuzzer.
+// What the reader promises of any file: every id points at a record. For tests and the fuzzer.
 #pragma once
 
 #include <algorithm>
