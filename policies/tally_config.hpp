@@ -3,10 +3,10 @@
 // search of Tally's scheduler, on estimates in place of measured forms. Pure.
 //
 // Estimates. Fewer resident blocks are not slower in proportion. A kernel that DRAM does not bound
-// has its speed while every SM has `busy_threads`; one that it bounds while `dram_share` of the
-// blocks that fit are resident; one of which neither is known, while both hold. A form's workers
-// hold as many blocks as take that long in the GPU model, not as many as there are workers. Kernels
-// of no more blocks than SMs stay as they are, as in the code, and cannot retreat.
+// runs at full speed while every SM has `busy_threads`; one that it bounds, while `dram_share` of
+// the blocks that fit are resident; one of an unknown class, while both hold. A form's workers hold
+// as many blocks as take that long in the GPU model, not as many as there are workers. Kernels of
+// no more blocks than SMs stay as they are, as in the code, and cannot retreat.
 #pragma once
 
 #include <cstdint>

@@ -64,8 +64,8 @@ struct LaunchShape {
   friend auto operator<=>(const LaunchShape&, const LaunchShape&) = default;
 };
 
-/// By so much the clocks of host and device may be apart in a recording: a wait returns before what
-/// it waited for has ended.
+/// The most that the clocks of host and device may differ in a recording: a wait may return before
+/// its operation has ended.
 inline constexpr Duration kClockError = std::chrono::microseconds(20);
 
 /// A call of the CUDA runtime or driver on a host thread.
@@ -144,7 +144,7 @@ enum class StallKind : std::uint8_t {
   kOther,
 };
 
-/// A span of a host thread that a launch call was held for.
+/// A span in which a launch call of a host thread was held.
 struct HostStall {
   TraceTime start{};
   Duration duration{};
@@ -191,13 +191,13 @@ struct HostThread {
   std::string name;
 };
 
-/// How a stream stands to the legacy default stream of its device. Numbered as CUPTI's
+/// How a stream is ordered with the legacy default stream of its device. Numbered as CUPTI's
 /// CUPTI_ACTIVITY_STREAM_CREATE_FLAG_*, which Nsight Systems exports.
 enum class StreamKind : std::uint8_t {
   kUnknown,
   kBlocking,       ///< its operations and the default stream's come in the order of their launches
-  kNonBlocking,    ///< it has nothing to do with it
-  kLegacyDefault,  ///< it is this one: stream 0, the null stream
+  kNonBlocking,    ///< not ordered with it
+  kLegacyDefault,  ///< the default stream itself, number 0
 };
 [[nodiscard]] constexpr StreamKind stream_kind(std::uint64_t cupti_flag) {
   return cupti_flag <= 3 ? static_cast<StreamKind>(cupti_flag) : StreamKind::kUnknown;

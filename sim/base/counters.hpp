@@ -37,7 +37,7 @@ class CounterSet {
 
   void add(const CounterSpec& spec, std::uint64_t count = 1);
   void add(std::string_view name, const Entry& entry);
-  /// The count is this one from now on, whatever it was.
+  /// Replaces the count.
   void reset(const CounterSpec& spec, std::uint64_t count);
   void merge(const CounterSet& other);
   [[nodiscard]] std::uint64_t count(std::string_view name) const;

@@ -31,7 +31,7 @@ class BlockPlacer {
   std::uint64_t find_room(const Held& held, const Kernel& kernel, std::uint64_t most);
   /// Chooses so many of the kernel's blocks that leave: drawn(). Precondition: so many are placed.
   void choose_leavers(const Held& held, const Kernel& kernel, std::uint64_t blocks);
-  /// Blocks that come or leave, as it was last found.
+  /// The blocks that the last call chose to come or leave.
   [[nodiscard]] const Footprint& drawn() const { return drawn_; }
 
  private:

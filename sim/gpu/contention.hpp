@@ -57,7 +57,7 @@ struct Demand {
   [[nodiscard]] Demand of_client() const { return {std::min(dram, 1.0), std::min(issue, 1.0)}; }
 };
 
-/// What the demand of all clients together does to everybody.
+/// How the demand of all clients together slows each kernel.
 struct Pressure {
   double dram = 0;           ///< D, of the GPU's whole bandwidth
   double dram_stretch = 1;   ///< max(1, D)
@@ -65,7 +65,7 @@ struct Pressure {
   bool all_fit = true;       ///< all demands fit, L2 apart
 };
 
-/// How much of the GPU a kernel may use of what it would: see above.
+/// The part of the GPU that a kernel is confined to (formula above).
 struct Confinement {
   double sms = 1;    ///< s
   double lit = 1;    ///< l
@@ -140,8 +140,8 @@ class Contention {
   double bandwidth_ = 1;
 };
 
-/// Adds up demands by client. A round costs by the clients that demand something, not by those
-/// that there are: clear, add each kernel's, total.
+/// Adds up demands by client: clear, add each kernel's, total. A round's cost grows with the
+/// clients that demand something, not with all clients.
 class DemandSum {
  public:
   void set_clients(std::size_t count) { clients_.resize(count); }

@@ -2,9 +2,9 @@
 //
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
 // another one, and lasts one slice (each context may have a length of its own). When it is over,
-// the next context with work has the GPU; while there is none, the turn goes on, and who comes
-// later pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins
-// slice after slice while its channel has work to fetch, and who comes waits for the end of one. A
+// the next context with work has the GPU; while there is none, the turn goes on, and a newcomer
+// pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins slice
+// after slice while its channel has work to fetch, and a newcomer waits for a slice's end. A
 // context that runs out of work gives the GPU up at once when another has work, and may go on in
 // its old turn if no other context took the GPU (kRenewed: it begins a new one). It has not run out
 // of work while its next operation is in its channel (`announced`). Passing the GPU on costs a

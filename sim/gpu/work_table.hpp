@@ -73,7 +73,7 @@ struct Note {
 /// Slots are reused, so that a steady run does not allocate.
 class WorkTable {
  public:
-  /// The slot keeps what its last user left; every field is to be set but `placed`, which is empty.
+  /// The slot keeps what its last user left; every field must be set but `placed`, which is empty.
   WorkId allocate() {
     if (free_count_ > 0) return free_[--free_count_];
     works_.emplace_back();

@@ -41,7 +41,7 @@ class Participant {
   virtual void on_released(std::uint64_t /*cookie*/, SimTime /*now*/) {}
 };
 
-/// That a participant's kernel has started, told later.
+/// The start of a participant's kernel, reported after a window.
 struct Arrival {
   SimTime time{};
   engine::Phase phase{};  ///< Engine::reached_phase() at that time
@@ -68,7 +68,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
   explicit Rendezvous(const std::vector<std::uint32_t>& participants);
 
-  /// Has a fabric of `links`, if there are any, with faults; transfers outlive this.
+  /// With a fabric of `links`, if there are any, and their faults; transfers outlive this.
   Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
              const LinkTable& links, const std::vector<SlowLink>& slow = {});
 

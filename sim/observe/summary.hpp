@@ -42,7 +42,7 @@ struct TrainingScale {
 void summarise_filler(FillerResult& filler, Duration window,
                       std::optional<double> own_gpu_requests_per_s);
 
-/// What an online filler has before it when the measured window ends.
+/// An online filler's backlog when the measured window ends.
 struct Backlog {
   /// Requests that may be served together, over its GPUs; of language-model engines, whose caches
   /// hold fewer than their settings allow, the most that ran at once.

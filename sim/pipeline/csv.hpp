@@ -3,9 +3,9 @@
 //
 //   0F0  2B3  1I0  1W0  (0F7;7B3)OVERLAP_F_B
 //
-// Also understood: BW for a whole backward. If W is there and I is not, or BW is, "B" is the old
-// spelling of I. SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD and REDUCE_GRAD are accepted and
-// counted; they do not change the order of compute.
+// Also understood: BW for a whole backward. In a file that has W and no I, or that has BW, "B" is
+// the old spelling of I. SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD and REDUCE_GRAD are
+// accepted and counted; they do not change the order of compute.
 #pragma once
 
 #include <cstddef>

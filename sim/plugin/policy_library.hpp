@@ -16,7 +16,7 @@
 
 namespace bubblesim::plugin {
 
-/// Says that a symbol of the right name is the right thing.
+/// Tells the constant from a foreign symbol of the same name.
 inline constexpr std::uint32_t kLibraryMark = 0x62736d70;
 
 /// What the C++ ABI of contract types depends on: the standard library, its string's layout, its

@@ -55,7 +55,7 @@ struct Calibration {
 
 /// Runs the probes of these names; none: all. What a probe cannot see, for its rig cannot be set up
 /// (no MPS), for a process dies, or for its measurements differ too much, keeps the base's value
-/// and says why. `base` must be the device in its SMs, which shape the probes. Faults: an unknown
+/// and says why. `base` must have the device's SMs, which shape the probes. Faults: an unknown
 /// probe; told to stop (RigPlace::stop).
 [[nodiscard]] Result<Calibration> calibrate(const hardware::GpuSpec& base,
                                             const capture::RigPlace& place,

@@ -21,7 +21,7 @@ struct PartTime {
 /// SMs that a client of this MPS percentage has.
 [[nodiscard]] std::uint32_t sms_of(std::uint32_t percentage, const hardware::GpuSpec& spec);
 
-/// `blocks` on so many SMs, over the waves on all SMs.
+/// Waves of `blocks` on so many SMs, over those on all SMs.
 [[nodiscard]] double relative_waves(std::uint64_t blocks, std::uint32_t sms,
                                     const hardware::GpuSpec& spec);
 

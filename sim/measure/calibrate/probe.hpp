@@ -47,18 +47,18 @@ struct Finding {
   std::string missing;  ///< why nothing was found, as half a sentence; empty: it was
 };
 
-/// Fewer measurements say nothing.
+/// A finding needs so many measurements.
 inline constexpr std::size_t kLeastCount = 8;
 
 /// The finding of these values; too few of them, or too different ones, are none: the middle half
 /// is wider than half of the median and than `grain`.
 [[nodiscard]] Finding finding_of(std::string key, std::vector<double> values, double grain);
 
-/// Spread of times, ns, that is nothing to doubt.
+/// A spread of times up to this, ns, is accepted.
 inline constexpr double kTimeGrain = 500;
 
-/// A span that cannot be negative, of which the measurements' middle half has zero in it, or that
-/// is negative by less than kTimeGrain: their median, or nothing. That is found, however wide.
+/// Of a span that cannot be negative: if the measurements' middle half contains zero, or the median
+/// is negative by less than kTimeGrain, the finding is the median or 0, whatever the spread.
 [[nodiscard]] Finding at_least_zero(Finding finding);
 
 /// Records of one rig's jobs, by client.

@@ -1,4 +1,4 @@
-// The same JSON text laid out otherwise: what no reader may notice.
+// The same JSON text with other white space, which readers must not notice.
 #pragma once
 
 #include <string>
