@@ -21,7 +21,7 @@ struct SpareMemoryConstants {
 class SpareMemoryPlacer final : public policy::Placer {
  public:
   explicit SpareMemoryPlacer(const SpareMemoryConstants& constants) : constants_(constants) {}
-  /// Jobs in order; ties: fewest jobs on the GPU, then its number. What has no room waits.
+  /// Jobs in order; ties: fewest jobs on the GPU, then its number. Jobs without room wait.
   std::vector<policy::Placement> place(std::span<const policy::JobInfo> waiting,
                                        std::span<const policy::GpuState> gpus,
                                        policy::Instant now) override;

@@ -43,8 +43,7 @@ enum class Turn : std::uint32_t {
   kControl = 40,   ///< whoever starts and stops the others
 };
 
-/// The part whose turn it is. Equal at two looks: it was one and the same turn all the time in
-/// between.
+/// The part whose turn it is. If two reads are equal, the turn did not change between them.
 struct TurnHolder {
   std::int32_t pid = 0;     ///< 0: nobody's, or of a WallClock
   std::uint64_t turns = 0;  ///< that there have been, this one included
@@ -75,10 +74,10 @@ class HostClock {
   /// TurnClock first lets everybody go on who is due now (what they do may ring the bell).
   virtual void wait(Bell& bell, std::uint32_t seen, HostTime deadline) = 0;
 
-  /// Whoever waits may look first: what it sees by itself, nobody has to ring for, and a ring costs
-  /// the ringer cache misses, or a system call. Looks until `there` says yes, for as long as this
-  /// clock looks, and no longer than to `deadline`; says whether it is there. A TurnClock does not
-  /// look: nothing changes during a turn.
+  /// Spins before a wait: a waiter that still spins needs no ring, which costs the ringer cache
+  /// misses or a system call. Spins until `there` is true, for as long as this clock spins, at most
+  /// to `deadline`; returns whether `there` is true. A TurnClock does not spin: nothing changes
+  /// during a turn.
   virtual bool look(HostTime /*deadline*/, const std::function<bool()>& /*there*/) {
     return false;
   }

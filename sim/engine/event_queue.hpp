@@ -137,7 +137,7 @@ class EventQueue {
   void play_all() const;
 
   Ties ties_;
-  // Another base says the same of the same events: not the queue's state.
+  // mutable: another base describes the same pending events.
   mutable std::vector<Key> tree_{kNone, kNone};  ///< winners, the final one at 1; then leaves
   mutable std::vector<SimTime> late_times_;      ///< by entity, where the key does not hold it
   mutable SimTime base_ = kSimStart;             ///< no pending time is before

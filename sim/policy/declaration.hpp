@@ -72,7 +72,7 @@ struct Needs {
   bool kernel_classes = false;    ///< what bounds each kernel, of every client
   bool iterations = false;        ///< on_iteration is called
   /// on_launch is called. A policy that admits every launch, gives it no form, and whose ticks do
-  /// not depend on launches, does not need that: then they go on without a question.
+  /// not depend on launches, does not need that: launches then go on without asking.
   bool launches = true;
 };
 
@@ -93,18 +93,17 @@ struct PolicySpec {
   /// authors', and say so. Empty: nothing.
   std::string reconstruction;
   std::vector<SystemDemand> demands;  ///< on hardware, driver, framework and privileges
-  /// None: a hook that only tells; a simulated one may yet hold them.
+  /// None: a hook that only tells; the simulated one may still hold launches.
   std::function<TrainingGate(const ParameterSet&)> training_gate;
   std::vector<ParameterSpec> parameters;
   /// Parameters that describe the system, or a margin of safety: a search for the best setting
   /// leaves them as they are.
   std::vector<std::string> not_searched;
   std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
-  /// How long after the start what it does is no longer what it will be doing, where an iteration
-  /// of training alone takes so long; none: it is settled from the start.
+  /// How long after the start the policy still tunes itself, if an iteration of training alone
+  /// takes `iteration`; none: it is settled from the start.
   std::function<Duration(const ParameterSet&, Duration iteration)> settling;
-  /// Makes what decides who goes where in the cluster; none: every filler has its place on each of
-  /// its GPUs.
+  /// Makes the placer of a cluster; none: every filler has an instance on each of its GPUs.
   std::function<std::unique_ptr<Placer>(const ParameterSet&)> make_placer;
 };
 

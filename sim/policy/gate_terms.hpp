@@ -20,8 +20,8 @@ namespace bubblesim::policy {
 /// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
 [[nodiscard]] bool hears_launches(const PolicySpec& spec);
 
-/// A thread whose launch is held looks for `spin` whether it may go on, and sleeps then: one that
-/// slept goes on `wake` after its launch was released. Both >= 0; `wake` 0: it need not be woken.
+/// A thread whose launch is held spins for `spin`, then sleeps; a sleeping thread goes on `wake`
+/// after the release. Both >= 0; `wake` 0: it need not be woken.
 struct GateSleep {
   Duration spin{};
   Duration wake{};

@@ -63,7 +63,7 @@ struct GpuInfo {
   BytesPerSecond dram_bandwidth{};
   BytesPerSecond host_bandwidth{};  ///< of the link to host memory; 0: not known
   MigGeometry mig{};
-  bool priority_changes = true;  ///< clients' priorities can, while they run; at a gate they cannot
+  bool priority_changes = true;  ///< of clients that run; false at a gate
   std::uint32_t compute_capability = 0;  ///< 86 for 8.6; 0: not known
 };
 
@@ -130,7 +130,7 @@ struct ClientSharing {
   double memory_share = 1;            ///< kPartitioned: of the DRAM bandwidth and of the memory
   /// kTimeSliced: its own turn; nothing: Sharing's.
   std::optional<Duration> slice = std::nullopt;
-  /// It may allocate no more: with more it is not admitted.
+  /// The most that it may allocate; a client with more is not admitted.
   std::optional<Bytes> memory_limit = std::nullopt;
   /// The part of its memory that is on the device, the rest is behind the host link (unified
   /// memory); nothing: as far as there is room.
@@ -161,7 +161,7 @@ class Actions {
   /// kTimeSliced: the length of the client's turns from its next one on. > 0.
   virtual void set_time_slice(ClientId client, Duration slice) = 0;
   /// Drives the client's kernels off the GPU, and keeps them off until proceed(). Collectives are
-  /// left alone. Again with a stronger kind: that one counts.
+  /// left alone. Called again with a stronger kind, the stronger one counts.
   virtual void preempt(ClientId client, Preemption how) = 0;
   virtual void proceed(ClientId client) = 0;
   /// The client's next launch that goes on, by this call's verdict or a release, has this form.

@@ -86,8 +86,8 @@ struct Awaited {
   }
 }
 
-/// How often an operation must have ended before a wait in this pass (from 0) is over that is for
-/// its end so many passes ago.
+/// How often an operation must have ended before a wait of `pass` (from 0) for its end
+/// `passes_back` passes earlier is over.
 [[nodiscard]] constexpr std::uint64_t ends_needed(std::uint32_t passes_back, std::uint64_t pass) {
   return pass + 1 - std::min<std::uint64_t>(pass + 1, passes_back);
 }
@@ -106,8 +106,8 @@ struct Awaited {
   return detail.after_thread == kNoIndex ? nullptr : &detail;
 }
 
-/// How many steps the other thread must have done over all passes, of which this is one (from 0).
-/// `program`: of its rank.
+/// How many steps the other thread must have done, over all passes, before a hand-over of `pass`
+/// (from 0). `program`: of its rank.
 [[nodiscard]] inline std::uint64_t steps_needed(const Program& program, const StepDetail& after,
                                                 std::uint64_t pass) {
   if (pass < after.after_passes_back) return 0;

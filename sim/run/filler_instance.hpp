@@ -53,7 +53,7 @@ struct ServerTally {
   double block_seconds = 0;           ///< integral of the blocks held, up to counted_until
   SimTime counted_until{};
 
-  /// Until `now` sequences have held blocks_held.
+  /// Adds to block_seconds: sequences have held blocks_held until `now`.
   void count_blocks(SimTime now);
 };
 
@@ -83,7 +83,7 @@ class FillerInstance final : public workload::ServiceListener {
   std::uint32_t member = 0;     ///< of its group, that it belongs to
   /// Null if not admitted, and on the further GPUs of a server.
   std::unique_ptr<workload::RequestService> service;
-  /// That its program's passes are of. Precondition: it is admitted.
+  /// The service whose requests this program serves. Precondition: it is admitted.
   [[nodiscard]] workload::RequestService& served_by() const;
   std::optional<observe::ServiceLimits> limits;  ///< of an engine's requests
 
@@ -143,7 +143,7 @@ class ArrivalRouter final : public engine::EventHandler {
     return *instances_[request % instances_.size()];
   }
   void deal(SimTime now);
-  /// Lets the instances begin that the requests from `first` on were dealt to.
+  /// Starts the instances that got the requests from `first` on.
   void serve_from(std::uint64_t first, SimTime now);
 
   engine::Engine& engine_;
@@ -177,9 +177,10 @@ struct RequestsRead {
 //
 // A GPU sends one prompt after another, in the order in which they were computed. Its receiver is
 // decided when its transfer is asked for: the GPU with the fewest requests that wait, run or are on
-// their way to it, the first of equals. What waits is beside the prefill server's cache, which is
-// free at once. The link is the filler's own, or a transfer is a send over the cluster's links,
-// which it shares with training's collectives (sim/network); it takes no SMs there (RDMA).
+// their way to it, the first of equals. A waiting prompt takes nothing of the prefill server's
+// cache, which is free at once. The link is the filler's own, or a transfer is a send over the
+// cluster's links, which it shares with training's collectives (sim/network); it takes no SMs there
+// (RDMA).
 
 /// The engine that an admitted instance runs. Precondition: it has an engine's service.
 [[nodiscard]] workload::EngineService& engine_of(FillerInstance& instance);
@@ -213,7 +214,7 @@ struct SharedLinks {
   const std::vector<std::uint32_t>& places;  ///< on the cluster, by GPU
 };
 
-/// What takes prompts from an instance that computes them.
+/// Takes the prompts of an instance that computes them.
 class KvLink final : public engine::EventHandler,
                      public workload::HandoverSink,
                      private network::Participant {

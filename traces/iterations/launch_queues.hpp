@@ -14,9 +14,9 @@
 // * it lasts more than kFarAbove times as long as calls of its kind do that find room;
 // * an operation ended within it.
 //
-// It waited for the operation of its stream that ended last within it, if it returned at most
-// kNoticed later (measured: 0 to 18 us, mostly 5 to 7); else for the last of any stream, behind
-// which its stream may have waited. What it needs beyond that is its usual time.
+// The blocker is the last operation on that stream to end during the call, if the call returned at
+// most kNoticed later (measured: 0 to 18 us, mostly 5 to 7); else the last operation on any stream,
+// behind which the call's stream may have waited. The rest of the call is its usual time.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@
 namespace bubblesim::policy {
 
 /// Returns the Result of `work`, which calls the policy's code. An exception is a fault with the
-/// policy's name; that of memory that ran out names none, for who took it is not known.
+/// policy's name; std::bad_alloc names none, since its cause is unknown.
 template <class Work>
 auto catch_thrown(const PolicySpec& spec, const Work& work) -> decltype(work()) {
   const std::string place = "policy " + spec.name;

@@ -43,7 +43,8 @@ struct TimelineView {
   std::vector<ViewSection> sections;
 };
 
-/// The spans of all charts of a section together: more are joined. About 15 bytes of a page each.
+/// The most spans of a section's charts together; beyond it neighbours are joined. A span takes
+/// about 15 bytes of a page.
 inline constexpr std::size_t kTraceSpans = 400'000;
 inline constexpr std::size_t kRunSpans = 80'000;
 
@@ -58,8 +59,8 @@ inline constexpr const char* kViewFileName = "view.json";
 /// What view_text() wrote. Faults name the file and the place.
 [[nodiscard]] CheckedResult<TimelineView> read_view(const std::string& path);
 
-/// Leaves the rows of these policies, in this order, in every chart and table of a run; an oracle
-/// need not be called one. No names: all rows. Fault: a policy that a section does not have.
+/// Leaves the rows of these policies, in this order, in every chart and table of a run; an oracle's
+/// name may lack " (oracle)". No names: all rows. Fault: a policy that a section does not have.
 [[nodiscard]] Result<void> select_policies(TimelineView& view,
                                            const std::vector<std::string>& policies);
 
