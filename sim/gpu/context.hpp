@@ -87,12 +87,12 @@ class Context {
   void place(SimTime now);
   /// SMs times nanoseconds that the client's blocks covered since the last settling.
   [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
-  /// True: look_ahead() lies after now, whatever rates will be set. False: it is to be asked.
+  /// True: look_ahead() lies after now, whatever rates will be set. False: ask it.
   /// Precondition: placed at now, not frozen, no client is confined to a part of the SMs.
   [[nodiscard]] bool nothing_is_due(SimTime now) const;
-  /// To be called before time passes. Sets rates anew, if what has been placed, has ended or is
-  /// left of the GPU asks for it, and says when something will happen by itself; SimTime::max():
-  /// nothing will. Precondition: placed at now, not frozen.
+  /// Call before time passes. Sets rates anew if placements, ends or the rest of the GPU have
+  /// changed them, and returns when the next change happens by itself; SimTime::max(): never.
+  /// Precondition: placed at now, not frozen.
   [[nodiscard]] SimTime look_ahead(SimTime now);
 
  private:
@@ -115,7 +115,7 @@ class Context {
     WorkId id;
     SimTime at;
   };
-  /// What those who stood in line so far mean for those behind them.
+  /// What the kernels in line so far mean for those behind them.
   struct Line {
     std::optional<ClientId> ahead;  ///< waits for room on the GPU, anywhere
     bool behind_held = false;       ///< somebody is held by a cap

@@ -163,7 +163,7 @@ struct ReportData {
 [[nodiscard]] Result<ReportData> collect_report(store::ResultsStore& store,
                                                 const ReportOptions& options);
 
-/// The mean of values that are there; an interval from two values on.
+/// The mean of the values present; an interval from two values on.
 [[nodiscard]] ReportValue mean_over_seeds(const std::vector<std::optional<double>>& values,
                                           double confidence);
 

@@ -28,12 +28,12 @@ namespace bubblesim::run {
 // Results by key that several threads need and one of them makes.
 //
 // Thread-safe. The first thread that asks for a result makes it, without a lock held; others that
-// ask for it meanwhile wait, those that ask for another do not. So that nobody waits for ever, what
-// makes a result must not ask for one. A fault is a result too, unless the maker was stopped: then,
-// as after an exception, the next thread in line makes it anew.
+// ask for it meanwhile wait, those that ask for another do not. A maker must not ask for a result
+// itself, or threads could wait for ever. A fault is a result too, unless the maker was stopped:
+// then, as after an exception, the next thread in line makes it anew.
 //
-// Kept is what was used last, up to a number of bytes; what is too large for that is given to those
-// that wait, and not kept.
+// The results that were used last are kept, up to a number of bytes; a larger one is handed to the
+// waiting threads and not kept.
 
 /// What was made so far, and the wall time that it took.
 struct MadeResults {
@@ -44,7 +44,7 @@ struct MadeResults {
 template <class Value>
 class SharedResults {
  public:
-  /// Shared by those that use it and, for those that come, by the cache.
+  /// Shared by its users and the cache.
   using Pointer = std::shared_ptr<const Value>;
   using Make = std::function<Result<Value>()>;
   /// Bytes that a value holds beyond its own size.
@@ -183,8 +183,8 @@ struct TrainingAlone {
 /// The bubble tables of a job, by rank.
 using BubbleTables = std::vector<schedule::BubbleTable>;
 
-/// Texts by which baselines of a run are known. Two that are equal promise that all is equal which
-/// the baseline depends on: of training alone, everything of the config but its name, its fillers
+/// Keys of a run's baselines. Equal keys promise that everything is equal on which the baseline
+/// depends: of training alone, everything of the config but its name, its fillers
 /// and its policies; of a filler alone, that and the filler; of bubbles, programs and device.
 struct BaselineKeys {
   std::string training;
@@ -214,7 +214,7 @@ struct BaselineCache {
                                       }};
 };
 
-/// A cache, and what the run's baselines are called there.
+/// A cache, and the keys of the run's baselines in it.
 struct SharedBaselines {
   BaselineCache* cache = nullptr;  ///< null: the run measures its own
   BaselineKeys keys;

@@ -55,9 +55,9 @@ class IterationGoal {
   IterationGoal(std::optional<std::uint64_t> iterations, std::size_t ranks)
       : iterations_(iterations), ranks_left_(ranks) {}
 
-  /// A rank that `engine` drives has done so many.
+  /// A rank that `engine` drives has done `done` iterations.
   void on_iteration(std::uint64_t done, engine::Engine& engine);
-  /// Iterations that a rank which has done so many still has to do; nothing: it has no goal ahead.
+  /// Iterations left to a rank that has done `done`; nothing: it has no goal ahead.
   [[nodiscard]] std::optional<std::uint64_t> left(std::uint64_t done) const;
 
  private:

@@ -114,7 +114,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   return info;
 }
 
-// What a simulation of a loaded run simulates of it, and how.
+// Which part of a loaded run is simulated, and how.
 
 /// What runs. Nothing set: the training job alone.
 struct RunScenario {

@@ -55,7 +55,7 @@ class PrecisionWatch {
   [[nodiscard]] SimTime next_look() const { return next_; }
   /// When the window has its greatest length.
   [[nodiscard]] SimTime last() const { return last_; }
-  /// True: all is known that is to be, and was at the look before.
+  /// True: all figures are known, at the last look and at the one before.
   bool look(SimTime now);
   /// What the last look found.
   [[nodiscard]] const observe::RunPrecision& found() const { return found_; }
