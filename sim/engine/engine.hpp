@@ -45,8 +45,7 @@ class Engine {
   void schedule(EntityId entity, SimTime at);
   /// Removes the entity's event, if it has one.
   void cancel(EntityId entity);
-  /// Whether no other entity has its phase: then when it was scheduled decides nothing, only for
-  /// what time.
+  /// True if no other entity has its phase: the order of scheduling then decides nothing.
   [[nodiscard]] bool is_only_of_phase(EntityId entity) const {
     return of_phase_[static_cast<std::size_t>(entities_[entity.index()].phase)] == 1;
   }

@@ -83,8 +83,8 @@ struct Comparison {
 /// Is the latency in that column of the row a lower bound?
 [[nodiscard]] bool is_lower_bound(const observe::ResultRow& row, std::string_view column);
 
-/// Is it a latency of a filler that falls behind (OUTPUTS.md, Overloaded)? Then it says how long
-/// the run was, and people are shown the word in its place.
+/// Is it a latency of a filler that falls behind (OUTPUTS.md, Overloaded)? It then
+/// measures the length of the run, and tables show the word instead.
 [[nodiscard]] bool is_overloaded(const observe::ResultRow& row, std::string_view column);
 
 /// Place of a column among result_columns(), or the fault that names the nearest.

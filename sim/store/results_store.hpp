@@ -3,8 +3,8 @@
 //
 // One writer object a process; several processes may write one store. Once add() has returned, its
 // records are on disk: a killed program loses nothing that was added, and a key is stored once. A
-// run that several sweeps contain is stored under the first, and shown under each as that planned
-// it.
+// run that several sweeps contain is stored under the first, and shown under each with that
+// sweep's plan.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +68,8 @@ class ResultsStore {
   /// failed is replaced. Afterwards each run belongs to its record's sweep. Returns how many were
   /// stored.
   [[nodiscard]] virtual Result<std::size_t> add(std::span<const RunRecord> records) = 0;
-  /// Makes the stored ones of the runs, done or failed, part of the sweep, as planned here; what
-  /// belonged to it before stays as it was. One transaction.
+  /// Adds those of the runs that are stored, done or failed, to the sweep; runs that belong to it
+  /// already stay as they are. One transaction.
   [[nodiscard]] virtual Result<void> join(const std::string& sweep,
                                           std::span<const PlannedRun> runs) = 0;
   /// Keys of finished runs.

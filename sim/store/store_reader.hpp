@@ -29,10 +29,10 @@ enum class RunsOf : std::uint8_t {
 struct StoredRecord {
   RunRecord record;
   std::int64_t digest = 0;
-  /// What another sweep than the one that stored it says: its name and, of a run, index, point,
-  /// repetition and settings.
+  /// The sweep that the record was read for, if another one stored it: its name, and the run's
+  /// index, point, repetition and settings in it.
   std::optional<std::pair<std::string, PlannedRun>> member;
-  /// The record as the sweep sees it that it was read for, no longer fit for its digest.
+  /// Puts that sweep's place into the record, whose digest no longer matches then.
   void relabel();
 };
 

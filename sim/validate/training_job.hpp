@@ -57,7 +57,7 @@ struct ClosedFormCases {
   std::uint32_t equal = 0;
 };
 
-/// None of a request that the schedule's rule refuses.
+/// No cases if the schedule's rule refuses the request.
 [[nodiscard]] ClosedFormCases closed_form_cases(const std::string& schedule,
                                                 const pipeline::ScheduleRequest& request,
                                                 std::span<const pipeline::StageTimes> times);

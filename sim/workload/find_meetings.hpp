@@ -1,4 +1,4 @@
-// Finds which communication kernels of different ranks meet, and in whom each of them waits.
+// Finds which communication kernels of different ranks meet.
 //
 // Collectives meet by group, kind and number; where a recorder numbers none, by their ends.
 // Sends, receives and exchanges meet in pairs: by their two ends where the recorder names them,

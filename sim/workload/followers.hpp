@@ -22,8 +22,8 @@ class Followers {
         std::upper_bound(waiting_.begin(), waiting_.end(), follower, std::greater<>{}), follower);
   }
 
-  /// Takes one that goes on with so many steps done: who needs the fewest, of equals the lowest
-  /// thread.
+  /// Removes and returns a thread that goes on after `done` steps: the one that needs the fewest,
+  /// of equals the lowest.
   [[nodiscard]] std::optional<Thread> take(std::uint64_t done) {
     if (waiting_.empty() || waiting_.back().needed > done) return std::nullopt;
     const Thread thread = waiting_.back().thread;

@@ -56,7 +56,7 @@ class RunObserver {
   /// (index == iterations).
   virtual void on_iteration(ProgramRun& /*run*/, std::uint32_t /*index*/, SimTime /*now*/) {}
   virtual void on_op_started(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
-  /// A started operation stands still: another context has the GPU; and goes on.
+  /// A started operation stands still, since another context has the GPU; it goes on.
   virtual void on_op_paused(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_resumed(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_finished(const OpRecord& /*record*/) {}
