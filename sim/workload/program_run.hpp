@@ -132,19 +132,19 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
   /// Launch calls that its threads have made.
   [[nodiscard]] std::uint64_t launch_calls() const { return launch_calls_; }
-  /// What it waits for now. If that is several things, the first in the order of what others cannot
-  /// give: a release by the policy, room on the GPU, the end of what runs, peers, its own host.
+  /// What it waits for now; of several, the first in this order: a release by the policy, room on
+  /// the GPU, the end of a running operation, peers, its own host.
   [[nodiscard]] Wait waits_for() const;
   /// No operation runs or is due: nothing happens on the device unless something is launched.
   [[nodiscard]] bool stands_still() const;
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
-  /// Appends to `next` the collective at which each stream of the run arrives next, no earlier than
-  /// it says, as long as none that the run waits in is completed: what the device and the host must
-  /// do before takes at least its own time. Streams that arrive nowhere before then are left out.
-  /// Nothing is sure about the streams of a run that has an entry for kNoIndex: it may arrive
-  /// anywhere, from `now` on. `now` is the present.
+  /// Appends to `next` the collective at which each stream of the run arrives next, and the
+  /// earliest time: the work of device and host before it takes at least its own time. It holds
+  /// until a collective that the run waits in is complete. Streams that arrive nowhere before then
+  /// are left out. Nothing is sure about the streams of a run that has an entry for kNoIndex: it
+  /// may arrive anywhere, from `now` on. `now` is the present.
   void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
 
   /// Hands over the arrivals of a window, which nobody has been told of yet. Appends to `arrivals`.
@@ -168,7 +168,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   class PendingQueue;
   /// What a stream has ahead.
   struct Ahead {
-    SimTime from;          ///< earliest start of what comes after what runs
+    SimTime from;          ///< earliest start of the next operation
     Duration done{};       ///< work over all passes, with what runs
     std::uint64_t meetings = 0;
   };

@@ -52,7 +52,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
   SimTime call_end{};            ///< the call's own cost is paid then
   std::uint64_t launch = 0;      ///< number of its last launch call
   bool relaunch = false;         ///< waits for room in a stream's queue, then launches
-  program::LaunchForm form;      ///< so
+  program::LaunchForm form;      ///< of that launch
 };
 
 /// An operation launched and not yet ended.

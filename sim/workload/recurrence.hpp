@@ -29,8 +29,8 @@ struct PassTimes {
 [[nodiscard]] bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec);
 
 /// One pass of every rank, each from its offset on; by position of the rank. Nothing if a
-/// dependency is never met, or if of things that happen in one nanosecond it matters which comes
-/// first, which only events tell: an operation that takes no time and a call that asks for it, two
+/// dependency is never met, or if the order within one nanosecond matters, which only
+/// events tell: an operation that takes no time and a call that asks for it, two
 /// threads that go on. Precondition: has_recurrence().
 [[nodiscard]] std::optional<std::vector<PassTimes>> pass_times(const JobProgram& job);
 

@@ -20,7 +20,7 @@ struct StepTokens {
 class StepProgram {
  public:
   virtual ~StepProgram() = default;
-  /// Stays where it is. Its operations change in set() only, in duration and profile.
+  /// Stays valid. Its operations change in set() only, in duration and profile.
   [[nodiscard]] virtual const program::Program& program() const = 0;
   /// Tokens of the captured graph that holds the step; nothing: it is not launched as a graph.
   [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(

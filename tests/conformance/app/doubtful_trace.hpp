@@ -1,4 +1,4 @@
-// A PyTorch trace of which nothing recorded explains most of the time: kernels of 200 us on an idle
+// A PyTorch trace most of whose time nothing recorded explains: kernels of 200 us on an idle
 // stream, each 300 to 448 us after its launch, as it never is on hardware.
 #pragma once
 

@@ -59,7 +59,7 @@ using Rooms = std::vector<Room>;
 
 [[nodiscard]] bool may_include(const Room& room, const Room& target);
 
-/// No arrow that the table does not have.
+/// Rooms include only the rooms that the table allows.
 [[nodiscard]] Breaches check_layers(const SourceFile& file, const Rooms& rooms);
 
 /// Quoted includes are full paths from the root, to files that exist (`known`).
