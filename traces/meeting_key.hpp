@@ -128,13 +128,12 @@ struct HeldTogether {
   std::size_t times = 0;  ///< that one of them meets others
 };
 
-/// Of streams with collectives whose group nothing names, the ranks of it, by the ends of these.
-/// Streams are of one group if their kernels end together about as well as those of either do with
-/// any other rank's: stages of a pipeline end together too, but for a transfer between them. A
-/// stream that could as well be of another group is alone: one about twice as far from its group as
-/// those of the group are from each other, and one of a group in which other groups, or `held`,
-/// hold some ranks together, which then end together in this one whether they meet in it or not.
-/// O(streams^2 ends).
+/// The groups of streams whose collectives name none, found by the ends of their kernels. Streams
+/// are of one group if their kernels end together about as well as either's do with any other
+/// rank's: stages of a pipeline end together too, but for a transfer between them. A stream that
+/// may belong to another group is left alone: one about twice as far from its group as the group's
+/// streams are from each other, and one of a group some of whose ranks other groups, or `held`,
+/// already hold together: these end together whether they meet in it or not. O(streams^2 ends).
 [[nodiscard]] std::map<StreamOfRank, std::set<std::size_t>> ending_together(
     std::map<StreamOfRank, std::vector<TraceTime>> ends, std::vector<HeldTogether> held = {});
 

@@ -19,7 +19,7 @@ class Activity {
  public:
   explicit Activity(Buffers& buffers) : buffers_(buffers) {}
 
-  /// A kind of calls that is enabled again has all of them.
+  /// Enabling a kind of calls again switches on all of its calls.
   void enable(std::uint32_t kind, bool on);
   /// Without an effect unless the kind is on. False: no call has this number.
   bool enable_runtime_call(std::uint32_t id, bool on);

@@ -28,7 +28,8 @@ struct Verb {
 /// | mixed:N | N times a copy, a memset, an event, a wait, an allocation, a synchronisation |
 /// | mark_iterations:N:K | N iterations of K kernels, each in an NVTX range "iteration I" |
 /// | destroy | destroys the context |
-/// | sleep:MS, traced:MS, untraced:MS | waits; until somebody traces, until nobody does |
+/// | sleep:MS | waits |
+/// | traced:MS, untraced:MS | waits at most so long for a tracer, for its end |
 /// | say:TEXT, hear | a line to stdout; a line from stdin |
 [[nodiscard]] int do_verb(const Verb& verb);
 
