@@ -25,7 +25,8 @@ struct Poll {
 inline constexpr std::size_t kFewestQueries = 8;
 inline constexpr Duration kLongestQueryPause = std::chrono::microseconds(20);
 inline constexpr Duration kShortestPoll = std::chrono::microseconds(100);
-/// By so much less than it is the host's clock may be found ahead: what a launch takes to start.
+/// The host's lead over the device's clock may be underestimated by this, what a launch takes to
+/// start.
 inline constexpr Duration kClockDoubt = std::chrono::microseconds(5);
 
 /// The polls of each thread in order of time; the host's clock is so far ahead of the device's.
