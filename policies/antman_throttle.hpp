@@ -2,8 +2,8 @@
 // (gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at 2069b38): after a
 // mini-batch that took d, s of it inserted, the job should take (d - s) 100 / p. What is missing,
 // less a fixed cost, it sleeps at once; and the same time is then spread evenly over the
-// operations of the next mini-batch, which so needs no sleep after it. So mini-batches alternate:
-// slept after, slept within.
+// operations of the next mini-batch, which so needs no sleep after it. So mini-batches
+// alternate between one sleep after them and short ones within.
 #pragma once
 
 #include <algorithm>

@@ -89,8 +89,8 @@ inline std::uint64_t value_ends(const std::uint8_t* place) {
 /// Reads `count` values and hands each to take(i, value); returns the place after the last, nullptr
 /// if there are fewer before `end` or one exceeds 64 bits. kVarintPadding bytes follow `end`.
 ///
-/// One value's start hangs on the length of that before it, which is what reading them one by one
-/// waits for; so the ends of 64 bytes' values are found at once.
+/// A value's start depends on the length of the one before, so reading one by one waits for each;
+/// therefore the ends of 64 bytes' values are found at once.
 inline const std::uint8_t* read_varints(const std::uint8_t* place, const std::uint8_t* end,
                                         std::size_t count, auto take) {
   std::size_t i = 0;

@@ -53,8 +53,8 @@ inline constexpr double kMatters = 0.1;
 [[nodiscard]] std::string_view bottleneck_name(Bottleneck bottleneck);
 
 /// The sensitivities of the bubbles: 1 if they halve where this is twice as fast. `own` is the
-/// share of the iteration in which own work runs: by that much kernels shorten no bubble, but
-/// themselves.
+/// share of the iteration in which own work runs: by that much kernels shorten
+/// themselves and no bubble.
 [[nodiscard]] Sensitivities of_bubbles(const Sensitivities& job, double own);
 
 /// Why there are bubbles whose main cause is `cause`, as their sensitivities confirm it: "late

@@ -4,9 +4,9 @@
 // Recorded iterations run from one iteration marker's start to the next one's, the last one to its
 // marker's end (host time, of the thread that has most markers). If nothing is marked, the
 // recording is one iteration: from its first launch or synchronisation to the return of its last
-// one, of synchronisations as far as there is device work that they could wait for, or to the end
-// of operations that start later on streams of which no launch is recorded; where none is recorded
-// at all, from the first operation at the latest.
+// one (synchronisations count while there is device work that they could wait for), or to the end
+// of operations that start later on streams without a recorded launch; if no launch is recorded at
+// all, from the first operation at the latest.
 //
 // Device work belongs to an iteration by, in this order:
 //   1. correlation: the iteration during which its launch was called;

@@ -9,8 +9,8 @@ namespace bubblesim::traces {
 inline constexpr CounterSpec kRanksMissing{"job_ranks_missing", Severity::kNotice,
     "ranks of the job for which there is no file"};
 
-/// Counts them in the first rank's counters, and lists them there. What ranks that were read apart
-/// counted before goes: a rank that one file lacked may be in another. Precondition: the job has
+/// Counts them in the first rank's counters, and lists them there. The counts of ranks that were
+/// read apart are removed: a rank that one file lacks may be in another. Precondition: the job has
 /// ranks, ordered by rank.
 void count_missing_ranks(JobTrace& job);
 
