@@ -32,7 +32,7 @@ LIMITS = {
     ("traces/format/FORMAT.md",): 1530,
     ("tests/validation/h200/README.md", "tests/validation/h200/captures.md"): 1370,
     ("tests/bench/README.md",): 950,
-    ("capture/README.md",): 1375,
+    ("capture/README.md",): 1450,
     ("capture/FIRST_CONTACT.md",): 760,
     ("capture/live/README.md",): 430,
     ("capture/torch/README.md",): 490,
