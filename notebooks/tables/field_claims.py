@@ -126,7 +126,7 @@ def zero(table):
               f"first copies inside nodes: {few:.2f} times ZeRO++ with one micro-batch an "
               f"iteration, {many:.2f} with eight", where + ", one adapter a node", None,
               "bytes between nodes: 1.5 a parameter and micro-batch with ZeRO++, 0.5 and 2 an "
-              "iteration here (closed forms: zero_plus_test.cpp), 12 to 6 with eight. Direction "
+              "iteration here (closed forms: memory_test.cpp), 12 to 6 with eight. Direction "
               "only: which states theirs keeps at which level, and its micro-batches, are not in "
               "the abstract, and MI250X is no device of configs/devices")]
 
@@ -211,7 +211,7 @@ def paths(table):
               f"of {len(gaps)} hashes: {shown}", where, within(gaps.median(), 0.15, 0.45),
               "judged by the median. A leaf has 8 flows out on 64 up-links, and the busiest of all "
               "leaves' decides: it has two flows by 88 % of hashes, three or more by 10 % "
-              "(closed form, tests/unit/sim/network/flow_paths_test.cpp), which is the tail. The "
+              "(closed form, tests/unit/sim/network/collective_cost_test.cpp), which is the tail. The "
               "gap itself is what exchanges take of an iteration, which batch and plan decide: "
               "they are free choices here"),
         Claim("c4p-planned", "planned flows do without it", "arXiv 2406.04594, abstract", "stated",

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "sim/advise/proposal.hpp"
+#include "sim/advise/space.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/store/results_store.hpp"

@@ -1,6 +1,5 @@
 // The commands of bubblesim, in the order of its help.
 #include "sim/app/app.hpp"
-#include "sim/app/commands.hpp"
 
 namespace bubblesim::app {
 

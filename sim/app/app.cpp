@@ -1,9 +1,10 @@
 #include "sim/app/app.hpp"
 
-#include <CLI/CLI.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <bubblesim_build.hpp>  // made by the configuration: scripts/cmake/features.cmake
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,10 +15,11 @@
 #include <set>
 #include <sstream>
 #include <string_view>
-#include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 #include <utility>
+
+#include <CLI/CLI.hpp>
+#include <bubblesim_build.hpp>  // made by the configuration: scripts/cmake/features.cmake
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/output_file.hpp"

@@ -17,10 +17,6 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/run/load_trace.hpp"
 
-// One guard for every file that a command writes: a file that the command reads is never written
-// over, and one that this program did not make only with --force. It looks before the command
-// starts, so that a refusal costs nothing.
-
 namespace CLI {
 class App;
 class Option;
@@ -28,6 +24,9 @@ class Option;
 
 namespace bubblesim::app {
 
+// One guard for every file that a command writes: a file that the command reads is never written
+// over, and one that this program did not make only with --force. It looks before the command
+// starts, so that a refusal costs nothing.
 class OutputGuard {
  public:
   /// The files that are written where the option has this value.
@@ -174,5 +173,9 @@ void add_cluster_option(CLI::App& command, JobArguments& job);
 /// Reads them with a progress line, on every core. Fault: a cluster that no collective needs.
 [[nodiscard]] CheckedResult<run::LoadedTrace> load_job(const JobArguments& job,
                                                        const AppContext& context);
+
+struct AppContext;
+
+void add_commands(CLI::App& parser, AppContext& context);
 
 }  // namespace bubblesim::app

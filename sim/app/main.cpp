@@ -9,7 +9,6 @@
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
 #include "sim/app/command_tree.hpp"
-#include "sim/app/commands.hpp"
 #include "sim/app/own_process.hpp"
 
 namespace {

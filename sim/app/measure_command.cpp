@@ -12,7 +12,7 @@
 #include "sim/app/app.hpp"
 #include "sim/app/gpu_place.hpp"
 #include "sim/app/policy_options.hpp"
-#include "sim/app/quick_config.hpp"
+#include "sim/app/run_arguments.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/observe/report.hpp"

@@ -13,7 +13,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/store/merge_stores.hpp"
 #include "sim/store/store_export.hpp"
-#include "sim/text/csv_text.hpp"
+#include "sim/text/escaped_text.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {

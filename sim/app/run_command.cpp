@@ -1,19 +1,25 @@
 // bubblesim run: a config, or a job and a service given directly, under every policy.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "sim/app/app.hpp"
+#include "sim/app/own_process.hpp"
 #include "sim/app/policy_options.hpp"
-#include "sim/app/quick_config.hpp"
 #include "sim/app/run_arguments.hpp"
-#include "sim/app/run_watch.hpp"
 #include "sim/base/output_file.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
@@ -27,6 +33,121 @@
 
 namespace bubblesim::app {
 namespace {
+
+// While `bubblesim run` simulates: how far it is, on a terminal, and what Ctrl-C means.
+
+/// From its construction on, the first interrupt asks the run to stop and the second ends the
+/// program. It has the line of progress to itself. One at a time in a process.
+class RunWatch {
+ public:
+  /// Watches a run in `modes` modes, each under all policies, whose calls last for `policy_bound`
+  /// at most (policy_options.hpp).
+  RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound);
+  ~RunWatch();
+  RunWatch(const RunWatch&) = delete;
+  RunWatch& operator=(const RunWatch&) = delete;
+
+  /// Before the run of the next mode; what the options hold lives in the watch.
+  void begin_mode(const std::string& name, run::RunOptions& options);
+  /// An interrupt has come.
+  [[nodiscard]] bool stopped() const { return stop_; }
+
+ private:
+  void end_line();
+  void watch();
+  [[nodiscard]] std::string text();
+
+  ProgressLine& line_;
+  const std::size_t modes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;             ///< guarded by mutex_, as are the next three
+  std::size_t mode_ = 0;          ///< from 1
+  std::string name_;              ///< of the mode
+  std::string doing_;
+  std::int64_t before_ns_ = 0;    ///< of time_, at the mode's beginning
+  std::int64_t all_before_ns_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  run::SimulatedTime time_;
+  std::atomic<bool> stop_{false};
+  StopSignals signals_;
+  PolicyTimeout timeout_;
+  std::thread thread_;            ///< last: it uses the rest
+};
+
+constexpr auto kWatchTick = std::chrono::milliseconds{100};
+constexpr double kTooEarly = 0.02;
+
+/// "43 %, about 1:20 left" of what was begun `elapsed` ago; nothing is said of the time before two
+/// percent are done. `share` in [0, 1].
+std::string progress_text(double share, Duration elapsed) {
+  std::string text = fmt::format("{:.0f} %", std::floor(100 * std::clamp(share, 0.0, 1.0)));
+  if (share < kTooEarly) return text;
+  const auto seconds =
+      static_cast<std::int64_t>(std::ceil(to_seconds(elapsed) * (1 - share) / share));
+  return text + fmt::format(", about {}:{:02} left", seconds / 60, seconds % 60);
+}
+
+RunWatch::RunWatch(ProgressLine& line, std::size_t modes, Duration policy_bound)
+    : line_(line), modes_(std::max<std::size_t>(1, modes)),
+      timeout_(policy_bound, [this] { end_line(); }), thread_([this] { watch(); }) {}
+
+RunWatch::~RunWatch() {
+  {
+    const std::scoped_lock lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  line_.clear();
+}
+
+void RunWatch::begin_mode(const std::string& name, run::RunOptions& options) {
+  const std::scoped_lock lock(mutex_);
+  ++mode_;
+  name_ = name;
+  before_ns_ = time_.done_ns;
+  all_before_ns_ = time_.all_ns;
+  options.time = &time_;
+  options.stop = &stop_;
+  options.when_stopped = run::WhenStopped::kKeepDone;
+  options.progress = [this](const std::string& doing) {
+    const std::scoped_lock told(mutex_);
+    doing_ = doing;
+  };
+}
+
+void RunWatch::end_line() {
+  const std::scoped_lock lock(mutex_);
+  line_.clear();
+  stop_ = true;
+}
+
+// A mode counts as much as another; in it, simulated time does.
+std::string RunWatch::text() {
+  if (mode_ == 0) return {};
+  // What parts of the job do alone is simulated before; it says little of how fast policies are.
+  if (time_.all_ns == 0) begin_ = std::chrono::steady_clock::now();
+  const double all = static_cast<double>(time_.all_ns - all_before_ns_);
+  const double done = static_cast<double>(time_.done_ns - before_ns_);
+  const double share = (static_cast<double>(mode_ - 1) + (all > 0 ? done / all : 0)) /
+                       static_cast<double>(modes_);
+  const auto elapsed =
+      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin_);
+  return fmt::format("{}: {}: {}", name_, progress_text(share, elapsed), doing_);
+}
+
+void RunWatch::watch() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kWatchTick, [this] { return over_; })) {
+    if (signals_.count() > 0 && !stop_) {
+      stop_ = true;
+      line_.clear();
+      std::fputs("bubblesim: interrupted: keeps what is done; once more to end at once\n", stderr);
+    }
+    if (!stop_) line_.show(text());
+  }
+}
 
 /// What a run found, mode by mode.
 struct RunOutputs {

@@ -18,13 +18,11 @@
 #include "sim/base/number_text.hpp"
 #include "sim/base/result.hpp"
 #include "sim/pipeline/check.hpp"
-#include "sim/pipeline/closed_form.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/pipeline/execute.hpp"
 #include "sim/pipeline/registry.hpp"
 #include "sim/pipeline/render.hpp"
 #include "sim/pipeline/schedule.hpp"
-#include "sim/pipeline/stage_graph.hpp"
 
 namespace bubblesim::app {
 namespace {

@@ -9,11 +9,10 @@
 
 #include "sim/app/app.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/precision_names.hpp"
+#include "sim/model/efficiency_file.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/inference_program.hpp"
-#include "sim/synth/inference_trace.hpp"
-#include "sim/synth/lone_iteration.hpp"
+#include "sim/synth/synthesise.hpp"
 #include "traces/format/trace_writer.hpp"
 
 namespace bubblesim::app {

@@ -8,7 +8,7 @@
 #include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
-#include "sim/text/counter_text.hpp"
+#include "sim/text/text_table.hpp"
 #include "traces/align.hpp"
 #include "traces/export/chakra_export.hpp"
 #include "traces/export/chrome_trace.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
-#include "sim/validate/measured_text.hpp"
+#include "sim/validate/measured_summary.hpp"
 
 namespace bubblesim::app {
 namespace {

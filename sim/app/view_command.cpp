@@ -10,7 +10,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/own_process.hpp"
-#include "sim/app/quick_config.hpp"
+#include "sim/app/run_arguments.hpp"
 #include "sim/base/child_process.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/report/view/run_view.hpp"
@@ -18,7 +18,7 @@
 #include "sim/report/view/view_picture.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/store/results_store.hpp"
-#include "sim/text/counter_text.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {

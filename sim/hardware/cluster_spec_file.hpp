@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/cluster_spec.hpp"
 
@@ -28,5 +29,8 @@ struct ClusterFile {
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
 [[nodiscard]] CheckedResult<ClusterSpec> find_cluster_spec(std::string_view name,
                                                            const std::string& folder);
+
+/// Reads every constant; faults go to the reader's error list. Ends with root.finish().
+[[nodiscard]] ClusterSpec read_cluster(ObjectReader& root);
 
 }  // namespace bubblesim::hardware

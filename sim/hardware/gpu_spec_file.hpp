@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 
@@ -43,5 +44,8 @@ struct DeviceFile {
 /// the nearest. The pointer points into `devices`.
 [[nodiscard]] Result<const DeviceFile*> match_recorded_name(std::string_view recorded,
                                                             std::span<const DeviceFile> devices);
+
+/// Reads every constant; faults go to the reader's error list. Ends with root.finish().
+[[nodiscard]] DeviceFile read_constants(ObjectReader& root);
 
 }  // namespace bubblesim::hardware

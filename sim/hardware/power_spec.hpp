@@ -8,7 +8,7 @@
 // f is the SM clock, c the part of a kernel's power that follows it (1, or `memory_clock_share`
 // where DRAM bounds the kernel), b the part of its time that DRAM bounds (ContentionSpec). s(f) is
 // the switching power C V^2 f of CMOS with a voltage that rises from a floor on; floor and slope
-// are fitted to measured clocks and powers (tests/unit/sim/hardware/gpu_spec_file_test.cpp). Idle
+// are fitted to measured clocks and powers (tests/unit/sim/hardware/device_files_test.cpp). Idle
 // power is taken as the same at every clock, copies draw nothing, and a collective draws as a
 // kernel that DRAM bounds: links are not told apart.
 #pragma once

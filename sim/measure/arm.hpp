@@ -6,16 +6,56 @@
 #include <string>
 #include <vector>
 
+#include "capture/replay/job_record.hpp"
 #include "capture/rig/rig.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
 #include "sim/measure/measure.hpp"
-#include "sim/measure/measured_result.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
+#include "sim/run/run_config.hpp"
 #include "sim/schedule/bubble_table.hpp"
 
 namespace bubblesim::measure {
+
+// Turns the records of a rig's processes into the results that sim/run gives for the same config,
+// by the same definitions (sim/observe/OUTPUTS.md).
+
+/// The measured window of a run: from the end of the warm-up to its end.
+struct MeasuredWindow {
+  Duration warmup{};
+  Duration end{};  ///< > warmup
+};
+
+/// When a run ended: at `limit`, or with training's last iteration where the config counts
+/// iterations and training did them.
+[[nodiscard]] Duration end_of_run(const run::RunConfig& config,
+                                  const capture::JobRecord* training, Duration limit);
+
+/// Iterations in training's record; those that end after the window do not count.
+[[nodiscard]] observe::RankIterations iterations_of(const capture::JobRecord& training,
+                                                    const MeasuredWindow& window);
+
+/// The result of a filler on the one GPU. `record`: nothing if it was not admitted or left none.
+[[nodiscard]] observe::FillerResult filler_result(const run::FillerConfig& config,
+                                                  const std::optional<capture::JobRecord>& record,
+                                                  const policy::Admission& admission,
+                                                  const std::vector<Duration>& arrivals,
+                                                  const MeasuredWindow& window);
+
+/// What the policy's process did, and how fast.
+[[nodiscard]] observe::HostActivity host_activity(const capture::RigResult& result,
+                                                  capture::Substrate substrate);
+
+// What each operation of an arm's processes did on the device, as a CSV table: where an iteration
+// that is longer than simulated loses its time.
+
+/// A row an operation and pass, by job and start. Instants are ns since the common start:
+/// `called_ns` and `returned_ns` of the launch call behind the gate, `start_ns` and `end_ns` on the
+/// device, `noticed_ns` when the process knew of the end. A job that died has no rows.
+[[nodiscard]] std::string operations_csv(const std::vector<capture::RigJob>& jobs,
+                                         const std::vector<capture::JobOutcome>& outcomes);
 
 /// What parts of the run did alone, as far as it is known.
 struct Alone {

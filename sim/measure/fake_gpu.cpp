@@ -13,7 +13,7 @@
 #include "capture/replay/job_plan.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
-#include "sim/measure/kernel_forms.hpp"
+#include "sim/measure/job_plans.hpp"
 #include "sim/program/program.hpp"
 #include "sim/schedule/gpu_plan.hpp"
 #include "sim/workload/machine.hpp"

@@ -2,6 +2,7 @@
 // each filler.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "capture/replay/job_plan.hpp"
@@ -11,9 +12,11 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/program/kernel_profile.hpp"
 #include "sim/program/program.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/schedule/bubble_table.hpp"
+#include "traces/trace.hpp"
 
 namespace bubblesim::measure {
 
@@ -53,5 +56,26 @@ struct PlannedJob {
 /// simulation.
 [[nodiscard]] Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run,
                                                         const PlanSetup& setup);
+
+// Between what the GPU model knows of a kernel and what a plan says of it.
+
+/// A shape of which the device holds as many blocks an SM as of the profile, with the profile's
+/// warps, and registers and shared memory that come to what it takes: for programs that do not say
+/// how their kernels were launched.
+[[nodiscard]] traces::LaunchShape shape_of(const program::KernelProfile& profile,
+                                           const hardware::GpuSpec& spec);
+
+/// What a plan says of such a kernel. `shape` may be null: not known.
+[[nodiscard]] capture::KernelForm form_of(const program::KernelProfile& profile,
+                                          const traces::LaunchShape* shape, std::string_view name,
+                                          const hardware::GpuSpec& spec);
+
+/// What the GPU model knows of such a form, with the shares that the device gives its class.
+[[nodiscard]] program::KernelProfile class_profile_of(const capture::KernelForm& form,
+                                                  const hardware::GpuSpec& spec);
+
+/// What the GPU model knows of such a form.
+[[nodiscard]] program::KernelProfile profile_of(const capture::KernelForm& form,
+                                            const hardware::GpuSpec& spec);
 
 }  // namespace bubblesim::measure

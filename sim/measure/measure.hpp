@@ -22,7 +22,7 @@ struct MeasureOptions {
   bool ask_training = false;
   /// Replaces what policies ask for, if the machine cannot have that (MPS); nothing: theirs.
   std::optional<capture::Substrate> substrate;
-  /// Takes what each operation did (measured_result.hpp), once an arm: "alone", "FILLER-alone", a
+  /// Takes what each operation did (arm.hpp), once an arm: "alone", "FILLER-alone", a
   /// policy's name, its second time "POLICY-2". Null: nothing is recorded, which slows hosts.
   std::function<Result<void>(const std::string& arm, const std::string& csv)> operations;
 };

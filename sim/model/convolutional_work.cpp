@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/model/network_work.hpp"
+#include "sim/model/transformer_work.hpp"
 #include "sim/model/work_items.hpp"
 
 namespace bubblesim::model {

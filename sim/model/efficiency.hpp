@@ -1,6 +1,6 @@
 // The constants of the roofline, for one device and one generation of its libraries. Read from
-// configs/efficiency/*.json (configs/efficiency/README.md explains each key, gemm_time.hpp and
-// kernel_time.cpp use them); `scripts/fit kernels` writes such a file. The defaults below are
+// configs/efficiency/*.json (configs/efficiency/README.md explains each key, kernel_time.hpp
+// uses them); `scripts/fit kernels` writes such a file. The defaults below are
 // where a fit starts, and what holds where it has too few rows to know better.
 #pragma once
 
@@ -23,7 +23,7 @@ inline constexpr std::size_t kKernelKinds = 8;   ///< of KernelKind
   return static_cast<std::size_t>(kind);
 }
 
-/// Efficiency of matrix products, and of convolutions as implicit products (gemm_time.hpp). The
+/// Efficiency of matrix products, and of convolutions as implicit products (kernel_time.hpp). The
 /// defaults are near those of the A100, of which most is known.
 struct GemmEfficiency {
   double math_share = 0.92;       ///< of the tensor cores' peak, by an endless tile

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "sim/model/network_work.hpp"
 #include "sim/model/transformer_work.hpp"
 
 namespace bubblesim::model {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/model/model_spec.hpp"
 
@@ -48,5 +49,8 @@ struct ModelFile {
 /// unknown one is a fault that names the nearest.
 [[nodiscard]] CheckedResult<ModelSpec> find_model(std::string_view name,
                                                   const std::string& folder);
+
+/// Everything of a file but its id and path; faults go to the reader's Errors.
+[[nodiscard]] ModelFile read_model(ObjectReader& root);
 
 }  // namespace bubblesim::model

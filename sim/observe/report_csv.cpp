@@ -10,7 +10,7 @@
 #include "sim/observe/report_servers.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
-#include "sim/text/csv_text.hpp"
+#include "sim/text/escaped_text.hpp"
 
 namespace bubblesim::observe {
 namespace {

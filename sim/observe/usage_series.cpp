@@ -6,7 +6,7 @@
 #include "sim/base/check.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
-#include "sim/text/csv_text.hpp"
+#include "sim/text/escaped_text.hpp"
 
 namespace bubblesim::observe {
 

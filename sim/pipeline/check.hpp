@@ -1,11 +1,13 @@
-// Is a table a schedule at all? Every fault is reported, at most kMaxFaults of them.
+// Whether a table is a schedule, and in which order its actions can run.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/pipeline/schedule.hpp"
-#include "sim/pipeline/stage_graph.hpp"
 
 namespace bubblesim::pipeline {
 
@@ -20,5 +22,83 @@ inline constexpr std::size_t kMaxFaults = 20;
 /// The graph that a table without one belongs to: two directions if stage n/2+i sits on rank
 /// n/2-1-i and the halves share no micro-batch, else a chain.
 [[nodiscard]] StageGraph infer_graph(const Schedule& schedule);
+
+// The order in which a schedule's actions can run: each rank in its own order, each action when
+// what it waits for is done. Shared by check.hpp (does it end?) and execute.hpp (when?).
+//
+// F waits for the forwards of all producers, I and B for the own forward and for the input
+// gradients of all consumers, W for the own I, an overlapped pair for both of its parts.
+// Complexity: linear in actions and edges.
+
+/// What yields a value that others wait for.
+enum class Product : std::uint8_t { kForward, kInputGrad };
+
+/// A value of one micro-batch on one stage.
+struct ProductRef {
+  Product product = Product::kForward;
+  std::uint32_t stage = 0;
+  std::uint32_t micro_batch = 0;
+};
+
+/// Dense numbers for the (stage, micro-batch) pairs of a graph.
+class CellIndex {
+ public:
+  explicit CellIndex(const StageGraph& graph);
+  /// The pair is one of the graph's.
+  [[nodiscard]] std::size_t index(std::uint32_t stage, std::uint32_t micro_batch) const {
+    return begin_[stage] + (micro_batch - graph_->stages[stage].first_micro_batch);
+  }
+  [[nodiscard]] bool holds(std::uint32_t stage, std::uint32_t micro_batch) const;
+  [[nodiscard]] std::size_t size() const { return begin_.back(); }
+
+ private:
+  const StageGraph* graph_;
+  std::vector<std::size_t> begin_;
+};
+
+/// Calls `visit(ProductRef)` for everything that `action` waits for.
+template <class Visit>
+void for_each_input(const Action& action, const StageGraph& graph, Visit&& visit) {
+  const auto across = [&](Product product, std::uint32_t stage, std::uint32_t micro_batch,
+                          const std::vector<std::uint32_t>& others) {
+    for (const std::uint32_t other : others) {
+      const auto [first, last] =
+          overlapping(graph.stages[stage], micro_batch, graph.stages[other]);
+      for (std::uint32_t k = first; k < last; ++k) visit(ProductRef{product, other, k});
+    }
+  };
+  if (action.has_forward()) {
+    across(Product::kForward, action.stage, action.micro_batch,
+           graph.stages[action.stage].producers);
+  }
+  const std::uint32_t stage = action.backward_stage();
+  const std::uint32_t micro_batch = action.backward_micro_batch();
+  if (action.has_input_grad()) {
+    visit(ProductRef{Product::kForward, stage, micro_batch});
+    across(Product::kInputGrad, stage, micro_batch, graph.stages[stage].consumers);
+  }
+  if (action.kind == ActionKind::kWeightGrad) {
+    visit(ProductRef{Product::kInputGrad, stage, micro_batch});
+  }
+}
+
+struct WalkStep {
+  std::uint32_t rank = 0;
+  std::uint32_t position = 0;  ///< in the rank's list
+};
+
+/// A rank that cannot go on: its next action and the first thing that this one waits for.
+struct StuckHead {
+  WalkStep step;
+  ProductRef missing;
+};
+
+struct Walk {
+  std::vector<WalkStep> order;   ///< every action after all that it waits for
+  std::vector<StuckHead> stuck;  ///< by rank; empty if all actions ran
+};
+
+/// Every action names a (stage, micro-batch) of the graph: check.hpp sees to it.
+[[nodiscard]] Walk walk(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace bubblesim::pipeline

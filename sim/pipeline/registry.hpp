@@ -9,7 +9,6 @@
 
 #include "sim/base/result.hpp"
 #include "sim/pipeline/schedule.hpp"
-#include "sim/pipeline/stage_graph.hpp"
 
 namespace bubblesim::pipeline {
 

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "sim/base/nearest.hpp"
-#include "sim/plugin/spec_check.hpp"
+#include "sim/plugin/load_policies.hpp"
 #include "sim/plugin/template_texts.hpp"
 
 namespace bubblesim::plugin {

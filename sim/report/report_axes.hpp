@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/store/planned_run.hpp"
 #include "sim/store/results_store.hpp"
+#include "sim/store/run_record.hpp"
 #include "sim/sweep/remaining.hpp"
 
 namespace bubblesim::report {

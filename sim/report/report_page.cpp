@@ -8,7 +8,7 @@
 #include "sim/base/json.hpp"
 #include "sim/report/page_parts.hpp"
 #include "sim/store/store_export.hpp"
-#include "sim/text/markup_text.hpp"
+#include "sim/text/escaped_text.hpp"
 
 namespace bubblesim::report {
 

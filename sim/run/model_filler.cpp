@@ -7,10 +7,9 @@
 #include <variant>
 
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/serving/acceptance_file.hpp"
-#include "sim/step_cost/layer_file.hpp"
-#include "sim/step_cost/recorded_times.hpp"
-#include "sim/step_cost/steps_file.hpp"
+#include "sim/serving/scheduler_spec.hpp"
+#include "sim/step_cost/layer_tables.hpp"
+#include "sim/step_cost/model_times.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"

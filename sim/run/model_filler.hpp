@@ -17,7 +17,6 @@
 #include "sim/serving/step.hpp"
 #include "sim/step_cost/engine_cost.hpp"
 #include "sim/synth/server_plan.hpp"
-#include "sim/synth/step_kernels.hpp"
 
 namespace bubblesim::run {
 

@@ -1,4 +1,5 @@
-// The paged KV cache: blocks, who holds them, and which of the free ones still hold a known prefix.
+// The paged KV cache: blocks, the keys by which equal contents are known, who holds them, and
+// which of the free ones still hold a known prefix.
 //
 // Rules of vLLM's automatic prefix caching (its documentation, "Automatic Prefix Caching"): a full
 // block is known by a key; a freed block keeps its content until it is taken again; blocks are
@@ -12,7 +13,17 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/serving/step.hpp"
+
 namespace bubblesim::serving {
+
+// The paged KV cache: blocks, who holds them, and which of the free ones still hold a known prefix.
+//
+// Rules of vLLM's automatic prefix caching (its documentation, "Automatic Prefix Caching"): a full
+// block is known by a key; a freed block keeps its content until it is taken again; blocks are
+// taken in the order in which they were freed, a sequence's last block being freed first.
+//
+// Every call takes constant time a block, on average. Memory: some 70 bytes a block.
 
 /// An index of a block.
 using BlockIndex = std::uint32_t;
@@ -58,5 +69,15 @@ class BlockPool {
   std::uint32_t free_ = 0;
   std::unordered_map<BlockKey, BlockIndex> known_;
 };
+
+/// The key of the request's `block`-th block of `block_size` tokens. Blocks that the request shares
+/// (SharedPrefix) have keys that depend on their tokens alone; keys of its other blocks depend on
+/// `life`, which no other request has. Keys are hashes of 64 bits: two blocks collide with a chance
+/// of about 2^-64.
+[[nodiscard]] BlockKey block_key(const Request& request, std::uint64_t life, std::uint32_t block,
+                                 std::uint32_t block_size);
+
+/// A number in [0, 1) that depends on these three alone.
+[[nodiscard]] double uniform_of(std::uint64_t seed, std::uint64_t request, std::uint64_t place);
 
 }  // namespace bubblesim::serving

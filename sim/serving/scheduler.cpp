@@ -5,7 +5,7 @@
 
 #include "sim/base/check.hpp"
 #include "sim/base/divide.hpp"
-#include "sim/serving/prefix_key.hpp"
+#include "sim/serving/block_pool.hpp"
 
 namespace bubblesim::serving {
 namespace {

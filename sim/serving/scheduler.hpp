@@ -17,7 +17,7 @@
 // Scheduling one ahead (Pacing::kOneAhead): up to two steps are in flight. next_step assumes that
 // the step in flight samples its tokens; a preempted sequence still receives its token in flight.
 //
-// How to drive it (step_queue.hpp does):
+// How to drive it (StepQueue does):
 //   when a request arrives:  arrive(request); if no step is in flight, next_step(now) until nothing
 //   when a step ends:        finish_step(now); the step in flight, if any, starts; next_step(now)
 // Steps end in the order in which they were scheduled. Memory grows with requests in flight only.
@@ -30,12 +30,11 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/base/time.hpp"
 #include "sim/serving/block_pool.hpp"
-#include "sim/serving/request.hpp"
-#include "sim/serving/scheduler_counts.hpp"
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/serving/step.hpp"
 
@@ -194,6 +193,51 @@ class Scheduler {
   std::uint64_t renewed_at_ = 0;     ///< step before which priorities were drawn last
   StepOutcome outcome_;
   SchedulerCounts counts_;
+};
+
+/// A step that starts now.
+struct StepStart {
+  const ScheduledStep* step = nullptr;
+  bool queued = false;  ///< it was scheduled while another ran
+};
+
+class StepQueue {
+ public:
+  /// `scheduler` outlives this, and only this schedules and ends its steps.
+  explicit StepQueue(Scheduler& scheduler) : scheduler_(scheduler) {}
+
+  /// Schedules what can be scheduled now; to be called when requests have arrived and nothing runs,
+  /// and when a step has ended and what arrived meanwhile was taken. The step that starts, if any.
+  [[nodiscard]] std::optional<StepStart> refill(SimTime now) {
+    std::optional<StepStart> start;
+    if (running_ == nullptr && next_ != nullptr) {
+      running_ = std::exchange(next_, nullptr);
+      start = StepStart{running_, true};
+    }
+    while (const ScheduledStep* step = scheduler_.next_step(now)) {
+      if (running_ != nullptr) {
+        next_ = step;
+      } else {
+        running_ = step;
+        start = StepStart{step, false};
+      }
+    }
+    return start;
+  }
+
+  /// The running step ends. Precondition: one runs.
+  const StepOutcome& finish(SimTime now) {
+    running_ = nullptr;
+    return scheduler_.finish_step(now);
+  }
+
+  /// Null: none runs.
+  [[nodiscard]] const ScheduledStep* running() const { return running_; }
+
+ private:
+  Scheduler& scheduler_;
+  const ScheduledStep* running_ = nullptr;
+  const ScheduledStep* next_ = nullptr;
 };
 
 }  // namespace bubblesim::serving

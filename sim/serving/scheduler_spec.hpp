@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/base/result.hpp"
@@ -140,5 +141,11 @@ struct SchedulerSpec {
 [[nodiscard]] constexpr std::uint32_t blocks_of(const SchedulerSpec& spec, std::uint64_t tokens) {
   return static_cast<std::uint32_t>((tokens + spec.block_size - 1) / spec.block_size);
 }
+
+/// A CSV whose column `accepted` says, in the order of the steps, how many of a step's drafted
+/// tokens were accepted; other columns are not read. Faults, with the line: no such column, not a
+/// whole number of 0 to `drafted`.
+[[nodiscard]] Result<std::vector<std::uint32_t>> read_acceptance(const std::string& path,
+                                                                 std::uint32_t drafted);
 
 }  // namespace bubblesim::serving

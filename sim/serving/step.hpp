@@ -1,12 +1,68 @@
-// A step of the engine: which sequences go through the model together, and how many tokens of each.
+// What goes into a scheduler and comes out of it: requests to a language-model server, the engine's
+// steps that serve them (which sequences go through the model together), and counts of both.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "sim/serving/request.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/time.hpp"
 
 namespace bubblesim::serving {
+
+/// What a prompt shares with prompts of other requests. Tokens that are alike have the same keys in
+/// the prefix cache (vLLM, "Automatic Prefix Caching": a block's hash covers the block's tokens and
+/// all before them).
+struct SharedPrefix {
+  /// Turns of one conversation: a turn's prompt begins with the prompt and the output of the turn
+  /// before it. Every token of such a request, prompt and output, is the conversation's.
+  std::optional<std::uint64_t> conversation;
+  /// Hashes of the prompt from its first token on, each of `tokens_per_hash` tokens and of all
+  /// before them (Mooncake's `hash_ids`, of 512 tokens). The last may cover fewer.
+  std::vector<std::uint64_t> hashes;
+  std::uint32_t tokens_per_hash = 0;  ///< 0: no hashes
+
+  /// Whether the request says what it shares.
+  [[nodiscard]] bool is_known() const { return conversation || !hashes.empty(); }
+};
+
+/// What comes with a request from another server, which computed its prompt and sampled its first
+/// token (prefill and decode apart).
+struct Handover {
+  SimTime first_token{};
+};
+
+struct Request {
+  std::uint64_t number = 0;         ///< the caller's; unique among requests in flight
+  SimTime arrival{};
+  std::uint32_t prompt_tokens = 1;  ///< at least 1
+  std::uint32_t output_tokens = 1;  ///< at least 1
+  std::int32_t priority = 0;        ///< smaller goes first; ignored where the first to come does
+  SharedPrefix prefix;
+  std::optional<Handover> handed{};  ///< its prompt's keys and values come with it, into own blocks
+};
+
+/// A served request. Each of its instants is that of a step's scheduling or end.
+struct FinishedRequest {
+  std::uint64_t number = 0;
+  std::uint32_t prompt_tokens = 1;
+  std::uint32_t output_tokens = 1;
+  std::uint32_t preemptions = 0;
+  SimTime arrival{};
+  SimTime admitted{};     ///< the step that took it up for the first time was scheduled
+  SimTime first_token{};
+  SimTime last_token{};
+
+  /// Time to first token: from arrival.
+  [[nodiscard]] Duration ttft() const { return first_token - arrival; }
+  [[nodiscard]] Duration latency() const { return last_token - arrival; }
+  /// Time per output token after the first, rounded down to a nanosecond; nothing of one token.
+  [[nodiscard]] std::optional<Duration> tpot() const {
+    if (output_tokens < 2) return std::nullopt;
+    return (last_token - first_token) / (output_tokens - 1);
+  }
+};
 
 /// What a step does for one request. A decoding sequence has one new token, and drafted ones.
 struct StepSequence {
@@ -59,5 +115,36 @@ struct StepOutcome {
   std::vector<Duration> gaps;              ///< of each further token, since the one before it
   std::vector<FinishedRequest> finished;   ///< in the step's order
 };
+
+/// Counts since the scheduler was made. A finished request has prompt_tokens + output_tokens - 1
+/// computed tokens, for its last one is sampled only. So when all requests have ended:
+///   computed = (sum of these) - handed - prefix_hits + recomputed + dropped + rejected.
+struct SchedulerCounts {
+  std::uint64_t arrived = 0;    ///< and taken into the queue
+  std::uint64_t finished = 0;
+  std::uint64_t refused_by_window = 0;
+  std::uint64_t refused_by_cache = 0;
+  std::uint64_t refused_by_budget = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t computed_tokens = 0;    ///< through the model
+  std::uint64_t output_tokens = 0;      ///< to users
+  std::uint64_t prefix_hit_tokens = 0;  ///< not computed: they were in the cache
+  std::uint64_t handed_tokens = 0;      ///< not computed: they came from a prefill server
+  std::uint64_t recomputed_tokens = 0;  ///< computed before, lost in a preemption
+  std::uint64_t dropped_tokens = 0;     ///< computed after the end of the output
+  std::uint64_t drafted_tokens = 0;     ///< of those computed
+  std::uint64_t rejected_tokens = 0;    ///< of those drafted
+  std::uint64_t preemptions = 0;        ///< of both kinds
+  std::uint64_t swap_outs = 0;          ///< sequences
+  std::uint64_t swaps_without_room = 0; ///< recomputed instead
+  std::uint64_t blocks_swapped_out = 0;
+  std::uint64_t blocks_swapped_in = 0;
+  std::uint32_t most_blocks = 0;        ///< held at once
+  std::uint32_t most_waiting = 0;
+  std::uint32_t most_running = 0;
+};
+
+/// Adds the counts as counters of a run's summary.
+void add_counters(const SchedulerCounts& counts, CounterSet& counters);
 
 }  // namespace bubblesim::serving

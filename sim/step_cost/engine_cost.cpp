@@ -1,10 +1,14 @@
 #include "sim/step_cost/engine_cost.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/base/data_file.hpp"
+#include "sim/hardware/constant_reader.hpp"
+#include "sim/model/layer_work.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -55,6 +59,129 @@ Duration EngineCost::step_time(std::span<const serving::ScheduledStep* const> st
   if (!queued) host += engine_.prepare;
   if (!std::exchange(has_stepped_, true)) host += engine_.first_step;
   return rounded(slowest) + host;
+}
+
+namespace {
+
+constexpr std::uint32_t kLargestGraph = 512;
+
+}  // namespace
+
+bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes) {
+  return !sizes.empty() && tokens <= sizes.back();
+}
+
+std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes) {
+  const auto size = std::lower_bound(sizes.begin(), sizes.end(), tokens);
+  return size == sizes.end() ? tokens : *size;
+}
+
+CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler) {
+  const std::uint64_t decoding =
+      std::uint64_t{scheduler.max_num_seqs} * (1 + scheduler.speculation.tokens);
+  const std::uint64_t most = std::min({2 * decoding, std::uint64_t{kLargestGraph},
+                                       std::uint64_t{scheduler.max_num_batched_tokens}});
+  CaptureSizes sizes;
+  for (std::uint32_t size = 1; size <= most;) {
+    sizes.push_back(size);
+    if (size < 8) size *= 2;
+    else size += size < 256 ? 8 : 16;
+  }
+  return sizes;
+}
+
+void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch) {
+  batch.tokens = 0;
+  batch.sequences = static_cast<std::uint32_t>(step.sequences.size());
+  batch.chunks.clear();
+  batch.decodes.clear();
+  for (const serving::StepSequence& sequence : step.sequences) {
+    batch.tokens += sequence.new_tokens;
+    if (sequence.new_tokens == 1) {
+      batch.decodes.push_back(sequence.context + 1);
+    } else {
+      batch.chunks.push_back({sequence.new_tokens, sequence.context});
+    }
+  }
+  batch.padded_tokens = batch.group_tokens = padded_tokens(batch.tokens, sizes);
+  batch.in_graph = batch.decodes_only() && fits_graph(batch.tokens, sizes);
+}
+
+Batch idle_batch() {
+  Batch batch;
+  batch.tokens = batch.padded_tokens = batch.group_tokens = batch.sequences = 1;
+  batch.decodes = {1};
+  return batch;
+}
+
+namespace {
+
+constexpr double kActivationBytes = 2;
+
+/// All-gather, or reduce-scatter.
+double half_ring_us(const ServerLink& link, double bytes, double ranks) {
+  if (ranks <= 1) return 0;
+  const double transfer = (ranks - 1) / ranks * bytes / link.bandwidth.value;
+  return 1e6 * (transfer + (ranks - 1) * to_seconds(link.latency));
+}
+
+/// An all-reduce over the GPUs that share a layer.
+double reduce_us(const ServerLink& link, double bytes, double ranks) {
+  if (ranks == 2 && bytes < model::kLeastRingBytes) {
+    return 1e6 * (bytes / link.bandwidth.value + to_seconds(link.latency));
+  }
+  return 2 * half_ring_us(link, bytes, ranks);
+}
+
+double blocks_with_experts(const model::TransformerSpec& model) {
+  if (!model.mixture) return 0;
+  return std::ceil((model.layers - model.mixture->first_dense) /
+                   static_cast<double>(model.mixture->interval));
+}
+
+}  // namespace
+
+double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout, double tokens,
+                   double group_tokens, double sequences) {
+  const double row = kActivationBytes * static_cast<double>(model.hidden);
+  const double logits = kActivationBytes * static_cast<double>(model.vocabulary);
+  const double expert_ranks = layout.expert_ranks();
+  const double mixtures = blocks_with_experts(model);
+  // A mixture over several GPUs reduces what comes of it itself.
+  const double reduces = 1 + 2.0 * model.layers - (expert_ranks > 1 ? mixtures : 0);
+  const bool scattered = layout.data > 1 && expert_ranks > 1;
+  const double regather = scattered ? half_ring_us(layout.link, tokens * row, layout.tensor) : 0;
+  return reduces * reduce_us(layout.link, tokens * row, layout.tensor) +
+         half_ring_us(layout.link, sequences * logits, layout.tensor) +
+         mixtures * (2 * half_ring_us(layout.link, group_tokens * row, expert_ranks) + regather);
+}
+
+namespace {
+
+constexpr Duration kLongestHostTime = std::chrono::seconds(60);
+
+Duration span(ObjectReader& root, std::string_view key) {
+  return hardware::constant(root, key).duration("value", {Duration::zero(), kLongestHostTime});
+}
+
+}  // namespace
+
+EngineSpec read_engine(ObjectReader& root) {
+  EngineSpec out;
+  out.first_step = span(root, "first_step");
+  out.prepare = span(root, "prepare");
+  out.output = span(root, "output");
+  out.gpu_memory_utilization = hardware::number(root, "gpu_memory_utilization", "share", {0.01, 1});
+  out.reserved = hardware::constant(root, "reserved").bytes("value");
+  root.finish();
+  return out;
+}
+
+CheckedResult<EngineSpec> find_engine(std::string_view name, const std::string& folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "engine"));
+  BUBBLESIM_ASSIGN_OR_RETURN(EngineSpec out, read_whole_file(path, read_engine));
+  out.id = data_file_id(path);
+  return out;
 }
 
 }  // namespace bubblesim::step_cost

@@ -1,18 +1,109 @@
 // How long an engine's steps take: kernels of the batch, exchanges between GPUs, the host.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/counters.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/model/model_spec.hpp"
+#include "sim/serving/scheduler_spec.hpp"
 #include "sim/serving/step.hpp"
-#include "sim/step_cost/batch.hpp"
-#include "sim/step_cost/engine_spec.hpp"
-#include "sim/step_cost/layout.hpp"
 
 namespace bubblesim::step_cost {
+
+/// Batch sizes of which an engine has captured CUDA graphs, ascending. A step of no more tokens
+/// than the last runs as the smallest graph that holds it.
+using CaptureSizes = std::vector<std::uint32_t>;
+
+/// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256
+/// on every 16th up to twice the most tokens that decode in a step (of each sequence one, and its
+/// drafts), at most 512, and no more than a step may have.
+[[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
+
+/// Whether a step of `tokens` is as small as a captured graph.
+[[nodiscard]] bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes);
+
+/// Tokens that a step of `tokens` computes, padding to its captured graph included.
+[[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);
+
+/// Part of a prompt.
+struct PromptChunk {
+  std::uint32_t tokens = 0;
+  std::uint32_t cached = 0;  ///< tokens of the sequence that the cache holds already
+};
+
+struct Batch {
+  std::uint32_t tokens = 0;         ///< through the model
+  std::uint32_t padded_tokens = 0;  ///< with those that fill a graph up
+  std::uint32_t group_tokens = 0;   ///< padded, of all members of its group; alone: its own
+  std::uint32_t sequences = 0;      ///< rows of the logits: of unfinished prompts too
+  bool in_graph = false;            ///< all kernels are one CUDA graph
+  std::vector<PromptChunk> chunks;  ///< of more than one token
+  std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
+
+  /// All sequences have one token: attention is part of the graph.
+  [[nodiscard]] bool decodes_only() const { return chunks.empty(); }
+};
+
+/// Replaces `batch`; its vectors keep their memory.
+void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch);
+
+/// A batch that computes nothing useful: an idle member of a data-parallel group runs it.
+[[nodiscard]] Batch idle_batch();
+
+struct EngineSpec {
+  std::string id;
+  Duration first_step{};     ///< added to the first step after the engine has started
+  Duration prepare{};        ///< host time before a step that was not scheduled ahead
+  Duration output{};         ///< from the end of a step's kernels to its tokens
+  double gpu_memory_utilization = 0.9;  ///< share of the GPU's memory that the engine may take
+  Bytes reserved;            ///< of it, neither weights nor cache: activations, context, graphs
+};
+
+/// Everything but the id; finishes the root.
+[[nodiscard]] EngineSpec read_engine(ObjectReader& root);
+/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
+[[nodiscard]] CheckedResult<EngineSpec> find_engine(std::string_view name,
+                                                    const std::string& folder);
+
+/// The link that every GPU of the server has to its neighbour, each direction.
+struct ServerLink {
+  BytesPerSecond bandwidth;
+  Duration latency{};
+};
+
+struct ServerLayout {
+  std::uint32_t tensor = 1;  ///< GPUs that share each layer
+  std::uint32_t data = 1;    ///< members of a group, each with its own sequences and scheduler
+  bool expert_parallel = false;  ///< the group's GPUs share the experts; else each member has all
+  ServerLink link;           ///< where there are several GPUs
+
+  /// GPUs among which experts are spread.
+  [[nodiscard]] std::uint32_t expert_ranks() const {
+    return expert_parallel ? tensor * data : 1;
+  }
+};
+
+/// Microseconds of exchanges in a step of a member with `tokens` tokens and `sequences` sequences,
+/// in a group whose members have `group_tokens` together. Rings, as in NCCL:
+///   all-reduce over n: 2 (n-1)/n of the bytes over the link, and 2 (n-1) latencies;
+///   all-gather and reduce-scatter: half of it;
+/// but an all-reduce over two GPUs below model::kLeastRingBytes is one exchange: the bytes over the
+/// link, and one latency.
+/// With tensor > 1, activations (2 bytes) are all-reduced after the embedding, after attention and
+/// after the feed-forward part of each block, and logits gathered (vLLM's RowParallelLinear,
+/// VocabParallelEmbedding, LogitsProcessor). With experts over several GPUs, each mixture gathers
+/// the tokens of all and reduces and scatters what comes of them (vLLM's default all2all_backend,
+/// allgather_reducescatter); the tensor ranks of one of several members then gather its tokens.
+[[nodiscard]] double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout,
+                                 double tokens, double group_tokens, double sequences);
 
 /// Times of kernels on one GPU of a server.
 class KernelTimes {

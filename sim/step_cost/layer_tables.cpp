@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <utility>
 #include <variant>
+
+#include "sim/base/check.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/json_reader.hpp"
 
 namespace bubblesim::step_cost {
 namespace {
@@ -142,6 +147,192 @@ Result<void> check(const LayerTables& tables, const std::string& file) {
     }
   }
   return {};
+}
+
+namespace {
+
+constexpr std::size_t kMostAxes = 4;
+
+}  // namespace
+
+Bracket bracket(const Axis& axis, double value, Beyond& beyond) {
+  if (axis.size() == 1 || value <= axis.front()) {
+    if (value > axis.front()) ++beyond.lookups;
+    return {};
+  }
+  if (value > axis.back()) ++beyond.lookups;
+  const auto above = std::lower_bound(axis.begin(), axis.end(), value);
+  const auto high = std::min(static_cast<std::size_t>(above - axis.begin()), axis.size() - 1);
+  const std::size_t low = high - 1;
+  return {low, high, (value - axis[low]) / (axis[high] - axis[low])};
+}
+
+double Bracket::interpolated(double low_time, double high_time) const {
+  const double time = low_time + share * (high_time - low_time);
+  return share > 1 ? std::max(time, high_time) : time;
+}
+
+TimeCurve::TimeCurve(Axis axis, std::vector<double> microseconds)
+    : axis_(std::move(axis)), microseconds_(std::move(microseconds)) {
+  BUBBLESIM_CHECK(!axis_.empty() && axis_.size() == microseconds_.size(),
+                  "a curve needs a time for each of its points");
+}
+
+double TimeCurve::interpolated(double value, Beyond& beyond) const {
+  const Bracket at = bracket(axis_, value, beyond);
+  return at.interpolated(microseconds_[at.low], microseconds_[at.high]);
+}
+
+double TimeCurve::at_least(double value, Beyond& beyond) const {
+  if (value > axis_.back()) return interpolated(value, beyond);
+  const auto point = std::lower_bound(axis_.begin(), axis_.end(), value);
+  return microseconds_[static_cast<std::size_t>(point - axis_.begin())];
+}
+
+TimeGrid::TimeGrid(std::vector<Axis> axes, std::vector<double> microseconds)
+    : axes_(std::move(axes)), microseconds_(std::move(microseconds)) {
+  std::size_t points = 1;
+  for (const Axis& axis : axes_) points *= axis.size();
+  BUBBLESIM_CHECK(axes_.size() <= kMostAxes && points == microseconds_.size() && points > 0,
+                  "a grid needs a time for each of its points");
+}
+
+double TimeGrid::interpolated(std::span<const double> point, Beyond& beyond) const {
+  BUBBLESIM_CHECK(point.size() == axes_.size(), "a grid was asked with too few coordinates");
+  std::array<Bracket, kMostAxes> at;
+  bool is_beyond = false;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    at[i] = bracket(axes_[i], point[i], beyond);
+    is_beyond = is_beyond || at[i].share > 1;
+  }
+  const std::span brackets(at.data(), point.size());
+  const double time = sum_of_corners(brackets);
+  if (!is_beyond) return time;
+  for (Bracket& side : brackets) side.share = std::min(side.share, 1.0);
+  return std::max(time, sum_of_corners(brackets));
+}
+
+double TimeGrid::sum_of_corners(std::span<const Bracket> at) const {
+  double sum = 0;
+  for (std::size_t corner = 0; corner < (std::size_t{1} << at.size()); ++corner) {
+    double weight = 1;
+    std::size_t index = 0;
+    for (std::size_t i = 0; i < at.size() && weight != 0; ++i) {
+      const bool high = (corner >> i & 1U) != 0;
+      weight *= high ? at[i].share : 1 - at[i].share;
+      index = index * axes_[i].size() + (high ? at[i].high : at[i].low);
+    }
+    if (weight != 0) sum += weight * microseconds_[index];
+  }
+  return sum;
+}
+
+namespace {
+
+constexpr std::string_view kFormat = "bubblesim.layers/1";
+constexpr Range<double> kPoint{0, 1e9};
+constexpr Range<double> kMicroseconds{0, kMostCallUs};
+
+/// The faults of a file are those of its form and those of sizes that do not fit each other.
+class LayerReader {
+ public:
+  LayerReader(Errors& errors, std::string file) : errors_(errors), file_(std::move(file)) {}
+
+  TimeCurve curve(ObjectReader object) {
+    Axis axis = object.numbers("at", kPoint);
+    std::vector<double> times = object.numbers("us", kMicroseconds);
+    if (!axis.empty() && axis.size() == times.size()) return {std::move(axis), std::move(times)};
+    add(object, "'at' and 'us' must have the same length, at least 1");
+    return {Axis{0}, {1}};
+  }
+
+  TimeGrid grid(ObjectReader object, std::initializer_list<const char*> names) {
+    std::vector<Axis> axes;
+    std::size_t points = 1;
+    for (const char* name : names) {
+      axes.push_back(object.numbers(name, kPoint));
+      points *= axes.back().size();
+    }
+    std::vector<double> times = object.numbers("us", kMicroseconds);
+    if (points > 0 && points == times.size()) return {std::move(axes), std::move(times)};
+    add(object, "a hole: " + std::to_string(times.size()) + " times for " +
+                    std::to_string(points) + " points");
+    return {std::vector<Axis>(names.size(), Axis{0}), {1}};
+  }
+
+  RankTables rank(ObjectReader object) {
+    RankTables out;
+    out.tensor = object.integer<std::uint32_t>("tensor", {1, kMostTensor});
+    ObjectReader dense = object.child("dense");
+    for (const std::string& name : dense_layer_names()) {
+      if (dense.has(name)) out.dense.emplace(name, curve(dense.child(name)));
+    }
+    out.lm_head = curve(object.child("lm_head"));
+    out.sampler = curve(object.child("sampler"));
+    out.decode = grid(object.child("decode"), {"sequences", "cached"});
+    out.prefill = grid(object.child("prefill"), {"chunk", "before"});
+    if (object.has("mixed")) {
+      out.mixed = grid(object.child("mixed"), {"chunk", "before", "sequences", "cached"});
+    }
+    if (object.has("experts")) out.experts = experts(object);
+    return out;
+  }
+
+ private:
+  ExpertTable experts(ObjectReader& object) {
+    ExpertTable out;
+    for (ObjectReader row : object.children("experts")) {
+      out.tokens.push_back(row.number("tokens", kPoint));
+      out.by_busy_experts.push_back(curve(row));
+    }
+    return out;
+  }
+
+  void add(const ObjectReader& object, std::string message) {
+    errors_.add(Error{file_, object.pointer(), std::move(message)});
+  }
+
+  Errors& errors_;
+  std::string file_;
+};
+
+CheckedResult<LayerTables> read_document(const JsonDocument& document, const std::string& file) {
+  Errors sizes;
+  auto read = read_whole(document, [&](ObjectReader& root) {
+    LayerReader reader(sizes, file);
+    LayerTables out;
+    root.expect("format", kFormat);
+    out.gpu = root.text("gpu");
+    out.model = root.text("model");
+    out.engine = root.text("engine");
+    out.source = root.text("source");
+    for (ObjectReader rank : root.children("ranks")) out.ranks.push_back(reader.rank(rank));
+    root.finish();
+    return out;
+  });
+  if (!read) return read;
+  if (!sizes.empty()) return tl::make_unexpected(std::move(sizes));
+  if (read->ranks.empty()) return fail(file, "/ranks", "is empty; expected layer times");
+  BUBBLESIM_RETURN_IF_ERROR(check(*read, file));
+  return read;
+}
+
+}  // namespace
+
+CheckedResult<LayerTables> parse_layers(std::string_view text, std::string label) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
+  return read_document(document, label);
+}
+
+CheckedResult<LayerTables> read_layer_file(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  return read_document(document, path);
+}
+
+CheckedResult<LayerTables> read_layers_at(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return read_layer_file(path);
+  return fail(path, {}, "is a folder; expected a file of layer times: of a profile, "
+                        "python3 -m bubblesim.layers DIR -o FILE writes one");
 }
 
 }  // namespace bubblesim::step_cost

@@ -3,6 +3,14 @@
 // one operation and the next in the stream, or in a captured graph, as a run has it.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/model/inference_work.hpp"
@@ -36,5 +44,83 @@ class ModelTimes final : public KernelTimes {
   const model::Efficiency& efficiency_;
   model::Precision precision_;
 };
+
+/// Sums over the sequences of one kind in a step.
+struct StepSums {
+  double sequences = 0;
+  double tokens = 0;    ///< new in this step
+  double keys = 0;      ///< cached and new
+  double squares = 0;   ///< of new tokens
+  double products = 0;  ///< of new tokens and keys
+
+  friend bool operator==(const StepSums&, const StepSums&) = default;
+};
+
+struct RecordedStep {
+  StepSums prompts;
+  StepSums singles;  ///< sequences that generate
+  /// Time in which a kernel of the step ran, or the device passed to a kernel that it had been
+  /// given already; without collectives.
+  double kernels_us = 0;
+
+  friend bool operator==(const RecordedStep&, const RecordedStep&) = default;
+};
+
+struct RecordedSteps {
+  std::string gpu;     ///< as the profiler calls it; empty: not recorded
+  std::string source;  ///< the trace
+  std::vector<RecordedStep> steps;
+};
+
+/// Whether some sequences have these sums: each has a new token at least, which attends to itself.
+[[nodiscard]] bool can_be(const StepSums& sums);
+/// What that is, for messages.
+inline constexpr std::string_view kSumsThatCanBe =
+    "sequences <= tokens <= keys, squares <= products, and squares from tokens^2 / sequences to "
+    "(tokens - sequences + 1)^2 + sequences - 1";
+
+// Kernel times from recorded steps of the engine: the kernel model's, times how much longer than by
+// it the recorded steps took.
+//
+// A recorded step's factor is its kernels' time over that of the kernel model for the same sums.
+// The factors of steps that decode only and of those with prompts are apart: graphs and
+// FlashAttention's kernels differ. Steps with equal tokens (padded to the captured graph) have the
+// geometric mean of their factors; between token counts the factor is linear in the logarithm of
+// the tokens, beyond them it is the last one's. So a recorded step is met, and what differs from it
+// in context alone moves as the model says.
+
+/// Counts servers whose steps were recorded on another GPU than the simulated one.
+inline constexpr CounterSpec kRecordedOnOtherGpu{
+    "recorded_steps_of_other_gpu", Severity::kNotice,
+    "servers whose steps were recorded on another GPU than the one simulated; its kernel model is "
+    "corrected by them all the same"};
+
+class RecordedTimes final : public KernelTimes {
+ public:
+  /// `sizes`: of the engine, which is taken to be the recorded one. `members`: of its group,
+  /// which recorded as much as this one; 1 alone. Precondition: there are steps.
+  RecordedTimes(const ModelTimes& model, const RecordedSteps& steps, const CaptureSizes& sizes,
+                std::uint32_t members);
+
+  [[nodiscard]] double batch_us(const Batch& batch) override;
+  /// Experts are among the kernels of the batch.
+  [[nodiscard]] double experts_us(double group_tokens) override;
+  void add_counters(CounterSet& counters) const override;
+
+ private:
+  using Factors = std::map<double, double>;  ///< by tokens
+
+  [[nodiscard]] double factor(bool decodes_only, double tokens);
+
+  ModelTimes model_;
+  std::array<Factors, 2> factors_;  ///< of steps that decode only, and of those with prompts
+  std::uint64_t beyond_ = 0;
+  std::uint64_t other_kind_ = 0;
+  std::uint64_t far_ = 0;
+};
+
+[[nodiscard]] CheckedResult<RecordedSteps> read_steps_file(const std::string& path);
+/// `label` stands for the file in messages.
+[[nodiscard]] CheckedResult<RecordedSteps> parse_steps(std::string_view text, std::string label);
 
 }  // namespace bubblesim::step_cost

@@ -1,4 +1,3 @@
-// A record as CBOR (RFC 8949): a list of fields in a fixed order, the version of the form first.
 #include "sim/store/run_record.hpp"
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 
 namespace bubblesim::store {
 namespace {
+
+// A record as CBOR (RFC 8949): a list of fields in a fixed order, the version of the form first.
 
 constexpr std::int64_t kForm = 1;
 /// Deeper than any record: the library's reader calls itself for every level.

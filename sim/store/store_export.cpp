@@ -5,7 +5,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/number_text.hpp"
-#include "sim/text/csv_text.hpp"
+#include "sim/text/escaped_text.hpp"
 
 namespace bubblesim::store {
 namespace {

@@ -19,7 +19,6 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/run/baselines.hpp"
 #include "sim/run/run_inputs.hpp"
-#include "sim/store/planned_run.hpp"
 #include "sim/store/results_store.hpp"
 #include "sim/store/run_record.hpp"
 

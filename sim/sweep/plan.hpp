@@ -8,7 +8,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/store/planned_run.hpp"
+#include "sim/store/run_record.hpp"
 #include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::sweep {

@@ -1,4 +1,5 @@
-// The runs of a plan that a store lacks, and the best result so far.
+// The runs of a plan that a store lacks, the best result so far, and how long the rest will take,
+// measured on some of the runs.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
-#include "sim/store/planned_run.hpp"
+#include "sim/policy/declaration.hpp"
 #include "sim/store/results_store.hpp"
 #include "sim/store/run_record.hpp"
+#include "sim/sweep/execute.hpp"
 
 namespace bubblesim::sweep {
 
@@ -79,5 +82,24 @@ struct RemainingRuns {
                                                    const std::string& sweep,
                                                    store::ResultsStore& store, FailedRuns failed,
                                                    BestSoFar& best);
+
+struct RunCost {
+  std::size_t runs = 0;  ///< that were measured
+  Duration load{};       ///< to read and build what the first run shares with others
+  Duration run{};        ///< mean, without loading, with its part of what runs simulate once
+  Bytes shared;          ///< the process with what is shared
+  Bytes run_bytes;       ///< a run takes on top of it, at most
+  std::string failure;   ///< why the first one that failed did; empty: none did
+};
+
+/// Does runs from all over the plan, the first one for sure and more while less than `budget` has
+/// passed, 8 at most; keeps nothing. Memory is what Linux says of the process (0: it says nothing),
+/// and only right where nothing else runs in it. Precondition: there is a run.
+[[nodiscard]] RunCost measure_runs(const std::vector<store::PlannedRun>& plan,
+                                   const policy::Registry& registry,
+                                   const ExecuteOptions& options, Duration budget);
+
+/// Most memory that the process has held at once; 0: not known.
+[[nodiscard]] Bytes peak_memory();
 
 }  // namespace bubblesim::sweep

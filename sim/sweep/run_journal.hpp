@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
-#include "sim/store/planned_run.hpp"
+#include "sim/store/run_record.hpp"
 
 namespace bubblesim::sweep {
 

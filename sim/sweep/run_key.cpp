@@ -11,7 +11,7 @@
 #include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/sweep/config_edit.hpp"
-#include "sim/synth/inference_names.hpp"
+#include "sim/synth/find_inference.hpp"
 #include "sim/synth/plan_spec.hpp"
 
 namespace bubblesim::sweep {

@@ -9,7 +9,7 @@
 
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
-#include "sim/store/planned_run.hpp"
+#include "sim/store/run_record.hpp"
 
 namespace bubblesim {
 class JsonDocument;

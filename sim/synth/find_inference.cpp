@@ -5,9 +5,8 @@
 
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
-#include "sim/synth/device_efficiency.hpp"
-#include "sim/synth/precision_check.hpp"
-#include "sim/synth/software_file.hpp"
+#include "sim/synth/find_job.hpp"
+#include "sim/synth/software_spec.hpp"
 
 namespace bubblesim::synth {
 namespace {

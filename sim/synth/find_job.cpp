@@ -11,10 +11,10 @@
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
-#include "sim/synth/device_efficiency.hpp"
 #include "sim/synth/plan_file.hpp"
-#include "sim/synth/software_file.hpp"
+#include "sim/synth/software_spec.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -132,6 +132,75 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
   }
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;
+}
+
+CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
+                                                   const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices,
+                             hardware::read_device_folder(configs + "/devices"));
+  const auto match = std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
+    return device.spec.name == gpu.name;
+  });
+  if (match != devices.end()) return model::find_efficiency(match->id, configs + "/efficiency");
+  return tl::make_unexpected(Errors{
+      {configs + "/efficiency", {}, "no file is known for " + gpu.name +
+                                        "; expected \"efficiency\" to name one"}});
+}
+
+CheckedResult<model::Efficiency> device_efficiency(std::string_view asked,
+                                                   const hardware::GpuSpec& gpu,
+                                                   const std::string& configs) {
+  const std::string id = std::filesystem::path(asked).stem().string();
+  auto own = model::find_efficiency(id, configs + "/efficiency");
+  if (own) return own;
+  std::error_code code;
+  // A file that is there and wrong is a fault of its own.
+  if (std::filesystem::exists(configs + "/efficiency/" + id + ".json", code)) return own;
+  auto described = device_efficiency(gpu, configs);
+  return described ? described : own;
+}
+
+namespace {
+
+using model::Precision;
+
+constexpr CounterSpec kBf16AsFp16{
+    "precision_bf16_as_fp16", Severity::kNotice,
+    "programs in bf16, which the device has no units for: computed in fp16 with loss scaling, as "
+    "frameworks do"};
+constexpr CounterSpec kBf16AsFp32{
+    "precision_bf16_as_fp32", Severity::kNotice,
+    "programs in bf16, which the device has no units for, nor for fp16: computed in fp32"};
+constexpr CounterSpec kFp16AsFp32{
+    "precision_fp16_as_fp32", Severity::kNotice,
+    "programs in fp16, which the device has no units for: computed in fp32"};
+constexpr CounterSpec kTf32AsFp32{
+    "precision_tf32_as_fp32", Severity::kNotice,
+    "programs in tf32, which the device has no units for: computed in fp32, as frameworks do"};
+
+}  // namespace
+
+std::optional<std::string> precision_fault(const model::Efficiency& efficiency,
+                                           Precision precision, const std::string& device) {
+  if (precision != Precision::kFp8 || model::computed_in(efficiency, precision) == precision) {
+    return std::nullopt;
+  }
+  std::string has;
+  for (const auto& [name, value] : model::kPrecisionNames) {
+    if (efficiency.peak_flops[index_of(value)] <= 0) continue;
+    has += (has.empty() ? "" : ", ") + std::string(name);
+  }
+  return "found fp8, which " + device + " has no units for; it has " + has;
+}
+
+void count_replaced_precision(const model::Efficiency& efficiency, Precision precision,
+                              CounterSet& counters) {
+  const Precision used = model::computed_in(efficiency, precision);
+  if (used == precision) return;
+  const bool single = used == Precision::kFp32;
+  if (precision == Precision::kBf16) counters.add(single ? kBf16AsFp32 : kBf16AsFp16);
+  if (precision == Precision::kFp16) counters.add(kFp16AsFp32);
+  if (precision == Precision::kTf32) counters.add(kTf32AsFp32);
 }
 
 }  // namespace bubblesim::synth

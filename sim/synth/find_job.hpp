@@ -1,12 +1,17 @@
 // Everything that a job is made of, read from the files of configs that it names.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
-#include "sim/synth/job_names.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/synth/job_plan.hpp"
+#include "sim/synth/plan_spec.hpp"
 
 namespace bubblesim::synth {
 
@@ -21,5 +26,32 @@ namespace bubblesim::synth {
 /// `configs` holds models/, plans/, clusters/, devices/, efficiency/ and software/. Every name that
 /// is not found is a fault; all are reported at once.
 [[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs);
+
+/// The file of the device in `configs`/devices that has the name of `gpu`: so a device file of
+/// one's own (calibrated, say) has the kernel times of the device that it describes. Fault: there
+/// is none.
+[[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
+                                                                 const std::string& configs);
+
+/// As above, but a file of the name that the device was asked for by, an id or a path, comes first.
+[[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(std::string_view asked,
+                                                                 const hardware::GpuSpec& gpu,
+                                                                 const std::string& configs);
+
+// Precisions that a device does not have, as frameworks handle them: bf16 becomes fp16 (of the
+// same size; PyTorch's autocast and Megatron with loss scaling), tf32 becomes fp32 (PyTorch's
+// switch does nothing before Ampere), fp8 is refused (Transformer Engine asks for compute
+// capability 8.9).
+// Which ones a device has, with sources: peak_flops of its efficiency file. What is computed in
+// place of what: model::computed_in.
+
+/// What is wrong with the precision on the device; nothing if it, or another in its place, will do.
+[[nodiscard]] std::optional<std::string> precision_fault(const model::Efficiency& efficiency,
+                                                         model::Precision precision,
+                                                         const std::string& device);
+
+/// Counts a job or an instance whose precision is replaced; a counter a pair of precisions.
+void count_replaced_precision(const model::Efficiency& efficiency, model::Precision precision,
+                              CounterSet& counters);
 
 }  // namespace bubblesim::synth

@@ -18,9 +18,9 @@
 #include <map>
 #include <vector>
 
-#include "sim/synth/host_transfers.hpp"
 #include "sim/synth/rank_emitter.hpp"
 #include "sim/synth/rank_memory.hpp"
+#include "sim/synth/transfers.hpp"
 
 namespace bubblesim::synth {
 

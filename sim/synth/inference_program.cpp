@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "sim/model/inference_work.hpp"
+#include "sim/synth/find_job.hpp"
 #include "sim/synth/pass_writer.hpp"
-#include "sim/synth/precision_check.hpp"
+#include "sim/synth/record_trace.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -194,6 +195,16 @@ Result<InferenceProgram> inference_program(const InferenceRequest& request) {
   count_replaced_precision(request.efficiency, request.precision, out.program.counters);
   out.memory = memory;
   return out;
+}
+
+Result<traces::JobTrace> inference_trace(const InferenceRequest& request, std::uint32_t passes) {
+  BUBBLESIM_ASSIGN_OR_RETURN(InferenceProgram made, inference_program(request));
+  made.program.memory.push_back({0, static_cast<std::uint64_t>(made.memory.total())});
+  workload::JobProgram job;
+  job.ranks.push_back(std::move(made.program));
+  RecordSetup setup;
+  setup.iterations = passes;
+  return record_trace(job, request.gpu, setup);
 }
 
 }  // namespace bubblesim::synth

@@ -17,8 +17,8 @@
 
 #include "sim/base/result.hpp"
 #include "sim/program/program.hpp"
-#include "sim/synth/inference_memory.hpp"
 #include "sim/synth/inference_request.hpp"
+#include "traces/trace.hpp"
 
 namespace bubblesim::synth {
 
@@ -33,5 +33,10 @@ struct InferenceProgram {
 /// Faults: a batch of 0, no prompt or output tokens, sequences that the model cannot hold, a
 /// generating model that is no decoder, memory that the GPU does not have.
 [[nodiscard]] Result<InferenceProgram> inference_program(const InferenceRequest& request);
+
+/// One rank that serves `passes` batches alone, one after another; each is a marked iteration.
+/// Memory: what the instance holds. Fault: as inference_program; passes of 0.
+[[nodiscard]] Result<traces::JobTrace> inference_trace(const InferenceRequest& request,
+                                                       std::uint32_t passes = 1);
 
 }  // namespace bubblesim::synth

@@ -7,12 +7,13 @@
 #include <optional>
 #include <variant>
 
+#include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
+#include "sim/model/inference_work.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/model/model_spec.hpp"
-#include "sim/model/speculation.hpp"
 #include "sim/synth/software_spec.hpp"
 
 namespace bubblesim::synth {
@@ -30,7 +31,7 @@ enum class DecodeMode : std::uint8_t {
   kGraph,  ///< one call for all kernels of a model's pass (a CUDA graph); prompts stay eager
 };
 
-/// A small model drafts, the large one checks (sim/model/speculation.hpp).
+/// A small model drafts, the large one checks (sim/model/inference_work.hpp).
 struct DraftSpeculation {
   model::ModelSpec draft;
   model::TokenTree tree;
@@ -56,5 +57,24 @@ struct InferenceRequest {
   model::Efficiency efficiency;
   SoftwareSpec software;  ///< forward_gap, launch_call and the slowdown of kernels are used
 };
+
+/// Bytes on the GPU. A draft model's are included.
+struct InstanceMemory {
+  double weights = 0;
+  double kv_cache = 0;     ///< of the whole batch at its longest; no paging waste
+  double activations = 0;  ///< the most that one layer needs at once: input, output, inner arrays
+  [[nodiscard]] double total() const { return weights + kv_cache + activations; }
+};
+
+/// Fault: a request that the model cannot serve. Does not ask whether it fits.
+[[nodiscard]] Result<InstanceMemory> instance_memory(const InferenceRequest& request);
+
+/// Fault: the instance does not fit the GPU's memory; with the largest batch that does.
+[[nodiscard]] Result<InstanceMemory> memory_that_fits(const InferenceRequest& request);
+
+/// Weights in `precision`, each tensor once.
+[[nodiscard]] double weight_bytes(const model::ModelWork& work, model::Precision precision);
+/// The most that one layer of a pass needs at once.
+[[nodiscard]] double pass_bytes(const model::ModelWork& work);
 
 }  // namespace bubblesim::synth

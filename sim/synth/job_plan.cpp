@@ -14,8 +14,8 @@
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
 #include "sim/synth/expert_routing.hpp"
-#include "sim/synth/graph_stages.hpp"
 #include "sim/synth/plan_check.hpp"
+#include "sim/synth/stage_layers.hpp"
 #include "sim/synth/timed_model.hpp"
 
 namespace bubblesim::synth {

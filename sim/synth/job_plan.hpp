@@ -9,7 +9,6 @@
 #include "sim/model/efficiency.hpp"
 #include "sim/model/model_spec.hpp"
 #include "sim/pipeline/schedule.hpp"
-#include "sim/pipeline/stage_graph.hpp"
 #include "sim/synth/plan_spec.hpp"
 #include "sim/synth/rank_grid.hpp"
 #include "sim/synth/software_spec.hpp"

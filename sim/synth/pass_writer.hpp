@@ -12,7 +12,6 @@
 #include "sim/base/result.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/synth/inference_request.hpp"
-#include "sim/synth/profile_table.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/timed_model.hpp"
 

@@ -14,11 +14,11 @@
 #include "sim/base/units.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
-#include "sim/synth/graph_stages.hpp"
-#include "sim/synth/host_transfers.hpp"
-#include "sim/synth/precision_check.hpp"
+#include "sim/synth/find_job.hpp"
 #include "sim/synth/rank_memory.hpp"
 #include "sim/synth/rollout.hpp"
+#include "sim/synth/stage_layers.hpp"
+#include "sim/synth/transfers.hpp"
 
 namespace bubblesim::synth {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/base/data_file.hpp"
-#include "sim/model/precision_names.hpp"
+#include "sim/model/efficiency_file.hpp"
 
 namespace bubblesim::synth {
 namespace {

@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/model/layer_work.hpp"
-#include "sim/model/optimizer_work.hpp"
+#include "sim/model/training_work.hpp"
 #include "sim/synth/expert_routing.hpp"
 
 namespace bubblesim::synth {
@@ -58,7 +59,7 @@ struct TensorOverlapPlan {
 };
 
 /// What is kept in host memory, or in NVMe and CXL memory behind it, and moved over the host's link
-/// (sim/synth/host_transfers.hpp).
+/// (sim/synth/transfers.hpp).
 struct HostPlan {
   BytesPerSecond bandwidth{};    ///< of a GPU's link, one direction; 0: the device's
   double activations = 0;        ///< share of what a layer keeps for its backward pass
@@ -178,6 +179,26 @@ struct PlanSpec {
   [[nodiscard]] std::uint32_t micro_batches() const {
     return static_cast<std::uint32_t>(global_batch / data / micro_batch);
   }
+};
+
+/// Another value for a key of a plan file: {"/data", "8"}, {"/schedule", "gpipe"}.
+struct PlanChange {
+  std::string pointer;  ///< JSON pointer
+  std::string value;    ///< JSON; anything that is none is a text
+};
+
+/// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.
+struct JobNames {
+  std::string model;
+  std::variant<std::string, PlanSpec> plan;
+  std::vector<PlanChange> changes;      ///< of a plan by name
+  std::string cluster;
+  std::optional<std::uint32_t> nodes;   ///< >= 1; nothing: the cluster's
+  /// Seed of the hash that places flows on up-links; nothing: the cluster's.
+  std::optional<std::uint64_t> hash_seed = std::nullopt;
+  std::optional<std::string> device;    ///< nothing: the cluster's
+  std::optional<std::string> software;  ///< nothing: the plan's
+  std::optional<Folding> folding;       ///< nothing: the plan's
 };
 
 }  // namespace bubblesim::synth

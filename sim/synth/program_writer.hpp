@@ -2,16 +2,20 @@
 // soon as it is added.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/kernel_time.hpp"
 #include "sim/program/program.hpp"
+#include "sim/synth/timed_model.hpp"
 
 namespace bubblesim::synth {
 
@@ -77,6 +81,40 @@ class ProgramWriter {
   std::vector<program::Step> steps_;
   std::uint32_t iterations_ = 0;
   std::uint32_t return_detail_ = program::kNoIndex;
+};
+
+class ProfileTable {
+ public:
+  /// The index of the kernel's profile; `add(profile, launch)` appends one and returns its index.
+  template <class Add>
+  [[nodiscard]] std::uint32_t index_of(const TimedKernel& kernel, Add&& add) {
+    const auto [place, fresh] = known_.try_emplace(key_of(kernel), 0);
+    if (fresh) place->second = add(kernel.profile, kernel.launch);
+    return place->second;
+  }
+
+ private:
+  /// What makes two profiles one: blocks, warps, registers, shared memory, blocks an SM, class,
+  /// shares, and the shape as launched.
+  using Key = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t,
+                         program::KernelClass, double, double, std::array<std::uint32_t, 3>,
+                         std::array<std::uint32_t, 3>>;
+
+  static Key key_of(const TimedKernel& kernel) {
+    const program::KernelProfile& profile = kernel.profile;
+    return {profile.blocks,
+            profile.residency.warps,
+            profile.residency.registers,
+            profile.residency.shared_memory_bytes,
+            profile.residency.blocks_per_sm,
+            profile.kernel_class,
+            profile.dram_share,
+            profile.issue_share,
+            kernel.launch.grid,
+            kernel.launch.block};
+  }
+
+  std::map<Key, std::uint32_t> known_;
 };
 
 }  // namespace bubblesim::synth

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/hardware/cluster_spec.hpp"
-#include "sim/network/group.hpp"
+#include "sim/network/topology.hpp"
 #include "sim/synth/plan_spec.hpp"
 
 namespace bubblesim::synth {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "sim/base/check.hpp"
-#include "sim/synth/host_transfers.hpp"
-#include "sim/synth/rollout_engine.hpp"
+#include "sim/synth/rollout.hpp"
+#include "sim/synth/transfers.hpp"
 
 namespace bubblesim::synth {
 namespace {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/synth/collective_labels.hpp"
-#include "sim/synth/rank_recording.hpp"
+#include "sim/workload/job_program.hpp"
+#include "sim/workload/launch.hpp"
 #include "sim/workload/lone_job.hpp"
 #include "traces/join/remove_duplicates.hpp"
 #include "traces/trace.hpp"
@@ -16,6 +18,64 @@
 
 namespace bubblesim::synth {
 namespace {
+
+// What a trace says of each collective of a job: its process group and its number in it, and the
+// ends of a transfer. Internal to record_trace.
+
+struct CollectiveLabel {
+  std::string group;
+  std::uint64_t number = 0;       ///< within the group, from 0
+  std::uint64_t in_group = 1;     ///< collectives of the group a pass
+  std::uint32_t from = program::kNoIndex;  ///< transfers: rank numbers
+  std::uint32_t to = program::kNoIndex;
+};
+
+/// Begin and end of an operation or of a call.
+struct RecordedSpan {
+  SimTime start{};
+  SimTime end{};
+};
+
+/// A step of kind kIteration or kEnd was passed.
+struct RecordedMark {
+  std::uint32_t index = 0;  ///< of the iteration within its pass; Program::iterations: kEnd
+  SimTime at{};
+};
+
+class RankRecording final : public workload::RunObserver {
+ public:
+  RankRecording(const program::Program& program, std::uint64_t passes)
+      : passes_(passes), ended_(program.ops.size()), ops_(program.ops.size() * passes),
+        calls_(program.threads.size()) {}
+
+  void on_op_finished(const workload::OpRecord& record) override {
+    const std::uint64_t pass = ended_[record.op]++;
+    if (pass < passes_) ops_[pass * ended_.size() + record.op] = {record.start, record.end};
+  }
+  void on_host_call(const workload::HostCallRecord& record) override {
+    calls_[record.thread].push_back({record.start, record.end});
+  }
+  void on_iteration(workload::ProgramRun&, std::uint32_t index, SimTime now) override {
+    marks_.push_back({index, now});
+  }
+
+  [[nodiscard]] std::uint64_t passes() const { return passes_; }
+  [[nodiscard]] const RecordedSpan& op(std::uint64_t pass, std::uint32_t index) const {
+    return ops_[pass * ended_.size() + index];
+  }
+  /// Every step of the thread, pass after pass.
+  [[nodiscard]] const std::vector<RecordedSpan>& calls(std::size_t thread) const {
+    return calls_[thread];
+  }
+  [[nodiscard]] const std::vector<RecordedMark>& marks() const { return marks_; }
+
+ private:
+  std::uint64_t passes_;
+  std::vector<std::uint64_t> ended_;  ///< by operation
+  std::vector<RecordedSpan> ops_;
+  std::vector<std::vector<RecordedSpan>> calls_;
+  std::vector<RecordedMark> marks_;
+};
 
 // ---- Makes a trace of what a rank did. Internal to record_trace.
 
@@ -351,6 +411,44 @@ std::uint32_t world_size(const workload::JobProgram& job, const RecordSetup& set
   std::uint32_t size = std::max(setup.world_size, static_cast<std::uint32_t>(job.ranks.size()));
   for (const program::Program& rank : job.ranks) size = std::max(size, rank.rank + 1);
   return size;
+}
+
+std::string group_name(const workload::JobProgram& job, const workload::JoinedCollective& joined) {
+  if (joined.group != program::kNoIndex) return job.groups[joined.group];
+  if (joined.point_to_point) return "transfers";
+  if (joined.participants == job.ranks.size()) return "world";
+  return "groups of " + std::to_string(joined.participants);
+}
+
+void find_ends(const workload::JobProgram& job, std::vector<CollectiveLabel>& labels) {
+  for (const program::Program& rank : job.ranks) {
+    for (const program::Op& op : rank.ops) {
+      if (op.collective == program::kNoIndex) continue;
+      if (!job.collectives[op.collective].point_to_point) continue;
+      if (job.collectives[op.collective].from != program::kNoIndex) continue;
+      CollectiveLabel& label = labels[op.collective];
+      (label.from == program::kNoIndex ? label.from : label.to) = rank.rank;
+    }
+  }
+}
+
+/// One a collective. A group without a name is named by what it holds; a transfer whose ends are
+/// not known goes from the first of its ranks, in the job's order, to the second.
+std::vector<CollectiveLabel> label_collectives(const workload::JobProgram& job) {
+  std::vector<CollectiveLabel> labels;
+  std::map<std::string, std::uint64_t> counts;
+  labels.reserve(job.collectives.size());
+  for (const workload::JoinedCollective& joined : job.collectives) {
+    CollectiveLabel label;
+    label.group = group_name(job, joined);
+    label.number = counts[label.group]++;
+    label.from = joined.from;
+    label.to = joined.to;
+    labels.push_back(std::move(label));
+  }
+  for (CollectiveLabel& label : labels) label.in_group = counts[label.group];
+  find_ends(job, labels);
+  return labels;
 }
 
 }  // namespace

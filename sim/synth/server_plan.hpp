@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <variant>
 
@@ -11,11 +13,23 @@
 #include "sim/base/time.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/serving/scheduler_spec.hpp"
-#include "sim/synth/inference_memory.hpp"
+#include "sim/serving/step.hpp"
 #include "sim/synth/inference_request.hpp"
-#include "sim/synth/step_kernels.hpp"
+#include "sim/workload/step_program.hpp"
 
 namespace bubblesim::synth {
+
+class StepKernels {
+ public:
+  virtual ~StepKernels() = default;
+  /// On one of the server's GPUs, from the start of the first kernel to the end of the last one,
+  /// without exchanges and without a draft model's passes; > 0.
+  [[nodiscard]] virtual Duration kernel_time(const serving::ScheduledStep& step,
+                                             workload::StepTokens tokens) = 0;
+};
+
+/// One for each program: it may keep what it was asked. Null: the kernel model says it.
+using StepKernelsMaker = std::function<std::unique_ptr<StepKernels>()>;
 
 /// How large the KV cache is.
 struct CacheBlocks {

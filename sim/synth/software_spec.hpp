@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "sim/base/json_reader.hpp"
+#include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/model/layer_work.hpp"
 
@@ -62,5 +65,12 @@ struct SoftwareSpec {
   GradientNorm gradient_norm = GradientNorm::kGlobal;
   model::BackwardExchanges backward_exchanges = model::BackwardExchanges::kOverlapped;
 };
+
+/// Everything but the id; finishes the root.
+[[nodiscard]] SoftwareSpec read_software(ObjectReader& root);
+
+/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
+[[nodiscard]] CheckedResult<SoftwareSpec> find_software(std::string_view name,
+                                                        const std::string& folder);
 
 }  // namespace bubblesim::synth

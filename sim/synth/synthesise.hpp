@@ -6,6 +6,8 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
 #include "sim/synth/job_plan.hpp"
 #include "sim/synth/rank_memory.hpp"
 #include "sim/workload/job_program.hpp"
@@ -42,5 +44,20 @@ struct SynthesisedJob {
 
 /// Programs of the simulated ranks, whose collectives have their full size.
 [[nodiscard]] SynthesisedJob synthesise(const ParallelPlan& plan);
+
+struct LoneIteration {
+  Duration time{};           ///< mean over a pass of the first rank, steady
+  std::uint64_t kernels = 0; ///< of all simulated ranks, an iteration
+  std::uint64_t events = 0;  ///< of the whole simulation
+};
+
+/// Runs two passes and times the second: the first fills what one iteration leaves for the next.
+[[nodiscard]] Result<LoneIteration> time_alone(const workload::JobProgram& job,
+                                               const hardware::GpuSpec& gpu);
+
+/// Ranks whose exchange between regions, which no kernel waits for, takes longer than a pass. Since
+/// each pass begins another, ever more of them are under way. Runs two passes.
+[[nodiscard]] std::uint64_t late_exchanges(const workload::JobProgram& job,
+                                           const hardware::GpuSpec& gpu);
 
 }  // namespace bubblesim::synth

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/validate/match_reports.hpp"
-#include "sim/validate/measured_roles.hpp"
 
 namespace bubblesim::validate {
 

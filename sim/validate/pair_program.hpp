@@ -3,13 +3,37 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/program/program.hpp"
-#include "sim/validate/pair_machine.hpp"
 #include "sim/validate/pair_workload.hpp"
 
 namespace bubblesim::validate {
+
+// A GPU on which measured sharing is simulated, whole or as a MIG instance, with constants that may
+// be other than its file says.
+
+struct PairMachine {
+  hardware::GpuSpec gpu;
+  model::Efficiency efficiency;
+  std::string models;  ///< folder of model files
+};
+
+/// `device`: a file of configs/devices and of configs/efficiency.
+[[nodiscard]] CheckedResult<PairMachine> find_pair_machine(const std::string& device,
+                                                      const std::string& configs);
+
+/// A MIG instance of so many compute slices as a machine of its own: its SMs and their peak, and
+/// its share of the memory slices, of their bandwidth and L2. Fault: the GPU has no such instance.
+[[nodiscard]] Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices);
+
+/// Puts a constant of sharing, such as "time_slice" or "contention/l2_slowdown"; times in
+/// nanoseconds. Fault: an unknown one.
+[[nodiscard]] Result<void> put_constant(hardware::GpuSpec& gpu, const std::string& key,
+                                        double value);
 
 /// One pass: an iteration, or a request, of `batch` samples where the workload leaves that to the
 /// table. Fault: such a workload without a batch, an unknown model, a shape that it does not have,

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
-#include "sim/model/precision_names.hpp"
+#include "sim/base/random.hpp"
+#include "sim/model/efficiency_file.hpp"
 #include "sim/model/work_items.hpp"
 
 namespace bubblesim::validate {
@@ -146,7 +149,7 @@ std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defau
   return out;
 }
 
-PairWorkload read(ObjectReader& root) {
+PairWorkload read_pair(ObjectReader& root) {
   PairWorkload out;
   out.names = root.texts("names");
   out.role = root.choice("role", kRoles);
@@ -174,7 +177,7 @@ void add_batches(const std::vector<WorkloadStep>& steps, std::vector<std::uint32
 
 CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string label) {
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
-  BUBBLESIM_ASSIGN_OR_RETURN(PairWorkload out, read_whole(document, read));
+  BUBBLESIM_ASSIGN_OR_RETURN(PairWorkload out, read_whole(document, read_pair));
   out.id = std::move(label);
   return out;
 }
@@ -182,7 +185,7 @@ CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string la
 CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder) {
   return read_data_folder(folder, "workload", [](const std::string& path) {
     return read_whole_file(path, [&](ObjectReader& root) {
-      PairWorkload workload = read(root);
+      PairWorkload workload = read_pair(root);
       workload.id = data_file_id(path);
       return workload;
     });
@@ -201,6 +204,39 @@ bool is_resizable(const std::vector<WorkloadStep>& steps) {
 std::vector<std::uint32_t> model_batches(const std::vector<WorkloadStep>& steps) {
   std::vector<std::uint32_t> out;
   add_batches(steps, out);
+  return out;
+}
+
+namespace {
+
+// Arrivals within one span have one instant, random within what of the span lies in the run.
+void gather(std::vector<SimTime>& arrivals, Duration span, Duration length, RandomStream& random) {
+  std::int64_t gathered = -1;
+  SimTime together{};
+  for (SimTime& at : arrivals) {
+    const std::int64_t index = (at - kSimStart) / span;
+    if (index != gathered) {
+      const Duration begin = index * span;
+      together = kSimStart + begin + scale(std::min(span, length - begin), random.uniform());
+      gathered = index;
+    }
+    at = together;
+  }
+}
+
+}  // namespace
+
+std::vector<SimTime> pair_arrivals(const ArrivalSetting& setting, Duration solo, Duration length) {
+  RandomStream random(setting.seed, "arrivals of a pair");
+  const double expected = setting.load * to_seconds(length) / to_seconds(solo);
+  const auto count = static_cast<std::uint64_t>(std::llround(expected));
+  std::vector<SimTime> out;
+  out.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double at = (static_cast<double>(i) + random.uniform()) / static_cast<double>(count);
+    out.push_back(kSimStart + scale(length, at));
+  }
+  if (setting.burst > Duration::zero()) gather(out, setting.burst, length, random);
   return out;
 }
 

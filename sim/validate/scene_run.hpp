@@ -15,7 +15,7 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/program/program.hpp"
-#include "sim/validate/pair_machine.hpp"
+#include "sim/validate/pair_program.hpp"
 #include "sim/validate/pair_workload.hpp"
 
 namespace bubblesim::validate {

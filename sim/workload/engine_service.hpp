@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "sim/serving/scheduler.hpp"
-#include "sim/serving/step_queue.hpp"
 #include "sim/workload/arrivals/request_lengths.hpp"
 #include "sim/workload/program_run.hpp"
 #include "sim/workload/request_service.hpp"

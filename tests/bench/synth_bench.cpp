@@ -14,7 +14,6 @@
 #include <string>
 
 #include "sim/synth/find_job.hpp"
-#include "sim/synth/lone_iteration.hpp"
 #include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::synth {

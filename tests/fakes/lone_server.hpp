@@ -7,9 +7,8 @@
 
 #include "sim/base/check.hpp"
 #include "sim/base/time.hpp"
-#include "sim/serving/request.hpp"
 #include "sim/serving/scheduler.hpp"
-#include "sim/serving/step_queue.hpp"
+#include "sim/serving/step.hpp"
 
 namespace bubblesim::serving {
 

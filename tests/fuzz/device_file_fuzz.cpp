@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/base/json_reader.hpp"
-#include "sim/hardware/gpu_spec_reader.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto document = bubblesim::JsonDocument::parse(std::string(data, data + size), "fuzz.json");

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "sim/base/output_file.hpp"
-#include "sim/text/csv_text.hpp"
+#include "sim/text/escaped_text.hpp"
 #include "traces/launch_shapes.hpp"
 #include "traces/record_names.hpp"
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "traces/names/collective_names.hpp"
-#include "traces/names/marker_names.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {

@@ -172,4 +172,16 @@ struct JobInspection {
 [[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});
 [[nodiscard]] RankInspection inspect_rank(const RankTrace& rank);
 
+// Device use over one window; a part of inspect_rank. Terms in bubbles.hpp and inspection.hpp.
+
+/// `segments` are the rank's over its whole window; `window` lies within it.
+[[nodiscard]] WindowUse window_use(const RankTrace& rank, const DeviceUse& use,
+                                   const std::vector<BubbleSegment>& segments, Interval window);
+
+// Iterations of a rank as an inspection shows them.
+
+/// The recorded iterations of a pass (traces/iterations/job_pass.hpp), with what the device did
+/// meanwhile.
+[[nodiscard]] Iterations iterations_of(const RankPass& pass, const DeviceUse& use);
+
 }  // namespace bubblesim::traces

@@ -25,4 +25,26 @@ namespace bubblesim::traces {
 /// main_cause, main_cause_fraction, confirmed_cause}. Precondition: the job has sensitivities.
 [[nodiscard]] Json sensitivities_json(const JobInspection& job);
 
+// An inspection as JSON: every number at full precision, nanoseconds as integers with `_ns` in
+// the key, shares as fractions of 1; unknown values are null. Format: "bubblesim.inspect/1".
+//
+// thresholds; job {ranks, steady_ranks, iterations_recorded, iterations_used, iterations_reason,
+// iteration_mean_ns, bubble_fraction (of the iterations used), whole, representative, operations,
+// counters, sensitivities (where the job was replayed)}; ranks[] {rank, world_size, source, format,
+// device, window, whole, steady_window, steady, iterations, operations, memory, counters,
+// explanation (where a program was made)}. Job sums add ranks up.
+//
+// whole, steady: length_ns, busy_ns, own_ns, idle_ns, bubble_ns, communication_ns, overlapped_ns,
+// exposed_communication_ns, *_fraction of the window (overlapped_fraction: of the communication),
+// sm_cover, bubbles, longest_bubble_ns, gaps, gaps_100us, gaps_1ms, bubble_by_cause,
+// bubble_by_length[] {from_ns, below_ns, bubbles, total_ns, by_cause}.
+// sensitivities: iteration_ns, kernels, copies, link, host, rest, fixed, near_zero {name:
+// reason}, bottleneck, main_cause, main_cause_fraction, confirmed_cause. explanation: window_ns,
+// unexplained_ns, unexplained_fraction, starts {what held them: count}, waits {kind: {count,
+// unexplained_ns}}.
+
+/// Two spaces an indent, a newline at the end; the same inspection gives the same bytes.
+/// Bytes of names that are not UTF-8 are replaced by U+FFFD.
+[[nodiscard]] std::string render_json(const JobInspection& job);
+
 }  // namespace bubblesim::traces

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "traces/inspect/window_use.hpp"
+#include "traces/inspect/inspection.hpp"
 
 namespace bubblesim::traces {
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "traces/iterations/device_work.hpp"
 #include "traces/iterations/launch_queues.hpp"
 #include "traces/iterations/marked_iterations.hpp"
 #include "traces/meeting_key.hpp"

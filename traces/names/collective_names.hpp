@@ -23,4 +23,14 @@ namespace bubblesim::traces {
 /// Bytes of an element of a PyTorch dtype ("BFloat16"); nothing for unknown names.
 [[nodiscard]] std::optional<std::uint32_t> dtype_bytes(std::string_view dtype);
 
+// Which named ranges mark iterations, phases and micro-batches (table: traces/join/README.md).
+
+struct MarkerClass {
+  MarkerKind kind = MarkerKind::kUser;
+  std::int64_t number = -1;  ///< -1: the name gives none
+};
+
+/// Upper and lower case do not matter.
+[[nodiscard]] MarkerClass classify_marker(std::string_view name);
+
 }  // namespace bubblesim::traces

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "capture/record/process/counters.hpp"
-#include "traces/names/marker_names.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -151,4 +151,210 @@ std::vector<Finding> part_findings(const std::vector<PartTime>& parts,
   return out;
 }
 
+namespace {
+
+// As many as a rig has clients; 100 first, which says how long a wave lasts.
+constexpr std::array<std::uint32_t, 14> kPercentages{100, 90, 83, 75, 67, 58, 50,
+                                                     42,  33, 27, 21, 15, 10, 5};
+constexpr Duration kWave = std::chrono::microseconds(20);
+constexpr std::uint64_t kExecutions = 3;
+constexpr Duration kBetween = std::chrono::milliseconds(4);
+constexpr double kLatest = 1.1;  ///< of the time that the base device's steps would take
+constexpr std::uint32_t kMostStep = 16;
+constexpr double kMostError = 0.02;  ///< of the best step, root mean square
+constexpr double kBetter = 0.99;     ///< a larger step must be better by so much
+
+std::uint64_t blocks_of(const hardware::GpuSpec& spec) {
+  return std::uint64_t{spec.sm_count} * spec.sm_count;
+}
+
+bool overlaps(const capture::OperationRecord& operation, const Records& records,
+              std::size_t except) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (i == except) continue;
+    for (const auto& other : records[i].operations) {
+      if (other.start < operation.end && operation.start < other.end) return true;
+    }
+  }
+  return false;
+}
+
+/// What of these shares would be times on parts of the SMs, if SMs came in the spec's steps.
+std::vector<PartTime> part_times_of(const std::vector<SmShare>& shares,
+                                    const hardware::GpuSpec& spec) {
+  std::vector<PartTime> out;
+  for (const SmShare& share : shares) {
+    if (share.relative <= 0 || share.percentage == 100) continue;
+    const std::uint32_t sms = sms_of(share.percentage, spec);
+    out.push_back({program::KernelClass::kCompute, sms, relative_waves(blocks_of(spec), sms, spec),
+                   share.relative});
+  }
+  return out;
+}
+
+}  // namespace
+
+ProbeRun sm_run(const hardware::GpuSpec& spec) {
+  const capture::KernelForm form =
+      lone_block_form(blocks_of(spec), program::KernelClass::kCompute, spec);
+  std::vector<capture::JobPlan> plans;
+  Duration offset{};
+  for (std::uint32_t i = 0; i < kPercentages.size(); ++i) {
+    ProbePlan plan(std::to_string(kPercentages[i]) + " %", i);
+    plan.launch({form, kWave * spec.sm_count});
+    plan.wait();
+    plans.push_back(plan.take(kExecutions, offset));
+    const std::uint32_t sms = sms_of(kPercentages[i], spec);
+    const auto length = static_cast<double>(to_ns(kWave) * kExecutions) *
+                        static_cast<double>(divide_up(blocks_of(spec), sms));
+    offset += Duration{std::llround(kLatest * length)} + kBetween;
+  }
+  ProbeRun run = probe_run(policy::SharingMode::kMps, std::move(plans));
+  for (std::size_t i = 0; i < kPercentages.size(); ++i) {
+    run.setup.jobs[i].sm_percentage = run.shares[i].sm_percentage = kPercentages[i];
+  }
+  return run;
+}
+
+// The first execution of a client pays for the passage from another client's.
+std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records) {
+  std::vector<SmShare> shares;
+  double whole = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    std::vector<double> lengths;
+    for (const auto& operation : records[i].operations) {
+      if (operation.pass == 0 || overlaps(operation, records, i)) continue;
+      lengths.push_back(length_of(operation));
+    }
+    const Spread spread = spread_of(std::move(lengths));
+    SmShare share{run.setup.jobs[i].sm_percentage, spread.middle, 0, spread.count, 0};
+    if (share.percentage == 100) whole = spread.middle;
+    if (whole > 0 && share.count > 0) share.relative = share.length_ns / whole;
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec) {
+  hardware::GpuSpec tried = spec;
+  std::uint32_t best = 0;
+  double least = kMostError;
+  std::size_t seen = 0;
+  for (tried.tpc_sms = 1; tried.tpc_sms <= kMostStep; ++tried.tpc_sms) {
+    const std::vector<PartTime> parts = part_times_of(shares, tried);
+    seen = parts.size();
+    if (seen < kLeastCount) break;
+    tried.part = {};  // SMs in proportion, which no fit has
+    const double error = std::min(part_error(parts, tried), fit_parts(parts, tried).error);
+    if (error >= kBetter * least) continue;
+    least = error;
+    best = tried.tpc_sms;
+  }
+  const auto step = static_cast<double>(best);
+  Finding finding{"tpc_sms", {seen, step, step, step}, {}};
+  if (seen < kLeastCount) {
+    finding.missing = std::to_string(seen) + " percentages were seen";
+  } else if (best == 0) {
+    finding.missing = "no step gives what " + std::to_string(seen) + " percentages gave";
+  } else {
+    tried.tpc_sms = best;
+    for (SmShare& share : shares) share.sms = sms_of(share.percentage, tried);
+  }
+  return finding;
+}
+
+namespace {
+
+constexpr Duration kSliceLength = std::chrono::milliseconds(900);
+// An absence is at least so many kernels long; one kernel's duration never varies so much.
+constexpr double kLeastAway = 1.5;
+
+/// Least squares of `y` over 0, 1, 2, ...
+double slope(const std::vector<double>& y) {
+  const auto n = static_cast<double>(y.size());
+  double sum_y = 0, sum_xy = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    sum_y += y[i];
+    sum_xy += static_cast<double>(i) * y[i];
+  }
+  const double mean_x = (n - 1) / 2;
+  return (sum_xy - mean_x * sum_y) / (n * (n * n - 1) / 12);
+}
+
+/// Slices of which each is one measurement: the slope over windows of so many of them.
+constexpr std::size_t kWindow = 24;
+
+std::vector<double> window_slopes(const std::vector<double>& own) {
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i + kWindow <= own.size(); i += kWindow / 2) {
+    slopes.push_back(slope({own.begin() + static_cast<std::ptrdiff_t>(i),
+                            own.begin() + static_cast<std::ptrdiff_t>(i + kWindow)}));
+  }
+  return slopes;
+}
+
+/// Process's own time at which it went away, in steps of its kernels.
+std::vector<double> absences(const capture::JobRecord& record, Turns& turns) {
+  const auto list = by_start(record);
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    steps.push_back(static_cast<double>(to_ns(list[i].end - list[i - 1].end)));
+  }
+  turns.kernel = spread_of(steps).middle;
+  std::vector<double> own;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i] - turns.kernel < kLeastAway * turns.kernel) continue;
+    turns.away.push_back(steps[i] - turns.kernel);
+    own.push_back(static_cast<double>(i) * turns.kernel);
+  }
+  return own;
+}
+
+}  // namespace
+
+ProbeRun slice_run(const hardware::GpuSpec& spec) {
+  const std::vector<ProbeKernel> kernels = filling_row(spec);
+  std::vector<capture::JobPlan> plans;
+  for (std::uint32_t client = 0; client < 2; ++client) {
+    ProbePlan plan("slices " + std::to_string(client), client);
+    plan.row(kernels);
+    plans.push_back(plan.take(0));
+  }
+  ProbeRun run = probe_run(policy::SharingMode::kTimeSliced, std::move(plans));
+  run.setup.limit = kSliceLength;
+  return run;
+}
+
+Turns turns_of(const capture::JobRecord& record) {
+  Turns turns;
+  const std::vector<double> own = absences(record, turns);
+  if (own.size() >= 2) turns.slice = slope(own);
+  return turns;
+}
+
+std::vector<Finding> slice_findings(const Records& records) {
+  std::vector<double> slices, switches;
+  std::vector<Turns> turns;
+  for (const capture::JobRecord& record : records) {
+    Turns found;
+    const std::vector<double> own = absences(record, found);
+    if (own.size() >= kWindow) found.slice = slope(own);  // fewer: nothing is said of the other
+    for (const double slope_of_window : window_slopes(own)) slices.push_back(slope_of_window);
+    turns.push_back(std::move(found));
+  }
+  for (std::size_t i = 0; i < turns.size() && turns.size() == 2; ++i) {
+    const double other = turns[1 - i].slice;
+    for (const double away : turns[i].away) {
+      if (other > 0) switches.push_back((away - other) / 2);
+    }
+  }
+  Finding slice = finding_of("time_slice", std::move(slices), kTimeGrain);
+  Finding change = finding_of("context_switch", std::move(switches), kTimeGrain);
+  // Slopes over all slices are closer than those of windows, whose spread they have.
+  if (slice.missing.empty() && turns.size() == 2) {
+    slice.spread.middle = (turns[0].slice + turns[1].slice) / 2;
+  }
+  return {std::move(slice), std::move(change)};
+}
+
 }  // namespace bubblesim::measure

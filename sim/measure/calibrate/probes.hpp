@@ -1,4 +1,4 @@
-// The probes but the grid's (contention_grid.hpp): what each runs, and what its records say.
+// The probes but the grid's (contention_fit.hpp): what each runs, and what its records say.
 #pragma once
 
 #include <cstddef>

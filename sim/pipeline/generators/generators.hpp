@@ -1,6 +1,11 @@
-// The generators behind registry.hpp, one file each. The registry has checked that all numbers
-// are at least 1 and that tables stay small.
+// Generators of schedules, for registry.hpp, and what they write lists with. The registry has
+// checked that all numbers are at least 1 and that tables stay small.
 #pragma once
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
 
 #include "sim/pipeline/registry.hpp"
 
@@ -17,5 +22,38 @@ namespace bubblesim::pipeline {
 [[nodiscard]] Result<PlannedSchedule> make_dualpipev(const ScheduleRequest& request);
 [[nodiscard]] Result<PlannedSchedule> make_chimera(const ScheduleRequest& request);
 [[nodiscard]] Result<PlannedSchedule> make_graph(const ScheduleRequest& request);
+
+class RankList {
+ public:
+  explicit RankList(const StageGraph& graph);
+
+  [[nodiscard]] bool has_forward(std::uint32_t stage) const;
+  [[nodiscard]] bool has_backward(std::uint32_t stage) const;
+
+  void forward(std::uint32_t stage);
+  void backward(std::uint32_t stage);
+  void input_grad(std::uint32_t stage);     ///< its W goes to the end of the queue
+  void weight_grad();                       ///< the queue's first
+  void weight_grad_of(std::uint32_t stage); ///< the queue's first of this stage
+  void overlapped(std::uint32_t forward_stage, std::uint32_t backward_stage);
+
+  [[nodiscard]] std::vector<Action> take() { return std::move(actions_); }
+
+ private:
+  std::uint32_t next_forward(std::uint32_t stage);
+  std::uint32_t next_backward(std::uint32_t stage);
+
+  const StageGraph* graph_;
+  std::vector<std::uint32_t> forwards_;   // by stage, how many there are already
+  std::vector<std::uint32_t> backwards_;
+  std::deque<Action> weights_;
+  std::vector<Action> actions_;
+};
+
+/// A plan with one stage a rank and empty lists.
+[[nodiscard]] PlannedSchedule one_stage_a_rank(const ScheduleRequest& request, StageGraph graph);
+
+/// A plan with two stages a rank, r and 2p-1-r, and empty lists.
+[[nodiscard]] PlannedSchedule two_stages_a_rank(const ScheduleRequest& request, StageGraph graph);
 
 }  // namespace bubblesim::pipeline

@@ -2,14 +2,19 @@
 // The first array imports NumPy.
 #pragma once
 
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include "sim/observe/result_rows.hpp"
 
 namespace bubblesim::plugin::python {
 
@@ -44,5 +49,19 @@ template <class T>
                           [](void* held) { delete static_cast<std::vector<T>*>(held); });
   return view(type, borrowed, owner);
 }
+
+// Tables on their way to pandas: a list of (name, kind, values, missing), a column each.
+
+namespace py = pybind11;
+
+/// kind "number": float64, NaN where missing; "integer": int64, and a bool array of what is
+/// missing or None; "text": a list of str or None.
+[[nodiscard]] py::tuple number_column(const std::string& name, std::vector<double> values);
+[[nodiscard]] py::tuple integer_column(const std::string& name,
+                                       const std::vector<std::optional<std::int64_t>>& values);
+[[nodiscard]] py::tuple text_column(const std::string& name, py::list values);
+
+/// The columns of OUTPUTS.md over rows that outlive the call.
+[[nodiscard]] py::list result_columns_of(const std::vector<const observe::ResultRow*>& rows);
 
 }  // namespace bubblesim::plugin::python

@@ -15,7 +15,6 @@
 #include "sim/base/json.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
-#include "sim/plugin/python/interruptible.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/report/advice/advice_page.hpp"
 #include "sim/run/run_config.hpp"

@@ -1,13 +1,26 @@
-// What judges of measured tables (notebooks/lab) have simulated.
-#include <pybind11/stl.h>
-
+// What judges of measured tables and fits of constants (notebooks/lab) ask and have simulated.
+#include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include <pybind11/stl.h>
+
+#include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/kernel_time.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/model/training_work.hpp"
+#include "sim/network/collective_cost.hpp"
+#include "sim/network/topology.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
 #include "sim/plugin/python/surroundings.hpp"
@@ -16,6 +29,8 @@
 
 namespace bubblesim::plugin::python {
 namespace {
+
+// What judges of measured tables (notebooks/lab) have simulated.
 
 /// A request as Python has it: its name, its arrival (ns), its tokens of prompt and output, and the
 /// hashes of its prompt.
@@ -86,6 +101,174 @@ void bind_lab(py::module_& module) {
     return compact_text(good(std::move(served)));
   });
   bind_pipelines(module);
+}
+
+namespace {
+
+// What fits of constants and judges (notebooks/lab) ask: times of kernels, of all-reduces and of
+// training iterations, under constants that a fit tries. Rows, and the loss, are theirs.
+
+/// Kernels, each on its device, as an efficiency file has them take; indices of kind and precision,
+/// shape (m, n, k, batch), FLOPs, bytes, elements, device.
+class KernelTimes {
+ public:
+  using Kernel = std::tuple<std::size_t, std::size_t, std::array<std::uint64_t, 4>, double, double,
+                            double, std::string>;
+
+  KernelTimes(const std::string& name, const std::string& configs,
+              const std::vector<Kernel>& kernels)
+      : start_(good(model::find_efficiency(name, configs + "/efficiency"))) {
+    for (const auto& [kind, precision, shape, flops, bytes, elements, device] : kernels) {
+      model::KernelWork& work = kernels_.emplace_back();
+      work.kind = static_cast<model::KernelKind>(kind);
+      work.precision = static_cast<model::Precision>(precision);
+      work.gemm = {shape[0], shape[1], shape[2], shape[3]};
+      work.flops = flops;
+      work.bytes = bytes;
+      work.elements = elements;
+      const auto known = devices_.find(device);
+      gpus_.push_back(known != devices_.end()
+                          ? &known->second
+                          : &devices_.emplace(device, good(hardware::find_gpu_spec(
+                                                          device, configs + "/devices")))
+                                 .first->second);
+    }
+  }
+
+  /// By path: unit, least and largest value, default, value in the file.
+  [[nodiscard]] std::map<std::string, std::tuple<std::string, double, double, double, double>>
+  constants() const {
+    std::map<std::string, std::tuple<std::string, double, double, double, double>> out;
+    model::Efficiency defaults, start = start_;
+    for (const model::EfficiencyField& field : model::efficiency_fields()) {
+      out[std::string(field.path)] = {std::string(field.unit), field.low, field.high,
+                                      field.value(defaults), field.value(start)};
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::string id() const { return start_.id; }
+
+  /// Of these kernels, under these constants.
+  [[nodiscard]] std::vector<double> seconds(const std::vector<std::size_t>& rows,
+                                            const std::map<std::string, double>& values) const {
+    model::Efficiency efficiency = start_;
+    for (const model::EfficiencyField& field : model::efficiency_fields()) {
+      const auto value = values.find(std::string(field.path));
+      if (value != values.end()) field.value(efficiency) = value->second;
+    }
+    std::vector<double> out;
+    for (const std::size_t row : rows) {
+      out.push_back(to_seconds(
+          model::time_kernel(kernels_.at(row), *gpus_.at(row), efficiency).duration));
+    }
+    return out;
+  }
+
+ private:
+  model::Efficiency start_;
+  std::map<std::string, hardware::GpuSpec> devices_;
+  std::vector<model::KernelWork> kernels_;
+  std::vector<const hardware::GpuSpec*> gpus_;
+};
+
+/// Simulated times (ns) of ring all-reduces of so many bytes on one node of a cluster.
+std::vector<std::int64_t> ring_times(const hardware::ClusterSpec& cluster, std::uint32_t gpus,
+                                     const std::vector<std::uint64_t>& bytes) {
+  const network::Topology topology(hardware::with_nodes(cluster, 1));
+  std::vector<std::int64_t> out;
+  for (const std::uint64_t size : bytes) {
+    out.push_back(to_ns(topology.solo_time(
+        topology.plan(network::CollectivePattern::kAllReduce, Bytes{size},
+                      network::strided_group(0, gpus), network::Algorithm::kRing))));
+  }
+  return out;
+}
+
+/// A model file's network, or a GPT of given sizes.
+struct Network {
+  model::ModelSpec spec;
+  std::optional<double> published;  ///< parameters, as its authors print them
+
+  /// Nothing: it cannot have these sizes.
+  [[nodiscard]] std::optional<double> parameters() const {
+    const auto count = model::parameter_count(spec);
+    return count ? std::optional(*count) : std::nullopt;
+  }
+  /// Width, layers and heads of a transformer.
+  [[nodiscard]] std::optional<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>> sizes()
+      const {
+    const auto* own = std::get_if<model::TransformerSpec>(&spec.network);
+    if (own == nullptr) return std::nullopt;
+    return std::tuple{own->hidden, own->layers, own->heads};
+  }
+};
+
+Network find_network(const std::string& name, const std::string& configs) {
+  const auto path = good(find_data_file(name, configs + "/models", "model"));
+  auto file = good(model::read_model_file(path));
+  Network out{std::move(file.spec), {}};
+  if (file.published) out.published = file.published->value;
+  return out;
+}
+
+void bind_training(py::module_& module) {
+  py::class_<Network>(module, "Network")
+      .def(py::init([module](const std::string& name) {
+        return find_network(name, config_folder(module, {}));
+      }))
+      .def_static("gpt",
+                  [](std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
+                     std::uint64_t vocabulary, std::uint64_t sequence) {
+                    return Network{model::gpt(hidden, layers, heads, vocabulary, sequence), {}};
+                  })
+      .def_readonly("published", &Network::published)
+      .def_property_readonly("parameters", &Network::parameters)
+      .def_property_readonly("sizes", &Network::sizes);
+  py::class_<synth::PlanSpec>(module, "Plan")
+      .def(py::init([](const std::string& text, const std::string& label,
+                       const std::string& folder) {
+        return good(validate::plan_of(text, label, folder));
+      }))
+      .def_readwrite("layers_per_stage", &synth::PlanSpec::layers_per_stage);
+  py::class_<validate::Testbed>(module, "Testbed")
+      .def(py::init([module](const std::string& cluster, const std::string& software) {
+        return good(validate::find_testbed(config_folder(module, {}), cluster, software));
+      }))
+      .def_property_readonly("device",
+                             [](const validate::Testbed& own) { return own.cluster.device; })
+      .def("seconds", [](const validate::Testbed& own, const Network& network,
+                         const synth::PlanSpec& plan, std::uint32_t gpus, bool fits) {
+        CheckedResult<double> out;
+        {
+          const py::gil_scoped_release unlocked;
+          out = validate::iteration_seconds(own, network.spec, plan, gpus,
+                                            fits ? validate::MemoryCheck::kMade
+                                                 : validate::MemoryCheck::kLeftOut);
+        }
+        return good(std::move(out));
+      });
+}
+
+}  // namespace
+
+void bind_fit(py::module_& module) {
+  module.def("config_folder", [module] { return config_folder(module, std::nullopt); });
+  py::class_<KernelTimes>(module, "KernelTimes")
+      .def(py::init<const std::string&, const std::string&,
+                    const std::vector<KernelTimes::Kernel>&>())
+      .def_property_readonly("id", &KernelTimes::id)
+      .def_property_readonly("constants", &KernelTimes::constants)
+      .def("seconds", &KernelTimes::seconds);
+  py::class_<hardware::ClusterSpec>(module, "Cluster")
+      .def(py::init([module](const std::string& name) {
+        return good(
+            hardware::find_cluster_spec(name, config_folder(module, std::nullopt) + "/clusters"));
+      }))
+      .def_readonly("gpus_per_node", &hardware::ClusterSpec::gpus_per_node)
+      .def_readonly("device", &hardware::ClusterSpec::device)
+      .def("ring_times", &ring_times);
+  bind_training(module);
 }
 
 }  // namespace bubblesim::plugin::python

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "policies/builtin.hpp"
+#include "sim/plugin/load_policies.hpp"
 #include "sim/plugin/python/bindings.hpp"
-#include "sim/plugin/python/python_placer.hpp"
-#include "sim/plugin/python/registered.hpp"
-#include "sim/plugin/spec_check.hpp"
+#include "sim/plugin/python/python_policy.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::plugin::python {

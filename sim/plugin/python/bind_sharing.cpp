@@ -16,8 +16,7 @@
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/policy/demands.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "sim/validate/pair_arrivals.hpp"
-#include "sim/validate/pair_machine.hpp"
+#include "sim/validate/pair_program.hpp"
 #include "sim/validate/pair_workload.hpp"
 #include "sim/validate/scene_run.hpp"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <set>
 
+#include "sim/plugin/python/arrays.hpp"
 #include "sim/plugin/python/bindings.hpp"
-#include "sim/plugin/python/columns.hpp"
 #include "sim/plugin/python/errors.hpp"
 #include "sim/store/compare_policies.hpp"
 #include "sim/store/results_store.hpp"

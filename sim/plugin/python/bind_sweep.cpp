@@ -8,7 +8,6 @@
 
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
-#include "sim/plugin/python/interruptible.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/sweep/execute.hpp"
 #include "sim/sweep/plan.hpp"

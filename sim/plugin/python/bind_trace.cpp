@@ -12,7 +12,7 @@
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/run/load_trace.hpp"
 #include "traces/inspect/inspection.hpp"
-#include "traces/inspect/render_json.hpp"
+#include "traces/inspect/render_text.hpp"
 #include "traces/record_names.hpp"
 #include "traces/trace.hpp"
 

@@ -1,5 +1,12 @@
 #include "sim/plugin/python/errors.hpp"
 
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <thread>
+
 namespace bubblesim::plugin::python {
 
 py::list fault_list(const Errors& faults) {
@@ -40,6 +47,94 @@ void bind_errors(py::module_& module) {
       "A fault of the input, or a policy that ended its run; its exception is the cause. `faults` "
       "lists what the text says, each with file, place and message.",
       PyExc_Exception, members.ptr()));
+}
+
+namespace {
+
+namespace py = pybind11;
+
+constexpr auto kTick = std::chrono::milliseconds{50};
+
+/// Waits for the work's end, with a call of `look` between.
+class Watch {
+ public:
+  void end() {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    wake_.notify_all();
+  }
+  /// Whether the work has ended.
+  bool wait() {
+    const py::gil_scoped_release unlocked;
+    std::unique_lock lock(mutex_);
+    return wake_.wait_for(lock, kTick, [this] { return ended_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ended_ = false;
+};
+
+// A handler is handed nothing: what it sets and calls must be reachable without an object.
+std::atomic<std::atomic<bool>*> stopped_by_interrupt{nullptr};
+struct sigaction handler_of_python{};
+
+void stop_and_tell_python(int signal) noexcept {
+  if (std::atomic<bool>* stop = stopped_by_interrupt) *stop = true;
+  handler_of_python.sa_handler(signal);
+}
+
+bool raises_on_this_thread() {
+  const py::module_ threading = py::module_::import("threading");
+  const py::module_ signal = py::module_::import("signal");
+  return threading.attr("current_thread")().is(threading.attr("main_thread")()) &&
+         signal.attr("getsignal")(SIGINT).is(signal.attr("default_int_handler"));
+}
+
+}  // namespace
+
+StopOnInterrupt::StopOnInterrupt(std::atomic<bool>& stop) {
+  if (stopped_by_interrupt != nullptr || !raises_on_this_thread()) return;  // a run within a run
+  sigaction(SIGINT, nullptr, &handler_of_python);
+  const auto handler = handler_of_python.sa_handler;  // a library may have put another there
+  const bool takes_one = (handler_of_python.sa_flags & SA_SIGINFO) == 0;
+  if (!takes_one || handler == SIG_DFL || handler == SIG_IGN) return;
+  struct sigaction action = handler_of_python;
+  action.sa_handler = stop_and_tell_python;
+  stopped_by_interrupt = &stop;
+  installed_ = sigaction(SIGINT, &action, nullptr) == 0;
+}
+
+StopOnInterrupt::~StopOnInterrupt() {
+  if (!installed_) return;
+  struct sigaction now{};
+  sigaction(SIGINT, nullptr, &now);
+  // A policy may have set another one.
+  if (now.sa_handler == stop_and_tell_python) sigaction(SIGINT, &handler_of_python, nullptr);
+  stopped_by_interrupt = nullptr;
+}
+
+void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
+                       const std::function<void()>& tick) {
+  Watch watch;
+  std::thread thread([&] {
+    work();
+    watch.end();
+  });
+  std::exception_ptr raised;
+  while (!watch.wait()) {
+    if (raised) continue;
+    try {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      if (tick) tick();
+    } catch (...) {
+      raised = std::current_exception();
+      stop = true;
+    }
+  }
+  thread.join();
+  if (raised) std::rethrow_exception(raised);
 }
 
 }  // namespace bubblesim::plugin::python

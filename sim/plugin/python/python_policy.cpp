@@ -1,9 +1,9 @@
 #include "sim/plugin/python/python_policy.hpp"
 
-#include <pybind11/stl.h>
-
 #include <utility>
 #include <vector>
+
+#include <pybind11/stl.h>
 
 #include "sim/base/units.hpp"
 

@@ -5,14 +5,15 @@
 // for the run.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
+#include <pybind11/pybind11.h>
+
 #include "sim/policy/declaration.hpp"
+#include "sim/policy/placement.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::plugin::python {
@@ -95,5 +96,19 @@ class PythonPolicy final : public policy::Policy {
   std::unique_ptr<Methods> methods_;  ///< needs the lock to be destroyed
   RunFault& fault_;
 };
+
+/// `object`: an instance of a subclass of bubblesim.Placer, or a fault. Needs the lock. `fault`
+/// outlives it.
+[[nodiscard]] std::unique_ptr<policy::Placer> placer_of(py::object object, RunFault& fault);
+
+struct Registered {
+  policy::PolicySpec spec;  ///< without maker
+  py::object make;          ///< takes a dict of parameters, gives a Policy
+  py::object make_placer;   ///< likewise a Placer; or None
+};
+
+/// The spec with a maker that calls Python. `fault` outlives what it makes; copies of the spec may
+/// be made without the lock, the last one is destroyed with it.
+[[nodiscard]] policy::PolicySpec runnable(const Registered& registered, RunFault& fault);
 
 }  // namespace bubblesim::plugin::python

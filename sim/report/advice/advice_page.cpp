@@ -10,7 +10,7 @@
 #include "sim/base/json.hpp"
 #include "sim/report/page_parts.hpp"
 #include "sim/report/pareto_front.hpp"
-#include "sim/text/markup_text.hpp"
+#include "sim/text/escaped_text.hpp"
 
 namespace bubblesim::report {
 namespace {

@@ -7,7 +7,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/observe/report.hpp"
-#include "sim/text/markup_text.hpp"
+#include "sim/text/escaped_text.hpp"
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/timeline_lanes.hpp"
 

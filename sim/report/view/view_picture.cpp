@@ -13,7 +13,7 @@
 
 #include "sim/base/nearest.hpp"
 #include "sim/report/page_parts.hpp"
-#include "sim/text/markup_text.hpp"
+#include "sim/text/escaped_text.hpp"
 #include "traces/inspect/labels.hpp"
 
 namespace bubblesim::report {

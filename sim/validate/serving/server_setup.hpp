@@ -11,13 +11,11 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/model/model_spec.hpp"
-#include "sim/serving/request.hpp"
 #include "sim/serving/scheduler_spec.hpp"
-#include "sim/step_cost/batch.hpp"
-#include "sim/step_cost/engine_spec.hpp"
+#include "sim/serving/step.hpp"
+#include "sim/step_cost/engine_cost.hpp"
 #include "sim/step_cost/layer_tables.hpp"
-#include "sim/step_cost/layout.hpp"
-#include "sim/step_cost/recorded_steps.hpp"
+#include "sim/step_cost/model_times.hpp"
 
 namespace bubblesim::validate {
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/layers/rules.hpp"
-#include "tests/conformance/layers/standard_headers.hpp"
 
 namespace bubblesim::layers {
 namespace {

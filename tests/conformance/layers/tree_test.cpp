@@ -8,7 +8,6 @@
 #include <map>
 
 #include "tests/conformance/layers/rules.hpp"
-#include "tests/conformance/layers/standard_headers.hpp"
 
 namespace bubblesim::layers {
 namespace {

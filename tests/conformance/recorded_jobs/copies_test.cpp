@@ -11,7 +11,6 @@
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
 #include "tests/conformance/recorded_jobs/json_copies.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
-#include "tests/conformance/recorded_jobs/scratch_folder.hpp"
 #include "traces/format/trace_writer.hpp"
 #include "traces/import/kineto_counters.hpp"
 

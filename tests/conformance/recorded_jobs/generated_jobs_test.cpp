@@ -4,11 +4,10 @@
 
 #include <ostream>
 
-#include "tests/conformance/recorded_jobs/figures_table.hpp"
 #include "tests/conformance/recorded_jobs/generated_job.hpp"
+#include "tests/conformance/recorded_jobs/job_figures.hpp"
 #include "tests/conformance/recorded_jobs/json_copies.hpp"
-#include "tests/conformance/recorded_jobs/same_figures.hpp"
-#include "tests/conformance/recorded_jobs/scratch_folder.hpp"
+#include "tests/conformance/recorded_jobs/recorded_cases.hpp"
 
 namespace bubblesim::testing {
 namespace {

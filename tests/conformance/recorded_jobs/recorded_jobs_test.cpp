@@ -14,11 +14,9 @@
 #include <vector>
 
 #include "sim/run/load_trace.hpp"
-#include "tests/conformance/recorded_jobs/figures_table.hpp"
+#include "tests/conformance/recorded_jobs/job_figures.hpp"
 #include "tests/conformance/recorded_jobs/longer_idle.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
-#include "tests/conformance/recorded_jobs/same_figures.hpp"
-#include "tests/conformance/recorded_jobs/scratch_folder.hpp"
 #include "tests/folders.hpp"
 #include "traces/format/trace_writer.hpp"
 

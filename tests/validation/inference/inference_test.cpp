@@ -23,8 +23,8 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/synth/inference_program.hpp"
-#include "sim/synth/lone_iteration.hpp"
-#include "sim/synth/software_file.hpp"
+#include "sim/synth/software_spec.hpp"
+#include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::synth {
 namespace {

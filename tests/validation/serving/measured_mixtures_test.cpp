@@ -16,7 +16,7 @@
 
 #include "sim/base/csv_table.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/step_cost/attention_time.hpp"
+#include "sim/step_cost/table_times.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"
 #include "traces/import/byte_stream.hpp"

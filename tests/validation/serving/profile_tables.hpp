@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/base/output_file.hpp"
-#include "sim/step_cost/layer_file.hpp"
+#include "sim/step_cost/layer_tables.hpp"
 
 namespace bubblesim::step_cost::test {
 

@@ -39,7 +39,7 @@ def _column(kind, values, missing):
 
 
 def frame_of(columns):
-    """columns: (name, kind, values, missing) as sim/plugin/python/columns.hpp gives them."""
+    """columns: (name, kind, values, missing) as sim/plugin/python/arrays.hpp gives them."""
     return pandas().DataFrame({name: _column(kind, values, missing)
                                for name, kind, values, missing in columns})
 

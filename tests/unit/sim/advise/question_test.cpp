@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
-#include "sim/advise/proposal.hpp"
 #include "sim/advise/question.hpp"
+#include "sim/advise/space.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 

@@ -7,7 +7,6 @@
 #include "capture/replay/job_files.hpp"
 #include "policies/builtin.hpp"
 #include "sim/measure/job_plans.hpp"
-#include "sim/measure/kernel_forms.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/program/rules.hpp"
 #include "sim/run/lone_rank.hpp"

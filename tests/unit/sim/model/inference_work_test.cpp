@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/model/optimizer_work.hpp"
-#include "sim/model/speculation.hpp"
+#include "sim/model/training_work.hpp"
 #include "tests/unit/sim/model/work_testing.hpp"
 
 namespace bubblesim::model {

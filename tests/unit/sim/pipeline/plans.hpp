@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/pipeline/closed_form.hpp"
 #include "sim/pipeline/execute.hpp"
 #include "sim/pipeline/registry.hpp"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "sim/serving/block_pool.hpp"
-#include "sim/serving/prefix_key.hpp"
 #include "sim/serving/scheduler.hpp"
 #include "tests/unit/sim/serving/serving_testing.hpp"
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/base/output_file.hpp"
-#include "sim/serving/acceptance_file.hpp"
 #include "sim/serving/scheduler.hpp"
+#include "sim/serving/scheduler_spec.hpp"
 #include "tests/unit/sim/serving/serving_testing.hpp"
 
 namespace bubblesim::serving {

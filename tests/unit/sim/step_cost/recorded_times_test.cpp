@@ -7,9 +7,7 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
-#include "sim/step_cost/recorded_steps.hpp"
-#include "sim/step_cost/recorded_times.hpp"
-#include "sim/step_cost/steps_file.hpp"
+#include "sim/step_cost/model_times.hpp"
 #include "tests/folders.hpp"
 
 namespace bubblesim::step_cost {

@@ -1,11 +1,11 @@
 // What every backend of the results store does, as tests of a fixture that opens one.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <memory>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "sim/store/results_store.hpp"
 

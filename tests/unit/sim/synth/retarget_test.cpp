@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/synth/kernel_ratio.hpp"
 #include "sim/workload/replay.hpp"
 #include "tests/unit/sim/synth/recorded_job.hpp"
 

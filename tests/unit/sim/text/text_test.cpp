@@ -1,7 +1,7 @@
 // Tables of aligned columns.
 #include <gtest/gtest.h>
 
-#include "sim/text/markup_text.hpp"
+#include "sim/text/escaped_text.hpp"
 #include "sim/text/text_table.hpp"
 
 namespace bubblesim {

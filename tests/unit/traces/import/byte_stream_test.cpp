@@ -1,13 +1,17 @@
 // Inputs as a whole: plain or gzip, one member or several, with what may follow or lack.
-#include "traces/import/byte_stream.hpp"
-
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <ostream>
 #include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
+#include "traces/import/byte_stream.hpp"
+#include "traces/import/gzip_inflater.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -125,4 +129,178 @@ TEST(ByteStream, what_is_no_regular_file_is_refused_unopened) {
 }
 
 }  // namespace
+
+// What every library that unpacks gzip must do alike: however the blocks fall, and with damage.
+
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
+void PrintTo(const GzipLibrary& library, std::ostream* out) { *out << library.name; }
+
+namespace {
+
+using sample::gzip;
+using sample::like_a_trace;
+using Status = GzipInflater::Status;
+
+constexpr std::size_t kHeader = 10;   // without optional fields
+constexpr std::size_t kTrailer = 8;   // sum of check, length
+
+struct Unpacked {
+  std::string text;
+  std::size_t taken = 0;
+  Status status = Status::kOpen;  ///< kOpen: the input ended inside the member
+
+  friend bool operator==(const Unpacked&, const Unpacked&) = default;
+};
+
+Unpacked unpack_next(GzipInflater& inflater, std::string_view packed, std::size_t in_block = 65536,
+                     std::size_t out_block = 65536) {
+  Unpacked all;
+  std::string block(out_block, '\0');
+  inflater.start_member();
+  while (true) {
+    const auto step = inflater.step(packed.substr(all.taken, in_block), block);
+    all.text.append(block, 0, step.made);
+    all.taken += step.taken;
+    all.status = step.status;
+    const bool stuck = step.taken == 0 && step.made == 0;
+    if (step.status != Status::kOpen || stuck) return all;
+  }
+}
+
+class GzipInflaterTest : public testing::TestWithParam<GzipLibrary> {
+ protected:
+  static Unpacked unpack(std::string_view packed, std::size_t in_block = 65536,
+                         std::size_t out_block = 65536) {
+    return unpack_next(*GetParam().make(), packed, in_block, out_block);
+  }
+};
+
+void expect_text_with_blocks(const GzipLibrary& library, std::size_t bytes,
+                             const std::vector<std::size_t>& in_blocks,
+                             const std::vector<std::size_t>& out_blocks) {
+  const std::string text = like_a_trace(bytes);
+  for (const std::string& packed :
+       {gzip(text), sample::gzip_with_all_fields(text), gzip(text, nullptr, 0)}) {
+    const Unpacked whole{text, packed.size(), Status::kMemberEnd};
+    for (const std::size_t in_block : in_blocks) {
+      for (const std::size_t out_block : out_blocks) {
+        const auto inflater = library.make();
+        EXPECT_TRUE(unpack_next(*inflater, packed, in_block, out_block) == whole)
+            << in_block << ' ' << out_block;
+      }
+    }
+  }
+}
+
+TEST_P(GzipInflaterTest, text_does_not_depend_on_where_blocks_end) {
+  // Small blocks of much text take long, and meet nothing else.
+  expect_text_with_blocks(GetParam(), 3'000, {1, 3, 10, 1000}, {1, 7, 4096});
+  expect_text_with_blocks(GetParam(), 300'000, {1000, 16384, 1'000'000},
+                          {4096, 65536, 70'001, 131'072, 300'000, 400'000});
+}
+
+TEST_P(GzipInflaterTest, takes_nothing_that_follows_the_member) {
+  for (const std::size_t bytes : {0, 1, 100, 200'000}) {
+    const std::string text = like_a_trace(bytes);
+    const std::string packed = gzip(text);
+    const Unpacked whole{text, packed.size(), Status::kMemberEnd};
+    for (const std::size_t in_block : {1, 5, 65536}) {
+      EXPECT_TRUE(unpack(packed + "what follows it", in_block) == whole) << bytes;
+    }
+  }
+}
+
+TEST_P(GzipInflaterTest, members_follow_each_other_and_damage_is_forgotten) {
+  const auto inflater = GetParam().make();
+  const std::string packed = gzip("second");
+  EXPECT_EQ(unpack_next(*inflater, gzip(like_a_trace(100'000))).status, Status::kMemberEnd);
+  EXPECT_EQ(unpack_next(*inflater, packed).text, "second");
+  EXPECT_EQ(unpack_next(*inflater, "\x1f\x8b no gzip at all").status, Status::kDamaged);
+  EXPECT_EQ(unpack_next(*inflater, packed.substr(0, packed.size() - 1)).status, Status::kOpen);
+  EXPECT_EQ(unpack_next(*inflater, packed).status, Status::kMemberEnd);
+}
+
+TEST_P(GzipInflaterTest, a_cut_member_stays_open_and_gives_all_that_zlib_gives) {
+  const std::string text = like_a_trace(3'000);
+  const std::string packed = sample::gzip_with_all_fields(text);
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    const std::string_view cut = std::string_view(packed).substr(0, size);
+    const Unpacked here = unpack(cut, 100, 50);
+    EXPECT_EQ(here.status, Status::kOpen) << size;
+    EXPECT_EQ(here.text, unpack_next(*make_zlib_inflater(), cut).text) << size;
+  }
+}
+
+TEST_P(GzipInflaterTest, text_before_damage_is_given_whatever_the_block) {
+  // No code of a block begins with the bits of 0xff: type 3 is reserved.
+  const std::string before = like_a_trace(150'000);
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string packed(200'000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(before.data()));
+  stream.avail_in = static_cast<uInt>(before.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_SYNC_FLUSH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  packed += std::string(100, '\xff');
+  for (const std::size_t out_block : {100, 16384, 65536, 131'072, 200'000}) {
+    const Unpacked here = unpack(packed, 16384, out_block);
+    EXPECT_EQ(here.status, Status::kDamaged) << out_block;
+    EXPECT_TRUE(here.text == before) << out_block << ": " << here.text.size() << " bytes";
+  }
+}
+
+TEST_P(GzipInflaterTest, no_flipped_bit_goes_unseen) {
+  const std::string packed = gzip(like_a_trace(2'000));
+  for (std::size_t at = kHeader; at < packed.size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      std::string flipped = packed;
+      flipped[at] = static_cast<char>(static_cast<unsigned char>(flipped[at]) ^ (1U << bit));
+      ASSERT_NE(unpack(flipped).status, Status::kMemberEnd) << "byte " << at << " bit " << bit;
+    }
+  }
+}
+
+TEST_P(GzipInflaterTest, a_wrong_sum_or_length_is_damage_behind_the_whole_text) {
+  const std::string text = like_a_trace(150'000);
+  const std::string packed = gzip(text);
+  for (std::size_t at = packed.size() - kTrailer; at < packed.size(); ++at) {
+    for (const std::size_t in_block : {1, 65536}) {
+      std::string wrong = packed;
+      wrong[at] = static_cast<char>(static_cast<unsigned char>(wrong[at]) ^ 1U);
+      const Unpacked here = unpack(wrong, in_block);
+      EXPECT_EQ(here.status, Status::kDamaged) << at;
+      EXPECT_TRUE(here.text == text) << at;
+    }
+  }
+}
+
+TEST_P(GzipInflaterTest, a_header_that_is_none_is_damage) {
+  const std::string packed = sample::gzip_with_all_fields("text");
+  const auto with = [&packed](std::size_t at, char byte) {
+    std::string wrong = packed;
+    wrong[at] = byte;
+    return wrong;
+  };
+  std::string reserved = gzip("text");
+  reserved[3] = '\x80';
+  EXPECT_EQ(unpack(with(0, 'a')).status, Status::kDamaged);
+  EXPECT_EQ(unpack(with(1, 'a')).status, Status::kDamaged);
+  EXPECT_EQ(unpack(with(2, 7)).status, Status::kDamaged) << "no such method";
+  EXPECT_EQ(unpack(reserved).status, Status::kDamaged) << "a reserved flag";
+  EXPECT_EQ(unpack(with(20, 'a')).status, Status::kDamaged) << "the header's own sum of check";
+  EXPECT_EQ(unpack(with(20, 'a'), 7).status, Status::kDamaged);
+}
+
+INSTANTIATE_TEST_SUITE_P(Libraries, GzipInflaterTest, testing::ValuesIn(gzip_libraries()),
+                         [](const auto& tested) {
+                           std::string name(tested.param.name);
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+
 }  // namespace bubblesim::traces

@@ -8,7 +8,6 @@
 #include "sim/base/json.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
 #include "traces/inspect/labels.hpp"
-#include "traces/inspect/render_json.hpp"
 #include "traces/inspect/render_text.hpp"
 #include "traces/inspect/sensitivities.hpp"
 #include "traces/inspect/timeline_lanes.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "traces/join/join_recording.hpp"
-#include "traces/names/marker_names.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces {
 namespace {

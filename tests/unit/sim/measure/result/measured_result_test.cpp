@@ -2,7 +2,7 @@
 #include <chrono>
 #include <gtest/gtest.h>
 
-#include "sim/measure/measured_result.hpp"
+#include "sim/measure/arm.hpp"
 
 namespace bubblesim::measure {
 namespace {

@@ -1,11 +1,10 @@
 // Requests as programs: what is launched, and who is waited for.
-#include "sim/synth/inference_program.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/model/inference_work.hpp"
-#include "sim/synth/inference_trace.hpp"
+#include "sim/synth/inference_program.hpp"
+#include "sim/synth/inference_request.hpp"
 #include "sim/synth/pass_writer.hpp"
 #include "tests/unit/sim/synth/inference/requests.hpp"
 
@@ -163,5 +162,121 @@ TEST(InferenceTrace, HasABatchAnIterationAndTheInstancesMemory) {
             static_cast<std::uint64_t>(made.memory.total()));
 }
 
+// Memory of an inference instance.
+
+using ::testing::HasSubstr;
+
+TEST(InferenceMemory, HoldsWeightsAndTheWholeBatchesCache) {
+  InferenceRequest llama = generation(512, 64);
+  llama.batch = 4;
+  const InstanceMemory memory = value(instance_memory(llama));
+  EXPECT_DOUBLE_EQ(memory.weights, 2 * 6738415616.0);
+  // Keys and values of 32 layers, 4,096 wide, 2 bytes: 512 KiB a token.
+  EXPECT_DOUBLE_EQ(memory.kv_cache, 4.0 * (512 + 64) * 524288);
+  EXPECT_GT(memory.activations, 4.0 * 512 * 4096 * 2);
+  EXPECT_LT(memory.activations, 4.0 * 512 * 4096 * 2 * 20);
+}
+
+TEST(InferenceMemory, TiedEmbeddingsAreThereOnce) {
+  InferenceRequest gpt = request("gpt2-large");
+  gpt.shape = OnePass{128, model::AttentionKernels::kFlash};
+  gpt.precision = model::Precision::kFp32;
+  // 774,030,080 parameters (GPT-2's own table says 774M).
+  EXPECT_DOUBLE_EQ(value(instance_memory(gpt)).weights, 4.0 * 774030080.0);
+}
+
+TEST(InferenceMemory, ADraftModelHasWeightsAndACacheOfItsOwn) {
+  InferenceRequest alone = generation(512, 64);
+  InferenceRequest with = alone;
+  DraftSpeculation how;
+  how.draft = request("llama-68m").model;
+  how.tree = model::chain(4);
+  how.acceptance = 0.7;
+  with.shape = Generation{512, 64, DecodeMode::kEager, how};
+  const InstanceMemory before = value(instance_memory(alone));
+  const InstanceMemory after = value(instance_memory(with));
+  EXPECT_GT(after.weights, before.weights + 2 * 60e6);
+  EXPECT_LT(after.weights, before.weights + 2 * 75e6);
+  // 4 drafted tokens in both caches; the draft's is 2 layers of 768: 6 KiB a token.
+  EXPECT_DOUBLE_EQ(after.kv_cache, 580.0 * 524288 + 580.0 * 6144);
+}
+
+TEST(InferenceMemory, AnInstanceThatDoesNotFitNamesTheBatchThatDoes) {
+  InferenceRequest llama = generation(2048, 64);
+  llama.batch = 1000;
+  EXPECT_FALSE(memory_that_fits(llama));
+  const std::string fault = fault_of(llama);
+  EXPECT_THAT(fault, HasSubstr("weights"));
+  const std::size_t at = fault.find("a batch of ");
+  ASSERT_NE(at, std::string::npos) << fault;
+  llama.batch = static_cast<std::uint32_t>(std::stoul(fault.substr(at + 11)));
+  EXPECT_TRUE(memory_that_fits(llama));
+  ++llama.batch;
+  EXPECT_FALSE(memory_that_fits(llama));
+}
+
+TEST(InferenceMemory, AModelThatNeverFitsSaysSo) {
+  InferenceRequest large = request("gpt-175b");
+  large.shape = Generation{8, 8, DecodeMode::kEager, {}};
+  EXPECT_THAT(fault_of(large), HasSubstr("no batch fits"));
+}
+
+// Speculative decoding as a program: rounds, and what they yield.
+
+InferenceRequest speculating(std::uint64_t output, double acceptance, model::TokenTree tree,
+                             DecodeMode decode = DecodeMode::kEager) {
+  InferenceRequest out = request("llama2-7b");
+  DraftSpeculation how;
+  how.draft = request("llama-68m").model;
+  how.tree = std::move(tree);
+  how.acceptance = acceptance;
+  out.shape = Generation{32, output, decode, std::move(how)};
+  return out;
+}
+
+std::uint64_t rounds(std::uint64_t output, double acceptance, model::TokenTree tree) {
+  return program_of(speculating(output, acceptance, std::move(tree))).steps - 1;
+}
+
+TEST(SpeculationProgram, ADraftThatIsNeverRightYieldsATokenARound) {
+  EXPECT_EQ(rounds(9, 0.0, model::chain(4)), 8U);
+}
+
+TEST(SpeculationProgram, ADraftThatIsAlwaysRightYieldsItsDepthAndOneMore) {
+  EXPECT_EQ(rounds(11, 1.0, model::chain(4)), 2U);  // 1 + 5 + 5
+  EXPECT_EQ(rounds(12, 1.0, model::chain(4)), 3U);
+}
+
+TEST(SpeculationProgram, FractionsOfATokenAreCarried) {
+  // A chain of 1 at 0.5: 1.5 tokens a round; after rounds 1, 2, 3, 4: 1, 3, 4, 6.
+  EXPECT_EQ(rounds(2, 0.5, model::chain(1)), 1U);
+  EXPECT_EQ(rounds(3, 0.5, model::chain(1)), 2U);
+  EXPECT_EQ(rounds(4, 0.5, model::chain(1)), 2U);
+  EXPECT_EQ(rounds(5, 0.5, model::chain(1)), 3U);
+  EXPECT_EQ(rounds(7, 0.5, model::chain(1)), 4U);
+}
+
+TEST(SpeculationProgram, AWiderTreeTakesFewerRounds) {
+  // {1,1,3}: 1 + .5 + .25 + .25 x .875 = 1.97 tokens; {1,1,1}: 1.875. For 300: 152 and 160.
+  EXPECT_EQ(rounds(301, 0.5, {{1, 1, 3}}), 153U);
+  EXPECT_EQ(rounds(301, 0.5, model::chain(3)), 160U);
+}
+
+TEST(SpeculationProgram, AGraphIsOneCallADraftStepAndOneToCheck) {
+  const auto eager = program_of(speculating(9, 0.0, model::chain(4)));
+  const auto graph = program_of(speculating(9, 0.0, model::chain(4), DecodeMode::kGraph));
+  EXPECT_EQ(graph.program.ops.size(), eager.program.ops.size());
+  const auto two = program_of(speculating(1, 0.0, model::chain(4)));  // the prompt alone
+  EXPECT_EQ(calls(graph.program, program::StepKind::kLaunch),
+            calls(two.program, program::StepKind::kLaunch) + 8 * 5);
+}
+
+TEST(SpeculationProgram, AGoodDraftMakesWeightBoundDecodingFaster) {
+  InferenceRequest plain = generation(32, 33, DecodeMode::kGraph);
+  const Duration with = time_of(speculating(33, 0.8, model::chain(4), DecodeMode::kGraph));
+  EXPECT_LT(with, time_of(plain));
+}
+
 }  // namespace
+
 }  // namespace bubblesim::synth

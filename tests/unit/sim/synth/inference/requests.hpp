@@ -11,7 +11,7 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/synth/inference_program.hpp"
-#include "sim/synth/lone_iteration.hpp"
+#include "sim/synth/synthesise.hpp"
 #include "sim/workload/step_program.hpp"
 
 namespace bubblesim::synth {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/model/speculation.hpp"
+#include "sim/model/inference_work.hpp"
 #include "sim/synth/pass_writer.hpp"
 #include "tests/unit/sim/synth/inference/requests.hpp"
 

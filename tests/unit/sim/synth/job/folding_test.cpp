@@ -8,7 +8,6 @@
 
 #include "sim/network/topology.hpp"
 #include "sim/synth/collective_table.hpp"
-#include "sim/synth/folded_transfer.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {

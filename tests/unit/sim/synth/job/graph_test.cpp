@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/model/model_file.hpp"
-#include "sim/synth/graph_stages.hpp"
 #include "sim/synth/plan_file.hpp"
+#include "sim/synth/stage_layers.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {

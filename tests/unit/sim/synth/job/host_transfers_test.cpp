@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/synth/host_transfers.hpp"
 #include "sim/synth/pass_writer.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/rank_memory.hpp"
+#include "sim/synth/transfers.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {

@@ -1,10 +1,13 @@
 // Device memory of ranks.
-#include "sim/synth/rank_memory.hpp"
+#include <algorithm>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "sim/network/topology.hpp"
+#include "sim/synth/plan_file.hpp"
+#include "sim/synth/rank_memory.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
 namespace bubblesim::synth {
@@ -158,5 +161,203 @@ TEST(Memory, BothCopiesOfTheModelAreHeld) {
   EXPECT_EQ(doubled, 2 * single);
 }
 
+// ZeRO++ (arXiv 2306.10209): second copies inside nodes and fewer bytes on the wire; traffic by
+// closed forms.
+
+using testing::HasSubstr;
+
+constexpr double kLinearElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
+
+/// ZeRO-3 on 16 GPUs: 4 nodes of 4.
+JobRequest sharded_job() {
+  JobRequest request = tiny_job();
+  request.plan.data = 16;
+  request.plan.sharding = Sharding::kParameters;
+  set_micro_batches(request, 1);
+  return request;
+}
+
+JobRequest zero_plus_job() {
+  JobRequest request = sharded_job();
+  request.plan.parameters = {.secondary = 4, .element_bytes = 1};
+  request.plan.gradients.element_bytes = 0.5;
+  return request;
+}
+
+/// Bytes over these links in an iteration.
+double bytes_over(const JobRequest& request, const std::vector<network::LinkId>& links) {
+  const SynthesisedJob job = synthesise(plan_of(request));
+  double bytes = 0;
+  for (const workload::JoinedCollective& collective : job.program.collectives) {
+    for (const network::LinkLoad& load : job.program.transfers[collective.transfer].loads) {
+      if (std::ranges::find(links, load.link) != links.end()) bytes += load.bytes;
+    }
+  }
+  return bytes;
+}
+
+/// Bytes that leave the first node in an iteration.
+double bytes_between_nodes(const JobRequest& request) {
+  const network::Topology topology(request.cluster);
+  std::vector<network::LinkId> nics;
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
+    nics.push_back(topology.nic(gpu, network::Direction::kOut));
+  }
+  return bytes_over(request, nics);
+}
+
+// A ring of R ranks carries (R - 1) / R of an array out of each node. ZeRO-3: parameters twice and
+// gradients once, 2 bytes each. Arrays are rounded to whole bytes, one a layer.
+TEST(ZeroPlus, TrafficBetweenNodesIsThatOfThePaper) {
+  const double ring = 15.0 / 16;
+  EXPECT_NEAR(bytes_between_nodes(sharded_job()), 6 * kLinearElements * ring, 30);
+  EXPECT_NEAR(bytes_between_nodes(zero_plus_job()), 1.5 * kLinearElements * ring, 30);  // a quarter
+
+  JobRequest second_copy = sharded_job();
+  second_copy.plan.parameters.secondary = 4;
+  EXPECT_NEAR(bytes_between_nodes(second_copy), 4 * kLinearElements * ring, 30);
+
+  JobRequest quantised = sharded_job();
+  quantised.plan.parameters.element_bytes = 1;  // both gathers: there is no second copy
+  EXPECT_NEAR(bytes_between_nodes(quantised), 4 * kLinearElements * ring, 30);
+}
+
+/// Three levels: packages of 2 GPUs with a link of their own, nodes of 2 packages, 4 nodes. No rank
+/// is folded, so that loads are on the links of every rank.
+JobRequest packaged_job(std::uint32_t primary, std::uint32_t secondary = 0) {
+  JobRequest request = sharded_job();
+  request.cluster.node.kind = hardware::NodeLink::kPairs;
+  request.cluster.node.pair_bandwidth = request.cluster.node.bandwidth;
+  request.plan.parameters.primary = primary;
+  request.plan.parameters.secondary = secondary;
+  request.plan.folding = Folding::kNothing;
+  return request;
+}
+
+/// Bytes out of the first GPU to the other one of its package, by their own link, in an iteration.
+double bytes_in_package(const JobRequest& request) {
+  const network::Topology topology(request.cluster);
+  return bytes_over(request, {topology.pair_port(0, network::Direction::kOut)});
+}
+
+// With P parameters of 2 bytes on 16 GPUs. Between nodes go the gradients of all replicas, 2 P x
+// 15/16, and what was updated. Packages as holders: of 8 that hold the same half of P, 2 are on
+// each node; the 2 halves take 2 x 2 P/2 x 7/8. Nodes as holders: of 4 that hold the same quarter 1
+// is on each node; the 4 quarters take 4 x 2 P/4 x 3/4. Inside a package a gather of 2 moves half
+// of 2 P out of each.
+TEST(ZeroPlus, FirstCopiesInsideANodeKeepGathersThere) {
+  const double gradients = 2 * kLinearElements * 15 / 16;
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(0)), 3 * gradients, 30);
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(2)), gradients + 2 * kLinearElements * 7 / 8, 30);
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(4)), gradients + 2 * kLinearElements * 3 / 4, 30);
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(4, 2)), bytes_between_nodes(packaged_job(4)), 30);
+  EXPECT_NEAR(bytes_in_package(packaged_job(0)), 0, 1);
+  EXPECT_NEAR(bytes_in_package(packaged_job(2)), 2 * kLinearElements, 30);      // both passes
+  EXPECT_NEAR(bytes_in_package(packaged_job(4)), 0, 1);
+  EXPECT_NEAR(bytes_in_package(packaged_job(4, 2)), kLinearElements, 30);  // backward passes
+}
+
+// ZeRO-3 gathers for each micro-batch, holders inside a node once an iteration between nodes:
+// of 4 micro-batches only gradients cross them four times.
+TEST(ZeroPlus, MoreMicroBatchesGatherNoMoreBetweenNodes) {
+  JobRequest request = packaged_job(2);
+  set_micro_batches(request, 4);
+  EXPECT_NEAR(bytes_between_nodes(request),
+              2 * kLinearElements * (4 * 15.0 / 16 + 7.0 / 8), 100);
+}
+
+TEST(ZeroPlus, AFirstCopyOfFewerTakesMoreMemory) {
+  const auto memory = [](std::uint32_t primary) {
+    return static_memory(plan_of(packaged_job(primary)), 0).total();
+  };
+  EXPECT_NEAR(memory(2) - memory(0), 2 * kLinearElements * (1.0 / 2 - 1.0 / 16), 1);
+}
+
+TEST(ZeroPlus, FoldedOrNotFirstCopiesTakeTheSameTime) {
+  JobRequest folded = packaged_job(2);
+  folded.plan.folding = Folding::kAll;
+  EXPECT_NEAR(seconds(std::move(folded)) / seconds(packaged_job(2)), 1, 1e-3);
+}
+
+TEST(ZeroPlus, ASecondCopyTakesItsPartOfTheParameters) {
+  const double more = static_memory(plan_of(zero_plus_job()), 0).total() -
+                      static_memory(plan_of(sharded_job()), 0).total();
+  EXPECT_NEAR(more, 2 * kLinearElements / 4, 1);
+}
+
+// Links of 1 GB/s: an iteration is its exchanges, so that the gain is that of the bytes; in a node
+// with ports a thousand times as fast the second copy's gathers cost nothing.
+TEST(ZeroPlus, WhereExchangesAreAllItIsUpToFourTimesAsFast) {
+  const auto slow = [](JobRequest request) {
+    request.cluster.nics.bandwidth = BytesPerSecond{1e9};
+    request.cluster.node.bandwidth = BytesPerSecond{1e12};
+    return seconds(std::move(request));
+  };
+  const double gain = slow(sharded_job()) / slow(zero_plus_job());
+  EXPECT_GT(gain, 3.5);
+  EXPECT_LE(gain, 4.001);
+}
+
+TEST(ZeroPlus, FoldedOrNotTheTimeIsTheSame) {
+  JobRequest folded = zero_plus_job();
+  JobRequest whole = zero_plus_job();
+  whole.plan.folding = Folding::kNothing;
+  EXPECT_NEAR(seconds(std::move(folded)) / seconds(std::move(whole)), 1, 1e-3);
+}
+
+std::string first_fault(JobRequest request) {
+  const auto plan = plan_job(std::move(request));
+  return plan ? "none" : plan.error().front().text();
+}
+
+TEST(ZeroPlus, WhatMakesNoSenseIsRefused) {
+  JobRequest unsharded = zero_plus_job();
+  unsharded.plan.sharding = Sharding::kGradients;
+  EXPECT_THAT(first_fault(unsharded), HasSubstr("/parameters: says how sharded parameters"));
+  JobRequest uneven = zero_plus_job();
+  uneven.plan.parameters.secondary = 5;
+  EXPECT_THAT(first_fault(uneven),
+              HasSubstr("/parameters/secondary: found 5; expected a divisor of data x context"));
+}
+
+TEST(ZeroPlus, HoldersOfTheSecondCopyDivideThoseOfTheFirst) {
+  EXPECT_THAT(first_fault(packaged_job(3)),
+              HasSubstr("/parameters/primary: found 3; expected a divisor of data x context = 16"));
+  EXPECT_THAT(first_fault(packaged_job(2, 4)),
+              HasSubstr("/parameters/secondary: found 4; expected a divisor of "
+                        "parameters/primary = 2"));
+  EXPECT_EQ(first_fault(packaged_job(4, 2)), "none");
+}
+
+// 12 replicas on nodes of 4: runs of 3 and 6 lie on parts of two nodes.
+TEST(ZeroPlus, ASecondCopyLiesInsideANodeOrOnWholeNodes) {
+  JobRequest request = zero_plus_job();
+  request.plan.data = 12;
+  set_micro_batches(request, 1);
+  for (const std::uint32_t ranks : {3U, 6U}) {
+    request.plan.parameters.secondary = ranks;
+    EXPECT_THAT(first_fault(request), HasSubstr("neighbours that lie inside a node")) << ranks;
+  }
+  for (const std::uint32_t ranks : {1U, 2U, 4U, 12U}) {
+    request.plan.parameters.secondary = ranks;
+    EXPECT_EQ(first_fault(request), "none") << ranks;
+  }
+}
+
+TEST(ZeroPlus, KeysAreReadAndMayBeLeftOut) {
+  const auto with = parse_plan(R"({"global_batch": 16, "data": 16, "sharding": "parameters",
+      "parameters": {"primary": 16, "secondary": 8}, "gradients": {"element_bytes": 0.5}})", "p");
+  ASSERT_TRUE(with.has_value());
+  EXPECT_EQ(with->parameters.primary, 16U);
+  EXPECT_EQ(with->parameters.secondary, 8U);
+  EXPECT_EQ(with->parameters.element_bytes, 2);
+  EXPECT_EQ(with->gradients.element_bytes, 0.5);
+  const auto without = parse_plan(R"({"global_batch": 1})", "p");
+  ASSERT_TRUE(without.has_value());
+  EXPECT_EQ(without->parameters.secondary, 0U);
+  EXPECT_EQ(without->parameters.element_bytes, 0);
+}
+
 }  // namespace
+
 }  // namespace bubblesim::synth

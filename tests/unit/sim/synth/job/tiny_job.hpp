@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "sim/pipeline/execute.hpp"
-#include "sim/synth/lone_iteration.hpp"
 #include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::synth {

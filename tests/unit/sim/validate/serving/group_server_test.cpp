@@ -1,4 +1,4 @@
-#include "sim/validate/serving/group_server.hpp"
+#include "sim/validate/serving/serve_measured.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,33 @@
+// Text escaped for the form that it stands in.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace bubblesim {
+
+// Cells of CSV as RFC 4180 has them: quoted where they must be, quotes doubled.
+
+/// Quotes and all, whatever is in it.
+inline void append_csv_quoted(std::string& line, std::string_view cell) {
+  line += '"';
+  for (const char letter : cell) {
+    if (letter == '"') line += '"';
+    line += letter;
+  }
+  line += '"';
+}
+
+/// A cell: in quotes if the text has a comma, a quote or a line end.
+inline void append_csv_cell(std::string& line, std::string_view cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string_view::npos) line += cell;
+  else append_csv_quoted(line, cell);
+}
+
+// Text inside of SVG, HTML and XML.
+
+/// "&", "<", ">" and quotes as entities, for text and for attributes. What XML cannot hold (control
+/// characters, bytes that are no UTF-8, U+FFFE and U+FFFF) becomes U+FFFD.
+[[nodiscard]] std::string markup_text(std::string_view text);
+
+}  // namespace bubblesim
