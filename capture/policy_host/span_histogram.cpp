@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/log_buckets.hpp"
 #include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::capture {

@@ -163,7 +163,7 @@ def memory_share(meta: Document) -> float | None:
 
 def server_settings(meta: Document, cluster: Document | None) -> dict[str, Any]:
     """The server's settings as far as they were recorded, by the keys of ServerSettings
-    (sim/validate/serving/server_setup.hpp)."""
+    (sim/validate/serving/serve_measured.hpp)."""
     if meta.find("/engine_kwargs") is None:
         raise meta.fault("/engine_kwargs", "the engine's settings")
     if not meta.text("/model"):

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 NODE_GPUS = 8            # of the tables' systems; tensor ranks stay in a node where none are given
 LARGEST_MICRO_BATCH = 16
 LARGE_SHARE = 0.1        # of FLOPs that a source may count or not
-# The most that plans and model files may say (sim/synth/plan_file.hpp, sim/model/model_file.hpp).
+# The most that plans and model files may say (sim/synth/plan_file.hpp, sim/model/model_spec.hpp).
 MOST_RANKS, MOST_SAMPLES, MOST_MICRO_BATCH, MOST_CHUNKS = 65_536, 1 << 24, 1 << 16, 1024
 MOST_WIDTH, MOST_COUNT, MOST_PARAMETERS = 1 << 22, 1 << 14, 1e13
 

@@ -32,13 +32,15 @@ install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/bubblesim)
 install(DIRECTORY traces/samples DESTINATION ${CMAKE_INSTALL_DATADIR}/bubblesim/traces)
 
 # What the program says of itself (sim/app/CMakeLists.txt).
-set(documents ${PROJECT_BINARY_DIR}/documents)
-install(DIRECTORY ${documents}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES ${documents}/bubblesim
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(FILES ${documents}/_bubblesim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
-install(FILES ${documents}/bubblesim.fish
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+if(TARGET bubblesim_documents)
+  set(documents ${PROJECT_BINARY_DIR}/documents)
+  install(DIRECTORY ${documents}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${documents}/bubblesim
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${documents}/_bubblesim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${documents}/bubblesim.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
 install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(scripts/cmake/bubblesimConfig.cmake.in

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "sim/advise/answer_parts.hpp"
-#include "sim/advise/comparison.hpp"
 #include "sim/advise/question.hpp"
 #include "sim/advise/space.hpp"
 #include "sim/base/json.hpp"
@@ -17,7 +16,6 @@
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
-#include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 #include "sim/sweep/sweep_config.hpp"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/advise/comparison.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::advise {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/advise/comparison.hpp"
+#include "sim/advise/advice.hpp"
 
 namespace bubblesim::advise {
 namespace {

@@ -14,7 +14,6 @@
 #include "sim/base/units.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 #include "sim/sweep/sweep_axes.hpp"
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <numeric>
@@ -14,7 +13,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::advise {
 namespace {

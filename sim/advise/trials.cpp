@@ -15,7 +15,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/result_rows.hpp"
-#include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::advise {
 namespace {

@@ -284,7 +284,7 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
-std::string release_number() { return BUBBLESIM_VERSION; }
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string version_text() {
   std::string text = "bubblesim " + sweep::program_version() + "\ncompiler: " BUBBLESIM_COMPILER;

@@ -147,13 +147,13 @@ void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
 void add_calibrate_command(CLI::App& parser, AppContext& context);
 void add_fill_command(CLI::App& parser, AppContext& context);
-/// help, completion, man: of all that the parser has when they are called.
+/// help, describe: of all that the parser has when they are called.
 void add_document_commands(CLI::App& parser, AppContext& context);
 
-// What `bubblesim --version` says.
+/// Prints to standard output.
+void print(const std::string& text);
 
-/// "0.2.0".
-[[nodiscard]] std::string release_number();
+// What `bubblesim --version` says.
 
 /// Release and commit, compiler and kind of build, and with and without which optional parts it was
 /// built: lines.

@@ -12,7 +12,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/gpu_place.hpp"
-#include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/nearest.hpp"

@@ -1,6 +1,5 @@
 #include "sim/app/command_tree.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -8,6 +7,10 @@
 #include <memory>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
+
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace bubblesim::app {
@@ -205,12 +208,52 @@ std::string first_sentence(const std::string& help) {
   return text;
 }
 
-std::vector<const CommandText*> with_all_below(const CommandText& command) {
-  std::vector<const CommandText*> all{&command};
-  for (const CommandText& part : command.commands) {
-    for (const CommandText* below : with_all_below(part)) all.push_back(below);
+namespace {
+
+ExitCode print_help(const CLI::App& program, const std::vector<std::string>& words) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto command, find_command(program, words));
+  std::string name = program.get_name();
+  for (const std::string& word : words) name += " " + word;
+  print(command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));
+  return kExitOk;
+}
+
+Json options_json(const std::vector<OptionText>& options) {
+  Json list = Json::array();
+  for (const OptionText& option : options) {
+    list.push_back({{"names", option.names},
+                    {"value", option.value},
+                    {"choices", option.choices},
+                    {"help", option.help}});
   }
-  return all;
+  return list;
+}
+
+Json command_json(const CommandText& command) {
+  Json below = Json::array();
+  for (const CommandText& part : command.commands) below.push_back(command_json(part));
+  return {{"name", command.name},
+          {"help", command.help},
+          {"options", options_json(command.options)},
+          {"positionals", options_json(command.positionals)},
+          {"commands", std::move(below)}};
+}
+
+}  // namespace
+
+void add_document_commands(CLI::App& parser, AppContext& context) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* help = parser.add_subcommand(
+      "help", "Says what a command does, with its options and examples.\n\n"
+              "Examples:\n  bubblesim help\n  bubblesim help run\n  bubblesim help capture attach");
+  help->add_option("COMMAND", *words, "Of which command");
+  help->callback(
+      [&parser, words, &context] { context.exit_code = reported(print_help(parser, *words)); });
+  CLI::App* describe = parser.add_subcommand(
+      "describe", "Prints all commands and options as JSON (scripts/cmake/documents.py).");
+  describe->group("");
+  describe->callback(
+      [&parser] { print(indented_text(command_json(describe_command(parser)), 1)); });
 }
 
 }  // namespace bubblesim::app

@@ -1,5 +1,5 @@
 // The commands as their declarations (CLI::App) describe them, as plain values: what man pages,
-// completions and messages about unknown words are made of.
+// completions (scripts/cmake/documents.py) and messages about unknown words are made of.
 #pragma once
 
 #include <cstdint>
@@ -57,22 +57,5 @@ void check_numbers(CLI::App& program);
 
 /// A help text's first sentence, in one line and without its full stop; an empty line ends it, too.
 [[nodiscard]] std::string first_sentence(const std::string& help);
-
-/// The commands, and those of each below it, in the order of declaration.
-[[nodiscard]] std::vector<const CommandText*> with_all_below(const CommandText& command);
-std::vector<const CommandText*> with_all_below(CommandText&& command) = delete;
-
-// Documents made from the commands' own declarations: shell completions and man pages.
-
-enum class Shell : std::uint8_t { kBash, kZsh, kFish };
-
-/// A script that the shell sources. Commands and options by name, values where all are known, else
-/// files.
-[[nodiscard]] std::string completion_script(const CommandText& program, Shell shell);
-
-/// The command's page for man(1), section 1. `version`: of the program, for the foot.
-[[nodiscard]] std::string man_page(const CommandText& command, const std::string& version);
-/// "bubblesim-capture-attach.1".
-[[nodiscard]] std::string man_file(const CommandText& command);
 
 }  // namespace bubblesim::app

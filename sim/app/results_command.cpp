@@ -71,8 +71,6 @@ std::string json_table(const std::vector<Line>& lines) {
   return indented_text(all, 1);
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 void tell_of_no_rows(const ResultsArguments& arguments) {
   fmt::print(stderr, "bubblesim: {}: found no such rows\n", arguments.store);
 }

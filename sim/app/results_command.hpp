@@ -68,8 +68,6 @@ inline constexpr std::size_t kShownDigits = 8;
 [[nodiscard]] std::string short_number(double value);
 /// "/a=1 /b=text".
 [[nodiscard]] std::string assignments_text(const std::vector<store::Setting>& settings);
-/// Prints to standard output.
-void print(const std::string& text);
 /// Says on standard error that nothing in the store passes the filter, if the output does not.
 void tell_of_no_rows(const ResultsArguments& arguments);
 

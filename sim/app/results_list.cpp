@@ -1,6 +1,5 @@
 // bubblesim results list: a line a policy and filler, or a line a failure.
 #include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>

@@ -10,7 +10,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"

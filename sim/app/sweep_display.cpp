@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -20,7 +18,6 @@
 #include "sim/app/policy_options.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/sweep/plan.hpp"
 
 namespace bubblesim::app {
 namespace {

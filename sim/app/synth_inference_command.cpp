@@ -9,9 +9,9 @@
 
 #include "sim/app/app.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
-#include "sim/synth/find_inference.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/synth/inference_program.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "traces/format/trace_writer.hpp"
 

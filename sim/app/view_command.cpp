@@ -1,18 +1,24 @@
-// bubblesim view: a trace, a run or a results store as one page to look at.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
+// bubblesim view: a trace, a run or a results store as one page to look at; bubblesim report: a
+// store as one page to look at, print and pass on.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <thread>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include "sim/app/app.hpp"
 #include "sim/app/own_process.hpp"
+#include "sim/app/policy_options.hpp"
+#include "sim/app/results_command.hpp"
 #include "sim/app/run_arguments.hpp"
 #include "sim/base/child_process.hpp"
 #include "sim/base/json_reader.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
+#include "sim/report/report_page.hpp"
 #include "sim/report/view/run_view.hpp"
 #include "sim/report/view/timeline_view.hpp"
 #include "sim/report/view/view_picture.hpp"
@@ -22,6 +28,8 @@
 
 namespace bubblesim::app {
 namespace {
+
+// bubblesim view: a trace, a run or a results store as one page to look at.
 
 namespace fs = std::filesystem;
 
@@ -208,6 +216,224 @@ void add_view_command(CLI::App& parser, AppContext& context) {
   context.outputs.writes(*command, "--svg");
   command->callback(
       [arguments, &context] { context.exit_code = reported(run_view(*arguments, context)); });
+}
+
+namespace {
+
+// bubblesim report: a results store as one page to look at, print and pass on.
+
+struct ReportArguments {
+  ResultsArguments results;  ///< the store, the filters, baseline, confidence, output
+  std::string title;
+  std::vector<std::string> timelines;
+  std::string best = sweep::BestGoal{}.column;
+  std::vector<std::string> policy_libraries;
+};
+
+/// A run's timeline that was asked for.
+struct WantedTimeline {
+  store::RunRecord record;
+  std::uint32_t policy = 0;
+};
+
+std::vector<std::string> selection_text(const ReportArguments& arguments) {
+  std::vector<std::string> texts;
+  const auto add = [&](const char* option, const std::vector<std::string>& values) {
+    for (const std::string& value : values) texts.push_back(fmt::format("{} {}", option, value));
+  };
+  add("--sweep", arguments.results.sweeps);
+  add("--policy", arguments.results.policies);
+  add("--filler", arguments.results.fillers);
+  add("--set", arguments.results.settings);
+  return texts;
+}
+
+/// The N best by the goal: best, best of the rest, ...
+Result<std::vector<std::pair<std::string, std::uint32_t>>> best_rows(
+    store::ResultsStore& store, const store::RowFilter& filter, const sweep::BestGoal& goal,
+    std::size_t count) {
+  std::vector<store::StoredRow> rows;
+  BUBBLESIM_RETURN_IF_ERROR(
+      store.each_row(filter, [&](const store::StoredRow& row) { rows.push_back(row); }));
+  std::vector<std::pair<std::string, std::uint32_t>> chosen;
+  while (chosen.size() < count) {
+    sweep::BestSoFar best(goal);
+    std::size_t place = rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto before = best.best();
+      store::PlannedRun planned;
+      planned.index = i;  // in the store's order
+      best.look_at(planned, rows[i].row);
+      if (best.best() && (!before || best.best()->index != before->index)) place = i;
+    }
+    if (place == rows.size()) break;
+    // Seeds of one point look alike: one timeline stands for them.
+    const store::StoredRow found = rows[place];
+    chosen.emplace_back(found.key, found.row.policy);
+    std::erase_if(rows, [&](const store::StoredRow& row) {
+      const bool same_point = row.sweep == found.sweep && row.point == found.point;
+      return (same_point || row.key == found.key) && row.row.policy == found.row.policy;
+    });
+  }
+  return chosen;
+}
+
+Result<store::RunRecord> record_of(store::ResultsStore& store, const std::string& where,
+                                 const std::string& key) {
+  store::RowFilter filter;
+  filter.key = key;
+  std::vector<store::RunRecord> found;
+  BUBBLESIM_RETURN_IF_ERROR(store.each_record(filter, [&](const store::RunRecord& record) {
+    if (found.size() < 2) found.push_back(record);
+  }));
+  if (found.size() == 1) return std::move(found[0]);
+  return fail(where, "--timeline",
+              fmt::format("found {} whose key begins with {}; 'bubblesim results' lists keys",
+                          found.empty() ? "no run" : "several runs", quote_found(key)));
+}
+
+/// "best:3" as 3; nothing: it is a key.
+Result<std::optional<std::size_t>> best_count(const std::string& text) {
+  if (!text.starts_with("best:")) return std::optional<std::size_t>{};
+  const auto count = parse_number<std::size_t>(text.substr(5));
+  if (count && *count >= 1 && *count <= 20) return count;
+  return fail("--timeline", {}, "found " + quote_found(text) +
+                                    ", expected best:N with N from 1 to 20, or a run's key");
+}
+
+Result<std::vector<WantedTimeline>> wanted_timelines(store::ResultsStore& store,
+                                                     const store::RowFilter& filter,
+                                                     const ReportArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const sweep::BestGoal goal, sweep::parse_best_goal(arguments.best));
+  std::vector<WantedTimeline> wanted;
+  for (const std::string& text : arguments.timelines) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto count, best_count(text));
+    if (!count) {
+      BUBBLESIM_ASSIGN_OR_RETURN(store::RunRecord record,
+                                 record_of(store, arguments.results.store, text));
+      wanted.push_back({std::move(record), 0});
+      continue;
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto rows, best_rows(store, filter, goal, *count));
+    if (rows.empty()) {
+      return fail("--timeline", {},
+                  fmt::format("found no run with a {} that keeps {:g} of training",
+                              goal.column, goal.training_kept));
+    }
+    for (const auto& [key, policy] : rows) {
+      BUBBLESIM_ASSIGN_OR_RETURN(store::RunRecord record,
+                                 record_of(store, arguments.results.store, key));
+      wanted.push_back({std::move(record), policy});
+    }
+  }
+  return wanted;
+}
+
+CheckedResult<void> add_timelines(const std::vector<WantedTimeline>& wanted,
+                                  const AppContext& context, ProgressLine& progress,
+                                  report::ReportData& data) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    progress.show(fmt::format("timeline {} of {}", i + 1, wanted.size()));
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        report::ReportTimeline timeline,
+        report::record_timeline(wanted[i].record, wanted[i].policy, context.policies,
+                             context.device_folder(), {}));
+    data.timelines.push_back(std::move(timeline));
+  }
+  return {};
+}
+
+ExitCode report_results(ReportArguments& arguments, AppContext& context) {
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto opened, open_filtered(arguments.results));
+  ProgressLine progress;
+  progress.show("reading " + arguments.results.store);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto data,
+      report::collect_report(
+          *opened.store,
+          {opened.filter, arguments.results.baseline, arguments.results.confidence}));
+  if (!arguments.title.empty()) data.title = arguments.title;
+  data.selection = selection_text(arguments);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto wanted,
+                             wanted_timelines(*opened.store, opened.filter, arguments));
+  BUBBLESIM_RETURN_IF_ERROR(add_timelines(wanted, context, progress, data));
+  progress.clear();
+  const std::string page = report::report_page(data);
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.results.output, page));
+  std::size_t failed = 0;
+  for (const report::ReportSweep& sweep : data.sweeps) failed += sweep.failed;
+  if (data.runs.empty() && failed == 0) tell_of_no_rows(arguments.results);
+  fmt::print("{}: {} runs, {} failed, {} points, {} timelines; {} KB\n", arguments.results.output,
+             data.runs.size(), failed, data.points.size(), data.timelines.size(),
+             (page.size() + 1023) / 1024);
+  return kExitOk;
+}
+
+constexpr const char* kReportHelp =
+    "Writes a results store as one page of tables, curves and timelines. It has confidence\n"
+    "intervals, throughput against latency with the Pareto front, curves over load, bubbles\n"
+    "recovered, and where every point comes from. The page is an HTML file that needs no network\n"
+    "and no other file. STORE is a file that 'bubblesim sweep' wrote, or\n"
+    "postgresql://user@host/database.\n\n"
+    "Examples:\n"
+    "  bubblesim report out/policies.db -o out/policies.html\n"
+    "  bubblesim report out/load.db --sweep load-latency --policy mps,specinf -o out/load.html\n"
+    "  bubblesim report out/policies.db --timeline best:2 --title \"Policies on four A100s\"\n\n"
+    "Latencies are in ms, throughput in requests/s, fractions in %; OUTPUTS.md defines each.\n"
+    "The same store and options give the same bytes.\n"
+    "Exit codes: 0 done; 2 a fault of the command line, of the store, or of what a timeline needs.";
+
+void add_filters(CLI::App& command, ReportArguments& arguments) {
+  ResultsArguments& results = arguments.results;
+  command.add_option("--policy", results.policies, "Only rows of these policies")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--sweep", results.sweeps, "Only runs of these sweeps")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--filler", results.fillers, "Only rows of these fillers")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--set", results.settings,
+                     "Only runs in which the sweep set this, as /fillers/0/load=0.5 (JSON or "
+                     "text); all that are given must hold")->allow_extra_args(false);
+}
+
+}  // namespace
+
+ExitCode report_store(const std::string& store, const std::string& output, AppContext& context) {
+  ReportArguments arguments;
+  arguments.results.store = store;
+  arguments.results.output = output;
+  return report_results(arguments, context);
+}
+
+void add_report_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<ReportArguments>();
+  arguments->results.output = "report.html";
+  CLI::App* command = parser.add_subcommand("report", kReportHelp);
+  command->add_option("STORE", arguments->results.store,
+                      "Results store: a file or postgresql://...")->required();
+  command->add_option("-o,--output", arguments->results.output,
+                      "File to write, in one piece; what is there is replaced")
+      ->capture_default_str();
+  command->add_option("--title", arguments->title, "Of the page (default: names of its sweeps)");
+  add_filters(*command, *arguments);
+  command->add_option("--baseline", arguments->results.baseline,
+                      "The policy to compare with (default: the first of each sweep)");
+  command->add_option("--confidence", arguments->results.confidence,
+                      "Of each interval, between 0 and 1")
+      ->capture_default_str();
+  command->add_option("--timeline", arguments->timelines,
+                      "A run to show around one iteration: its key, or how it begins, or best:N; "
+                      "it is simulated again. May be given several times")
+      ->delimiter(',')->allow_extra_args(false);
+  command->add_option("--best", arguments->best,
+                      "What best:N goes by, of runs that keep 95 % of training: a column of "
+                      "OUTPUTS.md, min:COLUMN where less is better")
+      ->capture_default_str();
+  add_policy_library_option(*command, arguments->policy_libraries);
+  context.outputs.writes(*command, "--output");
+  command->callback(
+      [arguments, &context] { context.exit_code = reported(report_results(*arguments, context)); });
 }
 
 }  // namespace bubblesim::app

@@ -1,9 +1,13 @@
-// A text file, whole.
+// Files that are read: a text file, whole; data files by name, "gpt-175b" being a file of a folder,
+// "my/plan.json" itself.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "sim/base/result.hpp"
 
@@ -28,5 +32,45 @@ namespace bubblesim {
 /// all other bytes as they are. Names that differ in leading zeros alone compare as text, so that
 /// the order is total.
 [[nodiscard]] bool natural_less(const std::filesystem::path& a, const std::filesystem::path& b);
+
+/// Whether `name` is a path (it has a "/" or ends in ".json") and not the id of a file.
+[[nodiscard]] bool is_file_path(std::string_view name);
+
+/// The id of a data file: its name without folder and ".json".
+[[nodiscard]] std::string data_file_id(const std::string& path);
+
+/// Whether the name begins with ".": what a Mac puts into archives ("._rank0.json" beside
+/// "rank0.json", AppleDouble), and what editors leave. Readers of a whole folder skip it.
+[[nodiscard]] bool is_hidden_file(const std::filesystem::path& path);
+
+/// Paths of all "*.json" of a folder, in the order of their names, hidden ones left out. Fault: the
+/// folder of `what` ("device", "plan") files cannot be read.
+[[nodiscard]] Result<std::vector<std::string>> list_data_files(const std::string& folder,
+                                                               std::string_view what);
+
+/// The path that `name` stands for: itself if it is one, else that of the file of `folder` whose
+/// id it is. Fault: none, with the nearest id.
+[[nodiscard]] Result<std::string> find_data_file(std::string_view name, const std::string& folder,
+                                                 std::string_view what);
+
+/// What `read` makes of the path of each "*.json" of a folder, in the order of their names; the
+/// faults of all files at once.
+template <class Read>
+auto read_data_folder(const std::string& folder, std::string_view what, Read read)
+    -> CheckedResult<
+        std::vector<typename std::invoke_result_t<Read, const std::string&>::value_type>> {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<std::string> paths, list_data_files(folder, what));
+  std::vector<typename std::invoke_result_t<Read, const std::string&>::value_type> files;
+  Errors errors;
+  for (const std::string& path : paths) {
+    if (auto file = read(path)) {
+      files.push_back(std::move(*file));
+    } else {
+      errors.add(file.error());
+    }
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return files;
+}
 
 }  // namespace bubblesim

@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 
 namespace bubblesim::hardware {
@@ -111,5 +114,29 @@ struct ClusterSpec {
 
 /// The same cluster with another number of nodes, at least 1.
 [[nodiscard]] ClusterSpec with_nodes(ClusterSpec spec, std::uint32_t nodes);
+
+// Reads cluster files (configs/clusters/*.json; each key is explained in
+// configs/clusters/README.md). As in device files every constant carries its unit and source, and
+// all faults of a file are reported at once.
+
+/// A cluster file as read.
+struct ClusterFile {
+  std::string id;    ///< file name without ".json": "dgx-a100-80gb"
+  std::string path;
+  ClusterSpec spec;
+};
+
+[[nodiscard]] CheckedResult<ClusterSpec> read_cluster_spec(const std::string& path);
+
+/// All "*.json" of a folder, ordered by id.
+[[nodiscard]] CheckedResult<std::vector<ClusterFile>> read_cluster_folder(
+    const std::string& folder);
+
+/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
+[[nodiscard]] CheckedResult<ClusterSpec> find_cluster_spec(std::string_view name,
+                                                           const std::string& folder);
+
+/// Reads every constant; faults go to the reader's error list. Ends with root.finish().
+[[nodiscard]] ClusterSpec read_cluster(ObjectReader& root);
 
 }  // namespace bubblesim::hardware

@@ -5,12 +5,9 @@
 #include <charconv>
 #include <cstdint>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
 
-#include "sim/base/data_file.hpp"
-#include "sim/base/json_reader.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/constant_reader.hpp"
 

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "sim/base/random.hpp"

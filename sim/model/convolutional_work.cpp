@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/model/layer_work.hpp"
 #include "sim/model/transformer_work.hpp"
-#include "sim/model/work_items.hpp"
 
 namespace bubblesim::model {
 namespace {

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sim/base/check.hpp"
-#include "sim/base/result.hpp"
 #include "sim/model/transformer_work.hpp"
 
 namespace bubblesim::model {

@@ -1,11 +1,9 @@
 #include "sim/model/kernel_time.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "sim/base/time.hpp"
 
 namespace bubblesim::model {
 namespace {

@@ -8,7 +8,7 @@
 #include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
-#include "sim/model/kernel_work.hpp"
+#include "sim/model/layer_work.hpp"
 
 namespace bubblesim::model {
 

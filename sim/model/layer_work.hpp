@@ -1,4 +1,6 @@
-// What a model's layers ask of one GPU under a split: kernels and exchanges, in order.
+// What has to be done, before anyone says on which GPU: kernels (kind, shape, arithmetic and
+// memory traffic; sim/model/kernel_time.hpp turns each into a launch and a duration), and what a
+// model's layers ask of one GPU under a split: kernels and exchanges, in order.
 //
 // Layers that are alike share one LayerWork (a 96-layer transformer has three kinds: embedding,
 // block, head). Nothing here depends on a GPU or a network.
@@ -7,12 +9,50 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "sim/model/kernel_work.hpp"
-
 namespace bubblesim::model {
+
+/// Kernels of one kind share an efficiency curve.
+enum class KernelKind : std::uint8_t {
+  kGemm,           ///< dense matrix product, also batched
+  kAttention,      ///< fused attention (flash): scores never leave the SM
+  kConvolution,    ///< implicit matrix product
+  kElementwise,    ///< bias, activation, dropout, residual, casts, copies
+  kNormalisation,  ///< layer, RMS and batch normalisation: a row is read, reduced, written
+  kSoftmax,        ///< of unfused attention, with its mask and scale; of the loss
+  kEmbedding,      ///< gather of rows, and scatter-add of their gradients
+  kOptimizer,      ///< multi-tensor updates: streams over parameters and states
+};
+
+enum class Precision : std::uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8 };
+
+/// Bytes of an element in memory.
+[[nodiscard]] double bytes_of(Precision precision);
+
+/// `batch` products of (m x k) by (k x n). Attention: m queries, n keys, k head size, batch =
+/// heads x samples. Convolution: the implicit product.
+struct GemmShape {
+  std::uint64_t m = 0;
+  std::uint64_t n = 0;
+  std::uint64_t k = 0;
+  std::uint64_t batch = 1;
+};
+
+struct KernelWork {
+  std::string name;  ///< as a timeline shows it: "qkv gemm", "attention input-grad"
+  KernelKind kind = KernelKind::kElementwise;
+  Precision precision = Precision::kFp16;
+  double flops = 0;        ///< arithmetic operations; a multiply-add counts as 2
+  double bytes = 0;        ///< read from and written to DRAM, at least once each
+  GemmShape gemm;          ///< kGemm, kAttention, kConvolution
+  double elements = 0;     ///< of the output; the other kinds
+  /// kAttention of single tokens that shares a kernel with prompts: queries of the longest of them;
+  /// 0: it is a kernel by itself.
+  std::uint64_t prompt_queries = 0;
+};
 
 /// The ranks among whom an exchange inside a layer goes on.
 enum class ParallelAxis : std::uint8_t { kTensor, kContext, kExpert };
@@ -127,5 +167,58 @@ enum class BackwardExchanges : std::uint8_t { kOverlapped, kSerial };
 [[nodiscard]] double flops_of(const std::vector<WorkItem>& items);
 /// Elements of all parameters of a layer on one GPU, experts among them.
 [[nodiscard]] double parameters_of(const LayerWork& layer);
+
+// The inside of the work functions: kernels and exchanges from their shapes, and the lists of a
+// layer in the making. Bytes: every operand once (what a cache holds is the kernel's time's
+// matter). Arithmetic of kernels that stream is a rough count; they are bound by memory.
+
+// Bytes of an element: of dropout's mask; of what points elsewhere (a token's number, a maximum's
+// place in its window); of FP32.
+inline constexpr double kMaskByte = 1.0;
+inline constexpr double kIndexBytes = 8.0;
+inline constexpr double kFp32Bytes = 4.0;
+
+/// What activations are held in: FP8 is of matrix products only, activations stay BF16.
+[[nodiscard]] Precision stored(Precision precision);
+
+/// Reads both operands, writes the product; `output_bytes` an element of the product, read too
+/// where it is added to (then twice the size).
+[[nodiscard]] KernelWork gemm_kernel(std::string name, GemmShape shape, Precision precision);
+[[nodiscard]] KernelWork gemm_kernel(std::string name, GemmShape shape, Precision precision,
+                                     double output_bytes);
+
+/// A product for a weight gradient: left where `store` says.
+[[nodiscard]] KernelWork weight_kernel(std::string name, GemmShape shape, Precision precision,
+                                       GradientStore store);
+
+/// A kernel that passes over `elements`, reading and writing `bytes` for each.
+[[nodiscard]] KernelWork stream_kernel(std::string name, KernelKind kind, double elements,
+                                       double bytes_each, Precision precision,
+                                       double flops_each = 1.0);
+
+[[nodiscard]] Communication exchange(std::string name, ParallelAxis axis, Exchange kind,
+                                     double bytes);
+
+/// Builds the lists of one layer. Backward items are given in the order of a whole backward pass.
+class LayerBuilder {
+ public:
+  explicit LayerBuilder(std::string kind) { layer_.kind = std::move(kind); }
+
+  void forward(WorkItem item) { layer_.forward.push_back(std::move(item)); }
+  void input_grad(WorkItem item) { layer_.input_grad.push_back(std::move(item)); }
+  void weight_grad(WorkItem item) {
+    layer_.weight_grad.push_back(std::move(item));
+    layer_.weight_grad_after.push_back(static_cast<std::uint32_t>(layer_.input_grad.size()));
+  }
+  void parameters(double elements) { layer_.parameter_tensors.push_back(elements); }
+  /// The gradient of the last tensor is each tensor rank's for its own tokens.
+  void split_by_tokens() { layer_.token_split_elements += layer_.parameter_tensors.back(); }
+  void keep(double bytes) { layer_.activation_bytes += bytes; }
+  [[nodiscard]] LayerWork& layer() { return layer_; }
+  [[nodiscard]] LayerWork take() { return std::move(layer_); }
+
+ private:
+  LayerWork layer_;
+};
 
 }  // namespace bubblesim::model

@@ -9,7 +9,6 @@
 #include "sim/base/result.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/model/model_spec.hpp"
-#include "sim/model/work_items.hpp"
 
 namespace bubblesim::model {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "sim/base/check.hpp"
 #include "sim/base/hash.hpp"

@@ -19,7 +19,6 @@
 #include "sim/base/time.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/network/fabric.hpp"
-#include "sim/network/link.hpp"
 
 namespace bubblesim::network {
 

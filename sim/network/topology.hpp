@@ -12,7 +12,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/hardware/cluster_spec.hpp"
-#include "sim/network/link.hpp"
+#include "sim/network/fabric.hpp"
 
 namespace bubblesim::network {
 

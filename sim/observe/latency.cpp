@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
-#include "sim/base/log_buckets.hpp"
 #include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::observe {

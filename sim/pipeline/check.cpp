@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 namespace bubblesim::pipeline {

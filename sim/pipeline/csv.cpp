@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
 #include "sim/base/nearest.hpp"
-#include "sim/base/result.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/registry.hpp"
 

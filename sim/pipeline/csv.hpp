@@ -8,7 +8,6 @@
 // accepted and counted; they do not change the order of compute.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>

@@ -3,14 +3,10 @@
 #define BOOST_DLL_USE_STD_FS
 
 #include <algorithm>
-#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -6,9 +6,17 @@
 
 #include "sim/base/nearest.hpp"
 #include "sim/plugin/load_policies.hpp"
-#include "sim/plugin/template_texts.hpp"
 
 namespace bubblesim::plugin {
+
+/// The files of template/, as they were when this was built (CMake writes the definitions).
+namespace texts {
+std::string_view cmakelists_txt();
+std::string_view policy_cpp();
+std::string_view policy_test_cpp();
+std::string_view readme_md();
+}  // namespace texts
+
 namespace {
 
 /// Targets of CMake's own, and the words of C++ that are names of policies in form.

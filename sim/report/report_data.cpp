@@ -4,16 +4,9 @@
 #include <bit>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "sim/base/json.hpp"
-#include "sim/report/pareto_front.hpp"
-#include "sim/store/compare_policies.hpp"
 #include "sim/store/store_reader.hpp"
 
 namespace bubblesim::report {

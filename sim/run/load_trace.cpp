@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <fstream>
 
-#include "sim/base/data_file.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/engine/thread_pool.hpp"
-#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/synth/retarget.hpp"
 #include "traces/align.hpp"

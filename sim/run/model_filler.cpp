@@ -11,9 +11,9 @@
 #include "sim/step_cost/layer_tables.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "sim/step_cost/table_times.hpp"
-#include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/synth/synthesise.hpp"
 

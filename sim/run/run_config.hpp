@@ -18,8 +18,8 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/gate_terms.hpp"
 #include "sim/program/batching.hpp"
-#include "sim/synth/find_inference.hpp"
 #include "sim/synth/plan_spec.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 #include "traces/iterations/job_pass.hpp"
 

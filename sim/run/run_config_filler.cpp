@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/base/nearest.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/run/run_config_parts.hpp"
 
 namespace bubblesim::run::config_detail {

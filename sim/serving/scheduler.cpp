@@ -1,11 +1,9 @@
 #include "sim/serving/scheduler.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/base/divide.hpp"
-#include "sim/serving/block_pool.hpp"
 
 namespace bubblesim::serving {
 namespace {

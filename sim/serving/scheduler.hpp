@@ -201,6 +201,8 @@ struct StepStart {
   bool queued = false;  ///< it was scheduled while another ran
 };
 
+/// The step that runs and the one that was scheduled behind it: how an engine's loop drives its
+/// scheduler. The caller says when a step ends.
 class StepQueue {
  public:
   /// `scheduler` outlives this, and only this schedules and ends its steps.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
-#include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
 #include "sim/model/layer_work.hpp"
 

@@ -58,6 +58,8 @@ void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Ba
 /// A batch that computes nothing useful: an idle member of a data-parallel group runs it.
 [[nodiscard]] Batch idle_batch();
 
+/// What an engine costs besides its kernels. configs/engines/*.json (configs/engines/README.md
+/// explains each key): every constant is an object with its value and its source.
 struct EngineSpec {
   std::string id;
   Duration first_step{};     ///< added to the first step after the engine has started

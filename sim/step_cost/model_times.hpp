@@ -119,6 +119,7 @@ class RecordedTimes final : public KernelTimes {
   std::uint64_t far_ = 0;
 };
 
+/// A file of `python3 -m bubblesim.steps TRACE -o FILE`, which reads a profiler's trace.
 [[nodiscard]] CheckedResult<RecordedSteps> read_steps_file(const std::string& path);
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<RecordedSteps> parse_steps(std::string_view text, std::string label);

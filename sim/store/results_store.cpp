@@ -6,14 +6,11 @@
 #include <list>
 #include <map>
 #include <set>
-#include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "sim/base/nearest.hpp"
 #include "sim/base/utf8.hpp"
-#include "sim/store/run_record.hpp"
 #include "sim/store/sql_database.hpp"
 #include "sim/store/store_reader.hpp"
 #include "sim/store/store_schema.hpp"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-#include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::sweep {
 namespace {

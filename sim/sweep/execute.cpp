@@ -4,15 +4,14 @@
 #include <chrono>
 #include <ctime>
 #include <exception>
-#include <iterator>
 #include <new>
 #include <unistd.h>
 
 #include "sim/base/json.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_policies.hpp"
-#include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::sweep {
 namespace {

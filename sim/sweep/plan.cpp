@@ -11,7 +11,6 @@
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::sweep {

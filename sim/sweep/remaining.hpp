@@ -83,6 +83,7 @@ struct RemainingRuns {
                                                    store::ResultsStore& store, FailedRuns failed,
                                                    BestSoFar& best);
 
+/// What runs of a sweep took that were measured.
 struct RunCost {
   std::size_t runs = 0;  ///< that were measured
   Duration load{};       ///< to read and build what the first run shares with others

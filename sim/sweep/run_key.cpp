@@ -3,114 +3,110 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <initializer_list>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
-#include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
-#include "sim/sweep/config_edit.hpp"
-#include "sim/synth/find_inference.hpp"
+#include "sim/sweep/sweep_config.hpp"
 #include "sim/synth/plan_spec.hpp"
+#include "sim/synth/server_plan.hpp"
 
 namespace bubblesim::sweep {
 namespace {
 
-using KeyKind = std::pair<const char*, NamedKind>;
+// What a run config names: traces, tables, and files of configs by path or by id. The readers of
+// sim/run/run_config*.cpp have the same keys.
 
-Json* member(Json& object, const char* key) {
+enum class NamedKind : std::uint8_t {
+  kFile,        ///< always a path, relative to what holds it; may be a folder of traces
+  kModel,       ///< these are paths, or ids of files of a folder of configs
+  kPlan,
+  kCluster,
+  kDevice,
+  kSoftware,
+  kEfficiency,
+};
+
+/// Visits one text of a config, and may change it.
+using NameVisitor = std::function<void(Json& text, NamedKind kind, const std::string& pointer)>;
+
+/// Where an object names something, "/" between keys: a text, or a list of texts.
+struct NamedPlace {
+  std::string_view place;
+  NamedKind kind;
+};
+
+constexpr NamedPlace kOfPlan[] = {{"software", NamedKind::kSoftware},
+                                  {"schedule_csv", NamedKind::kFile},
+                                  {"routing/shares", NamedKind::kFile}};
+constexpr NamedPlace kOfCluster[] = {{"device/value", NamedKind::kDevice}};
+constexpr NamedPlace kOfJob[] = {{"model", NamedKind::kModel},
+                                 {"plan", NamedKind::kPlan},
+                                 {"cluster", NamedKind::kCluster},
+                                 {"software", NamedKind::kSoftware}};
+constexpr NamedPlace kOfRun[] = {{"device", NamedKind::kDevice},
+                                 {"training/trace", NamedKind::kFile},
+                                 {"training/cluster", NamedKind::kCluster}};
+constexpr NamedPlace kOfFiller[] = {{"program/trace", NamedKind::kFile},
+                                    {"program/kernel_table", NamedKind::kFile},
+                                    {"program/model", NamedKind::kModel},
+                                    {"program/software", NamedKind::kSoftware},
+                                    {"program/efficiency", NamedKind::kEfficiency},
+                                    {"program/speculation/draft", NamedKind::kModel},
+                                    {"program/engine/layers", NamedKind::kFile},
+                                    {"program/engine/steps", NamedKind::kFile},
+                                    {"program/engine/speculation/draft", NamedKind::kModel},
+                                    {"program/engine/speculation/accepted_file", NamedKind::kFile},
+                                    {"program/requests/path", NamedKind::kFile}};
+constexpr NamedPlace kOfArrivals[] = {{"arrivals/path", NamedKind::kFile}};
+
+Json* value_at(Json& object, std::string_view place) {
+  const std::size_t end = place.find('/');
   if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
+  const auto found = object.find(std::string(place.substr(0, end)));
+  if (found == object.end()) return nullptr;
+  return end == std::string_view::npos ? &*found : value_at(*found, place.substr(end + 1));
 }
 
-// The texts at `keys`; a list of texts counts as each of them.
-void visit_keys(Json& object, const std::string& pointer, std::initializer_list<KeyKind> keys,
-                const NameVisitor& visit) {
-  for (const auto& [key, kind] : keys) {
-    Json* value = member(object, key);
+void visit_places(Json& object, const std::string& pointer, std::span<const NamedPlace> places,
+                  const NameVisitor& visit) {
+  for (const auto& [place, kind] : places) {
+    Json* value = value_at(object, place);
     if (value == nullptr) continue;
-    const std::string place = pointer + "/" + key;
-    if (value->is_string()) visit(*value, kind, place);
-    if (!value->is_array()) continue;
-    for (std::size_t i = 0; i < value->size(); ++i) {
-      if ((*value)[i].is_string()) visit((*value)[i], kind, place + "/" + std::to_string(i));
+    const std::string at = pointer + "/" + std::string(place);
+    if (value->is_string()) visit(*value, kind, at);
+    for (std::size_t i = 0; value->is_array() && i < value->size(); ++i) {
+      if ((*value)[i].is_string()) visit((*value)[i], kind, at + "/" + std::to_string(i));
     }
   }
 }
 
-void visit_job(Json& job, const std::string& pointer, const NameVisitor& visit) {
-  visit_keys(job, pointer,
-             {{"model", NamedKind::kModel},
-              {"plan", NamedKind::kPlan},
-              {"cluster", NamedKind::kCluster},
-              {"software", NamedKind::kSoftware}},
-             visit);
-  Json* plan = member(job, "plan");
-  if (plan != nullptr && plan->is_object()) each_name_of_plan(*plan, pointer + "/plan", visit);
+void visit_job(Json& object, std::string_view place, const std::string& pointer,
+               const NameVisitor& visit) {
+  Json* job = value_at(object, place);
+  if (job == nullptr) return;
+  const std::string at = pointer + "/" + std::string(place);
+  visit_places(*job, at, kOfJob, visit);
+  if (Json* plan = value_at(*job, "plan")) visit_places(*plan, at + "/plan", kOfPlan, visit);
 }
 
-void visit_filler(Json& filler, const std::string& pointer, const NameVisitor& visit) {
-  if (Json* program = member(filler, "program")) {
-    const std::string place = pointer + "/program";
-    visit_keys(*program, place,
-               {{"trace", NamedKind::kFile},
-                {"kernel_table", NamedKind::kFile},
-                {"model", NamedKind::kModel},
-                {"software", NamedKind::kSoftware},
-                {"efficiency", NamedKind::kEfficiency}},
-               visit);
-    if (Json* speculation = member(*program, "speculation")) {
-      visit_keys(*speculation, place + "/speculation", {{"draft", NamedKind::kModel}}, visit);
-    }
-    if (Json* engine = member(*program, "engine")) {
-      visit_keys(*engine, place + "/engine",
-                 {{"layers", NamedKind::kFile}, {"steps", NamedKind::kFile}}, visit);
-      if (Json* drafts = member(*engine, "speculation")) {
-        visit_keys(*drafts, place + "/engine/speculation",
-                   {{"draft", NamedKind::kModel}, {"accepted_file", NamedKind::kFile}}, visit);
-      }
-    }
-    if (Json* requests = member(*program, "requests")) {
-      visit_keys(*requests, place + "/requests", {{"path", NamedKind::kFile}}, visit);
-    }
-    if (Json* train = member(*program, "train")) visit_job(*train, place + "/train", visit);
-  }
-  if (Json* arrivals = member(filler, "arrivals")) {
-    visit_keys(*arrivals, pointer + "/arrivals", {{"path", NamedKind::kFile}}, visit);
+/// All that a run config names, in its order.
+void each_name(Json& run_config, const NameVisitor& visit) {
+  visit_places(run_config, "", kOfRun, visit);
+  visit_job(run_config, "training/synth", "", visit);
+  Json* fillers = value_at(run_config, "fillers");
+  for (std::size_t i = 0; fillers != nullptr && fillers->is_array() && i < fillers->size(); ++i) {
+    const std::string at = "/fillers/" + std::to_string(i);
+    visit_places((*fillers)[i], at, kOfFiller, visit);
+    visit_job((*fillers)[i], "program/train", at, visit);
+    visit_places((*fillers)[i], at, kOfArrivals, visit);
   }
 }
 
 }  // namespace
-
-void each_name(Json& run_config, const NameVisitor& visit) {
-  visit_keys(run_config, "", {{"device", NamedKind::kDevice}}, visit);
-  if (Json* training = member(run_config, "training")) {
-    visit_keys(*training, "/training",
-               {{"trace", NamedKind::kFile}, {"cluster", NamedKind::kCluster}}, visit);
-    if (Json* job = member(*training, "synth")) visit_job(*job, "/training/synth", visit);
-  }
-  Json* fillers = member(run_config, "fillers");
-  if (fillers == nullptr || !fillers->is_array()) return;
-  for (std::size_t i = 0; i < fillers->size(); ++i) {
-    visit_filler((*fillers)[i], "/fillers/" + std::to_string(i), visit);
-  }
-}
-
-void each_name_of_plan(Json& plan, const std::string& pointer, const NameVisitor& visit) {
-  visit_keys(plan, pointer,
-             {{"software", NamedKind::kSoftware}, {"schedule_csv", NamedKind::kFile}}, visit);
-  if (Json* routing = member(plan, "routing")) {
-    visit_keys(*routing, pointer + "/routing", {{"shares", NamedKind::kFile}}, visit);
-  }
-}
-
-void each_name_of_cluster(Json& cluster, const NameVisitor& visit) {
-  if (Json* device = member(cluster, "device")) {
-    visit_keys(*device, "/device", {{"value", NamedKind::kDevice}}, visit);
-  }
-}
 
 void make_paths_absolute(Json& run_config, const std::string& folder) {
   namespace fs = std::filesystem;
@@ -208,11 +204,7 @@ class Content {
       follow(copy, named);
       if (named == NamedKind::kFile) parts_["file " + path] += copy.get<std::string>();
     };
-    if (plan) {
-      each_name_of_plan(file, {}, visit);
-    } else {
-      each_name_of_cluster(file, visit);
-    }
+    visit_places(file, {}, plan ? std::span<const NamedPlace>(kOfPlan) : kOfCluster, visit);
   }
 
   // The file of a name; a path in the config gives way to its content. Empty: there is none.

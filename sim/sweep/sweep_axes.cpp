@@ -12,7 +12,6 @@
 #include "sim/base/nearest.hpp"
 #include "sim/base/random.hpp"
 #include "sim/base/units.hpp"
-#include "sim/sweep/config_edit.hpp"
 
 namespace bubblesim::sweep {
 namespace {

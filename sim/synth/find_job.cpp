@@ -5,14 +5,12 @@
 #include <sstream>
 #include <utility>
 
-#include "sim/base/data_file.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
-#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
-#include "sim/model/model_file.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/software_spec.hpp"
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "sim/base/units.hpp"
-#include "sim/model/inference_work.hpp"
 
 namespace bubblesim::synth {
 namespace {

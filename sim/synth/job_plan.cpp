@@ -8,15 +8,12 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "sim/model/layer_work.hpp"
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
 #include "sim/synth/expert_routing.hpp"
 #include "sim/synth/plan_check.hpp"
-#include "sim/synth/stage_layers.hpp"
-#include "sim/synth/timed_model.hpp"
 
 namespace bubblesim::synth {
 namespace {

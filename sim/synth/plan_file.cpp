@@ -1,11 +1,10 @@
 #include "sim/synth/plan_file.hpp"
 
-#include <array>
 #include <filesystem>
 #include <utility>
 
-#include "sim/base/data_file.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/base/input_file.hpp"
+#include "sim/model/efficiency.hpp"
 
 namespace bubblesim::synth {
 namespace {

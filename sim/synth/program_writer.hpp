@@ -83,6 +83,7 @@ class ProgramWriter {
   std::uint32_t return_detail_ = program::kNoIndex;
 };
 
+/// The kernel profiles of a program that is being written: equal ones are one.
 class ProfileTable {
  public:
   /// The index of the kernel's profile; `add(profile, launch)` appends one and returns its index.

@@ -1,19 +1,14 @@
 #include "sim/synth/record_trace.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "sim/base/time.hpp"
-#include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/job_program.hpp"
 #include "sim/workload/launch.hpp"
 #include "sim/workload/lone_job.hpp"
 #include "traces/join/remove_duplicates.hpp"
-#include "traces/trace.hpp"
 #include "traces/trace_origin.hpp"
 
 namespace bubblesim::synth {

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/synth/find_job.hpp"
-#include "sim/synth/pass_writer.hpp"
-#include "sim/synth/program_writer.hpp"
+#include "sim/synth/inference_program.hpp"
 #include "sim/synth/rank_emitter.hpp"
 
 namespace bubblesim::synth {
@@ -365,6 +362,24 @@ program::Op* PassTimer::write(program::Op* op, const model::IterationSums& sums,
   const std::vector<Timed>& last = head(static_cast<std::uint32_t>(sums.rows), rows);
   put(last.begin(), last.end());
   return op;
+}
+
+ServerExchanges::Meeting ServerExchanges::meeting(const model::Communication& what) {
+  const network::CollectivePattern kind = collective_kind(what.exchange);
+  const auto bytes = static_cast<std::uint64_t>(std::llround(what.bytes));
+  const auto [place, fresh] = planned_.try_emplace({kind, bytes});
+  Planned& planned = place->second;
+  if (fresh) {
+    // Each of two GPUs reads the other's array: a gather of both.
+    const bool direct = kind == network::CollectivePattern::kAllReduce && group_.size() == 2 &&
+                        what.bytes < model::kLeastRingBytes;
+    planned.transfer =
+        direct ? topology_.plan(network::CollectivePattern::kAllGather, Bytes{2 * bytes}, group_)
+               : topology_.plan(kind, Bytes{bytes}, group_);
+    planned.meeting = {rendezvous_.add({group_.size(), &planned.transfer}),
+                       planned.transfer.channels};
+  }
+  return planned.meeting;
 }
 
 }  // namespace bubblesim::synth

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/model/efficiency.hpp"
 
 namespace bubblesim::synth {
 namespace {

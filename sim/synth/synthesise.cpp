@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "sim/network/topology.hpp"
 #include "sim/synth/collective_table.hpp"
@@ -13,7 +10,6 @@
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/gradient_exchange.hpp"
 #include "sim/synth/rank_emitter.hpp"
-#include "sim/synth/rank_memory.hpp"
 #include "sim/synth/rollout.hpp"
 #include "sim/synth/transfers.hpp"
 #include "sim/workload/lone_job.hpp"

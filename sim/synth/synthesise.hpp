@@ -45,6 +45,7 @@ struct SynthesisedJob {
 /// Programs of the simulated ranks, whose collectives have their full size.
 [[nodiscard]] SynthesisedJob synthesise(const ParallelPlan& plan);
 
+/// How long an iteration of a job takes when it has its GPUs to itself.
 struct LoneIteration {
   Duration time{};           ///< mean over a pass of the first rank, steady
   std::uint64_t kernels = 0; ///< of all simulated ranks, an iteration

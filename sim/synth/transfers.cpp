@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/inference_program.hpp"
 #include "sim/synth/rank_memory.hpp"
 
 namespace bubblesim::synth {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,7 @@
 #include "sim/validate/match_reports.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <set>

@@ -12,12 +12,11 @@
 
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
 #include "sim/model/inference_work.hpp"
-#include "sim/model/model_file.hpp"
+#include "sim/model/layer_work.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/model/training_work.hpp"
-#include "sim/model/work_items.hpp"
-#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/inference_program.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/timed_model.hpp"
 

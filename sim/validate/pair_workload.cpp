@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 
 #include "sim/base/add_once.hpp"
-#include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/random.hpp"
-#include "sim/model/efficiency_file.hpp"
-#include "sim/model/work_items.hpp"
+#include "sim/model/efficiency.hpp"
 
 namespace bubblesim::validate {
 namespace {

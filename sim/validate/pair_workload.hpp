@@ -12,7 +12,6 @@
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/model/kernel_time.hpp"
-#include "sim/model/kernel_work.hpp"
 #include "sim/model/layer_work.hpp"
 
 namespace bubblesim::validate {

@@ -9,7 +9,6 @@
 
 #include "sim/base/nearest_rank.hpp"
 #include "sim/schedule/shared_gpu.hpp"
-#include "sim/validate/pair_program.hpp"
 #include "sim/workload/machine.hpp"
 
 namespace bubblesim::validate {

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-#include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
-#include "sim/pipeline/execute.hpp"
 #include "sim/synth/job_plan.hpp"
 #include "sim/synth/plan_file.hpp"
-#include "sim/synth/software_spec.hpp"
 #include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::validate {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/counters.hpp"
-#include "sim/network/link.hpp"
+#include "sim/network/fabric.hpp"
 #include "sim/network/rendezvous.hpp"
 #include "sim/program/program.hpp"
 #include "traces/inspect/sensitivities.hpp"

@@ -13,8 +13,8 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/shared_hosts.hpp"
 #include "traces/inspect/sensitivities.hpp"
+#include "traces/iterations/host_clock.hpp"
 #include "traces/iterations/job_pass.hpp"
-#include "traces/iterations/launch_queues.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {

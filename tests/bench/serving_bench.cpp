@@ -17,7 +17,7 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/step_cost/engine_cost.hpp"
 #include "sim/step_cost/model_times.hpp"
-#include "sim/synth/find_inference.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/synth/server_program.hpp"
 #include "tests/fakes/lone_cost.hpp"
 

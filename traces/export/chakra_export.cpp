@@ -4,10 +4,10 @@
 #include <chakra_et.pb.h>
 #include <map>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/base/output_file.hpp"
-#include "traces/export/chakra_dependencies.hpp"
 #include "traces/export/json_text.hpp"
 #include "traces/import/chakra_attributes.hpp"
 #include "traces/launch_shapes.hpp"
@@ -16,6 +16,132 @@
 
 namespace bubblesim::traces {
 namespace {
+
+// ---- What each record of a rank depends on in a Chakra graph: launches, thread and stream order,
+// edges, and what synchronising calls waited for.
+
+/// Indices of device operations and host calls that a record follows.
+struct Dependencies {
+  std::vector<std::uint32_t> ops;
+  std::vector<std::uint32_t> inferred_ops;  ///< of `ops`, those by an inferred edge
+  std::vector<std::uint32_t> calls;
+};
+
+/// Answers for records in the order in which they are sorted: first come the calls.
+class DependencyFinder {
+ public:
+  explicit DependencyFinder(const RankTrace& trace);
+
+  /// A call follows the call before it on its thread; a synchronising call also the last
+  /// operations launched before it on the streams it waits for.
+  [[nodiscard]] Dependencies of_call(std::uint32_t call) const;
+  /// An operation follows its launch, the operation before it on its stream, and its edges.
+  [[nodiscard]] Dependencies of_op(std::uint32_t op) const;
+
+ private:
+  void find_stream_order();
+  void find_call_order();
+  void find_waits();
+
+  const RankTrace& trace_;
+  std::vector<std::uint32_t> previous_op_;    ///< by operation: on its stream
+  std::vector<std::uint32_t> previous_call_;  ///< by call: on its thread
+  std::vector<std::vector<std::uint32_t>> waits_;  ///< operations, by synchronising call
+  std::vector<std::uint32_t> wait_index_;          ///< by call: into waits_
+  std::vector<Edge> edges_;                        ///< by what comes after
+};
+
+bool waits(HostCallKind kind) {
+  return kind == HostCallKind::kStreamSync || kind == HostCallKind::kDeviceSync ||
+         kind == HostCallKind::kEventSync;
+}
+
+DependencyFinder::DependencyFinder(const RankTrace& trace) : trace_(trace), edges_(trace.edges) {
+  std::stable_sort(edges_.begin(), edges_.end(),
+                   [](const Edge& a, const Edge& b) { return a.after < b.after; });
+  find_stream_order();
+  find_call_order();
+  find_waits();
+}
+
+void DependencyFinder::find_stream_order() {
+  std::vector<std::uint32_t> last(trace_.streams.size(), kNone);
+  previous_op_.reserve(trace_.device_ops.size());
+  for (std::uint32_t i = 0; i < trace_.device_ops.size(); ++i) {
+    std::uint32_t& before = last[trace_.device_ops[i].stream.index()];
+    previous_op_.push_back(before);
+    before = i;
+  }
+}
+
+void DependencyFinder::find_call_order() {
+  std::vector<std::uint32_t> last(trace_.threads.size(), kNone);
+  previous_call_.reserve(trace_.host_calls.size());
+  for (std::uint32_t i = 0; i < trace_.host_calls.size(); ++i) {
+    std::uint32_t& before = last[trace_.host_calls[i].thread.index()];
+    previous_call_.push_back(before);
+    before = i;
+  }
+}
+
+// Walks calls in order of start with the last operation launched on each stream so far.
+void DependencyFinder::find_waits() {
+  std::vector<std::vector<std::uint32_t>> launched(trace_.host_calls.size());
+  for (std::uint32_t i = 0; i < trace_.device_ops.size(); ++i) {
+    const std::uint32_t launch = trace_.device_ops[i].launch;
+    if (launch != kNone) launched[launch].push_back(i);
+  }
+  std::vector<std::uint32_t> last(trace_.streams.size(), kNone);
+  std::unordered_map<std::uint64_t, std::uint32_t> recorded;  // by event: the operation before
+  wait_index_.assign(trace_.host_calls.size(), kNone);
+  for (std::uint32_t i = 0; i < trace_.host_calls.size(); ++i) {
+    const HostCall& call = trace_.host_calls[i];
+    for (const std::uint32_t op : launched[i]) last[trace_.device_ops[op].stream.index()] = op;
+    const bool has_stream = call.stream < last.size();
+    if (call.kind == HostCallKind::kEventRecord && has_stream && call.event != 0) {
+      recorded[call.event] = last[call.stream];
+    }
+    if (!waits(call.kind)) continue;
+    std::vector<std::uint32_t> ops;
+    if (call.kind == HostCallKind::kDeviceSync) ops = last;
+    if (call.kind == HostCallKind::kStreamSync && has_stream) ops = {last[call.stream]};
+    if (call.kind == HostCallKind::kEventSync) {
+      const auto found = recorded.find(call.event);
+      if (found != recorded.end()) ops = {found->second};
+    }
+    // What ended after the call did was not waited for, whatever the names say.
+    std::erase_if(ops, [&](std::uint32_t op) {
+      return op == kNone || trace_.device_ops[op].end() > call.end();
+    });
+    if (ops.empty()) continue;
+    wait_index_[i] = static_cast<std::uint32_t>(waits_.size());
+    waits_.push_back(std::move(ops));
+  }
+}
+
+Dependencies DependencyFinder::of_call(std::uint32_t call) const {
+  Dependencies out;
+  if (previous_call_[call] != kNone) out.calls.push_back(previous_call_[call]);
+  if (wait_index_[call] != kNone) out.ops = waits_[wait_index_[call]];
+  return out;
+}
+
+Dependencies DependencyFinder::of_op(std::uint32_t op) const {
+  Dependencies out;
+  if (trace_.device_ops[op].launch != kNone) out.calls.push_back(trace_.device_ops[op].launch);
+  if (previous_op_[op] != kNone) out.ops.push_back(previous_op_[op]);
+  const auto first = std::partition_point(edges_.begin(), edges_.end(), [op](const Edge& edge) {
+    return edge.after.value < op;
+  });
+  for (auto edge = first; edge != edges_.end() && edge->after.value == op; ++edge) {
+    if (edge->before.value == previous_op_[op]) continue;
+    out.ops.push_back(edge->before.value);
+    if (edge->inferred) out.inferred_ops.push_back(edge->before.value);
+  }
+  return out;
+}
+
+// ---- The graph of a rank.
 
 using chakra_et::Attribute;
 using WireNode = chakra_et::Node;
@@ -201,7 +327,7 @@ class RankWriter {
     put_signed(node, "bubblesim_duration_ns", to_ns(duration));
   }
 
-  void put_dependencies(WireNode& node, const chakra::Dependencies& dependencies) const {
+  void put_dependencies(WireNode& node, const Dependencies& dependencies) const {
     for (const std::uint32_t call : dependencies.calls) node.add_data_deps(id_of_call(call));
     for (const std::uint32_t op : dependencies.ops) node.add_data_deps(op);
     if (!dependencies.inferred_ops.empty()) {
@@ -335,7 +461,7 @@ class RankWriter {
   const RankTrace& trace_;
   std::ostream& out_;
   ChakraStats& stats_;
-  chakra::DependencyFinder finder_;
+  DependencyFinder finder_;
   std::uint64_t next_id_;
   std::map<NameId, NumberedGroup> groups_;
 };

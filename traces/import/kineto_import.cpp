@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"

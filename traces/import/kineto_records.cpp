@@ -1,7 +1,6 @@
 #include "traces/import/kineto_records.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 

@@ -2,7 +2,6 @@
 #include "traces/inspect/bubbles.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
 namespace bubblesim::traces {

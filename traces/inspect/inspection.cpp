@@ -1,7 +1,6 @@
 #include "traces/inspect/inspection.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <utility>
 

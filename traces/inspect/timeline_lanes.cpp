@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "traces/inspect/inspection.hpp"
 
 namespace bubblesim::traces {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "traces/iterations/launch_queues.hpp"
+#include "traces/iterations/host_clock.hpp"
 #include "traces/iterations/marked_iterations.hpp"
 #include "traces/meeting_key.hpp"
 

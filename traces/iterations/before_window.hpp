@@ -9,7 +9,7 @@
 // ends, and a pass that begins while the device is busy with the one before does not hold that
 // wait twice: the device's time has it.
 //
-// Other launches wait for it where a full launch queue held them (launch_queues.hpp), from 2 us
+// Other launches wait for it where a full launch queue held them (host_clock.hpp), from 2 us
 // after their start for as long as they were held, while work runs that was queued before the
 // recording began, and none of the pass's.
 //

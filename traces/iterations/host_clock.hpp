@@ -1,6 +1,10 @@
 // How far ahead of the device's clock the host's is in a recording.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include "sim/base/time.hpp"
 #include "traces/trace.hpp"
 
@@ -8,5 +12,62 @@ namespace bubblesim::traces {
 
 /// Below zero: behind it. By all launches and waits of the recording; 0 where these allow it.
 [[nodiscard]] Duration host_ahead(const RankTrace& trace);
+
+// Launch calls of a recording that a full launch queue held, and what made room for them.
+//
+// A launch puts its work into a ring of the driver, of 1,024 entries a stream. If the ring is full,
+// the call returns only when an operation has left it: its time is the device's, not the host's.
+// Our own recordings say so (traces::HostStall); in others such a call is recognised:
+//
+// * at its start at least kNearlyFull launches are pending on its stream, of which a graph is one.
+//   Measured where one
+//   stream does all: V100, A100 and H100 calls block at 1,022 or 1,023 pending operations. Stream
+//   waits and event records take entries too, and most profilers do not say on which stream: in a
+//   16-GPU A100 job calls block at 952 to 994 operations, which with the thread's stream waits in
+//   between are 1,005 to 1,047 entries (HolisticTraceAnalysis ns_resolution and
+//   negative_queue_length, segment-anything-fast 9ab058c, modded-nanogpt).
+// * it lasts more than kFarAbove times as long as calls of its kind do that find room;
+// * an operation ended within it.
+//
+// The blocker is the last operation on that stream to end during the call, if the call returned at
+// most kNoticed later (measured: 0 to 18 us, mostly 5 to 7); else the last operation on any stream,
+// behind which the call's stream may have waited. The rest of the call is its usual time.
+
+/// How a launch call was held; `held` zero: it was not.
+struct QueueWait {
+  Duration held{};                   ///< of the call: neither its own time nor the host's
+  std::uint32_t op = kNone;          ///< whose end made room, into device_ops; none: not known
+  bool inferred = false;             ///< the recording does not say so
+};
+
+class LaunchQueues {
+ public:
+  static constexpr std::size_t kNearlyFull = 896;  ///< of 1,024: 7/8
+  static constexpr int kFarAbove = 2;
+  static constexpr Duration kNoticed = std::chrono::microseconds(20);
+
+  /// `trace` outlives it; its operations are sorted by start.
+  explicit LaunchQueues(const RankTrace& trace);
+
+  /// The wait of a call, by its place in the trace and the first operation that it launched.
+  [[nodiscard]] QueueWait wait_of(std::uint32_t call, std::uint32_t first_op) const;
+
+ private:
+  struct StreamOps {
+    std::vector<std::uint32_t> ops;  ///< in order of start, which is that of their launches
+    std::vector<TraceTime> ends;     ///< the latest so far
+    std::vector<std::uint32_t> calls;  ///< into both: the first operation of each launch
+  };
+  [[nodiscard]] Duration stalled(const HostCall& call) const;
+  [[nodiscard]] bool nearly_full(const HostCall& call, std::uint32_t first_op) const;
+  [[nodiscard]] std::uint32_t last_ended(const HostCall& call, std::uint32_t first_op) const;
+  void measure_usual();
+
+  const RankTrace& trace_;
+  std::vector<StreamOps> streams_;
+  std::vector<std::uint32_t> places_;  ///< by operation: launches before it on its stream
+  std::vector<std::vector<HostStall>> stalls_;  ///< by thread, each by start
+  std::array<Duration, 4> usual_{};  ///< cost of a call with room, by kind of launch
+};
 
 }  // namespace bubblesim::traces

@@ -1,11 +1,13 @@
 #include "traces/names/collective_names.hpp"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <optional>
-#include <string>
+#include <cstdlib>
+#include <memory>
 
 namespace bubblesim::traces {
 namespace {
@@ -172,6 +174,22 @@ MarkerClass classify_marker(std::string_view name) {
   const bool phase = text.starts_with("phase:") ||
                      std::find(kPhases.begin(), kPhases.end(), text) != kPhases.end();
   return {phase ? MarkerKind::kPhase : MarkerKind::kUser, -1};
+}
+
+namespace {
+
+struct Free {
+  void operator()(char* text) const { std::free(text); }
+};
+
+}  // namespace
+
+std::string demangled(const char* name) {
+  int status = -1;
+  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
+  // It also takes names of types: a C function "f" would be "float".
+  const bool function = std::string_view(name).starts_with("_Z");
+  return function && status == 0 && text ? text.get() : name;
 }
 
 }  // namespace bubblesim::traces

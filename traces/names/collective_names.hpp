@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "traces/trace.hpp"
@@ -32,5 +33,10 @@ struct MarkerClass {
 
 /// Upper and lower case do not matter.
 [[nodiscard]] MarkerClass classify_marker(std::string_view name);
+
+// Names of kernels as they stand in the source.
+
+/// A mangled C++ name in words; any other name as it is.
+[[nodiscard]] std::string demangled(const char* name);
 
 }  // namespace bubblesim::traces

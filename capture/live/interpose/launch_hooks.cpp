@@ -6,7 +6,6 @@
 #include "capture/live/interpose/driver_types.hpp"
 #include "capture/live/interpose/hooks.hpp"
 #include "traces/names/collective_names.hpp"
-#include "traces/names/demangled.hpp"
 
 namespace bubblesim::capture::interpose {
 namespace {

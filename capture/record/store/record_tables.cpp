@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "traces/names/demangled.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -13,7 +13,6 @@
 #include "sim/base/nearest_rank.hpp"
 #include "sim/gpu/contention.hpp"
 #include "sim/measure/calibrate/least_squares.hpp"
-#include "sim/measure/calibrate/probe.hpp"
 
 namespace bubblesim::measure {
 namespace {

@@ -28,6 +28,7 @@
 namespace bubblesim::plugin::python {
 namespace {
 
+/// What a run leaves for Python: the report as it is, its JSON, and a timeline if asked for.
 struct RunOutput {
   observe::RunReport report;
   std::string json;  ///< as `bubblesim run --json` prints it

@@ -1,6 +1,5 @@
 // Spans and instants as whole nanoseconds; latencies.
 #include <cmath>
-#include <stdexcept>
 
 #include <pybind11/stl.h>
 

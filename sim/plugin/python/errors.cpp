@@ -5,6 +5,7 @@
 #include <csignal>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace bubblesim::plugin::python {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <functional>
-#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -5,7 +5,6 @@
 // for the run.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -101,6 +100,7 @@ class PythonPolicy final : public policy::Policy {
 /// outlives it.
 [[nodiscard]] std::unique_ptr<policy::Placer> placer_of(py::object object, RunFault& fault);
 
+/// A policy that Python registered: its declaration, and the callable that makes it.
 struct Registered {
   policy::PolicySpec spec;  ///< without maker
   py::object make;          ///< takes a dict of parameters, gives a Policy

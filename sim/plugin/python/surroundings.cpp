@@ -3,7 +3,6 @@
 #include "policies/builtin.hpp"
 #include "sim/plugin/load_policies.hpp"
 #include "sim/plugin/python/errors.hpp"
-#include "sim/plugin/python/python_policy.hpp"
 
 namespace bubblesim::plugin::python {
 

@@ -9,7 +9,7 @@
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/json.hpp"
 #include "sim/report/page_parts.hpp"
-#include "sim/report/pareto_front.hpp"
+#include "sim/report/report_axes.hpp"
 #include "sim/text/escaped_text.hpp"
 
 namespace bubblesim::report {

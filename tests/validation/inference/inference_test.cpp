@@ -21,7 +21,7 @@
 
 #include "sim/base/json_reader.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/software_spec.hpp"
 #include "sim/synth/synthesise.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/base/packed_file.hpp"
-#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 #include "sim/network/topology.hpp"
 
 namespace bubblesim::validation {

@@ -12,7 +12,6 @@
 #include "sim/step_cost/model_times.hpp"
 #include "sim/step_cost/table_times.hpp"
 #include "sim/validate/serving/serve_measured.hpp"
-#include "sim/validate/serving/server_setup.hpp"
 #include "sim/workload/arrivals/arrival_file.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"

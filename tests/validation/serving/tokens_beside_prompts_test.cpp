@@ -9,10 +9,10 @@
 #include <ostream>
 
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/model/inference_work.hpp"
 #include "sim/model/kernel_time.hpp"
-#include "sim/model/model_file.hpp"
+#include "sim/model/model_spec.hpp"
 #include "tests/folders.hpp"
 #include "tests/validation/serving/profile_tables.hpp"
 

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "policies/builtin.hpp"
+#include "sim/advise/advice.hpp"
 #include "sim/advise/answer_parts.hpp"
-#include "sim/advise/comparison.hpp"
 #include "sim/base/csv_table.hpp"
 
 namespace bubblesim::advise {

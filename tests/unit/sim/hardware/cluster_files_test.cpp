@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "tests/folders.hpp"
 

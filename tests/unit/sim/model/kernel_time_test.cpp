@@ -7,7 +7,7 @@
 
 #include "sim/base/input_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/model/kernel_time.hpp"
 
 namespace bubblesim::model {

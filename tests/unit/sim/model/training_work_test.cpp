@@ -1,6 +1,5 @@
 // Transformers in training: arithmetic, memory and exchanges against published formulas.
 #include <algorithm>
-#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

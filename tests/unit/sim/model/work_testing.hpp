@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/model/layer_work.hpp"
-#include "sim/model/model_file.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/model/training_work.hpp"
 
 namespace bubblesim::model {

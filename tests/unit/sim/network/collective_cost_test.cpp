@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "sim/hardware/cluster_spec.hpp"
-#include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/network/collective_cost.hpp"
 #include "sim/network/topology.hpp"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "sim/report/pareto_front.hpp"
 #include "sim/report/report_axes.hpp"
 #include "sim/report/report_data.hpp"
 #include "tests/unit/sim/report/report_case.hpp"

@@ -5,8 +5,8 @@
 
 #include "sim/base/json.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
-#include "sim/model/model_file.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/step_cost/model_times.hpp"
 #include "tests/folders.hpp"
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
+#include "sim/model/efficiency.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/validate/pair_program.hpp"
 #include "sim/validate/pair_workload.hpp"

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <tuple>
 
-#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"

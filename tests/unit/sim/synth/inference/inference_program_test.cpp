@@ -5,7 +5,6 @@
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/inference_request.hpp"
-#include "sim/synth/pass_writer.hpp"
 #include "tests/unit/sim/synth/inference/requests.hpp"
 
 namespace bubblesim::synth {

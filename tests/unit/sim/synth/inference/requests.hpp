@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
-#include "sim/model/model_file.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/step_program.hpp"

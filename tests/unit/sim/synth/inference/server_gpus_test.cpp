@@ -9,7 +9,7 @@
 #include <string>
 
 #include "sim/step_cost/model_times.hpp"
-#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/inference_program.hpp"
 #include "sim/synth/rank_emitter.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/workload/engine_service.hpp"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/model/inference_work.hpp"
-#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/inference_program.hpp"
 #include "tests/unit/sim/synth/inference/requests.hpp"
 
 namespace bubblesim::synth {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/model/model_file.hpp"
+#include "sim/model/model_spec.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/stage_layers.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"

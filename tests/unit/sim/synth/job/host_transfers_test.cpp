@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/inference_program.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/rank_memory.hpp"
 #include "sim/synth/transfers.hpp"

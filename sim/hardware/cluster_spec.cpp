@@ -1,14 +1,10 @@
-#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/cluster_spec.hpp"
 
-#include <array>
 #include <chrono>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "sim/base/check.hpp"
-#include "sim/base/data_file.hpp"
-#include "sim/base/json_reader.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
 
 namespace bubblesim::hardware {
