@@ -2,7 +2,7 @@
 """Man pages and shell completions, from the commands' own declarations.
 
 bubblesim describe | documents.py FOLDER VERSION: writes FOLDER/man/*.1, FOLDER/bubblesim (bash),
-FOLDER/_bubblesim (zsh) and FOLDER/bubblesim.fish. tests/conformance/app/documents_test.cpp
+FOLDER/_bubblesim (zsh) and FOLDER/bubblesim.fish. tests/conformance/app/help_test.cpp
 """
 import json
 import pathlib
