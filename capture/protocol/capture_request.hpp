@@ -2,6 +2,8 @@
 // JSON object, or in the environment of the job. Shared by the injected library and the command.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 
@@ -34,7 +37,7 @@ struct StartRequest {
 
 /// The variables of the environment (documented in capture/README.md). All begin with
 /// BUBBLESIM_CAPTURE_; empty is the same as unset. START: "now", or the delay: seconds ("5") or a
-/// time ("500ms"); unset: idle until the socket says start. Limits: request_limits.hpp.
+/// time ("500ms"); unset: idle until the socket says start.
 inline constexpr const char* kEnvStart = "BUBBLESIM_CAPTURE_START";
 inline constexpr const char* kEnvOutput = "BUBBLESIM_CAPTURE_OUTPUT";
 inline constexpr const char* kEnvDuration = "BUBBLESIM_CAPTURE_DURATION";
@@ -107,5 +110,24 @@ inline constexpr std::size_t kMaxMessageBytes = 64U << 10U;
 [[nodiscard]] Result<ControlCommand> decode_command(std::string_view text);
 [[nodiscard]] std::string encode(const RecorderStatus& status);
 [[nodiscard]] Result<RecorderStatus> decode_status(std::string_view text);
+
+// What a recording may be asked for: the same limits in messages, in the environment and on the
+// command line.
+
+/// Bounds `duration` and `delay`; far from where sums of nanoseconds overflow.
+inline constexpr Duration kLongestSpan = std::chrono::hours(24 * 366);
+inline constexpr Bytes kLeastMaxBytes{1U << 20U};
+/// Bounds `start_at_unix_s`: the year 2200.
+inline constexpr std::int64_t kLastStartUnixSeconds = 7'258'118'400;
+/// Bounds `output`, as the system limits paths.
+inline constexpr std::size_t kMaxOutputBytes = 4095;
+/// Bounds a mark's name.
+inline constexpr std::size_t kMaxMarkBytes = 1024;
+
+/// A path that a file or folder can have: not empty, not too long, UTF-8 without control
+/// characters (messages are JSON). The fault's message begins with "found".
+[[nodiscard]] Result<void> check_output(std::string_view path);
+/// A mark's name: the same, but for its length.
+[[nodiscard]] Result<void> check_mark(std::string_view name);
 
 }  // namespace bubblesim::capture

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"

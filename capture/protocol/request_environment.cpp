@@ -1,7 +1,6 @@
 // A request in the environment of a job: values with their units, as on the command line.
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"

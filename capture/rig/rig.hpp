@@ -19,7 +19,7 @@
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"
-#include "capture/substrate/substrate.hpp"
+#include "capture/substrate/process_environment.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"

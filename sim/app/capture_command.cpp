@@ -15,7 +15,7 @@
 #include "capture/control/job_process.hpp"
 #include "capture/control/process_info.hpp"
 #include "capture/control/recorder_watch.hpp"
-#include "capture/protocol/request_limits.hpp"
+#include "capture/protocol/capture_request.hpp"
 #include "sim/app/own_process.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"

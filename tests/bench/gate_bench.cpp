@@ -6,7 +6,6 @@
 
 #include "capture/clock/open_clock.hpp"
 #include "capture/policy_host/policy_host.hpp"
-#include "capture/policy_host/span_histogram.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "capture/clock/open_clock.hpp"
-#include "capture/live/interpose/live_notes.hpp"
 #include "capture/live/interpose/own_place.hpp"
 
 namespace bubblesim::capture::interpose {

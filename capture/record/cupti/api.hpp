@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "capture/record/cupti/abi.hpp"
 #include "sim/base/result.hpp"
@@ -56,5 +58,17 @@ struct CuptiApi {
 /// found; the message lists where it looked.
 [[nodiscard]] Result<CuptiApi> find_cupti(const std::string& wanted,
                                           const std::string& cuda_home = {});
+
+struct CuptiPlace {
+  std::string path;          ///< a path, or a name that the loader looks for
+  bool mapped_only = false;  ///< only if the process has it already
+  friend bool operator==(const CuptiPlace&, const CuptiPlace&) = default;
+};
+
+/// `maps`: the text of /proc/self/maps. `wanted`, if not empty, is the only place. `cuda_home` may
+/// be empty.
+[[nodiscard]] std::vector<CuptiPlace> cupti_places(const std::string& wanted,
+                                                   const std::string& cuda_home,
+                                                   std::string_view maps);
 
 }  // namespace bubblesim::capture

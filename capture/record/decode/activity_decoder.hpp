@@ -2,7 +2,7 @@
 //
 // Records are read as prefixes whose layout no CUPTI from 11 to 13 has changed
 // (capture/record/cupti/abi.hpp); the stride comes from CUPTI. What each kind becomes is in
-// capture/README.md; what is dropped, guessed or unknown is counted (decode/counters.hpp).
+// capture/README.md; what is dropped, guessed or unknown is counted (activity_decoder.cpp).
 // One thread at a time: the writer's.
 #pragma once
 
@@ -12,12 +12,9 @@
 #include <vector>
 
 #include "capture/record/cupti/api.hpp"
-#include "capture/record/decode/call_names.hpp"
-#include "capture/record/decode/copy_names.hpp"
+#include "capture/record/decode/cupti_names.hpp"
 #include "capture/record/decode/known_devices.hpp"
-#include "capture/record/decode/live_memory.hpp"
 #include "capture/record/store/record_tables.hpp"
-#include "capture/record/store/recorded_batch.hpp"
 #include "sim/base/counters.hpp"
 #include "traces/trace.hpp"
 

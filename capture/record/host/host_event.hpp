@@ -56,4 +56,7 @@ void emit_host_event(HostEvent&& event) noexcept;
 /// gettid(), cached by thread.
 [[nodiscard]] std::uint64_t host_thread_id() noexcept;
 
+/// After a fork: the numbers that threads remember are those of the parent. Async-signal-safe.
+void forget_host_threads() noexcept;
+
 }  // namespace bubblesim::capture

@@ -14,7 +14,6 @@
 #include "capture/record/nvtx/bounded_lock.hpp"
 #include "capture/record/nvtx/nccl_payload.hpp"
 #include "capture/record/nvtx/nvtx_text.hpp"
-#include "capture/record/nvtx/stand_in_text.hpp"
 
 namespace bubblesim::capture {
 namespace {

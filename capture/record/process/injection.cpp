@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/record/host/host_thread.hpp"
+#include "capture/record/host/host_event.hpp"
 #include "capture/record/process/control_server.hpp"
 #include "capture/record/process/job_identity.hpp"
 #include "capture/record/process/recorder.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "capture/record/host/host_thread.hpp"
+#include "capture/record/host/host_event.hpp"
 #include "capture/record/process/host_link.hpp"
 #include "capture/record/process/recording.hpp"
 #include "capture/record/process/say.hpp"

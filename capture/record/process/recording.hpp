@@ -11,10 +11,9 @@
 #include "capture/record/cupti/session.hpp"
 #include "capture/record/decode/activity_decoder.hpp"
 #include "capture/record/process/buffer_exchange.hpp"
-#include "capture/record/process/host_records.hpp"
+#include "capture/record/process/host_link.hpp"
 #include "capture/record/process/output_file.hpp"
 #include "capture/record/process/recorder.hpp"
-#include "capture/record/process/session_clock.hpp"
 #include "capture/record/store/trace_store.hpp"
 
 namespace bubblesim::capture {

@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 
 namespace bubblesim::capture {
 namespace {
