@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "traces/trace.hpp"
 
@@ -19,5 +20,9 @@ inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 /// valid. After: `syncs` and `notes` are empty, and a recording's format is kCaptureFormat.
 /// Counters: traces/join/join_parts.hpp. Complexity: O(n log n) in records.
 void join_recording(RankTrace& trace);
+
+/// The same, and a process that used several GPUs becomes a rank a GPU, of one number of process
+/// (split_devices.hpp). Ranks that no launcher named are those in NCCL's largest communicator.
+[[nodiscard]] std::vector<RankTrace> join_process(RankTrace recording);
 
 }  // namespace bubblesim::traces

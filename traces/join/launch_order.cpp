@@ -135,11 +135,13 @@ void name_call(HostCall& call, const SyncRecord& sync) {
 struct Syncs {
   EventRecords records;
   std::vector<Wait> waits;
+  std::vector<std::uint32_t> devices;  ///< by call, plus 1; 0: not recorded
   std::uint64_t without_call = 0;
 };
 
 Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
   Syncs found;
+  found.devices.resize(trace.host_calls.size());
   for (const SyncRecord& sync : trace.syncs) {
     const auto want = sync.kind == HostCallKind::kEventRecord ? CallIndex::Want::kEventRecord
                                                               : CallIndex::Want::kAny;
@@ -149,6 +151,7 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
       continue;
     }
     name_call(trace.host_calls[call], sync);
+    if (sync.device != 0) found.devices[call] = sync.device;
     if (sync.event == 0) continue;
     if (sync.kind == HostCallKind::kEventRecord) found.records.add(sync.event, call);
     if (sync.kind == HostCallKind::kStreamWaitEvent) found.waits.push_back({call, sync.event});
@@ -159,8 +162,8 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
 
 }  // namespace
 
-void join_syncs(const CallIndex& index, RankTrace& trace) {
-  const Syncs syncs = put_on_calls(index, trace);
+std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace) {
+  Syncs syncs = put_on_calls(index, trace);
   std::vector<EventWait> waits;
   std::uint64_t without_record = 0;
   std::uint64_t without_edge = 0;
@@ -179,6 +182,7 @@ void join_syncs(const CallIndex& index, RankTrace& trace) {
   trace.counters.add(join::kSyncsWithoutCall, syncs.without_call);
   trace.counters.add(join::kWaitsWithoutRecord, without_record);
   trace.counters.add(join::kWaitsWithoutEdge, without_edge);
+  return std::move(syncs.devices);
 }
 
 }  // namespace bubblesim::traces
