@@ -8,6 +8,9 @@
 
 namespace bubblesim::traces {
 
+/// Times as if no clock had been set forward during the recording.
+void undo_clock_steps(RankTrace& trace);
+
 /// Drops what stand-ins of collectives did to give their outputs values.
 void drop_stand_in_fills(RankTrace& trace);
 
@@ -28,6 +31,12 @@ namespace bubblesim::traces::join {
 
 // What joining a recording may count.
 
+inline constexpr CounterSpec kClockSteps{"join_clock_steps_undone", Severity::kNotice,
+    "times that the clock was set forward during the recording, and undone; what was recorded "
+    "within a twentieth of a second of a shorter step may be off by it"};
+inline constexpr CounterSpec kClockSetBack{"join_clock_set_back", Severity::kLoss,
+    "times that the clock was set back during the recording: records of before and after are "
+    "mixed"};
 inline constexpr CounterSpec kOrphanOps{"join_device_ops_without_launch", Severity::kNotice,
     "device operations whose launch is not in the recording: before it began, or not recorded"};
 inline constexpr CounterSpec kIdleLaunches{"join_launches_without_device_op", Severity::kNotice,

@@ -90,6 +90,7 @@ namespace {
 
 /// All of join_recording but for what a process of several GPUs has. As join_syncs.
 std::vector<std::uint32_t> join_records(RankTrace& trace) {
+  undo_clock_steps(trace);
   sort_all(trace);
   drop_nested_calls(trace);
   drop_stand_in_fills(trace);

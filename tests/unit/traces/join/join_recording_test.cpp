@@ -466,5 +466,35 @@ TEST_F(JoinRecording, communicators_that_do_not_block_launch_from_other_threads)
   EXPECT_EQ(count("join_collectives_of_other_threads"), 2U);
 }
 
+// Pairs 10 ms apart; between the second and the third the clock is set forward by a second. What
+// began 3 ms after the second pair, 2 ms before the step, keeps its time; an operation that ends
+// 4 ms later, after it, has lasted 4 ms.
+TEST_F(JoinRecording, a_clock_that_was_set_forward_is_put_back) {
+  constexpr std::int64_t kMs = 1'000'000;
+  for (const std::int64_t ms : {0, 10, 20}) {
+    trace.clocks.push_back({at((ms == 20 ? 1020 : ms) * kMs), 0, 5000 * kMs + ms * kMs});
+  }
+  call(12 * kMs, 13 * kMs, 1, HostCallKind::kLaunchKernel);
+  call(1016 * kMs, 1017 * kMs, 2, HostCallKind::kLaunchKernel);
+  op(13 * kMs, 1017 * kMs, 1, 0), op(1018 * kMs, 1019 * kMs, 2, 0);
+  join_recording(trace);
+  EXPECT_EQ(trace.host_calls[0].start, at(12 * kMs));
+  EXPECT_EQ(trace.host_calls[1].start, at(16 * kMs));
+  EXPECT_EQ(trace.device_ops[0].start, at(13 * kMs));
+  EXPECT_EQ(trace.device_ops[0].duration, Duration{4 * kMs});
+  EXPECT_EQ(trace.device_ops[1].start, at(18 * kMs));
+  EXPECT_EQ(trace.clocks.back().at, at(20 * kMs));
+  EXPECT_EQ(count("join_clock_steps_undone"), 1U);
+}
+
+// 30 ms passed, 10 of them twice.
+TEST_F(JoinRecording, a_clock_that_was_set_back_is_a_loss) {
+  trace.clocks = {{at(0), 0, 0}, {at(20'000'000), 0, 30'000'000}};
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  join_recording(trace);
+  EXPECT_EQ(trace.host_calls[0].start, at(100));
+  EXPECT_EQ(count("join_clock_set_back"), 1U);
+}
+
 }  // namespace
 }  // namespace bubblesim::traces
