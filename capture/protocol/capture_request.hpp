@@ -2,6 +2,7 @@
 // JSON object, or in the environment of the job. Shared by the injected library and the command.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
@@ -21,16 +23,34 @@ enum class GraphRecords : std::uint8_t { kNode, kGraph };
 /// Who may read a recording: names of kernels and ranges say what a job computes.
 enum class Readers : std::uint8_t { kOwner, kAll };
 
+/// kLight: kernels and what NCCL launches, nothing else of the host, no copies, waits or memory.
+enum class Detail : std::uint8_t { kFull, kLight };
+enum class Names : std::uint8_t { kPlain, kHashed };
+
+/// Their words in messages and in the environment; the first is the default.
+inline constexpr std::array<Choice<GraphRecords>, 2> kGraphsWords{
+    {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
+inline constexpr std::array<Choice<Readers>, 2> kReadersWords{
+    {{"owner", Readers::kOwner}, {"all", Readers::kAll}}};
+inline constexpr std::array<Choice<Detail>, 2> kDetailsWords{
+    {{"full", Detail::kFull}, {"light", Detail::kLight}}};
+inline constexpr std::array<Choice<Names>, 2> kNamesWords{
+    {{"plain", Names::kPlain}, {"hashed", Names::kHashed}}};
+
 struct StartRequest {
   std::string output;  ///< path of the .btr file, or of a folder: then rank<N>.btr in it
   std::optional<Duration> duration;            ///< recording stops after it; > 0
   std::optional<std::uint64_t> max_bytes;      ///< stops when the file is this long; >= 1 MiB
   std::optional<std::uint32_t> iterations;     ///< stops after so many whole iterations
   std::optional<std::int64_t> start_at_unix_s; ///< waits for this second, on all ranks alike
+  std::optional<std::uint32_t> first_iteration; ///< begins where this numbered iteration does
+  std::optional<Duration> last;                ///< keeps this much in memory, writes it at the end
   Duration delay{};                            ///< from the request to the start
   GraphRecords graphs = GraphRecords::kNode;
   bool memory = true;
   Readers readers = Readers::kOwner;
+  Detail detail = Detail::kFull;
+  Names names = Names::kPlain;
 
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
@@ -44,9 +64,13 @@ inline constexpr const char* kEnvDuration = "BUBBLESIM_CAPTURE_DURATION";
 inline constexpr const char* kEnvMaxBytes = "BUBBLESIM_CAPTURE_MAX_BYTES";
 inline constexpr const char* kEnvIterations = "BUBBLESIM_CAPTURE_ITERATIONS";
 inline constexpr const char* kEnvStartAt = "BUBBLESIM_CAPTURE_START_AT";
+inline constexpr const char* kEnvFirstIteration = "BUBBLESIM_CAPTURE_FIRST_ITERATION";
+inline constexpr const char* kEnvLast = "BUBBLESIM_CAPTURE_LAST";
 inline constexpr const char* kEnvGraphs = "BUBBLESIM_CAPTURE_GRAPHS";
 inline constexpr const char* kEnvMemory = "BUBBLESIM_CAPTURE_MEMORY";
 inline constexpr const char* kEnvReaders = "BUBBLESIM_CAPTURE_READERS";
+inline constexpr const char* kEnvDetail = "BUBBLESIM_CAPTURE_DETAIL";
+inline constexpr const char* kEnvNames = "BUBBLESIM_CAPTURE_NAMES";
 /// A folder for path sockets, where abstract ones do not reach (containers).
 inline constexpr const char* kEnvSocketFolder = "BUBBLESIM_CAPTURE_SOCKETS";
 /// Only processes whose executable's file name is this one open a control socket.

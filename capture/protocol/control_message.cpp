@@ -26,12 +26,6 @@ constexpr std::array<Choice<RecorderState>, 6> kStates{
      {"stopping", RecorderState::kStopping},
      {"failed", RecorderState::kFailed}}};
 
-constexpr std::array<Choice<GraphRecords>, 2> kGraphs{
-    {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
-
-constexpr std::array<Choice<Readers>, 2> kReaders{
-    {{"owner", Readers::kOwner}, {"all", Readers::kAll}}};
-
 Result<JsonDocument> parse(std::string_view text) {
   if (text.size() > kMaxMessageBytes) {
     return fail("message", {},
@@ -69,10 +63,14 @@ void put_start(Json& json, const StartRequest& start) {
   put(json, "max_bytes", start.max_bytes);
   put(json, "iterations", start.iterations);
   put(json, "start_at_unix_s", start.start_at_unix_s);
+  put(json, "first_iteration", start.first_iteration);
+  if (start.last) json["last_ns"] = to_ns(*start.last);
   json["delay_ns"] = to_ns(start.delay);
-  json["graphs"] = choice_name(start.graphs, kGraphs);
+  json["graphs"] = choice_name(start.graphs, kGraphsWords);
   json["memory"] = start.memory;
-  json["readers"] = choice_name(start.readers, kReaders);
+  json["readers"] = choice_name(start.readers, kReadersWords);
+  json["detail"] = choice_name(start.detail, kDetailsWords);
+  json["names"] = choice_name(start.names, kNamesWords);
 }
 
 StartRequest read_start(ObjectReader& root) {
@@ -93,10 +91,18 @@ StartRequest read_start(ObjectReader& root) {
     start.start_at_unix_s =
         root.integer<std::int64_t>("start_at_unix_s", {0, kLastStartUnixSeconds});
   }
+  if (root.has("first_iteration")) {
+    start.first_iteration = root.integer<std::uint32_t>("first_iteration");
+  }
+  if (root.has("last_ns")) {
+    start.last = Duration{root.integer<std::int64_t>("last_ns", {1, longest})};
+  }
   start.delay = Duration{root.integer<std::int64_t>("delay_ns", {0, longest}, 0)};
-  start.graphs = root.choice("graphs", kGraphs, GraphRecords::kNode);
+  start.graphs = root.choice("graphs", kGraphsWords, GraphRecords::kNode);
   start.memory = root.flag("memory", true);
-  start.readers = root.choice("readers", kReaders, Readers::kOwner);
+  start.readers = root.choice("readers", kReadersWords, Readers::kOwner);
+  start.detail = root.choice("detail", kDetailsWords, Detail::kFull);
+  start.names = root.choice("names", kNamesWords, Names::kPlain);
   return start;
 }
 

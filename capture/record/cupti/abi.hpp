@@ -131,7 +131,7 @@ struct Record {
   std::uint32_t kind;
 };
 
-/// CUpti_ActivityKernel4 and later.
+/// CUpti_ActivityKernel5 and later.
 struct KernelRecord {
   std::uint32_t kind;
   std::uint8_t cache_config;
@@ -157,6 +157,8 @@ struct KernelRecord {
   void* reserved;
   std::uint64_t queued;
   std::uint64_t submitted;
+  std::uint8_t launch[8];
+  std::uint64_t graph_node;  ///< of the executable graph; 0: the kernel was launched by itself
 };
 
 /// CUpti_ActivityMemcpy and later.
@@ -347,6 +349,9 @@ enum Domain : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kResourceContextDestroyStarting = 2;
+inline constexpr std::uint32_t kResourceGraphNodeCreated = 13;
+inline constexpr std::uint32_t kResourceGraphNodeCloned = 20;
+inline constexpr std::uint32_t kGraphNodeKernel = 0;  ///< CU_GRAPH_NODE_TYPE_KERNEL
 inline constexpr std::uint32_t kStateFatalError = 1;
 inline constexpr std::uint32_t kRuntimeDeviceReset = 164;         ///< cudaDeviceReset
 inline constexpr std::uint32_t kDriverPrimaryContextReset = 389;  ///< cuDevicePrimaryCtxReset
@@ -358,6 +363,22 @@ inline constexpr std::uint32_t kSiteEnter = 0;
 struct CallbackData {
   std::uint32_t site;
   const char* function;
+};
+
+/// CUpti_ResourceData: of kDomainResource.
+struct ResourceData {
+  void* context;
+  void* handle;
+  const void* descriptor;  ///< of graphs: GraphData
+};
+
+/// CUpti_GraphData.
+struct GraphData {
+  void* graph;
+  void* original_graph;
+  void* node;
+  void* original_node;  ///< of kResourceGraphNodeCloned
+  std::uint32_t node_type;
 };
 
 /// CUpti_StateData: of kDomainState.

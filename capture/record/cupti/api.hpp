@@ -43,6 +43,7 @@ struct CuptiApi {
   cupti::Result (*flush_all)(std::uint32_t flag) = nullptr;
   cupti::Result (*get_next_record)(std::uint8_t* buffer, std::size_t valid,
                                    void** record) = nullptr;
+  cupti::Result (*get_graph_node_id)(void* node, std::uint64_t* id) = nullptr;
   cupti::Result (*get_dropped_records)(void* context, std::uint32_t stream,
                                        std::size_t* dropped) = nullptr;
 };

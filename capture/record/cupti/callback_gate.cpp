@@ -81,6 +81,24 @@ bool ends_context(std::uint32_t domain, std::uint32_t id, const void* data) noex
          static_cast<const cupti::CallbackData*>(data)->site == cupti::kSiteEnter;
 }
 
+void tell_graph_node(CallbackTarget& target, std::uint32_t id, const void* data) noexcept {
+  const auto* const resource = static_cast<const cupti::ResourceData*>(data);
+  const auto number = target.api.get_graph_node_id;
+  if (resource == nullptr || resource->descriptor == nullptr || number == nullptr) return;
+  const auto& graph = *static_cast<const cupti::GraphData*>(resource->descriptor);
+  const bool copied = id == cupti::kResourceGraphNodeCloned;
+  if (!copied && graph.node_type != cupti::kGraphNodeKernel) return;
+  std::uint64_t node = 0, original = 0;
+  bool good = number(graph.node, &node) == cupti::Result::kSuccess;
+  if (copied) good = good && number(graph.original_node, &original) == cupti::Result::kSuccess;
+  if (good && copied == (original != 0)) target.owner.graph_node(node, original);
+}
+
+bool is_graph_node(std::uint32_t domain, std::uint32_t id) noexcept {
+  return domain == cupti::kDomainResource && (id == cupti::kResourceGraphNodeCreated ||
+                                              id == cupti::kResourceGraphNodeCloned);
+}
+
 }  // namespace
 
 bool open_gate(CallbackTarget& target) noexcept {
@@ -132,6 +150,8 @@ void on_callback(void* /*user*/, std::uint32_t domain, std::uint32_t id,
     const auto* const state = static_cast<const cupti::StateData*>(data);
     const bool says = state != nullptr && state->message != nullptr;
     target->owner.session_broken(says ? state->message : "CUPTI reports a fatal error");
+  } else if (is_graph_node(domain, id)) {
+    tell_graph_node(*target, id, data);
   } else if (ends_context(domain, id, data)) {
     target->owner.context_ending();
   }

@@ -186,6 +186,7 @@ class CuptiSession::State {
  private:
   Result<void> subscribe();
   Result<void> enable_all();
+  Result<void> enable_rest();
   Result<void> set_up();
   Result<void> listen();
   Result<void> enable_calls();
@@ -266,12 +267,17 @@ Result<void> CuptiSession::State::enable_all() {
   for (const WantedKind& wanted : kDumped)
     BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind_and_dump(wanted.kind)));
   BUBBLESIM_RETURN_IF_ERROR(enable_calls());
-  for (const WantedKind& wanted : kKinds)
-    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
-  if (settings_.memory) BUBBLESIM_RETURN_IF_ERROR(enable(kMemory, enabled_.kind(kMemory.kind)));
+  if (!settings_.light) BUBBLESIM_RETURN_IF_ERROR(enable_rest());
   if (settings_.graphs == GraphDetail::kGraph)
     BUBBLESIM_RETURN_IF_ERROR(enable(kGraphs, enabled_.kind(kGraphs.kind)));
   return enable(kKernels, enabled_.kind(kKernels.kind));
+}
+
+/// All but kernels and calls.
+Result<void> CuptiSession::State::enable_rest() {
+  for (const WantedKind& wanted : kKinds)
+    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
+  return settings_.memory ? enable(kMemory, enabled_.kind(kMemory.kind)) : Result<void>{};
 }
 
 /// Callbacks for what ends contexts and for CUPTI's own failures.
@@ -281,12 +287,17 @@ Result<void> CuptiSession::State::listen() {
     const char* call;
     const char* lacks;
   };
+  constexpr const char* kOfGraphs = "collectives in CUDA graphs are known by their kernels alone";
   constexpr const char* kAtReset = "what is pending at cudaDeviceReset may be lost";
   static constexpr std::array kHeard{
       Heard{cupti::kDomainState, cupti::kStateFatalError, "cuptiEnableCallback(STATE)",
             "failures of CUPTI itself go unnoticed"},
       Heard{cupti::kDomainResource, cupti::kResourceContextDestroyStarting,
             "cuptiEnableCallback(RESOURCE)", "what is pending when a context ends may be lost"},
+      Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCreated,
+            "cuptiEnableCallback(GRAPHNODE_CREATED)", kOfGraphs},
+      Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCloned,
+            "cuptiEnableCallback(GRAPHNODE_CLONED)", kOfGraphs},
       Heard{cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, "cuptiEnableCallback(RUNTIME_API)",
             kAtReset},
       Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextReset,
@@ -360,6 +371,13 @@ Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
 }
 
 Result<void> CuptiSession::State::enable_calls() {
+  if (settings_.light) {
+    reduced_.push_back(
+        "light: kernels and the launches of NCCL alone; other calls, copies, waits and memory are "
+        "not recorded, so a replay knows no host");
+    return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_nccl_launches(),
+                        api_.enable_driver_api);
+  }
   BUBBLESIM_RETURN_IF_ERROR(enable_calls({cupti::kKindRuntime, "RUNTIME", nullptr},
                                          traced_runtime_calls(), api_.enable_runtime_api));
   return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_driver_calls(),

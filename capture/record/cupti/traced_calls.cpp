@@ -104,8 +104,11 @@ constexpr TracedCall kDriverCalls[] = {
     {799, "cuMemcpy3DBatchAsync"}, {800, "cuCtxSynchronize"},
 };
 
+constexpr TracedCall kNcclLaunches[] = {{652, "cuLaunchKernelEx"}, {653, "cuLaunchKernelEx"}};
+
 }  // namespace
 
+std::span<const TracedCall> traced_nccl_launches() { return kNcclLaunches; }
 std::span<const TracedCall> traced_runtime_calls() { return kRuntimeCalls; }
 std::span<const TracedCall> traced_driver_calls() { return kDriverCalls; }
 

@@ -140,7 +140,13 @@ void ActivityDecoder::leave_out_early(RecordedBatch& batch) const {
   std::erase_if(batch.calls, is_early);
   std::erase_if(batch.ops, is_early);
   std::erase_if(batch.stalls, is_early);
+  std::erase_if(batch.notes, is_early);
+  std::erase_if(batch.markers, is_early);
   std::erase_if(batch.memory, [this](const auto& sample) { return sample.at < start_; });
+  // Recordings of events have no time of the host.
+  std::erase_if(batch.syncs, [this](const traces::SyncRecord& sync) {
+    return sync.kind != HostCallKind::kEventRecord && sync.at < start_;
+  });
   if (start_ == TraceTime::max()) batch.syncs.clear();
 }
 
@@ -154,8 +160,10 @@ void ActivityDecoder::leave_out_late(RecordedBatch& batch) {
   std::erase_if(batch.memory, [this](const auto& sample) { return sample.at > stop_; });
   std::erase_if(batch.stalls, [this](const auto& stall) { return stall.start > stop_; });
   std::erase_if(batch.ops, [this](const traces::DeviceOp& op) {
-    if (op.start > stop_) late_ops_.push_back(op);
-    return op.start > stop_;
+    if (op.start <= stop_) return false;
+    late_ops_.push_back(op);
+    late_ops_.back().collective = traces::kNone;  // an index into this batch
+    return true;
   });
   // Recordings of events have no time of the host.
   std::erase_if(batch.syncs, [this](const traces::SyncRecord& sync) {
@@ -250,6 +258,10 @@ void ActivityDecoder::take_kernel(const cupti::KernelRecord& record, RecordedBat
        .stream = tables_.stream(record.device, record.context, record.stream),
        .kind = traces::DeviceOpKind::kKernel,
        .shape = tables_.shape(shape_of(record))});
+  const auto* const announced = tables_.announced(record.graph_node);
+  if (record.graph_node == 0 || announced == nullptr) return;
+  batch.ops.back().collective = static_cast<std::uint32_t>(batch.collectives.size());
+  batch.collectives.push_back(*announced);
 }
 
 void ActivityDecoder::take_copy(const cupti::CopyRecord& record, RecordedBatch& batch) {
@@ -347,6 +359,8 @@ void ActivityDecoder::take_synchronization(const cupti::SynchronizationRecord& r
   traces::SyncRecord sync{.at = time_of(record.start > kLastTime ? 0 : record.start),
                           .correlation = record.correlation,
                           .kind = kind};
+  // The context is of one device, which is the only one that a synchronisation waits for.
+  if (const auto device = devices_.device_of(record.context)) sync.device = *device + 1;
   if (record.stream != cupti::kNotApplicable && kind != HostCallKind::kDeviceSync &&
       kind != HostCallKind::kEventSync) {
     sync.stream = stream_of(record.context, record.stream).value;

@@ -34,6 +34,8 @@ class ActivityDecoder {
 
   /// What began before `at` is left out; TraceTime::max(): all.
   void start_at(TraceTime at) { start_ = at; }
+  /// The same, of records that were decoded before.
+  void leave_out_early(RecordedBatch& batch) const;
   /// From here on calls that begin after `at` are left out, and what they launched. What the device
   /// began later may be of either: it is kept back until finish().
   void stop_at(TraceTime at) { stop_ = at; }
@@ -55,7 +57,6 @@ class ActivityDecoder {
   /// The number of an event for SyncRecord; 0: none.
   [[nodiscard]] std::uint64_t event_of(const std::uint64_t* event_sync, std::uint32_t event) const;
 
-  void leave_out_early(RecordedBatch& batch) const;
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
   void take_rare(const cupti::Record* record, RecordedBatch& batch);

@@ -35,6 +35,13 @@ struct CollectiveEvent {
   std::uint64_t sequence = 0;
   bool sequence_recorded = false;
   std::uint32_t place = 0;  ///< as traces::Collective's
+  std::uint64_t graph_node = 0;  ///< of its kernel, where that was captured into a graph
+};
+
+/// A node of a graph that has a collective was copied.
+struct NodeCopyEvent {
+  std::uint64_t node = 0;
+  std::uint64_t copy_of = 0;
 };
 
 /// The user's mark, through the control socket or an NVTX mark.
@@ -44,7 +51,7 @@ struct MarkEvent {
   std::string name;
 };
 
-using HostEvent = std::variant<RangeEvent, CollectiveEvent, MarkEvent>;
+using HostEvent = std::variant<RangeEvent, CollectiveEvent, MarkEvent, NodeCopyEvent>;
 
 /// Is a session recording? Cheap: one relaxed load. Callers do nothing else while it is false.
 [[nodiscard]] bool host_recording() noexcept;
@@ -58,5 +65,11 @@ void emit_host_event(HostEvent&& event) noexcept;
 
 /// After a fork: the numbers that threads remember are those of the parent. Async-signal-safe.
 void forget_host_threads() noexcept;
+
+/// A collective that the calling thread captures into a graph: an event of the next kernel that the
+/// thread puts into one, with those before it of its communicator.
+void await_graph_node(CollectiveEvent&& event) noexcept;
+/// As BufferOwner::graph_node().
+void tell_graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept;
 
 }  // namespace bubblesim::capture

@@ -26,6 +26,7 @@ bool cut(std::vector<std::uint32_t>& peers) noexcept {
 bool bound(RangeEvent& event) noexcept { return cut(event.name) | cut(event.domain); }
 bool bound(CollectiveEvent& event) noexcept { return cut(event.group) | cut(event.peers); }
 bool bound(MarkEvent& event) noexcept { return cut(event.name); }
+bool bound(NodeCopyEvent&) noexcept { return false; }
 
 }  // namespace
 

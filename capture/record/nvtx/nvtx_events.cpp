@@ -151,7 +151,7 @@ std::optional<HostEvent> range_begins(NvtxCall&& call) {
   if (!event) return event;
   std::visit(
       [](auto& opened) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(opened)>, MarkEvent>) {
+        if constexpr (requires { opened.duration; }) {
           opened.thread = host_thread_id();
           opened.start = host_now();  // last: what came before is not the program's
         }
@@ -165,7 +165,7 @@ void range_ends(HostEvent&& event) noexcept {
   const TraceTime end = host_now();
   std::visit(
       [end](auto& opened) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(opened)>, MarkEvent>) {
+        if constexpr (requires { opened.duration; }) {
           opened.duration = end > opened.start ? end - opened.start : Duration{};
         }
       },

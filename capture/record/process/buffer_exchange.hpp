@@ -10,6 +10,7 @@
 
 #include "capture/record/cupti/session.hpp"
 #include "capture/record/host/bounded_queue.hpp"
+#include "capture/record/host/host_event.hpp"
 #include "capture/record/process/buffer_pool.hpp"
 #include "sim/base/time.hpp"
 
@@ -81,6 +82,9 @@ class BufferExchange final : public BufferOwner {
   void records_dropped(std::uint64_t count) noexcept override;
   void session_broken(const char* what) noexcept override;
   void context_ending() noexcept override;
+  void graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept override {
+    tell_graph_node(node, copy_of);
+  }
 
  private:
   [[nodiscard]] std::uint64_t count_records(std::uint8_t* buffer, std::size_t valid) const noexcept;

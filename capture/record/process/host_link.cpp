@@ -1,5 +1,6 @@
 #include "capture/record/process/host_link.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
@@ -110,8 +111,14 @@ std::string name_of_thread(std::uint64_t system_id) {
 
 ThreadId HostRecords::thread(std::uint64_t system_id) {
   const ThreadId id = tables_.thread(system_id);
-  if (threads_.insert(system_id).second) tables_.name_thread(id, name_of_thread(system_id));
+  if (threads_.try_emplace(system_id).second) tables_.name_thread(id, name_of_thread(system_id));
   return id;
+}
+
+void HostRecords::begin_at(TraceTime since) {
+  since_ = since;
+  iterations_ = 0;
+  for (auto& [thread, count] : threads_) count = 0;
 }
 
 void HostRecords::add(const HostEvent& event, RecordedBatch& batch) {
@@ -125,16 +132,26 @@ void HostRecords::add(const RangeEvent& event, RecordedBatch& batch) {
   }
   const traces::MarkerClass what = traces::classify_marker(event.name);
   const std::string full = event.domain.empty() ? event.name : event.domain + ": " + event.name;
-  batch.markers.push_back({event.start, event.duration, tables_.name(full), thread(event.thread),
-                           what.kind, what.number});
-  if (what.kind == traces::MarkerKind::kIteration && event.duration > Duration{}) ++iterations_;
+  // What a range marks is in its name; the names of others are the job's.
+  const bool own = what.kind == traces::MarkerKind::kUser;
+  batch.markers.push_back({event.start, event.duration,
+                           own ? tables_.hidden_name(full) : tables_.name(full),
+                           thread(event.thread), what.kind, what.number});
+  if (what.kind != traces::MarkerKind::kIteration || event.duration == Duration{}) return;
+  iterations_ = std::max(iterations_, ++threads_[event.thread]);
+}
+
+void HostRecords::add(const NodeCopyEvent& event, RecordedBatch&) {
+  tables_.copy_node(event.node, event.copy_of);
 }
 
 void HostRecords::add(const CollectiveEvent& event, RecordedBatch& batch) {
+  traces::Collective record{event.kind, event.bytes, tables_.name(event.group),
+                            event.group_size, event.peers, event.sequence,
+                            event.sequence_recorded, event.place};
+  if (event.graph_node != 0) return tables_.announce(event.graph_node, record);
   const auto index = static_cast<std::uint32_t>(batch.collectives.size());
-  batch.collectives.push_back({event.kind, event.bytes, tables_.name(event.group),
-                               event.group_size, event.peers, event.sequence,
-                               event.sequence_recorded, event.place});
+  batch.collectives.push_back(std::move(record));
   batch.notes.push_back(
       {event.start, event.duration, thread(event.thread), event.source, index});
 }

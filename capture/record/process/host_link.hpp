@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "capture/record/cupti/api.hpp"
 #include "capture/record/host/host_event.hpp"
@@ -48,8 +48,10 @@ class HostRecords {
   HostRecords(RecordTables& tables, TraceTime since) : tables_(tables), since_(since) {}
 
   void add(const HostEvent& event, RecordedBatch& batch);
+  /// As if the recording had begun then.
+  void begin_at(TraceTime since);
 
-  /// Iterations seen whole.
+  /// Iterations seen whole, of the thread that marks most.
   [[nodiscard]] std::uint32_t iterations() const { return iterations_; }
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
 
@@ -57,12 +59,13 @@ class HostRecords {
   void add(const RangeEvent& event, RecordedBatch& batch);
   void add(const CollectiveEvent& event, RecordedBatch& batch);
   void add(const MarkEvent& event, RecordedBatch& batch);
+  void add(const NodeCopyEvent& event, RecordedBatch& batch);
   [[nodiscard]] ThreadId thread(std::uint64_t system_id);
 
   RecordTables& tables_;
   TraceTime since_;
   std::uint32_t iterations_ = 0;
-  std::unordered_set<std::uint64_t> threads_;
+  std::unordered_map<std::uint64_t, std::uint32_t> threads_;  ///< iterations by system's number
   CounterSet counters_;
 };
 

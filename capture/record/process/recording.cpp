@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "capture/record/process/counters.hpp"
 #include "capture/record/process/host_link.hpp"
 #include "capture/record/process/say.hpp"
+#include "traces/names/marker_names.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -22,6 +24,11 @@ constexpr Duration kBetweenClocks = std::chrono::seconds(1);
 constexpr Duration kPreparing = std::chrono::seconds(5);
 /// The last stretch before an appointed time is waited for in small steps.
 constexpr Duration kStep = std::chrono::microseconds(200);
+constexpr std::int64_t kLeastStepNs = 1'000'000;
+/// CUPTI's setting up may take longer than so many iterations.
+constexpr std::uint32_t kFewIterations = 10;
+/// Bounds what is held in memory: some 300 MB.
+constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 20U;
 
 std::uint64_t count(const RecordedBatch& batch) {
   return batch.calls.size() + batch.ops.size() + batch.syncs.size() + batch.markers.size() +
@@ -46,6 +53,32 @@ int descriptor_of(const std::string& path) {
   }
   ::closedir(folder);
   return found;
+}
+
+/// A numbered iteration that has ended.
+struct Iteration {
+  std::int64_t number;
+  Duration duration;
+  TraceTime end;
+};
+
+std::optional<Iteration> iteration_of(const HostEvent& event) {
+  const auto* const range = std::get_if<RangeEvent>(&event);
+  if (range == nullptr || range->duration == Duration{}) return std::nullopt;
+  const traces::MarkerClass what = traces::classify_marker(range->name);
+  if (what.kind != traces::MarkerKind::kIteration || what.number < 0) return std::nullopt;
+  return Iteration{what.number, range->duration, range->start + range->duration};
+}
+
+/// When the latest record that has a time began.
+TraceTime latest_of(const RecordedBatch& batch) {
+  TraceTime latest = TraceTime::min();
+  const auto look = [&latest](const auto& records) {
+    for (const auto& record : records) latest = std::max(latest, record.start);
+  };
+  look(batch.calls), look(batch.ops), look(batch.markers), look(batch.notes), look(batch.stalls);
+  for (const traces::ClockPair& pair : batch.clocks) latest = std::max(latest, pair.at);
+  return latest;
 }
 
 std::string joined(const std::vector<std::string>& sentences) {
@@ -74,12 +107,51 @@ void Recording::run() {
     });
     return;
   }
+  begun_ = !request_.first_iteration;
+  if (!begun_ && !wait_for_iteration()) {
+    share_.board.edit([](RecorderStatus& status) {
+      status.state = RecorderState::kIdle;
+      status.message = "stopped before its first iteration had come";
+    });
+    return;
+  }
   share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStarting; });
   if (auto opened = open(); !opened) return fail_with(opened.error().text());
   share_.settings.session_began();
   if (request_.start_at_unix_s) wait_prepared();
   record();
   close();
+}
+
+bool Recording::wait_for_iteration() {
+  HostEventQueue& events = host_queue();
+  open_host_link({});
+  bool near = *request_.first_iteration < kFewIterations;
+  while (!near && !stop_wanted()) {
+    share_.buffers.wake().wait(kNap);
+    for (HostEvent event; events.pop(event);) {
+      const auto iteration = iteration_of(event);
+      if (!iteration) continue;
+      const std::int64_t left = *request_.first_iteration - iteration->number;
+      near = near || left <= kPreparing / iteration->duration;
+    }
+  }
+  close_host_link();
+  return !stop_wanted();
+}
+
+void Recording::note_iteration(const HostEvent& event) {
+  const auto iteration = begun_ ? std::nullopt : iteration_of(event);
+  if (!iteration) return;
+  iteration_end_ = std::max(iteration_end_, iteration->end);
+  const std::int64_t next = iteration->number + 1;
+  begun_ = next >= *request_.first_iteration;
+  if (!begun_) return;
+  counters_.add(kBegunLate, static_cast<std::uint64_t>(next - *request_.first_iteration));
+  began_ns_ = monotonic_ns();
+  host_->begin_at(iteration->end);
+  decoder_->start_at(iteration->end);
+  if (!request_.last) release();
 }
 
 // A stop meanwhile ends the recording, which then holds nothing.
@@ -130,6 +202,7 @@ Result<void> Recording::open() {
   settings.graphs =
       request_.graphs == GraphRecords::kGraph ? GraphDetail::kGraph : GraphDetail::kNode;
   settings.memory = request_.memory;
+  settings.light = request_.detail == Detail::kLight;
   settings.zeroed_buffers = true;
   auto session = CuptiSession::start(*api_, settings, share_.buffers);
   if (!session) {
@@ -148,6 +221,7 @@ Result<void> Recording::open_file() {
                                                          request_.readers));
   BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));
   share_.file_descriptor.store(descriptor_of(file_->path()));
+  if (request_.names == Names::kHashed) store_->tables().hash_names();
   decoder_.emplace(*api_, store_->tables());
   BUBBLESIM_RETURN_IF_ERROR(describe());
   return store_->flush();
@@ -169,7 +243,7 @@ Result<void> Recording::describe() {
 void Recording::record() {
   began_ns_ = monotonic_ns();
   const ClockReading clocks = read_clocks(*api_);
-  batch_.clocks.push_back(clocks.pair);
+  batch_.clocks.push_back(seen_clock_ = clocks.pair);
   host_.emplace(store_->tables(), clocks.pair.at);
   open_host_link(clocks.offset);
   next_clock_ns_ = began_ns_ + to_ns(kBetweenClocks);
@@ -188,6 +262,7 @@ void Recording::record() {
     Duration nap = std::min(kNap, Duration{next_tick - now});
     if (request_.duration) nap = std::min(nap, *request_.duration - Duration{now - began_ns_});
     share_.buffers.wake().wait(nap);
+    watch_clock();
     drain();
     if (monotonic_ns() < next_tick) continue;
     tick();
@@ -197,6 +272,7 @@ void Recording::record() {
 
 std::string Recording::reason_to_end() const {
   if (!fault_.empty()) return fault_;
+  if (!begun_) return {};
   if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration)) {
     return "duration";
   }
@@ -223,9 +299,18 @@ void Recording::read_clock() {
   adjust_host_link(clocks.offset);
 }
 
+void Recording::watch_clock() {
+  const auto ahead = [](const traces::ClockPair& it) { return to_ns(it.at) - it.monotonic_ns; };
+  const traces::ClockPair now = read_clocks(*api_).pair;
+  const std::int64_t step = ahead(now) - ahead(seen_clock_);
+  if (std::abs(step) > kLeastStepNs) batch_.clocks.insert(batch_.clocks.end(), {seen_clock_, now});
+  seen_clock_ = now;
+}
+
 void Recording::drain() {
-  drain_buffers();
+  // Before the buffers: kernels of graphs refer to what was said when these were captured.
   drain_host_events();
+  drain_buffers();
   append();
   share_.buffers.prepare();
   if (std::string broken = share_.buffers.broken(); !broken.empty() && fault_.empty()) {
@@ -245,10 +330,37 @@ void Recording::drain_host_events() {
   HostEventQueue& events = host_queue();
   // As many as there were: producers that never rest must not keep the writer from buffers.
   std::size_t left = events.size();
-  for (HostEvent event; left > 0 && events.pop(event); --left) host_->add(event, batch_);
+  for (HostEvent event; left > 0 && events.pop(event); --left) {
+    host_->add(event, batch_);
+    note_iteration(event);
+  }
+}
+
+void Recording::hold() {
+  held_records_ += count(batch_);
+  held_.push_back(std::exchange(batch_, {}));
+  const TraceTime wanted = begun_ ? host_now() - *request_.last : iteration_end_;
+  while (held_.size() > 1) {
+    const bool old = latest_of(held_.front()) < wanted;
+    if (!old && held_records_ <= kMostHeld) break;
+    if (!old) counters_.add(kHeldDropped, count(held_.front()));
+    held_records_ -= count(held_.front());
+    held_.pop_front();
+  }
+}
+
+void Recording::release() {
+  held_.push_back(std::exchange(batch_, {}));
+  for (RecordedBatch& held : held_) {
+    batch_ = std::move(held);
+    decoder_->leave_out_early(batch_);
+    append();
+  }
+  held_.clear();
 }
 
 void Recording::append() {
+  if (holds()) return hold();
   pending_ += count(batch_);
   Result<void> done;
   if (writable_) done = store_->append(batch_);

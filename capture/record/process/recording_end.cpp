@@ -68,6 +68,11 @@ void Recording::end_session() {
   share_.buffers.close();
   batch_.clocks.push_back(stopped);
   decoder_->finish(batch_);
+  if (request_.last && begun_) {
+    decoder_->start_at(stopped.at - *request_.last);
+    request_.last.reset();
+    release();
+  }
   append();
   if (!whole) counters_.add(kStopIncomplete);
   counters_.add(kWriterMicroseconds, writer_microseconds());
@@ -103,9 +108,11 @@ void Recording::end_file() {
 
 void Recording::end_without_file() {
   file_->discard();
-  share_.board.edit([](RecorderStatus& status) {
+  const char* const why = begun_ ? "nothing was recorded: no CUDA call, no range; no file was left"
+                                 : "nothing was recorded: the first iteration has not come";
+  share_.board.edit([why](RecorderStatus& status) {
     status.state = RecorderState::kIdle;
-    status.message = "nothing was recorded: no CUDA call, no range; no file was left";
+    status.message = why;
     status.output.clear();
   });
 }

@@ -11,6 +11,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // The verbs are those of tests/fakes/job/fake_verbs.hpp.
 std::string job(const std::string& verbs) {
@@ -40,6 +41,50 @@ TEST_F(CaptureJob, TheFileOfARankCarriesItsNumber) {
                                       job("traced:20000 launch:10 exit:6"));
   EXPECT_EQ(outcome.code, 6) << outcome.err;
   EXPECT_TRUE(std::filesystem::exists(place.path("run/rank3.btr"))) << outcome.err;
+}
+
+// Of each GPU 200 kernels; a GPU's synchronisations are its own.
+TEST_F(CaptureJob, AProcessWithTwoGpusIsTwoRanksOfOneFile) {
+  const Outcome outcome =
+      place.bubblesim("capture -o run --json -- " + job("traced:20000 threads:4:100 gpus:5"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  ASSERT_EQ(json.at("recordings").size(), 2U) << outcome.err;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const Json& recording = json.at("recordings").at(rank);
+    EXPECT_EQ(recording.at("rank"), rank);
+    EXPECT_EQ(recording.at("kernels"), 205);
+    EXPECT_EQ(recording.at("calls"), rank == 0 ? 205 : 210);
+    EXPECT_EQ(recording.at("path"), place.path("run/rank0.btr"));
+  }
+  const Outcome inspected = succeed(place, "inspect run --json");
+  EXPECT_EQ(parse_json(inspected.out).at("job").at("ranks"), 2);
+  EXPECT_THAT(inspected.out, HasSubstr("join_ranks_of_gpus_by_order"));
+}
+
+// The job marks 400 iterations of 2 ms with 10 kernels each.
+TEST_F(CaptureJob, TheSameIterationsOfAllRanksAreRecordedLightlyAndUnderHashes) {
+  const Outcome outcome = place.bubblesim(
+      "capture -o run --from-iteration 150 --iterations 3 --light --hash-names --json -- " +
+      job("sleep:300 mark_iterations:400:10"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  const Json& recording = json.at("recordings").at(0);
+  EXPECT_GE(recording.at("iterations"), 3);
+  EXPECT_EQ(recording.at("calls"), 0);
+  EXPECT_EQ(recording.at("copies"), 0);
+  const Outcome view = succeed(place, "inspect run --json");
+  EXPECT_THAT(view.out, Not(HasSubstr("\"kernel\"")));
+}
+
+TEST_F(CaptureJob, TheLastStretchIsWrittenWhenTheJobEnds) {
+  const Outcome outcome = place.bubblesim("capture -o run --last 500ms --json -- " +
+                                          job("traced:20000 rate:300:5000"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  const Json& recording = json.at("recordings").at(0);
+  EXPECT_GT(recording.at("kernels"), 20);
+  EXPECT_LT(recording.at("kernels"), 110);
 }
 
 TEST_F(CaptureJob, AKilledJobLeavesWhatWasWholeAndSaysThatTheEndIsMissing) {

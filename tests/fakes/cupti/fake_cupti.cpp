@@ -58,7 +58,22 @@ void tell_fatal() {
   }
 }
 
+void tell_node(const Happening& happening) {
+  cupti::GraphData graph{};
+  graph.node = reinterpret_cast<void*>(happening.node);
+  graph.original_node = reinterpret_cast<void*>(happening.copy_of);
+  const cupti::ResourceData data{nullptr, nullptr, &graph};
+  const bool copied = happening.what == What::kNodeCopied;
+  if (const cupti::Callback callback = state().callback.load()) {
+    callback(nullptr, cupti::kDomainResource,
+             copied ? cupti::kResourceGraphNodeCloned : cupti::kResourceGraphNodeCreated, &data);
+  }
+}
+
 void on_happening(const Happening& happening) {
+  if (happening.what == What::kNodeCreated || happening.what == What::kNodeCopied) {
+    return tell_node(happening);
+  }
   if (happening.what == What::kContextEnds) {
     if (const cupti::Callback callback = state().callback.load()) {
       callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
@@ -120,7 +135,9 @@ FAKE_EXPORT Result cuptiGetVersion(std::uint32_t* version) {
 }
 
 FAKE_EXPORT Result cuptiGetTimestamp(std::uint64_t* timestamp) {
+  static const std::uint64_t began = fake::now_ns();
   *timestamp = fake::now_ns();
+  if (*timestamp - began > 300'000'000) *timestamp += options().number("step_ms") * 1'000'000;
   return Result::kSuccess;
 }
 
@@ -212,6 +229,12 @@ FAKE_EXPORT Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t 
   if (stride == 0) return Result::kInvalidKind;
   if (left < stride) return Result::kMaxLimitReached;
   *record = next;
+  return Result::kSuccess;
+}
+
+// A node's handle is its number.
+FAKE_EXPORT Result cuptiGetGraphNodeId(void* node, std::uint64_t* id) {
+  *id = reinterpret_cast<std::uint64_t>(node);
   return Result::kSuccess;
 }
 

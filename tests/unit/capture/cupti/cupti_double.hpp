@@ -70,6 +70,8 @@ class OwnerDouble : public BufferOwner {
     if (session != nullptr) session->flush();
   }
 
+  void graph_node(std::uint64_t, std::uint64_t) noexcept override {}
+
   alignas(8) std::uint8_t memory[64] = {};
   std::atomic<int> wanted{0};
   std::atomic<int> done{0};

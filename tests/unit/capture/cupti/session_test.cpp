@@ -40,13 +40,30 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
   const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_THAT(outline(cupti),
-              ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 2:164",
+              ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 3:13",
+                          "+callback 3:20", "+callback 2:164",
                           "+callback 1:389", "+callback 1:545", "thread ids 1", "register",
                           "attribute 5 = 1", "all syncs 0", "+kind 8", "+kind 9", "+kind 37",
                           "+kind 5", "-runtim...", "+kind 4", "-driver...", "+kind 1",
                           "+kind 22", "+kind 2", "+kind 38", "+kind 36", "+kind 17", "+kind 49",
                           "+kind 10"));
   EXPECT_THAT((*session)->reduced(), IsEmpty());
+}
+
+// Of the calls cuLaunchKernelEx alone, by which NCCL launches.
+TEST(CuptiSession, ALightOneEnablesKernelsAndTheLaunchesOfNccl) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = CuptiSession::start(cupti.api, {.light = true}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_TRUE(cupti.enabled.contains("kind 10"));
+  EXPECT_TRUE(cupti.enabled.contains("kind 4"));
+  for (const char* kind : {"kind 1", "kind 2", "kind 5", "kind 17", "kind 36", "kind 49"})
+    EXPECT_FALSE(cupti.enabled.contains(kind)) << kind;
+  EXPECT_TRUE(cupti.records_call(cupti::kKindDriver, 652));
+  EXPECT_FALSE(cupti.records_call(cupti::kKindDriver, 307));
+  ASSERT_EQ((*session)->reduced().size(), 1U);
+  EXPECT_THAT((*session)->reduced()[0], HasSubstr("light: "));
 }
 
 TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
@@ -61,8 +78,9 @@ TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
               ElementsAre("flush 0", "-kind 10", "-kind 17", "-kind 36", "-kind 38", "-kind 2",
                           "-kind 22", "-kind 1", "-kind 4", "-kind 5", "-kind 37", "-kind 9",
                           "-kind 8", "-callback 1:545", "-callback 1:389", "-callback 2:164",
-                          "-callback 3:2", "-callback 6:1", "flush 0", "all syncs 1",
-                          "attribute 5 = 0", "thread ids 0", "unsubscribe"));
+                          "-callback 3:20", "-callback 3:13", "-callback 3:2", "-callback 6:1",
+                          "flush 0", "all syncs 1", "attribute 5 = 0", "thread ids 0",
+                          "unsubscribe"));
   EXPECT_THAT(cupti.enabled, IsEmpty());
   EXPECT_TRUE((*session)->stop(false)) << "a second stop does nothing";
   EXPECT_FALSE((*session)->flush()) << "nothing is left to flush";

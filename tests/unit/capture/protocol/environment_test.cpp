@@ -54,10 +54,16 @@ TEST(Environment, EveryValueIsRead) {
   Variables variables{{kEnvStart, "2.5"},          {kEnvOutput, "/data/run"},
                       {kEnvDuration, "500ms"},     {kEnvMaxBytes, "2GB"},
                       {kEnvIterations, "20"},      {kEnvStartAt, "1800000000"},
-                      {kEnvGraphs, "graph"},       {kEnvMemory, "0"}};
+                      {kEnvGraphs, "graph"},       {kEnvMemory, "0"},
+                      {kEnvFirstIteration, "100"}, {kEnvLast, "10s"},
+                      {kEnvDetail, "light"},       {kEnvNames, "hashed"}};
   StartRequest expected;
   expected.output = "/data/run";
   expected.delay = 2500ms;
+  expected.first_iteration = 100;
+  expected.last = 10s;
+  expected.detail = Detail::kLight;
+  expected.names = Names::kHashed;
   expected.duration = 500ms;
   expected.max_bytes = 2'000'000'000;
   expected.iterations = 20;
@@ -88,6 +94,10 @@ TEST(Environment, WhatIsWrittenIsReadBack) {
   request.graphs = GraphRecords::kGraph;
   request.memory = false;
   request.readers = Readers::kAll;
+  request.first_iteration = 0;
+  request.last = 1ns;
+  request.detail = Detail::kLight;
+  request.names = Names::kHashed;
   EXPECT_EQ(good(environment_of(request)), request);
 }
 
@@ -111,7 +121,7 @@ TEST(Environment, AFaultNamesTheVariableWhatItHoldsAndWhatIsAllowed) {
       {kEnvStartAt, "-5", "from 0"},
       {kEnvStartAt, "99999999999999999999", "from 0"},
       {kEnvGraphs, "nodes", "\"node\" or \"graph\""},
-      {kEnvMemory, "yes", "\"0\" or \"1\""},
+      {kEnvMemory, "yes", "\"1\" or \"0\""},
   };
   for (const auto& sample : cases) {
     const auto refused = read(with(sample.name, sample.value));

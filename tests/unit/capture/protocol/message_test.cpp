@@ -22,6 +22,10 @@ ControlCommand full_start() {
   command.start.max_bytes = kLeastMaxBytes.value;
   command.start.iterations = 4'294'967'295U;
   command.start.start_at_unix_s = 1'800'000'000;
+  command.start.first_iteration = 100;
+  command.start.last = std::chrono::seconds(30);
+  command.start.detail = Detail::kLight;
+  command.start.names = Names::kHashed;
   command.start.delay = 366 * 24h;
   command.start.graphs = GraphRecords::kGraph;
   command.start.memory = false;
@@ -80,7 +84,8 @@ TEST(Message, ACommandIsOneLineOfJson) {
   command.start.output = "/o";
   command.start.duration = 10s;
   EXPECT_EQ(encode(command), R"({"command":"start","output":"/o","duration_ns":10000000000,)"
-                             R"("delay_ns":0,"graphs":"node","memory":true,"readers":"owner"})");
+                             R"("delay_ns":0,"graphs":"node","memory":true,"readers":"owner",)"
+                             R"("detail":"full","names":"plain"})");
 }
 
 TEST(Message, AStatusFitsIntoAMessageWhateverItsTextsHold) {
