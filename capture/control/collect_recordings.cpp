@@ -160,7 +160,7 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
 std::vector<std::string> recordings_in(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code fault;
-  for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end;
+  for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
        entry.increment(fault)) {
     std::error_code ignored;
     if (entry->path().extension() == ".btr" && entry->is_regular_file(ignored)) {
@@ -199,10 +199,12 @@ Result<JobFolder> JobFolder::make(const std::string& output) {
 
 std::string JobFolder::destination(const std::string& file) const {
   const fs::path name = fs::path(whole_name(file)).filename();
-  const fs::path plain = fs::path(output_) / name;
+  const fs::path inside = fs::path(file).parent_path().lexically_relative(path_);
+  const fs::path folder = (fs::path(output_) / inside / "").lexically_normal();
   std::error_code fault;
-  if (!fs::exists(plain, fault)) return plain.string();
-  return (fs::path(output_) / (name.stem().string() + "." + tag_ + ".btr")).string();
+  fs::create_directories(folder, fault);
+  if (!fs::exists(folder / name, fault)) return (folder / name).string();
+  return (folder / (name.stem().string() + "." + tag_ + ".btr")).string();
 }
 
 CollectedRecordings JobFolder::collect(const std::vector<std::string>& busy,
@@ -213,8 +215,9 @@ CollectedRecordings JobFolder::collect(const std::vector<std::string>& busy,
   });
   auto collected = collect_all(
       paths, [this](const std::string& path) { return destination(path); }, progress);
-  std::error_code left_as_it_is;
-  fs::remove(path_, left_as_it_is);  // fails while files are in it
+  std::error_code left_as_it_is;  // removal fails while files are in it
+  for (const std::string& path : paths) fs::remove(fs::path(path).parent_path(), left_as_it_is);
+  fs::remove(path_, left_as_it_is);
   return collected;
 }
 

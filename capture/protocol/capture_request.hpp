@@ -44,6 +44,8 @@ struct StartRequest {
   std::optional<std::uint32_t> iterations;     ///< stops after so many whole iterations
   std::optional<std::int64_t> start_at_unix_s; ///< waits for this second, on all ranks alike
   std::optional<std::uint32_t> first_iteration; ///< begins where this numbered iteration does
+  /// Records `iterations` again from so many after each first one on, a folder each.
+  std::optional<std::uint32_t> every;
   std::optional<Duration> last;                ///< keeps this much in memory, writes it at the end
   Duration delay{};                            ///< from the request to the start
   GraphRecords graphs = GraphRecords::kNode;
@@ -65,6 +67,7 @@ inline constexpr const char* kEnvMaxBytes = "BUBBLESIM_CAPTURE_MAX_BYTES";
 inline constexpr const char* kEnvIterations = "BUBBLESIM_CAPTURE_ITERATIONS";
 inline constexpr const char* kEnvStartAt = "BUBBLESIM_CAPTURE_START_AT";
 inline constexpr const char* kEnvFirstIteration = "BUBBLESIM_CAPTURE_FIRST_ITERATION";
+inline constexpr const char* kEnvEvery = "BUBBLESIM_CAPTURE_EVERY";
 inline constexpr const char* kEnvLast = "BUBBLESIM_CAPTURE_LAST";
 inline constexpr const char* kEnvGraphs = "BUBBLESIM_CAPTURE_GRAPHS";
 inline constexpr const char* kEnvMemory = "BUBBLESIM_CAPTURE_MEMORY";

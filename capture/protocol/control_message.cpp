@@ -64,6 +64,7 @@ void put_start(Json& json, const StartRequest& start) {
   put(json, "iterations", start.iterations);
   put(json, "start_at_unix_s", start.start_at_unix_s);
   put(json, "first_iteration", start.first_iteration);
+  put(json, "every", start.every);
   if (start.last) json["last_ns"] = to_ns(*start.last);
   json["delay_ns"] = to_ns(start.delay);
   json["graphs"] = choice_name(start.graphs, kGraphsWords);
@@ -94,6 +95,7 @@ StartRequest read_start(ObjectReader& root) {
   if (root.has("first_iteration")) {
     start.first_iteration = root.integer<std::uint32_t>("first_iteration");
   }
+  if (root.has("every")) start.every = root.integer<std::uint32_t>("every", {1});
   if (root.has("last_ns")) {
     start.last = Duration{root.integer<std::int64_t>("last_ns", {1, longest})};
   }

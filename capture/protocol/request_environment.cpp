@@ -104,6 +104,7 @@ Result<std::optional<StartRequest>> request_from_environment(const Environment& 
       read_integer<std::int64_t>(env, kEnvStartAt, 0, kLastStartUnixSeconds));
   BUBBLESIM_ASSIGN_OR_RETURN(request.first_iteration,
                              read_integer<std::uint32_t>(env, kEnvFirstIteration, 0U, ~0U));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.every, read_integer<std::uint32_t>(env, kEnvEvery, 1U, ~0U));
   BUBBLESIM_ASSIGN_OR_RETURN(request.last, read_duration(env, kEnvLast));
   BUBBLESIM_ASSIGN_OR_RETURN(request.graphs, read_choice(env, kEnvGraphs, kGraphsWords));
   BUBBLESIM_ASSIGN_OR_RETURN(request.memory, read_choice(env, kEnvMemory, kOnWords));
@@ -127,6 +128,7 @@ std::map<std::string, std::string> environment_of(const StartRequest& request) {
   if (request.iterations) variables[kEnvIterations] = std::to_string(*request.iterations);
   if (request.first_iteration)
     variables[kEnvFirstIteration] = std::to_string(*request.first_iteration);
+  if (request.every) variables[kEnvEvery] = std::to_string(*request.every);
   if (request.last) variables[kEnvLast] = format_duration(*request.last);
   if (request.start_at_unix_s) variables[kEnvStartAt] = std::to_string(*request.start_at_unix_s);
   return variables;

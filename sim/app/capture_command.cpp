@@ -180,6 +180,7 @@ constexpr const char* kCaptureHelp =
     "  bubblesim capture -o out/run --iterations 20 -- python3 train.py\n"
     "  bubblesim capture -o out/run --from-iteration 100 --iterations 20 --light -- torchrun "
     "train.py\n"
+    "  bubblesim capture -o out/run --iterations 5 --every 1000 -- torchrun train.py\n"
     "  bubblesim capture -o out/run --last 30s --hash-names -- python3 serve.py\n"
     "  bubblesim capture --idle -- python3 serve.py\n"
     "  bubblesim capture attach 4711 4712 -o out/run --duration 10s --wait\n"
@@ -277,6 +278,11 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
       command.add_option("--from-iteration", options.first_iteration,
                          "Begin where the iteration of this number does, the same on all ranks: as "
                          "NVTX ranges number them (iteration 100)"),
+      command.add_option("--every", options.every,
+                         "Record --iterations again each so many iterations, a folder "
+                         "iterations-<N> each")
+          ->check(CLI::Range(std::uint32_t{1}, ~std::uint32_t{0}))
+          ->needs("--iterations"),
       command.add_option("--last", options.last,
                          "Keep the last 10s (or so) in memory, and write them at the end: at "
                          "bubblesim capture stop, or when the job ends"),
@@ -317,6 +323,8 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
     BUBBLESIM_ASSIGN_OR_RETURN(request.last, read_span("--last", options.last, Duration{1}));
   }
   request.first_iteration = options.first_iteration;
+  request.every = options.every;
+  if (request.every && !request.first_iteration) request.first_iteration = 0;
   BUBBLESIM_ASSIGN_OR_RETURN(request.delay, read_span("--delay", options.delay, Duration{}));
   if (!options.max_size.empty()) {
     const auto bytes = parse_bytes(options.max_size);

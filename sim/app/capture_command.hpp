@@ -22,6 +22,7 @@ struct CaptureOptions {
   std::string sockets;  ///< folder of path sockets; empty: none
   std::optional<std::uint32_t> iterations;
   std::optional<std::uint32_t> first_iteration;
+  std::optional<std::uint32_t> every;
   std::string last;
   bool light = false;
   bool hash_names = false;

@@ -20,7 +20,6 @@
 #include "capture/record/process/control_server.hpp"
 #include "capture/record/process/job_identity.hpp"
 #include "capture/record/process/recorder.hpp"
-#include "capture/record/process/say.hpp"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() noexcept;
 

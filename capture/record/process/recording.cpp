@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <thread>
 #include <utility>
 
 #include "capture/record/process/counters.hpp"
 #include "capture/record/process/host_link.hpp"
-#include "capture/record/process/say.hpp"
+#include "capture/record/process/job_identity.hpp"
 #include "traces/names/marker_names.hpp"
 
 namespace bubblesim::capture {
@@ -25,6 +28,7 @@ constexpr Duration kPreparing = std::chrono::seconds(5);
 /// The last stretch before an appointed time is waited for in small steps.
 constexpr Duration kStep = std::chrono::microseconds(200);
 constexpr std::int64_t kLeastStepNs = 1'000'000;
+constexpr const char* kByIterations = "iterations";
 /// CUPTI's setting up may take longer than so many iterations.
 constexpr std::uint32_t kFewIterations = 10;
 /// Bounds what is held in memory: some 300 MB.
@@ -99,28 +103,34 @@ Recording::~Recording() {
   share_.buffers.close();
 }
 
-void Recording::run() {
+bool Recording::run() {
   if (!wait_for_start(request_.start_at_unix_s ? kPreparing : Duration{})) {
-    share_.board.edit([](RecorderStatus& status) {
-      status.state = RecorderState::kIdle;
-      status.message = "stopped before its time had come";
-    });
-    return;
+    stopped_early("stopped before its time had come");
+    return false;
   }
   begun_ = !request_.first_iteration;
   if (!begun_ && !wait_for_iteration()) {
-    share_.board.edit([](RecorderStatus& status) {
-      status.state = RecorderState::kIdle;
-      status.message = "stopped before its first iteration had come";
-    });
-    return;
+    stopped_early("stopped before its first iteration had come");
+    return false;
   }
   share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStarting; });
-  if (auto opened = open(); !opened) return fail_with(opened.error().text());
+  if (auto opened = open(); !opened) {
+    fail_with(opened.error().text());
+    return false;
+  }
   share_.settings.session_began();
   if (request_.start_at_unix_s) wait_prepared();
   record();
+  repeats_ = request_.every && !stop_wanted() && reason_to_end() == kByIterations;
   close();
+  return repeats_;
+}
+
+void Recording::stopped_early(const char* why) {
+  share_.board.edit([why](RecorderStatus& status) {
+    status.state = RecorderState::kIdle;
+    status.message = why;
+  });
 }
 
 bool Recording::wait_for_iteration() {
@@ -276,7 +286,7 @@ std::string Recording::reason_to_end() const {
   if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration)) {
     return "duration";
   }
-  if (request_.iterations && host_->iterations() >= *request_.iterations) return "iterations";
+  if (request_.iterations && host_->iterations() >= *request_.iterations) return kByIterations;
   if (request_.max_bytes && store_->bytes_written() >= *request_.max_bytes) return "bytes";
   return {};
 }
@@ -406,6 +416,125 @@ void Recording::take_losses() {
   counters_.add(kHostEventsDropped, host_dropped);
   counters_.add(kHostEventsCut, events.take_cut());
   lost_ += losses.dropped + losses.discarded + host_dropped;
+}
+
+namespace {
+
+/// How long, and in which steps, callbacks that have begun may take to hand over their buffers.
+constexpr int kLastLooks = 100;
+constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
+/// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
+/// of milliseconds of a large model's kernels.
+constexpr std::chrono::milliseconds kBuffersLimit{1000};
+/// Each flush takes the job's buffers away: seldom, the longer it lasts.
+constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
+
+std::uint64_t writer_microseconds() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<std::uint64_t>(spent.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(spent.tv_nsec) / 1'000;
+}
+
+}  // namespace
+
+void Recording::close() {
+  share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStopping; });
+  end_session();
+  end_file();
+}
+
+void Recording::await_buffers() {
+  const std::int64_t limit = monotonic_ns() + to_ns(Duration(kBuffersLimit));
+  auto pause = kFirstPause;
+  while (share_.stop.load() != Stop::kExiting && session_->flush()) {
+    drain();
+    if (!session_->holds_buffers() || monotonic_ns() > limit) break;
+    // Not by the wake: every flush of a job that goes on returns a buffer, which would end it.
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+void Recording::end_session() {
+  ended_ns_ = monotonic_ns();
+  // The last clocks of the file are those of the stop: what was called later is not in it.
+  const traces::ClockPair stopped = read_clocks(*api_).pair;
+  decoder_->stop_at(stopped.at);
+  close_host_link();
+  share_.buffers.recall();
+  await_buffers();
+  const bool whole = session_->stop(share_.stop.load() == Stop::kExiting);
+  // A callback may have claimed its place in the queue and not filled it yet.
+  for (int i = 0; i < kLastLooks; ++i) {
+    drain();
+    if (share_.buffers.waiting() == 0) break;
+    share_.buffers.wake().wait(kBetweenLooks);
+  }
+  session_.reset();
+  share_.buffers.close();
+  batch_.clocks.push_back(stopped);
+  decoder_->finish(batch_);
+  if (request_.last && begun_) {
+    decoder_->start_at(stopped.at - *request_.last);
+    request_.last.reset();
+    release();
+  }
+  append();
+  if (!whole) counters_.add(kStopIncomplete);
+  counters_.add(kWriterMicroseconds, writer_microseconds());
+}
+
+CounterSet Recording::all_counters() const {
+  CounterSet all = counters_;
+  all.merge(decoder_->counters());
+  all.merge(host_->counters());
+  return all;
+}
+
+void Recording::end_file() {
+  publish();
+  if (kept_ + pending_ + lost_ == 0 && fault_.empty()) return end_without_file();
+  if (writable_) note_write(describe());
+  // From here on the descriptor's number may become another file's.
+  share_.file_descriptor.store(-1);
+  // After a failed write nothing can be added: the chunks so far are whole, and the name says it.
+  const Result<void> finished = writable_ ? store_->finish(all_counters()) : fail(fault_);
+  settle(finished);
+  if (finished) {
+    if (auto done = file_->complete(); !done && fault_.empty()) fault_ = done.error().text();
+  }
+  publish();
+  share_.board.edit([&](RecorderStatus& status) {
+    const RecorderState good = repeats_ ? RecorderState::kScheduled : RecorderState::kIdle;
+    status.state = fault_.empty() ? good : RecorderState::kFailed;
+    status.message = fault_.empty() ? reduced_ : fault_;
+    status.output = file_->path();
+  });
+  summarise();
+}
+
+void Recording::end_without_file() {
+  file_->discard();
+  const char* const why = begun_ ? "nothing was recorded: no CUDA call, no range; no file was left"
+                                 : "nothing was recorded: the first iteration has not come";
+  share_.board.edit([why](RecorderStatus& status) {
+    status.state = RecorderState::kIdle;
+    status.message = why;
+    status.output.clear();
+  });
+}
+
+void Recording::summarise() const {
+  const RecorderStatus status = share_.board.copy();
+  const std::int64_t milliseconds = to_ns(status.recorded) / 1'000'000;
+  std::string text = "rank " + std::to_string(status.rank) + ": " +
+                     std::to_string(status.records) + " records of " +
+                     std::to_string(milliseconds) + " ms in " + file_->path() + " (" +
+                     std::to_string(status.bytes) + " bytes)";
+  if (status.lost > 0) text += "; lost: " + std::to_string(status.lost) + " records";
+  if (!fault_.empty()) text += "; ended by a fault: " + fault_;
+  say(text);
 }
 
 }  // namespace bubblesim::capture

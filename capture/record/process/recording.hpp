@@ -58,8 +58,9 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   ~Recording();
 
-  /// All of it. The board's last state is kIdle or kFailed.
-  void run();
+  /// All of it. The board's last state is kIdle or kFailed. True: it has ended by its iterations
+  /// and later ones are wanted; then the state is kScheduled.
+  bool run();
 
  private:
   using Stop = RecordingShare::Stop;
@@ -109,6 +110,7 @@ class Recording {
   [[nodiscard]] CounterSet all_counters() const;
   void publish();
   void fail_with(const std::string& message);
+  void stopped_early(const char* why);
   void summarise() const;
 
   StartRequest request_;
@@ -123,6 +125,7 @@ class Recording {
   RecordedBatch batch_;
   std::deque<RecordedBatch> held_;
   std::uint64_t held_records_ = 0;
+  bool repeats_ = false;        ///< what run() returns
   bool begun_ = true;           ///< the first wanted iteration has begun
   TraceTime iteration_end_ = TraceTime::min();  ///< of the latest one, until then
   CounterSet counters_;

@@ -77,6 +77,18 @@ TEST_F(CaptureJob, TheSameIterationsOfAllRanksAreRecordedLightlyAndUnderHashes) 
   EXPECT_THAT(view.out, Not(HasSubstr("\"kernel\"")));
 }
 
+TEST_F(CaptureJob, AFewOfEveryManyIterationsAreAFolderEach) {
+  const Outcome outcome =
+      place.bubblesim("capture -o run --from-iteration 100 --iterations 3 --every 150 -- " +
+                      job("sleep:300 mark_iterations:600:5"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/iterations-100/rank0.btr"))) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/iterations-250/rank0.btr"))) << outcome.err;
+  for (const auto& entry : std::filesystem::directory_iterator(place.path("run"))) {
+    EXPECT_THAT(entry.path().filename().string(), testing::StartsWith("iterations-"));
+  }
+}
+
 TEST_F(CaptureJob, TheLastStretchIsWrittenWhenTheJobEnds) {
   const Outcome outcome = place.bubblesim("capture -o run --last 500ms --json -- " +
                                           job("traced:20000 rate:300:5000"));

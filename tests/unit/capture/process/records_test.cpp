@@ -132,6 +132,24 @@ TEST(Records, BeginWithTheIterationThatWasAskedFor) {
   EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
 }
 
+// Of 600 iterations the 100th to 102nd, the 250th to 252nd, ...: a file each.
+TEST(Records, AFewOfEveryManyIterations) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(
+      folder, {{kEnvFirstIteration, "100"}, {kEnvIterations, "3"}, {kEnvEvery, "150"}});
+  const JobEnd end = run_job({"init", "sleep:200", "mark_iterations:600:5"}, variables);
+  EXPECT_EQ(end.code, 0) << end.error;
+  for (const int first : {100, 250, 400}) {
+    const std::string path =
+        folder.file("iterations-" + std::to_string(first)) + "/rank0.btr";
+    const Recorded recorded = read_recording(path);
+    ASSERT_GE(recorded.markers(traces::MarkerKind::kIteration), 3U) << path << end.error;
+    EXPECT_EQ(recorded.trace.markers.front().number, first);
+    EXPECT_LT(recorded.trace.markers.back().number, first + 100);
+    EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
+  }
+}
+
 TEST(Records, WithoutTheIterationThatWasAskedForThereIsNoFile) {
   const ScratchFolder folder;
   const Variables variables = recording_to(folder, {{kEnvFirstIteration, "2000000000"}});

@@ -56,12 +56,14 @@ TEST(Environment, EveryValueIsRead) {
                       {kEnvIterations, "20"},      {kEnvStartAt, "1800000000"},
                       {kEnvGraphs, "graph"},       {kEnvMemory, "0"},
                       {kEnvFirstIteration, "100"}, {kEnvLast, "10s"},
-                      {kEnvDetail, "light"},       {kEnvNames, "hashed"}};
+                      {kEnvEvery, "1000"},         {kEnvDetail, "light"},
+                            {kEnvNames, "hashed"}};
   StartRequest expected;
   expected.output = "/data/run";
   expected.delay = 2500ms;
   expected.first_iteration = 100;
   expected.last = 10s;
+  expected.every = 1000;
   expected.detail = Detail::kLight;
   expected.names = Names::kHashed;
   expected.duration = 500ms;
@@ -96,6 +98,7 @@ TEST(Environment, WhatIsWrittenIsReadBack) {
   request.readers = Readers::kAll;
   request.first_iteration = 0;
   request.last = 1ns;
+  request.every = 1;
   request.detail = Detail::kLight;
   request.names = Names::kHashed;
   EXPECT_EQ(good(environment_of(request)), request);

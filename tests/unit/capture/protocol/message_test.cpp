@@ -23,6 +23,7 @@ ControlCommand full_start() {
   command.start.iterations = 4'294'967'295U;
   command.start.start_at_unix_s = 1'800'000'000;
   command.start.first_iteration = 100;
+  command.start.every = 1000;
   command.start.last = std::chrono::seconds(30);
   command.start.detail = Detail::kLight;
   command.start.names = Names::kHashed;
