@@ -216,7 +216,8 @@ CollectedRecordings JobFolder::collect(const std::vector<std::string>& busy,
   auto collected = collect_all(
       paths, [this](const std::string& path) { return destination(path); }, progress);
   std::error_code left_as_it_is;  // removal fails while files are in it
-  for (const std::string& path : paths) fs::remove(fs::path(path).parent_path(), left_as_it_is);
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, left_as_it_is))
+    if (entry.is_directory(left_as_it_is)) fs::remove(entry.path(), left_as_it_is);
   fs::remove(path_, left_as_it_is);
   return collected;
 }

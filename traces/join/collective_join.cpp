@@ -3,11 +3,10 @@
 // Rule: a library announces a collective on the thread that launches its kernel, before it. So of
 // each thread, an announcement belongs to the first launch of a communication kernel that starts
 // at or after it and may carry it, of the next few: a group may end in several kernels. Several
-// announcements for one launch were grouped into its kernel. A communicator that does not block
-// launches from threads of its own, which announce nothing: of those launches, all together, an
-// announcement belongs to the first one as above.
+// announcements for one launch were grouped into its kernel. Communicators that do not block
+// launch from threads of their own, which announce nothing: an announcement on a thread that never
+// launches belongs to the first of those launches, all together, as above.
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -159,16 +158,11 @@ class NoteJoin {
   void join(const CollectiveNote& note) {
     if (note.collective == kNone) return unmatched();
     const Collective& announced = trace_.collectives[note.collective];
-    const auto communicator = std::pair(announced.group, announced.place);
-    const bool blocks = !non_blocking_.contains(communicator);
-    std::uint32_t place = kNone;
-    if (blocks) place = kernel_of(announced, note.start, queues_[note.thread.index()]);
-    if (place == kNone) {
-      place = kernel_of(announced, note.start, silent_);
-      if (place == kNone) return unmatched();
-      non_blocking_.insert(communicator);
-      ++elsewhere_;
-    }
+    LaunchQueue& own = queues_[note.thread.index()];
+    const bool elsewhere = own.launches.empty();
+    const std::uint32_t place = kernel_of(announced, note.start, elsewhere ? silent_ : own);
+    if (place == kNone) return unmatched();
+    elsewhere_ += elsewhere ? 1 : 0;
     put(announced, note.source, place);
   }
 
@@ -255,7 +249,6 @@ class NoteJoin {
   std::vector<Collective>& made_;
   std::vector<LaunchQueue> queues_;    ///< by thread
   LaunchQueue silent_;                 ///< of the threads that announce nothing
-  std::set<std::pair<NameId, std::uint32_t>> non_blocking_;  ///< communicators: group and place
   std::vector<CollectiveKind> kinds_;  ///< as the kernels' names say
   std::vector<bool> noted_;
   std::uint64_t unmatched_ = 0, elsewhere_ = 0;
