@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/control/job_process.hpp"
 #include "capture/live/job_variables.hpp"
 #include "capture/live/live_folder.hpp"

@@ -13,7 +13,6 @@
 #include "capture/clock/host_clock.hpp"
 #include "capture/gate/gate_board.hpp"
 #include "capture/policy_host/gate_outlet.hpp"
-#include "capture/policy_host/instant_line.hpp"
 #include "sim/base/check.hpp"
 #include "sim/base/log_buckets.hpp"
 #include "sim/base/nearest_rank.hpp"

@@ -2,6 +2,10 @@
 // JSON object, or in the environment of the job. Shared by the injected library and the command.
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -156,5 +160,20 @@ inline constexpr std::size_t kMaxMarkBytes = 1024;
 [[nodiscard]] Result<void> check_output(std::string_view path);
 /// A mark's name: the same, but for its length.
 [[nodiscard]] Result<void> check_mark(std::string_view name);
+
+// The addresses at which the recorder of a process listens: an abstract SOCK_SEQPACKET socket
+// "\0bubblesim.<uid>.<pid>", and, if BUBBLESIM_CAPTURE_SOCKETS names a folder, the path
+// <folder>/bubblesim.<uid>.<pid>.sock. <uid> is the effective user of the recorded process.
+
+struct ControlAddress {
+  sockaddr_un address{};
+  socklen_t length = 0;
+  std::string text;  ///< for messages; '@' stands for the leading zero byte
+};
+
+[[nodiscard]] ControlAddress abstract_address(uid_t user, pid_t process);
+/// Faults: a folder whose name is too long for a socket's path (107 bytes in all).
+[[nodiscard]] Result<ControlAddress> path_address(std::string_view folder, uid_t user,
+                                                  pid_t process);
 
 }  // namespace bubblesim::capture

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/control/job_environment.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/job_plan.hpp"

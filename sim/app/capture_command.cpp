@@ -14,7 +14,7 @@
 #include "capture/control/job_environment.hpp"
 #include "capture/control/job_process.hpp"
 #include "capture/control/process_info.hpp"
-#include "capture/control/recorder_watch.hpp"
+#include "capture/control/recorder_client.hpp"
 #include "capture/protocol/capture_request.hpp"
 #include "sim/app/own_process.hpp"
 #include "sim/base/json.hpp"

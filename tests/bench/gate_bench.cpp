@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/policy_host/policy_host.hpp"
 
 namespace bubblesim::capture {

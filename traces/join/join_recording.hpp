@@ -2,6 +2,7 @@
 // into edges, attaches announced collectives to their kernels. traces/join/README.md has the rules.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace bubblesim::traces {
 /// Provenance::format of a file as the recorder writes it, and once it is joined.
 inline constexpr std::string_view kRecordingFormat = "bubblesim-recording";
 inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
+
+/// In SyncRecord::event: a value is written into memory or waited for; the rest is their hash.
+inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
 
 /// Is `trace` as the recorder wrote it?
 [[nodiscard]] bool is_recording(const RankTrace& trace);

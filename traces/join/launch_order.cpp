@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "traces/join/join_parts.hpp"
+#include "traces/join/join_recording.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -118,6 +119,14 @@ class EventRecords {
     return after == found->second.begin() ? kNone : *std::prev(after);
   }
 
+  /// A stream may be told to wait for a value before another is told to write it.
+  [[nodiscard]] std::uint32_t first_record_after(std::uint64_t event, std::uint32_t wait) const {
+    const auto found = calls_.find(event);
+    if (found == calls_.end()) return kNone;
+    const auto after = std::upper_bound(found->second.begin(), found->second.end(), wait);
+    return after == found->second.end() ? kNone : *after;
+  }
+
  private:
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> calls_;
 };
@@ -168,7 +177,9 @@ std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace) 
   std::uint64_t without_record = 0;
   std::uint64_t without_edge = 0;
   for (const Wait& wait : syncs.waits) {
-    const std::uint32_t record = syncs.records.last_record_before(wait.event, wait.call);
+    std::uint32_t record = syncs.records.last_record_before(wait.event, wait.call);
+    if (record == kNone && (wait.event & kMemoryValue) != 0)
+      record = syncs.records.first_record_after(wait.event, wait.call);
     if (record == kNone) {
       ++without_record;
       continue;

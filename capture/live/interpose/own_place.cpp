@@ -9,7 +9,6 @@
 
 #include "capture/clock/process_mark.hpp"
 #include "capture/clock/shared_segment.hpp"
-#include "capture/gate/gate_rows.hpp"
 #include "capture/gate/gate_segment.hpp"
 #include "capture/live/interpose/hooks.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "capture/clock/shared_segment.hpp"
 #include "capture/gate/gate_segment.hpp"
-#include "capture/live/live_counts.hpp"
+#include "capture/live/live_folder.hpp"
 #include "sim/base/ids.hpp"
 
 namespace bubblesim::capture::interpose {

@@ -363,6 +363,46 @@ inline constexpr std::uint32_t kSiteEnter = 0;
 struct CallbackData {
   std::uint32_t site;
   const char* function;
+  const void* parameters;
+  void* return_value;
+  const char* symbol;
+  void* context;
+  std::uint32_t context_id;
+  std::uint64_t* correlation_data;
+  std::uint32_t correlation;
+};
+
+/// Calls that make a stream wait for a value in memory, or write one. The next number is that of
+/// the same call for the thread's default stream.
+enum class ValueCall : std::uint8_t { kWait, kWrite, kBatch };
+struct StreamValueCall {
+  std::uint32_t id;
+  ValueCall does;
+};
+inline constexpr StreamValueCall kStreamValueCalls[] = {
+    {458, ValueCall::kWait}, {460, ValueCall::kWrite}, {462, ValueCall::kBatch},
+    {473, ValueCall::kWait}, {475, ValueCall::kWrite}, {659, ValueCall::kWait},
+    {661, ValueCall::kWait}, {663, ValueCall::kWrite}, {665, ValueCall::kWrite},
+    {667, ValueCall::kBatch}};
+
+/// Their parameters; those of kBatch have `count` and `operations` instead.
+struct StreamValueParameters {
+  void* stream;
+  std::uint64_t address;
+  std::uint32_t value;  ///< of 64 bits, the lower half
+};
+
+/// CUstreamBatchMemOpParams.
+struct BatchOperation {
+  std::uint32_t operation;  ///< 1, 4: wait for a value; 2, 5: write one
+  std::uint64_t address;
+  std::uint32_t value;
+  std::uint64_t rest[3];
+};
+struct BatchParameters {
+  void* stream;
+  std::uint32_t count;
+  const BatchOperation* operations;
 };
 
 /// CUpti_ResourceData: of kDomainResource.

@@ -44,6 +44,8 @@ struct CuptiApi {
   cupti::Result (*get_next_record)(std::uint8_t* buffer, std::size_t valid,
                                    void** record) = nullptr;
   cupti::Result (*get_graph_node_id)(void* node, std::uint64_t* id) = nullptr;
+  cupti::Result (*get_stream_id)(void* context, void* stream, std::uint8_t per_thread,
+                                 std::uint32_t* id) = nullptr;
   cupti::Result (*get_dropped_records)(void* context, std::uint32_t stream,
                                        std::size_t* dropped) = nullptr;
 };

@@ -131,6 +131,7 @@ void bind_activity(Binder& bind, CuptiApi& api) {
   bind.needed(api.flush_all, "cuptiActivityFlushAll");
   bind.needed(api.get_next_record, "cuptiActivityGetNextRecord");
   bind.wanted(api.get_graph_node_id, "cuptiGetGraphNodeId");
+  bind.wanted(api.get_stream_id, "cuptiGetStreamIdEx");
   bind.wanted(api.get_dropped_records, "cuptiActivityGetNumDroppedRecords");
 }
 

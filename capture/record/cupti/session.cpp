@@ -309,6 +309,13 @@ Result<void> CuptiSession::State::listen() {
     const auto result = enabled_.callback(subscriber_, heard.domain, heard.id);
     BUBBLESIM_RETURN_IF_ERROR(optional(heard.call, result, heard.lacks));
   }
+  for (const cupti::StreamValueCall& call : cupti::kStreamValueCalls) {
+    if (settings_.light) break;
+    for (const std::uint32_t id : {call.id, call.id + 1})
+      BUBBLESIM_RETURN_IF_ERROR(
+          optional("cuptiEnableCallback(DRIVER_API)",
+                   enabled_.callback(subscriber_, cupti::kDomainDriver, id), nullptr));
+  }
   return {};
 }
 

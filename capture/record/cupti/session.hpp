@@ -27,6 +27,13 @@ struct SessionSettings {
   bool zeroed_buffers = false;
 };
 
+struct StreamValue {
+  std::uint32_t correlation = 0;  ///< of the call
+  std::uint32_t context = 0, stream = 0;  ///< CUPTI's numbers
+  std::uint64_t address = 0, value = 0;
+  bool waits = false;
+};
+
 /// Called from CUPTI's and the job's threads. They must not throw, block or call CUPTI, save for
 /// what their comment allows.
 class BufferOwner {
@@ -48,6 +55,8 @@ class BufferOwner {
   /// The calling thread has put a kernel into a graph (`copy_of` 0), or a graph's node was copied:
   /// instantiated. CUPTI's numbers; those of kernel records are the copies'.
   virtual void graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept = 0;
+  /// The calling thread makes a stream wait for a value in memory, or write one.
+  virtual void stream_value(const StreamValue& value) noexcept = 0;
 };
 
 class CuptiSession {

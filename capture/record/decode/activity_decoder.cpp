@@ -370,6 +370,13 @@ void ActivityDecoder::take_synchronization(const cupti::SynchronizationRecord& r
   batch.syncs.push_back(sync);
 }
 
+void ActivityDecoder::take_value(traces::SyncRecord sync, std::uint32_t context,
+                                 std::uint32_t stream, RecordedBatch& batch) {
+  if (const auto device = devices_.device_of(context)) sync.device = *device + 1;
+  sync.stream = stream_of(context, stream).value;
+  batch.syncs.push_back(sync);
+}
+
 void ActivityDecoder::take_event(const cupti::CudaEventRecord& record) {
   const std::uint64_t at = has_event_sync_ ? record.device_timestamp : 0;
   if (has_event_sync_) devices_.note_context(record.context, record.device);

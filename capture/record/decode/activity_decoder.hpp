@@ -32,6 +32,10 @@ class ActivityDecoder {
   /// Appends what the first `valid` bytes hold to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
+  /// As a synchronisation record of CUPTI's.
+  void take_value(traces::SyncRecord sync, std::uint32_t context, std::uint32_t stream,
+                  RecordedBatch& batch);
+
   /// What began before `at` is left out; TraceTime::max(): all.
   void start_at(TraceTime at) { start_ = at; }
   /// The same, of records that were decoded before.

@@ -3,10 +3,13 @@
 // Times are on CUPTI's clock (nanoseconds, the base of CLOCK_REALTIME), from host_now().
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
 
+#include "capture/record/host/bounded_queue.hpp"
 #include "sim/base/time.hpp"
 #include "traces/trace.hpp"
 
@@ -51,7 +54,14 @@ struct MarkEvent {
   std::string name;
 };
 
-using HostEvent = std::variant<RangeEvent, CollectiveEvent, MarkEvent, NodeCopyEvent>;
+/// A stream waits for a value in memory, or writes one.
+struct StreamValueEvent {
+  traces::SyncRecord sync;  ///< without stream and device, which these numbers of CUPTI's say
+  std::uint32_t context = 0, number = 0;
+};
+
+using HostEvent =
+    std::variant<RangeEvent, CollectiveEvent, MarkEvent, NodeCopyEvent, StreamValueEvent>;
 
 /// Is a session recording? Cheap: one relaxed load. Callers do nothing else while it is false.
 [[nodiscard]] bool host_recording() noexcept;
@@ -71,5 +81,32 @@ void forget_host_threads() noexcept;
 void await_graph_node(CollectiveEvent&& event) noexcept;
 /// As BufferOwner::graph_node().
 void tell_graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept;
+
+// What threads of the job say, on its way to the writer: bounded in number and in bytes.
+
+/// The bytes that are kept of a name or a group, and the number of peers: they bound a full queue.
+inline constexpr std::size_t kMaxEventText = 512;
+inline constexpr std::size_t kMaxEventPeers = 4096;
+
+/// Many producers, one consumer. No call blocks or throws.
+class HostEventQueue {
+ public:
+  explicit HostEventQueue(std::size_t length) : events_(length) {}
+
+  /// Full: the event is dropped and counted.
+  void push(HostEvent&& event) noexcept;
+  [[nodiscard]] bool pop(HostEvent& event) noexcept { return events_.pop(event); }
+  [[nodiscard]] std::size_t size() const { return events_.size(); }
+
+  /// Events dropped since the last call.
+  [[nodiscard]] std::uint64_t take_dropped() noexcept { return dropped_.exchange(0); }
+  /// Events that were cut to kMaxEventText or kMaxEventPeers since the last call.
+  [[nodiscard]] std::uint64_t take_cut() noexcept { return cut_.exchange(0); }
+
+ private:
+  BoundedQueue<HostEvent> events_;
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> cut_{0};
+};
 
 }  // namespace bubblesim::capture

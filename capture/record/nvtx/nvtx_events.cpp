@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "capture/record/nccl/nccl_calls.hpp"
-#include "capture/record/nvtx/bounded_lock.hpp"
+#include "capture/record/nvtx/thread_ranges.hpp"
 #include "capture/record/nvtx/nccl_payload.hpp"
 #include "capture/record/nvtx/nvtx_text.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "capture/record/cupti/api.hpp"
 #include "capture/record/host/host_event.hpp"
-#include "capture/record/host/host_event_queue.hpp"
 #include "capture/record/store/record_tables.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
@@ -60,6 +59,7 @@ class HostRecords {
   void add(const CollectiveEvent& event, RecordedBatch& batch);
   void add(const MarkEvent& event, RecordedBatch& batch);
   void add(const NodeCopyEvent& event, RecordedBatch& batch);
+  void add(const StreamValueEvent&, RecordedBatch&) {}  // the decoder knows its device
   [[nodiscard]] ThreadId thread(std::uint64_t system_id);
 
   RecordTables& tables_;

@@ -104,15 +104,11 @@ Recording::~Recording() {
 }
 
 bool Recording::run() {
-  if (!wait_for_start(request_.start_at_unix_s ? kPreparing : Duration{})) {
-    stopped_early("stopped before its time had come");
-    return false;
-  }
+  if (!wait_for_start(request_.start_at_unix_s ? kPreparing : Duration{}))
+    return stopped_early("stopped before its time had come");
   begun_ = !request_.first_iteration;
-  if (!begun_ && !wait_for_iteration()) {
-    stopped_early("stopped before its first iteration had come");
-    return false;
-  }
+  if (!begun_ && !wait_for_iteration())
+    return stopped_early("stopped before its first iteration had come");
   share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStarting; });
   if (auto opened = open(); !opened) {
     fail_with(opened.error().text());
@@ -126,11 +122,12 @@ bool Recording::run() {
   return repeats_;
 }
 
-void Recording::stopped_early(const char* why) {
+bool Recording::stopped_early(const char* why) {
   share_.board.edit([why](RecorderStatus& status) {
     status.state = RecorderState::kIdle;
     status.message = why;
   });
+  return false;
 }
 
 bool Recording::wait_for_iteration() {
@@ -343,6 +340,8 @@ void Recording::drain_host_events() {
   for (HostEvent event; left > 0 && events.pop(event); --left) {
     host_->add(event, batch_);
     note_iteration(event);
+    if (const auto* const value = std::get_if<StreamValueEvent>(&event))
+      decoder_->take_value(value->sync, value->context, value->number, batch_);
   }
 }
 

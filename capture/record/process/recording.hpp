@@ -110,7 +110,7 @@ class Recording {
   [[nodiscard]] CounterSet all_counters() const;
   void publish();
   void fail_with(const std::string& message);
-  void stopped_early(const char* why);
+  bool stopped_early(const char* why);  ///< false
   void summarise() const;
 
   StartRequest request_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capture/replay/cuda/device_clock.hpp"
-#include "capture/replay/cuda/device_memory.hpp"
+#include "capture/replay/cuda/device_context.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/cuda/stand_ins.hpp"
 

@@ -11,7 +11,6 @@
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/cuda/device_context.hpp"
-#include "capture/replay/cuda/device_memory.hpp"
 #include "capture/replay/cuda/stand_in_fit.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/cuda/residency.hpp"

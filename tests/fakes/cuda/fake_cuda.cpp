@@ -215,6 +215,15 @@ FAKE_EXPORT int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream
   return fake::tell(happening);
 }
 
+FAKE_EXPORT int fake_cuda_stream_value(std::uint32_t stream, std::uint64_t address,
+                                       std::uint32_t value, int waits) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening happening = fake::begin(waits != 0 ? What::kWaitValue : What::kWriteValue, 0, stream);
+  happening.address = address;
+  happening.bytes = value;
+  return fake::tell(happening);
+}
+
 FAKE_EXPORT int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address) {
   if (!fake::usable()) return kNotInitialised;
   Happening happening = fake::begin(What::kAlloc, 0, 0);

@@ -13,7 +13,7 @@ namespace fake {
 enum class What : std::uint32_t {
   kKernel, kCopy, kMemset, kGraphLaunch, kGraphNode, kStreamSync, kDeviceSync, kEventRecord,
   kStreamWait, kAlloc, kFree, kContextEnds,
-  kNodeCreated, kNodeCopied
+  kNodeCreated, kNodeCopied, kWaitValue, kWriteValue
 };
 
 /// One call of the job, and the work that it put on the device.
@@ -71,6 +71,9 @@ int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream);
 int fake_cuda_device_sync(std::uint32_t device);
 int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
 int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
+/// cuStreamWaitValue32 and cuStreamWriteValue32; nothing waits here.
+int fake_cuda_stream_value(std::uint32_t stream, std::uint64_t address, std::uint32_t value,
+                           int waits);
 int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address);
 int fake_cuda_free(std::uint64_t address);
 int fake_cuda_destroy_context(std::uint32_t device);

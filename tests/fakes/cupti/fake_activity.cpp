@@ -74,10 +74,10 @@ void Activity::dump(std::uint32_t kind) {
   }
 }
 
-void Activity::call(const Happening& happening, std::uint32_t id) {
-  if (!on(cupti::kKindRuntime) || left_out_[id].load()) return;
+void Activity::call(const Happening& happening, std::uint32_t id, std::uint32_t kind) {
+  if (!on(kind) || (kind == cupti::kKindRuntime && left_out_[id].load())) return;
   cupti::ApiRecord record{};
-  record.kind = cupti::kKindRuntime;
+  record.kind = kind;
   record.id = id;
   record.start = happening.call_start;
   record.end = happening.call_end;
@@ -206,6 +206,8 @@ void Activity::take(const Happening& happening) {
       return wait(happening, cupti::kSyncStreamWaitEvent);
     case What::kAlloc: call(happening, kMalloc); return memory(happening);
     case What::kFree: call(happening, kFree); return memory(happening);
+    case What::kWaitValue: return call(happening, kWaitValue32, cupti::kKindDriver);
+    case What::kWriteValue: return call(happening, kWriteValue32, cupti::kKindDriver);
     case What::kContextEnds:
     case What::kNodeCreated:
     case What::kNodeCopied: return;

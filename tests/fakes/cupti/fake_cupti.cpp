@@ -70,7 +70,24 @@ void tell_node(const Happening& happening) {
   }
 }
 
+void tell_value(const Happening& happening, std::uint32_t id) {
+  cupti::StreamValueParameters parameters{};
+  parameters.stream = reinterpret_cast<void*>(std::uint64_t{happening.stream});
+  parameters.address = happening.address;
+  parameters.value = static_cast<std::uint32_t>(happening.bytes);
+  cupti::CallbackData data{};
+  data.site = cupti::kSiteEnter;
+  data.parameters = &parameters;
+  data.context_id = 1;
+  data.correlation = happening.correlation;
+  if (const cupti::Callback callback = state().callback.load()) {
+    callback(nullptr, cupti::kDomainDriver, id, &data);
+  }
+}
+
 void on_happening(const Happening& happening) {
+  if (happening.what == What::kWaitValue) tell_value(happening, kWaitValue32);
+  if (happening.what == What::kWriteValue) tell_value(happening, kWriteValue32);
   if (happening.what == What::kNodeCreated || happening.what == What::kNodeCopied) {
     return tell_node(happening);
   }
@@ -235,6 +252,12 @@ FAKE_EXPORT Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t 
 // A node's handle is its number.
 FAKE_EXPORT Result cuptiGetGraphNodeId(void* node, std::uint64_t* id) {
   *id = reinterpret_cast<std::uint64_t>(node);
+  return Result::kSuccess;
+}
+
+// A stream's handle is its number.
+FAKE_EXPORT Result cuptiGetStreamIdEx(void*, void* stream, std::uint8_t, std::uint32_t* id) {
+  *id = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(stream));
   return Result::kSuccess;
 }
 

@@ -90,6 +90,21 @@ int nccl_graph(std::uint64_t launches) {
   return code == 0 ? 0 : kVerbFailed;
 }
 
+/// Every second wait is made before its write, as a pipeline's receiver does.
+int values(std::uint64_t count) {
+  constexpr std::uint64_t kAddress = 0x7f0000001000;
+  int code = 0;
+  for (std::uint32_t i = 1; i <= count; ++i) {
+    const bool waits_first = i % 2 == 0;
+    if (waits_first) code |= fake_cuda_stream_value(8, kAddress, i, 1);
+    code |= launch(1, {.stream = 7, .name = "first"});
+    code |= fake_cuda_stream_value(7, kAddress, i, 0);
+    if (!waits_first) code |= fake_cuda_stream_value(8, kAddress, i, 1);
+    code |= launch(1, {.stream = 8, .name = "then"});
+  }
+  return code == 0 ? 0 : kVerbFailed;
+}
+
 int gpus(std::uint64_t count) {
   int code = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -168,6 +183,7 @@ int do_verb(const Verb& verb) {
   if (name == "threads") return threads(verb.number(0), verb.number(1));
   if (name == "mixed") return mixed(verb.number(0, 1));
   if (name == "nccl_graph") return nccl_graph(verb.number(0, 1));
+  if (name == "values") return values(verb.number(0, 1));
   if (name == "gpus") return gpus(verb.number(0, 1));
   if (name == "mark_iterations") return iterations(verb.number(0), verb.number(1));
   if (name == "two_markers") return two_markers(verb.number(0));

@@ -194,6 +194,13 @@ SAME(SubscriberParams, holder_size, CUpti_SubscriberParams, oldSubscriberSize);
 SAME(CallbackData, site, CUpti_CallbackData, callbackSite);
 SAME(CallbackData, function, CUpti_CallbackData, functionName);
 
+SAME(CallbackData, parameters, CUpti_CallbackData, functionParams);
+SAME(CallbackData, context, CUpti_CallbackData, context);
+SAME(CallbackData, context_id, CUpti_CallbackData, contextUid);
+SAME(CallbackData, correlation, CUpti_CallbackData, correlationId);
+static_assert(sizeof(BatchOperation) == sizeof(CUstreamBatchMemOpParams));
+static_assert(kStreamValueCalls[5].id == CUPTI_DRIVER_TRACE_CBID_cuStreamWaitValue32_v2);
+static_assert(kStreamValueCalls[9].id == CUPTI_DRIVER_TRACE_CBID_cuStreamBatchMemOp_v2);
 SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
 SAME(ResourceData, descriptor, CUpti_ResourceData, resourceDescriptor);
 SAME(GraphData, node, CUpti_GraphData, node);
@@ -349,6 +356,7 @@ CALL(enable_runtime_api, cuptiActivityEnableRuntimeApi);
 CALL(enable_all_sync_records, cuptiActivityEnableAllSyncRecords);
 CALL(flush_all, cuptiActivityFlushAll);
 CALL(get_next_record, cuptiActivityGetNextRecord);
+CALL(get_stream_id, cuptiGetStreamIdEx);
 CALL(get_graph_node_id, cuptiGetGraphNodeId);
 CALL(get_dropped_records, cuptiActivityGetNumDroppedRecords);
 #undef CALL

@@ -23,10 +23,18 @@ bool switches_single_call(const std::string& call) {
   return call.find("runtime ") == 1 || call.find("driver ") == 1;
 }
 
+bool is_of_stream_value(const std::string& call) {
+  return std::ranges::any_of(cupti::kStreamValueCalls, [&](const cupti::StreamValueCall& it) {
+    return call.ends_with("callback 1:" + std::to_string(it.id)) ||
+           call.ends_with("callback 1:" + std::to_string(it.id + 1));
+  });
+}
+
 /// The calls, without the hundreds that switch single API calls.
 std::vector<std::string> outline(const CuptiDouble& cupti) {
   std::vector<std::string> outline;
   for (const std::string& call : cupti.calls) {
+    if (is_of_stream_value(call)) continue;
     if (!switches_single_call(call)) outline.push_back(call);
     else if (!outline.back().starts_with(call.substr(0, 7)))
       outline.push_back(call.substr(0, 7) + "...");
@@ -295,6 +303,34 @@ TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
   EXPECT_EQ(owner.broken, "");
 }
 
+// A barrier between a wait for 7 at 0x100 and a write of 8 to 0x200.
+TEST(CuptiSession, TellsOfTheValuesOfABatch) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.api.get_stream_id = [](void*, void*, std::uint8_t per_thread, std::uint32_t* id) {
+    *id = 40U + per_thread;
+    return Result::kSuccess;
+  };
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  const cupti::BatchOperation operations[] = {{1, 0x100, 7, {}}, {6, 0, 0, {}}, {5, 0x200, 8, {}}};
+  const cupti::BatchParameters batch{nullptr, 3, operations};
+  cupti::CallbackData data{};
+  data.parameters = &batch;
+  data.context_id = 3;
+  data.correlation = 99;
+  cupti.callback(nullptr, cupti::kDomainDriver, 668, &data);
+  ASSERT_EQ(owner.values.size(), 2U);
+  EXPECT_TRUE(owner.values[0].waits);
+  EXPECT_EQ(owner.values[0].address, 0x100U);
+  EXPECT_EQ(owner.values[0].value, 7U);
+  EXPECT_EQ(owner.values[0].stream, 41U);
+  EXPECT_FALSE(owner.values[1].waits);
+  EXPECT_EQ(owner.values[1].address, 0x200U);
+  EXPECT_EQ(owner.values[1].correlation, 99U);
+  EXPECT_EQ(owner.values[1].context, 3U);
+}
+
 TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
   CuptiDouble cupti;
   OwnerDouble owner;
@@ -305,7 +341,8 @@ TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
   cupti.callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
   EXPECT_EQ(owner.endings, 1);
   EXPECT_EQ(owner.done, 1) << "a flush within the callback is allowed";
-  cupti::CallbackData reset{.site = cupti::kSiteEnter, .function = "cudaDeviceReset"};
+  cupti::CallbackData reset{};
+  reset.site = cupti::kSiteEnter, reset.function = "cudaDeviceReset";
   cupti.callback(nullptr, cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, &reset);
   reset.site = 1;
   cupti.callback(nullptr, cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, &reset);

@@ -93,6 +93,27 @@ TEST(Records, CopiesMemsetsWaitsAndAllocations) {
   EXPECT_EQ(recorded.trace.memory.size(), 40U);  // 20 allocated, 20 freed
 }
 
+// Of each of 6 values: what stream 8 does after its wait comes after what stream 7 did before its
+// write, whichever call was made first.
+TEST(Records, ValuesInMemoryOrderStreamsAsEventsDo) {
+  const ScratchFolder folder;
+  EXPECT_EQ(run_job({"init", "traced", "values:6"}, recording_to(folder)).code, 0);
+  Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_EQ(recorded.calls("cuStreamWaitValue32"), 6U);
+  traces::join_recording(recorded.trace);
+  const traces::RankTrace& trace = recorded.trace;
+  ASSERT_EQ(trace.edges.size(), 6U);
+  for (const traces::Edge& edge : trace.edges) {
+    const traces::DeviceOp& before = trace.device_ops[edge.before.index()];
+    const traces::DeviceOp& after = trace.device_ops[edge.after.index()];
+    EXPECT_EQ(trace.names[before.name], "first");
+    EXPECT_EQ(trace.names[after.name], "then");
+    EXPECT_LT(before.launch, after.launch);
+    EXPECT_LE(after.launch - before.launch, 3U);
+  }
+  EXPECT_EQ(trace.counters.count("join_stream_waits_without_record"), 0U);
+}
+
 TEST(Records, ASynchronisationNamesTheGpuOfItsContext) {
   const ScratchFolder folder;
   EXPECT_EQ(run_job({"init", "traced", "gpus:3"}, recording_to(folder)).code, 0);
