@@ -116,6 +116,22 @@ TEST_F(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
   EXPECT_THAT(outcome.err, HasSubstr("Nsight Systems has CUPTI"));
 }
 
+// A task prolog of Slurm, or `env` of a pod: one variable, and the job can be attached to.
+TEST_F(CaptureJob, AJobWhoseEnvironmentNamesTheLibraryAloneIsAttachedTo) {
+  place.write("prolog.sh", "echo export CUDA_INJECTION64_PATH=" BUBBLESIM_CAPTURE_LIBRARY "\n");
+  place.write("job.sh", "eval \"$(sh prolog.sh)\"\necho $$ >pid\nexec " +
+                            job("traced:20000 launch:50 sleep:700 exit:0"));
+  const Outcome outcome = place.shell(
+      "sh job.sh &\n"
+      "for i in $(seq 200); do\n"
+      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
+      "done\n"
+      "bubblesim capture attach $(cat pid) -o run --duration 300ms --wait --json\n"
+      "code=$?; wait; exit $code");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(parse_json(outcome.out).at(0).at("kernels"), 50) << outcome.err;
+}
+
 TEST_F(CaptureJob, AnIdleJobIsRecordedOnRequest) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 launch:500 sleep:700 exit:0"));
   const Outcome outcome = place.shell(
