@@ -129,15 +129,15 @@ bool distinct(std::vector<RankTrace>& ranks) {
 /// first GPU keeps the number, and the others come after those of all processes.
 void number_gpus(std::vector<RankTrace>& ranks, std::uint32_t first, std::uint32_t processes) {
   const auto gpus = static_cast<std::uint32_t>(ranks.size());
-  const auto by_nccl = std::ranges::count_if(ranks, take_rank_of_nccl);
-  const bool named = static_cast<std::size_t>(by_nccl) == ranks.size() && distinct(ranks);
-  for (std::uint32_t i = 0; i < gpus; ++i) {
-    if (named) continue;
+  bool named = true;
+  for (RankTrace& rank : ranks) named = take_rank_of_nccl(rank) && named;
+  named = named && distinct(ranks);
+  for (std::uint32_t i = 0; i < gpus && !named; ++i) {
     ranks[i].rank = i == 0 ? first : processes + first * (gpus - 1) + i - 1;
     ranks[i].world_size = processes * gpus;
   }
   ranks.front().counters.add(join::kGpusNumbered, named ? 0 : gpus);
-  for (RankTrace& rank : ranks) rank.process = first + 1;
+  for (RankTrace& rank : ranks) rank.process = ranks.front().rank + 1;
 }
 
 }  // namespace
