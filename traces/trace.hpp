@@ -167,6 +167,7 @@ struct SyncRecord {
   HostCallKind kind = HostCallKind::kOther;   ///< kEventRecord, kStreamWaitEvent, k...Sync
   std::uint32_t stream = kNone;               ///< of the call, index into streams
   std::uint64_t event = 0;  ///< the recording of an event that is meant; 0: not recorded
+  std::uint32_t device = 0;  ///< CUDA's number of the context's GPU, plus 1; 0: not recorded
 };
 
 /// The source that says what a collective is.

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "capture/clock/futex.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "capture/clock/turn_table.hpp"
 #include "sim/base/check.hpp"

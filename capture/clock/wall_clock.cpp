@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "capture/clock/futex.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <tuple>
 
@@ -18,20 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using traces::DeviceOpKind;
 using traces::RankTrace;
-
-/// Where no launcher's variables named the rank (vLLM's workers, mp.spawn), NCCL's largest
-/// communicator does. False: nothing to take.
-bool take_rank_of_nccl(RankTrace& trace) {
-  if (trace.rank != 0 || trace.world_size > 1) return false;
-  const auto size = [](const traces::Collective& record) {
-    return record.place == 0 ? 1U : record.group_size;
-  };
-  const auto largest = std::ranges::max_element(trace.collectives, {}, size);
-  if (largest == trace.collectives.end() || size(*largest) < 2) return false;
-  trace.rank = largest->place - 1;
-  trace.world_size = largest->group_size;
-  return true;
-}
 
 /// "rank0.btr" as the file of another rank, if that name is free.
 std::string named_for(const std::string& path, std::uint32_t rank) {
@@ -136,12 +123,20 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
   std::vector<RecordingSummary> summaries;
   std::string destination = wanted;
   bool joined = false;
+  traces::JobTrace job;
   for (RankTrace& rank : outcome.job.ranks) {
-    if (traces::is_recording(rank)) {
-      if (take_rank_of_nccl(rank)) destination = named_for(wanted, rank.rank);
-      traces::join_recording(rank);
+    std::vector<RankTrace> ranks;
+    if (!traces::is_recording(rank)) {
+      ranks.push_back(std::move(rank));
+    } else {
+      const std::uint32_t said = rank.rank;
+      ranks = traces::join_process(std::move(rank));
+      if (ranks.front().rank != said) destination = named_for(wanted, ranks.front().rank);
       joined = true;
     }
+    std::ranges::move(ranks, std::back_inserter(job.ranks));
+  }
+  for (RankTrace& rank : job.ranks) {
     summaries.push_back(summary_of(rank, outcome.counters, destination));
     // The new file is whole: what the old one lacked must be in it as a count.
     rank.counters.merge(outcome.counters);
@@ -151,7 +146,7 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
     // Who may read the recording may read what becomes of it.
     const auto rights = static_cast<unsigned>(fs::status(path, fault).permissions()) & 0666U;
     BUBBLESIM_RETURN_IF_ERROR(
-        traces::format::write_job(destination, outcome.job, {.rights = rights}));
+        traces::format::write_job(destination, job, {.rights = rights}));
     if (destination != path) fs::remove(path, fault);
   } else if (destination != path) {
     fs::rename(path, destination, fault);
@@ -165,7 +160,7 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
 std::vector<std::string> recordings_in(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code fault;
-  for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end;
+  for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
        entry.increment(fault)) {
     std::error_code ignored;
     if (entry->path().extension() == ".btr" && entry->is_regular_file(ignored)) {
@@ -204,10 +199,12 @@ Result<JobFolder> JobFolder::make(const std::string& output) {
 
 std::string JobFolder::destination(const std::string& file) const {
   const fs::path name = fs::path(whole_name(file)).filename();
-  const fs::path plain = fs::path(output_) / name;
+  const fs::path inside = fs::path(file).parent_path().lexically_relative(path_);
+  const fs::path folder = (fs::path(output_) / inside / "").lexically_normal();
   std::error_code fault;
-  if (!fs::exists(plain, fault)) return plain.string();
-  return (fs::path(output_) / (name.stem().string() + "." + tag_ + ".btr")).string();
+  fs::create_directories(folder, fault);
+  if (!fs::exists(folder / name, fault)) return (folder / name).string();
+  return (folder / (name.stem().string() + "." + tag_ + ".btr")).string();
 }
 
 CollectedRecordings JobFolder::collect(const std::vector<std::string>& busy,
@@ -218,8 +215,10 @@ CollectedRecordings JobFolder::collect(const std::vector<std::string>& busy,
   });
   auto collected = collect_all(
       paths, [this](const std::string& path) { return destination(path); }, progress);
-  std::error_code left_as_it_is;
-  fs::remove(path_, left_as_it_is);  // fails while files are in it
+  std::error_code left_as_it_is;  // removal fails while files are in it
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, left_as_it_is))
+    if (entry.is_directory(left_as_it_is)) fs::remove(entry.path(), left_as_it_is);
+  fs::remove(path_, left_as_it_is);
   return collected;
 }
 

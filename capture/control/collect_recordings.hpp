@@ -42,7 +42,7 @@ struct CollectedRecordings {
 [[nodiscard]] Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
                                                                       const std::string& wanted);
 
-/// .btr files of a folder, in name order; none if it cannot be listed.
+/// .btr files of a folder and those in it, in name order; none if it cannot be listed.
 [[nodiscard]] std::vector<std::string> recordings_in(const std::string& folder);
 
 using CollectProgress = std::function<void(const std::string& path)>;

@@ -53,7 +53,8 @@ bool take(Variables& variables, const char* name, const std::string& library) {
 void set_request(Variables& variables, const JobSettings& settings) {
   // What an outer shell still has of an earlier recording must not mix with this one.
   for (const char* name : {kEnvStart, kEnvOutput, kEnvDuration, kEnvMaxBytes, kEnvIterations,
-                           kEnvStartAt, kEnvGraphs, kEnvMemory}) {
+                           kEnvStartAt, kEnvFirstIteration, kEnvEvery, kEnvLast, kEnvGraphs,
+                           kEnvMemory, kEnvReaders, kEnvDetail, kEnvNames}) {
     variables.erase(name);
   }
   if (!settings.request) return;

@@ -1,5 +1,6 @@
 #include "capture/control/recorder_client.hpp"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,15 +8,85 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "capture/control/process_info.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "bubblesim.";
+constexpr std::string_view kSuffix = ".sock";
+constexpr unsigned long kListening = 0x10000;  // __SO_ACCEPTCON of the kernel
+
+struct Owner {
+  uid_t user;
+  pid_t pid;
+};
+
+// "bubblesim.<uid>.<pid>"
+std::optional<Owner> owner_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const std::size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto user = parse_number<uid_t>(name.substr(0, dot));
+  const auto pid = parse_number<pid_t>(name.substr(dot + 1));
+  if (!user || !pid || *pid <= 0) return std::nullopt;
+  return Owner{*user, *pid};
+}
+
+}  // namespace
+
+std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix) {
+  std::vector<ListedRecorder> found;
+  std::istringstream words{std::string(proc_net_unix)};
+  for (std::string line; std::getline(words, line);) {
+    // Num RefCount Protocol Flags Type St Inode Path
+    std::istringstream fields(line);
+    std::string field[8];
+    for (std::string& text : field) fields >> text;
+    if (!field[7].starts_with('@')) continue;
+    if ((std::strtoul(field[3].c_str(), nullptr, 16) & kListening) == 0) continue;
+    const auto owner = owner_of(std::string_view(field[7]).substr(1));
+    if (!owner) continue;
+    found.push_back({owner->user, owner->pid, abstract_address(owner->user, owner->pid)});
+  }
+  return found;
+}
+
+std::vector<ListedRecorder> list_recorders(const std::string& folder) {
+  const std::string sockets = read_text_file("/proc/net/unix").value_or(std::string());
+  std::vector<ListedRecorder> found = listed_in(sockets);
+  std::error_code fault;
+  if (!folder.empty()) {
+    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end;
+         entry.increment(fault)) {
+      const std::string name = entry->path().filename().string();
+      if (!name.ends_with(kSuffix)) continue;
+      const auto owner = owner_of(name.substr(0, name.size() - kSuffix.size()));
+      if (!owner) continue;
+      auto address = path_address(folder, owner->user, owner->pid);
+      if (address) found.push_back({owner->user, owner->pid, std::move(*address)});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const ListedRecorder& a, const ListedRecorder& b) {
+    return a.pid != b.pid ? a.pid < b.pid : a.address.text < b.address.text;
+  });
+  return found;
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -262,6 +333,84 @@ RecorderSurvey survey_recorders(const ClientOptions& options) {
     }
   }
   return survey;
+}
+
+namespace {
+
+// "12.34 s": for people.
+std::string seconds_text(Duration span) {
+  return format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(span));
+}
+
+}  // namespace
+
+RecorderWatch::RecorderWatch(pid_t job, std::string output, std::string socket_folder)
+    : job_(job), output_(std::move(output)) {
+  // Short: a recorder that is slow must not hold up what waits for the job.
+  options_.timeout = std::chrono::milliseconds(200);
+  options_.socket_folder = std::move(socket_folder);
+}
+
+void RecorderWatch::look() {
+  const auto listed = list_recorders(options_.socket_folder);
+  if (listed.empty()) return;
+  std::set<pid_t> family{job_};
+  for (const pid_t pid : descendants(job_)) family.insert(pid);
+  const uid_t own = geteuid();
+  for (const ListedRecorder& recorder : listed) {
+    const bool related = family.contains(recorder.pid) || !recorder.address.text.starts_with('@');
+    if (!related || (own != 0 && recorder.user != own)) continue;
+    auto status = RecorderClient(recorder, options_).ask(status_command());
+    if (!status) continue;
+    if (!family.contains(recorder.pid) && !status->output.starts_with(output_ + "/")) continue;
+    seen_[status->pid] = std::move(*status);
+  }
+}
+
+std::string RecorderWatch::progress() const {
+  if (seen_.empty()) return {};
+  std::size_t recording = 0;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  for (const auto& [pid, status] : seen_) {
+    if (status.state == RecorderState::kRecording) ++recording;
+    records += status.records;
+    bytes += status.bytes;
+  }
+  return std::to_string(recording) + " of " + std::to_string(seen_.size()) +
+         " recording, " + std::to_string(records) + " records, " +
+         std::to_string(bytes / 1'000'000) + " MB";
+}
+
+DriverState driver_state() {
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return DriverState::kMissing;
+  dlclose(library);
+  return DriverState::kFound;
+}
+
+std::string why_nothing(const std::map<std::int64_t, RecorderStatus>& seen, DriverState driver,
+                        const JobFacts& facts) {
+  for (const auto& [pid, status] : seen) {
+    if (status.state == RecorderState::kFailed || !status.message.empty()) {
+      return "the recorder of process " + std::to_string(pid) + " (" + status.executable +
+             ") says: " + (status.message.empty() ? "the start failed" : status.message);
+    }
+  }
+  if (facts.at_a_time || facts.delay >= facts.ran) {
+    return "the job ended after " + seconds_text(facts.ran) +
+           ", before the recording was to begin";
+  }
+  if (driver == DriverState::kMissing) {
+    return "no NVIDIA driver was found here (libcuda.so.1), without which nothing can use CUDA";
+  }
+  if (!seen.empty()) {
+    return "recorders were there, but nothing ran on the GPU while they recorded; the job ran " +
+           seconds_text(facts.ran);
+  }
+  return "no recorder was seen in the job, which ran " + seconds_text(facts.ran) +
+         ": nothing initialised CUDA, or it ended before a recording could begin. A line "
+         "\"bubblesim capture: ...\" above would say more";
 }
 
 }  // namespace bubblesim::capture

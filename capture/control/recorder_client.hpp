@@ -6,15 +6,32 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "capture/control/recorder_list.hpp"
 #include "capture/protocol/capture_request.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 
 namespace bubblesim::capture {
+
+// Which recorders listen on this machine: from /proc/net/unix (abstract sockets of this network
+// namespace) and from a folder of path sockets.
+
+struct ListedRecorder {
+  uid_t user = 0;  ///< as its name says
+  pid_t pid = 0;   ///< as its name says: in a container, the container's
+  ControlAddress address;
+};
+
+/// Lists recorders by pid, abstract sockets first. `folder`: of path sockets; empty: none. A file
+/// without a listener is listed too: only connecting tells.
+[[nodiscard]] std::vector<ListedRecorder> list_recorders(const std::string& folder);
+
+/// Parts of the above: the text of /proc/net/unix.
+[[nodiscard]] std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix);
 
 struct ClientOptions {
   Duration timeout = std::chrono::seconds(5);  ///< of connecting and the answer together
@@ -50,5 +67,41 @@ struct RecorderSurvey {
 [[nodiscard]] RecorderSurvey survey_recorders(const ClientOptions& options = {});
 
 [[nodiscard]] inline ControlCommand status_command() { return {}; }
+
+// Watches the recorders of a job that runs: for a line of progress, and, when the job left no
+// recording, for the reason.
+
+class RecorderWatch {
+ public:
+  /// Watches the recorders of `job`, of its descendants and of all that write below `output`.
+  RecorderWatch(pid_t job, std::string output, std::string socket_folder);
+
+  /// Asks every recorder; costs it one answer. Call about once a second.
+  void look();
+  /// The last word of every recorder seen, by pid.
+  [[nodiscard]] const std::map<std::int64_t, RecorderStatus>& seen() const { return seen_; }
+  /// "2 recording, 120000 records, 3 MB"; empty: none seen.
+  [[nodiscard]] std::string progress() const;
+
+ private:
+  pid_t job_;
+  std::string output_;
+  ClientOptions options_;
+  std::map<std::int64_t, RecorderStatus> seen_;
+};
+
+struct JobFacts {
+  Duration ran{};          ///< how long the job ran
+  Duration delay{};        ///< that the recording was to wait for
+  bool at_a_time = false;  ///< it was to wait for a wall-clock second
+};
+
+/// Whether this process could load the NVIDIA driver's library.
+enum class DriverState { kFound, kMissing };
+[[nodiscard]] DriverState driver_state();
+
+/// One sentence: why a job left no recording, as far as can be told.
+[[nodiscard]] std::string why_nothing(const std::map<std::int64_t, RecorderStatus>& seen,
+                                      DriverState driver, const JobFacts& facts);
 
 }  // namespace bubblesim::capture

@@ -133,9 +133,9 @@ def figures_of(done: List[Json]) -> List[str]:
         if record.get("lost"):
             lines.append(f"{record['name']} lost {record['lost']}")
         if "arms" in record:
-            arms = record["arms"]
-            lines.append(f"{record['name']}: idle {100 * (arms['idle']['ratio'] - 1):+.2f} %, "
-                         f"capturing {100 * (arms['capturing']['ratio'] - 1):+.2f} %")
+            costs = [f"{arm} {100 * (it['ratio'] - 1):+.2f} %"
+                     for arm, it in record["arms"].items() if arm != "absent"]
+            lines.append(f"{record['name']}: {', '.join(costs)}")
     return lines
 
 

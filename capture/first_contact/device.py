@@ -143,7 +143,7 @@ def hold_devices() -> List[int]:
 
 
 def cupti_places(torch: Json) -> List[str]:
-    """As the recorder looks for it (capture/record/cupti/cupti_places.hpp), and in PyTorch's."""
+    """As the recorder looks for it (capture/record/cupti/api.hpp), and in PyTorch's."""
     folders = []
     if torch.get("folder"):
         folders += [f"{torch['folder']}/nvidia/{name}/lib" for name in ("cu13", "cuda_cupti")]

@@ -13,7 +13,7 @@ from .context import Context, Verdict, failed, ok, partial, write_json
 from .pairs import CONFIGS, FIRST_PAIR
 from .sharing import quantiles
 
-# Columns of a file of fits (capture/replay/cuda/fit_cache.cpp), behind its head line.
+# Columns of a file of fits (capture/replay/cuda/stand_in_fit.cpp), behind its head line.
 COLUMNS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers",
            "shared_bytes", "bound", "tensor", "dram_share", "issue_share", "solo_ns", "floor_ns",
            "loop_ns", "sparse", "dense", "wide", "tensor_steps", "memory_rate", "error",

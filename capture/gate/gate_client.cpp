@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "capture/clock/shared_segment.hpp"
-#include "capture/gate/gate_rows.hpp"
+#include "capture/gate/gate_segment.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {

@@ -1,4 +1,4 @@
-#include "capture/gate/gate_rows.hpp"
+#include "capture/gate/gate_segment.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>

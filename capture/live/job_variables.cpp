@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "capture/live/live_counts.hpp"
+#include "capture/live/live_folder.hpp"
 #include "sim/base/number_text.hpp"
 
 namespace bubblesim::capture {

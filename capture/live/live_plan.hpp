@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/control/job_environment.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
@@ -50,5 +51,22 @@ void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
                                          policy::Policy& policy, const policy::GpuInfo& gpu,
                                          const std::vector<policy::ClientInfo>& clients,
                                          Substitute substitute);
+
+// What policies are told of the GPU on which two programs run.
+
+struct GpuFacts {
+  policy::GpuInfo gpu;
+  std::string text;  ///< where they are from, a sentence
+  bool is_only_one = true;    ///< programs see no other, as far as the driver says
+  std::optional<Bytes> free;  ///< memory that no process has; nothing: the driver does not say
+};
+
+/// Name, SMs and memory as the driver says them by NVML, the rest, and what it does not say, as
+/// `constants` have it. The card is `device` (UUID or index), if empty the first that
+/// CUDA_VISIBLE_DEVICES of `environment` names, else number 0 as nvidia-smi counts. Priorities do
+/// not change: the gate cannot do it.
+[[nodiscard]] GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& device,
+                                    const Variables& environment,
+                                    const std::string& nvml = "libnvidia-ml.so.1");
 
 }  // namespace bubblesim::capture

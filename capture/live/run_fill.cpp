@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
-#include "capture/control/blocked_signals.hpp"
+#include "capture/clock/host_clock.hpp"
+#include "capture/control/job_process.hpp"
 #include "capture/live/job_variables.hpp"
 #include "capture/live/live_folder.hpp"
 #include "capture/substrate/mps_daemon.hpp"

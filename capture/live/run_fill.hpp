@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "capture/control/job_environment.hpp"
-#include "capture/live/live_counts.hpp"
+#include "capture/live/live_folder.hpp"
 #include "capture/live/live_plan.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "sim/base/child_process.hpp"

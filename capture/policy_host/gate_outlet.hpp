@@ -13,7 +13,6 @@
 #include "capture/clock/host_clock.hpp"
 #include "capture/gate/gate_board.hpp"
 #include "capture/policy_host/policy_host.hpp"
-#include "capture/policy_host/span_histogram.hpp"
 #include "sim/policy/session/outlet.hpp"
 
 namespace bubblesim::capture {

@@ -1,6 +1,7 @@
 #include "capture/policy_host/policy_host.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,13 +13,53 @@
 #include "capture/clock/host_clock.hpp"
 #include "capture/gate/gate_board.hpp"
 #include "capture/policy_host/gate_outlet.hpp"
-#include "capture/policy_host/instant_line.hpp"
 #include "sim/base/check.hpp"
+#include "sim/base/nearest_rank.hpp"
 #include "sim/policy/gate_terms.hpp"
 #include "sim/policy/session/catch_thrown.hpp"
 #include "sim/policy/session/session.hpp"
 
 namespace bubblesim::capture {
+namespace {
+
+using Layout = LogBuckets<5>;
+
+Duration middle_of(std::uint32_t bucket) {
+  return Layout::low_of(bucket) + Layout::width_of(bucket) / 2;
+}
+
+}  // namespace
+
+void SpanHistogram::add(Duration span) {
+  span = std::max(span, Duration{});
+  ++counts_[Layout::bucket_of(span)];
+  ++total_;
+  sum_ += static_cast<double>(span.count());
+  max_ = std::max(max_, span);
+}
+
+Duration SpanHistogram::percentile(double percent) const {
+  const std::uint64_t rank = nearest_rank(percent, total_);
+  std::uint64_t seen = 0;
+  for (std::uint32_t i = 0; i < counts_.size(); ++i) {
+    seen += counts_[i];
+    if (seen >= rank) return std::min(middle_of(i), max_);
+  }
+  return max_;
+}
+
+SpanSummary SpanHistogram::summary() const {
+  if (total_ == 0) return {};
+  SpanSummary result;
+  result.count = total_;
+  result.mean = Duration{std::llround(sum_ / static_cast<double>(total_))};
+  result.p50 = percentile(50);
+  result.p95 = percentile(95);
+  result.p99 = percentile(99);
+  result.max = max_;
+  return result;
+}
+
 namespace {
 
 // Drives a policy by what the clients of a gate say: the session's rules, with a board in place of

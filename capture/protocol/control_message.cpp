@@ -1,15 +1,53 @@
 // Messages of the control socket: one JSON object each. Times are whole nanoseconds.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/utf8.hpp"
 
 namespace bubblesim::capture {
+namespace {
+
+std::string name_of(uid_t user, pid_t process) {
+  return "bubblesim." + std::to_string(user) + "." + std::to_string(process);
+}
+
+}  // namespace
+
+ControlAddress abstract_address(uid_t user, pid_t process) {
+  const std::string name = name_of(user, process);
+  ControlAddress made;
+  made.address.sun_family = AF_UNIX;
+  // sun_path[0] stays zero: that is what makes it abstract. No zero byte ends the name.
+  std::copy(name.begin(), name.end(), made.address.sun_path + 1);
+  made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  made.text = "@" + name;
+  return made;
+}
+
+Result<ControlAddress> path_address(std::string_view folder, uid_t user, pid_t process) {
+  ControlAddress made;
+  made.text = std::string(folder) + (folder.ends_with('/') ? "" : "/") + name_of(user, process) +
+              ".sock";
+  constexpr std::size_t longest = sizeof(made.address.sun_path) - 1;
+  if (folder.empty() || folder.find('\0') != std::string_view::npos) {
+    return fail("found no name; expected a folder for sockets");
+  }
+  if (made.text.size() > longest) {
+    return fail(made.text, {},
+                "found a path of " + std::to_string(made.text.size()) + " bytes; a socket's has "
+                "at most " + std::to_string(longest) + ": choose a folder with a shorter name");
+  }
+  made.address.sun_family = AF_UNIX;
+  std::copy(made.text.begin(), made.text.end(), made.address.sun_path);
+  made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + made.text.size() + 1);
+  return made;
+}
+
 namespace {
 
 using Kind = ControlCommand::Kind;
@@ -26,12 +64,6 @@ constexpr std::array<Choice<RecorderState>, 6> kStates{
      {"recording", RecorderState::kRecording},
      {"stopping", RecorderState::kStopping},
      {"failed", RecorderState::kFailed}}};
-
-constexpr std::array<Choice<GraphRecords>, 2> kGraphs{
-    {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
-
-constexpr std::array<Choice<Readers>, 2> kReaders{
-    {{"owner", Readers::kOwner}, {"all", Readers::kAll}}};
 
 Result<JsonDocument> parse(std::string_view text) {
   if (text.size() > kMaxMessageBytes) {
@@ -70,10 +102,15 @@ void put_start(Json& json, const StartRequest& start) {
   put(json, "max_bytes", start.max_bytes);
   put(json, "iterations", start.iterations);
   put(json, "start_at_unix_s", start.start_at_unix_s);
+  put(json, "first_iteration", start.first_iteration);
+  put(json, "every", start.every);
+  if (start.last) json["last_ns"] = to_ns(*start.last);
   json["delay_ns"] = to_ns(start.delay);
-  json["graphs"] = choice_name(start.graphs, kGraphs);
+  json["graphs"] = choice_name(start.graphs, kGraphsWords);
   json["memory"] = start.memory;
-  json["readers"] = choice_name(start.readers, kReaders);
+  json["readers"] = choice_name(start.readers, kReadersWords);
+  json["detail"] = choice_name(start.detail, kDetailsWords);
+  json["names"] = choice_name(start.names, kNamesWords);
 }
 
 StartRequest read_start(ObjectReader& root) {
@@ -94,10 +131,19 @@ StartRequest read_start(ObjectReader& root) {
     start.start_at_unix_s =
         root.integer<std::int64_t>("start_at_unix_s", {0, kLastStartUnixSeconds});
   }
+  if (root.has("first_iteration")) {
+    start.first_iteration = root.integer<std::uint32_t>("first_iteration");
+  }
+  if (root.has("every")) start.every = root.integer<std::uint32_t>("every", {1});
+  if (root.has("last_ns")) {
+    start.last = Duration{root.integer<std::int64_t>("last_ns", {1, longest})};
+  }
   start.delay = Duration{root.integer<std::int64_t>("delay_ns", {0, longest}, 0)};
-  start.graphs = root.choice("graphs", kGraphs, GraphRecords::kNode);
+  start.graphs = root.choice("graphs", kGraphsWords, GraphRecords::kNode);
   start.memory = root.flag("memory", true);
-  start.readers = root.choice("readers", kReaders, Readers::kOwner);
+  start.readers = root.choice("readers", kReadersWords, Readers::kOwner);
+  start.detail = root.choice("detail", kDetailsWords, Detail::kFull);
+  start.names = root.choice("names", kNamesWords, Names::kPlain);
   return start;
 }
 

@@ -1,7 +1,6 @@
 // A request in the environment of a job: values with their units, as on the command line.
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/number_text.hpp"
 #include "sim/base/units.hpp"
@@ -49,12 +48,12 @@ Result<Duration> read_delay(const std::string& value) {
                    bare ? "s" : "");
 }
 
-Result<std::optional<Duration>> read_duration(const Environment& env) {
-  const auto value = value_of(env, kEnvDuration);
+Result<std::optional<Duration>> read_duration(const Environment& env, const char* name) {
+  const auto value = value_of(env, name);
   if (!value) return std::optional<Duration>{};
   BUBBLESIM_ASSIGN_OR_RETURN(
       const Duration span,
-      read_span(kEnvDuration, *value, Duration{1},
+      read_span(name, *value, Duration{1},
                 "a time such as \"10s\" or \"500ms\", more than 0 and at most 366 days"));
   return std::optional<Duration>{span};
 }
@@ -69,26 +68,18 @@ Result<std::optional<std::uint64_t>> read_max_bytes(const Environment& env) {
   return std::optional<std::uint64_t>{bytes->value};
 }
 
-Result<GraphRecords> read_graphs(const Environment& env) {
-  const auto value = value_of(env, kEnvGraphs);
-  if (!value || *value == "node") return GraphRecords::kNode;
-  if (*value == "graph") return GraphRecords::kGraph;
-  return refuse(kEnvGraphs, *value, "\"node\" or \"graph\"");
+/// One of two words; unset: the first.
+template <class T>
+Result<T> read_choice(const Environment& env, const char* name,
+                      const std::array<Choice<T>, 2>& words) {
+  const auto value = value_of(env, name);
+  if (!value || *value == words[0].name) return words[0].value;
+  if (*value == words[1].name) return words[1].value;
+  return refuse(name, *value, "\"" + std::string(words[0].name) + "\" or \"" +
+                                  std::string(words[1].name) + "\"");
 }
 
-Result<bool> read_memory(const Environment& env) {
-  const auto value = value_of(env, kEnvMemory);
-  if (!value || *value == "1") return true;
-  if (*value == "0") return false;
-  return refuse(kEnvMemory, *value, "\"0\" or \"1\"");
-}
-
-Result<Readers> read_readers(const Environment& env) {
-  const auto value = value_of(env, kEnvReaders);
-  if (!value || *value == "owner") return Readers::kOwner;
-  if (*value == "all") return Readers::kAll;
-  return refuse(kEnvReaders, *value, "\"owner\" or \"all\"");
-}
+constexpr std::array<Choice<bool>, 2> kOnWords{{{"1", true}, {"0", false}}};
 
 }  // namespace
 
@@ -104,16 +95,22 @@ Result<std::optional<StartRequest>> request_from_environment(const Environment& 
   }
   if (auto good = check_output(*output); !good) return fail(kEnvOutput, {}, good.error().message);
   request.output = *output;
-  BUBBLESIM_ASSIGN_OR_RETURN(request.duration, read_duration(env));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.duration, read_duration(env, kEnvDuration));
   BUBBLESIM_ASSIGN_OR_RETURN(request.max_bytes, read_max_bytes(env));
   BUBBLESIM_ASSIGN_OR_RETURN(request.iterations,
                              read_integer<std::uint32_t>(env, kEnvIterations, 1U, ~0U));
   BUBBLESIM_ASSIGN_OR_RETURN(
       request.start_at_unix_s,
       read_integer<std::int64_t>(env, kEnvStartAt, 0, kLastStartUnixSeconds));
-  BUBBLESIM_ASSIGN_OR_RETURN(request.graphs, read_graphs(env));
-  BUBBLESIM_ASSIGN_OR_RETURN(request.memory, read_memory(env));
-  BUBBLESIM_ASSIGN_OR_RETURN(request.readers, read_readers(env));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.first_iteration,
+                             read_integer<std::uint32_t>(env, kEnvFirstIteration, 0U, ~0U));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.every, read_integer<std::uint32_t>(env, kEnvEvery, 1U, ~0U));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.last, read_duration(env, kEnvLast));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.graphs, read_choice(env, kEnvGraphs, kGraphsWords));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.memory, read_choice(env, kEnvMemory, kOnWords));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.readers, read_choice(env, kEnvReaders, kReadersWords));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.detail, read_choice(env, kEnvDetail, kDetailsWords));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.names, read_choice(env, kEnvNames, kNamesWords));
   return std::optional<StartRequest>{std::move(request)};
 }
 
@@ -121,12 +118,18 @@ std::map<std::string, std::string> environment_of(const StartRequest& request) {
   std::map<std::string, std::string> variables{
       {kEnvStart, request.delay == Duration{} ? "now" : format_duration(request.delay)},
       {kEnvOutput, request.output},
-      {kEnvGraphs, request.graphs == GraphRecords::kNode ? "node" : "graph"},
+      {kEnvGraphs, std::string(choice_name(request.graphs, kGraphsWords))},
       {kEnvMemory, request.memory ? "1" : "0"},
-      {kEnvReaders, request.readers == Readers::kAll ? "all" : "owner"}};
+      {kEnvReaders, std::string(choice_name(request.readers, kReadersWords))},
+      {kEnvDetail, std::string(choice_name(request.detail, kDetailsWords))},
+      {kEnvNames, std::string(choice_name(request.names, kNamesWords))}};
   if (request.duration) variables[kEnvDuration] = format_duration(*request.duration);
   if (request.max_bytes) variables[kEnvMaxBytes] = format_bytes(Bytes{*request.max_bytes});
   if (request.iterations) variables[kEnvIterations] = std::to_string(*request.iterations);
+  if (request.first_iteration)
+    variables[kEnvFirstIteration] = std::to_string(*request.first_iteration);
+  if (request.every) variables[kEnvEvery] = std::to_string(*request.every);
+  if (request.last) variables[kEnvLast] = format_duration(*request.last);
   if (request.start_at_unix_s) variables[kEnvStartAt] = std::to_string(*request.start_at_unix_s);
   return variables;
 }

@@ -4,7 +4,7 @@
 // fault.
 //
 // A reader of a plan checks everything that an index refers to, so that whoever runs a plan need
-// not: also that what is waited for is launched (job_plan_check.hpp).
+// not: also that what is waited for is launched (PlanCheck).
 #pragma once
 
 #include <string>

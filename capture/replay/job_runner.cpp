@@ -4,8 +4,74 @@
 #include <utility>
 
 #include "capture/clock/crew.hpp"
+#include "capture/replay/launch_path.hpp"
 
 namespace bubblesim::capture {
+
+bool DeviceWatch::is_needed(const JobPlan& plan, const GateClient* gate) {
+  if (plan.record_operations) return true;
+  return gate != nullptr && (plan.report_completions || !plan.bubbles.empty());
+}
+
+std::vector<OperationRecord> DeviceWatch::take_operations(const LaunchPath& path) {
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const LaunchPath::Call call = path.call(launches_[i]);
+    operations_[i].called = call.start - origin_;
+    operations_[i].returned = call.end - origin_;
+  }
+  return std::move(operations_);
+}
+
+void DeviceWatch::on_started(const OpInstance& op, HostTime) {
+  if (gate_ == nullptr) return;
+  if (bubbles_.op_started(plan_.program.ops[op.op].kind)) gate_->bubble_ended();
+}
+
+void DeviceWatch::on_finished(const OpInstance& op, HostTime start, HostTime end) {
+  const program::WorkKind kind = plan_.program.ops[op.op].kind;
+  if (plan_.record_operations) {
+    // A kernel may end before its launch call has returned: the call is added at the end.
+    operations_.push_back({op.op, op.pass, {}, start - origin_, end - origin_, {},
+                           signals_.now() - origin_});
+    launches_.push_back(op.launch);
+  }
+  if (progress_) progress_();
+  signals_.notify(WakeEvent::kDone);
+  if (gate_ == nullptr) return;
+  if (plan_.report_completions) gate_->completed(kind, op.launch);
+  const policy::BubbleInfo* bubble = bubbles_.op_finished(op.op, kind);
+  if (bubble != nullptr) gate_->bubble_began(*bubble);
+}
+
+std::optional<Duration> RequestQueue::next_start(Duration now) const {
+  if (!mode_.online) return now;
+  const std::vector<Duration>& arrivals = mode_.arrivals;
+  if (next_ == arrivals.size()) return std::nullopt;
+  const Duration due = mode_.batching.due(
+      arrivals.size() - next_, [&](std::size_t i) { return arrivals[next_ + i]; });
+  return std::max(due, now);
+}
+
+std::uint64_t RequestQueue::take(Duration now) {
+  if (!mode_.online) return mode_.batching.max_batch;
+  first_ = next_;
+  const auto first = mode_.arrivals.begin() + static_cast<std::ptrdiff_t>(first_);
+  const auto arrived = std::upper_bound(first, mode_.arrivals.end(), now);
+  next_ += mode_.batching.batch_size(static_cast<std::size_t>(arrived - first));
+  return next_ - first_;
+}
+
+std::span<const Duration> RequestQueue::batch() const {
+  return std::span(mode_.arrivals).subspan(first_, next_ - first_);
+}
+
+std::vector<Duration> RequestQueue::unfinished(Duration end) const {
+  if (!mode_.online) return {};
+  const auto arrived = std::upper_bound(mode_.arrivals.begin(), mode_.arrivals.end(), end);
+  const auto first = mode_.arrivals.begin() + static_cast<std::ptrdiff_t>(first_);
+  return first < arrived ? std::vector<Duration>(first, arrived) : std::vector<Duration>();
+}
+
 namespace {
 
 /// Threads of a job beyond so many share the last Turn of their kind.

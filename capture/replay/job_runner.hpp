@@ -12,26 +12,90 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/gate/gate_client.hpp"
 #include "capture/replay/device.hpp"
-#include "capture/replay/device_watch.hpp"
 #include "capture/replay/host_signals.hpp"
-#include "capture/replay/iteration_log.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"
 #include "capture/replay/launch_path.hpp"
 #include "capture/replay/replay_thread.hpp"
-#include "capture/replay/request_queue.hpp"
 #include "sim/base/result.hpp"
+#include "sim/policy/session/bubble_watch.hpp"
 
 namespace bubblesim::capture {
+
+// What a job does when it hears of its operations: tells the gate of completions and bubbles,
+// writes operations down, lets those go on who wait for room.
+
+class LaunchPath;
+
+class DeviceWatch final : public DeviceListener {
+ public:
+  /// All outlive it; `gate` may be null, `progress` empty.
+  DeviceWatch(const JobPlan& plan, GateClient* gate, HostSignals& signals,
+              const std::function<void()>& progress)
+      : plan_(plan), gate_(gate), signals_(signals), progress_(progress), bubbles_(plan.bubbles) {}
+
+  /// Whether anything that the plan asks for needs to hear of operations.
+  [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate);
+
+  /// Before the first launch: instants are since `origin`.
+  void begin(HostTime origin) { origin_ = origin; }
+
+  void on_started(const OpInstance& op, HostTime start) override;
+  void on_finished(const OpInstance& op, HostTime start, HostTime end) override;
+
+  /// After Device::close(). `path` knows the launch calls.
+  [[nodiscard]] std::vector<OperationRecord> take_operations(const LaunchPath& path);
+
+ private:
+  const JobPlan& plan_;
+  GateClient* gate_;
+  HostSignals& signals_;
+  const std::function<void()>& progress_;
+  HostTime origin_{};
+  policy::BubbleWatch bubbles_;
+  std::vector<OperationRecord> operations_;
+  std::vector<std::uint64_t> launches_;  ///< of operations_
+};
+
+// Requests in front of a service, and when the next batch of them starts (program::Batching), for a
+// process that looks at them when it is free.
+
+class RequestQueue {
+ public:
+  /// `mode` outlives it. Instants are since the job's time 0.
+  explicit RequestQueue(const ServeMode& mode) : mode_(mode) {}
+
+  /// When the next batch may start, at `now` or later: when a batch is due. Nothing: there are
+  /// no more requests. Offline: at once.
+  [[nodiscard]] std::optional<Duration> next_start(Duration now) const;
+
+  /// Takes the batch that starts now, and says how many requests it has. Precondition: `now` is at
+  /// least what next_start() said.
+  std::uint64_t take(Duration now);
+  /// Arrivals of the batch that was taken last; offline: empty.
+  [[nodiscard]] std::span<const Duration> batch() const;
+  /// The batch was served.
+  void served() { first_ = next_; }
+
+  /// Requests that have arrived by `end` and were not served.
+  [[nodiscard]] std::vector<Duration> unfinished(Duration end) const;
+
+ private:
+  const ServeMode& mode_;
+  std::size_t first_ = 0;  ///< of those taken and not served
+  std::size_t next_ = 0;   ///< not taken
+};
 
 /// What a job runs on. All outlive the runner.
 struct JobSetup {

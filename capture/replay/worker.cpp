@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/replay/control_segment.hpp"
 #include "capture/replay/job_files.hpp"
 #include "capture/replay/job_runner.hpp"

@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/control/job_environment.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"
-#include "capture/substrate/substrate.hpp"
+#include "capture/substrate/process_environment.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"

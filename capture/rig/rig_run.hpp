@@ -1,4 +1,4 @@
-// One run of a rig while it lasts; included by rig.cpp and rig_run*.cpp only.
+// One run of a rig while it lasts; included by rig_run.cpp and rig_workers.cpp only.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,6 @@
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/control_segment.hpp"
 #include "capture/rig/rig.hpp"
-#include "capture/rig/watchdog.hpp"
 #include "capture/rig/worker_process.hpp"
 #include "capture/substrate/mps_daemon.hpp"
 #include "capture/substrate/process_environment.hpp"

@@ -1,12 +1,19 @@
 // A process that a rig started: its words on stderr go to a file, its end is known once.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "capture/replay/control_segment.hpp"
 #include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
 
 namespace bubblesim::capture {
 
@@ -36,6 +43,47 @@ class WorkerProcess {
   pid_t pid_;
   std::string error_file_;
   std::optional<ChildEnd> end_;
+};
+
+// Kills workers that are stuck. Looks on from outside of the rig's clock, in the machine's time: a
+// worker that never gives back its turn stops a fake clock, and everybody with it.
+
+/// A number that changes while a worker with these seats is not stuck. Devices get ready one after
+/// the other, so who gets ready stands still no longer than all `others` that do.
+[[nodiscard]] std::uint64_t progress_among(std::span<const WorkerStatus> own,
+                                           std::span<const WorkerStatus> others);
+
+class Watchdog {
+ public:
+  /// Whom it looks at. Functions are called by the watchdog's thread.
+  struct Watched {
+    std::function<bool()> busy;               ///< false: it may stand still; asked once a look
+    std::function<std::uint64_t()> progress;  ///< has changed: it is not stuck
+    std::function<void()> kill;
+  };
+
+  Watchdog(std::vector<Watched> watched, Duration patience);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// Whether the i-th was killed for being stuck.
+  [[nodiscard]] bool killed(std::size_t index) const;
+
+ private:
+  void look();
+
+  struct State {
+    std::uint64_t progress = 0;
+    std::chrono::steady_clock::time_point since;
+    bool killed = false;
+  };
+  std::vector<Watched> watched_;
+  Duration patience_;
+  std::vector<State> states_;
+  mutable std::mutex mutex_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
 };
 
 }  // namespace bubblesim::capture

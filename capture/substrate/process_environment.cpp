@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace bubblesim::capture {
+
+const char* substrate_name(Substrate substrate) {
+  switch (substrate) {
+    case Substrate::kAlone: return "alone";
+    case Substrate::kTimeSliced: return "time-sliced";
+    case Substrate::kMps: return "mps";
+    case Substrate::kStreams: return "streams";
+  }
+  return "alone";
+}
+
 namespace {
 
 constexpr std::uint32_t kMostConnections = 32;    ///< that CUDA gives a context

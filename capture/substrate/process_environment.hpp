@@ -6,10 +6,20 @@
 #include <string>
 
 #include "capture/control/job_environment.hpp"
-#include "capture/substrate/substrate.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {
+
+// The ways in which processes come to share one GPU.
+
+/// How processes come to share the GPU.
+enum class Substrate : std::uint8_t {
+  kAlone,       ///< one process
+  kTimeSliced,  ///< processes without MPS: the driver's time slices
+  kMps,         ///< clients of a private MPS daemon
+  kStreams,     ///< threads of one process: stream priorities and green contexts
+};
+[[nodiscard]] const char* substrate_name(Substrate substrate);
 
 /// MPS knows two: CUDA_MPS_CLIENT_PRIORITY 0 and 1.
 enum class MpsPriority : std::uint8_t { kNormal, kBelowNormal };

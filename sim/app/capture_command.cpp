@@ -14,8 +14,8 @@
 #include "capture/control/job_environment.hpp"
 #include "capture/control/job_process.hpp"
 #include "capture/control/process_info.hpp"
-#include "capture/control/recorder_watch.hpp"
-#include "capture/protocol/request_limits.hpp"
+#include "capture/control/recorder_client.hpp"
+#include "capture/protocol/capture_request.hpp"
 #include "sim/app/own_process.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
@@ -178,6 +178,10 @@ constexpr const char* kCaptureHelp =
     "  bubblesim capture -o out/run --duration 10s --delay 60s -- torchrun --nproc-per-node 8 "
     "train.py\n"
     "  bubblesim capture -o out/run --iterations 20 -- python3 train.py\n"
+    "  bubblesim capture -o out/run --from-iteration 100 --iterations 20 --light -- torchrun "
+    "train.py\n"
+    "  bubblesim capture -o out/run --iterations 5 --every 1000 -- torchrun train.py\n"
+    "  bubblesim capture -o out/run --last 30s --hash-names -- python3 serve.py\n"
     "  bubblesim capture --idle -- python3 serve.py\n"
     "  bubblesim capture attach 4711 4712 -o out/run --duration 10s --wait\n"
     "  bubblesim capture status\n\n"
@@ -271,11 +275,28 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
           ->capture_default_str(),
       command.add_option("--start-at", options.start_at,
                          "Begin at this second of Unix time, the same on all ranks and nodes"),
+      command.add_option("--from-iteration", options.first_iteration,
+                         "Begin where the iteration of this number does, the same on all ranks: as "
+                         "NVTX ranges number them (iteration 100)"),
+      command.add_option("--every", options.every,
+                         "Record --iterations again each so many iterations, a folder "
+                         "iterations-<N> each")
+          ->check(CLI::Range(std::uint32_t{1}, ~std::uint32_t{0}))
+          ->needs("--iterations"),
+      command.add_option("--last", options.last,
+                         "Keep the last 10s (or so) in memory, and write them at the end: at "
+                         "bubblesim capture stop, or when the job ends"),
       command.add_option("--graphs", options.graphs,
                          "CUDA graphs by node, or each launch as one operation (cheaper)")
           ->check(CLI::IsMember({"node", "graph"}))
           ->capture_default_str(),
       command.add_flag("--no-memory", options.no_memory, "Do not record memory allocations"),
+      command.add_flag("--light", options.light,
+                       "Kernels and collectives alone: no host calls but NCCL's launches, no "
+                       "copies, waits or memory (cheaper)"),
+      command.add_flag("--hash-names", options.hash_names,
+                       "Hash the names of kernels and ranges, but for NCCL's and what marks "
+                       "iterations and phases"),
       command.add_flag("--readable", options.readable,
                        "Other users may read the files, which name the job's kernels")};
   for (const std::string& name : excluded) {
@@ -298,6 +319,12 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
     BUBBLESIM_ASSIGN_OR_RETURN(request.duration,
                                read_span("--duration", options.duration, Duration{1}));
   }
+  if (!options.last.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(request.last, read_span("--last", options.last, Duration{1}));
+  }
+  request.first_iteration = options.first_iteration;
+  request.every = options.every;
+  if (request.every && !request.first_iteration) request.first_iteration = 0;
   BUBBLESIM_ASSIGN_OR_RETURN(request.delay, read_span("--delay", options.delay, Duration{}));
   if (!options.max_size.empty()) {
     const auto bytes = parse_bytes(options.max_size);
@@ -314,6 +341,8 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
   request.graphs = options.graphs == "graph" ? capture::GraphRecords::kGraph
                                              : capture::GraphRecords::kNode;
   request.memory = !options.no_memory;
+  if (options.light) request.detail = capture::Detail::kLight;
+  if (options.hash_names) request.names = capture::Names::kHashed;
   if (options.readable) request.readers = capture::Readers::kAll;
   return request;
 }

@@ -21,6 +21,11 @@ struct CaptureOptions {
   std::string graphs = "node";
   std::string sockets;  ///< folder of path sockets; empty: none
   std::optional<std::uint32_t> iterations;
+  std::optional<std::uint32_t> first_iteration;
+  std::optional<std::uint32_t> every;
+  std::string last;
+  bool light = false;
+  bool hash_names = false;
   std::optional<std::int64_t> start_at;
   bool no_memory = false;
   bool readable = false;

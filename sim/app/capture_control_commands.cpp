@@ -18,7 +18,7 @@
 #include "capture/control/collect_recordings.hpp"
 #include "capture/control/process_info.hpp"
 #include "capture/control/recorder_client.hpp"
-#include "capture/protocol/request_limits.hpp"
+#include "capture/protocol/capture_request.hpp"
 #include "sim/app/capture_command.hpp"
 
 namespace bubblesim::app {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/live/gpu_facts.hpp"
+#include "capture/live/live_plan.hpp"
 #include "capture/live/job_variables.hpp"
 #include "capture/live/run_fill.hpp"
 #include "sim/app/app.hpp"

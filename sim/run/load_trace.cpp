@@ -115,9 +115,13 @@ Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   if (outcome.job.ranks.empty()) loaded.counters.merge(outcome.counters);
   else outcome.job.ranks.front().counters.merge(outcome.counters);
   for (auto& rank : outcome.job.ranks) {
-    if (traces::is_recording(rank)) traces::join_recording(rank);
     note_file(rank.provenance.source, path, loaded);
-    loaded.job.ranks.push_back(std::move(rank));
+    if (!traces::is_recording(rank)) {
+      loaded.job.ranks.push_back(std::move(rank));
+      continue;
+    }
+    std::ranges::move(traces::join_process(std::move(rank)),
+                      std::back_inserter(loaded.job.ranks));
   }
   return {};
 }

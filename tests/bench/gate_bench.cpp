@@ -4,9 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/policy_host/policy_host.hpp"
-#include "capture/policy_host/span_histogram.hpp"
 
 namespace bubblesim::capture {
 namespace {

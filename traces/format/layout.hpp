@@ -15,7 +15,7 @@ namespace bubblesim::traces::format {
 
 /// A reader refuses another major version; a higher minor version only adds what may be skipped.
 inline constexpr std::uint16_t kMajorVersion = 1;
-inline constexpr std::uint16_t kMinorVersion = 4;
+inline constexpr std::uint16_t kMinorVersion = 5;
 
 /// Formed as PNG's: a high bit, a name, and line ends that a text-mode transfer would spoil.
 inline constexpr std::array<std::uint8_t, 8> kFileMagic{0x89, 'B',  'T',  'R',

@@ -236,6 +236,7 @@ struct Schema<SyncRecord> {
     coder.plain(field<&SyncRecord::kind>);
     coder.index(field<&SyncRecord::stream>);
     coder.delta(field<&SyncRecord::event>);
+    coder.added(field<&SyncRecord::device>);  // 1.5
   }
 };
 

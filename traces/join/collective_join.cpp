@@ -3,7 +3,9 @@
 // Rule: a library announces a collective on the thread that launches its kernel, before it. So of
 // each thread, an announcement belongs to the first launch of a communication kernel that starts
 // at or after it and may carry it, of the next few: a group may end in several kernels. Several
-// announcements for one launch were grouped into its kernel.
+// announcements for one launch were grouped into its kernel. Communicators that do not block
+// launch from threads of their own, which announce nothing: an announcement on a thread that never
+// launches belongs to the first of those launches, all together, as above.
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -72,16 +74,22 @@ class KernelNames {
   std::vector<std::uint8_t> known_;
 };
 
-/// Gives every communication kernel a collective of its own, of the kind that its name says.
-void make_collectives(RankTrace& trace, std::vector<Collective>& made) {
+/// Gives every communication kernel a collective of its own, of the kind that its name says, or as
+/// it was announced to the recorder when its graph was captured. By collective: was it announced?
+std::vector<bool> make_collectives(RankTrace& trace, std::vector<Collective>& made) {
+  std::vector<bool> announced;
   KernelNames names(trace.names);
   const NameId no_group = trace.names.intern("");
   for (DeviceOp& op : trace.device_ops) {
     if (op.kind == DeviceOpKind::kKernel && names.communicates(op.name)) {
       op.kind = DeviceOpKind::kCollective;
     }
-    if (op.kind != DeviceOpKind::kCollective) continue;
+    if (op.kind != DeviceOpKind::kCollective) {
+      op.collective = kNone;
+      continue;
+    }
     Collective record;
+    announced.push_back(op.collective != kNone);
     if (op.collective != kNone) {
       record = trace.collectives[op.collective];
     } else {
@@ -91,6 +99,7 @@ void make_collectives(RankTrace& trace, std::vector<Collective>& made) {
     op.collective = static_cast<std::uint32_t>(made.size());
     made.push_back(std::move(record));
   }
+  return announced;
 }
 
 /// Launches of communication kernels, a list a thread, in order of call.
@@ -125,29 +134,36 @@ bool agree(CollectiveKind kernel, CollectiveKind announced) {
 /// Kernels that one group of collectives may end in: one a kind.
 constexpr std::size_t kGroupKernels = 8;
 
+/// Launches in order of call; those before `next` start before the announcements that come.
+struct LaunchQueue {
+  std::vector<CommLaunch> launches;
+  std::size_t next = 0;
+};
+
 class NoteJoin {
  public:
-  NoteJoin(RankTrace& trace, std::vector<Collective>& made)
-      : trace_(trace), made_(made), launches_(comm_launches(trace)), noted_(made.size(), false),
-        next_(trace.threads.size(), 0) {
+  NoteJoin(RankTrace& trace, std::vector<Collective>& made, std::vector<bool> noted)
+      : trace_(trace), made_(made), noted_(std::move(noted)) {
     for (const Collective& record : made) kinds_.push_back(record.kind);
+    std::vector<bool> announces(trace.threads.size(), false);
+    for (const CollectiveNote& note : trace.notes) announces[note.thread.index()] = true;
+    for (auto& launches : comm_launches(trace)) {
+      std::vector<CommLaunch>& silent = silent_.launches;
+      if (!announces[queues_.size()]) silent.insert(silent.end(), launches.begin(), launches.end());
+      queues_.push_back({std::move(launches)});
+    }
+    std::ranges::stable_sort(silent_.launches, {}, &CommLaunch::call);
   }
 
   void join(const CollectiveNote& note) {
-    const auto& launches = launches_[note.thread.index()];
-    std::size_t& next = next_[note.thread.index()];
-    while (next < launches.size() && starts_before(launches[next], note.start)) ++next;
     if (note.collective == kNone) return unmatched();
     const Collective& announced = trace_.collectives[note.collective];
-    const std::size_t last = std::min(launches.size(), next + kGroupKernels);
-    for (std::size_t i = next; i < last; ++i) {
-      const std::uint32_t place = trace_.device_ops[launches[i].op].collective;
-      if (!agree(kinds_[place], announced.kind)) continue;
-      // Kernels of a group of calls are launched a communicator each.
-      if (noted_[place] && made_[place].group != announced.group) continue;
-      return put(announced, note.source, place);
-    }
-    unmatched();
+    LaunchQueue& own = queues_[note.thread.index()];
+    const bool elsewhere = own.launches.empty();
+    const std::uint32_t place = kernel_of(announced, note.start, elsewhere ? silent_ : own);
+    if (place == kNone) return unmatched();
+    elsewhere_ += elsewhere ? 1 : 0;
+    put(announced, note.source, place);
   }
 
   /// Kinds that neither an announcement nor the kernel's name told.
@@ -166,6 +182,7 @@ class NoteJoin {
   void count() {
     CounterSet& counters = trace_.counters;
     counters.add(join::kNotesUnmatched, unmatched_);
+    counters.add(join::kNotesElsewhere, elsewhere_);
     counters.add(join::kNotesGrouped, grouped_);
     counters.add(join::kNotesByNvtx, by_nvtx_);
     counters.add(join::kKindsFromRanges, by_range_);
@@ -179,6 +196,25 @@ class NoteJoin {
     return trace_.host_calls[launch.call].start < at;
   }
   void unmatched() { ++unmatched_; }
+
+  /// Of the next few launches; kNone: none may carry it.
+  [[nodiscard]] std::uint32_t kernel_of(const Collective& announced, TraceTime start,
+                                        LaunchQueue& queue) const {
+    const auto& launches = queue.launches;
+    std::size_t& next = queue.next;
+    while (next < launches.size() && starts_before(launches[next], start)) ++next;
+    const std::size_t last = std::min(launches.size(), next + kGroupKernels);
+    for (std::size_t i = next; i < last; ++i) {
+      const std::uint32_t place = trace_.device_ops[launches[i].op].collective;
+      if (!agree(kinds_[place], announced.kind)) continue;
+      // Kernels of a group of calls are launched a communicator each; those of one group, on GPUs
+      // of this process, differ in their place.
+      const bool alike = made_[place].group == announced.group &&
+                         made_[place].place == announced.place;
+      if (!noted_[place] || alike) return place;
+    }
+    return kNone;
+  }
 
   void put(const Collective& announced, CollectiveSource source, std::uint32_t place) {
     if (noted_[place]) {
@@ -211,11 +247,12 @@ class NoteJoin {
 
   RankTrace& trace_;
   std::vector<Collective>& made_;
-  std::vector<std::vector<CommLaunch>> launches_;
+  std::vector<LaunchQueue> queues_;    ///< by thread
+  LaunchQueue silent_;                 ///< of the threads that announce nothing
   std::vector<CollectiveKind> kinds_;  ///< as the kernels' names say
   std::vector<bool> noted_;
-  std::vector<std::size_t> next_;
-  std::uint64_t unmatched_ = 0, grouped_ = 0, by_nvtx_ = 0, by_range_ = 0, stood_in_ = 0;
+  std::uint64_t unmatched_ = 0, elsewhere_ = 0;
+  std::uint64_t grouped_ = 0, by_nvtx_ = 0, by_range_ = 0, stood_in_ = 0;
 };
 
 /// One source speaks for a collective: where NCCL's profiler announced any, NVTX is not heard.
@@ -233,9 +270,9 @@ void drop_second_sources(std::vector<CollectiveNote>& notes) {
 
 void join_collectives(RankTrace& trace) {
   std::vector<Collective> made;
-  make_collectives(trace, made);
+  std::vector<bool> announced = make_collectives(trace, made);
   drop_second_sources(trace.notes);
-  NoteJoin notes(trace, made);
+  NoteJoin notes(trace, made, std::move(announced));
   for (const CollectiveNote& note : trace.notes) notes.join(note);
   notes.ask_ranges();
   notes.count();

@@ -8,11 +8,15 @@
 
 namespace bubblesim::traces {
 
+/// Times as if no clock had been set forward during the recording.
+void undo_clock_steps(RankTrace& trace);
+
 /// Drops what stand-ins of collectives did to give their outputs values.
 void drop_stand_in_fills(RankTrace& trace);
 
-/// Puts streams and events of `trace.syncs` on their calls and adds the edges of stream waits.
-void join_syncs(const CallIndex& index, RankTrace& trace);
+/// Puts streams and events of `trace.syncs` on their calls and adds the edges of stream waits. By
+/// call, CUDA's number of the GPU whose context it was made in, plus 1; 0: not recorded.
+[[nodiscard]] std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace);
 
 /// Makes collectives of communication kernels and puts what `trace.notes` announce on them.
 void join_collectives(RankTrace& trace);
@@ -27,6 +31,12 @@ namespace bubblesim::traces::join {
 
 // What joining a recording may count.
 
+inline constexpr CounterSpec kClockSteps{"join_clock_steps_undone", Severity::kNotice,
+    "times that the clock was set forward during the recording, and undone; what was recorded "
+    "within a twentieth of a second of a shorter step may be off by it"};
+inline constexpr CounterSpec kClockSetBack{"join_clock_set_back", Severity::kLoss,
+    "times that the clock was set back during the recording: records of before and after are "
+    "mixed"};
 inline constexpr CounterSpec kOrphanOps{"join_device_ops_without_launch", Severity::kNotice,
     "device operations whose launch is not in the recording: before it began, or not recorded"};
 inline constexpr CounterSpec kIdleLaunches{"join_launches_without_device_op", Severity::kNotice,
@@ -48,6 +58,9 @@ inline constexpr CounterSpec kRenumbered{"join_correlations_renumbered", Severit
     "calls whose correlation another call has too; they got new ones"};
 inline constexpr CounterSpec kOtherDevices{"join_ops_on_further_devices", Severity::kNotice,
     "device operations on another device than most; their streams are kept apart"};
+inline constexpr CounterSpec kGpusNumbered{"join_ranks_of_gpus_by_order", Severity::kNotice,
+    "GPUs of one process whose ranks no communicator names: numbered by their order, as if every "
+    "process of the job had as many"};
 inline constexpr CounterSpec kCallsGiven{"join_calls_given_by_thread", Severity::kNotice,
     "calls of a process with several GPUs that name none; given to the GPU whose work they waited "
     "for, else to the one that their thread used last"};
@@ -62,6 +75,10 @@ inline constexpr CounterSpec kWaitsWithoutEdge{"join_stream_waits_without_edge",
     "stream waits with no operation before or after them in the recording"};
 inline constexpr CounterSpec kNotesUnmatched{"join_collective_notes_unmatched", Severity::kNotice,
     "announced collectives without a kernel: captured into a graph, on one rank alone, or lost"};
+inline constexpr CounterSpec kNotesElsewhere{"join_collectives_of_other_threads",
+    Severity::kNotice,
+    "collectives launched by a thread that announces none: communicators that do not block; "
+    "matched by communicator and time"};
 inline constexpr CounterSpec kNotesGrouped{"join_collective_notes_grouped", Severity::kNotice,
     "announced collectives that share a kernel with another; their bytes are added to its"};
 inline constexpr CounterSpec kCollectivesWithoutNote{"join_collectives_without_note",

@@ -86,14 +86,17 @@ void count_devices(RankTrace& trace) {
 
 bool is_recording(const RankTrace& trace) { return trace.provenance.format == kRecordingFormat; }
 
-void join_recording(RankTrace& trace) {
+namespace {
+
+/// All of join_recording but for what a process of several GPUs has. As join_syncs.
+std::vector<std::uint32_t> join_records(RankTrace& trace) {
+  undo_clock_steps(trace);
   sort_all(trace);
   drop_nested_calls(trace);
   drop_stand_in_fills(trace);
   const CallIndex index(trace.host_calls);
   tie_to_launches(index, trace);
-  count_devices(trace);
-  join_syncs(index, trace);
+  std::vector<std::uint32_t> devices = join_syncs(index, trace);
   join_collectives(trace);
   make_correlations_unique(index, trace);
   drop_impossible_ops(trace);
@@ -101,6 +104,61 @@ void join_recording(RankTrace& trace) {
   trace.syncs.clear();
   trace.notes.clear();
   if (is_recording(trace)) trace.provenance.format = kCaptureFormat;
+  return devices;
+}
+
+/// Where no launcher's variables named the rank (vLLM's workers, mp.spawn), NCCL's largest
+/// communicator does. False: nothing to take.
+bool take_rank_of_nccl(RankTrace& trace) {
+  const auto size = [](const Collective& record) {
+    return record.place == 0 ? 1U : record.group_size;
+  };
+  const auto largest = std::ranges::max_element(trace.collectives, {}, size);
+  if (largest == trace.collectives.end() || size(*largest) < 2) return false;
+  trace.rank = largest->place - 1;
+  trace.world_size = largest->group_size;
+  return true;
+}
+
+bool distinct(std::vector<RankTrace>& ranks) {
+  std::ranges::stable_sort(ranks, {}, &RankTrace::rank);
+  return std::ranges::adjacent_find(ranks, {}, &RankTrace::rank) == ranks.end();
+}
+
+/// The ranks of a process that the launcher calls `first` of `processes`: as NCCL says, else the
+/// first GPU keeps the number, and the others come after those of all processes.
+void number_gpus(std::vector<RankTrace>& ranks, std::uint32_t first, std::uint32_t processes) {
+  const auto gpus = static_cast<std::uint32_t>(ranks.size());
+  bool named = true;
+  for (RankTrace& rank : ranks) named = take_rank_of_nccl(rank) && named;
+  named = named && distinct(ranks);
+  for (std::uint32_t i = 0; i < gpus && !named; ++i) {
+    ranks[i].rank = i == 0 ? first : processes + first * (gpus - 1) + i - 1;
+    ranks[i].world_size = processes * gpus;
+  }
+  ranks.front().counters.add(join::kGpusNumbered, named ? 0 : gpus);
+  for (RankTrace& rank : ranks) rank.process = ranks.front().rank + 1;
+}
+
+}  // namespace
+
+void join_recording(RankTrace& trace) {
+  static_cast<void>(join_records(trace));
+  count_devices(trace);
+}
+
+std::vector<RankTrace> join_process(RankTrace trace) {
+  const DeviceInfo device = trace.device;
+  const std::uint32_t rank = trace.rank;
+  const std::uint32_t world = trace.world_size;
+  // Before joining: announcements whose kernels are not in the recording name the rank, too.
+  if (rank == 0 && world <= 1) static_cast<void>(take_rank_of_nccl(trace));
+  const std::vector<std::uint32_t> devices = join_records(trace);
+  std::vector<RankTrace> ranks = split_by_device(std::move(trace), devices);
+  if (ranks.size() == 1) return ranks;
+  for (RankTrace& split : ranks) split.device = device;
+  number_gpus(ranks, rank, world);
+  return ranks;
 }
 
 // Operations at times that no call allows: they start long before their launch, or end long after a

@@ -2,7 +2,9 @@
 // into edges, attaches announced collectives to their kernels. traces/join/README.md has the rules.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "traces/trace.hpp"
 
@@ -12,6 +14,9 @@ namespace bubblesim::traces {
 inline constexpr std::string_view kRecordingFormat = "bubblesim-recording";
 inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 
+/// In SyncRecord::event: a value is written into memory or waited for; the rest is their hash.
+inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
+
 /// Is `trace` as the recorder wrote it?
 [[nodiscard]] bool is_recording(const RankTrace& trace);
 
@@ -19,5 +24,9 @@ inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 /// valid. After: `syncs` and `notes` are empty, and a recording's format is kCaptureFormat.
 /// Counters: traces/join/join_parts.hpp. Complexity: O(n log n) in records.
 void join_recording(RankTrace& trace);
+
+/// The same, and a process that used several GPUs becomes a rank a GPU, of one number of process
+/// (split_devices.hpp). Ranks that no launcher named are those in NCCL's largest communicator.
+[[nodiscard]] std::vector<RankTrace> join_process(RankTrace recording);
 
 }  // namespace bubblesim::traces

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "traces/join/join_parts.hpp"
+#include "traces/join/join_recording.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -118,6 +119,14 @@ class EventRecords {
     return after == found->second.begin() ? kNone : *std::prev(after);
   }
 
+  /// A stream may be told to wait for a value before another is told to write it.
+  [[nodiscard]] std::uint32_t first_record_after(std::uint64_t event, std::uint32_t wait) const {
+    const auto found = calls_.find(event);
+    if (found == calls_.end()) return kNone;
+    const auto after = std::upper_bound(found->second.begin(), found->second.end(), wait);
+    return after == found->second.end() ? kNone : *after;
+  }
+
  private:
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> calls_;
 };
@@ -135,11 +144,13 @@ void name_call(HostCall& call, const SyncRecord& sync) {
 struct Syncs {
   EventRecords records;
   std::vector<Wait> waits;
+  std::vector<std::uint32_t> devices;  ///< by call, plus 1; 0: not recorded
   std::uint64_t without_call = 0;
 };
 
 Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
   Syncs found;
+  found.devices.resize(trace.host_calls.size());
   for (const SyncRecord& sync : trace.syncs) {
     const auto want = sync.kind == HostCallKind::kEventRecord ? CallIndex::Want::kEventRecord
                                                               : CallIndex::Want::kAny;
@@ -149,6 +160,7 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
       continue;
     }
     name_call(trace.host_calls[call], sync);
+    if (sync.device != 0) found.devices[call] = sync.device;
     if (sync.event == 0) continue;
     if (sync.kind == HostCallKind::kEventRecord) found.records.add(sync.event, call);
     if (sync.kind == HostCallKind::kStreamWaitEvent) found.waits.push_back({call, sync.event});
@@ -159,13 +171,15 @@ Syncs put_on_calls(const CallIndex& index, RankTrace& trace) {
 
 }  // namespace
 
-void join_syncs(const CallIndex& index, RankTrace& trace) {
-  const Syncs syncs = put_on_calls(index, trace);
+std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace) {
+  Syncs syncs = put_on_calls(index, trace);
   std::vector<EventWait> waits;
   std::uint64_t without_record = 0;
   std::uint64_t without_edge = 0;
   for (const Wait& wait : syncs.waits) {
-    const std::uint32_t record = syncs.records.last_record_before(wait.event, wait.call);
+    std::uint32_t record = syncs.records.last_record_before(wait.event, wait.call);
+    if (record == kNone && (wait.event & kMemoryValue) != 0)
+      record = syncs.records.first_record_after(wait.event, wait.call);
     if (record == kNone) {
       ++without_record;
       continue;
@@ -179,6 +193,7 @@ void join_syncs(const CallIndex& index, RankTrace& trace) {
   trace.counters.add(join::kSyncsWithoutCall, syncs.without_call);
   trace.counters.add(join::kWaitsWithoutRecord, without_record);
   trace.counters.add(join::kWaitsWithoutEdge, without_edge);
+  return std::move(syncs.devices);
 }
 
 }  // namespace bubblesim::traces

@@ -60,8 +60,8 @@ bool waits(HostCallKind kind) {
 /// Which part each call is of.
 class CallParts {
  public:
-  CallParts(const RankTrace& trace, const Parts& parts)
-      : trace_(trace), found_(trace.host_calls.size(), kUnknown),
+  CallParts(const RankTrace& trace, const Parts& parts, std::span<const std::uint32_t> devices)
+      : trace_(trace), devices_(devices), found_(trace.host_calls.size(), kUnknown),
         used_(trace.threads.size(), parts.main),
         busy_until_(parts.devices.size(), TraceTime::min()) {
     std::vector<TraceTime> ends(found_.size(), TraceTime::min());
@@ -84,6 +84,8 @@ class CallParts {
   void find_named(const Parts& parts) {
     for (std::size_t i = found_.size(); i-- > 0;) {
       const HostCall& call = trace_.host_calls[i];
+      const bool said = !devices_.empty() && devices_[i] != 0;
+      if (found_[i] == kUnknown && said) found_[i] = parts.of(devices_[i] - 1);
       if (found_[i] == kUnknown && call.stream != kNone) {
         found_[i] = parts.of(trace_.streams[call.stream].device);
       }
@@ -119,6 +121,7 @@ class CallParts {
   }
 
   const RankTrace& trace_;
+  std::span<const std::uint32_t> devices_;
   std::vector<std::size_t> found_;    ///< by call
   std::vector<std::size_t> used_;     ///< by thread: the part that it used last
   std::vector<TraceTime> busy_until_;  ///< by part
@@ -128,8 +131,9 @@ class CallParts {
 /// Hands out the records of a process.
 class Splitter {
  public:
-  Splitter(RankTrace& process, const Parts& parts)
-      : process_(process), parts_(parts), calls_(process, parts), ranks_(parts.devices.size()) {}
+  Splitter(RankTrace& process, const Parts& parts, std::span<const std::uint32_t> call_devices)
+      : process_(process), parts_(parts), calls_(process, parts, call_devices),
+        ranks_(parts.devices.size()) {}
 
   std::vector<RankTrace> run() {
     for (RankTrace& rank : ranks_) describe(rank);
@@ -220,10 +224,11 @@ std::uint32_t main_device(const RankTrace& rank) {
   return most.second;
 }
 
-std::vector<RankTrace> split_by_device(RankTrace process) {
+std::vector<RankTrace> split_by_device(RankTrace process,
+                                       std::span<const std::uint32_t> call_devices) {
   const Parts parts(process);
   process.counters.add(join::kOtherDevices, parts.elsewhere);
-  if (parts.devices.size() > 1) return Splitter(process, parts).run();
+  if (parts.devices.size() > 1) return Splitter(process, parts, call_devices).run();
   std::vector<RankTrace> ranks;
   ranks.push_back(std::move(process));
   return ranks;

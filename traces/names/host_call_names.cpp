@@ -60,6 +60,8 @@ constexpr std::array kExact{
 
 /// Beginnings of names.
 constexpr std::array kBeginnings{
+    NamedKind{"StreamWaitValue", HostCallKind::kStreamWaitEvent},
+    NamedKind{"StreamWriteValue", HostCallKind::kEventRecord},
     NamedKind{"LaunchKernel", HostCallKind::kLaunchKernel},
     NamedKind{"LaunchCooperativeKernel", HostCallKind::kLaunchKernel},
     NamedKind{"ModuleLaunchKernel", HostCallKind::kLaunchKernel},

@@ -6,8 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "capture/clock/open_clock.hpp"
-#include "capture/live/interpose/live_notes.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/live/interpose/own_place.hpp"
 
 namespace bubblesim::capture::interpose {

@@ -15,8 +15,8 @@
 #include "capture/gate/gate_client.hpp"
 #include "capture/live/interpose/completions.hpp"
 #include "capture/live/interpose/gate_seam.hpp"
-#include "capture/live/interpose/own_gpu.hpp"
-#include "capture/live/live_counts.hpp"
+#include "capture/live/interpose/own_place.hpp"
+#include "capture/live/live_folder.hpp"
 
 namespace bubblesim::capture::interpose {
 

@@ -131,7 +131,7 @@ struct Record {
   std::uint32_t kind;
 };
 
-/// CUpti_ActivityKernel4 and later.
+/// CUpti_ActivityKernel5 and later.
 struct KernelRecord {
   std::uint32_t kind;
   std::uint8_t cache_config;
@@ -157,6 +157,8 @@ struct KernelRecord {
   void* reserved;
   std::uint64_t queued;
   std::uint64_t submitted;
+  std::uint8_t launch[8];
+  std::uint64_t graph_node;  ///< of the executable graph; 0: the kernel was launched by itself
 };
 
 /// CUpti_ActivityMemcpy and later.
@@ -347,6 +349,9 @@ enum Domain : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kResourceContextDestroyStarting = 2;
+inline constexpr std::uint32_t kResourceGraphNodeCreated = 13;
+inline constexpr std::uint32_t kResourceGraphNodeCloned = 20;
+inline constexpr std::uint32_t kGraphNodeKernel = 0;  ///< CU_GRAPH_NODE_TYPE_KERNEL
 inline constexpr std::uint32_t kStateFatalError = 1;
 inline constexpr std::uint32_t kRuntimeDeviceReset = 164;         ///< cudaDeviceReset
 inline constexpr std::uint32_t kDriverPrimaryContextReset = 389;  ///< cuDevicePrimaryCtxReset
@@ -358,6 +363,62 @@ inline constexpr std::uint32_t kSiteEnter = 0;
 struct CallbackData {
   std::uint32_t site;
   const char* function;
+  const void* parameters;
+  void* return_value;
+  const char* symbol;
+  void* context;
+  std::uint32_t context_id;
+  std::uint64_t* correlation_data;
+  std::uint32_t correlation;
+};
+
+/// Calls that make a stream wait for a value in memory, or write one. The next number is that of
+/// the same call for the thread's default stream.
+enum class ValueCall : std::uint8_t { kWait, kWrite, kBatch };
+struct StreamValueCall {
+  std::uint32_t id;
+  ValueCall does;
+};
+inline constexpr StreamValueCall kStreamValueCalls[] = {
+    {458, ValueCall::kWait}, {460, ValueCall::kWrite}, {462, ValueCall::kBatch},
+    {473, ValueCall::kWait}, {475, ValueCall::kWrite}, {659, ValueCall::kWait},
+    {661, ValueCall::kWait}, {663, ValueCall::kWrite}, {665, ValueCall::kWrite},
+    {667, ValueCall::kBatch}};
+
+/// Their parameters; those of kBatch have `count` and `operations` instead.
+struct StreamValueParameters {
+  void* stream;
+  std::uint64_t address;
+  std::uint32_t value;  ///< of 64 bits, the lower half
+};
+
+/// CUstreamBatchMemOpParams.
+struct BatchOperation {
+  std::uint32_t operation;  ///< 1, 4: wait for a value; 2, 5: write one
+  std::uint64_t address;
+  std::uint32_t value;
+  std::uint64_t rest[3];
+};
+struct BatchParameters {
+  void* stream;
+  std::uint32_t count;
+  const BatchOperation* operations;
+};
+
+/// CUpti_ResourceData: of kDomainResource.
+struct ResourceData {
+  void* context;
+  void* handle;
+  const void* descriptor;  ///< of graphs: GraphData
+};
+
+/// CUpti_GraphData.
+struct GraphData {
+  void* graph;
+  void* original_graph;
+  void* node;
+  void* original_node;  ///< of kResourceGraphNodeCloned
+  std::uint32_t node_type;
 };
 
 /// CUpti_StateData: of kDomainState.

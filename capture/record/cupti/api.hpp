@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "capture/record/cupti/abi.hpp"
 #include "sim/base/result.hpp"
@@ -41,6 +43,9 @@ struct CuptiApi {
   cupti::Result (*flush_all)(std::uint32_t flag) = nullptr;
   cupti::Result (*get_next_record)(std::uint8_t* buffer, std::size_t valid,
                                    void** record) = nullptr;
+  cupti::Result (*get_graph_node_id)(void* node, std::uint64_t* id) = nullptr;
+  cupti::Result (*get_stream_id)(void* context, void* stream, std::uint8_t per_thread,
+                                 std::uint32_t* id) = nullptr;
   cupti::Result (*get_dropped_records)(void* context, std::uint32_t stream,
                                        std::size_t* dropped) = nullptr;
 };
@@ -56,5 +61,17 @@ struct CuptiApi {
 /// found; the message lists where it looked.
 [[nodiscard]] Result<CuptiApi> find_cupti(const std::string& wanted,
                                           const std::string& cuda_home = {});
+
+struct CuptiPlace {
+  std::string path;          ///< a path, or a name that the loader looks for
+  bool mapped_only = false;  ///< only if the process has it already
+  friend bool operator==(const CuptiPlace&, const CuptiPlace&) = default;
+};
+
+/// `maps`: the text of /proc/self/maps. `wanted`, if not empty, is the only place. `cuda_home` may
+/// be empty.
+[[nodiscard]] std::vector<CuptiPlace> cupti_places(const std::string& wanted,
+                                                   const std::string& cuda_home,
+                                                   std::string_view maps);
 
 }  // namespace bubblesim::capture

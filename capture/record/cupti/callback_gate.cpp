@@ -81,6 +81,59 @@ bool ends_context(std::uint32_t domain, std::uint32_t id, const void* data) noex
          static_cast<const cupti::CallbackData*>(data)->site == cupti::kSiteEnter;
 }
 
+void tell_graph_node(CallbackTarget& target, std::uint32_t id, const void* data) noexcept {
+  const auto* const resource = static_cast<const cupti::ResourceData*>(data);
+  const auto number = target.api.get_graph_node_id;
+  if (resource == nullptr || resource->descriptor == nullptr || number == nullptr) return;
+  const auto& graph = *static_cast<const cupti::GraphData*>(resource->descriptor);
+  const bool copied = id == cupti::kResourceGraphNodeCloned;
+  if (!copied && graph.node_type != cupti::kGraphNodeKernel) return;
+  std::uint64_t node = 0, original = 0;
+  bool good = number(graph.node, &node) == cupti::Result::kSuccess;
+  if (copied) good = good && number(graph.original_node, &original) == cupti::Result::kSuccess;
+  if (good && copied == (original != 0)) target.owner.graph_node(node, original);
+}
+
+void tell_stream_values(CallbackTarget& target, const cupti::StreamValueCall& call,
+                        bool per_thread, const cupti::CallbackData& data) noexcept {
+  const auto& one = *static_cast<const cupti::StreamValueParameters*>(data.parameters);
+  const auto& batch = *static_cast<const cupti::BatchParameters*>(data.parameters);
+  StreamValue value{data.correlation, data.context_id};
+  const auto number = target.api.get_stream_id;
+  if (number == nullptr || number(data.context, one.stream, per_thread ? 1 : 0, &value.stream) !=
+                               cupti::Result::kSuccess)
+    return;
+  const auto tell = [&](std::uint64_t address, std::uint64_t held, bool waits) {
+    value.address = address, value.value = held, value.waits = waits;
+    target.owner.stream_value(value);
+  };
+  const bool one_waits = call.does == cupti::ValueCall::kWait;
+  if (call.does != cupti::ValueCall::kBatch) return tell(one.address, one.value, one_waits);
+  for (std::uint32_t i = 0; i < batch.count; ++i) {
+    const cupti::BatchOperation& it = batch.operations[i];
+    const bool waits = it.operation == 1 || it.operation == 4;
+    if (waits || it.operation == 2 || it.operation == 5) tell(it.address, it.value, waits);
+  }
+}
+
+/// False: the callback is of another call.
+bool is_stream_value(CallbackTarget& target, std::uint32_t domain, std::uint32_t id,
+                     const void* data) noexcept {
+  if (domain != cupti::kDomainDriver || data == nullptr) return false;
+  for (const cupti::StreamValueCall& call : cupti::kStreamValueCalls) {
+    if (id != call.id && id != call.id + 1) continue;
+    const auto& made = *static_cast<const cupti::CallbackData*>(data);
+    if (made.site == cupti::kSiteEnter) tell_stream_values(target, call, id != call.id, made);
+    return true;
+  }
+  return false;
+}
+
+bool is_graph_node(std::uint32_t domain, std::uint32_t id) noexcept {
+  return domain == cupti::kDomainResource && (id == cupti::kResourceGraphNodeCreated ||
+                                              id == cupti::kResourceGraphNodeCloned);
+}
+
 }  // namespace
 
 bool open_gate(CallbackTarget& target) noexcept {
@@ -132,7 +185,9 @@ void on_callback(void* /*user*/, std::uint32_t domain, std::uint32_t id,
     const auto* const state = static_cast<const cupti::StateData*>(data);
     const bool says = state != nullptr && state->message != nullptr;
     target->owner.session_broken(says ? state->message : "CUPTI reports a fatal error");
-  } else if (ends_context(domain, id, data)) {
+  } else if (is_graph_node(domain, id)) {
+    tell_graph_node(*target, id, data);
+  } else if (!is_stream_value(*target, domain, id, data) && ends_context(domain, id, data)) {
     target->owner.context_ending();
   }
 }

@@ -1,11 +1,168 @@
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 
 #include "capture/record/cupti/api.hpp"
-#include "capture/record/cupti/cupti_places.hpp"
 #include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
+namespace {
+
+constexpr std::array kNames{"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
+
+/// The paths of mapped files, each once, in order of address.
+std::vector<std::string_view> mapped_paths(std::string_view maps) {
+  std::vector<std::string_view> paths;
+  while (!maps.empty()) {
+    const std::string_view line = maps.substr(0, maps.find('\n'));
+    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    if (paths.empty() || paths.back() != path) paths.push_back(path);
+  }
+  return paths;
+}
+
+std::string_view folder_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
+std::string_view file_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+class Places {
+ public:
+  void add(std::string path, bool mapped_only) {
+    CuptiPlace place{std::move(path), mapped_only};
+    if (std::find(places_.begin(), places_.end(), place) == places_.end())
+      places_.push_back(std::move(place));
+  }
+  void add_folder(const std::string& folder) {
+    for (const char* const name : kNames) add(folder + "/" + name, false);
+  }
+  [[nodiscard]] std::vector<CuptiPlace> take() && { return std::move(places_); }
+
+ private:
+  std::vector<CuptiPlace> places_;
+};
+
+void add_mapped(const std::vector<std::string_view>& paths, Places& places) {
+  for (const char* const name : kNames) places.add(name, true);
+  for (const std::string_view path : paths)
+    if (file_of(path).starts_with("libcupti.so")) places.add(std::string(path), true);
+}
+
+/// Beside the CUDA runtime, and where PyTorch's wheels keep CUPTI: in site-packages, beside
+/// torch/lib or nvidia/cuda_runtime/lib, nvidia/cuda_cupti/lib (12) or nvidia/cu13/lib (13).
+void add_beside(const std::vector<std::string_view>& paths, Places& places) {
+  for (const std::string_view path : paths) {
+    const std::string_view file = file_of(path);
+    const bool runtime = file.starts_with("libcudart.so");
+    if (!runtime && !file.starts_with("libtorch_cuda.so")) continue;
+    const std::string folder(folder_of(path));
+    places.add_folder(folder);
+    const std::string parent(folder_of(folder_of(folder)));  // of .../nvidia/x/lib or .../torch/lib
+    places.add_folder(parent + (runtime ? "/cuda_cupti/lib" : "/nvidia/cu13/lib"));
+    if (!runtime) places.add_folder(parent + "/nvidia/cuda_cupti/lib");
+  }
+}
+
+void add_toolkit(const std::string& root, Places& places) {
+  places.add_folder(root + "/lib64");
+  places.add_folder(root + "/extras/CUPTI/lib64");
+}
+
+}  // namespace
+
+std::vector<CuptiPlace> cupti_places(const std::string& wanted, const std::string& cuda_home,
+                                     std::string_view maps) {
+  Places places;
+  if (!wanted.empty()) {
+    places.add(wanted, false);
+    return std::move(places).take();
+  }
+  const std::vector<std::string_view> paths = mapped_paths(maps);
+  add_mapped(paths, places);
+  add_beside(paths, places);
+  if (!cuda_home.empty()) add_toolkit(cuda_home, places);
+  add_toolkit("/usr/local/cuda", places);
+  for (const char* const name : kNames) places.add(name, false);
+  return std::move(places).take();
+}
+
+namespace {
+
+/// Looks functions up and keeps the name of the first needed one that is missing.
+class Binder {
+ public:
+  explicit Binder(void* library) : library_(library) {}
+
+  template <class Function>
+  void wanted(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(::dlsym(library_, name));
+  }
+  template <class Function>
+  void needed(Function*& function, const char* name) {
+    wanted(function, name);
+    if (function == nullptr && missing_ == nullptr) missing_ = name;
+  }
+  [[nodiscard]] const char* missing() const { return missing_; }
+
+ private:
+  void* library_;
+  const char* missing_ = nullptr;
+};
+
+void bind_session(Binder& bind, CuptiApi& api) {
+  bind.needed(api.subscribe, "cuptiSubscribe");
+  bind.wanted(api.subscribe_v2, "cuptiSubscribe_v2");
+  bind.needed(api.unsubscribe, "cuptiUnsubscribe");
+  bind.wanted(api.enable_callback, "cuptiEnableCallback");
+  bind.wanted(api.set_thread_id_type, "cuptiSetThreadIdType");
+}
+
+void bind_activity(Binder& bind, CuptiApi& api) {
+  bind.needed(api.register_callbacks, "cuptiActivityRegisterCallbacks");
+  bind.wanted(api.set_attribute, "cuptiActivitySetAttribute");
+  bind.needed(api.enable, "cuptiActivityEnable");
+  bind.wanted(api.enable_and_dump, "cuptiActivityEnableAndDump");
+  bind.needed(api.disable, "cuptiActivityDisable");
+  bind.wanted(api.enable_driver_api, "cuptiActivityEnableDriverApi");
+  bind.wanted(api.enable_runtime_api, "cuptiActivityEnableRuntimeApi");
+  bind.wanted(api.enable_all_sync_records, "cuptiActivityEnableAllSyncRecords");
+  bind.needed(api.flush_all, "cuptiActivityFlushAll");
+  bind.needed(api.get_next_record, "cuptiActivityGetNextRecord");
+  bind.wanted(api.get_graph_node_id, "cuptiGetGraphNodeId");
+  bind.wanted(api.get_stream_id, "cuptiGetStreamIdEx");
+  bind.wanted(api.get_dropped_records, "cuptiActivityGetNumDroppedRecords");
+}
+
+/// Where the loader really found it; the name it was asked for, if it does not say.
+std::string path_of(const void* function, const std::string& asked) {
+  Dl_info info{};
+  if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr) return asked;
+  return info.dli_fname;
+}
+
+}  // namespace
+
+Result<CuptiApi> bind_cupti(void* library, const std::string& path) {
+  CuptiApi api;
+  Binder bind(library);
+  bind.needed(api.get_version, "cuptiGetVersion");
+  bind.needed(api.get_timestamp, "cuptiGetTimestamp");
+  bind.wanted(api.get_result_string, "cuptiGetResultString");
+  bind_session(bind, api);
+  bind_activity(bind, api);
+  if (bind.missing() != nullptr) {
+    return fail(path, {}, std::string("has no ") + bind.missing() +
+                              "; expected a libcupti of CUDA 11.2 or later");
+  }
+  api.path = path_of(reinterpret_cast<const void*>(api.get_version), path);
+  if (api.get_version(&api.version) != cupti::Result::kSuccess) {
+    return fail(api.path, {}, "cuptiGetVersion failed; expected a libcupti of CUDA 11.2 or later");
+  }
+  return api;
+}
+
 namespace {
 
 constexpr const char* kMaps = "/proc/self/maps";

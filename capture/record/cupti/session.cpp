@@ -13,7 +13,6 @@
 
 #include "capture/record/cupti/api.hpp"
 #include "capture/record/cupti/callback_gate.hpp"
-#include "capture/record/cupti/enabled_set.hpp"
 #include "capture/record/cupti/traced_calls.hpp"
 
 namespace bubblesim::capture {
@@ -112,6 +111,61 @@ constexpr WantedKind kKernels{cupti::kKindConcurrentKernel, "CONCURRENT_KERNEL",
 
 }  // namespace
 
+/// What a session has switched on in CUPTI, so that all of it is switched off in reverse order.
+class EnabledSet {
+ public:
+  explicit EnabledSet(const CuptiApi& api) : api_(api) {}
+  EnabledSet(const EnabledSet&) = delete;
+  EnabledSet& operator=(const EnabledSet&) = delete;
+
+  [[nodiscard]] cupti::Result callback(cupti::Subscriber subscriber, std::uint32_t domain,
+                                       std::uint32_t id) {
+    if (api_.enable_callback == nullptr) return cupti::Result::kNotImplemented;
+    return keep(api_.enable_callback(1, subscriber, domain, id), {id, domain, subscriber});
+  }
+  [[nodiscard]] cupti::Result kind(std::uint32_t wanted) {
+    return keep(api_.enable(wanted), {wanted});
+  }
+  /// Enables like kind(), and CUPTI writes records of what exists already. Without such a
+  /// function: kind().
+  [[nodiscard]] cupti::Result kind_and_dump(std::uint32_t wanted) {
+    if (api_.enable_and_dump == nullptr) return kind(wanted);
+    return keep(api_.enable_and_dump(wanted), {wanted});
+  }
+  [[nodiscard]] bool records_anything() const { return records_; }
+
+  /// False: some of it refused; the rest is off.
+  bool switch_off() noexcept {
+    bool all = true;
+    for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
+      all &= off(*entry) == cupti::Result::kSuccess;
+    entries_.clear();
+    records_ = false;
+    return all;
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t id = 0;
+    std::uint32_t domain = 0;
+    cupti::Subscriber subscriber = nullptr;  ///< of a callback; null: the entry is a kind
+  };
+  cupti::Result keep(cupti::Result result, const Entry& entry) {
+    if (result != cupti::Result::kSuccess) return result;
+    entries_.push_back(entry);
+    records_ |= entry.subscriber == nullptr;
+    return result;
+  }
+  [[nodiscard]] cupti::Result off(const Entry& entry) const noexcept {
+    if (entry.subscriber == nullptr) return api_.disable(entry.id);
+    return api_.enable_callback(0, entry.subscriber, entry.domain, entry.id);
+  }
+
+  const CuptiApi& api_;
+  std::vector<Entry> entries_;
+  bool records_ = false;
+};
+
 class CuptiSession::State {
  public:
   State(const CuptiApi& api, const SessionSettings& settings, BufferOwner& owner)
@@ -132,12 +186,13 @@ class CuptiSession::State {
  private:
   Result<void> subscribe();
   Result<void> enable_all();
+  Result<void> enable_rest();
   Result<void> set_up();
   Result<void> listen();
   Result<void> enable_calls();
-  template <class LeaveOut>
+  using EnableCall = decltype(CuptiApi::enable_runtime_api);
   Result<void> enable_calls(const WantedKind& whole, std::span<const TracedCall> wanted,
-                            LeaveOut leave_out);
+                            EnableCall enable_call);
   Result<void> enable(const WantedKind& wanted, cupti::Result result);
   Result<void> optional(const char* call, cupti::Result result, const char* lacks);
   tl::unexpected<Error> failed(const std::string& call, cupti::Result result,
@@ -212,12 +267,17 @@ Result<void> CuptiSession::State::enable_all() {
   for (const WantedKind& wanted : kDumped)
     BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind_and_dump(wanted.kind)));
   BUBBLESIM_RETURN_IF_ERROR(enable_calls());
-  for (const WantedKind& wanted : kKinds)
-    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
-  if (settings_.memory) BUBBLESIM_RETURN_IF_ERROR(enable(kMemory, enabled_.kind(kMemory.kind)));
+  if (!settings_.light) BUBBLESIM_RETURN_IF_ERROR(enable_rest());
   if (settings_.graphs == GraphDetail::kGraph)
     BUBBLESIM_RETURN_IF_ERROR(enable(kGraphs, enabled_.kind(kGraphs.kind)));
   return enable(kKernels, enabled_.kind(kKernels.kind));
+}
+
+/// All but kernels and calls.
+Result<void> CuptiSession::State::enable_rest() {
+  for (const WantedKind& wanted : kKinds)
+    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
+  return settings_.memory ? enable(kMemory, enabled_.kind(kMemory.kind)) : Result<void>{};
 }
 
 /// Callbacks for what ends contexts and for CUPTI's own failures.
@@ -227,12 +287,17 @@ Result<void> CuptiSession::State::listen() {
     const char* call;
     const char* lacks;
   };
+  constexpr const char* kOfGraphs = "collectives in CUDA graphs are known by their kernels alone";
   constexpr const char* kAtReset = "what is pending at cudaDeviceReset may be lost";
   static constexpr std::array kHeard{
       Heard{cupti::kDomainState, cupti::kStateFatalError, "cuptiEnableCallback(STATE)",
             "failures of CUPTI itself go unnoticed"},
       Heard{cupti::kDomainResource, cupti::kResourceContextDestroyStarting,
             "cuptiEnableCallback(RESOURCE)", "what is pending when a context ends may be lost"},
+      Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCreated,
+            "cuptiEnableCallback(GRAPHNODE_CREATED)", kOfGraphs},
+      Heard{cupti::kDomainResource, cupti::kResourceGraphNodeCloned,
+            "cuptiEnableCallback(GRAPHNODE_CLONED)", kOfGraphs},
       Heard{cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, "cuptiEnableCallback(RUNTIME_API)",
             kAtReset},
       Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextReset,
@@ -243,6 +308,13 @@ Result<void> CuptiSession::State::listen() {
   for (const Heard& heard : kHeard) {
     const auto result = enabled_.callback(subscriber_, heard.domain, heard.id);
     BUBBLESIM_RETURN_IF_ERROR(optional(heard.call, result, heard.lacks));
+  }
+  for (const cupti::StreamValueCall& call : cupti::kStreamValueCalls) {
+    if (settings_.light) break;
+    for (const std::uint32_t id : {call.id, call.id + 1})
+      BUBBLESIM_RETURN_IF_ERROR(
+          optional("cuptiEnableCallback(DRIVER_API)",
+                   enabled_.callback(subscriber_, cupti::kDomainDriver, id), nullptr));
   }
   return {};
 }
@@ -287,21 +359,15 @@ bool CuptiSession::State::restore_settings() const noexcept {
 /// wanted calls switched on, CUPTI (CUDA 13.0) records nothing at all in a process whose context
 /// was made before. A number that CUPTI refuses costs a few more records, which decoding counts; it
 /// is no fault.
-template <class LeaveOut>
 Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
                                                std::span<const TracedCall> wanted,
-                                               LeaveOut leave_out) {
+                                               EnableCall enable_call) {
   BUBBLESIM_RETURN_IF_ERROR(enable(whole, enabled_.kind(whole.kind)));
   bool left_out = false;
   auto next = wanted.begin();
-  for (std::uint32_t id = 1; id < kCallNumbers; ++id) {
-    if (next != wanted.end() && next->id == id) {
-      ++next;
-      continue;
-    }
-    const auto result = leave_out(id);
-    left_out |= result == cupti::Result::kSuccess;
-    if (result == cupti::Result::kNotImplemented) break;
+  for (std::uint32_t id = 1; enable_call != nullptr && id < kCallNumbers; ++id) {
+    if (next != wanted.end() && next->id == id) ++next;
+    else left_out |= enable_call(id, 0) == cupti::Result::kSuccess;
   }
   if (!left_out) {
     reduced_.push_back(fmt::format(
@@ -312,11 +378,17 @@ Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
 }
 
 Result<void> CuptiSession::State::enable_calls() {
-  BUBBLESIM_RETURN_IF_ERROR(
-      enable_calls({cupti::kKindRuntime, "RUNTIME", nullptr}, traced_runtime_calls(),
-                   [this](std::uint32_t id) { return enabled_.leave_out_runtime_call(id); }));
+  if (settings_.light) {
+    reduced_.push_back(
+        "light: kernels and the launches of NCCL alone; other calls, copies, waits and memory are "
+        "not recorded, so a replay knows no host");
+    return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_nccl_launches(),
+                        api_.enable_driver_api);
+  }
+  BUBBLESIM_RETURN_IF_ERROR(enable_calls({cupti::kKindRuntime, "RUNTIME", nullptr},
+                                         traced_runtime_calls(), api_.enable_runtime_api));
   return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_driver_calls(),
-                      [this](std::uint32_t id) { return enabled_.leave_out_driver_call(id); });
+                      api_.enable_driver_api);
 }
 
 /// After a failed start. CUPTI is only flushed if it records: a flush of a CUPTI that never

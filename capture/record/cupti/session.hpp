@@ -20,9 +20,18 @@ enum class GraphDetail : std::uint8_t { kNode, kGraph };
 struct SessionSettings {
   GraphDetail graphs = GraphDetail::kNode;
   bool memory = true;  ///< record allocations
+  /// Kernels and the calls by which NCCL launches, and nothing else.
+  bool light = false;
   /// The owner's buffers hold zeros when they are handed out: CUPTI need not clear them on the
   /// job's thread.
   bool zeroed_buffers = false;
+};
+
+struct StreamValue {
+  std::uint32_t correlation = 0;  ///< of the call
+  std::uint32_t context = 0, stream = 0;  ///< CUPTI's numbers
+  std::uint64_t address = 0, value = 0;
+  bool waits = false;
 };
 
 /// Called from CUPTI's and the job's threads. They must not throw, block or call CUPTI, save for
@@ -43,6 +52,11 @@ class BufferOwner {
   /// The job is about to destroy a context or reset its device: flush now or lose records.
   /// flush() of the session may be called here; stop() may not.
   virtual void context_ending() noexcept = 0;
+  /// The calling thread has put a kernel into a graph (`copy_of` 0), or a graph's node was copied:
+  /// instantiated. CUPTI's numbers; those of kernel records are the copies'.
+  virtual void graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept = 0;
+  /// The calling thread makes a stream wait for a value in memory, or write one.
+  virtual void stream_value(const StreamValue& value) noexcept = 0;
 };
 
 class CuptiSession {

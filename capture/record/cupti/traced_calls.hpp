@@ -21,5 +21,7 @@ inline constexpr std::uint32_t kCallNumbers = 1024;
 /// so an older CUPTI does not know the last of them.
 [[nodiscard]] std::span<const TracedCall> traced_runtime_calls();
 [[nodiscard]] std::span<const TracedCall> traced_driver_calls();
+/// Of the driver's calls, those by which NCCL launches (from 2.18 on), and hardly anything else.
+[[nodiscard]] std::span<const TracedCall> traced_nccl_launches();
 
 }  // namespace bubblesim::capture

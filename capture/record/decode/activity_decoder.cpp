@@ -6,8 +6,51 @@
 #include <iterator>
 
 #include "capture/record/cupti/abi.hpp"
-#include "capture/record/decode/counters.hpp"
 #include "traces/launch_shapes.hpp"
+
+// Everything that decoding drops, guesses or does not know, by name.
+namespace bubblesim::capture::decode {
+
+inline constexpr CounterSpec kNoTime{"cupti_records_without_time_dropped", Severity::kLoss,
+    "operations and calls whose start or end is 0: CUPTI has no time for them, mostly because "
+    "they were under way when the recording stopped"};
+inline constexpr CounterSpec kNegative{"cupti_negative_durations_clamped", Severity::kNotice,
+    "records that end before they start, by CUPTI's error in turning the device's clock into "
+    "the host's; their duration was set to 0"};
+inline constexpr CounterSpec kUnknownKind{"cupti_unknown_records_skipped", Severity::kNotice,
+    "records of a kind that the recorder does not know"};
+inline constexpr CounterSpec kDamaged{"cupti_buffers_damaged", Severity::kLoss,
+    "buffers that CUPTI could not read to the end; what follows in them is lost"};
+inline constexpr CounterSpec kUnnamed{"cupti_kernels_unnamed", Severity::kNotice,
+    "kernels without a name"};
+inline constexpr CounterSpec kDirection{"cupti_copies_of_unknown_direction", Severity::kNotice,
+    "copies that say neither from where nor to where"};
+inline constexpr CounterSpec kUnlisted{"cupti_unlisted_calls", Severity::kInfo,
+    "calls that need not be recorded, but are where CUPTI cannot leave single calls out, and "
+    "until it has done so at the start; they are named by number"};
+inline constexpr CounterSpec kFailedCall{"cupti_failed_calls", Severity::kInfo,
+    "calls that returned an error to the job"};
+inline constexpr CounterSpec kSyncType{"cupti_synchronisations_of_unknown_type",
+    Severity::kNotice, "synchronisations of a type that the recorder does not know; dropped"};
+inline constexpr CounterSpec kNoContext{"cupti_streams_of_unknown_device", Severity::kNotice,
+    "streams whose context no record had described; they are said to be of device 0"};
+inline constexpr CounterSpec kLatePriority{"cupti_stream_priorities_late", Severity::kInfo,
+    "streams whose priority became known after their first use; it is not in the trace"};
+inline constexpr CounterSpec kNoThread{"cupti_stalls_without_thread", Severity::kInfo,
+    "spans of the profiler's own work that belong to no thread; not in the trace"};
+inline constexpr CounterSpec kNoThreadTime{"cupti_stalls_without_thread_ns", Severity::kInfo,
+    "nanoseconds of those spans"};
+inline constexpr CounterSpec kAfterStop{"capture_records_after_stop", Severity::kInfo,
+    "calls of after the stop and what they launched, left out: CUPTI records on until the GPU has "
+    "ended what was launched before"};
+inline constexpr CounterSpec kReplaced{"cupti_allocations_replaced", Severity::kInfo,
+    "allocations at an address that was in use: its release was not recorded"};
+inline constexpr CounterSpec kUnknownRelease{"cupti_releases_of_earlier_memory", Severity::kInfo,
+    "releases of memory that was allocated before the recording; the samples do not hold it"};
+inline constexpr CounterSpec kMemoryFull{"cupti_allocations_not_followed", Severity::kLoss,
+    "allocations beyond a million live ones; the samples do not hold them"};
+
+}  // namespace bubblesim::capture::decode
 
 namespace bubblesim::capture {
 
@@ -97,7 +140,13 @@ void ActivityDecoder::leave_out_early(RecordedBatch& batch) const {
   std::erase_if(batch.calls, is_early);
   std::erase_if(batch.ops, is_early);
   std::erase_if(batch.stalls, is_early);
+  std::erase_if(batch.notes, is_early);
+  std::erase_if(batch.markers, is_early);
   std::erase_if(batch.memory, [this](const auto& sample) { return sample.at < start_; });
+  // Recordings of events have no time of the host.
+  std::erase_if(batch.syncs, [this](const traces::SyncRecord& sync) {
+    return sync.kind != HostCallKind::kEventRecord && sync.at < start_;
+  });
   if (start_ == TraceTime::max()) batch.syncs.clear();
 }
 
@@ -111,8 +160,10 @@ void ActivityDecoder::leave_out_late(RecordedBatch& batch) {
   std::erase_if(batch.memory, [this](const auto& sample) { return sample.at > stop_; });
   std::erase_if(batch.stalls, [this](const auto& stall) { return stall.start > stop_; });
   std::erase_if(batch.ops, [this](const traces::DeviceOp& op) {
-    if (op.start > stop_) late_ops_.push_back(op);
-    return op.start > stop_;
+    if (op.start <= stop_) return false;
+    late_ops_.push_back(op);
+    late_ops_.back().collective = traces::kNone;  // an index into this batch
+    return true;
   });
   // Recordings of events have no time of the host.
   std::erase_if(batch.syncs, [this](const traces::SyncRecord& sync) {
@@ -207,6 +258,10 @@ void ActivityDecoder::take_kernel(const cupti::KernelRecord& record, RecordedBat
        .stream = tables_.stream(record.device, record.context, record.stream),
        .kind = traces::DeviceOpKind::kKernel,
        .shape = tables_.shape(shape_of(record))});
+  const auto* const announced = tables_.announced(record.graph_node);
+  if (record.graph_node == 0 || announced == nullptr) return;
+  batch.ops.back().collective = static_cast<std::uint32_t>(batch.collectives.size());
+  batch.collectives.push_back(*announced);
 }
 
 void ActivityDecoder::take_copy(const cupti::CopyRecord& record, RecordedBatch& batch) {
@@ -304,12 +359,21 @@ void ActivityDecoder::take_synchronization(const cupti::SynchronizationRecord& r
   traces::SyncRecord sync{.at = time_of(record.start > kLastTime ? 0 : record.start),
                           .correlation = record.correlation,
                           .kind = kind};
+  // The context is of one device, which is the only one that a synchronisation waits for.
+  if (const auto device = devices_.device_of(record.context)) sync.device = *device + 1;
   if (record.stream != cupti::kNotApplicable && kind != HostCallKind::kDeviceSync &&
       kind != HostCallKind::kEventSync) {
     sync.stream = stream_of(record.context, record.stream).value;
   }
   if (kind == HostCallKind::kEventSync || kind == HostCallKind::kStreamWaitEvent)
     sync.event = event_of(&record.event_sync, record.event);
+  batch.syncs.push_back(sync);
+}
+
+void ActivityDecoder::take_value(traces::SyncRecord sync, std::uint32_t context,
+                                 std::uint32_t stream, RecordedBatch& batch) {
+  if (const auto device = devices_.device_of(context)) sync.device = *device + 1;
+  sync.stream = stream_of(context, stream).value;
   batch.syncs.push_back(sync);
 }
 

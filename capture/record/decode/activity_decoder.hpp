@@ -2,7 +2,7 @@
 //
 // Records are read as prefixes whose layout no CUPTI from 11 to 13 has changed
 // (capture/record/cupti/abi.hpp); the stride comes from CUPTI. What each kind becomes is in
-// capture/README.md; what is dropped, guessed or unknown is counted (decode/counters.hpp).
+// capture/README.md; what is dropped, guessed or unknown is counted (activity_decoder.cpp).
 // One thread at a time: the writer's.
 #pragma once
 
@@ -12,12 +12,9 @@
 #include <vector>
 
 #include "capture/record/cupti/api.hpp"
-#include "capture/record/decode/call_names.hpp"
-#include "capture/record/decode/copy_names.hpp"
+#include "capture/record/decode/cupti_names.hpp"
 #include "capture/record/decode/known_devices.hpp"
-#include "capture/record/decode/live_memory.hpp"
 #include "capture/record/store/record_tables.hpp"
-#include "capture/record/store/recorded_batch.hpp"
 #include "sim/base/counters.hpp"
 #include "traces/trace.hpp"
 
@@ -35,8 +32,14 @@ class ActivityDecoder {
   /// Appends what the first `valid` bytes hold to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
+  /// As a synchronisation record of CUPTI's.
+  void take_value(traces::SyncRecord sync, std::uint32_t context, std::uint32_t stream,
+                  RecordedBatch& batch);
+
   /// What began before `at` is left out; TraceTime::max(): all.
   void start_at(TraceTime at) { start_ = at; }
+  /// The same, of records that were decoded before.
+  void leave_out_early(RecordedBatch& batch) const;
   /// From here on calls that begin after `at` are left out, and what they launched. What the device
   /// began later may be of either: it is kept back until finish().
   void stop_at(TraceTime at) { stop_ = at; }
@@ -58,7 +61,6 @@ class ActivityDecoder {
   /// The number of an event for SyncRecord; 0: none.
   [[nodiscard]] std::uint64_t event_of(const std::uint64_t* event_sync, std::uint32_t event) const;
 
-  void leave_out_early(RecordedBatch& batch) const;
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
   void take_rare(const cupti::Record* record, RecordedBatch& batch);

@@ -3,10 +3,13 @@
 // Times are on CUPTI's clock (nanoseconds, the base of CLOCK_REALTIME), from host_now().
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
 
+#include "capture/record/host/bounded_queue.hpp"
 #include "sim/base/time.hpp"
 #include "traces/trace.hpp"
 
@@ -35,6 +38,13 @@ struct CollectiveEvent {
   std::uint64_t sequence = 0;
   bool sequence_recorded = false;
   std::uint32_t place = 0;  ///< as traces::Collective's
+  std::uint64_t graph_node = 0;  ///< of its kernel, where that was captured into a graph
+};
+
+/// A node of a graph that has a collective was copied.
+struct NodeCopyEvent {
+  std::uint64_t node = 0;
+  std::uint64_t copy_of = 0;
 };
 
 /// The user's mark, through the control socket or an NVTX mark.
@@ -44,7 +54,14 @@ struct MarkEvent {
   std::string name;
 };
 
-using HostEvent = std::variant<RangeEvent, CollectiveEvent, MarkEvent>;
+/// A stream waits for a value in memory, or writes one.
+struct StreamValueEvent {
+  traces::SyncRecord sync;  ///< without stream and device, which these numbers of CUPTI's say
+  std::uint32_t context = 0, number = 0;
+};
+
+using HostEvent =
+    std::variant<RangeEvent, CollectiveEvent, MarkEvent, NodeCopyEvent, StreamValueEvent>;
 
 /// Is a session recording? Cheap: one relaxed load. Callers do nothing else while it is false.
 [[nodiscard]] bool host_recording() noexcept;
@@ -55,5 +72,41 @@ using HostEvent = std::variant<RangeEvent, CollectiveEvent, MarkEvent>;
 void emit_host_event(HostEvent&& event) noexcept;
 /// gettid(), cached by thread.
 [[nodiscard]] std::uint64_t host_thread_id() noexcept;
+
+/// After a fork: the numbers that threads remember are those of the parent. Async-signal-safe.
+void forget_host_threads() noexcept;
+
+/// A collective that the calling thread captures into a graph: an event of the next kernel that the
+/// thread puts into one, with those before it of its communicator.
+void await_graph_node(CollectiveEvent&& event) noexcept;
+/// As BufferOwner::graph_node().
+void tell_graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept;
+
+// What threads of the job say, on its way to the writer: bounded in number and in bytes.
+
+/// The bytes that are kept of a name or a group, and the number of peers: they bound a full queue.
+inline constexpr std::size_t kMaxEventText = 512;
+inline constexpr std::size_t kMaxEventPeers = 4096;
+
+/// Many producers, one consumer. No call blocks or throws.
+class HostEventQueue {
+ public:
+  explicit HostEventQueue(std::size_t length) : events_(length) {}
+
+  /// Full: the event is dropped and counted.
+  void push(HostEvent&& event) noexcept;
+  [[nodiscard]] bool pop(HostEvent& event) noexcept { return events_.pop(event); }
+  [[nodiscard]] std::size_t size() const { return events_.size(); }
+
+  /// Events dropped since the last call.
+  [[nodiscard]] std::uint64_t take_dropped() noexcept { return dropped_.exchange(0); }
+  /// Events that were cut to kMaxEventText or kMaxEventPeers since the last call.
+  [[nodiscard]] std::uint64_t take_cut() noexcept { return cut_.exchange(0); }
+
+ private:
+  BoundedQueue<HostEvent> events_;
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> cut_{0};
+};
 
 }  // namespace bubblesim::capture

@@ -1,4 +1,4 @@
-#include "capture/record/host/host_event_queue.hpp"
+#include "capture/record/host/host_event.hpp"
 
 #include <string>
 #include <utility>
@@ -26,6 +26,8 @@ bool cut(std::vector<std::uint32_t>& peers) noexcept {
 bool bound(RangeEvent& event) noexcept { return cut(event.name) | cut(event.domain); }
 bool bound(CollectiveEvent& event) noexcept { return cut(event.group) | cut(event.peers); }
 bool bound(MarkEvent& event) noexcept { return cut(event.name); }
+bool bound(NodeCopyEvent&) noexcept { return false; }
+bool bound(StreamValueEvent&) noexcept { return false; }
 
 }  // namespace
 

@@ -1,4 +1,3 @@
-#include "capture/record/host/host_thread.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>

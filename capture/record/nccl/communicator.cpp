@@ -34,9 +34,11 @@ std::uint64_t message_bytes(const NcclMessage& message) noexcept {
   return size * message.count;
 }
 
-/// Emits unless the operation is not one; memory that is short loses the event, nothing else.
+/// Emits unless the operation is not one; memory that is short loses the event, nothing else. What
+/// is captured has no number: its graph runs as often as the job likes.
 void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32_t ranks,
-                     std::uint32_t place, std::uint64_t sequence, std::int64_t start_ns) noexcept {
+                     std::uint32_t place, std::uint64_t sequence, std::int64_t start_ns,
+                     GraphCapture captured = GraphCapture::kNo) noexcept {
   const std::optional<NcclCall> call = nccl_call(message.function);
   if (!call) return;
   try {
@@ -49,8 +51,9 @@ void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32
     event.group_size = ranks;
     event.place = place;
     event.sequence = sequence;
-    event.sequence_recorded = true;
-    emit_host_event(std::move(event));
+    event.sequence_recorded = captured == GraphCapture::kNo;
+    if (captured == GraphCapture::kYes) await_graph_node(std::move(event));
+    else emit_host_event(std::move(event));
   } catch (...) {
   }
 }
@@ -103,8 +106,8 @@ void NcclCommunicator::collective_called(const NcclMessage& message,
                                          GraphCapture captured) noexcept {
   // Counted while nothing records too: ranks agree on the number whenever each begins to record.
   const std::uint64_t sequence = collectives_.fetch_add(1, std::memory_order_relaxed);
-  if (!host_recording() || captured == GraphCapture::kYes) return;
-  emit_collective(message, hash_, ranks_, place_, sequence, now_ns());
+  if (!host_recording()) return;
+  emit_collective(message, hash_, ranks_, place_, sequence, now_ns(), captured);
 }
 
 CallHandle NcclCommunicator::exchange_called(GraphCapture captured) noexcept {
@@ -112,13 +115,19 @@ CallHandle NcclCommunicator::exchange_called(GraphCapture captured) noexcept {
   return reinterpret_cast<CallHandle>(static_cast<std::intptr_t>(now_ns()));
 }
 
+std::int64_t NcclCommunicator::after_previous() noexcept {
+  const std::int64_t now = host_recording() ? now_ns() : kNoTime;
+  const std::int64_t before = previous_ns_.exchange(now, std::memory_order_relaxed);
+  const std::int64_t own = report().previous_end_ns;
+  const std::int64_t previous = own == kNoTime ? before : own;
+  if (now == kNoTime || previous == kNoTime) return kNoTime;
+  return std::max(previous, now - kOldestReportNs);
+}
+
 void NcclCommunicator::collective_launched(const NcclMessage& message,
                                        std::uint64_t sequence) noexcept {
-  if (!host_recording()) return;
-  const std::int64_t previous = report().previous_end_ns;
-  if (previous == kNoTime) return;
-  emit_collective(message, hash_, ranks_, place_, sequence,
-                  std::max(previous, now_ns() - kOldestReportNs));
+  const std::int64_t start = after_previous();
+  if (start != kNoTime) emit_collective(message, hash_, ranks_, place_, sequence, start);
 }
 
 void NcclCommunicator::exchange_launched(const NcclMessage& message, CallHandle call) noexcept {
@@ -126,11 +135,7 @@ void NcclCommunicator::exchange_launched(const NcclMessage& message, CallHandle 
 }
 
 void NcclCommunicator::exchange_launched_v4(const NcclMessage& message) noexcept {
-  std::int64_t start = kNoTime;
-  if (host_recording() && report().previous_end_ns != kNoTime) {
-    start = std::max(report().previous_end_ns, now_ns() - kOldestReportNs);
-  }
-  add_exchange(message, start);
+  add_exchange(message, after_previous());
 }
 
 void NcclCommunicator::add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept {

@@ -39,8 +39,8 @@ class NcclCommunicator {
   /// `rank`: of this process in the communicator.
   NcclCommunicator(std::uint64_t hash, int ranks, int rank) noexcept;
 
-  /// v5: the program calls a collective. What is captured into a graph counts and is not recorded:
-  /// it runs when the graph does, if ever.
+  /// v5: the program calls a collective. What is captured into a graph counts, too, and is recorded
+  /// with its kernel's node: it runs when the graph does, if ever.
   void collective_called(const NcclMessage& message, GraphCapture captured) noexcept;
   /// v5: the program calls ncclSend or ncclRecv. Null: nothing to record.
   [[nodiscard]] static CallHandle exchange_called(GraphCapture captured) noexcept;
@@ -57,6 +57,9 @@ class NcclCommunicator {
  private:
   struct LaunchReport;
   static LaunchReport& report() noexcept;
+  /// v4: an instant before the latest launch and after the one before it, on this thread or, where
+  /// that has none (a communicator that does not block), of this communicator.
+  [[nodiscard]] std::int64_t after_previous() noexcept;
   void add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept;
   std::optional<std::uint64_t> next_number(int peer, bool sends) noexcept;
   void emit_exchange(const LaunchReport& report) noexcept;
@@ -68,6 +71,7 @@ class NcclCommunicator {
   /// are too many.
   const std::unique_ptr<std::atomic<std::uint64_t>[]> transfers_;
   std::atomic<std::uint64_t> collectives_{0};  ///< called since the communicator was made
+  std::atomic<std::int64_t> previous_ns_{0};   ///< of the report before; 0: not recorded
   std::atomic<std::uint64_t> exchanges_{0};    ///< launches with sends or receives since then
 };
 

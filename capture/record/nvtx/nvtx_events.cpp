@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "capture/record/nccl/nccl_calls.hpp"
-#include "capture/record/nvtx/bounded_lock.hpp"
+#include "capture/record/nvtx/thread_ranges.hpp"
 #include "capture/record/nvtx/nccl_payload.hpp"
 #include "capture/record/nvtx/nvtx_text.hpp"
-#include "capture/record/nvtx/stand_in_text.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -152,7 +151,7 @@ std::optional<HostEvent> range_begins(NvtxCall&& call) {
   if (!event) return event;
   std::visit(
       [](auto& opened) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(opened)>, MarkEvent>) {
+        if constexpr (requires { opened.duration; }) {
           opened.thread = host_thread_id();
           opened.start = host_now();  // last: what came before is not the program's
         }
@@ -166,7 +165,7 @@ void range_ends(HostEvent&& event) noexcept {
   const TraceTime end = host_now();
   std::visit(
       [end](auto& opened) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(opened)>, MarkEvent>) {
+        if constexpr (requires { opened.duration; }) {
           opened.duration = end > opened.start ? end - opened.start : Duration{};
         }
       },

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "capture/record/host/host_event.hpp"
 
 namespace bubblesim::capture {
 
@@ -18,5 +21,15 @@ inline constexpr std::size_t kLongestAnnouncement = 1024; ///< of the text of a 
 
 /// `text` with at most `limit` bytes, cut between characters.
 void cut(std::string& text, std::size_t limit);
+
+// The text that a stand-in of a process group announces a collective with: the message of an NVTX
+// range, "bubblesim.collective op=all_reduce bytes=4096 ..." (grammar: capture/torch/README.md).
+
+/// Is `text` an announcement? Cheap: every range is asked.
+[[nodiscard]] bool announces_collective(std::string_view text);
+
+/// What an announcement says; unknown keys are skipped, values that are no numbers are as absent.
+/// `source` is kStandIn; start, duration and thread are left to the caller.
+[[nodiscard]] CollectiveEvent read_announcement(std::string_view text);
 
 }  // namespace bubblesim::capture

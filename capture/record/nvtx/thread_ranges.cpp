@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "capture/record/nvtx/bounded_lock.hpp"
 
 namespace bubblesim::capture {
 namespace {

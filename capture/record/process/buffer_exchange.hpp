@@ -5,15 +5,96 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "capture/record/cupti/session.hpp"
 #include "capture/record/host/bounded_queue.hpp"
-#include "capture/record/process/buffer_pool.hpp"
-#include "capture/record/process/wake.hpp"
+#include "capture/record/host/host_event.hpp"
+#include "sim/base/time.hpp"
 
 namespace bubblesim::capture {
+
+// The buffers that CUPTI fills: bounded memory, zeroed before CUPTI sees them.
+//
+// Two sizes: a few large ones for jobs that launch from a thread or two, and many small ones for
+// CUPTIs that give every launching thread a buffer of its own. If all are out, buffers are handed
+// out whose content nobody keeps; never none, for old CUPTIs crash on that.
+
+struct PoolLimits {
+  std::size_t large_bytes = 4U << 20U;
+  std::size_t large_count = 8;
+  std::size_t small_bytes = 512U << 10U;
+  std::size_t small_count = 64;
+  std::size_t discard_bytes = 64U << 10U;
+};
+
+/// No call takes a lock or throws. Memory: what the limits say, plus discard buffers that CUPTI
+/// has not given back.
+class BufferPool {
+ public:
+  explicit BufferPool(const PoolLimits& limits = {});
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+  ~BufferPool();
+
+  /// Any thread. Aligned to 64 bytes.
+  [[nodiscard]] std::uint8_t* take(std::size_t& size) noexcept;
+  /// A buffer whose content nobody will read: for processes in which nothing is recorded any more.
+  [[nodiscard]] std::uint8_t* take_discard(std::size_t& size) noexcept;
+  /// Was it handed out to be discarded?
+  [[nodiscard]] static bool is_discard(const std::uint8_t* buffer) noexcept;
+  /// Frees a discard buffer; zeroes any other and keeps it for take(). A few milliseconds.
+  void give_back(std::uint8_t* buffer) noexcept;
+  /// Has `count` large buffers ready, so that callbacks need not allocate.
+  void prepare(std::size_t count) noexcept;
+  /// Frees what is not out.
+  void trim() noexcept;
+
+  /// Buffers of the two sizes that CUPTI or a queue has now.
+  [[nodiscard]] std::size_t out() const { return out_.load(std::memory_order_relaxed); }
+  /// How many there can be at once; a queue of this length takes them all.
+  [[nodiscard]] std::size_t most_out() const { return limits_.large_count + limits_.small_count; }
+  /// Bytes of both sizes, out or ready.
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  struct Shelf {
+    explicit Shelf(std::size_t count) : ready(count), most(count) {}
+    BoundedQueue<std::uint8_t*> ready;
+    std::size_t most;
+    std::atomic<std::size_t> made{0};  // at no instant more than `most`
+  };
+  [[nodiscard]] std::uint8_t* make(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept;
+  [[nodiscard]] std::uint8_t* take_from(Shelf& shelf, std::size_t size, std::uint32_t tag) noexcept;
+  static void trim(Shelf& shelf) noexcept;
+
+  PoolLimits limits_;
+  Shelf large_;
+  Shelf small_;
+  std::atomic<std::size_t> out_{0};
+};
+
+// Lets one thread sleep until another, or a callback inside the job, has something for it.
+
+/// An eventfd: no lock that a fork could leave taken, and it can be waited for beside sockets.
+class Wake {
+ public:
+  Wake();
+  Wake(const Wake&) = delete;
+  Wake& operator=(const Wake&) = delete;
+  ~Wake();
+
+  /// Async-signal-safe. Without a descriptor it does nothing; sleepers also wake by time.
+  void notify() noexcept;
+  /// Returns after notify(), also an earlier one that nobody waited for, or after `longest`.
+  void wait(Duration longest) noexcept;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
 
 class BufferExchange final : public BufferOwner {
  public:
@@ -61,6 +142,10 @@ class BufferExchange final : public BufferOwner {
   void records_dropped(std::uint64_t count) noexcept override;
   void session_broken(const char* what) noexcept override;
   void context_ending() noexcept override;
+  void graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept override {
+    tell_graph_node(node, copy_of);
+  }
+  void stream_value(const StreamValue& value) noexcept override;
 
  private:
   [[nodiscard]] std::uint64_t count_records(std::uint8_t* buffer, std::size_t valid) const noexcept;

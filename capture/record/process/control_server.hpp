@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/control_address.hpp"
 #include "capture/record/process/recorder.hpp"
 
 namespace bubblesim::capture {

@@ -26,6 +26,12 @@ inline constexpr CounterSpec kHostEventsCut{
 inline constexpr CounterSpec kRangesBegunBefore{
     "capture_ranges_begun_before", Severity::kInfo,
     "ranges that began before the recording did; left out"};
+inline constexpr CounterSpec kHeldDropped{
+    "capture_held_records_dropped", Severity::kLoss,
+    "records of the time that --last asked for, dropped because memory held too many"};
+inline constexpr CounterSpec kBegunLate{
+    "capture_first_iteration_missed", Severity::kLoss,
+    "iterations that had passed before CUPTI was ready: the recording begins later than asked"};
 inline constexpr CounterSpec kStopIncomplete{
     "capture_stop_incomplete", Severity::kNotice,
     "recordings whose CUPTI refused a step of stopping; the last records may be missing"};

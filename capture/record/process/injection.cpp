@@ -16,11 +16,10 @@
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/record/host/host_thread.hpp"
+#include "capture/record/host/host_event.hpp"
 #include "capture/record/process/control_server.hpp"
 #include "capture/record/process/job_identity.hpp"
 #include "capture/record/process/recorder.hpp"
-#include "capture/record/process/say.hpp"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() noexcept;
 

@@ -1,4 +1,4 @@
-// Identifies the recorded process: its rank, its program. Read once, when the library is loaded.
+// The recorded process: its rank, its program, its environment, and the words to its user.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,11 @@ struct JobIdentity {
 /// getenv. To be called by threads of the job only, since a setenv in another thread moves what
 /// getenv reads: the recorder's own threads never look at the environment.
 [[nodiscard]] Environment process_environment();
+
+// The one way in which the recorder speaks to the user of the job: a line on stderr.
+
+/// One write of "bubblesim capture: TEXT\n"; what the system refuses is lost. The text is not
+/// buffered, for buffers of the job's streams are the job's.
+void say(const std::string& text) noexcept;
 
 }  // namespace bubblesim::capture

@@ -11,16 +11,22 @@
 #include <thread>
 #include <utility>
 
-#include "capture/record/host/host_thread.hpp"
+#include "capture/record/host/host_event.hpp"
 #include "capture/record/process/host_link.hpp"
 #include "capture/record/process/recording.hpp"
-#include "capture/record/process/say.hpp"
+#include "capture/record/process/job_identity.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 constexpr int kTurnSteps = 100;
 constexpr Duration kTurnStep = std::chrono::milliseconds(10);
+
+StartRequest in_own_folder(StartRequest request) {
+  if (request.every)
+    request.output += "/iterations-" + std::to_string(request.first_iteration.value_or(0));
+  return request;
+}
 
 }  // namespace
 
@@ -31,7 +37,7 @@ struct Recorder::State {
   std::atomic<bool> active{false};
   std::atomic<bool> exiting{false};  ///< nothing starts any more
 
-  void run(const StartRequest& request, StartOrigin origin) noexcept;
+  void run(StartRequest request, StartOrigin origin) noexcept;
   void fail(const char* what) noexcept;
 };
 
@@ -42,9 +48,10 @@ void Recorder::State::fail(const char* what) noexcept {
   });
 }
 
-void Recorder::State::run(const StartRequest& request, StartOrigin origin) noexcept {
+void Recorder::State::run(StartRequest request, StartOrigin origin) noexcept {
   try {
-    Recording(request, origin, share).run();
+    while (Recording(in_own_folder(request), origin, share).run())
+      request.first_iteration = request.first_iteration.value_or(0) + *request.every;
   } catch (const std::exception& fault) {
     fail(fault.what());
     say(std::string("the recording ended: ") + fault.what());

@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <thread>
 #include <utility>
 
 #include "capture/record/process/counters.hpp"
 #include "capture/record/process/host_link.hpp"
-#include "capture/record/process/say.hpp"
+#include "capture/record/process/job_identity.hpp"
+#include "traces/names/collective_names.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -22,6 +27,12 @@ constexpr Duration kBetweenClocks = std::chrono::seconds(1);
 constexpr Duration kPreparing = std::chrono::seconds(5);
 /// The last stretch before an appointed time is waited for in small steps.
 constexpr Duration kStep = std::chrono::microseconds(200);
+constexpr std::int64_t kLeastStepNs = 1'000'000;
+constexpr const char* kByIterations = "iterations";
+/// CUPTI's setting up may take longer than so many iterations.
+constexpr std::uint32_t kFewIterations = 10;
+/// Bounds what is held in memory: some 300 MB.
+constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 20U;
 
 std::uint64_t count(const RecordedBatch& batch) {
   return batch.calls.size() + batch.ops.size() + batch.syncs.size() + batch.markers.size() +
@@ -48,6 +59,32 @@ int descriptor_of(const std::string& path) {
   return found;
 }
 
+/// A numbered iteration that has ended.
+struct Iteration {
+  std::int64_t number;
+  Duration duration;
+  TraceTime end;
+};
+
+std::optional<Iteration> iteration_of(const HostEvent& event) {
+  const auto* const range = std::get_if<RangeEvent>(&event);
+  if (range == nullptr || range->duration == Duration{}) return std::nullopt;
+  const traces::MarkerClass what = traces::classify_marker(range->name);
+  if (what.kind != traces::MarkerKind::kIteration || what.number < 0) return std::nullopt;
+  return Iteration{what.number, range->duration, range->start + range->duration};
+}
+
+/// When the latest record that has a time began.
+TraceTime latest_of(const RecordedBatch& batch) {
+  TraceTime latest = TraceTime::min();
+  const auto look = [&latest](const auto& records) {
+    for (const auto& record : records) latest = std::max(latest, record.start);
+  };
+  look(batch.calls), look(batch.ops), look(batch.markers), look(batch.notes), look(batch.stalls);
+  for (const traces::ClockPair& pair : batch.clocks) latest = std::max(latest, pair.at);
+  return latest;
+}
+
 std::string joined(const std::vector<std::string>& sentences) {
   std::string text;
   for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
@@ -66,20 +103,62 @@ Recording::~Recording() {
   share_.buffers.close();
 }
 
-void Recording::run() {
-  if (!wait_for_start(request_.start_at_unix_s ? kPreparing : Duration{})) {
-    share_.board.edit([](RecorderStatus& status) {
-      status.state = RecorderState::kIdle;
-      status.message = "stopped before its time had come";
-    });
-    return;
-  }
+bool Recording::run() {
+  if (!wait_for_start(request_.start_at_unix_s ? kPreparing : Duration{}))
+    return stopped_early("stopped before its time had come");
+  begun_ = !request_.first_iteration;
+  if (!begun_ && !wait_for_iteration())
+    return stopped_early("stopped before its first iteration had come");
   share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStarting; });
-  if (auto opened = open(); !opened) return fail_with(opened.error().text());
+  if (auto opened = open(); !opened) {
+    fail_with(opened.error().text());
+    return false;
+  }
   share_.settings.session_began();
   if (request_.start_at_unix_s) wait_prepared();
   record();
+  repeats_ = request_.every && !stop_wanted() && reason_to_end() == kByIterations;
   close();
+  return repeats_;
+}
+
+bool Recording::stopped_early(const char* why) {
+  share_.board.edit([why](RecorderStatus& status) {
+    status.state = RecorderState::kIdle;
+    status.message = why;
+  });
+  return false;
+}
+
+bool Recording::wait_for_iteration() {
+  HostEventQueue& events = host_queue();
+  open_host_link({});
+  bool near = *request_.first_iteration < kFewIterations;
+  while (!near && !stop_wanted()) {
+    share_.buffers.wake().wait(kNap);
+    for (HostEvent event; events.pop(event);) {
+      const auto iteration = iteration_of(event);
+      if (!iteration) continue;
+      const std::int64_t left = *request_.first_iteration - iteration->number;
+      near = near || left <= kPreparing / iteration->duration;
+    }
+  }
+  close_host_link();
+  return !stop_wanted();
+}
+
+void Recording::note_iteration(const HostEvent& event) {
+  const auto iteration = begun_ ? std::nullopt : iteration_of(event);
+  if (!iteration) return;
+  iteration_end_ = std::max(iteration_end_, iteration->end);
+  const std::int64_t next = iteration->number + 1;
+  begun_ = next >= *request_.first_iteration;
+  if (!begun_) return;
+  counters_.add(kBegunLate, static_cast<std::uint64_t>(next - *request_.first_iteration));
+  began_ns_ = monotonic_ns();
+  host_->begin_at(iteration->end);
+  decoder_->start_at(iteration->end);
+  if (!request_.last) release();
 }
 
 // A stop meanwhile ends the recording, which then holds nothing.
@@ -130,6 +209,7 @@ Result<void> Recording::open() {
   settings.graphs =
       request_.graphs == GraphRecords::kGraph ? GraphDetail::kGraph : GraphDetail::kNode;
   settings.memory = request_.memory;
+  settings.light = request_.detail == Detail::kLight;
   settings.zeroed_buffers = true;
   auto session = CuptiSession::start(*api_, settings, share_.buffers);
   if (!session) {
@@ -148,6 +228,7 @@ Result<void> Recording::open_file() {
                                                          request_.readers));
   BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));
   share_.file_descriptor.store(descriptor_of(file_->path()));
+  if (request_.names == Names::kHashed) store_->tables().hash_names();
   decoder_.emplace(*api_, store_->tables());
   BUBBLESIM_RETURN_IF_ERROR(describe());
   return store_->flush();
@@ -169,7 +250,7 @@ Result<void> Recording::describe() {
 void Recording::record() {
   began_ns_ = monotonic_ns();
   const ClockReading clocks = read_clocks(*api_);
-  batch_.clocks.push_back(clocks.pair);
+  batch_.clocks.push_back(seen_clock_ = clocks.pair);
   host_.emplace(store_->tables(), clocks.pair.at);
   open_host_link(clocks.offset);
   next_clock_ns_ = began_ns_ + to_ns(kBetweenClocks);
@@ -188,6 +269,7 @@ void Recording::record() {
     Duration nap = std::min(kNap, Duration{next_tick - now});
     if (request_.duration) nap = std::min(nap, *request_.duration - Duration{now - began_ns_});
     share_.buffers.wake().wait(nap);
+    watch_clock();
     drain();
     if (monotonic_ns() < next_tick) continue;
     tick();
@@ -197,10 +279,11 @@ void Recording::record() {
 
 std::string Recording::reason_to_end() const {
   if (!fault_.empty()) return fault_;
+  if (!begun_) return {};
   if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration)) {
     return "duration";
   }
-  if (request_.iterations && host_->iterations() >= *request_.iterations) return "iterations";
+  if (request_.iterations && host_->iterations() >= *request_.iterations) return kByIterations;
   if (request_.max_bytes && store_->bytes_written() >= *request_.max_bytes) return "bytes";
   return {};
 }
@@ -223,9 +306,18 @@ void Recording::read_clock() {
   adjust_host_link(clocks.offset);
 }
 
+void Recording::watch_clock() {
+  const auto ahead = [](const traces::ClockPair& it) { return to_ns(it.at) - it.monotonic_ns; };
+  const traces::ClockPair now = read_clocks(*api_).pair;
+  const std::int64_t step = ahead(now) - ahead(seen_clock_);
+  if (std::abs(step) > kLeastStepNs) batch_.clocks.insert(batch_.clocks.end(), {seen_clock_, now});
+  seen_clock_ = now;
+}
+
 void Recording::drain() {
-  drain_buffers();
+  // Before the buffers: kernels of graphs refer to what was said when these were captured.
   drain_host_events();
+  drain_buffers();
   append();
   share_.buffers.prepare();
   if (std::string broken = share_.buffers.broken(); !broken.empty() && fault_.empty()) {
@@ -245,10 +337,39 @@ void Recording::drain_host_events() {
   HostEventQueue& events = host_queue();
   // As many as there were: producers that never rest must not keep the writer from buffers.
   std::size_t left = events.size();
-  for (HostEvent event; left > 0 && events.pop(event); --left) host_->add(event, batch_);
+  for (HostEvent event; left > 0 && events.pop(event); --left) {
+    host_->add(event, batch_);
+    note_iteration(event);
+    if (const auto* const value = std::get_if<StreamValueEvent>(&event))
+      decoder_->take_value(value->sync, value->context, value->number, batch_);
+  }
+}
+
+void Recording::hold() {
+  held_records_ += count(batch_);
+  held_.push_back(std::exchange(batch_, {}));
+  const TraceTime wanted = begun_ ? host_now() - *request_.last : iteration_end_;
+  while (held_.size() > 1) {
+    const bool old = latest_of(held_.front()) < wanted;
+    if (!old && held_records_ <= kMostHeld) break;
+    if (!old) counters_.add(kHeldDropped, count(held_.front()));
+    held_records_ -= count(held_.front());
+    held_.pop_front();
+  }
+}
+
+void Recording::release() {
+  held_.push_back(std::exchange(batch_, {}));
+  for (RecordedBatch& held : held_) {
+    batch_ = std::move(held);
+    decoder_->leave_out_early(batch_);
+    append();
+  }
+  held_.clear();
 }
 
 void Recording::append() {
+  if (holds()) return hold();
   pending_ += count(batch_);
   Result<void> done;
   if (writable_) done = store_->append(batch_);
@@ -294,6 +415,125 @@ void Recording::take_losses() {
   counters_.add(kHostEventsDropped, host_dropped);
   counters_.add(kHostEventsCut, events.take_cut());
   lost_ += losses.dropped + losses.discarded + host_dropped;
+}
+
+namespace {
+
+/// How long, and in which steps, callbacks that have begun may take to hand over their buffers.
+constexpr int kLastLooks = 100;
+constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
+/// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
+/// of milliseconds of a large model's kernels.
+constexpr std::chrono::milliseconds kBuffersLimit{1000};
+/// Each flush takes the job's buffers away: seldom, the longer it lasts.
+constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
+
+std::uint64_t writer_microseconds() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<std::uint64_t>(spent.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(spent.tv_nsec) / 1'000;
+}
+
+}  // namespace
+
+void Recording::close() {
+  share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStopping; });
+  end_session();
+  end_file();
+}
+
+void Recording::await_buffers() {
+  const std::int64_t limit = monotonic_ns() + to_ns(Duration(kBuffersLimit));
+  auto pause = kFirstPause;
+  while (share_.stop.load() != Stop::kExiting && session_->flush()) {
+    drain();
+    if (!session_->holds_buffers() || monotonic_ns() > limit) break;
+    // Not by the wake: every flush of a job that goes on returns a buffer, which would end it.
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+void Recording::end_session() {
+  ended_ns_ = monotonic_ns();
+  // The last clocks of the file are those of the stop: what was called later is not in it.
+  const traces::ClockPair stopped = read_clocks(*api_).pair;
+  decoder_->stop_at(stopped.at);
+  close_host_link();
+  share_.buffers.recall();
+  await_buffers();
+  const bool whole = session_->stop(share_.stop.load() == Stop::kExiting);
+  // A callback may have claimed its place in the queue and not filled it yet.
+  for (int i = 0; i < kLastLooks; ++i) {
+    drain();
+    if (share_.buffers.waiting() == 0) break;
+    share_.buffers.wake().wait(kBetweenLooks);
+  }
+  session_.reset();
+  share_.buffers.close();
+  batch_.clocks.push_back(stopped);
+  decoder_->finish(batch_);
+  if (request_.last && begun_) {
+    decoder_->start_at(stopped.at - *request_.last);
+    request_.last.reset();
+    release();
+  }
+  append();
+  if (!whole) counters_.add(kStopIncomplete);
+  counters_.add(kWriterMicroseconds, writer_microseconds());
+}
+
+CounterSet Recording::all_counters() const {
+  CounterSet all = counters_;
+  all.merge(decoder_->counters());
+  all.merge(host_->counters());
+  return all;
+}
+
+void Recording::end_file() {
+  publish();
+  if (kept_ + pending_ + lost_ == 0 && fault_.empty()) return end_without_file();
+  if (writable_) note_write(describe());
+  // From here on the descriptor's number may become another file's.
+  share_.file_descriptor.store(-1);
+  // After a failed write nothing can be added: the chunks so far are whole, and the name says it.
+  const Result<void> finished = writable_ ? store_->finish(all_counters()) : fail(fault_);
+  settle(finished);
+  if (finished) {
+    if (auto done = file_->complete(); !done && fault_.empty()) fault_ = done.error().text();
+  }
+  publish();
+  share_.board.edit([&](RecorderStatus& status) {
+    const RecorderState good = repeats_ ? RecorderState::kScheduled : RecorderState::kIdle;
+    status.state = fault_.empty() ? good : RecorderState::kFailed;
+    status.message = fault_.empty() ? reduced_ : fault_;
+    status.output = file_->path();
+  });
+  summarise();
+}
+
+void Recording::end_without_file() {
+  file_->discard();
+  const char* const why = begun_ ? "nothing was recorded: no CUDA call, no range; no file was left"
+                                 : "nothing was recorded: the first iteration has not come";
+  share_.board.edit([why](RecorderStatus& status) {
+    status.state = RecorderState::kIdle;
+    status.message = why;
+    status.output.clear();
+  });
+}
+
+void Recording::summarise() const {
+  const RecorderStatus status = share_.board.copy();
+  const std::int64_t milliseconds = to_ns(status.recorded) / 1'000'000;
+  std::string text = "rank " + std::to_string(status.rank) + ": " +
+                     std::to_string(status.records) + " records of " +
+                     std::to_string(milliseconds) + " ms in " + file_->path() + " (" +
+                     std::to_string(status.bytes) + " bytes)";
+  if (status.lost > 0) text += "; lost: " + std::to_string(status.lost) + " records";
+  if (!fault_.empty()) text += "; ended by a fault: " + fault_;
+  say(text);
 }
 
 }  // namespace bubblesim::capture

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,10 +12,9 @@
 #include "capture/record/cupti/session.hpp"
 #include "capture/record/decode/activity_decoder.hpp"
 #include "capture/record/process/buffer_exchange.hpp"
-#include "capture/record/process/host_records.hpp"
+#include "capture/record/process/host_link.hpp"
 #include "capture/record/process/output_file.hpp"
 #include "capture/record/process/recorder.hpp"
-#include "capture/record/process/session_clock.hpp"
 #include "capture/record/store/trace_store.hpp"
 
 namespace bubblesim::capture {
@@ -58,8 +58,9 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   ~Recording();
 
-  /// All of it. The board's last state is kIdle or kFailed.
-  void run();
+  /// All of it. The board's last state is kIdle or kFailed. True: it has ended by its iterations
+  /// and later ones are wanted; then the state is kScheduled.
+  bool run();
 
  private:
   using Stop = RecordingShare::Stop;
@@ -69,6 +70,11 @@ class Recording {
   [[nodiscard]] bool wait_for_start(Duration before);
   /// CUPTI is ready; what comes until the time is left out.
   void wait_prepared();
+  /// Until the iterations before the first wanted one are about to run; CUPTI is off. False: a stop
+  /// came before that.
+  [[nodiscard]] bool wait_for_iteration();
+  /// The last iteration before the first wanted one has ended: so it begins.
+  void note_iteration(const HostEvent& event);
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> open_file();
   void record();
@@ -79,11 +85,18 @@ class Recording {
   void drain_buffers();
   void drain_host_events();
   void append();
+  /// Records stay in memory: it is not known yet, or never before the end, which are written.
+  [[nodiscard]] bool holds() const { return !begun_ || request_.last.has_value(); }
+  void hold();
+  /// Writes what is held, but for what the decoder leaves out as too early.
+  void release();
   /// What was appended since the last call is in the file, or is lost.
   void settle(const Result<void>& written);
   /// After the first write that fails nothing more is written; the recording ends.
   void note_write(const Result<void>& written);
   void read_clock();
+  /// A clock that was set is written down at once, with the reading before.
+  void watch_clock();
   /// Why the recording is over; empty: it is not.
   [[nodiscard]] std::string reason_to_end() const;
   void close();
@@ -97,6 +110,7 @@ class Recording {
   [[nodiscard]] CounterSet all_counters() const;
   void publish();
   void fail_with(const std::string& message);
+  bool stopped_early(const char* why);  ///< false
   void summarise() const;
 
   StartRequest request_;
@@ -109,6 +123,11 @@ class Recording {
   std::optional<HostRecords> host_;
   std::unique_ptr<CuptiSession> session_;
   RecordedBatch batch_;
+  std::deque<RecordedBatch> held_;
+  std::uint64_t held_records_ = 0;
+  bool repeats_ = false;        ///< what run() returns
+  bool begun_ = true;           ///< the first wanted iteration has begun
+  TraceTime iteration_end_ = TraceTime::min();  ///< of the latest one, until then
   CounterSet counters_;
   std::string fault_;           ///< of the recording, once it runs
   bool writable_ = true;        ///< every write so far was done
@@ -117,6 +136,7 @@ class Recording {
   std::int64_t began_ns_ = 0;   ///< CLOCK_MONOTONIC
   std::int64_t ended_ns_ = 0;
   std::int64_t next_clock_ns_ = 0;
+  traces::ClockPair seen_clock_;
   // Records that say something of the job:
   std::uint64_t pending_ = 0;   ///< appended; the store may still hold them
   std::uint64_t kept_ = 0;      ///< in the file

@@ -1,8 +1,12 @@
 #include "capture/record/store/record_tables.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
+#include <string>
 #include <utility>
 
+#include "sim/base/hash.hpp"
 #include "traces/names/collective_names.hpp"
 
 namespace bubblesim::capture {
@@ -19,9 +23,18 @@ NameId RecordTables::name(std::string_view text) {
   return id;
 }
 
+// Whoever knows a name can find its hash: it hides a model's structure, no secret.
+NameId RecordTables::hidden_name(std::string_view text) {
+  if (!hashed_) return name(text);
+  std::uint64_t hash = kFnvBasis;
+  for (const char letter : text) hash = fnv1a(hash, static_cast<unsigned char>(letter));
+  return name(fmt::format("#{:016x}", hash));
+}
+
 NameId RecordTables::name_at(const char* pointer) {
   if (const auto found = names_at_.find(pointer); found != names_at_.end()) return found->second;
-  const NameId id = name(pointer == nullptr ? "(unnamed)" : traces::demangled(pointer));
+  const std::string text = pointer == nullptr ? "(unnamed)" : traces::demangled(pointer);
+  const NameId id = traces::is_communication_kernel(text) ? name(text) : hidden_name(text);
   names_at_.emplace(pointer, id);
   return id;
 }
@@ -80,6 +93,15 @@ bool RecordTables::name_thread(ThreadId thread, std::string_view name) {
   if (thread.index() < taken) return false;
   fresh_.threads[thread.index() - taken].name = name;
   return true;
+}
+
+void RecordTables::announce(std::uint64_t graph_node, const traces::Collective& collective) {
+  const auto [place, fresh] = nodes_.try_emplace(graph_node, collective);
+  if (!fresh) place->second.bytes += collective.bytes;
+}
+
+void RecordTables::copy_node(std::uint64_t graph_node, std::uint64_t copy_of) {
+  if (const auto* original = announced(copy_of)) nodes_.insert_or_assign(graph_node, *original);
 }
 
 RecordTables::NewEntries RecordTables::take_new() { return std::exchange(fresh_, {}); }

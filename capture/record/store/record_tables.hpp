@@ -22,6 +22,10 @@ class RecordTables {
   /// the process's life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled. This
   /// is faster than by text.
   [[nodiscard]] NameId name_at(const char* pointer);
+  /// From now on name_at() and hidden_name() give hashes, equal on all ranks. Kernels that
+  /// communicate keep their names, by which collectives are known.
+  void hash_names() { hashed_ = true; }
+  [[nodiscard]] NameId hidden_name(std::string_view text);
   [[nodiscard]] ShapeId shape(const traces::LaunchShape& shape);
   /// `system_id`: gettid() of the thread.
   [[nodiscard]] ThreadId thread(std::uint64_t system_id);
@@ -31,6 +35,15 @@ class RecordTables {
   /// Both: only until take_new() has handed the stream or thread out. False: too late.
   bool describe_stream(StreamId stream, std::int32_t priority, traces::StreamKind kind);
   bool name_thread(ThreadId thread, std::string_view name);
+
+  /// What a kernel that was captured into a graph communicates; of grouped ones, the sum.
+  void announce(std::uint64_t graph_node, const traces::Collective& collective);
+  void copy_node(std::uint64_t graph_node, std::uint64_t copy_of);
+  /// nullptr: nothing was announced for the node.
+  [[nodiscard]] const traces::Collective* announced(std::uint64_t graph_node) const {
+    const auto found = nodes_.find(graph_node);
+    return found == nodes_.end() ? nullptr : &found->second;
+  }
 
   struct NewEntries {
     std::vector<traces::format::NameRecord> names;
@@ -50,17 +63,43 @@ class RecordTables {
     std::size_t operator()(const traces::LaunchShape& shape) const noexcept;
   };
 
+  bool hashed_ = false;
   traces::StringTable names_;
   std::unordered_map<const char*, NameId> names_at_;
   std::unordered_map<traces::LaunchShape, ShapeId, ShapeHash> shapes_;
   std::unordered_map<std::uint64_t, ThreadId> threads_;
   std::unordered_map<std::uint64_t, StreamId> streams_;
+  std::unordered_map<std::uint64_t, traces::Collective> nodes_;  ///< of graphs, by CUPTI's number
   // Records of one thread and of one stream follow one another.
   std::uint64_t last_thread_ = 0;
   ThreadId last_thread_id_{};
   std::uint64_t last_stream_ = 0;
   StreamId last_stream_id_{};
   NewEntries fresh_;
+};
+
+// What decoders of one session hand to the store: records of one rank, in any order.
+//
+// Ids of names, shapes, threads and streams come from the session's tables
+// (capture/record/store/record_tables.hpp).
+
+struct RecordedBatch {
+  std::vector<traces::HostCall> calls;
+  std::vector<traces::DeviceOp> ops;
+  std::vector<traces::SyncRecord> syncs;
+  std::vector<traces::Marker> markers;
+  std::vector<traces::MemorySample> memory;
+  std::vector<traces::HostStall> stalls;
+  std::vector<traces::ClockPair> clocks;
+  /// The `collective` of an operation or a note is an index into `collectives` of this batch; the
+  /// store makes it one into the rank's table.
+  std::vector<traces::Collective> collectives;
+  std::vector<traces::CollectiveNote> notes;
+
+  void clear() {
+    calls.clear(), ops.clear(), syncs.clear(), markers.clear(), memory.clear(), stalls.clear();
+    clocks.clear(), collectives.clear(), notes.clear();
+  }
 };
 
 }  // namespace bubblesim::capture

@@ -1,5 +1,6 @@
 #include "capture/record/store/trace_store.hpp"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -62,8 +63,11 @@ Result<void> TraceStore::write(const RecordedBatch& batch) {
 }
 
 Result<void> TraceStore::append(RecordedBatch& batch) {
-  for (traces::CollectiveNote& note : batch.notes)
-    if (note.collective != traces::kNone) note.collective += collectives_;
+  const auto move_index = [this](auto& record) {
+    if (record.collective != traces::kNone) record.collective += collectives_;
+  };
+  std::ranges::for_each(batch.notes, move_index);
+  std::ranges::for_each(batch.ops, move_index);
   collectives_ += static_cast<std::uint32_t>(batch.collectives.size());
   Result<void> written = write(batch);
   if (written) records_ += records_of(batch);

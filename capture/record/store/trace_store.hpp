@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "capture/record/store/record_tables.hpp"
-#include "capture/record/store/recorded_batch.hpp"
 #include "sim/base/result.hpp"
 #include "traces/format/trace_writer.hpp"
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "capture/replay/cuda/copy_events.hpp"
 #include "capture/replay/cuda/cuda_device.hpp"
 #include "capture/replay/cuda/flights.hpp"
 #include "capture/replay/cuda/graph_set.hpp"

@@ -1,5 +1,5 @@
 // Puts one operation on a stream: its stand-in, or a copy or memset, between two stamps that record
-// when it began and ended where no event tells (copy_events.hpp). The same calls put it into a
+// when it began and ended where no event tells (flights.hpp). The same calls put it into a
 // graph while the stream is captured.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capture/replay/cuda/device_clock.hpp"
-#include "capture/replay/cuda/device_memory.hpp"
+#include "capture/replay/cuda/device_context.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/cuda/stand_ins.hpp"
 

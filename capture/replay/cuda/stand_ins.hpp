@@ -11,8 +11,7 @@
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/cuda/device_context.hpp"
-#include "capture/replay/cuda/device_memory.hpp"
-#include "capture/replay/cuda/fit_cache.hpp"
+#include "capture/replay/cuda/stand_in_fit.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/cuda/residency.hpp"
 #include "capture/replay/cuda/stand_in_mix.hpp"

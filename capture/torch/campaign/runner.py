@@ -18,7 +18,9 @@ from .statistics import median, median_interval, ratio_interval
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LISTEN_S = 5.0
-ARMS = ("absent", "idle", "capturing")
+# What is asked of the recorder: kernels alone, all but allocations, all.
+RECORDED = {"light": ("--light",), "without-memory": ("--no-memory",), "capturing": ()}
+ARMS = ("absent", "idle", *RECORDED)
 # Above this share of operations without a launch, a replay says little of the recording.
 MOST_WITHOUT_LAUNCH = 0.01
 
@@ -131,9 +133,10 @@ def attach(tools: Tools, pid: int, *arguments: str) -> None:
             time.sleep(0.1)
 
 
-def start_recording(tools: Tools, pid: int, folder: Path, iterations: int | None) -> None:
+def start_recording(tools: Tools, pid: int, folder: Path, iterations: int | None,
+                    options: tuple[str, ...] = ()) -> None:
     """Returns once the recorder records."""
-    extra = ["--iterations", str(iterations)] if iterations else []
+    extra = [*options, *(["--iterations", str(iterations)] if iterations else [])]
     attach(tools, pid, "-o", str(folder), "--json", *extra)
     until = time.monotonic() + 60
     while True:
@@ -156,14 +159,14 @@ def recorded_file(folder: Path) -> Path:
 
 
 def record(tools: Tools, part: Part, work: Path, iterations: int, stop_after: int | None,
-           facts: dict[str, Any]) -> Path:
+           facts: dict[str, Any], arm: str = "capturing") -> Path:
     """One held job, recorded from the end of its warm-up."""
     folder = work / "recording"
     shutil.rmtree(folder, ignore_errors=True)
-    job = Job(tools, part, "capturing", work, iterations)
+    job = Job(tools, part, arm, work, iterations)
     try:
         job.start()
-        start_recording(tools, job.wait_ready(), folder, stop_after)
+        start_recording(tools, job.wait_ready(), folder, stop_after, RECORDED[arm])
         job.go()
         facts.update(job.finish())
     finally:
@@ -248,8 +251,8 @@ def build_standin(tools: Tools) -> None:
 
 def run_arm(tools: Tools, part: Part, arm: str, work: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if arm == "capturing":
-        made = record(tools, part, work, part.iterations, None, facts)
+    if arm in RECORDED:
+        made = record(tools, part, work, part.iterations, None, facts, arm)
         facts["trace_bytes"] = made.stat().st_size
         made.unlink()
         return facts
@@ -264,7 +267,7 @@ def run_arm(tools: Tools, part: Part, arm: str, work: Path) -> dict[str, Any]:
 
 
 def run_overhead(tools: Tools, part: Part) -> dict[str, Any]:
-    """A-B-C-A-B-C; medians over all rounds, ratios to the arm without the recorder."""
+    """A-B-C-D-E-A-B-C-D-E; medians over all rounds, ratios to the arm without the recorder."""
     times: dict[str, list[list[float]]] = {arm: [] for arm in ARMS}
     facts: dict[str, Any] = {}
     trace_bytes = 0

@@ -11,6 +11,7 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // The verbs are those of tests/fakes/job/fake_verbs.hpp.
 std::string job(const std::string& verbs) {
@@ -42,6 +43,62 @@ TEST_F(CaptureJob, TheFileOfARankCarriesItsNumber) {
   EXPECT_TRUE(std::filesystem::exists(place.path("run/rank3.btr"))) << outcome.err;
 }
 
+// Of each GPU 200 kernels; a GPU's synchronisations are its own.
+TEST_F(CaptureJob, AProcessWithTwoGpusIsTwoRanksOfOneFile) {
+  const Outcome outcome =
+      place.bubblesim("capture -o run --json -- " + job("traced:20000 threads:4:100 gpus:5"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  ASSERT_EQ(json.at("recordings").size(), 2U) << outcome.err;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const Json& recording = json.at("recordings").at(rank);
+    EXPECT_EQ(recording.at("rank"), rank);
+    EXPECT_EQ(recording.at("kernels"), 205);
+    EXPECT_EQ(recording.at("calls"), rank == 0 ? 205 : 210);
+    EXPECT_EQ(recording.at("path"), place.path("run/rank0.btr"));
+  }
+  const Outcome inspected = succeed(place, "inspect run --json");
+  EXPECT_EQ(parse_json(inspected.out).at("job").at("ranks"), 2);
+  EXPECT_THAT(inspected.out, HasSubstr("join_ranks_of_gpus_by_order"));
+}
+
+// The job marks 400 iterations of 2 ms with 10 kernels each.
+TEST_F(CaptureJob, TheSameIterationsOfAllRanksAreRecordedLightlyAndUnderHashes) {
+  const Outcome outcome = place.bubblesim(
+      "capture -o run --from-iteration 150 --iterations 3 --light --hash-names --json -- " +
+      job("sleep:300 mark_iterations:400:10"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  const Json& recording = json.at("recordings").at(0);
+  EXPECT_GE(recording.at("iterations"), 3);
+  EXPECT_EQ(recording.at("calls"), 0);
+  EXPECT_EQ(recording.at("copies"), 0);
+  const Outcome view = succeed(place, "inspect run --json");
+  EXPECT_THAT(view.out, Not(HasSubstr("\"name\": \"kernel\"")));
+}
+
+TEST_F(CaptureJob, AFewOfEveryManyIterationsAreAFolderEach) {
+  const Outcome outcome =
+      place.bubblesim("capture -o run --from-iteration 100 --iterations 3 --every 150 -- " +
+                      job("sleep:300 mark_iterations:600:5"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/iterations-100/rank0.btr"))) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/iterations-250/rank0.btr"))) << outcome.err;
+  for (const auto& entry : std::filesystem::directory_iterator(place.path("run"))) {
+    EXPECT_THAT(entry.path().filename().string(), testing::StartsWith("iterations-"));
+  }
+}
+
+TEST_F(CaptureJob, TheLastStretchIsWrittenWhenTheJobEnds) {
+  const Outcome outcome = place.bubblesim("capture -o run --last 500ms --json -- " +
+                                          job("traced:20000 rate:300:5000"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  const Json& recording = json.at("recordings").at(0);
+  EXPECT_GT(recording.at("kernels"), 20);
+  EXPECT_LT(recording.at("kernels"), 110);
+}
+
 TEST_F(CaptureJob, AKilledJobLeavesWhatWasWholeAndSaysThatTheEndIsMissing) {
   const Outcome outcome = place.bubblesim("capture -o run -- " +
                                           job("traced:20000 launch:20000 sleep:1500 kill"));
@@ -57,6 +114,22 @@ TEST_F(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("nothing was recorded"));
   EXPECT_THAT(outcome.err, HasSubstr("Nsight Systems has CUPTI"));
+}
+
+// A task prolog of Slurm, or `env` of a pod: one variable, and the job can be attached to.
+TEST_F(CaptureJob, AJobWhoseEnvironmentNamesTheLibraryAloneIsAttachedTo) {
+  place.write("prolog.sh", "echo export CUDA_INJECTION64_PATH=" BUBBLESIM_CAPTURE_LIBRARY "\n");
+  place.write("job.sh", "eval \"$(sh prolog.sh)\"\necho $$ >pid\nexec " +
+                            job("traced:20000 launch:50 sleep:700 exit:0"));
+  const Outcome outcome = place.shell(
+      "sh job.sh &\n"
+      "for i in $(seq 200); do\n"
+      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
+      "done\n"
+      "bubblesim capture attach $(cat pid) -o run --duration 300ms --wait --json\n"
+      "code=$?; wait; exit $code");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(parse_json(outcome.out).at(0).at("kernels"), 50) << outcome.err;
 }
 
 TEST_F(CaptureJob, AnIdleJobIsRecordedOnRequest) {

@@ -125,10 +125,24 @@ FAKE_EXPORT int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nod
     Happening happening = graph;  // the nodes of a launch share its correlation
     happening.what = What::kGraphNode;
     happening.name = node->name;
+    happening.node = node->graph_node;
     fake::put(happening, node->ns);
     fake::tell(happening);
   }
   return 0;
+}
+
+FAKE_EXPORT int fake_cuda_capture_kernel(std::uint64_t node) {
+  Happening happening = fake::begin(What::kNodeCreated, 0, 0);
+  happening.node = node;
+  return fake::tell(happening);
+}
+
+FAKE_EXPORT int fake_cuda_copy_node(std::uint64_t node, std::uint64_t copy_of) {
+  Happening happening = fake::begin(What::kNodeCopied, 0, 0);
+  happening.node = node;
+  happening.copy_of = copy_of;
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
@@ -160,6 +174,21 @@ FAKE_EXPORT int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream
   return fake::tell(happening);
 }
 
+FAKE_EXPORT int fake_cuda_device_sync(std::uint32_t device) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening happening = fake::begin(What::kDeviceSync, device, 0);
+  std::uint64_t until = 0;
+  {
+    const std::lock_guard lock(driver().mutex);
+    for (const auto& [stream, busy] : driver().busy_until) {
+      if (stream.first == device) until = std::max(until, busy);
+    }
+  }
+  const timespec pause{0, 20'000};
+  while (fake::now_ns() < until) ::nanosleep(&pause, nullptr);
+  return fake::tell(happening);
+}
+
 FAKE_EXPORT int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream,
                                        std::uint32_t event) {
   if (!fake::usable()) return kNotInitialised;
@@ -183,6 +212,15 @@ FAKE_EXPORT int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream
     const std::lock_guard lock(driver().mutex);
     happening.event_sync = driver().recordings[event];
   }
+  return fake::tell(happening);
+}
+
+FAKE_EXPORT int fake_cuda_stream_value(std::uint32_t stream, std::uint64_t address,
+                                       std::uint32_t value, int waits) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening happening = fake::begin(waits != 0 ? What::kWaitValue : What::kWriteValue, 0, stream);
+  happening.address = address;
+  happening.bytes = value;
   return fake::tell(happening);
 }
 

@@ -11,8 +11,9 @@
 namespace fake {
 
 enum class What : std::uint32_t {
-  kKernel, kCopy, kMemset, kGraphLaunch, kGraphNode, kStreamSync, kEventRecord, kStreamWait,
-  kAlloc, kFree, kContextEnds
+  kKernel, kCopy, kMemset, kGraphLaunch, kGraphNode, kStreamSync, kDeviceSync, kEventRecord,
+  kStreamWait, kAlloc, kFree, kContextEnds,
+  kNodeCreated, kNodeCopied, kWaitValue, kWriteValue
 };
 
 /// One call of the job, and the work that it put on the device.
@@ -29,6 +30,7 @@ struct Happening {
   std::uint64_t address = 0;
   std::uint32_t event = 0;
   std::uint64_t event_sync = 0;
+  std::uint64_t node = 0, copy_of = 0;         ///< of graphs
 };
 
 using Tracer = void (*)(const Happening&);
@@ -39,6 +41,7 @@ struct Launch {
   std::uint32_t stream = 7;
   const char* name = "kernel";
   std::uint64_t ns = 2000;
+  std::uint64_t graph_node = 0;
 };
 
 [[nodiscard]] std::uint64_t now_ns();
@@ -57,11 +60,20 @@ int fake_cuda_is_traced();
 /// Each returns 0, or 3 (not initialised) before cuInit and in a forked child, as the driver does.
 int fake_cuda_launch(const fake::Launch* launch);
 int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nodes);
+/// The calling thread puts a kernel into a graph.
+int fake_cuda_capture_kernel(std::uint64_t node);
+/// A graph is instantiated: a copy of each of its nodes.
+int fake_cuda_copy_node(std::uint64_t node, std::uint64_t copy_of);
 int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes);
 int fake_cuda_memset(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes);
 int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream);
+/// Waits for all streams of the device.
+int fake_cuda_device_sync(std::uint32_t device);
 int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
 int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
+/// cuStreamWaitValue32 and cuStreamWriteValue32; nothing waits here.
+int fake_cuda_stream_value(std::uint32_t stream, std::uint64_t address, std::uint32_t value,
+                           int waits);
 int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address);
 int fake_cuda_free(std::uint64_t address);
 int fake_cuda_destroy_context(std::uint32_t device);

@@ -16,7 +16,7 @@ namespace cupti = bubblesim::capture::cupti;
 // Numbers of runtime calls as in CUDA 13.0.
 constexpr std::uint32_t kMalloc = 20, kFree = 22, kMemcpyAsync = 41, kMemsetAsync = 51,
                         kStreamSynchronize = 131, kEventRecord = 135, kStreamWaitEvent = 147,
-                        kLaunchKernel = 211, kGraphLaunch = 311;
+                        kDeviceSynchronize = 165, kLaunchKernel = 211, kGraphLaunch = 311;
 
 /// Contexts are numbered from 1, one a device.
 std::uint32_t context_of(std::uint32_t device) { return device + 1; }
@@ -74,10 +74,10 @@ void Activity::dump(std::uint32_t kind) {
   }
 }
 
-void Activity::call(const Happening& happening, std::uint32_t id) {
-  if (!on(cupti::kKindRuntime) || left_out_[id].load()) return;
+void Activity::call(const Happening& happening, std::uint32_t id, std::uint32_t kind) {
+  if (!on(kind) || (kind == cupti::kKindRuntime && left_out_[id].load())) return;
   cupti::ApiRecord record{};
-  record.kind = cupti::kKindRuntime;
+  record.kind = kind;
   record.id = id;
   record.start = happening.call_start;
   record.end = happening.call_end;
@@ -102,6 +102,7 @@ void Activity::kernel(const Happening& happening) {
   record.grid[0] = 256;
   record.block[0] = 128;
   record.correlation = happening.correlation;
+  record.graph_node = happening.node;
   record.name = options().has("null_names") ? nullptr : happening.name;
   write(happening.thread, record, happening.end);
   kernels_.fetch_add(1);
@@ -164,7 +165,7 @@ void Activity::wait(const Happening& happening, std::uint32_t type) {
   record.end = happening.call_end;
   record.correlation = happening.correlation;
   record.context = context_of(happening.device);
-  record.stream = happening.stream;
+  record.stream = type == cupti::kSyncContext ? cupti::kNotApplicable : happening.stream;
   record.event = type == cupti::kSyncStreamWaitEvent ? happening.event : cupti::kNotApplicable;
   record.event_sync = happening.event_sync;
   write(happening.thread, record, happening.call_end);
@@ -196,13 +197,20 @@ void Activity::take(const Happening& happening) {
     case What::kStreamSync:
       call(happening, kStreamSynchronize);
       return wait(happening, cupti::kSyncStream);
+    case What::kDeviceSync:
+      call(happening, kDeviceSynchronize);
+      return wait(happening, cupti::kSyncContext);
     case What::kEventRecord: call(happening, kEventRecord); return event(happening);
     case What::kStreamWait:
       call(happening, kStreamWaitEvent);
       return wait(happening, cupti::kSyncStreamWaitEvent);
     case What::kAlloc: call(happening, kMalloc); return memory(happening);
     case What::kFree: call(happening, kFree); return memory(happening);
-    case What::kContextEnds: return;
+    case What::kWaitValue: return call(happening, kWaitValue32, cupti::kKindDriver);
+    case What::kWriteValue: return call(happening, kWriteValue32, cupti::kKindDriver);
+    case What::kContextEnds:
+    case What::kNodeCreated:
+    case What::kNodeCopied: return;
   }
 }
 

@@ -15,6 +15,9 @@ inline constexpr std::int32_t kStreamPriority = -5;  ///< of the stream that ker
 inline constexpr std::uint32_t kRuntimeCalls = 522;  ///< as in CUDA 13.0, from 1
 
 /// Which kinds are on, and the records that follow from it.
+/// Numbers of driver calls as in CUDA 13.0.
+inline constexpr std::uint32_t kWaitValue32 = 659, kWriteValue32 = 663;
+
 class Activity {
  public:
   explicit Activity(Buffers& buffers) : buffers_(buffers) {}
@@ -33,7 +36,8 @@ class Activity {
   [[nodiscard]] bool on(std::uint32_t kind) const { return enabled_[kind % kKinds].load(); }
   template <class Record>
   void write(std::uint32_t thread, const Record& record, std::uint64_t end);
-  void call(const Happening& happening, std::uint32_t id);
+  void call(const Happening& happening, std::uint32_t id,
+            std::uint32_t kind = bubblesim::capture::cupti::kKindRuntime);
   void kernel(const Happening& happening);
   void copy(const Happening& happening);
   void memset(const Happening& happening);

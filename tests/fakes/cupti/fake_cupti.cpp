@@ -58,7 +58,39 @@ void tell_fatal() {
   }
 }
 
+void tell_node(const Happening& happening) {
+  cupti::GraphData graph{};
+  graph.node = reinterpret_cast<void*>(happening.node);
+  graph.original_node = reinterpret_cast<void*>(happening.copy_of);
+  const cupti::ResourceData data{nullptr, nullptr, &graph};
+  const bool copied = happening.what == What::kNodeCopied;
+  if (const cupti::Callback callback = state().callback.load()) {
+    callback(nullptr, cupti::kDomainResource,
+             copied ? cupti::kResourceGraphNodeCloned : cupti::kResourceGraphNodeCreated, &data);
+  }
+}
+
+void tell_value(const Happening& happening, std::uint32_t id) {
+  cupti::StreamValueParameters parameters{};
+  parameters.stream = reinterpret_cast<void*>(std::uint64_t{happening.stream});
+  parameters.address = happening.address;
+  parameters.value = static_cast<std::uint32_t>(happening.bytes);
+  cupti::CallbackData data{};
+  data.site = cupti::kSiteEnter;
+  data.parameters = &parameters;
+  data.context_id = 1;
+  data.correlation = happening.correlation;
+  if (const cupti::Callback callback = state().callback.load()) {
+    callback(nullptr, cupti::kDomainDriver, id, &data);
+  }
+}
+
 void on_happening(const Happening& happening) {
+  if (happening.what == What::kWaitValue) tell_value(happening, kWaitValue32);
+  if (happening.what == What::kWriteValue) tell_value(happening, kWriteValue32);
+  if (happening.what == What::kNodeCreated || happening.what == What::kNodeCopied) {
+    return tell_node(happening);
+  }
   if (happening.what == What::kContextEnds) {
     if (const cupti::Callback callback = state().callback.load()) {
       callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
@@ -120,7 +152,9 @@ FAKE_EXPORT Result cuptiGetVersion(std::uint32_t* version) {
 }
 
 FAKE_EXPORT Result cuptiGetTimestamp(std::uint64_t* timestamp) {
+  static const std::uint64_t began = fake::now_ns();
   *timestamp = fake::now_ns();
+  if (*timestamp - began > 300'000'000) *timestamp += options().number("step_ms") * 1'000'000;
   return Result::kSuccess;
 }
 
@@ -212,6 +246,18 @@ FAKE_EXPORT Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t 
   if (stride == 0) return Result::kInvalidKind;
   if (left < stride) return Result::kMaxLimitReached;
   *record = next;
+  return Result::kSuccess;
+}
+
+// A node's handle is its number.
+FAKE_EXPORT Result cuptiGetGraphNodeId(void* node, std::uint64_t* id) {
+  *id = reinterpret_cast<std::uint64_t>(node);
+  return Result::kSuccess;
+}
+
+// A stream's handle is its number.
+FAKE_EXPORT Result cuptiGetStreamIdEx(void*, void* stream, std::uint8_t, std::uint32_t* id) {
+  *id = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(stream));
   return Result::kSuccess;
 }
 

@@ -22,6 +22,7 @@ namespace fake {
 /// | unknown | after every kernel comes a record of a kind that nobody knows |
 /// | fatal_after=N | a fatal error is reported with the Nth kernel |
 /// | flush_ms=N | a flush takes so long |
+/// | step_ms=N | its clock is set forward by so much after 0.3 s |
 /// | stop_fails | disabling anything fails with 7 |
 class Options {
  public:

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <thread>
 
+#include "capture/record/nccl/profiler_abi.hpp"
 #include "tests/fakes/cuda/fake_cuda.hpp"
 #include "tests/fakes/job/fake_ranges.hpp"
 
@@ -57,6 +59,62 @@ int mixed(std::uint64_t count) {
   return code == 0 ? 0 : kVerbFailed;
 }
 
+const bubblesim::capture::nccl_abi::ProfilerV5* nccl_profiler() {
+  void* const library = ::dlopen(std::getenv("NCCL_PROFILER_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  using bubblesim::capture::nccl_abi::ProfilerV5;
+  return static_cast<const ProfilerV5*>(::dlsym(library, "ncclProfiler_v5"));
+}
+
+/// As NCCL 2.28: the call is announced, then its kernel is captured. Nodes 11 and 12 are copied to
+/// 21 and 22 when the graph is instantiated.
+int nccl_graph(std::uint64_t launches) {
+  namespace nccl = bubblesim::capture::nccl_abi;
+  const nccl::ProfilerV5* const profiler = nccl_profiler();
+  if (profiler == nullptr) return kVerbFailed;
+  void* context = nullptr;
+  void* handle = nullptr;
+  int mask = 0;
+  profiler->init(&context, 0xABCD, &mask, "tp", 1, 8, 2, nullptr);
+  nccl::DescriptorV5 call{.type = nccl::kCollApi, .parent = nullptr, .rank = 2, .coll = {}};
+  call.coll_api = {"AllReduce", 1000, "ncclFloat32", 0, nullptr, true};
+  profiler->start_event(context, &handle, &call);
+  int code = fake_cuda_capture_kernel(11) | fake_cuda_capture_kernel(12);
+  code |= fake_cuda_copy_node(21, 11) | fake_cuda_copy_node(22, 12);
+  const Launch reduce{.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", .graph_node = 21};
+  const Launch other{.name = "gemm", .graph_node = 22};
+  for (std::uint64_t i = 0; i < launches; ++i) {
+    code |= fake_cuda_graph_launch(&reduce, 1) | fake_cuda_graph_launch(&other, 1);
+  }
+  profiler->finalize(context);
+  return code == 0 ? 0 : kVerbFailed;
+}
+
+/// Every second wait is made before its write, as a pipeline's receiver does.
+int values(std::uint64_t count) {
+  constexpr std::uint64_t kAddress = 0x7f0000001000;
+  int code = 0;
+  for (std::uint32_t i = 1; i <= count; ++i) {
+    const bool waits_first = i % 2 == 0;
+    if (waits_first) code |= fake_cuda_stream_value(8, kAddress, i, 1);
+    code |= launch(1, {.stream = 7, .name = "first"});
+    code |= fake_cuda_stream_value(7, kAddress, i, 0);
+    if (!waits_first) code |= fake_cuda_stream_value(8, kAddress, i, 1);
+    code |= launch(1, {.stream = 8, .name = "then"});
+  }
+  return code == 0 ? 0 : kVerbFailed;
+}
+
+int gpus(std::uint64_t count) {
+  int code = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    code |= launch(1, {.device = 1, .name = "short", .ns = 20'000});
+    code |= launch(1, {.device = 0, .name = "long", .ns = 300'000});
+    code |= fake_cuda_device_sync(1);
+  }
+  return code == 0 ? 0 : kVerbFailed;
+}
+
 int iterations(std::uint64_t count, std::uint64_t kernels) {
   Ranges ranges;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -66,6 +124,14 @@ int iterations(std::uint64_t count, std::uint64_t kernels) {
     ranges.pop();
   }
   return 0;
+}
+
+int two_markers(std::uint64_t count) {
+  std::thread second([count] { (void)iterations(count, 1); });
+  const int code = iterations(count, 1);
+  second.join();
+  sleep_us(100'000);
+  return code;
 }
 
 int wait_traced(bool wanted, std::uint64_t ms) {
@@ -116,7 +182,11 @@ int do_verb(const Verb& verb) {
   if (name == "launch") return launch(verb.number(0, 1));
   if (name == "threads") return threads(verb.number(0), verb.number(1));
   if (name == "mixed") return mixed(verb.number(0, 1));
+  if (name == "nccl_graph") return nccl_graph(verb.number(0, 1));
+  if (name == "values") return values(verb.number(0, 1));
+  if (name == "gpus") return gpus(verb.number(0, 1));
   if (name == "mark_iterations") return iterations(verb.number(0), verb.number(1));
+  if (name == "two_markers") return two_markers(verb.number(0));
   if (name == "destroy") return fake_cuda_destroy_context(0);
   if (name == "sleep") return sleep_us(verb.number(0) * 1000), 0;
   if (name == "traced") return wait_traced(true, verb.number(0, 20000));

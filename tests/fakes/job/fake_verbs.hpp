@@ -25,8 +25,12 @@ struct Verb {
 /// | threads:T:N | T threads with N kernels each, on two devices |
 /// | rate:N:US | N kernels, one each US microseconds |
 /// | graph:N:K | N launches of a graph of K nodes |
+/// | nccl_graph:N | captures an all-reduce of 1000 floats and a kernel, launches them N times |
 /// | mixed:N | N times a copy, a memset, an event, a wait, an allocation, a synchronisation |
 /// | mark_iterations:N:K | N iterations of K kernels, each in an NVTX range "iteration I" |
+/// | two_markers:N | two threads at once: N iterations of one kernel, each marked by both |
+/// | values:N | N times: stream 7 does "first" and writes a value; 8 waits for it and does "then" |
+/// | gpus:N | N times: 300 us of work on GPU 0, 20 us on GPU 1, a synchronisation of GPU 1 |
 /// | destroy | destroys the context |
 /// | sleep:MS | waits |
 /// | traced:MS, untraced:MS | waits at most so long for a tracer, for its end |

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 
 namespace bubblesim::capture {
 namespace {

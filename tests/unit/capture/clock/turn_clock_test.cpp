@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "capture/clock/turn_table.hpp"
 #include "tests/unit/capture/clock/host_instant.hpp"

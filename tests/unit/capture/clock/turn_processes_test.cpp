@@ -5,7 +5,7 @@
 #include <array>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"
 #include "tests/unit/capture/clock/host_instant.hpp"

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -35,7 +35,9 @@ TEST(JobEnvironment, NamesTheLibraryThriceAndTheRequest) {
                            {kEnvOutput, "/data/run"},
                            {kEnvGraphs, "node"},
                            {kEnvMemory, "1"},
-                           {kEnvReaders, "owner"}};
+                           {kEnvReaders, "owner"},
+                           {kEnvDetail, "full"},
+                           {kEnvNames, "plain"}};
   EXPECT_EQ(made->variables, expected);
   EXPECT_TRUE(made->notes.empty());
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/control_address.hpp"
 
 namespace bubblesim::capture::testing {
 

@@ -1,5 +1,5 @@
 // Which sockets are recorders'.
-#include "capture/control/recorder_list.hpp"
+#include "capture/control/recorder_client.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Why a job left no recording.
-#include "capture/control/recorder_watch.hpp"
+#include "capture/control/recorder_client.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -194,6 +194,20 @@ SAME(SubscriberParams, holder_size, CUpti_SubscriberParams, oldSubscriberSize);
 SAME(CallbackData, site, CUpti_CallbackData, callbackSite);
 SAME(CallbackData, function, CUpti_CallbackData, functionName);
 
+SAME(CallbackData, parameters, CUpti_CallbackData, functionParams);
+SAME(CallbackData, context, CUpti_CallbackData, context);
+SAME(CallbackData, context_id, CUpti_CallbackData, contextUid);
+SAME(CallbackData, correlation, CUpti_CallbackData, correlationId);
+static_assert(sizeof(BatchOperation) == sizeof(CUstreamBatchMemOpParams));
+static_assert(kStreamValueCalls[5].id == CUPTI_DRIVER_TRACE_CBID_cuStreamWaitValue32_v2);
+static_assert(kStreamValueCalls[9].id == CUPTI_DRIVER_TRACE_CBID_cuStreamBatchMemOp_v2);
+SAME(KernelRecord, graph_node, CUpti_ActivityKernel10, graphNodeId);
+SAME(ResourceData, descriptor, CUpti_ResourceData, resourceDescriptor);
+SAME(GraphData, node, CUpti_GraphData, node);
+SAME(GraphData, original_node, CUpti_GraphData, originalNode);
+SAME(GraphData, node_type, CUpti_GraphData, nodeType);
+static_assert(kGraphNodeKernel == CU_GRAPH_NODE_TYPE_KERNEL);
+
 SAME(StateData, result, CUpti_StateData, notification.result);
 SAME(StateData, message, CUpti_StateData, notification.message);
 
@@ -299,6 +313,8 @@ EQUAL(kDomainDriver, CUPTI_CB_DOMAIN_DRIVER_API);
 EQUAL(kDomainRuntime, CUPTI_CB_DOMAIN_RUNTIME_API);
 EQUAL(kDomainResource, CUPTI_CB_DOMAIN_RESOURCE);
 EQUAL(kDomainState, CUPTI_CB_DOMAIN_STATE);
+EQUAL(kResourceGraphNodeCreated, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+EQUAL(kResourceGraphNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 EQUAL(kResourceContextDestroyStarting, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
 EQUAL(kStateFatalError, CUPTI_CBID_STATE_FATAL_ERROR);
 EQUAL(kRuntimeDeviceReset, CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020);
@@ -340,6 +356,8 @@ CALL(enable_runtime_api, cuptiActivityEnableRuntimeApi);
 CALL(enable_all_sync_records, cuptiActivityEnableAllSyncRecords);
 CALL(flush_all, cuptiActivityFlushAll);
 CALL(get_next_record, cuptiActivityGetNextRecord);
+CALL(get_stream_id, cuptiGetStreamIdEx);
+CALL(get_graph_node_id, cuptiGetGraphNodeId);
 CALL(get_dropped_records, cuptiActivityGetNumDroppedRecords);
 #undef CALL
 

@@ -70,6 +70,10 @@ class OwnerDouble : public BufferOwner {
     if (session != nullptr) session->flush();
   }
 
+  void graph_node(std::uint64_t, std::uint64_t) noexcept override {}
+  void stream_value(const StreamValue& value) noexcept override { values.push_back(value); }
+  std::vector<StreamValue> values;
+
   alignas(8) std::uint8_t memory[64] = {};
   std::atomic<int> wanted{0};
   std::atomic<int> done{0};

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "capture/record/cupti/cupti_places.hpp"
+#include "capture/record/cupti/api.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -23,10 +23,18 @@ bool switches_single_call(const std::string& call) {
   return call.find("runtime ") == 1 || call.find("driver ") == 1;
 }
 
+bool is_of_stream_value(const std::string& call) {
+  return std::ranges::any_of(cupti::kStreamValueCalls, [&](const cupti::StreamValueCall& it) {
+    return call.ends_with("callback 1:" + std::to_string(it.id)) ||
+           call.ends_with("callback 1:" + std::to_string(it.id + 1));
+  });
+}
+
 /// The calls, without the hundreds that switch single API calls.
 std::vector<std::string> outline(const CuptiDouble& cupti) {
   std::vector<std::string> outline;
   for (const std::string& call : cupti.calls) {
+    if (is_of_stream_value(call)) continue;
     if (!switches_single_call(call)) outline.push_back(call);
     else if (!outline.back().starts_with(call.substr(0, 7)))
       outline.push_back(call.substr(0, 7) + "...");
@@ -40,13 +48,30 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
   const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_THAT(outline(cupti),
-              ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 2:164",
+              ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 3:13",
+                          "+callback 3:20", "+callback 2:164",
                           "+callback 1:389", "+callback 1:545", "thread ids 1", "register",
                           "attribute 5 = 1", "all syncs 0", "+kind 8", "+kind 9", "+kind 37",
                           "+kind 5", "-runtim...", "+kind 4", "-driver...", "+kind 1",
                           "+kind 22", "+kind 2", "+kind 38", "+kind 36", "+kind 17", "+kind 49",
                           "+kind 10"));
   EXPECT_THAT((*session)->reduced(), IsEmpty());
+}
+
+// Of the calls cuLaunchKernelEx alone, by which NCCL launches.
+TEST(CuptiSession, ALightOneEnablesKernelsAndTheLaunchesOfNccl) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = CuptiSession::start(cupti.api, {.light = true}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_TRUE(cupti.enabled.contains("kind 10"));
+  EXPECT_TRUE(cupti.enabled.contains("kind 4"));
+  for (const char* kind : {"kind 1", "kind 2", "kind 5", "kind 17", "kind 36", "kind 49"})
+    EXPECT_FALSE(cupti.enabled.contains(kind)) << kind;
+  EXPECT_TRUE(cupti.records_call(cupti::kKindDriver, 652));
+  EXPECT_FALSE(cupti.records_call(cupti::kKindDriver, 307));
+  ASSERT_EQ((*session)->reduced().size(), 1U);
+  EXPECT_THAT((*session)->reduced()[0], HasSubstr("light: "));
 }
 
 TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
@@ -61,8 +86,9 @@ TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
               ElementsAre("flush 0", "-kind 10", "-kind 17", "-kind 36", "-kind 38", "-kind 2",
                           "-kind 22", "-kind 1", "-kind 4", "-kind 5", "-kind 37", "-kind 9",
                           "-kind 8", "-callback 1:545", "-callback 1:389", "-callback 2:164",
-                          "-callback 3:2", "-callback 6:1", "flush 0", "all syncs 1",
-                          "attribute 5 = 0", "thread ids 0", "unsubscribe"));
+                          "-callback 3:20", "-callback 3:13", "-callback 3:2", "-callback 6:1",
+                          "flush 0", "all syncs 1", "attribute 5 = 0", "thread ids 0",
+                          "unsubscribe"));
   EXPECT_THAT(cupti.enabled, IsEmpty());
   EXPECT_TRUE((*session)->stop(false)) << "a second stop does nothing";
   EXPECT_FALSE((*session)->flush()) << "nothing is left to flush";
@@ -277,6 +303,34 @@ TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
   EXPECT_EQ(owner.broken, "");
 }
 
+// A barrier between a wait for 7 at 0x100 and a write of 8 to 0x200.
+TEST(CuptiSession, TellsOfTheValuesOfABatch) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.api.get_stream_id = [](void*, void*, std::uint8_t per_thread, std::uint32_t* id) {
+    *id = 40U + per_thread;
+    return Result::kSuccess;
+  };
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  const cupti::BatchOperation operations[] = {{1, 0x100, 7, {}}, {6, 0, 0, {}}, {5, 0x200, 8, {}}};
+  const cupti::BatchParameters batch{nullptr, 3, operations};
+  cupti::CallbackData data{};
+  data.parameters = &batch;
+  data.context_id = 3;
+  data.correlation = 99;
+  cupti.callback(nullptr, cupti::kDomainDriver, 668, &data);
+  ASSERT_EQ(owner.values.size(), 2U);
+  EXPECT_TRUE(owner.values[0].waits);
+  EXPECT_EQ(owner.values[0].address, 0x100U);
+  EXPECT_EQ(owner.values[0].value, 7U);
+  EXPECT_EQ(owner.values[0].stream, 41U);
+  EXPECT_FALSE(owner.values[1].waits);
+  EXPECT_EQ(owner.values[1].address, 0x200U);
+  EXPECT_EQ(owner.values[1].correlation, 99U);
+  EXPECT_EQ(owner.values[1].context, 3U);
+}
+
 TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
   CuptiDouble cupti;
   OwnerDouble owner;
@@ -287,7 +341,8 @@ TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
   cupti.callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
   EXPECT_EQ(owner.endings, 1);
   EXPECT_EQ(owner.done, 1) << "a flush within the callback is allowed";
-  cupti::CallbackData reset{.site = cupti::kSiteEnter, .function = "cudaDeviceReset"};
+  cupti::CallbackData reset{};
+  reset.site = cupti::kSiteEnter, reset.function = "cudaDeviceReset";
   cupti.callback(nullptr, cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, &reset);
   reset.site = 1;
   cupti.callback(nullptr, cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, &reset);

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "capture/record/decode/live_memory.hpp"
+#include "capture/record/decode/known_devices.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "capture/gate/gate_board.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"

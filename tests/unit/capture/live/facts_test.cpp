@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capture/live/gpu_facts.hpp"
+#include "capture/live/live_plan.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -6,8 +6,7 @@
 #include <thread>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
-#include "capture/live/live_counts.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/live/live_folder.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "tests/unit/capture/live/job_run.hpp"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/live/interpose/calls.hpp"
 #include "capture/live/interpose/own_place.hpp"
 #include "capture/policy_host/policy_host.hpp"

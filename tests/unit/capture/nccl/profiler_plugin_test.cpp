@@ -114,6 +114,21 @@ TEST_F(NcclProfiler, AsksOnlyForCallsAndSendsOfLaunches) {
   EXPECT_EQ(V4(8).mask, 2 + 4);
 }
 
+// Each launch has a thread of its own, which no report came before: the communicator's counts.
+TEST_F(NcclProfiler, V4LaunchesOfCommunicatorsThatDoNotBlockAreTimedByTheCommunicator) {
+  V4 nccl(8);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    host_double().now_ns = 5'000 + 1'000 * static_cast<std::int64_t>(i);
+    on_new_thread([&] { nccl.report("AllReduce", 100, "ncclFloat32", i); });
+  }
+  const std::vector<HostEvent> events = host_double().take();
+  ASSERT_EQ(events.size(), 2U);  // the first launch has none before it
+  const auto& last = std::get<CollectiveEvent>(events[1]);
+  EXPECT_EQ(last.sequence, 2U);
+  EXPECT_GE(to_ns(last.start - TraceTime{}), 6'000);
+  EXPECT_LT(to_ns(last.start - TraceTime{}), 7'000);
+}
+
 TEST_F(NcclProfiler, V5CollectivesAreTimedBeforeTheirLaunch) {
   V5 nccl(8);
   host_double().now_ns = 5'000;
@@ -292,13 +307,13 @@ TEST_F(NcclProfiler, V4CollectivesTakeTheTimeOfTheReportBefore) {
   on_new_thread([] {
     V4 nccl(4);
     host_double().now_ns = 1'000;
-    nccl.report("AllReduce", 5, "ncclFloat32", 40);  // none before it: left out; ends at 1000
+    nccl.report("AllReduce", 5, "ncclFloat32", 40);  // none before it: left out; ends at 1001
     EXPECT_TRUE(host_double().take().empty());
     host_double().now_ns = 9'000;                    // its kernel was launched in between
     nccl.report("ReduceScatter", 5, "ncclFloat32", 41);
     const auto events = host_double().take_all<CollectiveEvent>();
     ASSERT_EQ(events.size(), 1U);
-    EXPECT_EQ(to_ns(events[0].start), 1'000);
+    EXPECT_EQ(to_ns(events[0].start), 1'001);
     EXPECT_EQ(events[0].bytes, 5U * 4 * 4);
     EXPECT_EQ(events[0].sequence, 41U);
     EXPECT_TRUE(events[0].sequence_recorded);
@@ -330,7 +345,7 @@ TEST_F(NcclProfiler, V4SendsAreOneEventALaunch) {
     ncclProfiler_v4.stop_event(launch);
     const auto events = host_double().take_all<CollectiveEvent>();
     ASSERT_EQ(events.size(), 1U);
-    EXPECT_EQ(to_ns(events[0].start), 1'000);
+    EXPECT_EQ(to_ns(events[0].start), 1'001);
     EXPECT_EQ(events[0].bytes, 12U);
   });
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "capture/record/nvtx/bounded_lock.hpp"
+#include "capture/record/nvtx/thread_ranges.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -1,4 +1,4 @@
-#include "capture/record/nvtx/stand_in_text.hpp"
+#include "capture/record/nvtx/nvtx_text.hpp"
 
 #include <gtest/gtest.h>
 

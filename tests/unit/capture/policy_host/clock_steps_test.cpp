@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capture/policy_host/instant_line.hpp"
+#include "capture/policy_host/policy_host.hpp"
 #include "tests/unit/capture/policy_host/host_rig.hpp"
 
 namespace bubblesim::capture {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "tests/unit/capture/clock/host_instant.hpp"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"

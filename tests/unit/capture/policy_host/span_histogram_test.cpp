@@ -1,4 +1,4 @@
-#include "capture/policy_host/span_histogram.hpp"
+#include "capture/policy_host/policy_host.hpp"
 
 #include <gtest/gtest.h>
 

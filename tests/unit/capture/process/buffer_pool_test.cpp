@@ -1,5 +1,5 @@
 // Memory for CUPTI: bounded, zeroed, never refused.
-#include "capture/record/process/buffer_pool.hpp"
+#include "capture/record/process/buffer_exchange.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <ctime>
 
-#include "capture/protocol/control_address.hpp"
+#include "capture/protocol/capture_request.hpp"
 #include "tests/unit/capture/process/job_process.hpp"
 
 namespace bubblesim::capture {

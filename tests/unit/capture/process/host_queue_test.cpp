@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "capture/record/host/host_event_queue.hpp"
+#include "capture/record/host/host_event.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <thread>
 
-#include "capture/protocol/control_address.hpp"
+#include "capture/protocol/capture_request.hpp"
 
 namespace bubblesim::capture {
 namespace {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/capture/process/job_process.hpp"
+#include "traces/join/join_recording.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -62,6 +63,26 @@ TEST(Records, OfGraphsNodeByNode) {
   EXPECT_EQ(recorded.calls("cudaGraphLaunch"), 10U);
 }
 
+// 1000 floats of each of 8 ranks, announced once, when the graph was captured.
+TEST(Records, CollectivesInGraphsAreThoseOfTheirCapture) {
+  const ScratchFolder folder;
+  EXPECT_EQ(run_job({"init", "traced", "nccl_graph:5"}, recording_to(folder)).code, 0);
+  Recorded recorded = read_recording(folder.file("rank0.btr"));
+  traces::join_recording(recorded.trace);
+  ASSERT_EQ(recorded.trace.collectives.size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const traces::Collective& reduce = recorded.trace.collectives[i];
+    EXPECT_EQ(reduce.kind, traces::CollectiveKind::kAllReduce);
+    EXPECT_EQ(reduce.bytes, 4000U);
+    EXPECT_EQ(recorded.trace.names[reduce.group], "nccl:000000000000abcd");
+    EXPECT_EQ(reduce.group_size, 8U);
+    EXPECT_EQ(reduce.place, 3U);
+    EXPECT_EQ(reduce.sequence, i);
+  }
+  EXPECT_EQ(recorded.kernels("gemm"), 5U);
+  EXPECT_EQ(recorded.trace.counters.count("join_collectives_without_note"), 0U);
+}
+
 TEST(Records, CopiesMemsetsWaitsAndAllocations) {
   const ScratchFolder folder;
   EXPECT_EQ(run_job({"init", "traced", "mixed:20"}, recording_to(folder)).code, 0);
@@ -70,6 +91,35 @@ TEST(Records, CopiesMemsetsWaitsAndAllocations) {
   EXPECT_EQ(recorded.calls("cudaStreamWaitEvent"), 20U);
   EXPECT_EQ(recorded.trace.syncs.size(), 60U);   // 20 records, 20 waits, 20 synchronisations
   EXPECT_EQ(recorded.trace.memory.size(), 40U);  // 20 allocated, 20 freed
+}
+
+// Of each of 6 values: what stream 8 does after its wait comes after what stream 7 did before its
+// write, whichever call was made first.
+TEST(Records, ValuesInMemoryOrderStreamsAsEventsDo) {
+  const ScratchFolder folder;
+  EXPECT_EQ(run_job({"init", "traced", "values:6"}, recording_to(folder)).code, 0);
+  Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_EQ(recorded.calls("cuStreamWaitValue32"), 6U);
+  traces::join_recording(recorded.trace);
+  const traces::RankTrace& trace = recorded.trace;
+  ASSERT_EQ(trace.edges.size(), 6U);
+  for (const traces::Edge& edge : trace.edges) {
+    const traces::DeviceOp& before = trace.device_ops[edge.before.index()];
+    const traces::DeviceOp& after = trace.device_ops[edge.after.index()];
+    EXPECT_EQ(trace.names[before.name], "first");
+    EXPECT_EQ(trace.names[after.name], "then");
+    EXPECT_LT(before.launch, after.launch);
+    EXPECT_LE(after.launch - before.launch, 3U);
+  }
+  EXPECT_EQ(trace.counters.count("join_stream_waits_without_record"), 0U);
+}
+
+TEST(Records, ASynchronisationNamesTheGpuOfItsContext) {
+  const ScratchFolder folder;
+  EXPECT_EQ(run_job({"init", "traced", "gpus:3"}, recording_to(folder)).code, 0);
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  ASSERT_EQ(recorded.trace.syncs.size(), 3U);
+  for (const traces::SyncRecord& sync : recorded.trace.syncs) EXPECT_EQ(sync.device, 2U);  // GPU 1
 }
 
 TEST(Records, StopAfterSoManyWholeIterations) {
@@ -81,6 +131,119 @@ TEST(Records, StopAfterSoManyWholeIterations) {
   EXPECT_GE(recorded.markers(traces::MarkerKind::kIteration), 3U);
   EXPECT_LT(recorded.markers(traces::MarkerKind::kIteration), 150U);
   EXPECT_GE(recorded.trace.markers.front().number, 0);
+}
+
+// Two ranks that are seconds apart have the same iterations. CUPTI is on before the 150th: what
+// it recorded then is left out.
+TEST(Records, BeginWithTheIterationThatWasAskedFor) {
+  const ScratchFolder folder;
+  const Variables variables =
+      recording_to(folder, {{kEnvFirstIteration, "150"}, {kEnvIterations, "3"}});
+  const JobEnd end = run_job({"init", "sleep:200", "mark_iterations:400:10"}, variables);
+  EXPECT_EQ(end.code, 0) << end.error;
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  ASSERT_GE(recorded.markers(traces::MarkerKind::kIteration), 3U) << end.error;
+  const traces::Marker& first = recorded.trace.markers.front();
+  EXPECT_EQ(first.number, 150);
+  EXPECT_LT(recorded.trace.markers.back().number, 300);
+  ASSERT_FALSE(recorded.trace.device_ops.empty());
+  for (const auto& op : recorded.trace.device_ops) EXPECT_GE(op.start, first.start);
+  for (const auto& call : recorded.trace.host_calls) EXPECT_GE(call.start, first.start);
+  EXPECT_EQ(recorded.kernels("kernel") % 10, 0U);  // of whole iterations
+  EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
+}
+
+// Of 600 iterations the 100th to 102nd, the 250th to 252nd, ...: a file each.
+TEST(Records, AFewOfEveryManyIterations) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(
+      folder, {{kEnvFirstIteration, "100"}, {kEnvIterations, "3"}, {kEnvEvery, "150"}});
+  const JobEnd end = run_job({"init", "sleep:200", "mark_iterations:600:5"}, variables);
+  EXPECT_EQ(end.code, 0) << end.error;
+  for (const int first : {100, 250, 400}) {
+    const std::string path =
+        folder.file("iterations-" + std::to_string(first)) + "/rank0.btr";
+    const Recorded recorded = read_recording(path);
+    ASSERT_GE(recorded.markers(traces::MarkerKind::kIteration), 3U) << path << end.error;
+    EXPECT_EQ(recorded.trace.markers.front().number, first);
+    EXPECT_LT(recorded.trace.markers.back().number, first + 100);
+    EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
+  }
+}
+
+TEST(Records, WithoutTheIterationThatWasAskedForThereIsNoFile) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(folder, {{kEnvFirstIteration, "2000000000"}});
+  EXPECT_EQ(run_job({"init", "sleep:200", "mark_iterations:20:10"}, variables).code, 0);
+  EXPECT_TRUE(folder.files().empty());
+}
+
+// A kernel every 5 ms for 1.5 s, of which the last 0.5 s are kept: some 100.
+TEST(Records, TheLastStretchIsWrittenAtTheEnd) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(folder, {{kEnvLast, "500ms"}});
+  const JobEnd end = run_job({"init", "traced", "rate:300:5000"}, variables);
+  EXPECT_EQ(end.code, 0) << end.error;
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_GT(recorded.kernels("kernel"), 20U);
+  EXPECT_LT(recorded.kernels("kernel"), 110U);
+  const TraceTime stop = recorded.trace.clocks.back().at;
+  for (const auto& op : recorded.trace.device_ops) {
+    EXPECT_GE(op.start, stop - std::chrono::milliseconds(500));
+  }
+  EXPECT_EQ(recorded.trace.counters.count("capture_held_records_dropped"), 0U);
+}
+
+TEST(Records, LightOnesHoldKernelsAlone) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(folder, {{kEnvDetail, "light"}});
+  EXPECT_EQ(run_job({"init", "traced", "mixed:20", "nccl_graph:2"}, variables).code, 0);
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_EQ(recorded.kernels("after"), 20U);
+  EXPECT_EQ(recorded.trace.device_ops.size(), 24U);  // and 2 of the graph, twice
+  EXPECT_TRUE(recorded.trace.host_calls.empty());
+  EXPECT_TRUE(recorded.trace.memory.empty());
+  EXPECT_TRUE(recorded.trace.provenance.note.starts_with("light: "));
+}
+
+// FNV-1a of "gemm", of 64 bits: the same on every rank.
+TEST(Records, HashedNamesHideKernelsAndRangesButNotCollectivesAndIterations) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(folder, {{kEnvNames, "hashed"}});
+  EXPECT_EQ(run_job({"init", "traced", "nccl_graph:3", "mark_iterations:2:1"}, variables).code, 0);
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_EQ(recorded.kernels("gemm"), 0U);
+  EXPECT_EQ(recorded.kernels("#673ff971efc12bc3"), 3U);
+  EXPECT_EQ(recorded.kernels("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), 3U);
+  EXPECT_EQ(recorded.markers(traces::MarkerKind::kIteration), 2U);
+  EXPECT_EQ(recorded.trace.names[recorded.trace.markers[0].name], "iteration 0");
+}
+
+// Read twenty times a second: the step of 5 s is between two pairs that are not far apart.
+TEST(Records, AClockThatIsSetIsWrittenDownAtOnce) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(folder, {{"FAKE_CUPTI", "step_ms=5000"}});
+  EXPECT_EQ(run_job({"init", "traced", "rate:80:10000"}, variables).code, 0);
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  int steps = 0;
+  for (std::size_t i = 1; i < recorded.trace.clocks.size(); ++i) {
+    const traces::ClockPair& before = recorded.trace.clocks[i - 1];
+    const traces::ClockPair& after = recorded.trace.clocks[i];
+    if (after.at - before.at < std::chrono::seconds(4)) continue;
+    ++steps;
+    EXPECT_LT(after.monotonic_ns - before.monotonic_ns, 500'000'000);
+  }
+  EXPECT_EQ(steps, 1);
+}
+
+// Both threads mark the same iterations.
+TEST(Records, IterationsAreCountedOfOneThread) {
+  const ScratchFolder folder;
+  const Variables variables = recording_to(folder, {{kEnvIterations, "6"}});
+  const JobEnd end = run_job({"init", "traced", "two_markers:40", "untraced"}, variables);
+  EXPECT_EQ(end.code, 0) << end.error;
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_GE(recorded.markers(traces::MarkerKind::kIteration), 11U);
 }
 
 TEST(Records, TheRankIsThatOfTheJob) {

@@ -1,5 +1,5 @@
 // Where recorders listen.
-#include "capture/protocol/control_address.hpp"
+#include "capture/protocol/capture_request.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -55,10 +54,18 @@ TEST(Environment, EveryValueIsRead) {
   Variables variables{{kEnvStart, "2.5"},          {kEnvOutput, "/data/run"},
                       {kEnvDuration, "500ms"},     {kEnvMaxBytes, "2GB"},
                       {kEnvIterations, "20"},      {kEnvStartAt, "1800000000"},
-                      {kEnvGraphs, "graph"},       {kEnvMemory, "0"}};
+                      {kEnvGraphs, "graph"},       {kEnvMemory, "0"},
+                      {kEnvFirstIteration, "100"}, {kEnvLast, "10s"},
+                      {kEnvEvery, "1000"},         {kEnvDetail, "light"},
+                            {kEnvNames, "hashed"}};
   StartRequest expected;
   expected.output = "/data/run";
   expected.delay = 2500ms;
+  expected.first_iteration = 100;
+  expected.last = 10s;
+  expected.every = 1000;
+  expected.detail = Detail::kLight;
+  expected.names = Names::kHashed;
   expected.duration = 500ms;
   expected.max_bytes = 2'000'000'000;
   expected.iterations = 20;
@@ -89,6 +96,11 @@ TEST(Environment, WhatIsWrittenIsReadBack) {
   request.graphs = GraphRecords::kGraph;
   request.memory = false;
   request.readers = Readers::kAll;
+  request.first_iteration = 0;
+  request.last = 1ns;
+  request.every = 1;
+  request.detail = Detail::kLight;
+  request.names = Names::kHashed;
   EXPECT_EQ(good(environment_of(request)), request);
 }
 
@@ -112,7 +124,7 @@ TEST(Environment, AFaultNamesTheVariableWhatItHoldsAndWhatIsAllowed) {
       {kEnvStartAt, "-5", "from 0"},
       {kEnvStartAt, "99999999999999999999", "from 0"},
       {kEnvGraphs, "nodes", "\"node\" or \"graph\""},
-      {kEnvMemory, "yes", "\"0\" or \"1\""},
+      {kEnvMemory, "yes", "\"1\" or \"0\""},
   };
   for (const auto& sample : cases) {
     const auto refused = read(with(sample.name, sample.value));

@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "capture/protocol/capture_request.hpp"
-#include "capture/protocol/request_limits.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -23,6 +22,11 @@ ControlCommand full_start() {
   command.start.max_bytes = kLeastMaxBytes.value;
   command.start.iterations = 4'294'967'295U;
   command.start.start_at_unix_s = 1'800'000'000;
+  command.start.first_iteration = 100;
+  command.start.every = 1000;
+  command.start.last = std::chrono::seconds(30);
+  command.start.detail = Detail::kLight;
+  command.start.names = Names::kHashed;
   command.start.delay = 366 * 24h;
   command.start.graphs = GraphRecords::kGraph;
   command.start.memory = false;
@@ -81,7 +85,8 @@ TEST(Message, ACommandIsOneLineOfJson) {
   command.start.output = "/o";
   command.start.duration = 10s;
   EXPECT_EQ(encode(command), R"({"command":"start","output":"/o","duration_ns":10000000000,)"
-                             R"("delay_ns":0,"graphs":"node","memory":true,"readers":"owner"})");
+                             R"("delay_ns":0,"graphs":"node","memory":true,"readers":"owner",)"
+                             R"("detail":"full","names":"plain"})");
 }
 
 TEST(Message, AStatusFitsIntoAMessageWhateverItsTextsHold) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 
 namespace bubblesim::capture {
 namespace {

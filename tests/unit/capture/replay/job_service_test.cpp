@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capture/replay/request_queue.hpp"
+#include "capture/replay/job_runner.hpp"
 #include "tests/unit/capture/replay/stage.hpp"
 
 namespace bubblesim::capture {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/replay/job_runner.hpp"
 #include "tests/unit/capture/replay/plans.hpp"
 #include "tests/unit/capture/replay/queue_device.hpp"

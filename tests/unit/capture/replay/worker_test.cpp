@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/replay/control_segment.hpp"
 #include "capture/replay/job_files.hpp"
 #include "tests/unit/capture/replay/stage.hpp"

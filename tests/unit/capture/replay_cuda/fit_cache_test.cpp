@@ -1,5 +1,5 @@
 // Fits in a file.
-#include "capture/replay/cuda/fit_cache.hpp"
+#include "capture/replay/cuda/stand_in_fit.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

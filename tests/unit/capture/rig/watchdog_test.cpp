@@ -1,4 +1,4 @@
-#include "capture/rig/watchdog.hpp"
+#include "capture/rig/worker_process.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/replay/fake/fake_device.hpp"
 #include "capture/replay/job_runner.hpp"
 #include "sim/measure/fake_gpu.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capture/clock/crew.hpp"
-#include "capture/clock/open_clock.hpp"
+#include "capture/clock/host_clock.hpp"
 #include "capture/replay/fake/fake_device.hpp"
 #include "sim/measure/fake_gpu.hpp"
 

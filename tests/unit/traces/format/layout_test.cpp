@@ -26,7 +26,7 @@ Bytes end_chunk(std::uint32_t index) {
 
 TEST(BtrLayout, the_file_header_is_the_one_of_the_specification) {
   const auto bytes = encode_file_header();
-  const Bytes expected{0x89, 'B', 'T', 'R', 0x0D, 0x0A, 0x1A, 0x0A, 1, 0, 4, 0};
+  const Bytes expected{0x89, 'B', 'T', 'R', 0x0D, 0x0A, 0x1A, 0x0A, 1, 0, 5, 0};
   EXPECT_EQ(Bytes(bytes.begin(), bytes.begin() + 12), expected);
 }
 

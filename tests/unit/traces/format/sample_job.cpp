@@ -166,8 +166,8 @@ std::string text_of(const RankTrace& t) {
     text += fmt::format("clock {} {} {}\n", to_ns(r.at), r.realtime_ns, r.monotonic_ns);
   }
   for (const SyncRecord& r : t.syncs) {
-    text += fmt::format("sync {} {} {} {} {}\n", to_ns(r.at), r.correlation,
-                        static_cast<int>(r.kind), r.stream, r.event);
+    text += fmt::format("sync {} {} {} {} {} {}\n", to_ns(r.at), r.correlation,
+                        static_cast<int>(r.kind), r.stream, r.event, r.device);
   }
   for (const CollectiveNote& r : t.notes) {
     text += fmt::format("note {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),

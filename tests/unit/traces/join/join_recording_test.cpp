@@ -403,5 +403,98 @@ TEST(MarkerNames, what_only_begins_alike_is_the_users) {
   expect("forwarding", MarkerKind::kUser, -1);
 }
 
+// Streams 0 and 1 are of GPUs 0 and 1. The thread used GPU 0 last, and all that was launched on
+// either ends within the call: its context alone says that it waits for GPU 1.
+TEST_F(JoinRecording, a_synchronisation_is_of_the_gpu_of_its_context) {
+  trace.streams[1].device = 1;
+  trace.rank = 1, trace.world_size = 2;
+  call(100, 110, 1, HostCallKind::kLaunchKernel), call(120, 130, 2, HostCallKind::kLaunchKernel);
+  call(140, 300, 3, HostCallKind::kDeviceSync);
+  op(150, 200, 1, 1), op(150, 290, 2, 0);
+  trace.syncs.push_back({at(140), 3, HostCallKind::kDeviceSync, kNone, 0, 2});
+  const std::vector<RankTrace> ranks = join_process(trace);
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].host_calls.size(), 1U);
+  EXPECT_EQ(ranks[1].host_calls.size(), 2U);
+  // Process 1 of 2 keeps its number; the second GPU's comes after those of both processes' first.
+  EXPECT_EQ(ranks[0].rank, 1U);
+  EXPECT_EQ(ranks[1].rank, 3U);
+  for (const RankTrace& rank : ranks) {
+    EXPECT_EQ(rank.world_size, 4U);
+    EXPECT_EQ(rank.process, 2U);
+  }
+  EXPECT_EQ(ranks[0].counters.count("join_ranks_of_gpus_by_order"), 2U);
+}
+
+// ncclCommInitAll: one communicator of both GPUs, all announcements on one thread before the two
+// kernels. Each takes its own, and the places in the communicator are the ranks.
+TEST_F(JoinRecording, gpus_of_one_communicator_are_the_ranks_that_it_says) {
+  trace.streams[1].device = 1;
+  call(100, 110, 1, HostCallKind::kLaunchKernel), call(120, 130, 2, HostCallKind::kLaunchKernel);
+  op(150, 200, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  op(150, 200, 2, 1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  for (const std::uint32_t place : {2U, 1U}) {
+    note(90, CollectiveKind::kAllReduce, 1000 * place, 0);
+    trace.collectives.back().group_size = 2;
+    trace.collectives.back().place = place;
+  }
+  const std::vector<RankTrace> ranks = join_process(trace);
+  ASSERT_EQ(ranks.size(), 2U);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ranks[i].rank, i);
+    EXPECT_EQ(ranks[i].world_size, 2U);
+    ASSERT_EQ(ranks[i].collectives.size(), 1U);
+    EXPECT_EQ(ranks[i].collectives[0].bytes, 1000U * (i + 1));
+  }
+  EXPECT_EQ(ranks[0].counters.count("join_ranks_of_gpus_by_order"), 0U);
+}
+
+// Called at 90 and 95 on the main thread, each launched by a thread that lives for it alone.
+TEST_F(JoinRecording, communicators_that_do_not_block_launch_from_other_threads) {
+  trace.threads.push_back({102, "nccl"});
+  note(90, CollectiveKind::kAllReduce, 1000, 7);
+  note(95, CollectiveKind::kAllReduce, 2000, 8);
+  call(120, 130, 1, HostCallKind::kLaunchKernel, 1);
+  call(125, 135, 2, HostCallKind::kLaunchKernel, 2);
+  op(200, 210, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  op(220, 230, 2, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  trace.collectives[1].group = trace.names.intern("tp");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives[0].bytes, 1000U);
+  EXPECT_EQ(trace.collectives[1].bytes, 2000U);
+  EXPECT_EQ(count("join_collective_notes_unmatched"), 0U);
+  EXPECT_EQ(count("join_collectives_of_other_threads"), 2U);
+}
+
+// Pairs 10 ms apart; between the second and the third the clock is set forward by a second. What
+// began 3 ms after the second pair, 2 ms before the step, keeps its time; an operation that ends
+// 4 ms later, after it, has lasted 4 ms.
+TEST_F(JoinRecording, a_clock_that_was_set_forward_is_put_back) {
+  constexpr std::int64_t kMs = 1'000'000;
+  for (const std::int64_t ms : {0, 10, 20}) {
+    trace.clocks.push_back({at((ms == 20 ? 1020 : ms) * kMs), 0, 5000 * kMs + ms * kMs});
+  }
+  call(12 * kMs, 13 * kMs, 1, HostCallKind::kLaunchKernel);
+  call(1016 * kMs, 1017 * kMs, 2, HostCallKind::kLaunchKernel);
+  op(13 * kMs, 1017 * kMs, 1, 0), op(1018 * kMs, 1019 * kMs, 2, 0);
+  join_recording(trace);
+  EXPECT_EQ(trace.host_calls[0].start, at(12 * kMs));
+  EXPECT_EQ(trace.host_calls[1].start, at(16 * kMs));
+  EXPECT_EQ(trace.device_ops[0].start, at(13 * kMs));
+  EXPECT_EQ(trace.device_ops[0].duration, Duration{4 * kMs});
+  EXPECT_EQ(trace.device_ops[1].start, at(18 * kMs));
+  EXPECT_EQ(trace.clocks.back().at, at(20 * kMs));
+  EXPECT_EQ(count("join_clock_steps_undone"), 1U);
+}
+
+// 30 ms passed, 10 of them twice.
+TEST_F(JoinRecording, a_clock_that_was_set_back_is_a_loss) {
+  trace.clocks = {{at(0), 0, 0}, {at(20'000'000), 0, 30'000'000}};
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  join_recording(trace);
+  EXPECT_EQ(trace.host_calls[0].start, at(100));
+  EXPECT_EQ(count("join_clock_set_back"), 1U);
+}
+
 }  // namespace
 }  // namespace bubblesim::traces
