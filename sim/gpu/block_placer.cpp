@@ -35,10 +35,10 @@ inline std::uint32_t BlockPlacer::most_beside(const SmLoad& others, const SmLoad
   return blocks;
 }
 
-// Calls visit(range, placed, room) for parts of the SMs: each of the range holds so many blocks of
-// the kernel, and has room for so many more.
+// Calls visit(range, placed, others) for parts of the SMs: each SM of the range holds so many of
+// the kernel's blocks, and others hold so much of it that is in the kernel's way.
 template <class Visit>
-void BlockPlacer::each_room(const Held& all, const Kernel& kernel, SmRange sms,
+inline void BlockPlacer::each_part(const Held& all, const Kernel& kernel, SmRange sms,
                             Visit visit) const {
   auto held = all.runs().begin();
   auto placed = kernel.placed.runs().begin();
@@ -51,10 +51,15 @@ void BlockPlacer::each_room(const Held& all, const Kernel& kernel, SmRange sms,
     SmLoad others = held->value;
     others -= passed->value;
     others -= kernel.block * placed->value;
-    visit(SmRange{begin, end}, placed->value,
-          minus(most_beside(others, kernel.block, kernel.blocks_per_sm), placed->value));
+    visit(SmRange{begin, end}, placed->value, others);
     begin = end;
   }
+}
+
+// How many more blocks of the kernel fit on an SM that holds this.
+inline std::uint32_t BlockPlacer::room(const Kernel& kernel, std::uint32_t placed,
+                                       const SmLoad& others) const {
+  return minus(most_beside(others, kernel.block, kernel.blocks_per_sm), placed);
 }
 
 // Mostly a kernel's first blocks take all the room that there is.
@@ -62,10 +67,12 @@ std::uint64_t BlockPlacer::find_room(const Held& held, const Kernel& kernel, std
   std::uint64_t found = 0;
   drawn_.restart();
   drawn_.append(kernel.sms.begin, 0);
-  each_room(held, kernel, kernel.sms, [&](SmRange sms, std::uint32_t, std::uint32_t room) {
-    drawn_.append(sms.end, room);
-    found += std::uint64_t{sms.end - sms.begin} * room;
-  });
+  const auto note = [&](SmRange sms, std::uint32_t placed, const SmLoad& others) {
+    const std::uint32_t more = room(kernel, placed, others);
+    drawn_.append(sms.end, more);
+    found += std::uint64_t{sms.end - sms.begin} * more;
+  };
+  each_part(held, kernel, kernel.sms, note);
   drawn_.append(sm_count_, 0);
   if (found <= most) return found;
   if (drawn_.uniform()) {
@@ -82,8 +89,10 @@ void BlockPlacer::choose_leavers(const Held& held, const Kernel& kernel, std::ui
   const std::uint32_t top = kernel.blocks_per_sm + 1;
   offers_.clear();
   const SmRange all{0, sm_count_};
-  each_room(held, kernel, all, [&](SmRange sms, std::uint32_t placed, std::uint32_t room) {
-    if (placed > 0) offers_.push_back({sms, top - room - placed, top - room});
+  each_part(held, kernel, all, [&](SmRange sms, std::uint32_t placed, const SmLoad& others) {
+    if (placed == 0) return;
+    const std::uint32_t high = top - room(kernel, placed, others);
+    offers_.push_back({sms, high - placed, high});
   });
   draw(blocks, Side::kLastSms);
 }

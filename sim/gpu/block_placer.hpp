@@ -52,7 +52,9 @@ class BlockPlacer {
   enum class Side : std::uint8_t { kFirstSms, kLastSms };
 
   template <class Visit>
-  void each_room(const Held& all, const Kernel& kernel, SmRange sms, Visit visit) const;
+  void each_part(const Held& all, const Kernel& kernel, SmRange sms, Visit visit) const;
+  [[nodiscard]] std::uint32_t room(const Kernel& kernel, std::uint32_t placed,
+                                   const SmLoad& others) const;
   [[nodiscard]] std::uint32_t most_beside(const SmLoad& others, const SmLoad& block,
                                           std::uint32_t most) const;
   [[nodiscard]] LastLevel last_level(std::uint64_t blocks) const;

@@ -33,7 +33,7 @@ class BySm {
   /// Runs are given anew by append(), from the first SM to the last.
   void restart() { runs_.clear(); }
   /// SMs from where the last call ended to `end` have `value`; there may be none.
-  void append(std::uint32_t end, const T& value) {
+  [[gnu::always_inline]] void append(std::uint32_t end, const T& value) {
     if (end == (runs_.empty() ? 0 : runs_.back().end)) return;
     if (!runs_.empty() && runs_.back().value == value) {
       runs_.back().end = end;
@@ -63,16 +63,19 @@ class BySm {
   std::vector<Run> runs_;  ///< by SM; empty only between restart() and append()
 };
 
+// Products of one run do not wait for each other.
 template <class T>
 std::uint64_t BySm<T>::hash() const {
   using Words = std::array<std::uint32_t, sizeof(Run) / sizeof(std::uint32_t)>;
   static_assert(std::has_unique_object_representations_v<Run>, "bytes that mean nothing");
   std::uint64_t hash = 0;
   for (const Run& run : runs_) {
+    std::uint64_t factor = 0x9e3779b97f4a7c15;
     for (const std::uint32_t word : std::bit_cast<Words>(run)) {
-      hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-      hash ^= hash >> 32U;
+      hash += word * factor;
+      factor *= 0xd1342543de82ef95;
     }
+    hash = (hash ^ hash >> 32U) * 0x9e3779b97f4a7c15;
   }
   return hash;
 }

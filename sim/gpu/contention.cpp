@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace bubblesim::gpu {
 namespace {
@@ -44,26 +45,25 @@ double Contention::clock(double lit) const {
   return std::min(part_.dark_clock_gain, 1 / std::cbrt(lit));
 }
 
-void DemandSum::clear() {
-  for (const std::uint32_t client : listed_) clients_[client] = {};
-  listed_.clear();
-}
-
 void DemandSum::add(ClientId client, const Demand& demand) {
   Client& entry = clients_[client.index()];
-  if (!entry.listed) listed_.push_back(client.value);
-  entry.listed = true;
+  if (std::exchange(entry.round, round_) != round_) entry.demand = {};
   entry.demand += demand;
+  if (std::exchange(entry.listed, true)) return;
+  listed_.insert(std::upper_bound(listed_.begin(), listed_.end(), client.value), client.value);
 }
 
 Demand DemandSum::total() {
-  std::sort(listed_.begin(), listed_.end());
   Demand total;
+  auto kept = listed_.begin();
   for (const std::uint32_t client : listed_) {
-    Demand& demand = clients_[client].demand;
-    demand = demand.of_client();
-    total += demand;
+    Client& entry = clients_[client];
+    entry.listed = entry.round == round_;
+    entry.demand = entry.listed ? entry.demand.of_client() : Demand{};
+    if (entry.listed) *kept++ = client;
+    total += entry.demand;
   }
+  listed_.erase(kept, listed_.end());
   return total;
 }
 

@@ -141,11 +141,11 @@ class Contention {
 };
 
 /// Adds up demands by client: clear, add each kernel's, total. A round's cost grows with the
-/// clients that demand something, not with all clients.
+/// clients that demand something, not with all clients. Mostly they are those of the round before.
 class DemandSum {
  public:
   void set_clients(std::size_t count) { clients_.resize(count); }
-  void clear();
+  void clear() { ++round_; }
   void add(ClientId client, const Demand& demand);
   /// To be called after the last add: each client's demand is at most 1 from then on. Clients are
   /// added in their order, since a sum of doubles must not depend on who came first.
@@ -157,11 +157,13 @@ class DemandSum {
 
  private:
   struct Client {
-    Demand demand;
-    bool listed = false;  ///< in listed_
+    Demand demand;            ///< of the round in which it was last added to
+    std::uint64_t round = 0;
+    bool listed = false;      ///< in listed_
   };
   std::vector<Client> clients_;
-  std::vector<std::uint32_t> listed_;  ///< who has added something
+  std::vector<std::uint32_t> listed_;  ///< who has added something in this round or the last one
+  std::uint64_t round_ = 1;
 };
 
 }  // namespace bubblesim::gpu

@@ -138,7 +138,7 @@ void Context::settle(SimTime now) {
   for (const WorkId id : resident_) {
     if (goes_on(shared_.works[id], now - settled_) || settle_one(id, now)) continue;
     any_ended = true;
-    shared_.works[id].listed = false;
+    set_listed(shared_.works[id], false);
   }
   if (any_ended) std::erase_if(resident_, [this](WorkId id) { return !shared_.works[id].listed; });
   drop_placed();
@@ -184,7 +184,7 @@ std::optional<WorkId> Context::end_one(SimTime now) {
   }
   resident_.pop_back();
   pool_.give_all(ended_work->work.profile->residency, ended_work->placed);
-  ended_work->listed = false;
+  set_listed(*ended_work, false);
   set_running(*ended_work, false, now);
   marked_ = 0;
   note_mix();
@@ -318,13 +318,7 @@ void Context::tidy(SimTime now) {
 }
 
 inline void Context::note_mix() {
-  const bool was_mixed = std::exchange(mixed_, false);
-  if (resident_.size() > 1) {
-    const ClientId first = shared_.works[resident_[0]].work.client;
-    mixed_ = std::any_of(resident_.begin() + 1, resident_.end(), [&](WorkId id) {
-      return shared_.works[id].work.client != first;
-    });
-  }
+  const bool was_mixed = std::exchange(mixed_, resident_clients_ > 1);
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
   note_cover();
 }
@@ -338,7 +332,7 @@ void Context::drop_thin(SimTime now) {
       resident_[kept++] = id;
       continue;
     }
-    state.listed = false;
+    set_listed(state, false);
     set_running(state, false, now);
     state.waves.pause();
     if (!kept_off(state)) continue;
@@ -360,16 +354,13 @@ bool Context::nothing_is_due(SimTime now) const {
 
 Duration Context::next_event(SimTime now) const {
   Duration next = arriving_.empty() ? Duration::max() : arriving_.front().at - now;
-  const bool nobody_waits = waiting_.empty();
-  const bool undisturbed = !mixed_ && !watched_;
-  double left = std::numeric_limits<double>::infinity();  // of kernels of which nobody waits
+  double left = std::numeric_limits<double>::infinity();  // of kernels
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
-    if (nobody_waits && state.work.kind == program::WorkKind::kKernel) {
-      left = std::min(left, undisturbed ? state.waves.left_to_last_end()
-                                        : state.waves.left_to_first_end());
-    } else {
-      next = std::min(next, until_event(id, now));
+    if (state.work.kind == program::WorkKind::kKernel) {
+      left = std::min(left, left_to_event(state));
+    } else if (state.end != SimTime::max()) {
+      next = std::min(next, std::max(state.end - now, Duration{}));
     }
   }
   return std::min(next, Waves::whole_ns(left));
@@ -377,16 +368,15 @@ Duration Context::next_event(SimTime now) const {
 
 // While one client is alone and unwatched, rates cannot change; then a kernel whose ending blocks
 // nobody waits for, or only it does, needs no event before its end.
-Duration Context::until_event(WorkId id, SimTime now) const {
-  const WorkState& state = shared_.works[id];
-  if (state.work.kind == program::WorkKind::kCollective) {
-    return state.end == SimTime::max() ? Duration::max() : std::max(state.end - now, Duration{});
-  }
+double Context::left_to_event(const WorkState& state) const {
   const Waves& waves = state.waves;
-  const bool only_it_waits = waiting_.size() == 1 && waiting_.front().id == id && state.refills;
-  if (!mixed_ && !watched_ && only_it_waits) return waves.until_last_end();
-  if (state.refills) return waves.until_last_placed();
-  return waves.until_first_end();
+  const bool undisturbed = !mixed_ && !watched_;
+  if (waiting_.empty()) {
+    return undisturbed ? waves.left_to_last_end() : waves.left_to_first_end();
+  }
+  const bool only_it_waits = waiting_.size() == 1 && &shared_.works[waiting_.front().id] == &state;
+  if (!state.refills) return waves.left_to_first_end();
+  return undisturbed && only_it_waits ? waves.left_to_last_end() : waves.left_to_last_placed();
 }
 
 }  // namespace bubblesim::gpu

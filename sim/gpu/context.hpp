@@ -134,6 +134,14 @@ class Context {
   inline static Waves::Passed pass(WorkState& state, Duration span);
   inline static Waves::Passed pass_placed(WorkState& state, Duration span);
   void finish(WorkId id, SimTime now);
+  /// To be called when work enters or leaves resident_.
+  void set_listed(WorkState& state, bool listed) {
+    state.listed = listed;
+    std::uint32_t& of_client = shared_.clients[state.work.client.index()].listed;
+    if (of_client == 0) ++resident_clients_;
+    listed ? ++of_client : --of_client;
+    if (of_client == 0) --resident_clients_;
+  }
   void drop_placed() {
     if (all_placed_) drop_all_placed();
   }
@@ -149,6 +157,7 @@ class Context {
   void place_waiting(SimTime now);
   void hold_up(Line& line, ClientId client);
   [[nodiscard]] bool waits_behind(const Line& line, ClientId client) const;
+  [[nodiscard]] std::size_t next_of(ClientId client, std::size_t from, std::size_t to) const;
   void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
                       SimTime now);
   HeldBack place_one(WorkId id, std::uint64_t most, SimTime now);
@@ -172,8 +181,7 @@ class Context {
   [[nodiscard]] double all_covered() const;
   void note_cover() {
     counted_ = 1;
-    const std::size_t clients = mixed_ ? 2 : 1;
-    if (leftover_ > 0 || resident_.size() > clients) count_covered();
+    if (leftover_ > 0 || resident_.size() > resident_clients_) count_covered();
   }
   void count_covered();
   [[nodiscard]] double note_overlaps();
@@ -190,7 +198,7 @@ class Context {
   void set_rates();
   inline Duration set_rates_of_two(SimTime now);
   [[nodiscard]] Duration next_event(SimTime now) const;
-  [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
+  [[nodiscard]] double left_to_event(const WorkState& state) const;
 
   SharedState& shared_;
   SmBlocks pool_;
@@ -208,7 +216,8 @@ class Context {
   SimTime last_arrival_{};               ///< when that one is through it
   std::vector<Contender> contenders_;    ///< kept for its memory
   std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
-  bool mixed_ = false;            ///< kernels of several clients are resident
+  std::uint32_t resident_clients_ = 0;  ///< that have something in resident_
+  bool mixed_ = false;                  ///< they were several when that was last noted
   bool thin_ = false;             ///< somebody in resident_ may have no blocks left
   bool rates_due_ = false;        ///< rates are those of who was resident before
   bool watched_ = false;

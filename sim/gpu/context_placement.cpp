@@ -20,6 +20,7 @@ SmBlocks::Kernel Context::in_pool(const WorkState& state) {
   const ClientState& owner = shared_.clients[client.index()];
   SmBlocks::Kernel kernel{state.work.profile->residency, state.placed, owner.sms};
   if (owner.setup.own_kernels == program::OwnKernels::kCompete) return kernel;
+  if (owner.listed == (state.listed ? 1U : 0U)) return kernel;
   for (const WorkId id : resident_) {
     const WorkState& other = shared_.works[id];
     if (other.work.client != client || &other == &state) continue;
@@ -133,9 +134,21 @@ bool Context::waits_behind(const Line& line, ClientId client) const {
   });
 }
 
+// The first of the client's kernels in [from, to) of waiting_; mostly none is, and many wait.
+std::size_t Context::next_of(ClientId client, std::size_t from, std::size_t to) const {
+  if (!as_recorded(client)) return to;
+  const auto begin = waiting_.begin();
+  const auto place = [](std::size_t i) { return static_cast<std::ptrdiff_t>(i); };
+  const auto found = std::find_if(begin + place(from), begin + place(to),
+                                  [client](const Waiting& next) { return next.client == client; });
+  return static_cast<std::size_t>(found - begin);
+}
+
 void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
                              SimTime now) {
   for (std::size_t i = from; i < to; ++i) {
+    if (line.ahead && i >= marked) i = next_of(*line.ahead, i, to);
+    if (i == to) return;
     const auto [id, client] = waiting_[i];
     const bool blocked = waits_behind(line, client);
     WorkState& state = shared_.works[id];
@@ -190,7 +203,7 @@ Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now)
     pool_.take(state.placed);
     state.waves.place(blocks);
     if (!state.listed) {
-      state.listed = true;
+      set_listed(state, true);
       resident_.push_back(id);
       set_running(state, true, now);
     }
@@ -262,11 +275,12 @@ bool Context::begin_beside(WorkId id, SimTime now) {
   state.sm_share = contention_.sm_share(whole_wave(state));
   state.waves.set_rate(1);
   state.waves.place(blocks);
-  state.refills = state.listed = state.started = true;
+  state.refills = state.started = true;
+  set_listed(state, true);
   resident_.push_back(id);
   set_running(state, true, now);
   const bool was_mixed = mixed_;
-  mixed_ = mixed_ || shared_.works[resident_.front()].work.client != client;
+  mixed_ = resident_clients_ > 1;
   note_cover();
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
   return true;

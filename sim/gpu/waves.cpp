@@ -125,21 +125,11 @@ Waves::Passed Waves::pass_ends(Duration span, Refill refill) {
 // Full rounds first, keeping 1..resident blocks for the last one; the last of those begin when
 // enough cohorts have ended to make room for all of them. Precondition: some wait, some run.
 double Waves::last_placed() const {
-  const std::uint64_t rounds = (unplaced_ - 1) / resident_;
+  const std::uint64_t rounds = unplaced_ > resident_ ? (unplaced_ - 1) / resident_ : 0;
   std::uint64_t left = unplaced_ - rounds * resident_;
   std::size_t i = head_;
   while (cohorts_[i].blocks < left) left -= cohorts_[i++].blocks;
   return cohorts_[i].end + static_cast<double>(rounds) * wave_units_;
-}
-
-Duration Waves::until_last_placed() const {
-  if (head_ == cohorts_.size()) return Duration::max();
-  return until(unplaced_ == 0 ? cohorts_[head_].end : last_placed());
-}
-
-Duration Waves::until_last_end() const {
-  if (head_ == cohorts_.size()) return Duration::max();
-  return until(unplaced_ == 0 ? cohorts_.back().end : last_placed() + wave_units_);
 }
 
 }  // namespace bubblesim::gpu

@@ -100,9 +100,10 @@ class Waves {
   [[nodiscard]] double left_to_first_end() const {
     return head_ == cohorts_.size() ? kNever : left(cohorts_[head_].end);
   }
-  /// The time until everything has ended, likewise. Precondition: no blocks wait.
+  /// The time until everything has ended, if ending blocks are replaced by waiting ones; likewise.
   [[nodiscard]] double left_to_last_end() const {
-    return head_ == cohorts_.size() ? kNever : left(cohorts_.back().end);
+    if (head_ == cohorts_.size()) return kNever;
+    return left(unplaced_ == 0 ? cohorts_.back().end : last_placed() + wave_units_);
   }
   /// `left` rounded up; Duration::max() if it is as good as never.
   [[nodiscard]] static Duration whole_ns(double left) {
@@ -113,9 +114,12 @@ class Waves {
   }
   /// The time until the last waiting block is placed, if waiting blocks replace ending ones; until
   /// then as many are resident as now. If none waits: the time until the next block ends.
-  [[nodiscard]] Duration until_last_placed() const;
-  /// The time until everything has ended, if ending blocks are replaced by waiting ones.
-  [[nodiscard]] Duration until_last_end() const;
+  [[nodiscard]] double left_to_last_placed() const {
+    return unplaced_ == 0 || head_ == cohorts_.size() ? left_to_first_end() : left(last_placed());
+  }
+  /// The same as whole nanoseconds.
+  [[nodiscard]] Duration until_last_placed() const { return whole_ns(left_to_last_placed()); }
+  [[nodiscard]] Duration until_last_end() const { return whole_ns(left_to_last_end()); }
 
  private:
   struct Cohort {
@@ -141,7 +145,6 @@ class Waves {
   }
   Passed pass_ends(Duration span, Refill refill);
   [[nodiscard]] double left(double end) const { return (end - progress_) / speed_ - kToleranceNs; }
-  [[nodiscard]] Duration until(double end) const { return whole_ns(left(end)); }
   void push(double end, std::uint64_t blocks);
   [[nodiscard]] double last_placed() const;
   void skip_full_rounds();

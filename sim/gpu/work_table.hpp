@@ -20,6 +20,7 @@ struct ClientState {
   std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
   SmRange sms;                             ///< that its blocks may go to
   std::uint32_t told_sms = 0;              ///< that the device has, as it was told when it started
+  std::uint32_t listed = 0;                ///< WorkState::listed of so many of its works
   bool overlaps = false;  ///< several of its kernels are resident, placed as they were recorded
 };
 

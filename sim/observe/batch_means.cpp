@@ -31,8 +31,7 @@ double half_width(std::span<const double> batches, double confidence) {
   if (squares <= 0) return 0;
   const double r = std::clamp(products / squares, 0.0, kMostCorrelation);
   const auto count = static_cast<double>(batches.size());
-  const boost::math::students_t t(count - 1);
-  return boost::math::quantile(t, (1 + confidence) / 2) *
+  return students_t(count, confidence) *
          std::sqrt((1 + r) / (1 - r) * squares / (count - 1) / count);
 }
 
@@ -73,6 +72,15 @@ double value_at(const std::vector<Duration>& ascending, double percent) {
 }
 
 }  // namespace
+
+// No overflow throws: Boost makes sure of its tables when the program starts, in `long double`,
+// which valgrind cuts to 64 bits, and arguments that then become 0 would end the program.
+double students_t(double count, double confidence) {
+  namespace policies = boost::math::policies;
+  using NoThrow = policies::policy<policies::overflow_error<policies::errno_on_error>>;
+  const boost::math::students_t_distribution<double, NoThrow> t(count - 1);
+  return boost::math::quantile(t, (1 + confidence) / 2);
+}
 
 double rate_of(Course course) {
   double done = 0;

@@ -47,6 +47,10 @@ using Course = std::span<const Progress>;
 /// Samples of one place, in the order in which they came.
 using Samples = std::span<const Duration>;
 
+/// How many standard errors of a mean of `count` values, at least 2, an interval of this confidence
+/// reaches to either side of it; infinity where 1 - confidence is below rounding.
+[[nodiscard]] double students_t(double count, double confidence);
+
 /// What was done in a course a second; it is not empty, and has taken time.
 [[nodiscard]] double rate_of(Course course);
 

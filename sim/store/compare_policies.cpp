@@ -1,13 +1,13 @@
 #include "sim/store/compare_policies.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 
 #include "sim/base/add_once.hpp"
 #include "sim/base/check.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/observe/batch_means.hpp"
 
 namespace bubblesim::store {
 namespace {
@@ -248,8 +248,7 @@ double paired_half_width(std::span<const double> differences, double confidence)
   double squares = 0;
   for (const double difference : differences) squares += (difference - mean) * (difference - mean);
   const double deviation = std::sqrt(squares / (count - 1));
-  const boost::math::students_t t(count - 1);
-  return boost::math::quantile(t, (1 + confidence) / 2) * deviation / std::sqrt(count);
+  return observe::students_t(count, confidence) * deviation / std::sqrt(count);
 }
 
 Result<Comparison> compare_policies(ResultsStore& store, const CompareOptions& options) {

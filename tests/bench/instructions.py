@@ -25,6 +25,9 @@ CASES = (
     ("replay_bench", "job_alone/1$", "kernel", "gpu::Gpu::submit("),
     ("replay_bench", "job_and_filler/exclusive/1$", "kernel", "gpu::Gpu::submit("),
     ("replay_bench", "job_and_filler/mps/1$", "kernel", "gpu::Gpu::submit("),
+    ("replay_bench", "job_and_4_fillers/mps/1$", "kernel", "gpu::Gpu::submit("),
+    ("replay_bench", "job_and_12_fillers/mps/1$", "kernel", "gpu::Gpu::submit("),
+    ("replay_bench", "job_and_48_fillers/mps/1$", "kernel", "gpu::Gpu::submit("),
     ("replay_bench", "job_and_filler/specinf/1$", "kernel", "gpu::Gpu::submit("),
 )
 

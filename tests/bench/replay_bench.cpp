@@ -6,6 +6,8 @@
 // stream, joined over all ranks; at the end the thread waits for the device.
 #include <benchmark/benchmark.h>
 
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "policies/builtin.hpp"
@@ -75,40 +77,52 @@ void job_alone_recurrence(benchmark::State& state) {
 }
 BENCHMARK(job_alone_recurrence)->Arg(1)->Arg(8)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-/// The whole simulation as `bubblesim run` has it, with an offline filler on each GPU under a
-/// policy: also gate, observers, meters. 400 ms are simulated each time; kernels of iterations and
-/// passes that ended count.
-void job_and_filler(benchmark::State& state, const policy::PolicySpec& policy) {
+/// The whole simulation as `bubblesim run` has it, with offline fillers on each GPU under a policy:
+/// also gate, observers, meters. 400 ms are simulated each time; kernels of iterations and passes
+/// that ended count.
+void job_and_fillers(benchmark::State& state, const policy::PolicySpec& policy,
+                     std::uint32_t fillers) {
   run::LoadedRun loaded;
   loaded.device = bench::bench_device();
   loaded.training = job_program(loaded.device, state.range(0));
-  loaded.fillers = {bench::bench_filler(kFillerKernels, duration_of, loaded.device)};
+  loaded.fillers.assign(fillers, bench::bench_filler(kFillerKernels, duration_of, loaded.device));
   loaded.config.duration = Duration{400'000'000};
-  loaded.config.fillers.resize(1);
+  loaded.config.fillers.resize(fillers);
   const policy::ParameterSet parameters = policy::defaults(policy);
   const auto bubbles = schedule::measure_bubbles(*loaded.training, loaded.device);
   if (!bubbles) return state.SkipWithError(bubbles.error().text().c_str());
+  std::vector<std::uint32_t> all(fillers);
+  std::iota(all.begin(), all.end(), 0);
   std::uint64_t kernels = 0;
   for (auto _ : state) {
-    run::RunScenario scenario{.policy = &policy, .parameters = &parameters, .fillers = {0}};
+    run::RunScenario scenario{.policy = &policy, .parameters = &parameters, .fillers = all};
     if (policy.needs.bubbles) scenario.bubbles = &*bubbles;
     run::Simulation simulation(loaded, scenario);
     const auto result = simulation.run();
     if (!result) return state.SkipWithError(result.error().text().c_str());
     kernels += result->training.iterations * loaded.training->ranks.size() * kOps;
-    kernels += result->fillers.front().passes * loaded.fillers.front()->ops.size();
+    for (const auto& filler : result->fillers) kernels += filler.passes * kFillerKernels;
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(kernels));
+}
+
+auto* register_one(const std::string& name, const policy::PolicySpec& spec,
+                   std::uint32_t fillers) {
+  auto* bench = benchmark::RegisterBenchmark(
+      (name + "/" + spec.name).c_str(),
+      [&spec, fillers](benchmark::State& state) { job_and_fillers(state, spec, fillers); });
+  return bench->Arg(1)->Unit(benchmark::kMillisecond);
 }
 
 int register_all() {
   static policy::Registry registry = policies::builtin_policies();
   for (const policy::PolicySpec& spec : registry.all()) {
-    auto* bench = benchmark::RegisterBenchmark(
-        ("job_and_filler/" + spec.name).c_str(),
-        [&spec](benchmark::State& state) { job_and_filler(state, spec); });
-    bench->Arg(1)->Unit(benchmark::kMillisecond);
-    if (spec.name == "mps") bench->Arg(8)->Arg(64);
+    auto* bench = register_one("job_and_filler", spec, 1);
+    if (spec.name != "mps") continue;
+    bench->Arg(8)->Arg(64);
+    register_one("job_and_4_fillers", spec, 4);
+    register_one("job_and_12_fillers", spec, 12);
+    register_one("job_and_48_fillers", spec, 48);
   }
   return 0;
 }

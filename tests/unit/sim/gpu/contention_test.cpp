@@ -116,6 +116,14 @@ TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
   demands.clear();
   EXPECT_EQ(demands.total().dram, 0);
   EXPECT_EQ(demands.demand_of(ClientId{2}).issue, 0);
+  demands.clear();
+  demands.add(ClientId{1}, {0.25, 0});
+  demands.add(ClientId{0}, {0.5, 0});
+  EXPECT_EQ(demands.total().dram, 0.75);  // nothing of the rounds before
+  demands.clear();
+  demands.add(ClientId{1}, {0.5, 0});
+  EXPECT_EQ(demands.total().dram, 0.5);
+  EXPECT_EQ(demands.demand_of(ClientId{0}).dram, 0);
 }
 
 TEST_F(ContentionOnGpu, JobsThatNeverOverlapDoNotInteract) {

@@ -69,6 +69,20 @@ TEST_F(Placement, TheHeadOfTheLineBlocksSmallerOnesBehindIt) {
   EXPECT_EQ(end(3), 220);
 }
 
+TEST_F(Placement, OnlyKernelsRecordedBesideTheHeadOfTheLinePassOthers) {
+  // 2 has the GPU from 100 on, for two waves of 8 blocks, and waits for the second. 4 was recorded
+  // beside it, and starts over the head of 3, which has to wait for the end of 2.
+  const ClientId other = client();
+  const ClientId job =
+      gpu_->add_client({.name = "job", .own_kernels = program::OwnKernels::kAsRecorded}, *this);
+  kernel_at(0, 1, other, 100, blocks_of_warps(8, 4));
+  kernel_at(10, 2, job, 200, blocks_of_warps(16, 4));
+  kernel_at(20, 3, other, 100, blocks_of_warps(8, 4));
+  kernel_at(30, 4, job, 100, blocks_of_warps(8, 4));
+  expect_run({{"start 2", 100}, {"start 4", 100}, {"end 4", 200}, {"end 2", 300},
+              {"start 3", 300}, {"end 3", 400}});
+}
+
 TEST_F(Placement, DifferentShapesShareByTheScarcerResource) {
   // 1: 4 blocks of 1 warp and 1024 bytes: all shared memory, 4 of 32 warps.
   // 2: 7 warps a block, no shared memory: 28 warps are left = 4 blocks. Both run at once.

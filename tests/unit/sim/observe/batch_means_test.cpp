@@ -31,6 +31,13 @@ std::optional<Estimate> p95_of_one(const std::vector<Duration>& place) {
   return percentile_by_batches(std::span(&samples, 1), 95, kConfidence);
 }
 
+// Table values of Student's t: 9 degrees of freedom, and 1, where it is tan(0.475 pi).
+TEST(BatchMeans, TenValuesReachTwoAndAQuarterStandardErrors) {
+  EXPECT_NEAR(students_t(10, kConfidence), 2.262157, 1e-6);
+  EXPECT_NEAR(students_t(2, kConfidence), 12.706205, 1e-6);
+  EXPECT_EQ(students_t(10, 1 - 0x1p-53), INFINITY);
+}
+
 TEST(BatchMeans, WhatIsAlwaysAlikeIsKnownForSure) {
   const auto estimate = rate_of_one(course_of(std::vector<Duration>(10, 100ms)));
   ASSERT_TRUE(estimate);
