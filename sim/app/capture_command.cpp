@@ -284,7 +284,7 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
           ->check(CLI::Range(std::uint32_t{1}, ~std::uint32_t{0}))
           ->needs("--iterations"),
       command.add_option("--last", options.last,
-                         "Keep the last 10s (or so) in memory, and write them at the end: at "
+                         "Keep the last 10s (or so) in memory; they become files at the end: at "
                          "bubblesim capture stop, or when the job ends"),
       command.add_option("--graphs", options.graphs,
                          "CUDA graphs by node, or each launch as one operation (cheaper)")
