@@ -4,25 +4,24 @@
 // compute and memory are used; training's throughput is guaranteed under DP, MP and PP; collectives
 // leave idle time too. Reconstructed: every rule, on what a hook in the driver library sees
 // (launches, late completions).
-//
 // Bubble (training_watch.hpp): no computing kernel of training can run; collectives do not compute.
 // Tokens are time: a filler's kernel costs what it took before (filler_work.hpp). It passes in a
 // bubble if what is outstanding then ends within the room: the rest of the bubble's learned length;
-// else `first`, later `growth` of the time that it has lasted. Outstanding is at most the work
-// until the next look and one kernel: peers that lost time end bubbles early, and a launch cannot
-// be called back.
-// Guarantee (training_budget.hpp, training_pace.hpp): work that would be in training's way passes
-// only if it is worth its cost while the bucket lasts; what gains little passes only while it is
-// full.
-// Requests have bubbles only, or run beside training: below its priority, equal, above. The sum of
-// the age (request_ages.hpp) and the bucket's fill in units of kBuysMeans decides: over 1 equal,
-// over 2 above, below 0 bubbles only; in debt none is above or equal; at a whole bucket of debt
-// none runs. So spending settles at the budget, on the oldest requests. Training is never held.
-// Offline fillers wait while a request is served. Gate: launches that may be held `ask`;
-// training's, and those of requests beside it, `tell`.
+// else `first`, later `growth` of the time that it has lasted. Outstanding is at most the work to
+// the next look and one kernel: peers that lost time end bubbles early.
+// Guarantee (training_budget.hpp, training_pace.hpp): work in training's way passes only if it is
+// worth its cost while the bucket lasts; what gains little passes only while it is full.
+// Requests have bubbles only, or run beside training: after it, equal or before it by priority. The
+// sum of age (request_ages.hpp) and the bucket's fill in units of kBuysAge says which: 0 after, 1
+// equal, 2 before; in debt after; below 0 bubbles only; owing a whole bucket none runs. So spending
+// settles at the budget, on the oldest requests. Training is never held. `priority: measured`: on
+// all SMs or, while training computes, on half; each of the six is tried, and by what it costs and
+// gives some make the ladder (request_ways.hpp), whose top is 2; bubbles only from -kOwed on.
+// Offline fillers wait for requests.
+// Gate: launches that may be held `ask`; training's, and those of requests beside it, `tell`.
 // Memory: fillers have what training's peak leaves; what it frees in bubbles is not used.
 // Placement: spare_memory_placer.hpp. Sharing: MPS, or streams of one process. Priorities change
-// while a client runs (hardware: two streams); `priority: fixed` keeps requests below, as `fill`.
+// while a client runs (hardware: streams); `priority: fixed` keeps requests after, as `fill`.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -37,6 +36,7 @@
 #include "policies/launch_polls.hpp"
 #include "policies/protected_client.hpp"
 #include "policies/request_ages.hpp"
+#include "policies/request_ways.hpp"
 #include "policies/spare_memory_placer.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
@@ -50,14 +50,21 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// What requests have of the GPU, cheapest for training first: bubbles; what training leaves; an
-/// equal part; the GPU before training.
-enum class Means : std::uint8_t { kBubbles, kAfter, kEqual, kBefore };
 constexpr std::int32_t kTrainingsPriority = 1;
+constexpr std::int32_t kAfter = -1;  ///< less training's
 
-/// So much of the bucket lets requests of any age have the next dearer means; twice as much is less
-/// than full, so that who can afford the dearest has it whenever it is needed.
-constexpr double kBuysMeans = 0.4;
+/// So much of the bucket is worth one usual age of a request; twice as much is less than full, so
+/// that who can afford the dearest way has it whenever it is needed.
+constexpr double kBuysAge = 0.4;
+/// By measured prices, young requests have bubbles only when so much of a bucket is owed.
+constexpr double kOwed = 0.3;
+
+RequestWays ways_of_requests(const std::string& priority, bool changes) {
+  using enum RequestWays::Ladder;
+  if (priority == "fixed" || !changes) return {{{kAfter, 100}}, kGiven};
+  if (priority == "changes") return {{{kAfter, 100}, {0, 100}, {1, 100}}, kGiven};
+  return {{{kAfter, 100}, {kAfter, 50}, {0, 100}, {0, 50}, {1, 100}, {1, 50}}, kMeasured};
+}
 
 class SpecInf final : public Policy {
  public:
@@ -67,7 +74,7 @@ class SpecInf final : public Policy {
         turn_(given.duration("turn")),
         look_(given.duration("look")),
         linger_(given.duration("linger")),
-        priority_changes_(given.text("priority") == "changes"),
+        priority_(given.text("priority")),
         one_process_(given.text("sharing") == "one_process"),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
@@ -79,7 +86,7 @@ class SpecInf final : public Policy {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
     for (const ClientInfo& client : clients.subspan(1)) fillers_.push_back(client.id);
     std::ranges::stable_partition(fillers_, [this](ClientId id) { return is_online(id); });
-    priority_changes_ &= gpu.priority_changes;
+    ways_ = ways_of_requests(priority_, gpu.priority_changes);
     work_ = FillerWork(clients.size(), first_);
     budget_.see_ranks(clients.front().ranks);
     // Beside requests the bucket begins full: spending settles from above.
@@ -116,9 +123,13 @@ class SpecInf final : public Policy {
     pass_time(now);
     if (completion.client == kProtected) {
       watch_.complete(completion, disturbed_, now);
-      if (completion.kind == WorkKind::kKernel) disturbed_ = !work_.empty();
+      if (completion.kind == WorkKind::kKernel) {
+        if (disturbed_ && blamed_) ways_.delay(*blamed_, watch_.delay());
+        disturbed_ = !work_.empty();
+      }
     } else {
       work_.complete(completion, now);
+      if (blamed_ && watch_.computes() && is_online(completion.client)) ways_.end_kernel(*blamed_);
     }
     after_change(now, actions);
   }
@@ -168,6 +179,8 @@ class SpecInf final : public Policy {
   void pass_filler(const LaunchInfo& launch, Instant now) {
     if (watch_.computes() && work_.empty()) budget_.pass({}, turn_);
     turned_ |= !watch_.computes();
+    disturbed_ |= ways_.measures() && watch_.computes();
+    blamed_ = way_;
     work_.pass(launch, now);
     filled_ = true;
     if (is_online(launch.client)) served_ = now;
@@ -210,37 +223,44 @@ class SpecInf final : public Policy {
   /// What requests have from now on, and whether their launches must ask for it.
   void look_at_budget(Instant now, Actions& actions) {
     if (!serves_) return;
-    ages_.note(!pace_.measures(now) && serves(now, actions), now);
-    const Means means = means_for(now);
-    const bool asks = means == Means::kBubbles || pace_.measures(now);
+    note_requests(!pace_.measures(now) && serves(now, actions), now);
+    way_ = way_for(now);
+    if (!work_.empty()) blamed_ = way_;
+    beside_ = there_ && watch_.computes() ? way_ : std::nullopt;
+    const bool asks = !way_ || pace_.measures(now);
+    const RequestWay has{way_ ? ways_[*way_].priority : kAfter,
+                         way_ && watch_.computes() ? ways_[*way_].percentage : 100};
     for (const ClientId filler : fillers_) {
       if (!is_online(filler)) break;
-      if (priority_of(means) != priority_of(means_)) {
-        actions.set_priority(filler, priority_of(means));
+      if (has.priority != has_.priority) {
+        actions.set_priority(filler, kTrainingsPriority + has.priority);
       }
+      if (has.percentage != has_.percentage) actions.set_sm_percentage(filler, has.percentage);
       if (asks != asks_) actions.set_asking(filler, asks);
     }
-    means_ = means;
+    has_ = has;
     asks_ = asks;
   }
 
-  /// The fuller the bucket, the younger are requests that get the dearer means: the oldest first.
-  [[nodiscard]] Means means_for(Instant now) const {
-    const double fill = budget_.fill();
-    const double patience = ages_.of(now) + fill / kBuysMeans;
-    if (patience < 0 || budget_.is_overdrawn()) return Means::kBubbles;
-    if (!priority_changes_ || fill <= 0 || patience < 1) return Means::kAfter;
-    return patience < 2 ? Means::kEqual : Means::kBefore;
+  void note_requests(bool are_there, Instant now) {
+    if (beside_) ways_.pass(*beside_, now - looked_);
+    looked_ = now;
+    if (std::exchange(there_, are_there) && !are_there) ways_.order();
+    ages_.note(are_there, now);
   }
 
-  static std::int32_t priority_of(Means means) {
-    switch (means) {
-      case Means::kBefore: return kTrainingsPriority + 1;
-      case Means::kEqual: return kTrainingsPriority;
-      case Means::kAfter:
-      case Means::kBubbles: break;
-    }
-    return kTrainingsPriority - 1;
+  /// The fuller the bucket, the younger are requests that get the dearer ways: the oldest first.
+  /// Nothing: bubbles only.
+  [[nodiscard]] std::optional<std::size_t> way_for(Instant now) {
+    const double fill = budget_.fill();
+    const double patience = ages_.of(now) + fill / kBuysAge;
+    const double owed = ways_.measures() ? kOwed : 0;
+    if (patience < -owed / kBuysAge || budget_.is_overdrawn()) return std::nullopt;
+    const std::span<const std::size_t> ladder = ways_.ladder();
+    if (fill <= 0) return ladder.front();
+    if (const auto way = there_ ? ways_.to_try() : std::nullopt) return way;
+    const double rung = std::min(patience / 2, 1.0) * static_cast<double>(ladder.size() - 1);
+    return ladder[static_cast<std::size_t>(rung)];
   }
 
   /// How much of fillers' work may be outstanding in this bubble.
@@ -257,7 +277,7 @@ class SpecInf final : public Policy {
     if (!online && serves(now, actions)) return false;
     if (online) {
       look_at_budget(now, actions);
-      if (means_ != Means::kBubbles) return true;
+      if (way_) return true;
     }
     // Requests in bubbles may owe a bucket, no more: estimates may be wrong for ever.
     if (online && budget_.is_overdrawn()) return false;
@@ -307,7 +327,7 @@ class SpecInf final : public Policy {
   Duration turn_;
   Duration look_;
   Duration linger_;
-  bool priority_changes_;
+  std::string priority_;
   bool one_process_;
   Bytes reserve_;
   TrainingWatch watch_;
@@ -318,8 +338,14 @@ class SpecInf final : public Policy {
   std::vector<ClientId> fillers_;  ///< online ones first
   bool serves_ = false;     ///< an online filler was admitted
   bool asks_ = true;        ///< launches of online fillers do, as at the start
-  Means means_ = Means::kBubbles;
+  RequestWay has_{kAfter, 100};
+  std::optional<std::size_t> way_;     ///< of requests, now; nothing: bubbles only
+  std::optional<std::size_t> blamed_;  ///< while their work was on the GPU last
+  std::optional<std::size_t> beside_;  ///< of a request while training computes, since looked_
+  RequestWays ways_ = ways_of_requests("fixed", false);
   RequestAges ages_;
+  bool there_ = false;  ///< a request was, when last looked
+  Instant looked_{};
   bool filled_ = false;     ///< fillers ran, or held training, in this iteration
   bool turned_ = false;     ///< and since training computed last
   bool computed_ = false;   ///< training, when last looked at
@@ -357,8 +383,10 @@ PolicySpec specinf_spec() {
                        {"", "A held launch looks again at least so often; in bubbles, fillers have"
                             " so much work outstanding, and the kernel behind it.",
                         ours}),
-      declare_choice("priority", {"changes", "fixed"},
-                     {"", "That of requests: as the budget allows, or below training's.", ours}),
+      declare_choice("priority", {"changes", "measured", "fixed"},
+                     {"", "Of requests: as the budget allows; so, on all SMs or half, by what each"
+                          " was seen to cost; below training's.",
+                      ours}),
       declare_choice("sharing", {"mps", "one_process"},
                      {"", "Fillers are processes of their own, or streams of training's.", ours}),
       declare_duration("ask", kMeasuredGate.ask, 0ns, 1ms,
@@ -381,7 +409,7 @@ PolicySpec specinf_spec() {
   spec.demands = {{SystemFeature::kMps, "sharing", {"mps"}},
                   {SystemFeature::kOneProcess, "sharing", {"one_process"}},
                   {SystemFeature::kLaunchInterception},
-                  {SystemFeature::kChangingPriority, "priority", {"changes"}}};
+                  {SystemFeature::kChangingPriority, "priority", {"changes", "measured"}}};
   spec.training_gate = [](const ParameterSet&) { return TrainingGate::kTells; };
   spec.not_searched = {"reserve_mib", "ask", "tell"};
   spec.settling = [](const ParameterSet& given, Duration iteration) {

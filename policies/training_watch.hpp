@@ -50,6 +50,8 @@ class TrainingWatch {
   /// Computing kernels outstanding.
   [[nodiscard]] std::size_t kernels() const { return kernels_; }
   [[nodiscard]] bool empty() const { return queue_.empty(); }
+  /// How much later than expected the kernel that completed last ended, since the one before it.
+  [[nodiscard]] Duration delay() const { return delay_; }
 
  private:
   struct Launch {
@@ -85,6 +87,7 @@ class TrainingWatch {
   policy::Instant last_collective_{};        ///< end of one older than the next kernel
   std::vector<Duration> gaps_;               ///< by place; negative: not seen
   std::unordered_map<std::uint64_t, Duration> gaps_by_context_;  ///< looked up, never iterated
+  Duration delay_{};
   bool computes_ = false;
   policy::Instant bubble_begin_{};
   std::optional<policy::Instant> expected_end_;

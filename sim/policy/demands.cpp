@@ -18,7 +18,7 @@ constexpr std::array<FeatureText, 11> kFeatures{{
     {SystemFeature::kGreenContexts, "green_contexts",
      "CUDA 12.4, and programs that make green contexts"},
     {SystemFeature::kChangingPriority, "changing_priority",
-     "a client's priority changes while it runs, as by streams of two priorities"},
+     "a client's priority, or its part of the SMs, changes while it runs, as by streams"},
     {SystemFeature::kLaunchInterception, "launch_interception",
      "a library before the driver's in every process, such as that of `bubblesim fill`"},
     {SystemFeature::kFrameworkHook, "framework_hook",

@@ -121,6 +121,31 @@ TEST(specinf, keeps_requests_to_bubbles_while_much_is_owed) {
   EXPECT_THAT(outcome.times(1), ElementsAre(1000us, 1040us, 1080us, 1120us, 1250us, 1650us));
 }
 
+/// Kernels of 4 ms without end beside one of training, on a budget that pays for all: each way is
+/// had for half a second. None delays training, none is faster: the first again.
+TEST(specinf, tries_each_way_to_run_beside_training) {
+  Scenario long_run = scenario(4s, {kernel(10, 4ms)}, 2000);
+  long_run.training = {training_kernel(0us, 5s)};
+  long_run.iteration_ends = {300us, 600us};
+  long_run.fillers[0].role = Role::kOnline;
+  EXPECT_THAT(drive("specinf", {"reference=1ms", "budget=0.9", "priority=measured"}, long_run).done,
+              ElementsAre(Done{1ms, "asking 1 tells"}, Done{501ms, "percentage 1 50"},
+                          Done{1001ms, "priority 1 1"}, Done{1001ms, "percentage 1 100"},
+                          Done{1501ms, "percentage 1 50"}, Done{2001ms, "priority 1 2"},
+                          Done{2001ms, "percentage 1 100"}, Done{2501ms, "percentage 1 50"},
+                          Done{3001ms, "priority 1 0"}, Done{3001ms, "percentage 1 100"}));
+}
+
+/// Ten kernels, one behind the other: by measured prices requests may owe more (84 of 100 us at
+/// 1200 us are above 70, 48 at 1160 us are not) before they have bubbles only.
+TEST(specinf, lets_requests_owe_more_by_measured_prices) {
+  std::vector<std::string> measured = kTenth;
+  measured.push_back("priority=measured");
+  const Outcome outcome = drive("specinf", measured, requests(10, 5us, 1500us));
+  EXPECT_THAT(outcome.done,
+              ElementsAre(Done{1000us, "asking 1 tells"}, Done{1200us, "asking 1 asks"}));
+}
+
 /// Where priorities cannot change, requests have what training leaves, whatever is in the bucket.
 TEST(specinf, leaves_requests_below_training_where_priorities_do_not_change) {
   const std::vector<Done> told{{1000us, "asking 1 tells"}};

@@ -1,4 +1,5 @@
 // The parts of specinf: what each learns and allows, with numbers by hand.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,6 +9,7 @@
 
 #include "policies/filler_work.hpp"
 #include "policies/request_ages.hpp"
+#include "policies/request_ways.hpp"
 #include "policies/seen_kernel_times.hpp"
 #include "policies/training_budget.hpp"
 #include "policies/training_pace.hpp"
@@ -90,6 +92,76 @@ TEST(request_ages, are_in_units_of_what_four_of_five_do_not_exceed) {
   ages.note(false, 71ms);
   ages.note(true, 80ms);
   EXPECT_NEAR(ages.of(95ms), 1.1, 1e-6);
+}
+
+/// `kernels` of requests in `way` took 1 s, and delayed training by `delay`.
+void see(RequestWays& ways, std::size_t way, int kernels, Duration delay) {
+  ways.pass(way, 1s);
+  for (int i = 0; i < kernels; ++i) ways.end_kernel(way);
+  ways.delay(way, delay);
+  ways.order();
+}
+
+/// A kernel takes 10 ms after training on all SMs and delays it by 4 ms; 11 ms and 3 ms on half;
+/// 5 ms and 5 ms at training's priority. From the second 1 ms costs 1 ms, to the third 2 ms cost 6.
+TEST(request_ways, climb_from_the_cheapest_by_what_is_gained_for_the_price) {
+  RequestWays ways({{-1, 100}, {-1, 50}, {0, 100}}, RequestWays::Ladder::kMeasured);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0));
+  see(ways, 0, 100, 400ms);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0));
+  see(ways, 2, 200, 1s);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0, 2));
+  see(ways, 1, 90, 270ms);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(1, 2));
+  EXPECT_DOUBLE_EQ(ways.price(1), 0.003);
+}
+
+/// Half of the SMs delay training by 3.9 ms instead of 4, which is noise: the faster one is the
+/// cheapest.
+TEST(request_ways, take_the_faster_of_two_that_are_as_cheap) {
+  RequestWays ways({{-1, 100}, {-1, 50}}, RequestWays::Ladder::kMeasured);
+  see(ways, 0, 100, 400ms);
+  see(ways, 1, 80, 312ms);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0));
+}
+
+/// Requests before training delay it by 3 ms here, and its peers besides: they are no cheaper than
+/// 1.2 times those after it, 4.8 ms.
+TEST(request_ways, cost_no_less_at_a_higher_priority) {
+  RequestWays ways({{-1, 100}, {0, 100}, {1, 100}}, RequestWays::Ladder::kMeasured);
+  see(ways, 0, 100, 400ms);
+  see(ways, 1, 100, 200ms);
+  see(ways, 2, 1000, 3s);
+  EXPECT_DOUBLE_EQ(ways.price(1), 0.004);
+  EXPECT_DOUBLE_EQ(ways.price(2), 0.0048);
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0, 2));
+}
+
+/// Half a second each; nothing more, until a minute of requests has passed: then half is forgotten,
+/// and half again, and who has been seen least is tried again, for as long as at first.
+TEST(request_ways, are_tried_and_tried_again) {
+  RequestWays ways({{-1, 100}, {0, 100}}, RequestWays::Ladder::kMeasured);
+  EXPECT_EQ(ways.to_try(), 0U);
+  see(ways, 0, 100, {});
+  EXPECT_EQ(ways.to_try(), 1U);
+  ways.pass(1, 400ms);
+  EXPECT_EQ(ways.to_try(), 1U);
+  ways.pass(1, 100ms);
+  for (int i = 0; i < 60; ++i) ways.end_kernel(1);
+  EXPECT_EQ(ways.to_try(), std::nullopt);
+  ways.pass(0, 60s);
+  EXPECT_EQ(ways.to_try(), std::nullopt);
+  ways.pass(0, 60s);
+  EXPECT_EQ(ways.to_try(), 1U);
+  ways.pass(1, 300ms);
+  EXPECT_EQ(ways.to_try(), 1U);
+}
+
+TEST(request_ways, are_all_had_in_the_order_given) {
+  RequestWays ways({{-1, 100}, {0, 100}}, RequestWays::Ladder::kGiven);
+  see(ways, 1, 1000, {});
+  EXPECT_THAT(ways.ladder(), ::testing::ElementsAre(0, 1));
+  EXPECT_EQ(ways.to_try(), std::nullopt);
 }
 
 /// 2 % of 1 s are there at once, and no more come in; a quarter spent leaves three.
