@@ -125,15 +125,10 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
   bool joined = false;
   traces::JobTrace job;
   for (RankTrace& rank : outcome.job.ranks) {
-    std::vector<RankTrace> ranks;
-    if (!traces::is_recording(rank)) {
-      ranks.push_back(std::move(rank));
-    } else {
-      const std::uint32_t said = rank.rank;
-      ranks = traces::join_process(std::move(rank));
-      if (ranks.front().rank != said) destination = named_for(wanted, ranks.front().rank);
-      joined = true;
-    }
+    joined = joined || traces::is_recording(rank);
+    const std::uint32_t said = rank.rank;
+    std::vector<RankTrace> ranks = traces::join_process(std::move(rank));
+    if (ranks.front().rank != said) destination = named_for(wanted, ranks.front().rank);
     std::ranges::move(ranks, std::back_inserter(job.ranks));
   }
   for (RankTrace& rank : job.ranks) {

@@ -116,10 +116,6 @@ Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   else outcome.job.ranks.front().counters.merge(outcome.counters);
   for (auto& rank : outcome.job.ranks) {
     note_file(rank.provenance.source, path, loaded);
-    if (!traces::is_recording(rank)) {
-      loaded.job.ranks.push_back(std::move(rank));
-      continue;
-    }
     std::ranges::move(traces::join_process(std::move(rank)),
                       std::back_inserter(loaded.job.ranks));
   }

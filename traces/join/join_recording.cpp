@@ -148,13 +148,18 @@ void join_recording(RankTrace& trace) {
 }
 
 std::vector<RankTrace> join_process(RankTrace trace) {
+  std::vector<RankTrace> ranks;
+  if (!is_recording(trace)) {
+    ranks.push_back(std::move(trace));
+    return ranks;
+  }
   const DeviceInfo device = trace.device;
   const std::uint32_t rank = trace.rank;
   const std::uint32_t world = trace.world_size;
   // Before joining: announcements whose kernels are not in the recording name the rank, too.
   if (rank == 0 && world <= 1) static_cast<void>(take_rank_of_nccl(trace));
   const std::vector<std::uint32_t> devices = join_records(trace);
-  std::vector<RankTrace> ranks = split_by_device(std::move(trace), devices);
+  ranks = split_by_device(std::move(trace), devices);
   if (ranks.size() == 1) return ranks;
   for (RankTrace& split : ranks) split.device = device;
   number_gpus(ranks, rank, world);

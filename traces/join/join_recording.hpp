@@ -26,7 +26,8 @@ inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
 void join_recording(RankTrace& trace);
 
 /// The same, and a process that used several GPUs becomes a rank a GPU, of one number of process
-/// (split_devices.hpp). Ranks that no launcher named are those in NCCL's largest communicator.
-[[nodiscard]] std::vector<RankTrace> join_process(RankTrace recording);
+/// (split_devices.hpp). Ranks that no launcher named are those in NCCL's largest communicator. A
+/// trace that is no recording stays as it is.
+[[nodiscard]] std::vector<RankTrace> join_process(RankTrace trace);
 
 }  // namespace bubblesim::traces

@@ -403,6 +403,19 @@ TEST(MarkerNames, what_only_begins_alike_is_the_users) {
   expect("forwarding", MarkerKind::kUser, -1);
 }
 
+// Joined, the operation that ends first comes first, and a rank of NCCL's is taken.
+TEST_F(JoinRecording, a_trace_that_is_no_recording_stays_as_it_is) {
+  trace.provenance.format = kCaptureFormat;
+  op(500, 600, 2, 0), op(200, 300, 1, 0);
+  note(90, CollectiveKind::kAllReduce, 1000, 0);
+  trace.collectives.back().place = 3;
+  const std::vector<RankTrace> ranks = join_process(trace);
+  ASSERT_EQ(ranks.size(), 1U);
+  EXPECT_EQ(ranks[0].rank, 0U);
+  EXPECT_EQ(ranks[0].device_ops[0].correlation, 2U);
+  EXPECT_EQ(ranks[0].notes.size(), 1U);
+}
+
 // Streams 0 and 1 are of GPUs 0 and 1. The thread used GPU 0 last, and all that was launched on
 // either ends within the call: its context alone says that it waits for GPU 1.
 TEST_F(JoinRecording, a_synchronisation_is_of_the_gpu_of_its_context) {
