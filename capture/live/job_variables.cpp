@@ -62,9 +62,9 @@ Variables gated_environment(const Variables& inherited, const GatedJob& job,
     // An index is nvidia-smi's, as in the environment of the daemon.
     if (!job.device.starts_with("GPU-")) variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   }
-  variables[kEnvGate] = job.gate;
+  variables[kEnvGate] = job.gates;
   variables[kEnvGateClient] = std::to_string(job.client);
-  variables[kEnvGateFolder] = job.folder;
+  variables[kEnvGateFolder] = job.folders;
   variables[kEnvGateCompletions] = job.completions ? "1" : "0";
   std::erase_if(variables, [](const auto& entry) {
     return entry.first.starts_with("CUDA_MPS_") && entry.first != kMpsMemoryLimit;

@@ -15,12 +15,12 @@ inline constexpr const char* kMpsMemoryLimit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
 
 struct GatedJob {
   std::uint32_t client = 0;
-  std::string gate;           ///< PolicyHost::gate_name()
-  std::string folder;         ///< LiveFolder::path()
+  std::string gates;          ///< PolicyHost::gate_name() of its GPUs, a line each
+  std::string folders;        ///< LiveFolder::path(), the same
   std::string library;
   bool completions = false;   ///< to be told
   std::string mps_directory;  ///< of the private daemon; empty: none
-  std::string device;         ///< the GPU it sees, UUID or index; empty: as inherited
+  std::string device;         ///< what it sees: UUIDs or indices; empty: as inherited
 };
 
 /// `inherited`, the gate's shared object before what is preloaded already, and how it shares the

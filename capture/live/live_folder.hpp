@@ -18,9 +18,10 @@ namespace bubblesim::capture {
 // processes that are killed. The environment variables by which the tool speaks to them are named
 // here too.
 
-inline constexpr const char* kEnvGate = "BUBBLESIM_GATE";               ///< name of the gate
+/// Names of gates, a line each: those of the GPUs that the process may come to use.
+inline constexpr const char* kEnvGate = "BUBBLESIM_GATE";
 inline constexpr const char* kEnvGateClient = "BUBBLESIM_GATE_CLIENT";  ///< 0: training
-/// Folder of the counts; may be missing.
+/// Folders of the gates' counts, a line each; may be missing.
 inline constexpr const char* kEnvGateFolder = "BUBBLESIM_GATE_FOLDER";
 /// "1": completions are told to the policy.
 inline constexpr const char* kEnvGateCompletions = "BUBBLESIM_GATE_COMPLETIONS";
@@ -28,37 +29,34 @@ inline constexpr const char* kEnvGateCompletions = "BUBBLESIM_GATE_COMPLETIONS";
 /// Files of the folder: client<id> holds LiveCounts; notes holds a line a process, as it happens.
 inline constexpr const char* kNotesFile = "notes";
 
-/// All only grow, but `process`.
-template <template <class> class Cell>
-struct LiveCountsOf {
-  Cell<std::int32_t> process{};     ///< that has, or had last, the client's place
-  Cell<std::uint32_t> processes{};  ///< that have had it, one after the other
-  Cell<std::uint32_t> ungated_processes{};  ///< that launched and found it taken
-  Cell<std::uint32_t> processes_elsewhere{};  ///< that launched on other GPUs
-  Cell<std::uint64_t> kernels{};     ///< launches of kernels and graphs
-  Cell<std::uint64_t> collectives{};
-  Cell<std::uint64_t> copies{};      ///< and memsets
-  Cell<std::uint64_t> blocks{};
-  Cell<std::uint64_t> undecided{};   ///< launches while nobody decided
-  Cell<std::uint64_t> held{};
+/// All only grow, by count().
+struct LiveCounts {
+  std::uint32_t processes = 0;  ///< that had the client's place, one by one
+  std::uint32_t ungated_processes = 0;  ///< that launched and found it taken
+  std::uint32_t processes_elsewhere = 0;  ///< that launched on other GPUs
+  std::uint64_t kernels = 0;     ///< launches of kernels and graphs
+  std::uint64_t collectives = 0;
+  std::uint64_t copies = 0;      ///< and memsets
+  std::uint64_t blocks = 0;
+  std::uint64_t undecided = 0;   ///< launches while nobody decided
+  std::uint64_t held = 0;
   /// All of the hook but the driver's own launch and waits for the window: of held launches, and of
   /// those that were not, which is what the gate costs.
-  Cell<std::uint64_t> held_ns{};
-  Cell<std::uint64_t> passing_ns{};
-  Cell<std::uint64_t> window_waits{};
-  Cell<std::uint64_t> window_ns{};
-  Cell<std::uint64_t> window_passed{};  ///< launches that waited long enough
-  Cell<std::uint64_t> completions{};
-  Cell<std::uint64_t> completions_guessed{};  ///< the driver gave no event: told at once
-  Cell<std::uint64_t> iterations{};
+  std::uint64_t held_ns = 0;
+  std::uint64_t passing_ns = 0;
+  std::uint64_t window_waits = 0;
+  std::uint64_t window_ns = 0;
+  std::uint64_t window_passed = 0;  ///< launches that waited long enough
+  std::uint64_t completions = 0;
+  std::uint64_t completions_guessed = 0;  ///< the driver gave no event: told at once
+  std::uint64_t iterations = 0;
 };
 
-template <class T>
-using PlainCell = T;
-using LiveCounts = LiveCountsOf<std::atomic>;
-using LiveTotals = LiveCountsOf<PlainCell>;  ///< what they are at some moment
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
-              sizeof(LiveCounts) == sizeof(LiveTotals));
+/// Other processes may count, or read, at the same time.
+template <class Count>
+void count(Count& counted, std::uint64_t more = 1) {
+  std::atomic_ref(counted).fetch_add(static_cast<Count>(more), std::memory_order_relaxed);
+}
 
 class LiveFolder {
  public:

@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,8 +76,30 @@ void LiveJob::signal(int number) const {
 
 using Clock = std::chrono::steady_clock;
 
+/// The texts of all that are not empty.
+template <class List, class TextOf>
+std::string joined(const List& list, const char* between, TextOf text_of) {
+  std::string text;
+  for (const auto& item : list) text += (text.empty() ? "" : between) + text_of(item);
+  return text;
+}
+
 constexpr std::uint32_t kTraining = 0, kFiller = 1;
 constexpr std::chrono::milliseconds kLook{200};  // for what no signal tells
+
+/// What runs on one GPU, in the order in which it must go.
+struct GpuRun {
+  explicit GpuRun(const FillGpu& wanted) : gpu(wanted) {}
+
+  const FillGpu& gpu;
+  std::unique_ptr<LiveFolder> folder;
+  std::unique_ptr<PolicyHost> host;
+  LiveJob filler;
+  std::atomic<bool> host_ended{false};
+  bool fault_said = false;
+  std::optional<Clock::time_point> kill_at;
+  FillGpuReport report;
+};
 
 /// One run: what it holds, in the order in which it must go.
 class FillRun {
@@ -91,54 +115,60 @@ class FillRun {
   [[nodiscard]] FillReport report();
 
  private:
-  void start_policy();
-  [[nodiscard]] Result<void> make_host();
+  void start_policies();
+  [[nodiscard]] Result<void> make_host(GpuRun& run);
   [[nodiscard]] Result<void> start_mps();
-  [[nodiscard]] Variables environment_of(std::uint32_t client) const;
+  [[nodiscard]] bool fillers_run() const;
+  /// Null: training's.
+  [[nodiscard]] Variables environment_of(const GpuRun* filler) const;
+  [[nodiscard]] Result<void> start_fillers(ChildSettings settings);
   void await_signal();
   void pass_on(int signal);
-  void look_at_policy();
+  void look_at(GpuRun& run);
   void training_ended();
-  void stop_filler();
+  void stop_filler(GpuRun& run);
   void say(const std::string& text) const {
     if (setup_.say) setup_.say(text);
   }
 
   const FillSetup& setup_;
   BlockedSignals signals_;
-  std::unique_ptr<LiveFolder> folder_;
-  std::unique_ptr<MpsDaemon> mps_;
   std::unique_ptr<HostClock> clock_ = wall_clock();
   std::unique_ptr<ClockPart> part_;
-  std::unique_ptr<PolicyHost> host_;
-  std::atomic<bool> host_ended_{false};
-  bool host_stopped_ = false;
-  bool fault_said_ = false;
+  std::deque<GpuRun> gpus_;
+  std::unique_ptr<MpsDaemon> mps_;
+  bool hosts_stopped_ = false;
   std::unique_ptr<Crew> crew_;
-  LiveJob training_, filler_;
-  std::optional<Clock::time_point> kill_at_;
+  LiveJob training_;
   FillReport report_;
 };
 
 FillRun::~FillRun() {
   // Only where something failed: jobs that were started are not left behind.
   if (training_.runs()) training_.signal(SIGTERM);
-  if (filler_.runs()) filler_.signal(SIGKILL);
-  if (host_ != nullptr && !host_stopped_) host_->stop();
+  for (GpuRun& run : gpus_) {
+    if (run.filler.runs()) run.filler.signal(SIGKILL);
+    if (run.host != nullptr && !hosts_stopped_) run.host->stop();
+  }
 }
 
 Result<void> FillRun::prepare() {
   BUBBLESIM_RETURN_IF_ERROR(can_be_preloaded(setup_.library));
-  BUBBLESIM_ASSIGN_OR_RETURN(folder_, LiveFolder::make(setup_.folder, 2));
-  if (setup_.plan.sharing == policy::SharingMode::kMps) BUBBLESIM_RETURN_IF_ERROR(start_mps());
-  return make_host();
+  part_ = clock_->join(Turn::kControl);
+  for (const FillGpu& gpu : setup_.gpus) {
+    GpuRun& run = gpus_.emplace_back(gpu);
+    BUBBLESIM_ASSIGN_OR_RETURN(run.folder, LiveFolder::make(setup_.folder, 2));
+    BUBBLESIM_RETURN_IF_ERROR(make_host(run));
+  }
+  if (setup_.gpus.front().plan.sharing != policy::SharingMode::kMps) return {};
+  return start_mps();
 }
 
 Result<void> FillRun::start_mps() {
   MpsSettings settings;
-  settings.folder = folder_->path();
+  settings.folder = gpus_.front().folder->path();
   settings.environment = setup_.environment;
-  settings.device = setup_.device;
+  settings.device = joined(setup_.gpus, ",", [](const FillGpu& gpu) { return gpu.device; });
   auto daemon = MpsDaemon::start(settings);
   if (!daemon) {
     Error fault = daemon.error();
@@ -151,40 +181,45 @@ Result<void> FillRun::start_mps() {
   return {};
 }
 
-Result<void> FillRun::make_host() {
-  part_ = clock_->join(Turn::kControl);
+Result<void> FillRun::make_host(GpuRun& run) {
   PolicyHostSetup host;
   host.spec = setup_.spec;
-  host.policy = setup_.policy;
-  host.sharing = setup_.plan.sharing;
+  host.policy = run.gpu.policy;
+  host.sharing = run.gpu.plan.sharing;
   host.origin = clock_->now();
   host.one_gpu = setup_.one_gpu;
-  const bool asks = setup_.plan.asks_training || setup_.ask_training;
+  const bool asks = run.gpu.plan.asks_training || setup_.ask_training;
   host.clients.push_back({setup_.clients[kTraining], asks ? GateMode::kAsk : GateMode::kTell, 0});
   host.clients.push_back({setup_.clients[kFiller], GateMode::kAsk, setup_.window});
-  BUBBLESIM_ASSIGN_OR_RETURN(host_, PolicyHost::make(*clock_, std::move(host)));
+  BUBBLESIM_ASSIGN_OR_RETURN(run.host, PolicyHost::make(*clock_, std::move(host)));
   return {};
 }
 
-void FillRun::start_policy() {
-  host_->set_origin(clock_->now());
+void FillRun::start_policies() {
   crew_ = std::make_unique<Crew>(*clock_);
-  crew_->start(Turn::kPolicy, [this] {
-    host_->run();
-    host_ended_ = true;
-  });
+  for (GpuRun& run : gpus_) {
+    run.host->set_origin(clock_->now());
+    crew_->start(Turn::kPolicy, [&run] {
+      run.host->run();
+      run.host_ended = true;
+    });
+  }
 }
 
-Variables FillRun::environment_of(std::uint32_t client) const {
+Variables FillRun::environment_of(const GpuRun* filler) const {
   GatedJob job;
-  job.client = client;
-  job.gate = host_->gate_name();
-  job.folder = folder_->path();
+  const auto devices = [](const GpuRun& run) { return run.gpu.device; };
+  const auto gates = [](const GpuRun& run) { return run.host->gate_name(); };
+  const auto folders = [](const GpuRun& run) { return run.folder->path(); };
+  job.client = filler == nullptr ? kTraining : kFiller;
+  job.gates = filler == nullptr ? joined(gpus_, "\n", gates) : gates(*filler);
+  job.folders = filler == nullptr ? joined(gpus_, "\n", folders) : folders(*filler);
+  job.device = filler == nullptr ? joined(gpus_, ",", devices) : devices(*filler);
   job.library = setup_.library;
   job.completions = setup_.spec->needs.completions;
-  job.device = setup_.device;
   if (mps_ != nullptr) job.mps_directory = mps_->pipe_directory();
-  return gated_environment(setup_.environment, job, setup_.plan);
+  const GpuRun& planned = filler == nullptr ? gpus_.front() : *filler;
+  return gated_environment(setup_.environment, job, planned.gpu.plan);
 }
 
 Result<void> FillRun::start_jobs() {
@@ -194,29 +229,40 @@ Result<void> FillRun::start_jobs() {
     if (log < 0) return fail(setup_.fill_log, {}, std::string("cannot be written: ") +
                                                       std::strerror(errno));
   }
-  start_policy();
-  // A terminal's input would stop a group that is not the terminal's. The filler must not take
-  // input nor mix into training's output.
+  start_policies();
+  // A terminal's input would stop a group that is not the terminal's. Fillers must not take input
+  // nor mix into training's output.
   ChildSettings settings;
   settings.mask = signals_.previous_mask();
   if (::isatty(STDIN_FILENO) != 0) settings.input = kNothing;
-  auto started = training_.start(setup_.train, environment_of(kTraining), settings);
-  if (started) {
-    if (!setup_.plan.warning.empty()) say(setup_.plan.warning);
-    settings.input = kNothing;
-    settings.output = log;
-    settings.error = log;
-    started = filler_.start(setup_.fill, environment_of(kFiller), settings);
-  }
+  auto started = training_.start(setup_.train, environment_of(nullptr), settings);
+  settings.input = kNothing;
+  settings.output = log;
+  settings.error = log;
+  if (started) started = start_fillers(settings);
   if (log != STDERR_FILENO) ::close(log);
   return started;
+}
+
+Result<void> FillRun::start_fillers(ChildSettings settings) {
+  const std::string& warning = setup_.gpus.front().plan.warning;
+  if (!warning.empty()) say(warning);
+  std::uint32_t number = 0;
+  for (GpuRun& run : gpus_) {
+    Variables variables = environment_of(&run);
+    variables[kEnvFiller] = std::to_string(number++);
+    BUBBLESIM_RETURN_IF_ERROR(run.filler.start(run.gpu.fill, variables, settings));
+  }
+  return {};
 }
 
 void FillRun::pass_on(int signal) {
   report_.interrupted = true;
   if (training_.runs()) training_.signal(signal);
-  if (filler_.runs()) filler_.signal(signal);
-  if (!training_.runs()) stop_filler();
+  for (GpuRun& run : gpus_) {
+    if (run.filler.runs()) run.filler.signal(signal);
+    if (!training_.runs()) stop_filler(run);
+  }
 }
 
 void FillRun::await_signal() {
@@ -226,67 +272,71 @@ void FillRun::await_signal() {
   if (signal > 0 && signal != SIGCHLD) pass_on(signal);
 }
 
-void FillRun::look_at_policy() {
-  if (fault_said_ || !host_ended_ || host_stopped_) return;
-  fault_said_ = true;
-  say("the policy decides no more; both programs go on ungated");
-}
-
-void FillRun::stop_filler() {
-  if (!filler_.runs() || kill_at_) return;
-  report_.filler_stopped = true;
-  kill_at_ = Clock::now() + setup_.grace;
-  filler_.signal(SIGTERM);
+void FillRun::stop_filler(GpuRun& run) {
+  if (!run.filler.runs() || run.kill_at) return;
+  run.report.filler_stopped = true;
+  run.kill_at = Clock::now() + setup_.grace;
+  run.filler.signal(SIGTERM);
 }
 
 void FillRun::training_ended() {
-  // First: a filler that waits at the gate could not end in good order.
-  host_->client_gone(ClientId{kTraining});
-  host_->stop();
-  host_stopped_ = true;
   const bool died = training_.end()->exit_code != 0 && !report_.interrupted;
   const FillerThen then = died ? setup_.after_death : setup_.after_end;
-  if (!filler_.runs()) return;
-  if (then == FillerThen::kStop) {
-    stop_filler();
-  } else {
-    say("training ended with " + std::to_string(training_.end()->exit_code) +
-        "; the filler goes on ungated, in process group " + std::to_string(filler_.group()));
+  hosts_stopped_ = true;
+  for (GpuRun& run : gpus_) {
+    // First: a filler that waits at the gate could not end in good order.
+    run.host->client_gone(ClientId{kTraining});
+    run.host->stop();
+    if (!run.filler.runs()) continue;
+    if (then == FillerThen::kStop) {
+      stop_filler(run);
+    } else {
+      say("training ended with " + std::to_string(training_.end()->exit_code) +
+          "; the filler goes on ungated, in process group " + std::to_string(run.filler.group()));
+    }
   }
 }
 
+void FillRun::look_at(GpuRun& run) {
+  if (run.filler.has_just_ended()) {
+    // What its shell left behind ends with it, if we ended it.
+    if (run.report.filler_stopped) run.filler.signal(SIGKILL);
+    if (!hosts_stopped_) run.host->client_gone(ClientId{kFiller});
+  }
+  if (run.host_ended && !hosts_stopped_ && !std::exchange(run.fault_said, true)) {
+    say("the policy decides no more; the programs on its GPU go on ungated");
+  }
+  if (run.filler.runs() && run.kill_at && Clock::now() >= *run.kill_at) {
+    run.report.filler_killed = true;
+    run.filler.signal(SIGKILL);
+  }
+}
+
+bool FillRun::fillers_run() const {
+  return std::ranges::any_of(gpus_, [](const GpuRun& run) { return run.filler.runs(); });
+}
+
 void FillRun::watch() {
-  while (training_.runs() || filler_.runs()) {
+  while (training_.runs() || fillers_run()) {
     await_signal();
-    if (filler_.has_just_ended()) {
-      // What its shell left behind ends with it, if we ended it.
-      if (report_.filler_stopped) filler_.signal(SIGKILL);
-      if (!host_stopped_) host_->client_gone(ClientId{kFiller});
-    }
+    for (GpuRun& run : gpus_) look_at(run);
     if (training_.has_just_ended()) training_ended();
-    look_at_policy();
-    if (filler_.runs() && kill_at_ && Clock::now() >= *kill_at_) {
-      report_.filler_killed = true;
-      filler_.signal(SIGKILL);
-    }
   }
 }
 
 FillReport FillRun::report() {
   crew_->wait();
-  const auto report_of = [&](const LiveJob& job, std::uint32_t client) {
-    LiveTotals totals;
-    const void* const counts = &folder_->counts(client);
-    std::memcpy(static_cast<void*>(&totals), counts, sizeof(totals));
-    return LiveJobReport{totals, job.end(), job.ran()};
-  };
-  report_.training = report_of(training_, kTraining);
-  report_.filler = report_of(filler_, kFiller);
-  report_.host = host_->counts();
-  report_.counters = host_->counters();
-  report_.fault = host_->fault();
-  for (std::string& note : folder_->notes()) {
-    if (!note.ends_with("is gated")) report_.notes.push_back(std::move(note));
+  for (GpuRun& run : gpus_) {
+    FillGpuReport report = std::move(run.report);
+    report.training = {run.folder->counts(kTraining), training_.end(), training_.ran()};
+    report.filler = {run.folder->counts(kFiller), run.filler.end(), run.filler.ran()};
+    report.host = run.host->counts();
+    report.counters = run.host->counters();
+    report.fault = run.host->fault();
+    for (std::string& note : run.folder->notes()) {
+      if (!note.ends_with("is gated")) report.notes.push_back(std::move(note));
+    }
+    report_.gpus.push_back(std::move(report));
   }
   if (mps_ != nullptr) {
     if (const auto ended = mps_->quit(); !ended) report_.notes.push_back(ended.error().text());

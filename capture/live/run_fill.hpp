@@ -1,10 +1,11 @@
-// Runs a training program and an inference program, neither changed, side by side on one GPU, the
-// second gated by a policy.
+// Runs a training program and beside it, on each of its GPUs, an inference program, none changed,
+// the latter gated by a policy.
 //
-// Both are preloaded with the gate's shared object (interpose/); the policy is driven in this
-// process by the machine's clock. When training has ended the gate is open, and the filler is
-// stopped or left to run on. No program waits for another's death: the filler's end leaves training
-// alone; so does this program's, and the filler then goes on ungated.
+// All are preloaded with the gate's shared object (interpose/). Each GPU has a gate and a policy of
+// its own, driven in this process by the machine's clock; the process of training on that GPU and
+// its filler meet there. When training has ended the gates are open, and fillers are stopped or go
+// on. No program waits for another's death: a filler's end leaves training alone; so does this
+// program's, and fillers then go on ungated.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +31,28 @@ enum class FillerThen : std::uint8_t {
   kKeep,  ///< goes on ungated; it is waited for
 };
 
-struct FillSetup {
-  std::string train;   ///< a line for /bin/sh
-  std::string fill;
-  const policy::PolicySpec* spec = nullptr;
+/// One GPU: its filler, and the policy that decides about it.
+struct FillGpu {
+  std::string device;                ///< UUID or index; empty: what is inherited
+  std::string fill;                  ///< a line for /bin/sh
   policy::Policy* policy = nullptr;  ///< as plan_live() left it
   LivePlan plan;
-  std::vector<policy::ClientInfo> clients;  ///< training, filler
+};
+
+/// The filler's number, of GPUs from 0: so that one line serves several fillers.
+inline constexpr const char* kEnvFiller = "BUBBLESIM_FILLER";
+
+struct FillSetup {
+  std::string train;          ///< a line for /bin/sh
+  std::vector<FillGpu> gpus;  ///< all are shared in one way; training sees all of them
+  const policy::PolicySpec* spec = nullptr;
+  std::vector<policy::ClientInfo> clients;  ///< training, a filler
   Variables environment;             ///< inherited
   std::string library;               ///< libbubblesim_gate.so
-  std::string folder = "/tmp";       ///< where a folder for the run can be made
-  std::string fill_log;              ///< the filler's outputs; empty: both to standard error
-  std::string device;                ///< that both programs see: UUID or index; empty: inherited
+  std::string folder = "/tmp";       ///< where folders for the run can be made
+  std::string fill_log;              ///< the fillers' outputs; empty: all to standard error
   bool one_gpu = true;               ///< PolicyHostSetup::one_gpu
-  std::uint32_t window = 0;          ///< launches of the filler on the GPU at once; 0: any
+  std::uint32_t window = 0;          ///< launches of a filler on its GPU at once; 0: any
   bool ask_training = false;         ///< training waits for verdicts, whatever the policy
   FillerThen after_end = FillerThen::kStop;    ///< training exited with 0, or was interrupted
   FillerThen after_death = FillerThen::kKeep;  ///< it exited otherwise, or was killed
@@ -52,21 +61,27 @@ struct FillSetup {
 };
 
 /// What one job did, all its processes together.
-struct LiveJobReport : LiveTotals {
+struct LiveJobReport : LiveCounts {
   std::optional<ChildEnd> end;  ///< nothing: could not be started, or lives on
   Duration ran{};
 
   [[nodiscard]] std::uint64_t launches() const { return kernels + collectives + copies; }
 };
 
-struct FillReport {
-  LiveJobReport training, filler;
-  bool interrupted = false;       ///< by a signal to this program
+struct FillGpuReport {
+  LiveJobReport training;         ///< its processes on this GPU
+  LiveJobReport filler;
   bool filler_stopped = false;    ///< by this program
   bool filler_killed = false;     ///< it did not end when it was told to
   PolicyHostCounts host;
   CounterSet counters;
   std::optional<Error> fault;     ///< of the policy: from then on the gate was open
+  std::vector<std::string> notes;
+};
+
+struct FillReport {
+  std::vector<FillGpuReport> gpus;
+  bool interrupted = false;       ///< by a signal to this program
   std::vector<std::string> notes;
 };
 

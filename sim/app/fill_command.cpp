@@ -1,9 +1,10 @@
 // bubblesim fill: runs a training program and an inference program, neither changed, side by side
-// on the GPU of this machine, the second gated by a policy.
+// on a GPU of this machine, the second gated by a policy; or on several, a filler on each.
 //
 // Training owns standard input and output; what there is to say goes to standard error, and with
 // --json one line of JSON ends standard output. The exit code is training's.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fmt/format.h>
@@ -33,9 +34,10 @@ struct FillArguments {
   std::string policy;
   std::vector<std::string> values;            ///< --set: name=value
   std::vector<std::string> policy_libraries;
-  std::string train, fill;                    ///< lines for a shell
+  std::string train;                          ///< a line for a shell
+  std::vector<std::string> fill;              ///< the same, one or one a GPU
   std::string device;                         ///< of configs/devices
-  std::string gpu;                            ///< UUID or index
+  std::vector<std::string> gpus;              ///< UUIDs or indices
   std::string filler_role = "offline";
   std::string substitute;
   std::string after_training = "stop";
@@ -55,14 +57,17 @@ void add_fill_options(CLI::App& command, FillArguments& arguments) {
   add_policy_library_option(command, arguments.policy_libraries);
   command.add_option("--train", arguments.train, "The training program: a line for /bin/sh")
       ->required();
-  command.add_option("--fill", arguments.fill, "The inference program: a line for /bin/sh")
-      ->required();
+  command.add_option("--fill", arguments.fill,
+                     "The inference program, one on each GPU: a line for /bin/sh; or a line a GPU, "
+                     "in the order of --gpu. $BUBBLESIM_FILLER is the filler's number, from 0")
+      ->required()->allow_extra_args(false);
   command.add_option("--device", arguments.device,
                      "What the policy is told of the GPU where NVIDIA's driver does not say it "
                      "(bubblesim devices; default: h100)");
-  command.add_option("--gpu", arguments.gpu,
-                     "The GPU that both programs see: index or UUID (default: what "
-                     "CUDA_VISIBLE_DEVICES says)");
+  command.add_option("--gpu", arguments.gpus,
+                     "Indices or UUIDs: training sees all of them, each filler its own: 0,1,2,3 "
+                     "(default: one filler, and all see what CUDA_VISIBLE_DEVICES says)")
+      ->delimiter(',')->allow_extra_args(false);
   command.add_option("--filler-role", arguments.filler_role, "What the policy takes the filler for")
       ->check(CLI::IsMember({"offline", "online", "training"}))->capture_default_str();
   command.add_option("--as", arguments.substitute,
@@ -108,6 +113,7 @@ CheckedResult<policy::ParameterSet> read_policy_values(const policy::PolicySpec&
 
 // ---- What `bubblesim fill` says of a run.
 
+using capture::FillGpuReport;
 using capture::FillReport;
 using capture::LiveJobReport;
 using capture::SpanSummary;
@@ -137,14 +143,14 @@ void add_row(TextTable& table, const std::string& name, const LiveJobReport& job
              format_duration(mean_of(span(job.passing_ns), passed(job)))});
 }
 
-std::string span_text(const char* name, const SpanSummary& span) {
+std::string span_text(const std::string& name, const SpanSummary& span) {
   return fmt::format("{}: {} times, mean {}, p50 {}, p95 {}, p99 {}, longest {}\n", name,
                      span.count, format_duration(span.mean), format_duration(span.p50),
                      format_duration(span.p95), format_duration(span.p99),
                      format_duration(span.max));
 }
 
-std::string notes_of_job(const char* name, const LiveJobReport& job) {
+std::string notes_of_job(const std::string& name, const LiveJobReport& job) {
   std::string text;
   if (job.end && job.processes == 0) {
     text += fmt::format("  the {} launched nothing that the gate saw: it used no GPU, or reached "
@@ -157,7 +163,7 @@ std::string notes_of_job(const char* name, const LiveJobReport& job) {
                         job.ungated_processes, name);
   }
   if (job.processes_elsewhere > 0) {
-    text += fmt::format("  {} processes of the {} launched on other GPUs than the gate's\n",
+    text += fmt::format("  {} processes of the {} launched on GPUs without a gate\n",
                         job.processes_elsewhere, name);
   }
   if (job.window_passed > 0) {
@@ -172,16 +178,50 @@ std::string notes_of_job(const char* name, const LiveJobReport& job) {
   return text;
 }
 
-std::string notes_text(const FillReport& report, const capture::LivePlan& plan) {
-  std::string text;
-  for (const std::string& note : plan.notes) text += "  " + note + "\n";
-  text += notes_of_job("training", report.training) + notes_of_job("filler", report.filler);
+/// What was asked for, with each GPU's plan, and what came of it.
+struct Filled {
+  const FillArguments& arguments;
+  const capture::FillSetup& setup;
+  const FillReport& report;
+
+  [[nodiscard]] bool is_node() const { return report.gpus.size() > 1; }
+  /// "filler on GPU 1"; where there is one GPU alone, "filler".
+  [[nodiscard]] std::string name(const char* what, std::size_t gpu) const {
+    return is_node() ? fmt::format("{} on GPU {}", what, arguments.gpus[gpu]) : what;
+  }
+  /// Of plans and run; what is so on several GPUs stands once.
+  [[nodiscard]] std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    for (const capture::FillGpu& gpu : setup.gpus) {
+      for (const std::string& note : gpu.plan.notes) {
+        if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+      }
+    }
+    notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+    return notes;
+  }
+};
+
+std::string notes_of_gpu(const Filled& filled, std::size_t gpu) {
+  const FillGpuReport& report = filled.report.gpus[gpu];
+  std::string text = notes_of_job(filled.name("training", gpu), report.training) +
+                     notes_of_job(filled.name("filler", gpu), report.filler);
   for (const std::string& note : report.notes) text += "  " + note + "\n";
-  if (report.filler_killed) text += "  the filler did not end when told to, and was killed\n";
+  if (report.filler_killed) {
+    text += fmt::format("  the {} did not end when told to, and was killed\n",
+                        filled.name("filler", gpu));
+  }
   for (const auto& [name, entry] : report.counters) {
     if (entry.count == 0) continue;
-    text += fmt::format("  {} = {}: {}\n", name, entry.count, entry.help);
+    text += fmt::format("  {} = {}: {}\n", filled.name(name.c_str(), gpu), entry.count, entry.help);
   }
+  return text;
+}
+
+std::string notes_text(const Filled& filled) {
+  std::string text;
+  for (const std::string& note : filled.notes()) text += "  " + note + "\n";
+  for (std::size_t i = 0; i < filled.report.gpus.size(); ++i) text += notes_of_gpu(filled, i);
   return text.empty() ? text : "notes:\n" + text;
 }
 
@@ -216,50 +256,66 @@ Json job_json(const LiveJobReport& job) {
           {"iterations", job.iterations}};
 }
 
-std::string fill_text(const FillReport& report, const std::string& policy,
-                      const capture::LivePlan& plan) {
+std::string latencies_text(const Filled& filled, std::size_t gpu) {
+  const capture::PolicyHostCounts& host = filled.report.gpus[gpu].host;
+  const std::string name = filled.name("decision latency", gpu);
+  return (host.decision_latency.count == 0 ? name + ": no launch asked for a verdict\n"
+                                           : span_text(name, host.decision_latency)) +
+         span_text(filled.name("policy's own code", gpu), host.policy_call);
+}
+
+std::string fill_text(const Filled& filled) {
   TextTable table({"job", "end", "ran", "kernels", "collectives", "copies", "held",
                            "mean hold", "all holds", "undecided", "gate"},
                           {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                            Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                            Align::kRight, Align::kRight});
-  add_row(table, "training", report.training);
-  add_row(table, "filler", report.filler);
-  std::string text =
-      fmt::format("policy {}, {}\n", policy, capture::live_sharing_name(plan.sharing));
-  text += table.text();
-  text += "gate: mean of launches that were not held\n";
-  text += report.host.decision_latency.count == 0
-              ? "no launch asked for a verdict\n"
-              : span_text("decision latency", report.host.decision_latency);
-  text += span_text("policy's own code", report.host.policy_call);
-  return text + notes_text(report, plan);
+  std::string latencies;
+  for (std::size_t i = 0; i < filled.report.gpus.size(); ++i) {
+    add_row(table, filled.name("training", i), filled.report.gpus[i].training);
+    add_row(table, filled.name("filler", i), filled.report.gpus[i].filler);
+    latencies += latencies_text(filled, i);
+  }
+  return fmt::format("policy {}, {}\n{}gate: mean of launches that were not held\n{}{}",
+                     filled.arguments.policy,
+                     capture::live_sharing_name(filled.setup.gpus.front().plan.sharing),
+                     table.text(), latencies, notes_text(filled));
 }
 
-// One line.
-std::string fill_json(const FillReport& report, const std::string& policy,
-                      const capture::LivePlan& plan) {
-  Json notes = plan.notes;
-  for (const std::string& note : report.notes) notes.push_back(note);
+Json gpu_json(const FillGpuReport& report) {
   Json counters = Json::object();
   for (const auto& [name, entry] : report.counters) counters[name] = entry.count;
-  const Json json{{"policy", policy},
-                  {"sharing", capture::live_sharing_name(plan.sharing)},
-                  {"training", job_json(report.training)},
-                  {"filler", job_json(report.filler)},
-                  {"interrupted", report.interrupted},
-                  {"filler_stopped", report.filler_stopped},
-                  {"filler_killed", report.filler_killed},
-                  {"policy_calls", report.host.session.calls},
-                  {"holds", report.host.session.holds},
-                  {"releases", report.host.session.released},
-                  {"decision_latency", span_json(report.host.decision_latency)},
-                  {"policy_call", span_json(report.host.policy_call)},
-                  {"messages_dropped", report.host.messages_dropped},
-                  {"clients_died", report.host.clients_died},
-                  {"counters", counters},
-                  {"fault", report.fault ? Json(report.fault->text()) : Json()},
-                  {"notes", notes}};
+  return {{"training", job_json(report.training)},
+          {"filler", job_json(report.filler)},
+          {"filler_stopped", report.filler_stopped},
+          {"filler_killed", report.filler_killed},
+          {"policy_calls", report.host.session.calls},
+          {"holds", report.host.session.holds},
+          {"releases", report.host.session.released},
+          {"decision_latency", span_json(report.host.decision_latency)},
+          {"policy_call", span_json(report.host.policy_call)},
+          {"messages_dropped", report.host.messages_dropped},
+          {"clients_died", report.host.clients_died},
+          {"counters", counters},
+          {"fault", report.fault ? Json(report.fault->text()) : Json()}};
+}
+
+// One line. Of several GPUs, "gpus" has what of one stands beside the rest.
+std::string fill_json(const Filled& filled) {
+  Json notes = filled.notes();
+  for (const FillGpuReport& gpu : filled.report.gpus) {
+    for (const std::string& note : gpu.notes) notes.push_back(note);
+  }
+  Json json{{"policy", filled.arguments.policy},
+            {"sharing", capture::live_sharing_name(filled.setup.gpus.front().plan.sharing)},
+            {"interrupted", filled.report.interrupted},
+            {"notes", notes}};
+  if (!filled.is_node()) json.update(gpu_json(filled.report.gpus.front()));
+  for (std::size_t i = 0; filled.is_node() && i < filled.report.gpus.size(); ++i) {
+    Json gpu = gpu_json(filled.report.gpus[i]);
+    gpu["gpu"] = filled.arguments.gpus[i];
+    json["gpus"].push_back(std::move(gpu));
+  }
   return compact_text(json) + "\n";
 }
 
@@ -287,9 +343,57 @@ capture::FillerThen then(const std::string& word) {
 
 /// All that a run needs, checked before anything starts.
 struct PreparedFill {
-  std::unique_ptr<policy::Policy> policy;
+  std::vector<std::unique_ptr<policy::Policy>> policies;
   capture::FillSetup setup;
 };
+
+/// What is the same on each GPU.
+struct AskedPolicy {
+  const policy::PolicySpec& spec;
+  policy::ParameterSet parameters;
+  policy::GpuInfo constants;  ///< of --device
+  capture::Substitute substitute;
+};
+
+Result<void> check_gpus(const FillArguments& arguments) {
+  const std::vector<std::string>& gpus = arguments.gpus;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (std::find(gpus.begin(), gpus.begin() + i, gpus[i]) != gpus.begin() + i) {
+      return fail("--gpu", {}, "found " + gpus[i] + " twice; each GPU has one filler");
+    }
+  }
+  const std::size_t lines = arguments.fill.size(), places = std::max(gpus.size(), std::size_t{1});
+  if (lines == 1 || lines == places) return {};
+  return fail("--fill", {}, fmt::format("found {} lines for {} GPUs; expected one, or one a GPU "
+                                        "(--gpu 0,1)", lines, places));
+}
+
+// The name as the driver says it: daemons of MPS count GPUs in their own way.
+Result<void> name_gpu(capture::FillGpu& gpu, const std::string& uuid) {
+  if (!uuid.empty()) gpu.device = uuid;
+  const bool counted = gpu.device.find_first_not_of("0123456789") == std::string::npos;
+  if (!counted || gpu.plan.sharing != policy::SharingMode::kMps) return {};
+  return fail("--gpu", {}, "found " + gpu.device + ", whose UUID the driver does not say; several "
+                           "GPUs under MPS are named by UUIDs (nvidia-smi -L)");
+}
+
+Result<capture::GpuFacts> add_gpu(const AskedPolicy& asked, const std::string& name,
+                                  PreparedFill& prepared) {
+  capture::FillSetup& setup = prepared.setup;
+  capture::FillGpu& gpu = setup.gpus.emplace_back();
+  gpu.device = name;
+  BUBBLESIM_ASSIGN_OR_RETURN(auto policy, policy::make_policy(asked.spec, asked.parameters));
+  gpu.policy = prepared.policies.emplace_back(std::move(policy)).get();
+  capture::GpuFacts facts =
+      capture::facts_of_gpu(asked.constants, gpu.device, setup.environment);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      gpu.plan, capture::plan_live(asked.spec, asked.parameters, *gpu.policy, facts.gpu,
+                                   setup.clients, asked.substitute));
+  capture::limit_fillers(gpu.plan, facts.free,
+                         setup.environment.contains(capture::kMpsMemoryLimit));
+  gpu.plan.notes.push_back(facts.text);
+  return facts;
+}
 
 CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto spec, context.policies.find(arguments.policy));
@@ -299,30 +403,27 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
                              hardware::find_gpu_spec(device, context.device_folder()));
   const auto grace = parse_duration(arguments.grace);
   if (!grace) return fail("--grace", {}, grace.error().message);
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto library, gate_library(arguments.library));
+  BUBBLESIM_RETURN_IF_ERROR(check_gpus(arguments));
   PreparedFill prepared;
-  BUBBLESIM_ASSIGN_OR_RETURN(prepared.policy, policy::make_policy(*spec, parameters));
   capture::FillSetup& setup = prepared.setup;
+  BUBBLESIM_ASSIGN_OR_RETURN(setup.library, gate_library(arguments.library));
   setup.environment = inherited_environment();
   setup.clients = clients_of(arguments);
-  setup.clients[0].ranks = capture::ranks_of_job(setup.environment);
-  setup.device = arguments.gpu;
-  const capture::GpuFacts facts =
-      capture::facts_of_gpu(schedule::gpu_info(gpu, schedule::DrivenBy::kGate), setup.device,
-                            setup.environment);
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      setup.plan,
-      capture::plan_live(*spec, parameters, *prepared.policy, facts.gpu, setup.clients,
-                         arguments.substitute.empty() ? capture::Substitute::kRefuse
-                                                      : capture::Substitute::kTimeSliced));
-  capture::limit_fillers(setup.plan, facts.free,
-                         setup.environment.contains(capture::kMpsMemoryLimit));
-  setup.plan.notes.push_back(facts.text);
-  setup.one_gpu = facts.is_only_one;
+  setup.clients[0].ranks = std::max(capture::ranks_of_job(setup.environment),
+                                    static_cast<std::uint32_t>(arguments.gpus.size()));
   setup.spec = spec;
-  setup.policy = prepared.policy.get();
-  setup.library = library;
   setup.grace = *grace;
+  const AskedPolicy asked{*spec, parameters, schedule::gpu_info(gpu, schedule::DrivenBy::kGate),
+                          arguments.substitute.empty() ? capture::Substitute::kRefuse
+                                                       : capture::Substitute::kTimeSliced};
+  const std::size_t places = std::max(arguments.gpus.size(), std::size_t{1});
+  for (std::size_t i = 0; i < places; ++i) {
+    const std::string name = arguments.gpus.empty() ? "" : arguments.gpus[i];
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto facts, add_gpu(asked, name, prepared));
+    setup.gpus.back().fill = arguments.fill[arguments.fill.size() == 1 ? 0 : i];
+    setup.one_gpu = places == 1 && facts.is_only_one;
+    if (places > 1) BUBBLESIM_RETURN_IF_ERROR(name_gpu(setup.gpus.back(), facts.uuid));
+  }
   return prepared;
 }
 
@@ -331,7 +432,6 @@ ExitCode fill(const FillArguments& arguments, AppContext& context) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto prepared, prepare(arguments, context));
   capture::FillSetup& setup = prepared.setup;
   setup.train = arguments.train;
-  setup.fill = arguments.fill;
   setup.folder = temporary_folder();
   setup.fill_log = arguments.fill_log;
   setup.window = arguments.window;
@@ -340,11 +440,17 @@ ExitCode fill(const FillArguments& arguments, AppContext& context) {
   setup.after_death = then(arguments.after_death);
   setup.say = [](const std::string& text) { fmt::print(stderr, "bubblesim: {}\n", text); };
   BUBBLESIM_ASSIGN_OR_RETURN(const auto report, capture::run_fill(setup));
-  fmt::print(stderr, "\n{}", fill_text(report, arguments.policy, setup.plan));
-  if (arguments.json) fmt::print("{}", fill_json(report, arguments.policy, setup.plan));
-  if (report.fault) report_fault(*report.fault);
-  const int exit_code = report.training.end ? report.training.end->exit_code : kExitUntrusted;
-  return exit_code == kExitOk && report.fault ? kExitUntrusted : exit_code;
+  const Filled filled{arguments, setup, report};
+  fmt::print(stderr, "\n{}", fill_text(filled));
+  if (arguments.json) fmt::print("{}", fill_json(filled));
+  bool decided = true;
+  for (const FillGpuReport& gpu : report.gpus) {
+    if (gpu.fault) report_fault(*gpu.fault);
+    decided = decided && !gpu.fault;
+  }
+  const auto& end = report.gpus.front().training.end;
+  const int exit_code = end ? end->exit_code : kExitUntrusted;
+  return exit_code == kExitOk && !decided ? kExitUntrusted : exit_code;
 }
 
 constexpr const char* kFillHelp =
@@ -356,6 +462,8 @@ constexpr const char* kFillHelp =
     "  bubblesim fill --policy tgs --train \"torchrun train.py\" --fill \"python3 serve.py\"\n"
     "  bubblesim fill --policy specinf --set budget=0.05 --set reference=10s --fill-log "
     "serve.log --train \"python3 train.py\" --fill \"python3 serve.py\" --json\n"
+    "  bubblesim fill --policy tgs --gpu 0,1,2,3 --train \"torchrun --nproc-per-node 4 train.py\" "
+    "--fill \"python3 serve.py --port \\$((8000 + BUBBLESIM_FILLER))\"\n"
     "  bubblesim fill --policy xsched --window 4 --after-training keep "
     "--train \"python3 train.py\" --fill \"python3 batch.py\"\n\n"
     "When training has ended the gate is open; the filler is told to end (SIGTERM, after --grace "

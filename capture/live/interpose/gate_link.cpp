@@ -44,15 +44,8 @@ Link::Link(const GateSettings& settings)
   gpu_ = std::make_unique<OwnGpu>(settings_.gate, id_);
 }
 
-bool Link::is_ours() {
-  if (gpu_ == nullptr) return false;
-  const OwnGpu::Where where = gpu_->where();
-  if (where == OwnGpu::Where::kElsewhere && !was_elsewhere_.exchange(true)) {
-    counts_.processes_elsewhere.fetch_add(1);
-  }
-  if (where != OwnGpu::Where::kHere) return false;
-  std::call_once(opens_, [this] { open_gate(); });
-  return true;
+void Link::note_elsewhere() {
+  if (!was_elsewhere_.exchange(true)) count(counts_.processes_elsewhere);
 }
 
 void Link::open_gate() {
@@ -62,14 +55,13 @@ void Link::open_gate() {
   const bool executed = give_up_own_place(settings_.gate, id_);
   auto client = GateClient::open(settings_.gate, id_, *clock_);
   if (!client) {
-    counts_.ungated_processes.fetch_add(1);
+    count(counts_.ungated_processes);
     note(settings_.folder, settings_.client, "goes ungated: " + client.error().text());
     return;
   }
   client_ = std::move(*client);
   is_open_ = true;
-  counts_.process.store(::getpid());
-  if (!executed) counts_.processes.fetch_add(1);
+  if (!executed) count(counts_.processes);
   note(settings_.folder, settings_.client, "is gated");
 }
 
@@ -94,30 +86,28 @@ bool Link::tell(const Completions::Ended& ended) {
   if (!use || !join()) return true;
   // What is lost here would leave the client busy for ever in the policy's eyes.
   if (settings_.completions && !client_->has_room()) return false;
-  counts_.completions.fetch_add(1, std::memory_order_relaxed);
-  if (ended.guessed) counts_.completions_guessed.fetch_add(1, std::memory_order_relaxed);
+  count(counts_.completions);
+  if (ended.guessed) count(counts_.completions_guessed);
   if (settings_.completions) {
     client_->completed(ended.info.kind, ended.info.launch, ended.info.operations);
   }
   return true;
 }
 
-void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duration spent) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
+void Link::count_launch(const policy::LaunchInfo& info, const Passage& passage, Duration spent) {
   switch (info.kind) {
-    case program::WorkKind::kKernel: counts_.kernels.fetch_add(1, kRelaxed); break;
-    case program::WorkKind::kCollective: counts_.collectives.fetch_add(1, kRelaxed); break;
-    default: counts_.copies.fetch_add(1, kRelaxed);
+    case program::WorkKind::kKernel: count(counts_.kernels); break;
+    case program::WorkKind::kCollective: count(counts_.collectives); break;
+    default: count(counts_.copies);
   }
-  counts_.blocks.fetch_add(info.blocks, kRelaxed);
-  if (passage.gate_open) counts_.undecided.fetch_add(1, kRelaxed);
-  if (passage.held) counts_.held.fetch_add(1, kRelaxed);
+  count(counts_.blocks, info.blocks);
+  if (passage.gate_open) count(counts_.undecided);
+  if (passage.held) count(counts_.held);
   count_time(passage.held, spent);
 }
 
 void Link::count_time(bool held, Duration spent) {
-  (held ? counts_.held_ns : counts_.passing_ns)
-      .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), std::memory_order_relaxed);
+  count(held ? counts_.held_ns : counts_.passing_ns, static_cast<std::uint64_t>(to_ns(spent)));
 }
 
 Duration Link::wait_for_room(const policy::LaunchInfo& info) {
@@ -127,29 +117,27 @@ Duration Link::wait_for_room(const policy::LaunchInfo& info) {
       [this] { return client_->window(); }, [this] { client_->look_for_host(); });
   if (room == Completions::Room::kAtOnce) return {};
   const Duration waited = steady_clock::now() - began;
-  counts_.window_waits.fetch_add(1);
-  if (room == Completions::Room::kGivenUp) counts_.window_passed.fetch_add(1);
-  counts_.window_ns.fetch_add(static_cast<std::uint64_t>(to_ns(waited)));
+  count(counts_.window_waits);
+  if (room == Completions::Room::kGivenUp) count(counts_.window_passed);
+  count(counts_.window_ns, static_cast<std::uint64_t>(to_ns(waited)));
   return waited;
 }
 
 void Link::before_launch(SeenLaunch& launch) {
-  launch.ours = is_ours();
-  if (!launch.ours) return;
+  std::call_once(opens_, [this] { open_gate(); });
   const Use use(*this);
   if (!use) return;
   if (!join()) {
-    count(launch.info, {.gate_open = true}, Duration{});
+    count_launch(launch.info, {.gate_open = true}, Duration{});
     return;
   }
   const Duration waited = wait_for_room(launch.info);
   const Passage passage = client_->launch(launch.info);
   launch.held = passage.held;
-  count(launch.info, passage, Duration{steady_clock::now() - launch.began} - waited);
+  count_launch(launch.info, passage, Duration{steady_clock::now() - launch.began} - waited);
 }
 
 void Link::after_launch(const SeenLaunch& launch, CuResult result) {
-  if (!launch.ours) return;
   const Use use(*this);
   if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
   const auto began = steady_clock::now();
@@ -160,13 +148,13 @@ void Link::after_launch(const SeenLaunch& launch, CuResult result) {
 }
 
 void Link::iteration() {
-  if (!is_ours()) return;
+  std::call_once(opens_, [this] { open_gate(); });
   const Use use(*this);
   if (!use || !join()) return;
   const std::int64_t now = steady_clock::now().time_since_epoch().count();
   const std::int64_t began = iteration_began_.exchange(now);
   if (began == 0) return;  // the first call says where the first iteration begins
-  counts_.iterations.fetch_add(1);
+  count(counts_.iterations);
   client_->iteration_ended(Duration{steady_clock::duration{now - began}});
 }
 

@@ -29,14 +29,20 @@ struct GateSettings {
 };
 
 /// Never destroyed: programs launch until their last moment. Calls may come from any thread, but
-/// the constructor's and leave(). It joins the gate at the first launch on the gate's GPU, or finds
-/// that it cannot, which then stays so in this process.
+/// the constructor's and leave(). It joins the gate at the first launch, or finds that it cannot,
+/// which then stays so in this process. A process has one for each gate, and calls that of its GPU.
 class Link {
  public:
   explicit Link(const GateSettings& settings);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
+  /// Whether a launch of the calling thread is on the gate's GPU.
+  [[nodiscard]] OwnGpu::Where where() const {
+    return gpu_ == nullptr ? OwnGpu::Where::kNotKnownYet : gpu_->where();
+  }
+  /// The process launches on a GPU without a gate.
+  void note_elsewhere();
   /// In a thread that is on its way out, launches go on and are counted as undecided: what it had
   /// at the gate has been given back already.
   void before_launch(SeenLaunch& launch);
@@ -67,12 +73,10 @@ class Link {
     bool active_;
   };
 
-  /// Whether the launch is the gate's to decide about; opens the gate at the first such.
-  bool is_ours();
   void open_gate();
   /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
   bool join();
-  void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
+  void count_launch(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
   /// How long it waited.
   Duration wait_for_room(const policy::LaunchInfo& info);
   void count_time(bool held, Duration spent);

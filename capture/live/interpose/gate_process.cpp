@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "capture/live/interpose/calls.hpp"
 #include "capture/live/interpose/gate_link.hpp"
@@ -17,16 +18,31 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Never destroyed, as everything here.
-const GateSettings& settings() {
-  static const GateSettings* const read = new GateSettings{
-      environment(kEnvGate), environment(kEnvGateClient), environment(kEnvGateFolder),
-      environment(kEnvGateCompletions) == "1"};
+/// Takes the first line away.
+std::string take_line(std::string& text) {
+  std::string line = text.substr(0, text.find('\n'));
+  text.erase(0, line.size() + 1);
+  return line;
+}
+
+/// A gate for each GPU that has one. Never destroyed, as everything here.
+const std::vector<GateSettings>& settings() {
+  static const auto* const read = [] {
+    auto* const gates = new std::vector<GateSettings>;
+    std::string names = environment(kEnvGate), folders = environment(kEnvGateFolder);
+    while (!names.empty()) {
+      gates->push_back({take_line(names), environment(kEnvGateClient), take_line(folders),
+                        environment(kEnvGateCompletions) == "1"});
+    }
+    return gates;
+  }();
   return *read;
 }
 
+using Links = std::vector<Link*>;
+
 // Both are there before any initialiser has run: a library's may launch.
-constinit std::atomic<Link*> current{nullptr};
+constinit std::atomic<const Links*> current{nullptr};
 constinit std::mutex first_opening;
 constinit std::mutex* opening = &first_opening;
 
@@ -37,23 +53,47 @@ void begin_anew() noexcept {
   opening = new std::mutex;
 }
 
+/// With each link that there is.
+template <class Act>
+void with_all(Act act) {
+  const Links* const known = current.load(std::memory_order_acquire);
+  for (std::size_t i = 0; known != nullptr && i < known->size(); ++i) act(*(*known)[i]);
+}
+
 /// Opening waits for nobody but another thread that opens.
-Link& link() {
-  if (Link* known = current.load(std::memory_order_acquire)) return *known;
+const Links& links() {
+  if (const Links* known = current.load(std::memory_order_acquire)) return *known;
   const std::lock_guard lock(*opening);
-  if (Link* known = current.load(std::memory_order_acquire)) return *known;
-  Link* const made = new Link(settings());
+  if (const Links* known = current.load(std::memory_order_acquire)) return *known;
+  auto* const made = new Links;
+  for (const GateSettings& gate : settings()) made->push_back(new Link(gate));
   // The driver's own such function was registered before, at its initialisation, so comes after.
-  static const int watched = std::atexit([] {
-    if (Link* const known = current.load()) known->stop_looking();
-  });
+  static const int watched =
+      std::atexit([] { with_all([](Link& link) { link.stop_looking(); }); });
   static_cast<void>(watched);
   current.store(made, std::memory_order_release);
   return *made;
 }
 
+/// Of the GPU on which the calling thread launches; null: it has no gate, or none knows it yet.
+Link* link_here() {
+  static thread_local std::size_t last = 0;  // where the thread launched last
+  const Links& all = links();
+  bool elsewhere = true;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t place = (last + i) % all.size();
+    const OwnGpu::Where where = all[place]->where();
+    elsewhere = elsewhere && where == OwnGpu::Where::kElsewhere;
+    if (where != OwnGpu::Where::kHere) continue;
+    last = place;
+    return all[place];
+  }
+  if (elsewhere) all.front()->note_elsewhere();
+  return nullptr;
+}
+
 bool read_settings() {
-  if (settings().gate.empty()) return false;
+  if (settings().empty()) return false;
   return ::pthread_atfork(nullptr, nullptr, &begin_anew) == 0;
 }
 
@@ -61,7 +101,7 @@ bool read_settings() {
 __attribute__((constructor)) void read_at_start() { static_cast<void>(gate_is_wanted()); }
 
 __attribute__((destructor)) void leave_at_exit() {
-  if (Link* const known = current.load()) known->leave();
+  with_all([](Link& link) { link.leave(); });
 }
 
 }  // namespace
@@ -73,17 +113,18 @@ bool gate_is_wanted() noexcept {
 
 // Nothing of ours may end a program: what cannot be done is left out.
 void before_launch(SeenLaunch& launch) noexcept try {
-  link().before_launch(launch);
+  launch.link = link_here();
+  if (launch.link != nullptr) launch.link->before_launch(launch);
 } catch (...) {
 }
 
 void context_ends(Handle context) noexcept try {
-  if (Link* const known = current.load()) known->context_ends(context);
+  with_all([context](Link& link) { link.context_ends(context); });
 } catch (...) {
 }
 
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept try {
-  link().after_launch(launch, result);
+  if (launch.link != nullptr) launch.link->after_launch(launch, result);
 } catch (...) {
 }
 
@@ -92,7 +133,7 @@ void after_launch(const SeenLaunch& launch, CuResult result) noexcept try {
 BUBBLESIM_GATE_EXPORT void bubblesim_iteration() noexcept try {
   if (!gate_is_wanted()) return;
   const Inside inside;
-  link().iteration();
+  if (Link* const link = link_here()) link->iteration();
 } catch (...) {
 }
 

@@ -8,6 +8,8 @@
 
 namespace bubblesim::capture::interpose {
 
+class Link;
+
 /// A launch on its way to the driver. The gate fills in client and launch number of `info`.
 struct SeenLaunch {
   policy::LaunchInfo info;
@@ -15,7 +17,7 @@ struct SeenLaunch {
   bool per_thread = false;  ///< stream 0 is the thread's own
   std::chrono::steady_clock::time_point began{};  ///< the gate's work for it
   // The gate's to say.
-  bool ours = false;
+  Link* link = nullptr;  ///< to the gate of the GPU; null: it has none
   bool held = false;
 };
 

@@ -107,6 +107,30 @@ TEST_F(FillCommand, ASignalGoesToBothPrograms) {
   EXPECT_EQ(json.at("filler").at("exit_code"), 143);
 }
 
+TEST_F(FillCommand, ANodeHasAFillerOnEachGpuThatIsNamed) {
+  const Outcome outcome = place.shell(fill("--policy tgs --gpu 3,1 --json", "pace:100", "pace:0"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  ASSERT_EQ(json.at("gpus").size(), 2U);
+  EXPECT_EQ(json["gpus"][1].at("gpu"), "1");
+  for (const Json& gpu : json["gpus"]) EXPECT_GT(gpu.at("filler").at("kernels"), 0);
+  EXPECT_EQ(json["gpus"][1].at("training").at("kernels"), 0);  // on device 0 of 3,1
+  EXPECT_THAT(outcome.err, HasSubstr("filler on GPU 3"));
+  EXPECT_THAT(outcome.err, HasSubstr("decision latency on GPU 1"));
+}
+
+TEST_F(FillCommand, FillersAndGpusThatDoNotFitAreRefused) {
+  const auto fault = [&](const std::string& options) {
+    const Outcome outcome = place.shell(fill("--policy tgs " + options, "launch:1", "launch:1"));
+    EXPECT_EQ(outcome.code, 2) << options;
+    return outcome.err;
+  };
+  EXPECT_THAT(fault("--gpu 0,1,0"), HasSubstr("found 0 twice"));
+  EXPECT_THAT(fault("--gpu 0,1,2 --fill true"), HasSubstr("found 2 lines for 3 GPUs"));
+  EXPECT_THAT(place.shell(fill("--policy mps --gpu 0,1", "launch:1", "launch:1")).err,
+              HasSubstr("nvidia-smi -L"));
+}
+
 // Otherwise training's launches are told and go on: only the filler's waits for a verdict.
 TEST_F(FillCommand, GatedTrainingWaitsForVerdicts) {
   const auto verdicts = [&](const std::string& option) {

@@ -1,8 +1,8 @@
 // A libcuda.so.1 without a device, with the functions that the gate stands before. It writes
 // each call that reaches it into the file FAKE_DRIVER_LOG: "PID SYMBOL", lookups with who asked.
-// Work takes FAKE_DRIVER_KERNEL_US of its stream, side calls FAKE_DRIVER_SIDE_US of the caller. The
-// process is on GPU FAKE_DRIVER_GPU. As in NVIDIA's, what cuGetProcAddress gives is
-// not what the loader finds.
+// Work takes FAKE_DRIVER_KERNEL_US of its stream, side calls FAKE_DRIVER_SIDE_US of the caller.
+// Threads begin on device FAKE_DRIVER_GPU, of those that CUDA_VISIBLE_DEVICES shows by numbers. As
+// in NVIDIA's, what cuGetProcAddress gives is not what the loader finds.
 //
 // Built with FAKE_DRIVER_NO_V2 it has no cuGetProcAddress_v2, as before CUDA 12.
 #include <dlfcn.h>
@@ -174,11 +174,35 @@ FAKE_EXPORT int cuStreamIsCapturing_ptsz(Stream stream, int* status) {
   return cuStreamIsCapturing(stream, status);
 }
 
+namespace {
+
+/// Contexts of devices: 0xC0 of the first, 0x1C0 of the next.
+int& current_device() {
+  static const char* const text = std::getenv("FAKE_DRIVER_GPU");
+  static thread_local int current = text == nullptr ? 0 : std::atoi(text);
+  return current;
+}
+
+/// The GPU that the process sees as this device.
+int gpu_of(int device) {
+  const char* shown = std::getenv("CUDA_VISIBLE_DEVICES");
+  for (int left = device; shown != nullptr && left > 0; --left) {
+    shown = std::strchr(shown, ',');
+    if (shown != nullptr) ++shown;
+  }
+  return shown == nullptr || *shown < '0' || *shown > '9' ? device : std::atoi(shown);
+}
+
+}  // namespace
+
 FAKE_EXPORT int cuCtxGetCurrent(Handle* context) {
-  *context = reinterpret_cast<Handle>(std::uintptr_t{0xC0});
+  *context = reinterpret_cast<Handle>(std::uintptr_t{0xC0} + 0x100U * current_device());
   return 0;
 }
-FAKE_EXPORT int cuCtxSetCurrent(Handle) { return 0; }
+FAKE_EXPORT int cuCtxSetCurrent(Handle context) {
+  current_device() = static_cast<int>(reinterpret_cast<std::uintptr_t>(context) >> 8U);
+  return 0;
+}
 FAKE_EXPORT int cuCtxDestroy_v2(Handle) {
   driver().context_is_gone = true;
   return log_call("cuCtxDestroy_v2");
@@ -188,12 +212,11 @@ FAKE_EXPORT int cuDevicePrimaryCtxReset_v2(int) { return cuCtxDestroy_v2(nullptr
 FAKE_EXPORT int cuDevicePrimaryCtxRelease(int) { return cuCtxDestroy_v2(nullptr); }
 FAKE_EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return cuCtxDestroy_v2(nullptr); }
 FAKE_EXPORT int cuCtxGetDevice(int* device) {
-  static const char* const text = std::getenv("FAKE_DRIVER_GPU");
-  *device = text == nullptr ? 0 : std::atoi(text);
+  *device = current_device();
   return 0;
 }
 FAKE_EXPORT int cuDeviceGetUuid_v2(char* uuid, int device) {
-  std::memset(uuid, 0x11 * (device + 1), 16);
+  std::memset(uuid, 0x11 * (gpu_of(device) + 1), 16);
   return 0;
 }
 FAKE_EXPORT int cuEventCreate(Handle* event, unsigned) {

@@ -12,6 +12,7 @@
 //   reopen           closes the driver and opens it again; exit code 93 if it was gone between
 //   exec             becomes another process that does the rest
 //   clear            its environment
+//   gpu:N            the context of device N is the current one
 //   destroy reset    the context, the device's primary context
 //   say:TEXT read    a line on standard output; waits for one on standard input
 //   sleep:MS exit:N kill
@@ -231,6 +232,11 @@ int perform(Route& route, const std::string& verb, const std::string& value) {
   if (verb == "thread") launch_aside(route, number);
   if (verb == "late") late.route = &route, late.times = number;
   if (verb == "clear") ::clearenv();
+  if (verb == "gpu") {
+    const auto context = reinterpret_cast<Handle>(std::uintptr_t{0xC0} + 0x100U * number);
+    reinterpret_cast<int (*)(Handle)>(::dlsym(route.library, "cuCtxSetCurrent"))(context);
+    return 0;
+  }
   if (verb == "destroy") {
     const auto context = reinterpret_cast<Handle>(0xC0);
     route.get<int (*)(Handle)>("cuCtxDestroy", "_v2")(context);

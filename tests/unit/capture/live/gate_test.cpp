@@ -232,6 +232,33 @@ TEST(Gate, TheRankOnTheFillersGpuIsTheClient) {
   EXPECT_EQ(gate.live->counts(0).ungated_processes, 0U);
 }
 
+// A process of three GPUs, two of which have a gate and a filler.
+TEST(Gate, AProcessOfSeveralGpusAsksAtTheGateOfEach) {
+  Gated first(0, false), second(0, false);
+  first.policy.let_go(kAllLaunches), second.policy.let_go(kAllLaunches);
+  std::vector<std::unique_ptr<RunningJob>> fillers;
+  for (Gated* const gate : {&first, &second}) {
+    Variables variables = gate->variables(1);
+    variables["CUDA_VISIBLE_DEVICES"] = gate == &first ? "4" : "6";
+    fillers.push_back(
+        std::make_unique<RunningJob>(gate->job({"v2", "launch:1", "sleep:300"}), variables));
+    ASSERT_TRUE(gate->hears(1));
+  }
+  Variables variables = first.variables(0);
+  variables["CUDA_VISIBLE_DEVICES"] = "4,5,6";
+  variables[kEnvGate] += "\n" + second.host->gate_name();
+  variables[kEnvGateFolder] += "\n" + second.live->path();
+  RunningJob training(first.job({"v2", "gpu:2", "launch:3", "gpu:0", "launch:2", "gpu:1",
+                                 "launch:4", "gpu:2", "launch:1"}), variables);
+  EXPECT_EQ(training.wait(), 0);
+  EXPECT_TRUE(first.hears(3) && second.hears(5));
+  EXPECT_EQ(first.live->counts(0).kernels, 2U);
+  EXPECT_EQ(second.live->counts(0).kernels, 4U);  // device 2 is the GPU of number 6
+  EXPECT_EQ(first.live->counts(0).processes_elsewhere, 1U);
+  EXPECT_EQ(second.live->counts(0).processes_elsewhere, 0U);
+  for (const auto& filler : fillers) EXPECT_EQ(filler->wait(), 0);
+}
+
 // As torchrun does it: a worker is killed with work on the GPU, and started again.
 TEST(Gate, ARestartedWorkerIsGatedAndItsPredecessorsWorkHasEnded) {
   Gated gate;
