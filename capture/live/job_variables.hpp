@@ -24,9 +24,7 @@ struct GatedJob {
 };
 
 /// `inherited`, the gate's shared object before what is preloaded already, and how it shares the
-/// GPU: without MPS any daemon is out of reach, or the process would join one that listens at the
-/// standard place. Clients of MPS count the GPUs that the daemon sees, from 0; an inherited limit
-/// of memory stays unless the plan has one.
+/// GPU (set_share). An inherited limit of memory stays unless the plan has one.
 [[nodiscard]] Variables gated_environment(const Variables& inherited, const GatedJob& job,
                                           const LivePlan& plan);
 

@@ -31,47 +31,40 @@ namespace {
 // One of the two programs while it runs: a shell that leads a process group of its own, so that a
 // signal reaches all that it started.
 
-class LiveJob {
- public:
+struct LiveJob {
+  pid_t group = 0;                              ///< also the shell's; 0: not started
+  std::chrono::steady_clock::time_point began;
+  std::optional<ChildEnd> end;
+  Duration ran{};                               ///< zero while it runs
+
   /// `line` is for /bin/sh. Once.
   [[nodiscard]] Result<void> start(const std::string& line, const Variables& environment,
                                    ChildSettings settings);
-
-  [[nodiscard]] bool runs() const { return pid_ > 0 && !end_; }
+  [[nodiscard]] bool runs() const { return group > 0 && !end; }
   /// Whether it has ended just now. What it started may go on.
   bool has_just_ended();
   /// Signals all of the job's group; after the job's own end, those that it left.
   void signal(int number) const;
-
-  [[nodiscard]] pid_t group() const { return pid_; }
-  [[nodiscard]] const std::optional<ChildEnd>& end() const { return end_; }
-  [[nodiscard]] Duration ran() const { return ran_; }  ///< zero while it runs
-
- private:
-  pid_t pid_ = 0;
-  std::chrono::steady_clock::time_point began_;
-  std::optional<ChildEnd> end_;
-  Duration ran_{};
 };
 
 Result<void> LiveJob::start(const std::string& line, const Variables& environment,
                             ChildSettings settings) {
   settings.group = ChildGroup::kOwn;
-  began_ = std::chrono::steady_clock::now();
+  began = std::chrono::steady_clock::now();
   const auto pid = start_child({"/bin/sh", "-c", line}, environment, settings);
   if (!pid) return tl::make_unexpected(pid.error().error);
-  pid_ = *pid;
+  group = *pid;
   return {};
 }
 
 bool LiveJob::has_just_ended() {
-  if (!runs() || !(end_ = reap_child(pid_))) return false;
-  ran_ = std::chrono::steady_clock::now() - began_;
+  if (!runs() || !(end = reap_child(group))) return false;
+  ran = std::chrono::steady_clock::now() - began;
   return true;
 }
 
 void LiveJob::signal(int number) const {
-  if (pid_ > 0) ::kill(-pid_, number);
+  if (group > 0) ::kill(-group, number);
 }
 
 using Clock = std::chrono::steady_clock;
@@ -280,7 +273,7 @@ void FillRun::stop_filler(GpuRun& run) {
 }
 
 void FillRun::training_ended() {
-  const bool died = training_.end()->exit_code != 0 && !report_.interrupted;
+  const bool died = training_.end->exit_code != 0 && !report_.interrupted;
   const FillerThen then = died ? setup_.after_death : setup_.after_end;
   hosts_stopped_ = true;
   for (GpuRun& run : gpus_) {
@@ -291,8 +284,8 @@ void FillRun::training_ended() {
     if (then == FillerThen::kStop) {
       stop_filler(run);
     } else {
-      say("training ended with " + std::to_string(training_.end()->exit_code) +
-          "; the filler goes on ungated, in process group " + std::to_string(run.filler.group()));
+      say("training ended with " + std::to_string(training_.end->exit_code) +
+          "; the filler goes on ungated, in process group " + std::to_string(run.filler.group));
     }
   }
 }
@@ -328,8 +321,8 @@ FillReport FillRun::report() {
   crew_->wait();
   for (GpuRun& run : gpus_) {
     FillGpuReport report = std::move(run.report);
-    report.training = {run.folder->counts(kTraining), training_.end(), training_.ran()};
-    report.filler = {run.folder->counts(kFiller), run.filler.end(), run.filler.ran()};
+    report.training = {run.folder->counts(kTraining), training_.end, training_.ran};
+    report.filler = {run.folder->counts(kFiller), run.filler.end, run.filler.ran};
     report.host = run.host->counts();
     report.counters = run.host->counters();
     report.fault = run.host->fault();

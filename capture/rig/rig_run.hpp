@@ -19,12 +19,10 @@
 
 namespace bubblesim::capture {
 
-inline constexpr CounterSpec kJobsDied{
-    "rig_jobs_died", Severity::kError,
+inline constexpr CounterSpec kJobsDied{"rig_jobs_died", Severity::kError,
     "jobs whose process died, or was killed because it was stuck, before it had ended"};
 
-inline constexpr CounterSpec kMpsNotQuit{
-    "rig_mps_did_not_quit", Severity::kNotice,
+inline constexpr CounterSpec kMpsNotQuit{"rig_mps_did_not_quit", Severity::kNotice,
     "runs after which the MPS daemon did not quit as told; what ran had ended before that"};
 
 class RigRun {

@@ -2,41 +2,32 @@
 
 #include <dlfcn.h>
 
+#include "sim/base/dynamic_functions.hpp"
+
 namespace bubblesim::capture::nvml {
 namespace {
 
-template <class Function>
-bool bind(void* library, Function*& function, const char* name) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
-  return function != nullptr;
-}
-
-const char* bind_needed(void* library, Api& api) {
-  if (!bind(library, api.init, "nvmlInit_v2")) return "nvmlInit_v2";
-  if (!bind(library, api.shutdown, "nvmlShutdown")) return "nvmlShutdown";
-  if (!bind(library, api.device_count, "nvmlDeviceGetCount_v2")) return "nvmlDeviceGetCount_v2";
-  if (!bind(library, api.device_by_index, "nvmlDeviceGetHandleByIndex_v2"))
-    return "nvmlDeviceGetHandleByIndex_v2";
-  if (!bind(library, api.uuid, "nvmlDeviceGetUUID")) return "nvmlDeviceGetUUID";
-  return nullptr;
-}
-
-void bind_wanted(void* library, Api& api) {
-  bind(library, api.error_string, "nvmlErrorString");
-  bind(library, api.name, "nvmlDeviceGetName");
-  bind(library, api.driver_version, "nvmlSystemGetDriverVersion");
-  bind(library, api.cores, "nvmlDeviceGetNumGpuCores");
-  bind(library, api.compute_capability, "nvmlDeviceGetCudaComputeCapability");
-  bind(library, api.memory, "nvmlDeviceGetMemoryInfo");
-  bind(library, api.clock, "nvmlDeviceGetClockInfo");
-  bind(library, api.max_clock, "nvmlDeviceGetMaxClockInfo");
-  bind(library, api.power, "nvmlDeviceGetPowerUsage");
-  bind(library, api.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-  bind(library, api.temperature, "nvmlDeviceGetTemperature");
-  bind(library, api.compute_mode, "nvmlDeviceGetComputeMode");
-  bind(library, api.mig_mode, "nvmlDeviceGetMigMode");
-  bind(library, api.persistence, "nvmlDeviceGetPersistenceMode");
-  bind(library, api.throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+void bind_all(FunctionFinder& bind, Api& api) {
+  bind.needed(api.init, "nvmlInit_v2");
+  bind.needed(api.shutdown, "nvmlShutdown");
+  bind.needed(api.device_count, "nvmlDeviceGetCount_v2");
+  bind.needed(api.device_by_index, "nvmlDeviceGetHandleByIndex_v2");
+  bind.needed(api.uuid, "nvmlDeviceGetUUID");
+  bind.wanted(api.error_string, "nvmlErrorString");
+  bind.wanted(api.name, "nvmlDeviceGetName");
+  bind.wanted(api.driver_version, "nvmlSystemGetDriverVersion");
+  bind.wanted(api.cores, "nvmlDeviceGetNumGpuCores");
+  bind.wanted(api.compute_capability, "nvmlDeviceGetCudaComputeCapability");
+  bind.wanted(api.memory, "nvmlDeviceGetMemoryInfo");
+  bind.wanted(api.clock, "nvmlDeviceGetClockInfo");
+  bind.wanted(api.max_clock, "nvmlDeviceGetMaxClockInfo");
+  bind.wanted(api.power, "nvmlDeviceGetPowerUsage");
+  bind.wanted(api.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+  bind.wanted(api.temperature, "nvmlDeviceGetTemperature");
+  bind.wanted(api.compute_mode, "nvmlDeviceGetComputeMode");
+  bind.wanted(api.mig_mode, "nvmlDeviceGetMigMode");
+  bind.wanted(api.persistence, "nvmlDeviceGetPersistenceMode");
+  bind.wanted(api.throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
 }
 
 }  // namespace
@@ -46,9 +37,9 @@ Result<std::unique_ptr<Library>> Library::open(const std::string& path) {
   library->handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library->handle_ == nullptr)
     return fail(path, {}, "cannot be loaded; NVML comes with NVIDIA's driver");
-  if (const char* missing = bind_needed(library->handle_, library->api_))
-    return fail(path, {}, std::string("has no ") + missing);
-  bind_wanted(library->handle_, library->api_);
+  FunctionFinder bind(library->handle_);
+  bind_all(bind, library->api_);
+  if (bind.missing() != nullptr) return fail(path, {}, std::string("has no ") + bind.missing());
   const ReturnCode status = library->api_.init();
   if (status != kSuccess) {
     const auto& text = library->api_.error_string;

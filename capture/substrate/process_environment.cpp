@@ -20,30 +20,37 @@ constexpr std::uint32_t kMostConnections = 32;    ///< that CUDA gives a context
 constexpr std::uint32_t kLeastConnections = 2;    ///< CUDA's own choice for a client of MPS
 constexpr std::uint32_t kPooledConnections = 60;  ///< half of an MPS server's
 
-/// An index means what nvidia-smi numbers so, not CUDA's order of speed.
-bool is_index(const std::string& device) {
-  return std::all_of(device.begin(), device.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
-Result<void> add_mps(const WorkerSettings& settings, Variables& variables) {
-  if (settings.mps_directory.empty())
-    return fail("a client of MPS needs the pipe directory of its daemon; none was given");
-  if (settings.sm_percentage < 1 || settings.sm_percentage > 100)
-    return fail("MPS active-thread percentage is " + std::to_string(settings.sm_percentage) +
-                "; expected 1 to 100");
-  variables["CUDA_MPS_PIPE_DIRECTORY"] = settings.mps_directory;
-  // A daemon numbers the GPUs that its own CUDA_VISIBLE_DEVICES shows it from 0, and its clients
-  // count by that; UUIDs mean the same to both.
-  const auto shown = variables.find("CUDA_VISIBLE_DEVICES");
-  if (shown != variables.end() && !shown->second.empty() && is_index(shown->second.substr(0, 1)))
-    shown->second = "0";
-  if (settings.sm_percentage < 100)
-    variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(settings.sm_percentage);
-  if (settings.priority == MpsPriority::kBelowNormal) variables["CUDA_MPS_CLIENT_PRIORITY"] = "1";
-  return {};
+bool has_indices(const std::string& devices) {
+  return !devices.empty() && devices[0] >= '0' && devices[0] <= '9';
 }
 
 }  // namespace
+
+std::string numbered_gpus(const Variables& variables, const std::string& suffix) {
+  const auto shown = variables.find(kVisible);
+  const auto more = shown == variables.end() ? 0 : std::ranges::count(shown->second, ',');
+  std::string text = "0" + suffix;
+  for (std::ptrdiff_t i = 1; i <= more; ++i) text += "," + std::to_string(i) + suffix;
+  return text;
+}
+
+void set_share(Variables& variables, const GpuShare& share) {
+  std::erase_if(variables, [](const auto& entry) { return entry.first.starts_with("CUDA_MPS_"); });
+  if (!share.device.empty()) variables[kVisible] = share.device;
+  // An index means what nvidia-smi numbers so, not CUDA's order of speed.
+  if (has_indices(share.device)) variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  variables["CUDA_MPS_PIPE_DIRECTORY"] = share.mps_directory.empty() ? kNoMps : share.mps_directory;
+  if (share.mps_directory.empty()) return;
+  const auto shown = variables.find(kVisible);
+  if (shown != variables.end() && has_indices(shown->second)) {
+    shown->second = numbered_gpus(variables);
+  }
+  if (share.sm_percentage < 100)
+    variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(share.sm_percentage);
+  if (share.priority == MpsPriority::kBelowNormal) variables["CUDA_MPS_CLIENT_PRIORITY"] = "1";
+}
 
 std::uint32_t device_connections(const WorkerSettings& settings) {
   if (settings.substrate != Substrate::kMps) return kMostConnections;
@@ -52,21 +59,16 @@ std::uint32_t device_connections(const WorkerSettings& settings) {
 }
 
 Result<Variables> worker_environment(const Variables& inherited, const WorkerSettings& settings) {
+  if (settings.substrate == Substrate::kMps && settings.mps_directory.empty())
+    return fail("a client of MPS needs the pipe directory of its daemon; none was given");
+  if (settings.sm_percentage < 1 || settings.sm_percentage > 100)
+    return fail("MPS active-thread percentage is " + std::to_string(settings.sm_percentage) +
+                "; expected 1 to 100");
   Variables variables = inherited;
-  std::erase_if(variables,
-                [](const auto& variable) { return variable.first.starts_with("CUDA_MPS_"); });
+  set_share(variables, settings);
   variables["CUDA_DEVICE_MAX_CONNECTIONS"] = std::to_string(device_connections(settings));
   variables["CUDA_MODULE_LOADING"] = "EAGER";
   variables.erase("CUDA_LAUNCH_BLOCKING");
-  if (!settings.device.empty()) {
-    variables["CUDA_VISIBLE_DEVICES"] = settings.device;
-    if (is_index(settings.device)) variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  }
-  if (settings.substrate == Substrate::kMps) {
-    BUBBLESIM_RETURN_IF_ERROR(add_mps(settings, variables));
-  } else {
-    variables["CUDA_MPS_PIPE_DIRECTORY"] = settings.no_mps_directory;
-  }
   return variables;
 }
 

@@ -24,18 +24,31 @@ enum class Substrate : std::uint8_t {
 /// MPS knows two: CUDA_MPS_CLIENT_PRIORITY 0 and 1.
 enum class MpsPriority : std::uint8_t { kNormal, kBelowNormal };
 
-struct WorkerSettings {
-  Substrate substrate = Substrate::kAlone;
-  /// UUID ("GPU-...", CardState::uuid) or index; empty: what CUDA_VISIBLE_DEVICES says already.
-  /// The worker then sees this GPU as its number 0. kMps: the daemon's MpsSettings::device.
+/// What a process has of the GPUs that it sees.
+struct GpuShare {
+  /// UUIDs ("GPU-...", CardState::uuid) or indices; empty: what CUDA_VISIBLE_DEVICES says already.
+  /// The process numbers them from 0. Of a client of MPS: MpsSettings::device, or UUIDs of it.
   std::string device;
-  std::string mps_directory;          ///< kMps: MpsDaemon::pipe_directory()
-  std::uint32_t sm_percentage = 100;  ///< kMps: [1, 100]
-  std::uint32_t clients = 1;          ///< kMps: of the daemon's server, this one included
-  MpsPriority priority = MpsPriority::kNormal;  ///< kMps
-  /// Other substrates: a path at which nothing is. Without CUDA_MPS_PIPE_DIRECTORY a process would
-  /// join whatever daemon listens at /tmp/nvidia-mps.
-  std::string no_mps_directory = "/nonexistent/bubblesim-no-mps";
+  std::string mps_directory;  ///< MpsDaemon::pipe_directory(); empty: no daemon is in reach
+  std::uint32_t sm_percentage = 100;  ///< of a client of MPS: [1, 100]
+  MpsPriority priority = MpsPriority::kNormal;
+};
+
+/// A path at which nothing is. Without CUDA_MPS_PIPE_DIRECTORY a process would join whatever daemon
+/// listens at /tmp/nvidia-mps.
+inline constexpr const char* kNoMps = "/nonexistent/bubblesim-no-mps";
+
+/// Takes every CUDA_MPS_ variable away and says what the share is. A daemon numbers the GPUs that
+/// its CUDA_VISIBLE_DEVICES shows it from 0, and its clients count by that: "2,3", with which both
+/// were started, is "0,1" to a client. UUIDs stay.
+void set_share(Variables& variables, const GpuShare& share);
+
+/// "0,1" of two GPUs that CUDA_VISIBLE_DEVICES names, each with the suffix; unset: of one.
+[[nodiscard]] std::string numbered_gpus(const Variables& variables, const std::string& suffix = {});
+
+struct WorkerSettings : GpuShare {
+  Substrate substrate = Substrate::kAlone;
+  std::uint32_t clients = 1;  ///< kMps: of the daemon's server, this one included
 };
 
 /// CUDA_DEVICE_MAX_CONNECTIONS: 32, so that streams share hardware queues, and wait for each other,
@@ -44,9 +57,9 @@ struct WorkerSettings {
 /// whoever then comes gets error 809. Under kMps the clients share half of that pool.
 [[nodiscard]] std::uint32_t device_connections(const WorkerSettings& settings);
 
-/// `inherited` without any CUDA_MPS_ variable, and with what the substrate needs:
-/// device_connections(); CUDA_MODULE_LOADING is EAGER (no kernel is loaded while times are taken).
-/// Faults: a percentage outside [1, 100]; kMps without a directory.
+/// `inherited` with the share, and with what the substrate needs: device_connections();
+/// CUDA_MODULE_LOADING is EAGER (no kernel is loaded while times are taken). Faults: a percentage
+/// outside [1, 100]; kMps without a directory.
 [[nodiscard]] Result<Variables> worker_environment(const Variables& inherited,
                                                    const WorkerSettings& settings);
 

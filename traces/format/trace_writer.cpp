@@ -160,6 +160,7 @@ class TraceWriter::State {
   }
 
   [[nodiscard]] std::uint64_t bytes_written() const { return bytes_written_; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
 
  private:
   /// How many of `records` the pending chunk still takes (`bytes`: their weight); an empty chunk
@@ -303,6 +304,7 @@ template Result<void> TraceWriter::append(RankId, std::span<const CollectiveNote
 Result<void> TraceWriter::flush() { return state_->flush(); }
 Result<void> TraceWriter::finish() { return state_->finish(); }
 std::uint64_t TraceWriter::bytes_written() const { return state_->bytes_written(); }
+int TraceWriter::descriptor() const { return state_->descriptor(); }
 
 namespace {
 

@@ -52,6 +52,8 @@ class TraceWriter {
   [[nodiscard]] Result<void> finish();
   /// Bytes in the file so far.
   [[nodiscard]] std::uint64_t bytes_written() const;
+  /// Of the open file, for a forked child to close; -1: there is none any more.
+  [[nodiscard]] int descriptor() const;
 
  private:
   class State;

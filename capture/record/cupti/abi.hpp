@@ -92,33 +92,25 @@ enum MemoryKind : std::uint8_t {
 };
 
 enum SynchronizationType : std::uint32_t {
-  kSyncUnknown = 0,
   kSyncEvent = 1,
   kSyncStreamWaitEvent = 2,
   kSyncStream = 3,
   kSyncContext = 4,
 };
 
+/// Others are the profiler's own work.
 enum OverheadKind : std::uint32_t {
   kOverheadUnknown = 0,
   kOverheadDriverCompiler = 1,
   kOverheadBufferFlush = 1U << 16U,
-  kOverheadInstrumentation = 2U << 16U,
-  kOverheadResource = 3U << 16U,
   kOverheadModuleLoading = 4U << 16U,
   kOverheadFunctionLoading = 5U << 16U,
   kOverheadCommandBufferFull = 6U << 16U,
-  kOverheadBufferRequest = 7U << 16U,
-  kOverheadManagedMemory = 8U << 16U,
 };
 
 enum ObjectKind : std::uint32_t {
-  kObjectUnknown = 0,
   kObjectProcess = 1,
   kObjectThread = 2,
-  kObjectDevice = 3,
-  kObjectContext = 4,
-  kObjectStream = 5,
 };
 
 enum MemoryOperation : std::uint32_t { kMemoryAllocation = 1, kMemoryRelease = 2 };

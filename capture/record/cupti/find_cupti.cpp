@@ -4,6 +4,7 @@
 #include <array>
 
 #include "capture/record/cupti/api.hpp"
+#include "sim/base/dynamic_functions.hpp"
 #include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
@@ -90,36 +91,15 @@ std::vector<CuptiPlace> cupti_places(const std::string& wanted, const std::strin
 
 namespace {
 
-/// Looks functions up and keeps the name of the first needed one that is missing.
-class Binder {
- public:
-  explicit Binder(void* library) : library_(library) {}
-
-  template <class Function>
-  void wanted(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(::dlsym(library_, name));
-  }
-  template <class Function>
-  void needed(Function*& function, const char* name) {
-    wanted(function, name);
-    if (function == nullptr && missing_ == nullptr) missing_ = name;
-  }
-  [[nodiscard]] const char* missing() const { return missing_; }
-
- private:
-  void* library_;
-  const char* missing_ = nullptr;
-};
-
-void bind_session(Binder& bind, CuptiApi& api) {
+void bind_all(FunctionFinder& bind, CuptiApi& api) {
+  bind.needed(api.get_version, "cuptiGetVersion");
+  bind.needed(api.get_timestamp, "cuptiGetTimestamp");
+  bind.wanted(api.get_result_string, "cuptiGetResultString");
   bind.needed(api.subscribe, "cuptiSubscribe");
   bind.wanted(api.subscribe_v2, "cuptiSubscribe_v2");
   bind.needed(api.unsubscribe, "cuptiUnsubscribe");
   bind.wanted(api.enable_callback, "cuptiEnableCallback");
   bind.wanted(api.set_thread_id_type, "cuptiSetThreadIdType");
-}
-
-void bind_activity(Binder& bind, CuptiApi& api) {
   bind.needed(api.register_callbacks, "cuptiActivityRegisterCallbacks");
   bind.wanted(api.set_attribute, "cuptiActivitySetAttribute");
   bind.needed(api.enable, "cuptiActivityEnable");
@@ -146,12 +126,8 @@ std::string path_of(const void* function, const std::string& asked) {
 
 Result<CuptiApi> bind_cupti(void* library, const std::string& path) {
   CuptiApi api;
-  Binder bind(library);
-  bind.needed(api.get_version, "cuptiGetVersion");
-  bind.needed(api.get_timestamp, "cuptiGetTimestamp");
-  bind.wanted(api.get_result_string, "cuptiGetResultString");
-  bind_session(bind, api);
-  bind_activity(bind, api);
+  FunctionFinder bind(library);
+  bind_all(bind, api);
   if (bind.missing() != nullptr) {
     return fail(path, {}, std::string("has no ") + bind.missing() +
                               "; expected a libcupti of CUDA 11.2 or later");

@@ -11,43 +11,43 @@
 // Everything that decoding drops, guesses or does not know, by name.
 namespace bubblesim::capture::decode {
 
-inline constexpr CounterSpec kNoTime{"cupti_records_without_time_dropped", Severity::kLoss,
+constexpr CounterSpec kNoTime{"cupti_records_without_time_dropped", Severity::kLoss,
     "operations and calls whose start or end is 0: CUPTI has no time for them, mostly because "
     "they were under way when the recording stopped"};
-inline constexpr CounterSpec kNegative{"cupti_negative_durations_clamped", Severity::kNotice,
+constexpr CounterSpec kNegative{"cupti_negative_durations_clamped", Severity::kNotice,
     "records that end before they start, by CUPTI's error in turning the device's clock into "
     "the host's; their duration was set to 0"};
-inline constexpr CounterSpec kUnknownKind{"cupti_unknown_records_skipped", Severity::kNotice,
+constexpr CounterSpec kUnknownKind{"cupti_unknown_records_skipped", Severity::kNotice,
     "records of a kind that the recorder does not know"};
-inline constexpr CounterSpec kDamaged{"cupti_buffers_damaged", Severity::kLoss,
+constexpr CounterSpec kDamaged{"cupti_buffers_damaged", Severity::kLoss,
     "buffers that CUPTI could not read to the end; what follows in them is lost"};
-inline constexpr CounterSpec kUnnamed{"cupti_kernels_unnamed", Severity::kNotice,
+constexpr CounterSpec kUnnamed{"cupti_kernels_unnamed", Severity::kNotice,
     "kernels without a name"};
-inline constexpr CounterSpec kDirection{"cupti_copies_of_unknown_direction", Severity::kNotice,
+constexpr CounterSpec kDirection{"cupti_copies_of_unknown_direction", Severity::kNotice,
     "copies that say neither from where nor to where"};
-inline constexpr CounterSpec kUnlisted{"cupti_unlisted_calls", Severity::kInfo,
+constexpr CounterSpec kUnlisted{"cupti_unlisted_calls", Severity::kInfo,
     "calls that need not be recorded, but are where CUPTI cannot leave single calls out, and "
     "until it has done so at the start; they are named by number"};
-inline constexpr CounterSpec kFailedCall{"cupti_failed_calls", Severity::kInfo,
+constexpr CounterSpec kFailedCall{"cupti_failed_calls", Severity::kInfo,
     "calls that returned an error to the job"};
-inline constexpr CounterSpec kSyncType{"cupti_synchronisations_of_unknown_type",
+constexpr CounterSpec kSyncType{"cupti_synchronisations_of_unknown_type",
     Severity::kNotice, "synchronisations of a type that the recorder does not know; dropped"};
-inline constexpr CounterSpec kNoContext{"cupti_streams_of_unknown_device", Severity::kNotice,
+constexpr CounterSpec kNoContext{"cupti_streams_of_unknown_device", Severity::kNotice,
     "streams whose context no record had described; they are said to be of device 0"};
-inline constexpr CounterSpec kLatePriority{"cupti_stream_priorities_late", Severity::kInfo,
+constexpr CounterSpec kLatePriority{"cupti_stream_priorities_late", Severity::kInfo,
     "streams whose priority became known after their first use; it is not in the trace"};
-inline constexpr CounterSpec kNoThread{"cupti_stalls_without_thread", Severity::kInfo,
+constexpr CounterSpec kNoThread{"cupti_stalls_without_thread", Severity::kInfo,
     "spans of the profiler's own work that belong to no thread; not in the trace"};
-inline constexpr CounterSpec kNoThreadTime{"cupti_stalls_without_thread_ns", Severity::kInfo,
+constexpr CounterSpec kNoThreadTime{"cupti_stalls_without_thread_ns", Severity::kInfo,
     "nanoseconds of those spans"};
-inline constexpr CounterSpec kAfterStop{"capture_records_after_stop", Severity::kInfo,
+constexpr CounterSpec kAfterStop{"capture_records_after_stop", Severity::kInfo,
     "calls of after the stop and what they launched, left out: CUPTI records on until the GPU has "
     "ended what was launched before"};
-inline constexpr CounterSpec kReplaced{"cupti_allocations_replaced", Severity::kInfo,
+constexpr CounterSpec kReplaced{"cupti_allocations_replaced", Severity::kInfo,
     "allocations at an address that was in use: its release was not recorded"};
-inline constexpr CounterSpec kUnknownRelease{"cupti_releases_of_earlier_memory", Severity::kInfo,
+constexpr CounterSpec kUnknownRelease{"cupti_releases_of_earlier_memory", Severity::kInfo,
     "releases of memory that was allocated before the recording; the samples do not hold it"};
-inline constexpr CounterSpec kMemoryFull{"cupti_allocations_not_followed", Severity::kLoss,
+constexpr CounterSpec kMemoryFull{"cupti_allocations_not_followed", Severity::kLoss,
     "allocations beyond a million live ones; the samples do not hold them"};
 
 }  // namespace bubblesim::capture::decode
@@ -207,7 +207,7 @@ void ActivityDecoder::take(const cupti::Record* record, RecordedBatch& batch) {
 void ActivityDecoder::take_rare(const cupti::Record* record, RecordedBatch& batch) {
   switch (record->kind) {
     case cupti::kKindMemcpyPeer:
-      return take_peer_copy(record_as<cupti::PeerCopyRecord>(record), batch);
+      return take_copy(record_as<cupti::PeerCopyRecord>(record), batch);
     case cupti::kKindGraphTrace:
       return take_graph(record_as<cupti::GraphRecord>(record), batch);
     case cupti::kKindOverhead:
@@ -244,83 +244,58 @@ StreamId ActivityDecoder::stream_of(std::uint32_t context, std::uint32_t stream)
   return tables_.stream(device.value_or(0), context, stream);
 }
 
-void ActivityDecoder::take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch) {
+template <class Record>
+traces::DeviceOp* ActivityDecoder::add_op(const Record& record, traces::DeviceOpKind kind,
+                                          RecordedBatch& batch) {
   const Span span = span_of(record.start, record.end);
-  if (!span.known) return;
+  if (!span.known) return nullptr;
   devices_.note_context(record.context, record.device);
+  return &batch.ops.emplace_back(traces::DeviceOp{
+      .start = span.start,
+      .duration = span.duration,
+      .correlation = record.correlation,
+      .stream = tables_.stream(record.device, record.context, record.stream),
+      .kind = kind});
+}
+
+void ActivityDecoder::take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch) {
+  traces::DeviceOp* const op = add_op(record, traces::DeviceOpKind::kKernel, batch);
+  if (op == nullptr) return;
   devices_.count_kernel(record.device);
   if (record.name == nullptr) counters_.add(decode::kUnnamed);
-  batch.ops.push_back(
-      {.start = span.start,
-       .duration = span.duration,
-       .correlation = record.correlation,
-       .name = tables_.name_at(record.name),
-       .stream = tables_.stream(record.device, record.context, record.stream),
-       .kind = traces::DeviceOpKind::kKernel,
-       .shape = tables_.shape(shape_of(record))});
+  op->name = tables_.name_at(record.name);
+  op->shape = tables_.shape(shape_of(record));
   const auto* const announced = tables_.announced(record.graph_node);
   if (record.graph_node == 0 || announced == nullptr) return;
-  batch.ops.back().collective = static_cast<std::uint32_t>(batch.collectives.size());
+  op->collective = static_cast<std::uint32_t>(batch.collectives.size());
   batch.collectives.push_back(*announced);
 }
 
-void ActivityDecoder::take_copy(const cupti::CopyRecord& record, RecordedBatch& batch) {
-  const Span span = span_of(record.start, record.end);
-  if (!span.known) return;
-  devices_.note_context(record.context, record.device);
-  const traces::CopyDirection direction = direction_of(record.copy_kind);
-  if (direction == traces::CopyDirection::kNone) counters_.add(decode::kDirection);
-  batch.ops.push_back(
-      {.start = span.start,
-       .duration = span.duration,
-       .correlation = record.correlation,
-       .name = copies_.copy(record.copy_kind, record.source_kind, record.target_kind, tables_),
-       .stream = tables_.stream(record.device, record.context, record.stream),
-       .kind = traces::DeviceOpKind::kCopy,
-       .direction = direction,
-       .bytes = record.bytes});
-}
-
-void ActivityDecoder::take_peer_copy(const cupti::PeerCopyRecord& record, RecordedBatch& batch) {
-  const Span span = span_of(record.start, record.end);
-  if (!span.known) return;
-  batch.ops.push_back(
-      {.start = span.start,
-       .duration = span.duration,
-       .correlation = record.correlation,
-       .name = copies_.copy(cupti::kCopyPeerToPeer, record.source_kind, record.target_kind,
-                            tables_),
-       .stream = tables_.stream(record.device, record.context, record.stream),
-       .kind = traces::DeviceOpKind::kCopy,
-       .direction = traces::CopyDirection::kPeerToPeer,
-       .bytes = record.bytes});
+template <class Record>
+void ActivityDecoder::take_copy(const Record& record, RecordedBatch& batch) {
+  traces::DeviceOp* const op = add_op(record, traces::DeviceOpKind::kCopy, batch);
+  if (op == nullptr) return;
+  const bool peer = record.kind == cupti::kKindMemcpyPeer;
+  const auto kind = peer ? std::uint8_t{cupti::kCopyPeerToPeer} : record.copy_kind;
+  op->direction = direction_of(kind);
+  if (op->direction == traces::CopyDirection::kNone) counters_.add(decode::kDirection);
+  op->name = copies_.copy(kind, record.source_kind, record.target_kind, tables_);
+  op->bytes = record.bytes;
 }
 
 void ActivityDecoder::take_memset(const cupti::MemsetRecord& record, RecordedBatch& batch) {
-  const Span span = span_of(record.start, record.end);
-  if (!span.known) return;
-  devices_.note_context(record.context, record.device);
-  batch.ops.push_back({.start = span.start,
-                       .duration = span.duration,
-                       .correlation = record.correlation,
-                       .name = copies_.memset(record.memory_kind, tables_),
-                       .stream = tables_.stream(record.device, record.context, record.stream),
-                       .kind = traces::DeviceOpKind::kMemset,
-                       .bytes = record.bytes});
+  traces::DeviceOp* const op = add_op(record, traces::DeviceOpKind::kMemset, batch);
+  if (op == nullptr) return;
+  op->name = copies_.memset(record.memory_kind, tables_);
+  op->bytes = record.bytes;
 }
 
 void ActivityDecoder::take_graph(const cupti::GraphRecord& record, RecordedBatch& batch) {
-  const Span span = span_of(record.start, record.end);
-  if (!span.known) return;
-  devices_.note_context(record.context, record.device);
+  traces::DeviceOp* const op = add_op(record, traces::DeviceOpKind::kKernel, batch);
+  if (op == nullptr) return;
   devices_.count_kernel(record.device);
-  batch.ops.push_back({.start = span.start,
-                       .duration = span.duration,
-                       .correlation = record.correlation,
-                       .name = tables_.name(fmt::format("(graph {})", record.graph)),
-                       .stream = tables_.stream(record.device, record.context, record.stream),
-                       .kind = traces::DeviceOpKind::kKernel,
-                       .shape = tables_.shape(traces::kUnknownShape)});
+  op->name = tables_.name(fmt::format("(graph {})", record.graph));
+  op->shape = tables_.shape(traces::kUnknownShape);
 }
 
 void ActivityDecoder::take_call(const cupti::ApiRecord& record, CallNames& names,

@@ -64,9 +64,13 @@ class ActivityDecoder {
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
   void take_rare(const cupti::Record* record, RecordedBatch& batch);
+  /// What all operations have; nullptr: the record has no time.
+  template <class Record>
+  traces::DeviceOp* add_op(const Record& record, traces::DeviceOpKind kind, RecordedBatch& batch);
   void take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch);
-  void take_copy(const cupti::CopyRecord& record, RecordedBatch& batch);
-  void take_peer_copy(const cupti::PeerCopyRecord& record, RecordedBatch& batch);
+  /// Of one device or between two.
+  template <class Record>
+  void take_copy(const Record& record, RecordedBatch& batch);
   void take_memset(const cupti::MemsetRecord& record, RecordedBatch& batch);
   void take_graph(const cupti::GraphRecord& record, RecordedBatch& batch);
   void take_call(const cupti::ApiRecord& record, CallNames& names, RecordedBatch& batch);

@@ -28,6 +28,7 @@ class TraceStore {
   [[nodiscard]] std::uint64_t records() const { return records_; }
   /// Bytes in the file; what is pending is not among them.
   [[nodiscard]] std::uint64_t bytes_written() const { return writer_.bytes_written(); }
+  [[nodiscard]] int descriptor() const { return writer_.descriptor(); }
 
  private:
   TraceStore(traces::format::TraceWriter writer, RankId rank);

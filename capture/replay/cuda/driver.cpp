@@ -2,27 +2,20 @@
 
 #include <dlfcn.h>
 
+#include "sim/base/dynamic_functions.hpp"
+
 namespace bubblesim::capture::cuda {
 namespace {
 
-template <class Function>
-bool bind(void* library, Function*& function, const char* name) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 /// By names in libcuda, whose versions the table pins: cuGetProcAddress would choose a version by
 /// the number of a toolkit, and there is none here.
-const char* bind_all(void* library, Driver& driver) {
-  const char* missing = nullptr;
-#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) \
-  if (!bind(library, driver.name, symbol) && missing == nullptr) missing = symbol;
+void bind_all(FunctionFinder& bind, Driver& driver) {
+#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.needed(driver.name, symbol);
   BUBBLESIM_CUDA_NEEDED(BUBBLESIM_CUDA_BIND)
 #undef BUBBLESIM_CUDA_BIND
-#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind(library, driver.name, symbol);
+#define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.wanted(driver.name, symbol);
   BUBBLESIM_CUDA_WANTED(BUBBLESIM_CUDA_BIND)
 #undef BUBBLESIM_CUDA_BIND
-  return missing;
 }
 
 /// The table's name of a function, as its name in libcuda.
@@ -49,10 +42,11 @@ Result<Driver> find_driver(const std::string& path) {
   if (library == nullptr)
     return fail(path, {}, "cannot be loaded: there is no CUDA driver on this machine");
   Driver driver;
-  if (const char* missing = bind_all(library, driver))
-    return fail(path, {},
-                std::string("has no ") + missing + "; expected a driver of CUDA 12 or 13");
-  return driver;
+  FunctionFinder bind(library);
+  bind_all(bind, driver);
+  if (bind.missing() == nullptr) return driver;
+  return fail(path, {},
+              std::string("has no ") + bind.missing() + "; expected a driver of CUDA 12 or 13");
 }
 
 Result<void> checked(const Driver& driver, Status status, const char* what,

@@ -48,14 +48,11 @@ class StreamSet {
   std::vector<StreamHandle> streams_;
 };
 
-inline constexpr CounterSpec kPriorityClamped{
-    "cuda_stream_priority_clamped", Severity::kNotice,
+inline constexpr CounterSpec kPriorityClamped{"cuda_stream_priority_clamped", Severity::kNotice,
     "Jobs whose priority is beyond CUDA's range; equal streams then compete as equals."};
-inline constexpr CounterSpec kSmsRounded{
-    "cuda_green_context_sms_rounded", Severity::kNotice,
+inline constexpr CounterSpec kSmsRounded{"cuda_green_context_sms_rounded", Severity::kNotice,
     "SMs that a green context has more than the job asked for: the driver gives them in groups."};
-inline constexpr CounterSpec kSmsOverlap{
-    "cuda_green_contexts_overlap", Severity::kNotice,
+inline constexpr CounterSpec kSmsOverlap{"cuda_green_contexts_overlap", Severity::kNotice,
     "Jobs whose SMs are also another job's of this process, for too few were left."};
 
 }  // namespace bubblesim::capture::cuda

@@ -17,8 +17,7 @@
 
 namespace bubblesim::capture {
 
-inline constexpr CounterSpec kFakeNoticesLost{
-    "fake_device_notices_lost", Severity::kLoss,
+inline constexpr CounterSpec kFakeNoticesLost{"fake_device_notices_lost", Severity::kLoss,
     "starts and ends of operations that a fake device had no room to tell of"};
 
 /// How long close() of a stopped device waits, by the clock, for the end of any operation before it

@@ -22,7 +22,7 @@ TEST(WorkerEnvironment, NoDaemonOfTheShellReachesAWorkerWithoutMps) {
     settings.substrate = substrate;
     const auto made = worker_environment(kShell, settings);
     ASSERT_TRUE(made);
-    EXPECT_EQ(made->at("CUDA_MPS_PIPE_DIRECTORY"), settings.no_mps_directory);
+    EXPECT_EQ(made->at("CUDA_MPS_PIPE_DIRECTORY"), kNoMps);
     EXPECT_FALSE(made->contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
     EXPECT_FALSE(made->contains("CUDA_LAUNCH_BLOCKING"));
     EXPECT_EQ(made->at("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
@@ -77,7 +77,7 @@ TEST(WorkerEnvironment, AnIndexIsTheDaemonsNumberingToItsClients) {
   settings.device.clear();
   Variables shell = kShell;
   shell["CUDA_VISIBLE_DEVICES"] = "3,1";
-  EXPECT_EQ(worker_environment(shell, settings)->at("CUDA_VISIBLE_DEVICES"), "0");
+  EXPECT_EQ(worker_environment(shell, settings)->at("CUDA_VISIBLE_DEVICES"), "0,1");
 }
 
 TEST(WorkerEnvironment, WhatMpsCannotDoIsAFault) {
