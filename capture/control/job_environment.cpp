@@ -52,11 +52,10 @@ bool take(Variables& variables, const char* name, const std::string& library) {
 
 void set_request(Variables& variables, const JobSettings& settings) {
   // What an outer shell still has of an earlier recording must not mix with this one.
-  for (const char* name : {kEnvStart, kEnvOutput, kEnvDuration, kEnvMaxBytes, kEnvIterations,
-                           kEnvStartAt, kEnvFirstIteration, kEnvEvery, kEnvLast, kEnvGraphs,
-                           kEnvMemory, kEnvReaders, kEnvDetail, kEnvNames}) {
-    variables.erase(name);
-  }
+  std::erase_if(variables, [](const auto& variable) {
+    return variable.first.starts_with("BUBBLESIM_CAPTURE_") && variable.first != kEnvOnly &&
+           variable.first != kEnvSocketFolder && variable.first != kEnvCupti;
+  });
   if (!settings.request) return;
   for (auto& [name, value] : environment_of(*settings.request)) variables[name] = value;
 }

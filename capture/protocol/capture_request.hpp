@@ -1,5 +1,5 @@
-// What a recording is asked to do, and how the asking travels: over the control socket as one
-// JSON object, or in the environment of the job. Shared by the injected library and the command.
+// What a recording is asked to do, and how the asking travels: in the environment of the job, or as
+// the same variables over the control socket. Shared by the injected library and the command.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,9 @@ enum class Readers : std::uint8_t { kOwner, kAll };
 /// kLight: kernels and what NCCL launches, nothing else of the host, no copies, waits or memory.
 enum class Detail : std::uint8_t { kFull, kLight };
 enum class Names : std::uint8_t { kPlain, kHashed };
+/// What iterations are: ranges that mark them, or, where none does, collectives of the communicator
+/// of most ranks, whose numbers these ranks agree on.
+enum class CountedBy : std::uint8_t { kRanges, kCollectives };
 
 /// Their words in messages and in the environment; the first is the default.
 inline constexpr std::array<Choice<GraphRecords>, 2> kGraphsWords{
@@ -40,6 +44,11 @@ inline constexpr std::array<Choice<Detail>, 2> kDetailsWords{
     {{"full", Detail::kFull}, {"light", Detail::kLight}}};
 inline constexpr std::array<Choice<Names>, 2> kNamesWords{
     {{"plain", Names::kPlain}, {"hashed", Names::kHashed}}};
+inline constexpr std::array<Choice<CountedBy>, 2> kCountWords{
+    {{"ranges", CountedBy::kRanges}, {"collectives", CountedBy::kCollectives}}};
+/// Programs leave the last two alone: a process without a recorder is not ended by them.
+inline constexpr std::array<Choice<int>, 5> kSignalWords{
+    {{"none", 0}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"URG", SIGURG}}};
 
 struct StartRequest {
   std::string output;  ///< path of the .btr file, or of a folder: then rank<N>.btr in it
@@ -57,6 +66,8 @@ struct StartRequest {
   Readers readers = Readers::kOwner;
   Detail detail = Detail::kFull;
   Names names = Names::kPlain;
+  CountedBy counted = CountedBy::kRanges;
+  int signal = 0;  ///< at which what is recorded is written, into a folder each, and more recorded
 
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
@@ -78,6 +89,8 @@ inline constexpr const char* kEnvMemory = "BUBBLESIM_CAPTURE_MEMORY";
 inline constexpr const char* kEnvReaders = "BUBBLESIM_CAPTURE_READERS";
 inline constexpr const char* kEnvDetail = "BUBBLESIM_CAPTURE_DETAIL";
 inline constexpr const char* kEnvNames = "BUBBLESIM_CAPTURE_NAMES";
+inline constexpr const char* kEnvCount = "BUBBLESIM_CAPTURE_COUNT";
+inline constexpr const char* kEnvSignal = "BUBBLESIM_CAPTURE_SIGNAL";
 /// A folder for path sockets, where abstract ones do not reach (containers).
 inline constexpr const char* kEnvSocketFolder = "BUBBLESIM_CAPTURE_SOCKETS";
 /// Only processes whose executable's file name is this one open a control socket.

@@ -91,60 +91,18 @@ Result<void> check_text(std::string_view what, std::string_view text, std::size_
   return {};
 }
 
-template <class T>
-void put(Json& json, const char* key, const std::optional<T>& value) {
-  if (value) json[key] = *value;
-}
-
-void put_start(Json& json, const StartRequest& start) {
-  json["output"] = start.output;
-  if (start.duration) json["duration_ns"] = to_ns(*start.duration);
-  put(json, "max_bytes", start.max_bytes);
-  put(json, "iterations", start.iterations);
-  put(json, "start_at_unix_s", start.start_at_unix_s);
-  put(json, "first_iteration", start.first_iteration);
-  put(json, "every", start.every);
-  if (start.last) json["last_ns"] = to_ns(*start.last);
-  json["delay_ns"] = to_ns(start.delay);
-  json["graphs"] = choice_name(start.graphs, kGraphsWords);
-  json["memory"] = start.memory;
-  json["readers"] = choice_name(start.readers, kReadersWords);
-  json["detail"] = choice_name(start.detail, kDetailsWords);
-  json["names"] = choice_name(start.names, kNamesWords);
-}
-
+// As the job's environment would ask for it: one form, one set of limits.
 StartRequest read_start(ObjectReader& root) {
-  const std::int64_t longest = to_ns(kLongestSpan);
-  StartRequest start;
-  start.output = root.text("output");
-  if (root.has("output") && root.kind("output") == JsonKind::kText) {
-    if (auto good = check_output(start.output); !good) root.fault("output", good.error().message);
+  ObjectReader given = root.child("request");
+  const auto request = request_from_environment([&given](const char* name) {
+    return given.has(name) ? std::optional(given.text(name)) : std::nullopt;
+  });
+  if (!request) {
+    root.fault("request", request.error().text());
+  } else if (!*request) {
+    root.fault("request", std::string(kEnvStart) + " is missing");
   }
-  if (root.has("duration_ns")) {
-    start.duration = Duration{root.integer<std::int64_t>("duration_ns", {1, longest})};
-  }
-  if (root.has("max_bytes")) {
-    start.max_bytes = root.integer<std::uint64_t>("max_bytes", {kLeastMaxBytes.value});
-  }
-  if (root.has("iterations")) start.iterations = root.integer<std::uint32_t>("iterations", {1});
-  if (root.has("start_at_unix_s")) {
-    start.start_at_unix_s =
-        root.integer<std::int64_t>("start_at_unix_s", {0, kLastStartUnixSeconds});
-  }
-  if (root.has("first_iteration")) {
-    start.first_iteration = root.integer<std::uint32_t>("first_iteration");
-  }
-  if (root.has("every")) start.every = root.integer<std::uint32_t>("every", {1});
-  if (root.has("last_ns")) {
-    start.last = Duration{root.integer<std::int64_t>("last_ns", {1, longest})};
-  }
-  start.delay = Duration{root.integer<std::int64_t>("delay_ns", {0, longest}, 0)};
-  start.graphs = root.choice("graphs", kGraphsWords, GraphRecords::kNode);
-  start.memory = root.flag("memory", true);
-  start.readers = root.choice("readers", kReadersWords, Readers::kOwner);
-  start.detail = root.choice("detail", kDetailsWords, Detail::kFull);
-  start.names = root.choice("names", kNamesWords, Names::kPlain);
-  return start;
+  return request ? request->value_or(StartRequest{}) : StartRequest{};
 }
 
 Json json_of(const RecorderStatus& status, std::size_t limit) {
@@ -178,7 +136,7 @@ std::string_view state_name(RecorderState state) { return choice_name(state, kSt
 std::string encode(const ControlCommand& command) {
   Json json;
   json["command"] = choice_name(command.kind, kKinds);
-  if (command.kind == Kind::kStart) put_start(json, command.start);
+  if (command.kind == Kind::kStart) json["request"] = environment_of(command.start);
   if (command.kind == Kind::kMark) json["name"] = command.mark;
   return compact_text(json);
 }

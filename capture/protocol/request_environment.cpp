@@ -68,15 +68,17 @@ Result<std::optional<std::uint64_t>> read_max_bytes(const Environment& env) {
   return std::optional<std::uint64_t>{bytes->value};
 }
 
-/// One of two words; unset: the first.
-template <class T>
+/// One of some words; unset: the first.
+template <class T, std::size_t N>
 Result<T> read_choice(const Environment& env, const char* name,
-                      const std::array<Choice<T>, 2>& words) {
+                      const std::array<Choice<T>, N>& words) {
   const auto value = value_of(env, name);
-  if (!value || *value == words[0].name) return words[0].value;
-  if (*value == words[1].name) return words[1].value;
-  return refuse(name, *value, "\"" + std::string(words[0].name) + "\" or \"" +
-                                  std::string(words[1].name) + "\"");
+  std::string allowed;
+  for (const Choice<T>& word : words) {
+    if (!value || *value == word.name) return word.value;
+    allowed += (allowed.empty() ? "\"" : " or \"") + std::string(word.name) + "\"";
+  }
+  return refuse(name, *value, allowed);
 }
 
 constexpr std::array<Choice<bool>, 2> kOnWords{{{"1", true}, {"0", false}}};
@@ -111,6 +113,8 @@ Result<std::optional<StartRequest>> request_from_environment(const Environment& 
   BUBBLESIM_ASSIGN_OR_RETURN(request.readers, read_choice(env, kEnvReaders, kReadersWords));
   BUBBLESIM_ASSIGN_OR_RETURN(request.detail, read_choice(env, kEnvDetail, kDetailsWords));
   BUBBLESIM_ASSIGN_OR_RETURN(request.names, read_choice(env, kEnvNames, kNamesWords));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.counted, read_choice(env, kEnvCount, kCountWords));
+  BUBBLESIM_ASSIGN_OR_RETURN(request.signal, read_choice(env, kEnvSignal, kSignalWords));
   return std::optional<StartRequest>{std::move(request)};
 }
 
@@ -122,7 +126,9 @@ std::map<std::string, std::string> environment_of(const StartRequest& request) {
       {kEnvMemory, request.memory ? "1" : "0"},
       {kEnvReaders, std::string(choice_name(request.readers, kReadersWords))},
       {kEnvDetail, std::string(choice_name(request.detail, kDetailsWords))},
-      {kEnvNames, std::string(choice_name(request.names, kNamesWords))}};
+      {kEnvNames, std::string(choice_name(request.names, kNamesWords))},
+      {kEnvCount, std::string(choice_name(request.counted, kCountWords))},
+      {kEnvSignal, std::string(choice_name(request.signal, kSignalWords))}};
   if (request.duration) variables[kEnvDuration] = format_duration(*request.duration);
   if (request.max_bytes) variables[kEnvMaxBytes] = format_bytes(Bytes{*request.max_bytes});
   if (request.iterations) variables[kEnvIterations] = std::to_string(*request.iterations);

@@ -5,6 +5,7 @@
 #include "sim/app/capture_command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -181,7 +182,9 @@ constexpr const char* kCaptureHelp =
     "  bubblesim capture -o out/run --from-iteration 100 --iterations 20 --light -- torchrun "
     "train.py\n"
     "  bubblesim capture -o out/run --iterations 5 --every 1000 -- torchrun train.py\n"
-    "  bubblesim capture -o out/run --last 30s --hash-names -- python3 serve.py\n"
+    "  bubblesim capture -o out/run --count collectives --from-iteration 5000 --iterations 300 -- "
+    "python3 train.py\n"
+    "  bubblesim capture -o out/run --last 30s --on-signal URG -- python3 serve.py\n"
     "  bubblesim capture --idle -- python3 serve.py\n"
     "  bubblesim capture attach 4711 4712 -o out/run --duration 10s --wait\n"
     "  bubblesim capture status\n\n"
@@ -256,6 +259,18 @@ Result<void> check_start_at(std::int64_t second) {
                                     std::to_string(now) + " now)");
 }
 
+template <class T, std::size_t N>
+std::vector<std::string> words_of(const std::array<Choice<T>, N>& choices) {
+  std::vector<std::string> words;
+  for (const Choice<T>& choice : choices) words.emplace_back(choice.name);
+  return words;
+}
+
+template <class T, std::size_t N>
+T value_of(const std::string& word, const std::array<Choice<T>, N>& choices) {
+  return std::ranges::find(choices, word, &Choice<T>::name)->value;
+}
+
 }  // namespace
 
 void add_recording_options(CLI::App& command, CaptureOptions& options,
@@ -277,18 +292,29 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
                          "Begin at this second of Unix time, the same on all ranks and nodes"),
       command.add_option("--from-iteration", options.first_iteration,
                          "Begin where the iteration of this number does, the same on all ranks: as "
-                         "NVTX ranges number them (iteration 100)"),
+                         "NVTX ranges number them (iteration 100), or --count collectives"),
       command.add_option("--every", options.every,
                          "Record --iterations again each so many iterations, a folder "
                          "iterations-<N> each")
           ->check(CLI::Range(std::uint32_t{1}, ~std::uint32_t{0}))
           ->needs("--iterations"),
+      command.add_option("--count", options.counted,
+                         "What iterations are: ranges of NVTX, or collectives of the communicator "
+                         "of most ranks, whose numbers are the same on all of them")
+          ->check(CLI::IsMember(words_of(capture::kCountWords)))
+          ->capture_default_str(),
+      command.add_option("--on-signal", options.signal,
+                         "At each such signal to a process what it has recorded (--last: of the "
+                         "last time) becomes a file in a folder signal-<N>, and it records on; "
+                         "the job must not handle the signal")
+          ->check(CLI::IsMember(words_of(capture::kSignalWords)))
+          ->capture_default_str(),
       command.add_option("--last", options.last,
-                         "Keep the last 10s (or so) in memory; they become files at the end: at "
-                         "bubblesim capture stop, or when the job ends"),
+                         "Keep the last 10s (or so) in memory; they become files at --on-signal, "
+                         "at bubblesim capture stop, or when the job ends"),
       command.add_option("--graphs", options.graphs,
                          "CUDA graphs by node, or each launch as one operation (cheaper)")
-          ->check(CLI::IsMember({"node", "graph"}))
+          ->check(CLI::IsMember(words_of(capture::kGraphsWords)))
           ->capture_default_str(),
       command.add_flag("--no-memory", options.no_memory, "Do not record memory allocations"),
       command.add_flag("--light", options.light,
@@ -338,8 +364,9 @@ Result<capture::StartRequest> capture_request(const CaptureOptions& options) {
   if (options.start_at) BUBBLESIM_RETURN_IF_ERROR(check_start_at(*options.start_at));
   request.start_at_unix_s = options.start_at;
   request.iterations = options.iterations;
-  request.graphs = options.graphs == "graph" ? capture::GraphRecords::kGraph
-                                             : capture::GraphRecords::kNode;
+  request.graphs = value_of(options.graphs, capture::kGraphsWords);
+  request.counted = value_of(options.counted, capture::kCountWords);
+  request.signal = value_of(options.signal, capture::kSignalWords);
   request.memory = !options.no_memory;
   if (options.light) request.detail = capture::Detail::kLight;
   if (options.hash_names) request.names = capture::Names::kHashed;

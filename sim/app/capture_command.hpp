@@ -24,6 +24,8 @@ struct CaptureOptions {
   std::optional<std::uint32_t> first_iteration;
   std::optional<std::uint32_t> every;
   std::string last;
+  std::string counted = "ranges";
+  std::string signal = "none";
   bool light = false;
   bool hash_names = false;
   std::optional<std::int64_t> start_at;

@@ -199,7 +199,24 @@ std::string file_to_join(const Attached& attachment) {
   return {};
 }
 
-int report_attached(const std::vector<Attached>& attached, bool json) {
+// Recordings of --every and --on-signal before the last one: whole files since `began` in folders
+// beside its own.
+void add_earlier(std::vector<std::string>& paths, const std::string& output,
+                 std::filesystem::file_time_type began) {
+  for (const std::string& path : capture::recordings_in(output)) {
+    std::error_code code;
+    if (std::filesystem::is_symlink(path, code)) continue;
+    const bool new_here = std::filesystem::last_write_time(path, code) >= began && !code;
+    const bool in_folder = std::filesystem::path(path).parent_path() != output;
+    const bool whole = capture::whole_name(path) == path;
+    if (new_here && in_folder && whole && std::ranges::find(paths, path) == paths.end()) {
+      paths.push_back(path);
+    }
+  }
+}
+
+int report_attached(const std::vector<Attached>& attached, bool json, const std::string& output,
+                    std::filesystem::file_time_type began) {
   std::vector<std::string> paths;
   std::size_t others = 0;
   for (const Attached& attachment : attached) {
@@ -211,6 +228,8 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
     if (!path.empty()) paths.push_back(path);
     if (attachment.client.user() != ::geteuid()) ++others;
   }
+  const bool all_here = paths.size() + others == attached.size();
+  if (others == 0) add_earlier(paths, output, began);
   const auto collected = capture::collect_in_place(paths);
   if (!collected.faults.empty()) report_faults(collected.faults);
   if (json) {
@@ -218,7 +237,7 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
   } else if (!collected.recordings.empty()) {
     fmt::print("{}", recordings_text(collected.recordings));
   }
-  const bool good = collected.faults.empty() && paths.size() + others == attached.size() &&
+  const bool good = collected.faults.empty() && all_here &&
                     (paths.empty() || recorded_work(collected.recordings));
   return good ? code_of(attached) : kExitUntrusted;
 }
@@ -260,6 +279,7 @@ ExitCode attach(const ControlArguments& arguments) {
   ControlCommand start;
   start.kind = Kind::kStart;
   start.start = std::move(request);
+  const auto began = std::filesystem::file_time_type::clock::now() - std::chrono::seconds(1);
   faults = tell_all(attached, start);
   if (faults.empty()) faults = refusals(attached);
   if (!faults.empty()) return tl::make_unexpected(faults);
@@ -271,7 +291,7 @@ ExitCode attach(const ControlArguments& arguments) {
     fmt::print(stderr, "bubblesim: left; the recordings go on until `bubblesim capture stop`\n");
     return kExitUntrusted;
   }
-  return report_attached(attached, arguments.json);
+  return report_attached(attached, arguments.json, start.start.output, began);
 }
 
 ExitCode stop(const ControlArguments& arguments) {

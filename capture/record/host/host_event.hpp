@@ -38,6 +38,7 @@ struct CollectiveEvent {
   std::uint64_t sequence = 0;
   bool sequence_recorded = false;
   std::uint32_t place = 0;  ///< as traces::Collective's
+  bool leads = false;  ///< numbered, of the communicator of most ranks
   std::uint64_t graph_node = 0;  ///< of its kernel, where that was captured into a graph
 };
 

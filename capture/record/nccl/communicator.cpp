@@ -34,11 +34,19 @@ std::uint64_t message_bytes(const NcclMessage& message) noexcept {
   return size * message.count;
 }
 
+/// The communicator of most ranks, of several the first: its ranks above half of its hash. All
+/// ranks make communicators in one order, so they agree on it.
+std::atomic<std::uint64_t> leader{0};
+
+std::uint64_t leading(std::uint32_t ranks, std::uint64_t hash) {
+  return std::uint64_t{ranks} << 32U | (hash & 0xFFFFFFFFU);
+}
+
 /// Emits unless the operation is not one; memory that is short loses the event, nothing else. What
 /// is captured has no number: its graph runs as often as the job likes.
 void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32_t ranks,
                      std::uint32_t place, std::uint64_t sequence, std::int64_t start_ns,
-                     GraphCapture captured = GraphCapture::kNo) noexcept {
+                     GraphCapture captured, bool leads) noexcept {
   const std::optional<NcclCall> call = nccl_call(message.function);
   if (!call) return;
   try {
@@ -52,6 +60,7 @@ void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32
     event.place = place;
     event.sequence = sequence;
     event.sequence_recorded = captured == GraphCapture::kNo;
+    event.leads = leads && event.sequence_recorded;
     if (captured == GraphCapture::kYes) await_graph_node(std::move(event));
     else emit_host_event(std::move(event));
   } catch (...) {
@@ -94,7 +103,16 @@ NcclCommunicator::NcclCommunicator(std::uint64_t hash, int ranks, int rank) noex
       place_(rank >= 0 && rank < ranks ? static_cast<std::uint32_t>(rank) + 1 : 0),
       transfers_(ranks_ > kMostCounted
                      ? nullptr
-                     : new (std::nothrow) std::atomic<std::uint64_t>[2 * std::size_t{ranks_}]{}) {}
+                     : new (std::nothrow) std::atomic<std::uint64_t>[2 * std::size_t{ranks_}]{}) {
+  for (std::uint64_t seen = leader; ranks_ > seen >> 32U;) {
+    if (leader.compare_exchange_weak(seen, leading(ranks_, hash_))) break;
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  std::uint64_t own = leading(ranks_, hash_);
+  leader.compare_exchange_strong(own, 0);
+}
 
 std::optional<std::uint64_t> NcclCommunicator::next_number(int peer, bool sends) noexcept {
   if (!transfers_ || peer < 0 || static_cast<std::uint32_t>(peer) >= ranks_) return std::nullopt;
@@ -107,7 +125,8 @@ void NcclCommunicator::collective_called(const NcclMessage& message,
   // Counted while nothing records too: ranks agree on the number whenever each begins to record.
   const std::uint64_t sequence = collectives_.fetch_add(1, std::memory_order_relaxed);
   if (!host_recording()) return;
-  emit_collective(message, hash_, ranks_, place_, sequence, now_ns(), captured);
+  emit_collective(message, hash_, ranks_, place_, sequence, now_ns(), captured,
+                  leader.load(std::memory_order_relaxed) == leading(ranks_, hash_));
 }
 
 CallHandle NcclCommunicator::exchange_called(GraphCapture captured) noexcept {
@@ -127,7 +146,8 @@ std::int64_t NcclCommunicator::after_previous() noexcept {
 void NcclCommunicator::collective_launched(const NcclMessage& message,
                                        std::uint64_t sequence) noexcept {
   const std::int64_t start = after_previous();
-  if (start != kNoTime) emit_collective(message, hash_, ranks_, place_, sequence, start);
+  if (start == kNoTime) return;
+  emit_collective(message, hash_, ranks_, place_, sequence, start, GraphCapture::kNo, false);
 }
 
 void NcclCommunicator::exchange_launched(const NcclMessage& message, CallHandle call) noexcept {
@@ -188,17 +208,10 @@ void NcclCommunicator::emit_exchange(const LaunchReport& done) noexcept {
 
 void NcclCommunicator::launch_report_begins() noexcept {
   LaunchReport& current = report();
-  current = LaunchReport{.open = true,
-                         .communicator = nullptr,
-                         .sends = 0,
-                         .receives = 0,
-                         .sent_bytes = 0,
-                         .received_bytes = 0,
-                         .start_ns = kNoTime,
-                         .previous_end_ns = current.previous_end_ns,
-                         .number = std::nullopt,
-                         .peer_count = 0,
-                         .peers = {}};
+  const std::int64_t previous_end_ns = current.previous_end_ns;
+  current = {};
+  current.open = true;
+  current.previous_end_ns = previous_end_ns;
 }
 
 void NcclCommunicator::launch_report_ends() noexcept {

@@ -38,6 +38,9 @@ class NcclCommunicator {
  public:
   /// `rank`: of this process in the communicator.
   NcclCommunicator(std::uint64_t hash, int ranks, int rank) noexcept;
+  ~NcclCommunicator();
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   /// v5: the program calls a collective. What is captured into a graph counts, too, and is recorded
   /// with its kernel's node: it runs when the graph does, if ever.

@@ -100,29 +100,16 @@ Result finalize(void* context) noexcept {
   return kSuccess;
 }
 
+constexpr ProfilerV4 kVersion4{"bubblesim", init_v4, start_v4, stop_event, record_event_state,
+                               finalize};
+constexpr ProfilerV5 kVersion5{"bubblesim", init_v5, start_v5, stop_event, record_event_state,
+                               finalize};
+
 }  // namespace
 }  // namespace bubblesim::capture
 
 extern "C" {
-const bubblesim::capture::nccl_abi::ProfilerV4 ncclProfiler_v4{
-    "bubblesim",
-    bubblesim::capture::init_v4,
-    bubblesim::capture::start_v4,
-    bubblesim::capture::stop_event,
-    bubblesim::capture::record_event_state,
-    bubblesim::capture::finalize};
-const bubblesim::capture::nccl_abi::ProfilerV5 ncclProfiler_v5{
-    "bubblesim",
-    bubblesim::capture::init_v5,
-    bubblesim::capture::start_v5,
-    bubblesim::capture::stop_event,
-    bubblesim::capture::record_event_state,
-    bubblesim::capture::finalize};
-const bubblesim::capture::nccl_abi::ProfilerV5 ncclProfiler_v6{
-    "bubblesim",
-    bubblesim::capture::init_v5,
-    bubblesim::capture::start_v5,
-    bubblesim::capture::stop_event,
-    bubblesim::capture::record_event_state,
-    bubblesim::capture::finalize};
+const bubblesim::capture::nccl_abi::ProfilerV4 ncclProfiler_v4 = bubblesim::capture::kVersion4;
+const bubblesim::capture::nccl_abi::ProfilerV5 ncclProfiler_v5 = bubblesim::capture::kVersion5;
+const bubblesim::capture::nccl_abi::ProfilerV5 ncclProfiler_v6 = bubblesim::capture::kVersion5;
 }

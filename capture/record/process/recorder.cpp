@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <ctime>
 #include <exception>
 #include <filesystem>
@@ -22,10 +24,53 @@ namespace {
 constexpr int kTurnSteps = 100;
 constexpr Duration kTurnStep = std::chrono::milliseconds(10);
 
-StartRequest in_own_folder(StartRequest request) {
-  if (request.every)
-    request.output += "/iterations-" + std::to_string(request.first_iteration.value_or(0));
+/// The `number`th of its recordings, from 0; those after the first begin at once.
+StartRequest in_own_folder(StartRequest request, std::uint32_t number) {
+  if (request.every) {
+    request.first_iteration = request.first_iteration.value_or(0) + number * *request.every;
+    request.output += "/iterations-" + std::to_string(*request.first_iteration);
+  } else if (request.signal != 0) {
+    request.output += "/signal-" + std::to_string(number + 1);
+    if (number > 0) request.first_iteration.reset();
+  }
+  if (number == 0) return request;
+  request.delay = {};
+  request.start_at_unix_s.reset();
   return request;
+}
+
+using Stop = RecordingShare::Stop;
+
+/// Which a signal ends; null: none.
+std::atomic<RecordingShare*> signalled{nullptr};
+
+/// In whatever thread of the job: atomics, and a write into an eventfd.
+void on_signal(int) noexcept {
+  const int kept = errno;
+  RecordingShare* const share = signalled.load();
+  Stop none = Stop::kNo;
+  if (share != nullptr && share->records &&
+      share->stop.compare_exchange_strong(none, Stop::kSignalled)) {
+    share->buffers.wake().notify();
+  }
+  errno = kept;
+}
+
+/// A handler of the job's own stays: then the fault says so.
+Result<void> take_signal(int number, RecordingShare& share) {
+  struct sigaction now {};
+  ::sigaction(number, nullptr, &now);
+  const bool free = now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN;
+  if (!free && now.sa_handler != &on_signal) {
+    return fail("the job handles signal " + std::string(choice_name(number, kSignalWords)) +
+                " itself; choose another");
+  }
+  signalled = &share;
+  struct sigaction ours {};
+  ours.sa_handler = &on_signal;
+  ours.sa_flags = SA_RESTART;
+  ::sigaction(number, &ours, nullptr);
+  return {};
 }
 
 }  // namespace
@@ -50,8 +95,11 @@ void Recorder::State::fail(const char* what) noexcept {
 
 void Recorder::State::run(StartRequest request, StartOrigin origin) noexcept {
   try {
-    while (Recording(in_own_folder(request), origin, share).run())
-      request.first_iteration = request.first_iteration.value_or(0) + *request.every;
+    for (std::uint32_t number = 0; Recording(in_own_folder(request, number), origin, share).run();
+         ++number) {
+      Stop by_signal = Stop::kSignalled;
+      share.stop.compare_exchange_strong(by_signal, Stop::kNo);
+    }
   } catch (const std::exception& fault) {
     fail(fault.what());
     say(std::string("the recording ended: ") + fault.what());
@@ -95,14 +143,20 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
     return fail("a recording is under way (" + std::string(state_name(now.state)) +
                 (now.output.empty() ? "" : ", to " + now.output) + "); stop it first");
   }
+  if (request.signal != 0) {
+    if (auto taken = take_signal(request.signal, state_->share); !taken) {
+      state_->active.store(false);
+      return taken;
+    }
+  }
   StartRequest absolute = request;
   std::error_code fault;
   if (auto path = std::filesystem::absolute(request.output, fault); !fault) {
     absolute.output = path.string();
   }
-  state_->share.stop.store(RecordingShare::Stop::kNo);
+  state_->share.stop.store(Stop::kNo);
   // An exit may have begun since it was looked for: its stop must not be forgotten.
-  if (state_->exiting.load()) state_->share.stop.store(RecordingShare::Stop::kExiting);
+  if (state_->exiting.load()) state_->share.stop.store(Stop::kExiting);
   const bool later = request.start_at_unix_s.has_value() || request.delay > Duration{};
   state_->share.board.edit([&](RecorderStatus& status) {
     status.state = later ? RecorderState::kScheduled : RecorderState::kStarting;
@@ -126,7 +180,6 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
 }
 
 void Recorder::stop(StopReason reason) noexcept {
-  using Stop = RecordingShare::Stop;
   if (reason == StopReason::kExiting) state_->exiting.store(true);
   if (!state_->active.load()) return;
   if (reason == StopReason::kExiting) {
@@ -157,6 +210,7 @@ bool Recorder::mark(const std::string& name) {
 }
 
 void Recorder::abandon() noexcept {
+  signalled = nullptr;
   close_host_link();
   state_->share.buffers.abandon();
   const int file = state_->share.file_descriptor.load();

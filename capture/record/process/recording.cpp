@@ -1,13 +1,8 @@
 #include "capture/record/process/recording.hpp"
 
-#include <dirent.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <thread>
 #include <utility>
@@ -39,39 +34,23 @@ std::uint64_t count(const RecordedBatch& batch) {
          batch.memory.size() + batch.stalls.size() + batch.notes.size();
 }
 
-/// The descriptor by which this process has a file open; -1: none.
-int descriptor_of(const std::string& path) {
-  struct stat wanted {};
-  if (::stat(path.c_str(), &wanted) != 0) return -1;
-  DIR* folder = ::opendir("/proc/self/fd");
-  if (folder == nullptr) return -1;
-  int found = -1;
-  while (const dirent* entry = ::readdir(folder)) {
-    int number = -1;
-    const char* const end = entry->d_name + std::strlen(entry->d_name);
-    if (std::from_chars(entry->d_name, end, number).ptr != end) continue;
-    // By its name in the folder: descriptors of the job are none of ours to use.
-    struct stat held {};
-    if (::fstatat(::dirfd(folder), entry->d_name, &held, 0) != 0) continue;
-    if (held.st_ino == wanted.st_ino && held.st_dev == wanted.st_dev) found = number;
-  }
-  ::closedir(folder);
-  return found;
-}
-
-/// A numbered iteration that has ended.
+/// A numbered iteration that has ended. A collective ends that of the one before.
 struct Iteration {
   std::int64_t number;
-  Duration duration;
   TraceTime end;
 };
 
-std::optional<Iteration> iteration_of(const HostEvent& event) {
+std::optional<Iteration> iteration_of(const HostEvent& event, CountedBy counted) {
+  if (counted == CountedBy::kCollectives) {
+    const auto* const call = std::get_if<CollectiveEvent>(&event);
+    if (call == nullptr || !call->leads) return std::nullopt;
+    return Iteration{static_cast<std::int64_t>(call->sequence) - 1, call->start};
+  }
   const auto* const range = std::get_if<RangeEvent>(&event);
   if (range == nullptr || range->duration == Duration{}) return std::nullopt;
   const traces::MarkerClass what = traces::classify_marker(range->name);
   if (what.kind != traces::MarkerKind::kIteration || what.number < 0) return std::nullopt;
-  return Iteration{what.number, range->duration, range->start + range->duration};
+  return Iteration{what.number, range->start + range->duration};
 }
 
 /// When the latest record that has a time began.
@@ -117,7 +96,9 @@ bool Recording::run() {
   share_.settings.session_began();
   if (request_.start_at_unix_s) wait_prepared();
   record();
-  repeats_ = request_.every && !stop_wanted() && reason_to_end() == kByIterations;
+  share_.records = false;
+  repeats_ = share_.stop.load() == Stop::kSignalled ||
+             (request_.every && !stop_wanted() && reason_to_end() == kByIterations);
   close();
   return repeats_;
 }
@@ -134,13 +115,18 @@ bool Recording::wait_for_iteration() {
   HostEventQueue& events = host_queue();
   open_host_link({});
   bool near = *request_.first_iteration < kFewIterations;
+  std::optional<Iteration> first;
   while (!near && !stop_wanted()) {
     share_.buffers.wake().wait(kNap);
     for (HostEvent event; events.pop(event);) {
-      const auto iteration = iteration_of(event);
+      const auto iteration = iteration_of(event, request_.counted);
       if (!iteration) continue;
+      if (!first) first = iteration;
       const std::int64_t left = *request_.first_iteration - iteration->number;
-      near = near || left <= kPreparing / iteration->duration;
+      const std::int64_t passed = std::max<std::int64_t>(iteration->number - first->number, 1);
+      const Duration each = (iteration->end - first->end) / passed;
+      // The next one, at least, is over before CUPTI is ready.
+      near = near || left <= 2 + (each > Duration{} ? kPreparing / each : 0);
     }
   }
   close_host_link();
@@ -148,17 +134,28 @@ bool Recording::wait_for_iteration() {
 }
 
 void Recording::note_iteration(const HostEvent& event) {
-  const auto iteration = begun_ ? std::nullopt : iteration_of(event);
+  if (begun_ && request_.counted == CountedBy::kRanges) return;
+  const auto iteration = iteration_of(event, request_.counted);
   if (!iteration) return;
+  last_collective_ = iteration->number;
+  if (!first_collective_ && begun_) first_collective_ = last_collective_;
+  if (begun_) return;
   iteration_end_ = std::max(iteration_end_, iteration->end);
   const std::int64_t next = iteration->number + 1;
   begun_ = next >= *request_.first_iteration;
   if (!begun_) return;
+  first_collective_ = last_collective_;
   counters_.add(kBegunLate, static_cast<std::uint64_t>(next - *request_.first_iteration));
   began_ns_ = monotonic_ns();
   host_->begin_at(iteration->end);
   decoder_->start_at(iteration->end);
   if (!request_.last) release();
+}
+
+std::uint32_t Recording::iterations() const {
+  if (request_.counted == CountedBy::kRanges) return host_->iterations();
+  const std::int64_t first = first_collective_.value_or(last_collective_);
+  return static_cast<std::uint32_t>(last_collective_ - first);
 }
 
 // A stop meanwhile ends the recording, which then holds nothing.
@@ -227,7 +224,7 @@ Result<void> Recording::open_file() {
   BUBBLESIM_ASSIGN_OR_RETURN(file_, RecordingFile::claim(request_.output, job.rank, job.pid,
                                                          request_.readers));
   BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));
-  share_.file_descriptor.store(descriptor_of(file_->path()));
+  share_.file_descriptor.store(store_->descriptor());
   if (request_.names == Names::kHashed) store_->tables().hash_names();
   decoder_.emplace(*api_, store_->tables());
   BUBBLESIM_RETURN_IF_ERROR(describe());
@@ -263,6 +260,7 @@ void Recording::record() {
   // the job's threads, it still finds the streams' priorities unwritten.
   session_->flush();
   drain();
+  share_.records = true;
   std::int64_t next_tick = began_ns_ + to_ns(kTick);
   while (!stop_wanted() && reason_to_end().empty()) {
     const std::int64_t now = monotonic_ns();
@@ -283,7 +281,7 @@ std::string Recording::reason_to_end() const {
   if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration)) {
     return "duration";
   }
-  if (request_.iterations && host_->iterations() >= *request_.iterations) return kByIterations;
+  if (request_.iterations && iterations() >= *request_.iterations) return kByIterations;
   if (request_.max_bytes && store_->bytes_written() >= *request_.max_bytes) return "bytes";
   return {};
 }
@@ -401,7 +399,7 @@ void Recording::publish() {
     status.records = kept_;
     status.bytes = store_->bytes_written();
     status.lost = lost_;
-    status.iterations = host_->iterations();
+    status.iterations = iterations();
   });
 }
 

@@ -41,12 +41,13 @@ class StatusBoard {
 struct RecordingShare {
   explicit RecordingShare(RecorderSettings wanted) : settings(std::move(wanted)) {}
 
-  enum class Stop : std::uint8_t { kNo, kAsked, kExiting };
+  enum class Stop : std::uint8_t { kNo, kAsked, kSignalled, kExiting };
 
   const RecorderSettings settings;
   BufferExchange buffers;
   StatusBoard board;
   std::atomic<Stop> stop{Stop::kNo};
+  std::atomic<bool> records{false};  ///< there is something that a signal may have written
   std::atomic<int> file_descriptor{-1};  ///< of the open trace, for a forked child to close
 };
 
@@ -58,8 +59,8 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   ~Recording();
 
-  /// All of it. The board's last state is kIdle or kFailed. True: it has ended by its iterations
-  /// and later ones are wanted; then the state is kScheduled.
+  /// All of it. The board's last state is kIdle or kFailed. True: it has ended by its iterations or
+  /// a signal and later ones are wanted; then the state is kScheduled.
   bool run();
 
  private:
@@ -73,8 +74,10 @@ class Recording {
   /// Until the iterations before the first wanted one are about to run; CUPTI is off. False: a stop
   /// came before that.
   [[nodiscard]] bool wait_for_iteration();
-  /// The last iteration before the first wanted one has ended: so it begins.
+  /// Begins where the last iteration before the first wanted one ends, and counts later ones.
   void note_iteration(const HostEvent& event);
+  /// Whole ones, since the first wanted one began.
+  [[nodiscard]] std::uint32_t iterations() const;
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> open_file();
   void record();
@@ -128,6 +131,8 @@ class Recording {
   bool repeats_ = false;        ///< what run() returns
   bool begun_ = true;           ///< the first wanted iteration has begun
   TraceTime iteration_end_ = TraceTime::min();  ///< of the latest one, until then
+  std::optional<std::int64_t> first_collective_;
+  std::int64_t last_collective_ = 0;
   CounterSet counters_;
   std::string fault_;           ///< of the recording, once it runs
   bool writable_ = true;        ///< every write so far was done

@@ -132,6 +132,38 @@ TEST_F(CaptureJob, AJobWhoseEnvironmentNamesTheLibraryAloneIsAttachedTo) {
   EXPECT_EQ(parse_json(outcome.out).at(0).at("kernels"), 50) << outcome.err;
 }
 
+TEST_F(CaptureJob, OfAFewOfEveryManyIterationsAttachCollectsAll) {
+  place.write("job.sh", "echo $$ >pid\nexec " + job("sleep:700 mark_iterations:600:5"));
+  const Outcome outcome = place.shell(
+      "bubblesim capture --idle -- sh job.sh &\n"
+      "for i in $(seq 200); do\n"
+      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
+      "done\n"
+      "bubblesim capture attach $(cat pid) -o run --from-iteration 100 --iterations 3 --every 150 "
+      "--wait --json\n"
+      "code=$?; wait; exit $code");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<std::string> paths;
+  for (const Json& recording : parse_json(outcome.out)) paths.push_back(recording.at("path"));
+  for (const char* folder : {"iterations-100", "iterations-250", "iterations-400"}) {
+    EXPECT_THAT(paths, testing::Contains(HasSubstr(folder))) << outcome.err;
+    const Outcome view = succeed(place, std::string("inspect run/") + folder + " --json");
+    EXPECT_THAT(view.out, HasSubstr("bubblesim-capture"));  // joined
+  }
+}
+
+TEST_F(CaptureJob, ASignalLeavesAFolderEach) {
+  place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 rate:300:5000"));
+  const Outcome outcome = place.shell(
+      "bubblesim capture -o run --last 300ms --on-signal URG -- sh job.sh &\n"
+      "sleep 1; kill -URG $(cat pid); wait $!");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* folder : {"run/signal-1", "run/signal-2"}) {
+    EXPECT_TRUE(std::filesystem::exists(place.path(std::string(folder) + "/rank0.btr")))
+        << outcome.err;
+  }
+}
+
 TEST_F(CaptureJob, AnIdleJobIsRecordedOnRequest) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 launch:500 sleep:700 exit:0"));
   const Outcome outcome = place.shell(

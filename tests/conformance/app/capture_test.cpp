@@ -142,7 +142,7 @@ TEST_F(Capture, ARecordingIsStartedSeenMarkedAndStopped) {
   EXPECT_EQ(late.code, 1);
   EXPECT_THAT(late.err, HasSubstr("does not record"));
   EXPECT_THAT(recorder.heard(),
-              testing::Contains(AllOf(HasSubstr("\"duration_ns\":10000000000"),
+              testing::Contains(AllOf(HasSubstr("_DURATION\":\"10s\""),
                                       HasSubstr(place_.path("run")))));
 }
 

@@ -90,6 +90,28 @@ int nccl_graph(std::uint64_t launches) {
   return code == 0 ? 0 : kVerbFailed;
 }
 
+/// As NCCL 2.28, of calls that no graph captures.
+int nccl(std::uint64_t count, std::uint64_t us) {
+  namespace abi = bubblesim::capture::nccl_abi;
+  const abi::ProfilerV5* const profiler = nccl_profiler();
+  if (profiler == nullptr) return kVerbFailed;
+  void *small = nullptr, *large = nullptr, *handle = nullptr;
+  int mask = 0, code = 0;
+  profiler->init(&small, 0x1234, &mask, "dp", 1, 4, 1, nullptr);
+  profiler->init(&large, 0xABCD, &mask, "world", 1, 8, 2, nullptr);
+  abi::DescriptorV5 call{.type = abi::kCollApi, .parent = nullptr, .rank = 2, .coll = {}};
+  call.coll_api = {"AllReduce", 1000, "ncclFloat32", 0, nullptr, false};
+  for (std::uint64_t i = 0; i < count && code == 0; ++i) {
+    for (void* const communicator : {small, small, large}) {
+      profiler->start_event(communicator, &handle, &call);
+      code |= launch(1, {.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"});
+    }
+    sleep_us(us);
+  }
+  profiler->finalize(small), profiler->finalize(large);
+  return code == 0 ? 0 : kVerbFailed;
+}
+
 /// Every second wait is made before its write, as a pipeline's receiver does.
 int values(std::uint64_t count) {
   constexpr std::uint64_t kAddress = 0x7f0000001000;
@@ -183,6 +205,7 @@ int do_verb(const Verb& verb) {
   if (name == "threads") return threads(verb.number(0), verb.number(1));
   if (name == "mixed") return mixed(verb.number(0, 1));
   if (name == "nccl_graph") return nccl_graph(verb.number(0, 1));
+  if (name == "nccl") return nccl(verb.number(0), verb.number(1));
   if (name == "values") return values(verb.number(0, 1));
   if (name == "gpus") return gpus(verb.number(0, 1));
   if (name == "mark_iterations") return iterations(verb.number(0), verb.number(1));

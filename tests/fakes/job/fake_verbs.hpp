@@ -26,6 +26,7 @@ struct Verb {
 /// | rate:N:US | N kernels, one each US microseconds |
 /// | graph:N:K | N launches of a graph of K nodes |
 /// | nccl_graph:N | captures an all-reduce of 1000 floats and a kernel, launches them N times |
+/// | nccl:N:US | N all-reduces of 8 ranks, US apart, each after two of 4 ranks |
 /// | mixed:N | N times a copy, a memset, an event, a wait, an allocation, a synchronisation |
 /// | mark_iterations:N:K | N iterations of K kernels, each in an NVTX range "iteration I" |
 /// | two_markers:N | two threads at once: N iterations of one kernel, each marked by both |

@@ -37,7 +37,9 @@ TEST(JobEnvironment, NamesTheLibraryThriceAndTheRequest) {
                            {kEnvMemory, "1"},
                            {kEnvReaders, "owner"},
                            {kEnvDetail, "full"},
-                           {kEnvNames, "plain"}};
+                           {kEnvNames, "plain"},
+                           {kEnvCount, "ranges"},
+                           {kEnvSignal, "none"}};
   EXPECT_EQ(made->variables, expected);
   EXPECT_TRUE(made->notes.empty());
 }

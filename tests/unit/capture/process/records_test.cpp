@@ -1,5 +1,8 @@
 // What a job does is in the file: kernels, calls, copies, edges, ranges; by one thread or many.
 #include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
 
 #include "tests/unit/capture/process/job_process.hpp"
 #include "traces/join/join_recording.hpp"
@@ -169,6 +172,69 @@ TEST(Records, AFewOfEveryManyIterations) {
     EXPECT_LT(recorded.trace.markers.back().number, first + 100);
     EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
   }
+}
+
+// No range marks iterations: two ranks, one slower and later, begin with the 300th all-reduce of
+// the communicator of most ranks.
+TEST(Records, BeginWithTheCollectiveThatWasAskedFor) {
+  for (const std::vector<std::string>& verbs :
+       {std::vector<std::string>{"init", "sleep:200", "nccl:900:1000"},
+        std::vector<std::string>{"init", "sleep:400", "nccl:900:2000"}}) {
+    const ScratchFolder folder;
+    const JobEnd end = run_job(
+        verbs, recording_to(folder, {{kEnvCount, "collectives"}, {kEnvFirstIteration, "300"},
+                                     {kEnvIterations, "20"}}));
+    EXPECT_EQ(end.code, 0) << end.error;
+    Recorded recorded = read_recording(folder.file("rank0.btr"));
+    traces::join_recording(recorded.trace);
+    // Kernels before it that the GPU had not begun yet have no launch, and so no group.
+    std::vector<std::uint64_t> numbers;
+    for (const traces::Collective& collective : recorded.trace.collectives) {
+      if (collective.group_size == 8) numbers.push_back(collective.sequence);
+    }
+    ASSERT_GE(numbers.size(), 20U) << end.error;
+    EXPECT_EQ(numbers.front(), 300U);
+    EXPECT_LT(numbers.back(), 600U);
+    EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
+  }
+}
+
+// A kernel every 5 ms; two signals half a second apart, and the end.
+TEST(Records, ASignalHasTheLastStretchWritten) {
+  const ScratchFolder folder;
+  JobProcess job({"init", "traced", "rate:400:5000"},
+                 recording_to(folder, {{kEnvLast, "300ms"}, {kEnvSignal, "USR2"}}));
+  const auto records_into = [&](const std::string& name) {
+    for (int i = 0; i < 1000; ++i) {
+      const auto status = job.status();
+      if (status && status->state == RecorderState::kRecording &&
+          status->output.find(name) != std::string::npos) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  };
+  for (const char* name : {"signal-1", "signal-2"}) {
+    ASSERT_TRUE(records_into(name));
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    ASSERT_EQ(::kill(job.pid(), SIGUSR2), 0);
+  }
+  const JobEnd end = job.wait();
+  EXPECT_EQ(end.code, 0) << end.error;
+  for (const char* name : {"signal-1", "signal-2", "signal-3"}) {
+    const Recorded recorded = read_recording(folder.file(name) + "/rank0.btr");
+    EXPECT_GT(recorded.kernels("kernel"), 10U) << name << end.error;
+    EXPECT_LT(recorded.kernels("kernel"), 80U) << name;
+  }
+}
+
+TEST(Records, ASignalThatTheJobHandlesItselfIsRefused) {
+  const ScratchFolder folder;
+  const JobEnd end = run_job({"signals:1", "init", "sleep:300"},
+                             recording_to(folder, {{kEnvSignal, "USR1"}}));
+  EXPECT_EQ(end.code, 0);
+  EXPECT_NE(end.error.find("the job handles signal USR1 itself"), std::string::npos) << end.error;
 }
 
 TEST(Records, WithoutTheIterationThatWasAskedForThereIsNoFile) {

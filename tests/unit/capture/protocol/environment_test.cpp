@@ -57,7 +57,8 @@ TEST(Environment, EveryValueIsRead) {
                       {kEnvGraphs, "graph"},       {kEnvMemory, "0"},
                       {kEnvFirstIteration, "100"}, {kEnvLast, "10s"},
                       {kEnvEvery, "1000"},         {kEnvDetail, "light"},
-                            {kEnvNames, "hashed"}};
+                      {kEnvNames, "hashed"},       {kEnvCount, "collectives"},
+                      {kEnvSignal, "USR2"}};
   StartRequest expected;
   expected.output = "/data/run";
   expected.delay = 2500ms;
@@ -66,6 +67,8 @@ TEST(Environment, EveryValueIsRead) {
   expected.every = 1000;
   expected.detail = Detail::kLight;
   expected.names = Names::kHashed;
+  expected.counted = CountedBy::kCollectives;
+  expected.signal = SIGUSR2;
   expected.duration = 500ms;
   expected.max_bytes = 2'000'000'000;
   expected.iterations = 20;
