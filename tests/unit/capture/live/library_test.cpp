@@ -1,9 +1,12 @@
-// The shared object as a loader sees it.
+// The shared objects that jobs load, as a loader sees them.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,11 +31,31 @@ std::vector<std::string> last_words(const std::string& command) {
   return words;
 }
 
-TEST(GateLibrary, NeedsTheCLibraryOnly) {
-  const auto needed = last_words("readelf -d '" GATE_LIBRARY "' | grep NEEDED");
-  if (needed.empty()) GTEST_SKIP() << "readelf: not found";
-  EXPECT_THAT(needed, Each(AnyOf("[libc.so.6]", "[libm.so.6]", "[libdl.so.2]", "[libpthread.so.0]",
-                                 "[librt.so.1]", StartsWith("[ld-linux"))));
+const std::vector<std::string> kLibraries{GATE_LIBRARY, CAPTURE_LIBRARY};
+
+TEST(LibrariesOfJobs, NeedTheCLibraryOnly) {
+  for (const std::string& library : kLibraries) {
+    const auto needed = last_words("readelf -d '" + library + "' | grep NEEDED");
+    if (needed.empty()) GTEST_SKIP() << "readelf: not found";
+    EXPECT_THAT(needed,
+                Each(AnyOf("[libc.so.6]", "[libm.so.6]", "[libdl.so.2]", "[libpthread.so.0]",
+                           "[librt.so.1]", StartsWith("[ld-linux"))))
+        << library;
+  }
+}
+
+// Containers are older than the machine of the build (scripts/cmake/old_glibc.cmake).
+TEST(LibrariesOfJobs, NeedNothingOfGlibcAfter2_28) {
+  if (std::atoi(std::strchr(::gnu_get_libc_version(), '.') + 1) > 36) {
+    GTEST_SKIP() << "what a glibc later than 2.36 adds to programs was not looked at";
+  }
+  for (const std::string& library : kLibraries) {
+    const auto versions = last_words("readelf -V '" + library + "' | grep -o 'GLIBC_2[.0-9]*'");
+    if (versions.empty()) GTEST_SKIP() << "readelf: not found";
+    for (const std::string& version : versions) {
+      EXPECT_LE(std::atoi(version.c_str() + std::strlen("GLIBC_2.")), 28) << library << version;
+    }
+  }
 }
 
 TEST(GateLibrary, ShowsTheDriversFunctionsDlsymAndTheMarkOnly) {
