@@ -107,6 +107,10 @@ def text_of(name: str, record: Json, alone: Optional[Json]) -> str:
     seen = record.get("fill", {}).get("filler", {})
     if seen:
         text += f", filler {seen.get('kernels', 0)} kernels, {seen.get('held', 0)} held"
+    costs = [record.get("fill", {}).get(job, {}).get("mean_gate_overhead_ns")
+             for job in ("training", "filler")]
+    if None not in costs:
+        text += f", gate {costs[0]} and {costs[1]} ns a launch"
     return text
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, Tuple
 
 from . import (captures, clients, device, few_sms, live, operations, pairs, sharing,
-               stand_ins, unloadable)
+               settle, stand_ins, unloadable)
 from .context import Context, Verdict
 
 
@@ -29,7 +29,7 @@ PARTS: Tuple[Part, ...] = (
     Part("d", "one pair under four ways to share", 80, 30, pairs.substrates),
     Part("e", "probes of sharing", 90, 15, sharing.run, program=False),
     Part("f", "constants of the card", 100, 60, stand_ins.constants),
-    Part("g", "pairs by policy", 400, 60, pairs.policies),
+    Part("g", "pairs by policy", 360, 60, pairs.policies),
     Part("h", "captures for traces/samples", 150, 30, captures.traces,
          keeps=("captures/parts/train-*", "captures/parts/infer-*", "captures/parts/fake-c*")),
     Part("i", "what capturing costs", 190, 60, captures.overhead,
@@ -41,4 +41,5 @@ PARTS: Tuple[Part, ...] = (
     Part("m", "kernels of small batches on few SMs", 60, 30, few_sms.run,
          keeps=("captures/traces/few-sms-*",)),
     Part("n", "a recorder that cannot be loaded", 9, 6, unloadable.run, program=False),
+    Part("o", "collectives of graphs, memory limits of MPS", 40, 20, settle.run),
 )

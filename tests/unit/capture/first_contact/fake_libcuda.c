@@ -117,6 +117,8 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
 }
 EXPORT int cuMemAlloc_v2(uint64_t* pointer, size_t size) {
   FAULT_OF("cuMemAlloc_v2");
+  const char* const limit = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  if (limit && size >> 20 > strtoul(limit + strlen("0="), NULL, 10)) return 2;
   *pointer = (uint64_t)(uintptr_t)calloc(1, size);
   return *pointer == 0 ? 2 : 0;
 }

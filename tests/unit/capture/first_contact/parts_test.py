@@ -14,7 +14,7 @@ from pathlib import Path
 from setting import DRIVER, HERE, ROOT, SCRIPT, Machine
 
 NEEDS_DRIVER = unittest.skipUnless(DRIVER, "needs the fake driver (no sanitizers)")
-LETTERS = "abcdefghijklmn"
+LETTERS = "abcdefghijklmno"
 
 
 class Records(Machine):
@@ -68,6 +68,23 @@ class PartN(Records):
     # The stand-in of the driver injects nothing, so its jobs end alike.
     def test_jobs_that_end_alike_are_ok(self) -> None:
         self.assertEqual(self.status("n"), ("ok", "exit codes stay"))
+
+
+@NEEDS_DRIVER
+class PartO(Records):
+    # The stand-in of the driver captures nothing.
+    def test_a_memory_limit_that_holds_and_graphs_that_fail_are_told_apart(self) -> None:
+        status, line = self.status("o")
+        self.assertEqual(status, "partial")
+        self.assertIn("1024 MiB of an MPS client hold", line)
+        self.assertIn("graph: ", line)
+
+    def test_a_client_without_mps_or_without_its_limit_is_said(self) -> None:
+        self.assertIn("no MPS: nvidia-cuda-mps-control -d ended",
+                      self.status("o", FAKE_MPS="refused")[1])
+        status, line = self.status("o", FAKE_LIBCUDA="cuMemAlloc_v2=2")
+        self.assertEqual(status, "failed")
+        self.assertIn("below: CUDA says 2, expected 0", line)
 
 
 @NEEDS_DRIVER
@@ -331,12 +348,13 @@ class WithTheRealProgram(Records):
 
     def test_the_cheap_parts_are_done_on_fakes(self) -> None:
         done = self.run_script(
-            "--fake", "--bubblesim", os.environ["BUBBLESIM_PROGRAM"], "--only", "a,b,i",
+            "--fake", "--bubblesim", os.environ["BUBBLESIM_PROGRAM"], "--only", "a,b,i,o",
             BUBBLESIM_FAKE_CUDA=os.environ["BUBBLESIM_FAKE_CUDA"],
             BUBBLESIM_CAPTURE_CUPTI=os.environ["BUBBLESIM_FAKE_CUPTI"], limit_s=240)
-        for letter in "bi":
+        for letter in "bio":
             self.assertEqual(self.records()[letter]["status"], "ok", done.stdout + done.stderr)
         self.assertIn("fake-capture: ", self.records()["b"]["line"])
+        self.assertEqual(self.records()["o"]["line"], "collectives of graphs have their bytes")
 
     def test_no_permission_to_profile_is_the_recorders_own_sentence(self) -> None:
         self.run_script(
