@@ -9,14 +9,13 @@
 namespace bubblesim::capture {
 namespace {
 
-constexpr const char* kPreload = "LD_PRELOAD";
-
 GpuShare share_of(const GatedJob& job, const LivePlan& plan) {
   GpuShare share;
   share.device = job.device;
   if (plan.sharing != policy::SharingMode::kMps) return share;
   const policy::ClientSharing& planned = plan.shares[job.client];
   share.mps_directory = job.mps_directory;
+  share.place = job.place;
   share.sm_percentage = planned.sm_percentage;
   // MPS knows two priorities: 0, and 1 for those below.
   const auto highest = std::ranges::max(plan.shares, {}, &policy::ClientSharing::priority).priority;
@@ -29,7 +28,7 @@ GpuShare share_of(const GatedJob& job, const LivePlan& plan) {
 Variables gated_environment(const Variables& inherited, const GatedJob& job,
                             const LivePlan& plan) {
   Variables variables = inherited;
-  std::string& preload = variables[kPreload];
+  std::string& preload = variables["LD_PRELOAD"];
   preload = preload.empty() ? job.library : job.library + ":" + preload;
   variables[kEnvGate] = job.gates;
   variables[kEnvGateClient] = std::to_string(job.client);

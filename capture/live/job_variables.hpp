@@ -21,6 +21,7 @@ struct GatedJob {
   bool completions = false;   ///< to be told
   std::string mps_directory;  ///< of the private daemon; empty: none
   std::string device;         ///< what it sees: UUIDs or indices; empty: as inherited
+  std::size_t place = 0;      ///< GpuShare::place
 };
 
 /// `inherited`, the gate's shared object before what is preloaded already, and how it shares the

@@ -204,7 +204,6 @@ GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& devic
     return facts;
   }
   facts.is_only_one = sees_one(**reader, device, environment);
-  facts.uuid = card->uuid;
   std::string guessed;
   if (!card->name.empty()) facts.gpu.name = card->name;
   if (card->sm_count) facts.gpu.sm_count = *card->sm_count;

@@ -56,7 +56,6 @@ void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
 
 struct GpuFacts {
   policy::GpuInfo gpu;
-  std::string uuid;  ///< "GPU-..."; empty: the driver does not say it
   std::string text;  ///< where they are from, a sentence
   bool is_only_one = true;    ///< programs see no other, as far as the driver says
   std::optional<Bytes> free;  ///< memory that no process has; nothing: the driver does not say

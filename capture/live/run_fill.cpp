@@ -82,9 +82,10 @@ constexpr std::chrono::milliseconds kLook{200};  // for what no signal tells
 
 /// What runs on one GPU, in the order in which it must go.
 struct GpuRun {
-  explicit GpuRun(const FillGpu& wanted) : gpu(wanted) {}
+  GpuRun(const FillGpu& wanted, std::size_t number) : gpu(wanted), place(number) {}
 
   const FillGpu& gpu;
+  const std::size_t place;
   std::unique_ptr<LiveFolder> folder;
   std::unique_ptr<PolicyHost> host;
   LiveJob filler;
@@ -149,7 +150,7 @@ Result<void> FillRun::prepare() {
   BUBBLESIM_RETURN_IF_ERROR(can_be_preloaded(setup_.library));
   part_ = clock_->join(Turn::kControl);
   for (const FillGpu& gpu : setup_.gpus) {
-    GpuRun& run = gpus_.emplace_back(gpu);
+    GpuRun& run = gpus_.emplace_back(gpu, gpus_.size());
     BUBBLESIM_ASSIGN_OR_RETURN(run.folder, LiveFolder::make(setup_.folder, 2));
     BUBBLESIM_RETURN_IF_ERROR(make_host(run));
   }
@@ -212,6 +213,7 @@ Variables FillRun::environment_of(const GpuRun* filler) const {
   job.completions = setup_.spec->needs.completions;
   if (mps_ != nullptr) job.mps_directory = mps_->pipe_directory();
   const GpuRun& planned = filler == nullptr ? gpus_.front() : *filler;
+  job.place = planned.place;
   return gated_environment(setup_.environment, job, planned.gpu.plan);
 }
 
@@ -240,10 +242,9 @@ Result<void> FillRun::start_jobs() {
 Result<void> FillRun::start_fillers(ChildSettings settings) {
   const std::string& warning = setup_.gpus.front().plan.warning;
   if (!warning.empty()) say(warning);
-  std::uint32_t number = 0;
   for (GpuRun& run : gpus_) {
     Variables variables = environment_of(&run);
-    variables[kEnvFiller] = std::to_string(number++);
+    variables[kEnvFiller] = std::to_string(run.place);
     BUBBLESIM_RETURN_IF_ERROR(run.filler.start(run.gpu.fill, variables, settings));
   }
   return {};

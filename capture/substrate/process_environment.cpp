@@ -28,11 +28,12 @@ bool has_indices(const std::string& devices) {
 
 }  // namespace
 
-std::string numbered_gpus(const Variables& variables, const std::string& suffix) {
+std::string numbered_gpus(const Variables& variables, const std::string& suffix,
+                          std::size_t first) {
   const auto shown = variables.find(kVisible);
-  const auto more = shown == variables.end() ? 0 : std::ranges::count(shown->second, ',');
-  std::string text = "0" + suffix;
-  for (std::ptrdiff_t i = 1; i <= more; ++i) text += "," + std::to_string(i) + suffix;
+  auto more = shown == variables.end() ? 0 : std::ranges::count(shown->second, ',');
+  std::string text = std::to_string(first) + suffix;
+  for (; more > 0; --more) text += "," + std::to_string(++first) + suffix;
   return text;
 }
 
@@ -45,7 +46,7 @@ void set_share(Variables& variables, const GpuShare& share) {
   if (share.mps_directory.empty()) return;
   const auto shown = variables.find(kVisible);
   if (shown != variables.end() && has_indices(shown->second)) {
-    shown->second = numbered_gpus(variables);
+    shown->second = numbered_gpus(variables, {}, share.place);
   }
   if (share.sm_percentage < 100)
     variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(share.sm_percentage);

@@ -27,8 +27,9 @@ enum class MpsPriority : std::uint8_t { kNormal, kBelowNormal };
 /// What a process has of the GPUs that it sees.
 struct GpuShare {
   /// UUIDs ("GPU-...", CardState::uuid) or indices; empty: what CUDA_VISIBLE_DEVICES says already.
-  /// The process numbers them from 0. Of a client of MPS: MpsSettings::device, or UUIDs of it.
+  /// The process numbers them from 0. Of a client of MPS: some of MpsSettings::device.
   std::string device;
+  std::size_t place = 0;      ///< of the first of them among MpsSettings::device
   std::string mps_directory;  ///< MpsDaemon::pipe_directory(); empty: no daemon is in reach
   std::uint32_t sm_percentage = 100;  ///< of a client of MPS: [1, 100]
   MpsPriority priority = MpsPriority::kNormal;
@@ -40,11 +41,12 @@ inline constexpr const char* kNoMps = "/nonexistent/bubblesim-no-mps";
 
 /// Takes every CUDA_MPS_ variable away and says what the share is. A daemon numbers the GPUs that
 /// its CUDA_VISIBLE_DEVICES shows it from 0, and its clients count by that: "2,3", with which both
-/// were started, is "0,1" to a client. UUIDs stay.
+/// were started, is "0,1" to a client, and "3", at place 1, is "1". UUIDs stay.
 void set_share(Variables& variables, const GpuShare& share);
 
 /// "0,1" of two GPUs that CUDA_VISIBLE_DEVICES names, each with the suffix; unset: of one.
-[[nodiscard]] std::string numbered_gpus(const Variables& variables, const std::string& suffix = {});
+[[nodiscard]] std::string numbered_gpus(const Variables& variables, const std::string& suffix = {},
+                                        std::size_t first = 0);
 
 struct WorkerSettings : GpuShare {
   Substrate substrate = Substrate::kAlone;

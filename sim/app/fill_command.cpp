@@ -368,23 +368,15 @@ Result<void> check_gpus(const FillArguments& arguments) {
                                         "(--gpu 0,1)", lines, places));
 }
 
-// The name as the driver says it: daemons of MPS count GPUs in their own way.
-Result<void> name_gpu(capture::FillGpu& gpu, const std::string& uuid) {
-  if (!uuid.empty()) gpu.device = uuid;
-  const bool counted = gpu.device.find_first_not_of("0123456789") == std::string::npos;
-  if (!counted || gpu.plan.sharing != policy::SharingMode::kMps) return {};
-  return fail("--gpu", {}, "found " + gpu.device + ", whose UUID the driver does not say; several "
-                           "GPUs under MPS are named by UUIDs (nvidia-smi -L)");
-}
-
-Result<capture::GpuFacts> add_gpu(const AskedPolicy& asked, const std::string& name,
-                                  PreparedFill& prepared) {
+Result<void> add_gpu(const AskedPolicy& asked, const std::string& name, const std::string& line,
+                     PreparedFill& prepared) {
   capture::FillSetup& setup = prepared.setup;
   capture::FillGpu& gpu = setup.gpus.emplace_back();
   gpu.device = name;
+  gpu.fill = line;
   BUBBLESIM_ASSIGN_OR_RETURN(auto policy, policy::make_policy(asked.spec, asked.parameters));
   gpu.policy = prepared.policies.emplace_back(std::move(policy)).get();
-  capture::GpuFacts facts =
+  const capture::GpuFacts facts =
       capture::facts_of_gpu(asked.constants, gpu.device, setup.environment);
   BUBBLESIM_ASSIGN_OR_RETURN(
       gpu.plan, capture::plan_live(asked.spec, asked.parameters, *gpu.policy, facts.gpu,
@@ -392,7 +384,8 @@ Result<capture::GpuFacts> add_gpu(const AskedPolicy& asked, const std::string& n
   capture::limit_fillers(gpu.plan, facts.free,
                          setup.environment.contains(capture::kMpsMemoryLimit));
   gpu.plan.notes.push_back(facts.text);
-  return facts;
+  setup.one_gpu = setup.gpus.size() == 1 && facts.is_only_one;
+  return {};
 }
 
 CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& context) {
@@ -419,10 +412,8 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
   const std::size_t places = std::max(arguments.gpus.size(), std::size_t{1});
   for (std::size_t i = 0; i < places; ++i) {
     const std::string name = arguments.gpus.empty() ? "" : arguments.gpus[i];
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto facts, add_gpu(asked, name, prepared));
-    setup.gpus.back().fill = arguments.fill[arguments.fill.size() == 1 ? 0 : i];
-    setup.one_gpu = places == 1 && facts.is_only_one;
-    if (places > 1) BUBBLESIM_RETURN_IF_ERROR(name_gpu(setup.gpus.back(), facts.uuid));
+    const std::string& line = arguments.fill[arguments.fill.size() == 1 ? 0 : i];
+    BUBBLESIM_RETURN_IF_ERROR(add_gpu(asked, name, line, prepared));
   }
   return prepared;
 }

@@ -189,14 +189,16 @@ TEST(JobVariables, ClientsOfMpsNumberTheGpusOfTheirDaemonFromZero) {
   LivePlan two;
   two.sharing = policy::SharingMode::kMps;
   two.shares.resize(2);
-  const auto visible = [&](const std::string& inherited, const std::string& asked) {
-    const GatedJob job{1, "g", "/f", "/l", false, "/pipe", asked};
+  const auto visible = [&](const std::string& inherited, const std::string& asked,
+                           std::size_t place = 0) {
+    const GatedJob job{1, "g", "/f", "/l", false, "/pipe", asked, place};
     return gated_environment({{"CUDA_VISIBLE_DEVICES", inherited}}, job, two)
         .at("CUDA_VISIBLE_DEVICES");
   };
   EXPECT_EQ(visible("3", ""), "0");
   EXPECT_EQ(visible("6,2,5", ""), "0,1,2");
   EXPECT_EQ(visible("6", "2"), "0");
+  EXPECT_EQ(visible("", "5", 2), "2");  // a filler on the last of 2,4,5
   EXPECT_EQ(visible("GPU-a,GPU-b", ""), "GPU-a,GPU-b");
   EXPECT_EQ(visible("", ""), "");
 }
