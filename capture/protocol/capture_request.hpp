@@ -46,9 +46,9 @@ inline constexpr std::array<Choice<Names>, 2> kNamesWords{
     {{"plain", Names::kPlain}, {"hashed", Names::kHashed}}};
 inline constexpr std::array<Choice<CountedBy>, 2> kCountWords{
     {{"ranges", CountedBy::kRanges}, {"collectives", CountedBy::kCollectives}}};
-/// Programs leave the last two alone: a process without a recorder is not ended by them.
-inline constexpr std::array<Choice<int>, 5> kSignalWords{
-    {{"none", 0}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH}, {"URG", SIGURG}}};
+/// The last one ends no process that does not handle it.
+inline constexpr std::array<Choice<int>, 4> kSignalWords{
+    {{"none", 0}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"URG", SIGURG}}};
 
 struct StartRequest {
   std::string output;  ///< path of the .btr file, or of a folder: then rank<N>.btr in it

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
@@ -50,7 +51,35 @@ milliseconds pause_after(Duration running) {
   return running < std::chrono::seconds(2) ? milliseconds(50) : milliseconds(1000);
 }
 
-RanJob wait_for(capture::JobProcess& job, const std::string& output, const std::string& sockets) {
+/// --on-signal: one to this command is for every process of the job that records; 0: none is.
+class SignalToRecorders {
+ public:
+  explicit SignalToRecorders(int number) : number_(number) {
+    sigemptyset(&awaited_);
+    if (number != 0) sigaddset(&awaited_, number);
+    pthread_sigmask(SIG_BLOCK, &awaited_, nullptr);
+  }
+  void pass_on(pid_t job, const std::map<std::int64_t, capture::RecorderStatus>& seen) const {
+    const timespec at_once{};
+    if (number_ == 0 || sigtimedwait(&awaited_, nullptr, &at_once) <= 0) return;
+    std::vector<pid_t> family = capture::descendants(job);
+    family.push_back(job);
+    for (const pid_t process : family) {
+      const auto status = seen.find(process);
+      if (status != seen.end() && status->second.state == capture::RecorderState::kRecording) {
+        ::kill(process, number_);
+      }
+    }
+  }
+
+ private:
+  int number_;
+  sigset_t awaited_;
+};
+
+RanJob wait_for(capture::JobProcess& job, const std::string& output, const std::string& sockets,
+                int signal) {
+  const SignalToRecorders to_recorders(signal);
   capture::RecorderWatch watch(job.pid(), output, sockets);
   ProgressLine progress;
   const auto began = Clock::now();
@@ -61,6 +90,7 @@ RanJob wait_for(capture::JobProcess& job, const std::string& output, const std::
       return {*end, watch.seen(), {Clock::now() - began, {}, false}};
     }
     watch.look();
+    to_recorders.pass_on(job.pid(), watch.seen());
     progress.show(watch.progress());
   }
 }
@@ -141,7 +171,8 @@ ExitCode run_job(const LaunchArguments& arguments, const capture::JobSettings& s
     return job.error().exit_code;
   }
   const std::string& sockets = arguments.options.sockets;
-  RanJob ran = wait_for(**job, folder == nullptr ? "" : folder->path(), sockets);
+  RanJob ran = wait_for(**job, folder == nullptr ? "" : folder->path(), sockets,
+                        settings.request ? settings.request->signal : 0);
   if (folder == nullptr) return ran.end.exit_code;
   ran.facts.delay = settings.request->delay;
   ran.facts.at_a_time = settings.request->start_at_unix_s.has_value();
@@ -304,9 +335,9 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
           ->check(CLI::IsMember(words_of(capture::kCountWords)))
           ->capture_default_str(),
       command.add_option("--on-signal", options.signal,
-                         "At each such signal to a process what it has recorded (--last: of the "
-                         "last time) becomes a file in a folder signal-<N>, and it records on; "
-                         "the job must not handle the signal")
+                         "At each such signal, to this command or to a process, what has been "
+                         "recorded (--last: of the last time) becomes files in a folder "
+                         "signal-<N>, and recording goes on; the job must not handle the signal")
           ->check(CLI::IsMember(words_of(capture::kSignalWords)))
           ->capture_default_str(),
       command.add_option("--last", options.last,

@@ -136,8 +136,9 @@ TEST(Fill, EachGpuHasAFillerAndAPolicyOfItsOwn) {
   node.setup.gpus[0].device = "2", node.setup.gpus[1].device = "5";
   node.setup.one_gpu = false;
   node.setup.train = "until [ \"$(grep -c '^[0-9]* cuLaunchKernel' '" +
-                     node.scratch.path("driver") + "')\" = 4 ]; do sleep 0.01; done 2>/dev/null; " +
-                     "FAKE_DRIVER_GPU=1 " + job("launch:8 sleep:300") + " & " + job("launch:4 sleep:300") + "; wait";
+                     node.scratch.path("driver") + "')\" = 4 ]; do sleep 0.01; done " +
+                     "2>/dev/null; FAKE_DRIVER_GPU=1 " + job("launch:8 sleep:300") + " & " +
+                     job("launch:4 sleep:300") + "; wait";
   const FillReport report = node.run();
   ASSERT_EQ(report.gpus.size(), 2U);
   EXPECT_EQ(report.gpus[0].training.kernels, 4U);

@@ -28,7 +28,7 @@ ControlCommand full_start() {
   command.start.detail = Detail::kLight;
   command.start.names = Names::kHashed;
   command.start.counted = CountedBy::kCollectives;
-  command.start.signal = SIGWINCH;
+  command.start.signal = SIGURG;
   command.start.delay = 366 * 24h;
   command.start.graphs = GraphRecords::kGraph;
   command.start.memory = false;
