@@ -199,13 +199,6 @@ void ActivityDecoder::take(const cupti::Record* record, RecordedBatch& batch) {
       return take_synchronization(record_as<cupti::SynchronizationRecord>(record), batch);
     case cupti::kKindCudaEvent:
       return take_event(record_as<cupti::CudaEventRecord>(record));
-    default:
-      return take_rare(record, batch);
-  }
-}
-
-void ActivityDecoder::take_rare(const cupti::Record* record, RecordedBatch& batch) {
-  switch (record->kind) {
     case cupti::kKindMemcpyPeer:
       return take_copy(record_as<cupti::PeerCopyRecord>(record), batch);
     case cupti::kKindGraphTrace:

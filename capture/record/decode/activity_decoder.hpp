@@ -63,7 +63,6 @@ class ActivityDecoder {
 
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
-  void take_rare(const cupti::Record* record, RecordedBatch& batch);
   /// What all operations have; nullptr: the record has no time.
   template <class Record>
   traces::DeviceOp* add_op(const Record& record, traces::DeviceOpKind kind, RecordedBatch& batch);

@@ -129,9 +129,17 @@ void NcclCommunicator::collective_called(const NcclMessage& message,
                   leader.load(std::memory_order_relaxed) == leading(ranks_, hash_));
 }
 
-CallHandle NcclCommunicator::exchange_called(GraphCapture captured) noexcept {
-  if (!host_recording() || captured == GraphCapture::kYes) return nullptr;
-  return reinterpret_cast<CallHandle>(static_cast<std::intptr_t>(now_ns()));
+CallHandle NcclCommunicator::exchange_called(const NcclMessage& message,
+                                             GraphCapture captured) noexcept {
+  if (!host_recording()) return nullptr;
+  if (captured == GraphCapture::kNo)
+    return reinterpret_cast<CallHandle>(static_cast<std::intptr_t>(now_ns()));
+  const std::optional<NcclCall> call = nccl_call(message.function);
+  CollectiveEvent event;
+  event.kind = CollectiveKind::kSendRecv;
+  if (call && call->kind == CollectiveKind::kSend) event.bytes = message_bytes(message);
+  await_graph_node(std::move(event));
+  return nullptr;
 }
 
 std::int64_t NcclCommunicator::after_previous() noexcept {

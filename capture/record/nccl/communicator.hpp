@@ -45,8 +45,10 @@ class NcclCommunicator {
   /// v5: the program calls a collective. What is captured into a graph counts, too, and is recorded
   /// with its kernel's node: it runs when the graph does, if ever.
   void collective_called(const NcclMessage& message, GraphCapture captured) noexcept;
-  /// v5: the program calls ncclSend or ncclRecv. Null: nothing to record.
-  [[nodiscard]] static CallHandle exchange_called(GraphCapture captured) noexcept;
+  /// v5: the program calls ncclSend or ncclRecv. Null: no launch is awaited. What is captured is
+  /// recorded with its kernel's node: what is sent, for nothing says to whom.
+  [[nodiscard]] static CallHandle exchange_called(const NcclMessage& message,
+                                                  GraphCapture captured) noexcept;
   /// v4: a collective was part of the thread's latest launch.
   void collective_launched(const NcclMessage& message, std::uint64_t sequence) noexcept;
   /// A send or receive was part of the thread's latest launch. `call` is v5's, null in v4.

@@ -73,7 +73,9 @@ Result start_v5(void* context, void** handle, DescriptorV5* event) noexcept {
           captured(event->coll_api.graph_captured));
       break;
     case kP2pApi:
-      *handle = NcclCommunicator::exchange_called(captured(event->p2p_api.graph_captured));
+      *handle = NcclCommunicator::exchange_called(
+          {event->p2p_api.function, event->p2p_api.datatype, event->p2p_api.count, -1},
+          captured(event->p2p_api.graph_captured));
       break;
     case kGroup:
       NcclCommunicator::launch_report_begins();

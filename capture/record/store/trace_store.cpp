@@ -12,12 +12,6 @@ constexpr std::uint32_t kChunkRecords = 4096;
 /// at most 4 % fewer bytes (tests/bench/README.md).
 constexpr int kCompressionLevel = 1;
 
-std::uint64_t records_of(const RecordedBatch& batch) {
-  return batch.calls.size() + batch.ops.size() + batch.syncs.size() + batch.markers.size() +
-         batch.memory.size() + batch.stalls.size() + batch.clocks.size() +
-         batch.collectives.size() + batch.notes.size();
-}
-
 }  // namespace
 
 TraceStore::TraceStore(traces::format::TraceWriter writer, RankId rank)
@@ -70,7 +64,6 @@ Result<void> TraceStore::append(RecordedBatch& batch) {
   std::ranges::for_each(batch.ops, move_index);
   collectives_ += static_cast<std::uint32_t>(batch.collectives.size());
   Result<void> written = write(batch);
-  if (written) records_ += records_of(batch);
   batch.clear();
   return written;
 }

@@ -25,7 +25,6 @@ class TraceStore {
   /// Writes what is pending, however little.
   [[nodiscard]] Result<void> flush();
   [[nodiscard]] Result<void> finish(const CounterSet& counters);
-  [[nodiscard]] std::uint64_t records() const { return records_; }
   /// Bytes in the file; what is pending is not among them.
   [[nodiscard]] std::uint64_t bytes_written() const { return writer_.bytes_written(); }
   [[nodiscard]] int descriptor() const { return writer_.descriptor(); }
@@ -40,7 +39,6 @@ class TraceStore {
   traces::format::TraceWriter writer_;
   RecordTables tables_;
   RankId rank_;
-  std::uint64_t records_ = 0;
   std::uint32_t collectives_ = 0;
 };
 

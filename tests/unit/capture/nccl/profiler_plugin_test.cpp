@@ -178,6 +178,39 @@ TEST_F(NcclProfiler, CollectivesAreNumberedFromTheCommunicatorsBirth) {
   EXPECT_TRUE(events[0].sequence_recorded);
 }
 
+// Nothing says the peers of what is captured: no group, so that it is matched by its kernel.
+TEST_F(NcclProfiler, SendsOfAGraphAreOfTheNextKernelThatIsCaptured) {
+  on_new_thread([] {  // on which nothing else awaits a kernel
+    V5 nccl(8);
+    EXPECT_EQ(nccl.exchange_call("Send", 30, true), nullptr);
+    EXPECT_EQ(nccl.exchange_call("Recv", 7, true), nullptr);
+    EXPECT_TRUE(host_double().take().empty());
+    tell_graph_node(31, 0);
+  });
+  const auto events = host_double().take_all<CollectiveEvent>();
+  ASSERT_EQ(events.size(), 2U);
+  for (const CollectiveEvent& event : events) {
+    EXPECT_EQ(event.kind, CollectiveKind::kSendRecv);
+    EXPECT_EQ(event.graph_node, 31U);
+    EXPECT_EQ(event.group, "");
+  }
+  EXPECT_EQ(events[0].bytes + events[1].bytes, 30U);
+}
+
+TEST_F(NcclProfiler, TheCommunicatorOfMostRanksLeadsWhileItLives) {
+  V5 small(4);
+  small.collective("AllReduce", 1, "ncclInt8");
+  {
+    V5 large(8), equal(8);
+    for (V5* const nccl : {&small, &large}) nccl->collective("AllReduce", 1, "ncclInt8");
+  }
+  V5 next(2);
+  next.collective("AllReduce", 1, "ncclInt8");
+  std::vector<bool> leads;
+  for (const auto& event : host_double().take_all<CollectiveEvent>()) leads.push_back(event.leads);
+  EXPECT_EQ(leads, (std::vector<bool>{true, false, true, true}));
+}
+
 TEST_F(NcclProfiler, SendsAndReceivesOfALaunchAreOneEvent) {
   V5 nccl(2);
   host_double().now_ns = 100;
