@@ -76,7 +76,6 @@ bool is_refusal(cupti::Result result) {
 /// How long CUPTI may keep buffers after everything is disabled.
 constexpr std::chrono::milliseconds kBuffersLimit{1000};
 constexpr std::chrono::milliseconds kBetweenFlushes{5};
-constexpr const char* kSubscriberName = "bubblesim";
 
 /// A kind that is enabled, and what a recording lacks without it; nullptr: it is nothing then.
 struct WantedKind {
@@ -232,7 +231,7 @@ Result<void> CuptiSession::State::subscribe() {
     return failed("cuptiSubscribe", result);
   }
   std::array<char, cupti::kHolderBytes + 1> holder{};
-  cupti::SubscriberParams params{sizeof(cupti::SubscriberParams), kSubscriberName, holder.data(),
+  cupti::SubscriberParams params{sizeof(cupti::SubscriberParams), "bubblesim", holder.data(),
                                  cupti::kHolderBytes};
   const auto result = api_.subscribe_v2(&subscriber_, on_callback, nullptr, &params);
   if (result == cupti::Result::kSuccess) return {};

@@ -24,11 +24,10 @@ namespace {
 constexpr int kTurnSteps = 100;
 constexpr Duration kTurnStep = std::chrono::milliseconds(10);
 
-/// The `number`th of its recordings, from 0; those after the first begin at once.
+/// The `number`th of its recordings, from 0; those after the first have no delay.
 StartRequest in_own_folder(StartRequest request, std::uint32_t number) {
   if (request.every) {
     request.first_iteration = request.first_iteration.value_or(0) + number * *request.every;
-    request.output += "/iterations-" + std::to_string(*request.first_iteration);
   } else if (request.signal != 0) {
     request.output += "/signal-" + std::to_string(number + 1);
     if (number > 0) request.first_iteration.reset();

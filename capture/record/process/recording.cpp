@@ -114,7 +114,8 @@ bool Recording::stopped_early(const char* why) {
 bool Recording::wait_for_iteration() {
   HostEventQueue& events = host_queue();
   open_host_link({});
-  bool near = *request_.first_iteration < kFewIterations;
+  std::uint32_t& wanted = *request_.first_iteration;
+  bool near = wanted < kFewIterations && origin_ == StartOrigin::kEnvironment;
   std::optional<Iteration> first;
   while (!near && !stop_wanted()) {
     share_.buffers.wake().wait(kNap);
@@ -122,7 +123,11 @@ bool Recording::wait_for_iteration() {
       const auto iteration = iteration_of(event, request_.counted);
       if (!iteration) continue;
       if (!first) first = iteration;
-      const std::int64_t left = *request_.first_iteration - iteration->number;
+      // Of every so many, one that has passed is left to the next, which other ranks take, too.
+      const std::int64_t past = std::min<std::int64_t>(iteration->number, ~0U) - wanted;
+      if (request_.every && past >= 0)
+        wanted += static_cast<std::uint32_t>(past - past % *request_.every + *request_.every);
+      const std::int64_t left = wanted - iteration->number;
       const std::int64_t passed = std::max<std::int64_t>(iteration->number - first->number, 1);
       const Duration each = (iteration->end - first->end) / passed;
       // The next one, at least, is over before CUPTI is ready.
@@ -221,6 +226,8 @@ Result<void> Recording::open() {
 
 Result<void> Recording::open_file() {
   const JobIdentity& job = share_.settings.job;
+  if (request_.every)
+    request_.output += "/iterations-" + std::to_string(request_.first_iteration.value_or(0));
   BUBBLESIM_ASSIGN_OR_RETURN(file_, RecordingFile::claim(request_.output, job.rank, job.pid,
                                                          request_.readers));
   BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));

@@ -237,6 +237,30 @@ TEST(Records, ASignalThatTheJobHandlesItselfIsRefused) {
   EXPECT_NE(end.error.find("the job handles signal USR1 itself"), std::string::npos) << end.error;
 }
 
+// Two jobs are asked in the midst of their iterations, one later than the other.
+TEST(Records, OfEveryManyIterationsThoseThatHavePassedAreLeftOut) {
+  const ScratchFolder folder;
+  for (const int wait_ms : {300, 600}) {
+    JobProcess job({"init", "say:begun", "mark_iterations:900:2"}, {});
+    ASSERT_TRUE(job.says("begun"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+    ControlCommand start;
+    start.kind = ControlCommand::Kind::kStart;
+    start.start.output = folder.file(std::to_string(wait_ms));
+    start.start.first_iteration = 0;
+    start.start.iterations = 3;
+    start.start.every = 600;
+    ASSERT_TRUE(job.command(start));
+    const JobEnd end = job.wait();
+    EXPECT_EQ(end.code, 0) << end.error;
+    const Recorded recorded =
+        read_recording(start.start.output + "/iterations-600/rank0.btr");
+    ASSERT_FALSE(recorded.trace.markers.empty()) << end.error;
+    EXPECT_EQ(recorded.trace.markers.front().number, 600);
+    EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
+  }
+}
+
 TEST(Records, WithoutTheIterationThatWasAskedForThereIsNoFile) {
   const ScratchFolder folder;
   const Variables variables = recording_to(folder, {{kEnvFirstIteration, "2000000000"}});
