@@ -204,8 +204,12 @@ struct Filled {
 
 std::string notes_of_gpu(const Filled& filled, std::size_t gpu) {
   const FillGpuReport& report = filled.report.gpus[gpu];
-  std::string text = notes_of_job(filled.name("training", gpu), report.training) +
-                     notes_of_job(filled.name("filler", gpu), report.filler);
+  std::string text;
+  // The filler's first launch says which GPU the gate's is.
+  if (filled.setup.one_gpu || report.filler.processes > 0) {
+    text += notes_of_job(filled.name("training", gpu), report.training);
+  }
+  text += notes_of_job(filled.name("filler", gpu), report.filler);
   for (const std::string& note : report.notes) text += "  " + note + "\n";
   if (report.filler_killed) {
     text += fmt::format("  the {} did not end when told to, and was killed\n",

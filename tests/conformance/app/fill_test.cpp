@@ -119,6 +119,14 @@ TEST_F(FillCommand, ANodeHasAFillerOnEachGpuThatIsNamed) {
   EXPECT_THAT(outcome.err, HasSubstr("decision latency on GPU 1"));
 }
 
+// Training was not seen there because the gate did not know its GPU: the filler is to blame.
+TEST_F(FillCommand, OfAFillerThatLaunchesNothingTheFillerAloneIsNamed) {
+  const Outcome outcome = place.shell(fill("--policy tgs --gpu 0,1", "launch:3", "sleep:1"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("the filler on GPU 1 launched nothing"));
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("training on GPU 1 launched nothing")));
+}
+
 TEST_F(FillCommand, FillersAndGpusThatDoNotFitAreRefused) {
   const auto fault = [&](const std::string& options) {
     const Outcome outcome = place.shell(fill("--policy tgs " + options, "launch:1", "launch:1"));

@@ -10,6 +10,7 @@
 #include "tests/unit/capture/live/job_run.hpp"
 #include "tests/unit/capture/live/scripted_policy.hpp"
 #include "tests/unit/capture/live/wait_for.hpp"
+#include "tests/unit/capture/substrate/mps_script.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -153,6 +154,28 @@ TEST(Fill, EachGpuHasAFillerAndAPolicyOfItsOwn) {
     EXPECT_FALSE(gpu.fault);
   }
   EXPECT_EQ(other.launches(), 11U);  // 8 of training's, 3 of the filler's
+}
+
+// The daemon shows GPUs 2 and 5 to its clients as 0 and 1.
+TEST(Fill, UnderMpsEachProgramSeesItsGpusByTheNumbersOfTheDaemon) {
+  Filled node("", "");
+  const auto file = [&](const std::string& name) { return node.scratch.path(name); };
+  const std::string say = "echo $CUDA_VISIBLE_DEVICES >";
+  node.setup.train = say + file("training") + "; sleep 0.2";
+  node.setup.gpus[0].fill = say + file("filler") + "$BUBBLESIM_FILLER";
+  node.setup.gpus[0].plan.sharing = policy::SharingMode::kMps;
+  node.setup.gpus.push_back(node.setup.gpus[0]);
+  ScriptedPolicy other;
+  node.setup.gpus[1].policy = &other;
+  node.setup.gpus[0].device = "2", node.setup.gpus[1].device = "5";
+  node.setup.after_end = FillerThen::kKeep;
+  write_mps_program(node.scratch.path(), mps_script(kQuitsWhenTold, say + file("daemon")));
+  node.setup.environment["PATH"] = node.scratch.path() + ":/usr/bin:/bin";
+  EXPECT_EQ(node.run().gpus.size(), 2U);
+  EXPECT_THAT(lines_of_file(file("daemon")), testing::ElementsAre("2,5"));
+  EXPECT_THAT(lines_of_file(file("training")), testing::ElementsAre("0,1"));
+  EXPECT_THAT(lines_of_file(file("filler0")), testing::ElementsAre("0"));
+  EXPECT_THAT(lines_of_file(file("filler1")), testing::ElementsAre("1"));
 }
 
 TEST(Fill, AWarningIsSaidBeforeTheFillerRuns) {
