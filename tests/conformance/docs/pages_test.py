@@ -12,15 +12,15 @@ import pages
 # Words at most, tables included, of a page or of several together; of any other README.md: ROOM.
 ROOM = 300
 LIMITS = {
-    ("README.md",): 820,  # five minutes; a third of it what the program prints
-    ("CHANGELOG.md",): 1900,
+    ("README.md",): 825,  # five minutes; a third of it what the program prints
+    ("CHANGELOG.md",): 1870,
     ("CONTRIBUTING.md",): 490,
     ("docs/recorded-jobs.md",): 440,
     ("docs/validation.md",): 1150,
     ("docs/sharing.md",): 720,
     ("docs/using.md",): 930,  # half of it commands
     ("docs/worth-it.md",): 840,  # a third of it a printed answer
-    ("policies/README.md",): 1330,
+    ("policies/README.md",): 1340,
     ("sim/README.md",): 1370,  # the table of rooms has three quarters
     ("sim/observe/OUTPUTS.md", "configs/README.md"): 5510,  # a fifth of it bars of tables
     ("configs/clusters/README.md",): 590,
@@ -32,7 +32,7 @@ LIMITS = {
     ("traces/format/FORMAT.md",): 1500,
     ("tests/validation/h100/README.md", "tests/validation/h200/README.md",
      "tests/validation/h200/captures.md"): 1470,
-    ("tests/bench/README.md",): 840,
+    ("tests/bench/README.md",): 830,
     ("capture/README.md",): 1450,
     ("capture/FIRST_CONTACT.md",): 760,
     ("capture/live/README.md",): 430,
