@@ -105,7 +105,7 @@ class Tgs final : public Policy {
     return true;
   }
 
-  /// What happens at a period's end belongs to the next one, whoever is called first.
+  /// A launch or report at the instant of a period's end counts in the next period.
   void turn_report(Instant now) {
     if (now < next_report_) return;
     turn_window(now);
@@ -136,7 +136,7 @@ class Tgs final : public Policy {
   std::int64_t window_index_ = 0;
 };
 
-/// A profile, a first report, and slow start until the limit is a hundred times what it began with.
+/// The profile, a first report, and a slow start that multiplies the limit by a hundred.
 Duration settling_of(const ParameterSet& given, Duration) {
   const double growth = std::max(1.1, given.number("growth"));
   const std::int64_t grown = std::llround(std::ceil(std::log(100) / std::log(growth)));

@@ -122,8 +122,8 @@ def has_requests(row: Row) -> bool:
 
 @dataclass(frozen=True)
 class Mechanism:
-    replacement: str                # what is there in its place
-    changes: Mapping[str, float]    # that leave it out
+    replacement: str                # what replaces it
+    changes: Mapping[str, float]    # of settings, to leave it out
     touches: Callable[[Row], bool]  # whether it can move the row's figures
 
 
@@ -329,7 +329,7 @@ def orders_text(found: Sequence[dict]) -> str:
 
 
 def notes(tables: Sequence[dict], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Of each table its setting, the devices of its rows, and what of it nobody reads."""
+    """For each table its setting, the devices of its rows, and what is not read of it."""
     out = []
     for table in tables:
         own = [row for row in rows if row["table"] == table["table"]]

@@ -216,7 +216,7 @@ def cotraining_client(cells: SharingCells, job: str, alone: dict[tuple, int]) ->
     solo = Cells(cells.table, at)
     solo_ms, per_s = solo.needed("mean_ms"), solo.needed("per_s")
     cells.state(solo.note)
-    # Whoever leaves the GPU alone idle for most of the time is paced by a clock, not by its work.
+    # A job that leaves its own GPU idle for most of the time is paced by a clock, not by its work.
     if per_s * solo_ms < 1e3 / 2:
         return Client("training", workload, 0, solo_ms, PERIODIC, per_s)
     setting = cells.setting

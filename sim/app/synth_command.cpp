@@ -1,4 +1,4 @@
-// bubblesim synth: a training job that nobody captured, from a model, a plan and a cluster.
+// bubblesim synth: a training job without a recording, from a model, a plan and a cluster.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fmt/format.h>

@@ -54,9 +54,10 @@ class ClusterPlacement {
     worker_resident_[{gpu, kind}] = resident;
   }
 
-  /// Something that is there whoever decides. It is not one of GpuState's jobs.
+  /// Adds a job that stays on the GPU whatever the policy decides. It is not one of GpuState's
+  /// jobs.
   void add_fixed(const policy::JobInfo& job, GpuId gpu);
-  /// One that is there no more: fixed, placed and not let in, or a job that has ended.
+  /// Removes a job: a fixed one, one that was placed and refused, or one that has ended.
   void remove(const policy::JobInfo& job, GpuId gpu);
 
   /// Asks for places on `allowed` GPUs (ascending), checks them and books what is placed. Fault: an

@@ -118,7 +118,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
 
 /// What runs. Nothing set: the training job alone.
 struct RunScenario {
-  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, everything is admitted
+  const policy::PolicySpec* policy = nullptr;  ///< null: all is admitted
   const policy::ParameterSet* parameters = nullptr;
   const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
   std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers

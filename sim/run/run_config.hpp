@@ -201,7 +201,7 @@ struct RunConfig {
                                  const std::vector<std::uint32_t>& ranks);
 
 // A run may have a policy with several parameters, but no policy with the same ones twice: its
-// tables would have two rows that nobody can tell apart.
+// tables would have two equal rows.
 
 /// The first choice before `at` that is the same, policy and parameters; nothing: there is none.
 [[nodiscard]] std::optional<std::size_t> same_before(const std::vector<PolicyChoice>& choices,

@@ -111,9 +111,9 @@ class RecordWriter {
   static constexpr Duration kLongestWait = std::chrono::milliseconds{500};
   static constexpr std::size_t kLargestBatch = 1000;
 
-  /// The store outlives the writer and is used by nobody else until finish() or the destructor has
-  /// returned. If its file is gone, what was in it and what is added goes into a store at the path
-  /// `kept_in`; empty: it is lost.
+  /// The store outlives the writer and has no other user until finish() or the destructor has
+  /// returned. If its file is gone, old and new records go into a store at the path `kept_in`; if
+  /// that is empty, they are lost.
   explicit RecordWriter(store::ResultsStore& store, std::string kept_in = {});
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;

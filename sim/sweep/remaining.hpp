@@ -47,7 +47,7 @@ class BestSoFar {
  public:
   explicit BestSoFar(BestGoal goal);
   /// Keeps the run of the lowest index among equal values: the same records in any order have the
-  /// same best. Oracles are left out: nobody can run them.
+  /// same best. Oracles are left out: no real system can run them.
   void look_at(const store::RunRecord& record);
   void look_at(const store::PlannedRun& run, const observe::ResultRow& row);
   [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }

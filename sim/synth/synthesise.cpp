@@ -125,7 +125,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   gradients_.finish();
   host_.before_step();
   gradients_.step(iteration, host_);
-  // An exchange between regions that nobody waits for runs on into the next iteration.
+  // An asynchronous exchange between regions runs on into the next iteration.
   if (plan_.plan().wide_area.mode == WideAreaMode::kAsynchronous) {
     wait_for_compute();
   } else {

@@ -424,7 +424,7 @@ void find_hand_overs(Draft& draft) {
   }
 }
 
-// A thread that nobody hands over to begins each pass after the marked thread has begun it.
+// A thread that gets no hand-over begins each pass after the marked thread has begun it.
 void tie_free_threads(Draft& draft) {
   std::uint32_t mark = 0;
   while (draft.calls[mark].kind != program::StepKind::kIteration) ++mark;

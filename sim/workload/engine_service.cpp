@@ -29,7 +29,7 @@ serving::Request request_of(std::uint64_t number, const RecordedLength& length, 
   return request;
 }
 
-/// A token that nobody has asked for.
+/// A step that decodes a token of no request.
 serving::ScheduledStep idle_step() {
   serving::ScheduledStep step;
   step.add({});

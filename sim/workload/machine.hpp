@@ -4,7 +4,7 @@
 //
 // What is added belongs to the machine and lives as long as it. A GPU comes first, then what stands
 // before its launches (RunSetup::gate), then the programs on it; once time passes, nothing is
-// added. The machine starts no program: whoever adds one says when its passes begin.
+// added. The machine starts no program: the caller that adds one says when its passes begin.
 //
 // GPUs share one engine, unless they are added with a bound: such a GPU is a domain of its own
 // (sim/engine/conductor.hpp), and domains run beside each other until ranks may meet, which the
@@ -39,7 +39,8 @@ struct MachineGpu {
 
 class Machine final : private engine::JointContact {
  public:
-  /// All GPUs are of this kind. The ranks of `job` may meet; null: nobody does. Both outlive this.
+  /// All GPUs are of this kind. The ranks of `job` may meet; null: there are no meetings. Both
+  /// outlive this.
   explicit Machine(const hardware::GpuSpec& spec, const JobProgram* job = nullptr,
                    const engine::ConductorSetup& setup = {});
 

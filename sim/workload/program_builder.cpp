@@ -46,7 +46,7 @@ TraceTime median_start(const std::vector<Part>& parts) {
   return *middle;
 }
 
-/// How many meet nobody, by rank.
+/// How many have no meeting, by rank.
 using LostKinds = std::map<std::uint32_t, std::map<CollectiveKind, std::uint64_t>>;
 
 class Joiner {
@@ -211,10 +211,10 @@ RankParts collective_parts(const Draft& draft) {
 
 // Joins the collectives of all ranks. Sets each joined operation's duration to its end minus the
 // last rank's start; a send that did not wait for its receive, because its start was laid out
-// (traces/trace_origin.hpp) or because it ended before, keeps its own. What meets nobody is
-// counted: a loss, by rank and kind, with its share of the communication time; a notice where no
-// rank that it could meet was recorded. `program.ranks` were emitted from the drafts of `ranks`,
-// in the same order.
+// (traces/trace_origin.hpp) or because it ended before, keeps its own. A kernel without a meeting
+// is counted: a loss, by rank and kind, with its share of the communication time; a notice where no
+// rank that it could meet was recorded. `program.ranks` were emitted from the drafts of `ranks`, in
+// the same order.
 void join_collectives(const std::vector<RankParts>& ranks, JobProgram& program) {
   Joiner joiner(ranks, program);
   for (FoundMeeting& found : find_meetings(ranks)) joiner.join(found.key, std::move(found.parts));

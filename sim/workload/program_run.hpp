@@ -147,7 +147,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// may arrive anywhere, from `now` on. `now` is the present.
   void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
 
-  /// Hands over the arrivals of a window, which nobody has been told of yet. Appends to `arrivals`.
+  /// Hands over the arrivals of a window, which have not been reported yet. Appends to `arrivals`.
   void take_arrivals(std::vector<network::Arrival>& arrivals);
 
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;

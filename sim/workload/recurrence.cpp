@@ -81,7 +81,7 @@ class Recurrence {
   }
 
  private:
-  // Whoever waited for a meeting goes on, which may complete others.
+  // Ranks that waited for a meeting go on, which may complete others.
   void settle() {
     while (const auto meeting = board_.take_complete()) {
       for (const MeetingBoard::RankArrival& arrival : meeting->arrivals) {

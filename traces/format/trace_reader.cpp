@@ -113,7 +113,7 @@ constexpr std::size_t kBlockRecords = 256;
 /// Fewest payload bytes of a record of a kind worth foretelling: a byte in each of 8 columns.
 constexpr std::uint32_t kForetoldBytes = 8;
 
-/// Room made at once for records foretold by chunks that nobody has looked into yet.
+/// The most room that is reserved at once for records that headers of unread chunks announce.
 constexpr std::size_t kMostForetold = std::size_t{1} << 24U;
 
 /// Makes room for what is foretold, else as push_back would, so that chunk after chunk stays

@@ -18,8 +18,8 @@ namespace {
 /// Whom the collectives of a node meet: a group and a kind; of sends and receives, both ends.
 using MeetingKey = std::tuple<std::string, CollectiveKind, std::uint32_t, std::uint32_t>;
 
-/// Nothing: the node is no collective, its start is recorded (so that it waits for nobody), or it
-/// is a send or receive whose other end is not recorded.
+/// Empty if the node is no collective, if its start is recorded (so that it waits for no other
+/// rank), or if it is a send or receive whose other end is not recorded.
 std::optional<MeetingKey> meeting_key(const ChakraNode& node, const RankFile& rank) {
   const StringTable& names = rank.file->trace.names;
   if (node.start_ns || !node.on_device() || !is_collective(node, names[node.name])) {
