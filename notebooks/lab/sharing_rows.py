@@ -243,7 +243,7 @@ def read_cotraining(row: SharingRow, cells: SharingCells) -> None:
         cells.take(row, column, Figure(quantity, at, percent))
 
 
-# ---- contexts that take turns: a case in words, one figure a row
+# ---- time slices: a case in words, one figure a row
 
 SLICE_METRICS = "samples_per_s, mean_ms, median_iteration_ms or pN_ms (_s: in seconds)"
 LEAST_RATE, MOST_RATE = 0.1, 1e6

@@ -1,6 +1,6 @@
 // One GPU context: the kernels whose blocks share the SMs in space. Under MPS all clients are in
-// one; in time slices each client has its own, with the whole GPU's resources to itself while it
-// has the turn; in partitions each has its own part all the time.
+// one; in time slices each client has its own, with the whole GPU's resources to itself in its
+// slice; in partitions each has its own part all the time.
 //
 // Between events nothing is touched. `settle` lets the time since the last event pass, `place`
 // hands out what is free, and `next_event` says when something changes that others notice. Waves

@@ -5,9 +5,9 @@
 // send does not wait for its receive: what it sends is kept until the receive comes.
 //
 // Kernels of a collective wait for each other's data all the time. While one of them stands still,
-// because its context is switched out, none advances, and the fabric moves nothing of it. Where all
-// have had their turns since it last advanced, but never together, it advances by what lies in the
-// buffers between them.
+// because its context is switched out, none advances, and the fabric moves nothing of it. If all
+// have run since it last advanced, but never together, it advances by what lies in the buffers
+// between them.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ struct JournalPlace {
   std::string process = {};  ///< this one, as others name it: one line
 };
 
-/// While it lives, other processes that want a turn beside the same store wait, so no journal
-/// appears between reading which ones exist and making one's own.
+/// While it lives, other processes that want one beside the same store wait, so no journal appears
+/// between reading which ones exist and making one's own.
 class JournalTurn {
  public:
   explicit JournalTurn(const JournalPlace& place);

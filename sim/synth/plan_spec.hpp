@@ -89,7 +89,7 @@ struct RolloutPlan {
   /// generates what it trains on. What follows needs some.
   std::uint32_t generators = 0;
   std::uint32_t staleness = 0;     ///< further training steps that a rollout does not wait for
-  std::uint32_t jobs = 1;          ///< alike, whose iterations take turns on all GPUs
+  std::uint32_t jobs = 1;          ///< alike, whose iterations alternate on all GPUs
   Duration switch_time{};          ///< from one job's training step to another's, > 1 job
 
   /// A rollout waits for the weights of the iteration that lies so many before it. An iteration in

@@ -81,7 +81,7 @@ struct NextMeeting {
 /// What a run waits for at an instant.
 enum class WaitsFor : std::uint8_t {
   kPolicy,  ///< the gate holds a launch
-  kRoom,    ///< an operation that may start has no room on the GPU, or its context no turn
+  kRoom,    ///< an operation that may start has no room on the GPU, or its context no slice
   kDevice,  ///< an operation that runs
   kPeers,   ///< a collective that has begun, for other ranks
   kHost,    ///< nothing but its own host threads

@@ -42,9 +42,9 @@ namespace bubblesim::measure {
 /// Each process has an endless row of kernels of about 100 us, far shorter than a slice.
 [[nodiscard]] ProbeRun slice_run(const hardware::GpuSpec& spec);
 
-/// The row of one process as the device ran it. A kernel whose slice ended under it stands still
-/// until its process has its next turn: from the end of the kernel before it to its own end passes
-/// more than the others' time. What passes more is what the process was away.
+/// The row of one process as the device ran it. A kernel whose process loses the GPU stands still
+/// until the process's next slice, so the time from the end of the kernel before it to its own end
+/// is longer than that of other kernels. The excess is the time that the process was away.
 struct Turns {
   double kernel = 0;           ///< from end to end, ns, while the process has the GPU
   double slice = 0;            ///< ns of such time between two absences; 0: too few

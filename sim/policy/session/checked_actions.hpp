@@ -86,7 +86,7 @@ class CheckedActions : public Actions {
     std::optional<LaunchForm> form;
   };
 
-  /// `turns`: the GPU's contexts take turns (SharingMode::kTimeSliced).
+  /// `turns`: the GPU is shared in time slices (SharingMode::kTimeSliced).
   CheckedActions(const PolicySpec& spec, Outlet& outlet, bool turns)
       : spec_(spec), outlet_(outlet), turns_(turns) {}
 
