@@ -26,7 +26,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// Of open-gpu-kernel-modules, for a device that does not say.
+/// The slice in open-gpu-kernel-modules, for a device file without one.
 constexpr Duration kDriverSlice = 1024us;
 
 class TimeSlicing final : public Policy {

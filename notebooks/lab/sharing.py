@@ -374,7 +374,7 @@ def row_json(row: Row) -> dict[str, Any]:
 # ---- the command
 
 def ablation_text(cells: Mapping[str, Sequence[Sequence[str]]]) -> str:
-    """Of each mechanism, lines of table, system, metric, rows, and errors with and without it."""
+    """A line a mechanism, table, system and metric: rows, and errors with and without it."""
     head = ["table", "system", "metric", "rows", "|error|", "without"]
     return "\n".join(
         f"{name}; without it: {MECHANISMS[name].replacement}\n" +
@@ -383,7 +383,7 @@ def ablation_text(cells: Mapping[str, Sequence[Sequence[str]]]) -> str:
 
 
 def counted(summaries: Sequence[Summary]) -> dict[tuple, Summary]:
-    """Of a metric that has rows of both roles, those marked judge; else all there are."""
+    """The rows marked judge of a metric that has both roles, else all its rows."""
     out = {}
     for summary in summaries:
         key = summary.table, summary.system, summary.metric

@@ -165,7 +165,7 @@ PAIR_FIGURES = {"inference_throughput_rel": (SHARE, 0), "training_throughput_rel
 
 
 def load_of(row: SharingRow, cells: SharingCells) -> float:
-    """Of the row, else of the setting."""
+    """The load that the row gives, else the setting's."""
     column = cells.table.optional(["load"])
     load = cells.number(column)
     if load is None:

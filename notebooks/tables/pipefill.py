@@ -60,7 +60,7 @@ def gpus(frame, name):
 
 
 def micro_batches(plan, data):
-    """Of a pipeline in an iteration."""
+    """Micro-batches of a pipeline in an iteration."""
     return plan["global_batch"] // (data * plan.get("micro_batch", 1))
 
 

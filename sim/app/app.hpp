@@ -36,7 +36,8 @@ class OutputGuard {
   /// --force.
   void writes(CLI::App& command, const std::string& option, Files files = {});
 
-  /// Of the outputs of the commands that were parsed; --force leaves those that are also read.
+  /// Faults of the outputs of the parsed commands; with --force only outputs that are also read are
+  /// faults.
   [[nodiscard]] Errors faults(const CLI::App& program) const;
 
  private:

@@ -140,7 +140,7 @@ std::string bubble_text(const SynthOutcome& outcome) {
   return out;
 }
 
-// Of an iteration: those of a pass may differ.
+// Kernels of an iteration: iterations of a pass may differ.
 std::uint64_t kernels_of(const SynthOutcome& outcome) {
   return outcome.alone.kernels / outcome.job.program.ranks.front().iterations;
 }

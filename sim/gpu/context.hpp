@@ -43,8 +43,8 @@ class Context {
   /// Queues a kernel that the front end has passed on: at once, or client_switch later if the
   /// kernel before it was another process's.
   void arrive(WorkId id, SimTime now);
-  /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
-  /// comes, and so ends when it has run for as long as alone.
+  /// Whether a kernel that is submitted now has the whole GPU to itself until another is submitted,
+  /// and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
   /// If no kernel waits and no resident kernel is over, a kernel that is submitted now and fits
   /// with all of its blocks begins at once, as if it had arrived and been placed. False: it does
@@ -118,7 +118,7 @@ class Context {
   /// What the kernels in line so far mean for those behind them.
   struct Line {
     std::optional<ClientId> ahead;  ///< waits for room on the GPU, anywhere
-    bool behind_held = false;       ///< somebody is held by a cap
+    bool behind_held = false;       ///< a kernel is held by a cap
   };
   /// A client with waiting kernels of a priority that several share.
   struct Contender {
@@ -206,7 +206,7 @@ class Context {
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
   std::size_t marked_ = 0;        ///< at most so many of them, the first, have `refills`
-  bool all_placed_ = false;       ///< somebody in waiting_ may have no unplaced blocks left
+  bool all_placed_ = false;       ///< a kernel in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
@@ -218,7 +218,7 @@ class Context {
   std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
   std::uint32_t resident_clients_ = 0;  ///< that have something in resident_
   bool mixed_ = false;                  ///< they were several when that was last noted
-  bool thin_ = false;             ///< somebody in resident_ may have no blocks left
+  bool thin_ = false;             ///< a kernel in resident_ may have no blocks left
   bool rates_due_ = false;        ///< rates are those of who was resident before
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit

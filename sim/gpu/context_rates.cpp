@@ -72,7 +72,7 @@ inline void Context::set_rate(WorkState& state, const Pressure& all, double own_
                                   : confined_rate(state, all, own_dram));
 }
 
-// Of a kernel that has a part of the SMs.
+// The rate of a kernel that has a part of the SMs.
 double Context::confined_rate(const WorkState& state, const Pressure& all, double own_dram) const {
   const program::KernelProfile& profile = *state.work.profile;
   const double rate =

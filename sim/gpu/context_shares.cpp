@@ -155,8 +155,8 @@ bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
 
 // Marks kernels whose ending blocks are sure to be followed by blocks of the same kernel: no other
 // client waits below its part, and the client is within its own part, or first to get the rest.
-// While somebody holds more than its part, others may find themselves below theirs in the instant
-// of an event, and come first.
+// While a client holds more than its part, an event may put others below theirs, and these come
+// first.
 void Context::mark_refills(std::size_t from, std::size_t to, double part, Line& line) {
   std::optional<ClientId> hungry;
   bool several_hungry = false, any_held = line.behind_held, any_beyond = false;

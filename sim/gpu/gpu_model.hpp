@@ -48,7 +48,7 @@ class Gpu::Model {
   void on_event(SimTime now);
 
  private:
-  /// Of the client's context.
+  /// The index of the client's context.
   [[nodiscard]] std::size_t index_of(ClientId client) const {
     return std::min<std::size_t>(client.index(), contexts_.size() - 1);
   }

@@ -34,8 +34,8 @@ class Participant {
   }
   /// Whether the participant's kernel stands still: its context does not have the GPU.
   [[nodiscard]] virtual bool stands_still(std::uint64_t /*cookie*/) const { return false; }
-  /// Of a kernel that goes on since on_all_arrived: it makes no progress from now on, until
-  /// on_released. Calls may repeat, and may come when the kernel is over in this instant.
+  /// A kernel that has run since on_all_arrived makes no progress from now until on_released. Calls
+  /// may repeat, and may come when the kernel is over in this instant.
   virtual void on_held(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   virtual void on_released(std::uint64_t /*cookie*/, SimTime /*now*/) {}
 };
@@ -111,7 +111,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   /// `earliest` or later. Each at most once in a look.
   void expect(std::uint32_t collective, SimTime earliest);
   /// Ends the look: until the returned time, exclusive, none of the participants named in it is the
-  /// last of its collective. SimTime::max(): somebody must be told first.
+  /// last of its collective. SimTime::max(): a participant must be told first.
   [[nodiscard]] SimTime next_completion();
 
   /// Collectives in which some ranks wait for others or for the fabric.
@@ -165,7 +165,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   std::vector<Buffered> buffered_;    ///< by their ends
   std::unique_ptr<Fabric> fabric_;  ///< null: no transfer can be carried
   std::vector<Meeting> meetings_;
-  std::vector<std::uint32_t> looked_at_;  ///< collectives that somebody expects
+  std::vector<std::uint32_t> looked_at_;  ///< collectives that are expected
   std::vector<Waiter> told_;              ///< kept for its memory
   bool watches_ = false;
   std::uint64_t under_way_ = 0;           ///< participants in groups

@@ -35,8 +35,8 @@ struct GateCosts {
   bool always = false;  ///< also under policies that do not hear of launches; never under oracles
 };
 
-/// Of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch that is
-/// told of (0.48 to 0.67 us; tests/validation/h200).
+/// Costs of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch
+/// that is told of (0.48 to 0.67 us; tests/validation/h200).
 inline constexpr GateCosts kMeasuredGate{.ask = Duration{1100}, .tell = Duration{500}};
 
 /// What launches under the policy take; `gate`: of the run, may be null.

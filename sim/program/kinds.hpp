@@ -24,7 +24,7 @@ enum class KernelClass : std::uint8_t { kUnknown, kCompute, kMemory };
 
 /// Whether kernels of one client, on different streams, compete with each other for room.
 enum class OwnKernels : std::uint8_t {
-  kCompete,     ///< placed like anybody's
+  kCompete,     ///< placed like other clients' kernels
   kAsRecorded,  ///< no: their recorded starts and durations already contain it. Applies while
                 ///< the client has no SM cap
 };

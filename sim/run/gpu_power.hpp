@@ -13,7 +13,7 @@
 // the latest when a kernel is submitted.
 //
 // Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
-// how often somebody looks. The meter belongs to one GPU's domain; what it knows of others is the
+// how often they are read. The meter belongs to one GPU's domain; what it knows of others is the
 // budget that it may share with those of its node (NodePower).
 #pragma once
 

@@ -60,7 +60,8 @@ struct TrainingConfig {
   std::vector<std::string> traces;
   traces::IterationChoice iterations;  ///< of the traces, that are repeated
   double host_speed = 1;  ///< of the traces' hosts, over recorded: > 1 is faster
-  /// Of the traces' collectives that have sizes and no times; nothing: they cost nothing, a loss.
+  /// The cluster for traces whose collectives have sizes and no times; nothing: they cost nothing,
+  /// a loss.
   std::optional<std::string> cluster;
   std::optional<synth::JobNames> synth;  ///< a synthesised job
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do

@@ -86,7 +86,7 @@ class DeadJournals {
   [[nodiscard]] const std::string& living() const { return living_; }
   [[nodiscard]] Suspicion suspicion(const std::string& key) const;
   [[nodiscard]] bool empty() const { return journals_.empty(); }
-  /// Removes the files but those with a run that is somebody else's: of another shard.
+  /// Removes the files, but for those with a run of another shard.
   void forget_but(const std::unordered_set<std::string>& needed_keys);
 
  private:

@@ -39,11 +39,11 @@ void make_paths_absolute(Json& run_config, const std::string& folder);
 // depend on how long training does: its key has all that decides that. It has the filler's place in
 // the list too, which faults name.
 
-/// Of /training, what decides its job's programs.
+/// Keys of /training that decide its job's programs.
 inline constexpr std::array<std::string_view, 6> kJobKeys{
     "trace", "use_iterations", "host_speed", "cluster", "synth", "slow_links"};
 
-/// What of a config decides its training job's programs, device included.
+/// The parts of a config that decide its training job's programs, device included.
 [[nodiscard]] std::string job_text(const Json& config);
 
 /// Keys of a run config (paths absolute) for runs that read each file once: a path stands for

@@ -128,7 +128,7 @@ void EngineService::start_step(SimTime now) {
   }
 }
 
-// All members' steps have ended before anybody is told, who may bring the next request.
+// All members' steps have ended before listeners are told, who may bring the next request.
 void EngineService::pass_finished(SimTime now) {
   if (--at_work_ > 0) return;
   std::uint64_t count = 0;

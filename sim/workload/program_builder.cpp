@@ -161,8 +161,8 @@ class Joiner {
     return place->second;
   }
 
-  // Of a graph whose starts were laid out, or one that fitted into NCCL's buffers: it had ended
-  // when its receive began. Another send waited, and waits again.
+  // A send in a graph whose starts were laid out, or that fitted into NCCL's buffers: it had ended
+  // when its receive began. Any other send waited, and waits again.
   const CollectivePart* buffered_send(const traces::MeetingKey& key,
                                       const std::vector<Part>& parts) const {
     if (key.kind != CollectiveKind::kSend) return nullptr;

@@ -9,7 +9,7 @@
 namespace bubblesim::workload {
 namespace {
 
-// Of a pass, in ns: eleven years. Sums stay far from the end of time.
+// Longest pass, in ns: nine years. Sums stay far from the end of time.
 constexpr double kLongestPass = 0x1p58;
 
 // Whether the GPU model ends it after exactly its own duration.

@@ -82,7 +82,7 @@ class RecordStore {
 // ---- Asks the system for large pages under memory that is about to be filled: fewer faults, which
 // otherwise take a third of reading a trace.
 
-/// Of x86-64, and of most AArch64 systems.
+/// The size of a large page on x86-64 and most AArch64 systems.
 constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20U;
 
 // Advice only, for the whole large pages inside the range; does nothing where there are none.

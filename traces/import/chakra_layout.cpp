@@ -143,7 +143,7 @@ struct MeetingLine {
     if (members.empty() || members.back().rank != rank) members.push_back({rank, 0, 0});
     ++members.back().uses;
   }
-  /// The first that somebody waits in; a send alone does not.
+  /// The first meeting with a waiting member; a lone send does not wait.
   [[nodiscard]] std::map<std::uint64_t, OpenMeeting>::iterator first_waiting() {
     return std::find_if(open.begin(), open.end(),
                         [](const auto& entry) { return !entry.second.waiting.empty(); });

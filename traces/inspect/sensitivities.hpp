@@ -116,7 +116,7 @@ struct Explanation {
   std::array<Duration, kHostWaitCount> open_waits{};     ///< in which some wait of the kind is
   Duration unexplained{};                                ///< in which any of these is
 
-  /// Of the window, at most 1; 0 without a window.
+  /// A share of the window, at most 1; 0 without a window.
   [[nodiscard]] double share() const;
   void add(const Explanation& other);
 };

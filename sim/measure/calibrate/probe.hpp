@@ -57,8 +57,8 @@ inline constexpr std::size_t kLeastCount = 8;
 /// A spread of times up to this, ns, is accepted.
 inline constexpr double kTimeGrain = 500;
 
-/// Of a span that cannot be negative: if the measurements' middle half contains zero, or the median
-/// is negative by less than kTimeGrain, the finding is the median or 0, whatever the spread.
+/// The finding of a span that cannot be negative: if the measurements' middle half contains zero,
+/// or the median is negative by less than kTimeGrain, it is the median or 0, whatever the spread.
 [[nodiscard]] Finding at_least_zero(Finding finding);
 
 /// Records of one rig's jobs, by client.
