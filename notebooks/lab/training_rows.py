@@ -365,8 +365,8 @@ class TrainingTable:
         self.rows = [row for row in self.rows if wanted(row)]
 
     def seconds_of(self, row: TrainingRow, micro_batch: int, chunks: int, fits: bool) -> float:
-        """Length of an iteration. Memory is checked only for sizes that the row does not give: given
-        ones did run."""
+        """Length of an iteration. Memory is checked only for sizes that the row does not give; the
+        others did run."""
         plan = row.plan | {"micro_batch": micro_batch}
         if chunks:
             plan |= {"chunks": chunks, "schedule": "interleaved" if chunks > 1 else "1f1b"}
