@@ -19,7 +19,7 @@ struct ClientState {
   WorkListener* listener = nullptr;
   std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
   SmRange sms;                             ///< that its blocks may go to
-  std::uint32_t told_sms = 0;              ///< SMs of the device, as the client was told at its start
+  std::uint32_t told_sms = 0;              ///< SMs of the device that the client knows
   std::uint32_t listed = 0;                ///< how many of its works are `listed`
   bool overlaps = false;  ///< several of its kernels are resident, placed as they were recorded
 };
@@ -101,7 +101,7 @@ struct SharedState {
   Usage usage;
   bool processes = false;   ///< clients are processes of an MPS server
   bool even = false;        ///< clients of one priority share room evenly
-  bool confined = false;    ///< a client may use a part of the SMs only, and the device has a PartSpec
+  bool confined = false;    ///< a client may use a part of the SMs only, by PartSpec
   double lit = 1;           ///< share of the SMs that a client may use
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
 
