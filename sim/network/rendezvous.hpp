@@ -56,7 +56,7 @@ inline constexpr std::uint32_t kNoSender = std::numeric_limits<std::uint32_t>::m
 struct MeetingSpec {
   std::uint32_t participants = 1;
   const Transfer* transfer = nullptr;  ///< null: nothing for the fabric to carry
-  /// The rank that sends before the other one receives, to one receiver and without a transfer.
+  /// The rank whose part is a buffered send. Such a collective has one receiver and no transfer.
   std::uint32_t sender = kNoSender;
 };
 
@@ -71,8 +71,8 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
              const LinkTable& links, const std::vector<SlowLink>& slow = {});
 
-  /// One more collective, of others than the ranks (a server that shares their links); its number.
-  /// Precondition: the constructor was given the links that its transfer loads.
+  /// Adds a collective of participants that are not ranks (a server that shares their links).
+  /// Returns its number. Precondition: the constructor was given the links that its transfer loads.
   std::uint32_t add(const MeetingSpec& spec);
 
   /// `participant`'s kernel has started. If it is the last one, every participant is told, in
@@ -85,12 +85,12 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
     return meetings_[collective].sender == rank;
   }
 
-  /// As arrive(), of the sender: it is told at once, unless the receive of the collective's last
-  /// use has not started. The buffer holds one use, so that no sender runs ahead without end.
+  /// The sender's arrive(): it is told at once, unless the receive of the collective's last use has
+  /// not started. The buffer holds one use, so that no sender runs ahead without end.
   void send(std::uint32_t collective, Participant& participant, std::uint64_t cookie, SimTime now);
 
-  /// Some participants may stand still once they have arrived: all tell when, and when they end.
-  /// Before the first arrival.
+  /// Announces that participants may stand still after they have arrived; all then report stops and
+  /// their end. Called before the first arrival.
   void watch_stops() { watches_ = true; }
   [[nodiscard]] bool watches_stops() const { return watches_; }
   /// A participant that has arrived stands still from now on, goes on, or has ended. No effect

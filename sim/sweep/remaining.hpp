@@ -22,7 +22,7 @@ namespace bubblesim::sweep {
 
 enum class Better : std::uint8_t { kMore, kLess };
 
-/// What is best: the most (or least) of a column, of rows that keep training.
+/// What is best: the most (or least) of a column, among rows that keep enough of training.
 struct BestGoal {
   std::string column = "filler_requests_per_s";  ///< a number of observe::result_columns()
   Better better = Better::kMore;
@@ -83,7 +83,7 @@ struct RemainingRuns {
                                                    store::ResultsStore& store, FailedRuns failed,
                                                    BestSoFar& best);
 
-/// What runs of a sweep took that were measured.
+/// The cost of a sweep's measured runs.
 struct RunCost {
   std::size_t runs = 0;  ///< that were measured
   Duration load{};       ///< to read and build what the first run shares with others
@@ -93,9 +93,9 @@ struct RunCost {
   std::string failure;   ///< why the first one that failed did; empty: none did
 };
 
-/// Does runs from all over the plan, the first one for sure and more while less than `budget` has
-/// passed, 8 at most; keeps nothing. Memory is what Linux says of the process (0: it says nothing),
-/// and only right where nothing else runs in it. Precondition: there is a run.
+/// Runs at most 8 runs, spread over the plan: the first one always, further ones while `budget`
+/// lasts. Results are not kept. Memory is what Linux says of the process (0: it says nothing), and
+/// only right where nothing else runs in it. Precondition: there is a run.
 [[nodiscard]] RunCost measure_runs(const std::vector<store::PlannedRun>& plan,
                                    const policy::Registry& registry,
                                    const ExecuteOptions& options, Duration budget);

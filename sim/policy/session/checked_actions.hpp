@@ -94,7 +94,7 @@ class CheckedActions : public Actions {
 
   const PolicySpec& spec_;
   std::vector<Client> clients_;
-  /// The policy hears no more of the client, by id: it has gone, or the session has ended.
+  /// By client id: the policy hears no more of it, since it has gone or the session has ended.
   std::vector<std::uint8_t> silent_;
   std::vector<Released> released_;  ///< by the present call
   SessionCounts counts_;
