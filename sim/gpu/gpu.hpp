@@ -93,8 +93,8 @@ class Governor {
  public:
   virtual ~Governor() = default;
   /// The share of the device's full clock, (0, 1], at which a kernel runs that is submitted now:
-  /// what DRAM does not bound of its time grows by 1 / clock (hardware/power_spec.hpp). Times never
-  /// go back.
+  /// the part of its time that DRAM does not bound grows by 1 / clock (hardware/power_spec.hpp).
+  /// Times never go back.
   virtual double clock_at(SimTime now) = 0;
 };
 
@@ -141,8 +141,8 @@ class Gpu final : public engine::EventHandler {
   void preempt(ClientId client, program::Preemption how);
   void proceed(ClientId client);
 
-  /// Asked for each kernel from now on; null, as at first: the clock is GpuSpec::clock. It outlives
-  /// the GPU's last event.
+  /// Sets the governor that is asked for each kernel from now on; null, the default: the clock is
+  /// GpuSpec::clock. It outlives the GPU's last event.
   void set_governor(Governor* governor);
 
   /// An operation of the client is in its channel and will be submitted soon: until retract() its
@@ -158,7 +158,8 @@ class Gpu final : public engine::EventHandler {
   [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
   [[nodiscard]] program::SharingMode mode() const;
-  /// Contexts may lose the GPU while their work is on it: listeners hear that it stands still.
+  /// Whether contexts may lose the GPU while their work is on it: listeners hear that it stands
+  /// still.
   [[nodiscard]] bool freezes_contexts() const;
 
   void on_event(SimTime now) override;

@@ -61,7 +61,7 @@ class Simulation final {
                              std::vector<FillerInstance*>& instances);
   void start();
   [[nodiscard]] SimTime end_of_warmup() const;
-  /// What the client's launches pay.
+  /// The gate's delay of the client's launches, in ns.
   [[nodiscard]] std::uint64_t gate_ns(ClientId client) const;
   void end_warmup(SimTime now);
   Result<void> advance();
