@@ -11,8 +11,8 @@
 // for each other, or that fills its GPU, has none: 2 to 4 %. The share rises and falls in teeth of
 // some two minutes. XSched's authors ran a copy (sys/tgs of their artifact) with `tolerance` 0.02,
 // hence `severe_deviation` 0.06, whose profile ends when the rate is steady, and whose slow start
-// takes a faster training for no harm; the last is not here. The limit's path in their log is met
-// within 11 % (test moves_as_the_share_that_was_logged_on_a_gv100).
+// does not count a faster training as harm; the last is left out here. The limit's path in their
+// log is met within 11 % (test moves_as_the_share_that_was_logged_on_a_gv100).
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ struct ServedTokens {
   Duration latency{};
   std::uint64_t output_tokens = 1;
 
-  /// Nothing of one token. Rounded down to a nanosecond.
+  /// Nothing for a request of one token. Rounded down to a nanosecond.
   [[nodiscard]] std::optional<Duration> tpot() const {
     if (output_tokens < 2) return std::nullopt;
     return (latency - ttft) / static_cast<std::int64_t>(output_tokens - 1);
