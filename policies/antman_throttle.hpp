@@ -1,9 +1,9 @@
 // AntMan's throttle inside one opportunistic job, as the re-implementation for TensorFlow has it
 // (gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at 2069b38): after a
-// mini-batch that took d, s of it inserted, the job should take (d - s) 100 / p. What is missing,
-// less a fixed cost, it sleeps at once; and the same time is then spread evenly over the
-// operations of the next mini-batch, which so needs no sleep after it. So mini-batches
-// alternate between one sleep after them and short ones within.
+// mini-batch that took d, s of it inserted, the job should take (d - s) 100 / p. It sleeps the
+// missing time, less a fixed cost, at once. The same time is then spread evenly over the operations
+// of the next mini-batch, which needs no sleep after it. So mini-batches alternate between one
+// sleep after them and short ones within.
 #pragma once
 
 #include <algorithm>

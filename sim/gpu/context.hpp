@@ -34,7 +34,7 @@ class Context {
   [[nodiscard]] double free_sms() const;
   /// Resident work other than collectives.
   [[nodiscard]] bool has_kernels() const;
-  /// From now on kernels go on as fast as so many SMs let them, however many they sit on.
+  /// From now on kernels run as fast as so many SMs let them, however many they occupy.
   /// Precondition: settled to now, not frozen, sms > 0.
   void set_leftover(double sms);
 
@@ -210,20 +210,20 @@ class Context {
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
-  bool changed_ = false;          ///< something that place() goes by, since it was last called
+  bool changed_ = false;          ///< an input of place(), since it was last called
   std::vector<Arriving> arriving_;       ///< by time; mostly none, one or two
   std::optional<ClientId> last_client_;  ///< whose kernel came last to the front end
   SimTime last_arrival_{};               ///< when that one is through it
   std::vector<Contender> contenders_;    ///< kept for its memory
   std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
   std::uint32_t resident_clients_ = 0;  ///< that have something in resident_
-  bool mixed_ = false;                  ///< they were several when that was last noted
+  bool mixed_ = false;                  ///< several clients were resident when last noted
   bool thin_ = false;             ///< a kernel in resident_ may have no blocks left
-  bool rates_due_ = false;        ///< rates are those of who was resident before
+  bool rates_due_ = false;        ///< rates are those of an earlier set of residents
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
   double lit_ = 1;                ///< share of the SMs that are not dark
-  double counted_ = 1;            ///< part of what those cover who overlap that counts as used
+  double counted_ = 1;            ///< share of what overlapping kernels cover that counts as used
 };
 
 }  // namespace bubblesim::gpu

@@ -82,7 +82,7 @@ class TimelineRecorder {
     to_ = to;
   }
 
-  /// Records what lies within that too, and between the two.
+  /// Extends the window to this span and to what lies between.
   void widen_window(SimTime from, SimTime to) {
     from_ = std::min(from_, from);
     to_ = std::max(to_, to);

@@ -76,7 +76,7 @@ struct Needs {
   bool launches = true;
 };
 
-/// What training's launches pass at a policy's gate.
+/// What training's launches meet at a policy's gate.
 enum class TrainingGate : std::uint8_t {
   kNone,   ///< nothing: its process has no hook
   kTells,  ///< a hook that only tells of them

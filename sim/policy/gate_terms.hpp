@@ -17,7 +17,7 @@ namespace bubblesim::policy {
 /// Whether launches of the protected client must ask.
 [[nodiscard]] bool holds_training(const PolicySpec& spec, const ParameterSet& given);
 
-/// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
+/// Whether the policy hears of launches, or of their ends, through a gate.
 [[nodiscard]] bool hears_launches(const PolicySpec& spec);
 
 /// A thread whose launch is held spins for `spin`, then sleeps; a sleeping thread goes on `wake`

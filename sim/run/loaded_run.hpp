@@ -46,7 +46,7 @@ struct LoadedRun {
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
   /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: there is none.
   std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
-  /// If the job was recorded, and its iterations are marked.
+  /// Mean iteration as recorded, if the job was recorded and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 

@@ -114,7 +114,7 @@ struct FillerConfig {
   double sm_limit = 0;                  ///< and that it can use
   std::vector<FillJobConfig> jobs;      ///< kJobs: not empty
   program::Batching batching;
-  std::vector<std::string> unused_batching;  ///< keys of it that the config gives in vain
+  std::vector<std::string> unused_batching;  ///< keys of it without effect
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   double jitter_cv = 0;                 ///< of durations between passes, >= 0
@@ -208,7 +208,8 @@ struct RunConfig {
 [[nodiscard]] std::optional<std::size_t> same_before(const std::vector<PolicyChoice>& choices,
                                                      std::size_t at);
 
-/// A fault a choice that is there before, at one place for all: an option, a list of names.
+/// A fault for each choice that repeats an earlier one, all at one place: an option, a list of
+/// names.
 [[nodiscard]] Errors repeated_policies(const std::vector<PolicyChoice>& choices,
                                        const std::string& file, const std::string& place);
 

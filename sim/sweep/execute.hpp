@@ -27,8 +27,8 @@ namespace bubblesim::sweep {
 // What runs of one process share: training jobs and fillers' programs, loaded once each however
 // many threads ask. Thread-safe.
 //
-// What is in use is shared always; of what is not, that which was used last is kept, up to a
-// number of bytes of programs.
+// Programs in use are always shared; of the others, the last used are kept, up to a number of
+// bytes.
 
 inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
 

@@ -114,8 +114,9 @@ struct BaseParts {
 /// config has no such place on: pointers of one place have one such text.
 [[nodiscard]] std::string numbered(const Json& config, const std::string& pointer);
 
-/// Sets it; objects that are missing on the way are made. Fault, at `pointer`: an element that is
-/// not there, a name that two elements have, a value on the way that has no keys.
+/// Sets the value at a pointer; objects that are missing on the way are made. Fault, at `pointer`:
+/// an element that is not there, a name that two elements have, a value on the way that has no
+/// keys.
 [[nodiscard]] Result<void> set_value(Json& config, const std::string& pointer, const Json& value);
 
 /// "/a/b=c" as a pointer and a value: JSON, and what is none is a text. The leading "/" may be left

@@ -8,8 +8,8 @@
 //
 // GPUs share one engine, unless they are added with a bound: such a GPU is a domain of its own
 // (sim/engine/conductor.hpp), and domains run beside each other until ranks may meet, which the
-// machine tells the conductor. Ranks that arrive before the last one arrive unseen, and are told
-// of when the window is over.
+// machine tells the conductor. Arrivals before a meeting's last one are reported when the window is
+// over.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ class Machine final : private engine::JointContact {
   [[nodiscard]] network::Rendezvous* network() { return network_ ? &*network_ : nullptr; }
   /// The engine of GPUs without a bound, and of what belongs to no GPU.
   [[nodiscard]] engine::Engine& engine() { return conductor_.shared(); }
-  /// Time passes here: over all engines.
+  /// Lets time pass, over all engines.
   [[nodiscard]] engine::Conductor& conductor() { return conductor_; }
   [[nodiscard]] const engine::Conductor& conductor() const { return conductor_; }
 

@@ -213,7 +213,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   const program::Program& program_;
   RunSetup setup_;
   ClientId client_;
-  bool takes_turns_;  ///< clients of the GPU do, so that it is told of what is in the channel
+  bool takes_turns_;  ///< the GPU has time slices, and is told what is in the channel
   RandomStream random_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;

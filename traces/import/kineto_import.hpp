@@ -56,7 +56,7 @@ struct KinetoProcess {
     const std::filesystem::path& path, const ImportOptions& options = {},
     const ProgressCallback& progress = {});
 
-/// The first of these ranks.
+/// Reads a file as above; returns the first of its ranks.
 [[nodiscard]] Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
                                                    const ImportOptions& options = {},
                                                    const ProgressCallback& progress = {});
