@@ -22,7 +22,7 @@ struct Move {
     kCome,      ///< as many as there is room for, at most `most`
     kLeave,     ///< `most` of those that are placed
     kLeaveAll,
-    kAdd,       ///< all that are placed, once more: to what else is held
+    kAdd,       ///< all placed blocks, added to other held resources
   };
   Kind kind;
   HeldId held;
