@@ -162,7 +162,7 @@ class DemandSum {
     bool listed = false;      ///< in listed_
   };
   std::vector<Client> clients_;
-  std::vector<std::uint32_t> listed_;  ///< who has added something in this round or the last one
+  std::vector<std::uint32_t> listed_;  ///< clients that added demand in this round or the last one
   std::uint64_t round_ = 1;
 };
 

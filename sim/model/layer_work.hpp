@@ -1,6 +1,6 @@
-// What has to be done, before anyone says on which GPU: kernels (kind, shape, arithmetic and
-// memory traffic; sim/model/kernel_time.hpp turns each into a launch and a duration), and what a
-// model's layers ask of one GPU under a split: kernels and exchanges, in order.
+// The work to be done, on whatever GPU: kernels (kind, shape, arithmetic and memory traffic;
+// sim/model/kernel_time.hpp turns each into a launch and a duration), and what a model's layers ask
+// of one GPU under a split: kernels and exchanges, in order.
 //
 // Layers that are alike share one LayerWork (a 96-layer transformer has three kinds: embedding,
 // block, head). Nothing here depends on a GPU or a network.

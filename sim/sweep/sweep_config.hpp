@@ -94,7 +94,7 @@ struct BaseParts {
 [[nodiscard]] BaseParts read_base(ObjectReader& root, const std::string& file);
 /// Pointers and the values at them.
 [[nodiscard]] std::vector<store::Setting> read_settings(ObjectReader reader);
-/// The base with what is set, checked as JSON; whether it is a run config, who reads it says.
+/// The base with what is set, checked as JSON; its reader checks whether it is a run config.
 [[nodiscard]] CheckedResult<Json> load_base(const BaseParts& parts, const std::string& file);
 
 // Places of a run config by JSON pointer: reading and setting them as a person means it. Inside of
