@@ -43,7 +43,7 @@ class AntManThrottle {
  private:
   Duration fixed_cost_;
   Duration slot_{};                   ///< to be inserted into this mini-batch
-  Duration left_{};                   ///< of it
+  Duration left_{};                   ///< of `slot_`, not yet inserted
   std::int64_t operations_ = 0;       ///< of this mini-batch so far
   std::int64_t most_operations_ = 0;  ///< of any mini-batch so far
 };

@@ -51,7 +51,7 @@ class TrainingPace {
 
   /// What fillers did to an iteration.
   struct FillerCost {
-    Duration exposed;  ///< time of it with fillers in the way
+    Duration exposed;  ///< time with fillers in its way
     Duration charged;  ///< what they seem to have cost it
     Duration at_once;  ///< what the budget lets them cost a single one, at most
   };

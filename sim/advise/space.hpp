@@ -88,7 +88,7 @@ struct TrialResult {
 struct BestTrial {
   std::size_t trials = 0;             ///< all that were noted
   std::optional<TrialResult> result;  ///< nothing: none was done
-  std::string text;                   ///< proposal_text() of it
+  std::string text;                   ///< proposal_text() of the best trial
 
   void note(const Trial& trial, const TrialResult& found, const Limits& limits);
 };

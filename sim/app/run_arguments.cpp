@@ -267,7 +267,7 @@ Result<void> read_quick_times(RunArguments& arguments, const CLI::App& command) 
     quick.duration = quick.warmup + quick.precision->most;
   } else {
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
-    // The default is for runs of the default length: half of it.
+    // The default warm-up is half of the default length, and at most half of a given one.
     if (command.count("--warmup") == 0) quick.warmup = std::min(quick.warmup, quick.duration / 2);
   }
   if (quick.warmup >= quick.duration) {

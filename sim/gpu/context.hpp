@@ -56,7 +56,7 @@ class Context {
   /// one leaves, and the others go on, as if all had been settled and placed. Nothing: it is not
   /// so, and nothing was done. Precondition: nobody_waits().
   [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
-  /// A kernel of leaves_alone() begins, or has ended: nothing of it is kept here meanwhile.
+  /// A kernel of leaves_alone() begins, or has ended: this context keeps no state of it meanwhile.
   void pass_alone(ClientId client, SimTime now);
   /// Takes in a kernel that has run alone since then, as if it had been placed here.
   void take_over(WorkId id, SimTime since);

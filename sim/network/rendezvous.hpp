@@ -136,7 +136,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
     std::uint32_t standing = 0;      ///< of these: they stand still
     bool told = false;               ///< these were told that all have arrived
     SimTime buffered_until{};        ///< later than now: it advances out of buffers
-    std::optional<FlowId> flow{};    ///< that the fabric carries of it
+    std::optional<FlowId> flow{};    ///< by which the fabric carries its transfer
   };
   using Tell = void (Participant::*)(std::uint64_t cookie, SimTime now);
   /// A collective that advances out of buffers.

@@ -244,7 +244,7 @@ class KvLink final : public engine::EventHandler,
   const SharedLinks* links_;
   engine::EntityId entity_;
   network::Transfer send_;          ///< that is under way over shared links
-  std::uint32_t meeting_ = 0;       ///< of it; no other rank takes part
+  std::uint32_t meeting_ = 0;       ///< of `send_`; no other rank takes part
   std::deque<Transfer> transfers_;  ///< the first is under way
 };
 

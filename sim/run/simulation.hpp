@@ -80,7 +80,7 @@ class Simulation final {
   workload::Machine machine_;
   SimTime warmup_;
   SimTime end_{};
-  Duration passed_{};  ///< of it, what is in RunScenario::passed_ns
+  Duration passed_{};  ///< added to RunScenario::passed_ns so far
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;

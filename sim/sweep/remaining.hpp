@@ -89,7 +89,7 @@ struct RunCost {
   Duration load{};       ///< to read and build what the first run shares with others
   Duration run{};        ///< mean, without loading, with its part of what runs simulate once
   Bytes shared;          ///< the process with what is shared
-  Bytes run_bytes;       ///< a run takes on top of it, at most
+  Bytes run_bytes;       ///< most that a run takes besides
   std::string failure;   ///< why the first one that failed did; empty: none did
 };
 

@@ -31,8 +31,8 @@ struct OpDraft {
 
 /// Host time around a call.
 struct CallCost {
-  Duration think{};  ///< before it
-  Duration call{};   ///< of it
+  Duration think{};  ///< before the call
+  Duration call{};   ///< of the call
 };
 
 /// A modelled launch as traces and programs state it.

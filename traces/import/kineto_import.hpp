@@ -21,7 +21,7 @@ namespace bubblesim::traces {
 
 struct ImportProgress {
   std::string_view file;            ///< the file being read
-  std::uint64_t bytes_read = 0;     ///< of it, as it lies on disk
+  std::uint64_t bytes_read = 0;     ///< of the file as it lies on disk
   std::uint64_t bytes_total = 0;
 };
 
