@@ -13,7 +13,7 @@ import pages
 ROOM = 300
 LIMITS = {
     ("README.md",): 825,  # five minutes; a third of it what the program prints
-    ("CHANGELOG.md",): 1870,
+    ("CHANGELOG.md",): 1900,
     ("CONTRIBUTING.md",): 490,
     ("docs/recorded-jobs.md",): 440,
     ("docs/validation.md",): 1150,
