@@ -1,9 +1,9 @@
 // AntMan's throttle inside one opportunistic job, as the re-implementation for TensorFlow has it
 // (gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at 2069b38): after a
-// mini-batch that took d, s of it inserted, the job should take (d - s) 100 / p. What is missing,
-// less a fixed cost, it sleeps at once; and the same time is then spread evenly over the
-// operations of the next mini-batch, which so needs no sleep after it. So mini-batches
-// alternate between one sleep after them and short ones within.
+// mini-batch that took d, s of it inserted, the job should take (d - s) 100 / p. It sleeps the
+// missing time, less a fixed cost, at once. The same time is then spread evenly over the operations
+// of the next mini-batch, which needs no sleep after it. So mini-batches alternate between one
+// sleep after them and short ones within.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class AntManThrottle {
  private:
   Duration fixed_cost_;
   Duration slot_{};                   ///< to be inserted into this mini-batch
-  Duration left_{};                   ///< of it
+  Duration left_{};                   ///< of `slot_`, not yet inserted
   std::int64_t operations_ = 0;       ///< of this mini-batch so far
   std::int64_t most_operations_ = 0;  ///< of any mini-batch so far
 };

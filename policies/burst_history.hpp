@@ -1,6 +1,6 @@
-// Kernel launch cycles: how much longer a burst of launches was than it is undisturbed, and what
-// follows from it. The rule of Dilu's RCKM.c (github.com/sigserverless/Dilu at 1134655a), which
-// the SpecInF reconstruction shares. Lengths are in periods.
+// How much longer bursts of kernel launches are than undisturbed ones (inflation), and whether the
+// quota is cut or recovers. The rule of Dilu's RCKM.c (github.com/sigserverless/Dilu at 1134655a),
+// which the SpecInF reconstruction shares. Lengths are in periods.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace bubblesim::policies {
 
 /// One launch's outstanding part.
 struct QueuedLaunch {
-  std::uint64_t launch = 0;      ///< the client's number of it
+  std::uint64_t launch = 0;      ///< its number in the client's launches
   std::uint32_t operations = 0;  ///< that have not ended
   policy::WorkKind kind = policy::WorkKind::kKernel;
   std::uint64_t blocks = 0;

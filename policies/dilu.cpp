@@ -136,7 +136,7 @@ class Dilu final : public Policy {
     return true;
   }
 
-  /// What happens at a period's end belongs to the next one, whoever is called first.
+  /// A launch or report at the instant of a period's end counts in the next period.
   void turn_period(Instant now) {
     if (now < next_period_) return;
     grant();

@@ -75,7 +75,7 @@ class FillPlan {
   FillConstants constants_;
   std::vector<Client> clients_;
   bool open_ = false;
-  bool untouched_ = true;         ///< nothing of it is planned
+  bool untouched_ = true;         ///< no launch is planned in the bubble
   policy::Instant bubble_end_{};  ///< measured
   policy::Instant fill_end_{};    ///< no launch is planned beyond it
   policy::Instant plan_end_{};

@@ -33,7 +33,7 @@ class FillerWork {
     Queue& queue = queues_[completion.client.index()];
     const auto launch = std::ranges::find(queue, completion.launch, &Launch::number);
     if (launch == queue.end() || --launch->operations > 0) return;
-    // Behind the client's launch before it, or from its own call on.
+    // It begins behind the client's launch before it, or at its own call.
     times_.observe(launch->key, now - std::max(launch->passed, queue.last_end));
     queue.last_end = now;
     queue.erase(launch);

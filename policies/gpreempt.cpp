@@ -1,18 +1,17 @@
 // gpreempt: preemption by time slices of very different length (GPreempt, ATC'25). Training's
 // context has a slice of 1 s; the context of all fillers' streams together (g_ctx[1] of
-// gpreemptclient.cpp:49, :169) has 1 us. While training has work the fillers' turn ends at once.
+// gpreemptclient.cpp:49, :169) has 1 us. While training has work the fillers' slice ends at once.
 // The GPU is work-conserving, so fillers run on while training is idle. Nothing is held, no kernel
 // is changed, and none needs to be idempotent.
 //
 // `collectives: idle` (training_work.hpp; reconstructed): while training only waits for its peers,
-// all contexts have the device's own slices, and the turn that runs ends; so does the fillers' turn
-// when training computes again. The driver ends turns so when it gets a new runlist.
+// all contexts have the device's own slices. The running slice ends when that begins, and the
+// fillers' when training computes again: the driver ends slices when it gets a new runlist.
 //
-// Parameters: see the declarations. Ties: the GPU model's order of contexts. Each round of turns, 1
-// us and 1 s, pays a switch. Source: thustorage/GPreempt at 249ee3e (slices of 1,000,000 us and 1
-// us).
-// Differs: its hint 100 us ahead of need, a kernel that pulls the switch into the preparation of
-// data, is left out, so the first kernel after idle time waits for a switch.
+// Parameters: see the declarations. Ties: the GPU model's order of contexts. Each round of slices,
+// 1 us and 1 s, pays a switch. Source: thustorage/GPreempt at 249ee3e (slices of 1,000,000 us and 1
+// us). Differs: its hint 100 us ahead of need, a kernel that pulls the switch into the preparation
+// of data, is left out, so the first kernel after idle time waits for a switch.
 #include <memory>
 #include <vector>
 
@@ -27,7 +26,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// A context whose turn was ended asks for the next one so much later.
+/// A context whose slice was ended asks for the next one so much later.
 constexpr Duration kRunlist = 1us;
 
 class GPreempt final : public Policy {
@@ -75,7 +74,7 @@ class GPreempt final : public Policy {
   }
 
  private:
-  /// While training only waits for its peers, turns are the device's; else its own again.
+  /// While training only waits for its peers, slices are the device's; else the policy's.
   void follow(Instant now, Actions& actions) {
     if (even_ == training_.waits_for_peers()) return;
     even_ = !even_;
@@ -100,9 +99,9 @@ class GPreempt final : public Policy {
   TrainingWork training_;
   Duration device_slice_{};
   std::vector<ClientId> fillers_;  ///< that live
-  std::vector<ClientId> off_;      ///< whose turn was ended, until on_at_
+  std::vector<ClientId> off_;      ///< whose slice was ended, until on_at_
   std::optional<Instant> on_at_;
-  bool even_ = false;              ///< all turns are the device's
+  bool even_ = false;              ///< all slices are the device's
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ class IterationReference {
 
   /// An iteration has ended. Counts while measuring, is ignored after that.
   void add(Duration length, policy::Instant now);
-  /// Fillers must be kept out.
+  /// Whether fillers must be kept out.
   [[nodiscard]] bool is_measuring(policy::Instant now) const;
   /// When measuring ends even if no iteration does.
   [[nodiscard]] policy::Instant deadline() const { return constants_.longest; }

@@ -4,14 +4,13 @@
 // if the execution plan has a place for it (fill_plan.hpp: fill fraction, context switch, memory,
 // moves over the host link with `offload`). A launch that does not fit ends the filling of its
 // bubble for its filler, for the order within a filler is kept. Fill jobs are placed by
-// pipefill_scheduler.hpp.
-// A launch too long for the fill fraction of every bubble runs alone in the longest bubble, if it
-// fits the whole (pipefill_launches_alone); else its filler stops for good
+// pipefill_scheduler.hpp. A launch too long for the fill fraction of every bubble runs alone in the
+// longest bubble, if it fits the whole (pipefill_launches_alone); else its filler stops for good
 // (pipefill_stuck_fillers). The paper partitions the fill job's graph so that this cannot happen.
-// The instruction stops the main job before it receives (`main_job: stopped`): fillers' turns last
-// as long as the bubble, and training's waiting receive does not spin every other slice. What
-// training sends goes out in the turn that it has when the bubble begins, which runs to its end. By
-// default only waits for pipeline peers are bubbles; `bubbles: all` adds communication stalls.
+// The instruction stops the main job before it receives (`main_job: stopped`): the fillers' slice
+// lasts as long as the bubble, and training's waiting receive does not spin every other slice. What
+// training sends goes out in the slice that it has when the bubble begins, which runs to its end.
+// By default only waits for pipeline peers are bubbles; `bubbles: all` adds communication stalls.
 //
 // Sharing: time slices, as a context switch is part of the rule. With `offload` a filler is
 // admitted that the device could hold alone; else it must fit beside training's peak. Ties: client
@@ -199,7 +198,7 @@ class PipeFill final : public Policy {
   std::optional<Duration> given_switch_cost_;
   bool stops_main_job_;
   Duration slice_{};
-  bool filling_ = false;  ///< fillers' turns last as long as the filling
+  bool filling_ = false;  ///< the fillers' slice lasts as long as the filling
   FillConstants constants_;
   FillPlan plan_;
   std::vector<Held> held_;

@@ -1,8 +1,9 @@
 // PipeFill's scheduler of fill jobs: one job a GPU at a time, chosen by a rule.
 //
-// A job fits a GPU if its memory, where both are known, is no more than training leaves free in
-// every bubble and fits beside what is there (offloading: than the device has). The job gets the
-// free GPU with the most bubble time among those that it fits, of equals the lowest number.
+// A job fits a GPU if its memory, where both are known, is at most what training leaves free in
+// every bubble and fits beside the fillers there (offloading: at most the device's memory). Of the
+// free GPUs that it fits, the job gets the one with the most bubble time; of equals, the lowest
+// number.
 //   first_come    in order of submission
 //   shortest_job  least work first; unknown work last
 //   makespan      most work first (longest processing time, Graham 1969)

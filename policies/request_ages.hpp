@@ -12,7 +12,7 @@ namespace bubblesim::policies {
 
 class RequestAges {
  public:
-  /// Says whether a request is there from now on.
+  /// Tells whether a request is present from now on.
   void note(bool is_there, policy::Instant now) {
     if (!is_there && began_) learn(now - *began_);
     if (!is_there) began_.reset();

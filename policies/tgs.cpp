@@ -7,19 +7,18 @@
 // another minute: shorter runs measure the leak alone. Simulate five minutes and leave out 90 s, or
 // scale `report_period` and say so. `additive_share` presumes 100 windows a report.
 //
-// Sharing: contexts take turns (TGS starts no MPS). Only kernels launched one by one are counted
-// and held: the hook lets a CUDA graph pass (cuda_originals.c:1619). So a server that decodes by
-// graphs escapes the limit, and a training that launches graphs looks idle, which lifts it.
-// Memory is unified: training's is all on the device (its preferred location); fillers, in client
-// order, have what training and the reserve (1 GiB) leave, and reach the rest through the host link
-// (resident_memory.hpp) until another filler ends. Pages do not move with their use.
-// Ties: at one instant the window turns over first, then the report arrives, then held threads
-// look, in the order in which they were held.
-// Source: pkusys/TGS at e1c6a31 (hijack/src), Apache-2.0, behaviour re-implemented.
-// Differs: all fillers of a GPU share one count and limit (the code knows one opportunistic
-// process); both sides connect at instant 0, with no rate known; a report holds the period that
-// just ended (the code's two timers race); training's end shows as idle reports, not as a closed
-// socket, and brings no pages of a filler back.
+// Sharing: time slices (TGS starts no MPS). Only kernels launched one by one are counted and held:
+// the hook lets a CUDA graph pass (cuda_originals.c:1619). So a server that decodes by graphs
+// escapes the limit, and a training that launches graphs looks idle, which lifts it. Memory is
+// unified: training's is all on the device (its preferred location); fillers, in client order, have
+// what training and the reserve (1 GiB) leave, and reach the rest through the host link
+// (resident_memory.hpp) until another filler ends. Pages do not move with their use. Ties: at one
+// instant a window ends first, then the report arrives, then held threads look, in the order in
+// which they were held. Source: pkusys/TGS at e1c6a31 (hijack/src), Apache-2.0, behaviour
+// re-implemented. Differs: all fillers of a GPU share one count and limit (the code knows one
+// opportunistic process); both sides connect at instant 0, with no rate known; a report holds the
+// period that just ended (the code's two timers race); training's end shows as idle reports, not as
+// a closed socket, and brings no pages of a filler back.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -105,7 +104,7 @@ class Tgs final : public Policy {
     return true;
   }
 
-  /// What happens at a period's end belongs to the next one, whoever is called first.
+  /// A launch or report at the instant of a period's end counts in the next period.
   void turn_report(Instant now) {
     if (now < next_report_) return;
     turn_window(now);
@@ -136,7 +135,7 @@ class Tgs final : public Policy {
   std::int64_t window_index_ = 0;
 };
 
-/// A profile, a first report, and slow start until the limit is a hundred times what it began with.
+/// The profile, a first report, and a slow start that multiplies the limit by a hundred.
 Duration settling_of(const ParameterSet& given, Duration) {
   const double growth = std::max(1.1, given.number("growth"));
   const std::int64_t grown = std::llround(std::ceil(std::log(100) / std::log(growth)));

@@ -1,14 +1,14 @@
 // time_slicing: the driver's default without MPS. Each process has its own context; contexts with
-// work take turns on the whole GPU, a slice each, with a switch between them. Nothing is held.
+// work have the whole GPU round robin, a slice each, with a switch between them. Nothing is held.
 //
-// The GPU's own slicing is work-conserving: a context without work gives its turn up at once, so a
+// The GPU's own slicing is work-conserving: a context without work gives its slice up at once, so a
 // filler beside idle training has the whole GPU. `work_conserving: false` holds each filler to its
-// share, as a fixed-share scheduler does: time is cut into rounds of one slice for training and
-// one slot for each admitted filler, in client order, and outside its slot a filler's context gets
-// no turn (Preemption::kContextSwitch), whoever else is idle; the slot of a filler that has died
+// share, as a fixed-share scheduler does: time is cut into rounds of one slice for training and one
+// slot for each admitted filler, in client order, and outside its slot a filler's context is off
+// the GPU (Preemption::kContextSwitch), even if the GPU is idle; the slot of a filler that has died
 // stays empty. Contexts are switched off, rather than launches held, as what was launched ahead
 // would otherwise run on. Training is never switched off: within a filler's slot it keeps its own
-// turns, so while training has work a filler gets less than its slot.
+// slices, so while training has work a filler gets less than its slot.
 //
 // Parameters: see the declarations; slices and switch cost are by default the device's own. Ties:
 // the GPU model's order of contexts. Source: the device files' (slices of about 2 ms and switches
@@ -26,7 +26,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// Of open-gpu-kernel-modules, for a device that does not say.
+/// The slice in open-gpu-kernel-modules, for a device file without one.
 constexpr Duration kDriverSlice = 1024us;
 
 class TimeSlicing final : public Policy {

@@ -51,7 +51,7 @@ class TrainingPace {
 
   /// What fillers did to an iteration.
   struct FillerCost {
-    Duration exposed;  ///< time of it with fillers in the way
+    Duration exposed;  ///< time with fillers in its way
     Duration charged;  ///< what they seem to have cost it
     Duration at_once;  ///< what the budget lets them cost a single one, at most
   };
@@ -59,7 +59,7 @@ class TrainingPace {
   /// yet.
   std::optional<Duration> end_iteration(bool filled, const FillerCost& cost, policy::Instant now);
 
-  /// Fillers are kept out.
+  /// Whether fillers are kept out.
   [[nodiscard]] bool measures(policy::Instant now) const {
     return now < alone_ || (quiet_.empty() && now < kMostAlone * alone_);
   }
@@ -69,8 +69,8 @@ class TrainingPace {
   [[nodiscard]] Duration spread() const;
 
  private:
-  /// A bound in place of an undisturbed iteration drifts, and the budget with it: a start-up of
-  /// 20 s is the lesser evil for a job of hours.
+  /// A bound in place of an undisturbed iteration drifts, and the budget with it. For a job of
+  /// hours a start-up of 20 times `alone` is the lesser evil.
   static constexpr int kMostAlone = 20;
 
   void learn(Duration length);
@@ -87,7 +87,7 @@ class TrainingPace {
   std::size_t period_ = 0;
   std::size_t phase_ = 0;
   std::vector<Duration> quiet_;  ///< lengths of the undisturbed iterations at the beginning
-  std::vector<Duration> turn_;   ///< of them, the last ones that repeat in a cycle; may be none
+  std::vector<Duration> turn_;   ///< the last of `quiet_`, which repeat in a cycle; may be none
   std::size_t place_ = 0;        ///< of the present iteration in that cycle
   std::optional<policy::Instant> begin_;  ///< of the present iteration
   std::optional<Duration> reference_;

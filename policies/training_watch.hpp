@@ -50,7 +50,7 @@ class TrainingWatch {
   /// Computing kernels outstanding.
   [[nodiscard]] std::size_t kernels() const { return kernels_; }
   [[nodiscard]] bool empty() const { return queue_.empty(); }
-  /// How much later than expected the kernel that completed last ended, since the one before it.
+  /// How much later than expected the last completed kernel ended, counted from the one before it.
   [[nodiscard]] Duration delay() const { return delay_; }
 
  private:
@@ -76,7 +76,7 @@ class TrainingWatch {
   SeenKernelTimes times_;
   FrontQueue<Launch> queue_;  ///< outstanding, and ended ones behind an outstanding one
   std::uint64_t first_ = 0;   ///< how many launches have left the queue
-  std::uint64_t next_ = 0;    ///< launches before it are no outstanding kernels
+  std::uint64_t next_ = 0;    ///< no launch before it is an outstanding kernel
   std::size_t kernels_ = 0;
   std::size_t place_ = 0;
   Duration ahead_{};

@@ -7,8 +7,8 @@
 // bubble. `idle` leaves collectives out (reconstructed). A launch is told apart by its kind, as a
 // hook in the driver library tells it by route and kernel name; a CUDA graph is work, whatever it
 // holds. Under `idle` orion also keeps the class of training's latest kernel that computes, and
-// gpreempt gives all contexts the device's turns while training waits. docs/policies.md has rows of
-// both.
+// gpreempt gives all contexts the device's slices while training waits. docs/policies.md has rows
+// of both.
 #pragma once
 
 #include <cstdint>

@@ -9,15 +9,14 @@
 // No process is protected: with a `training_limit` below 100 the policy holds training's launches
 // as it holds all others. Copies and CUDA graphs are not gated. What is launched is left to run.
 //
-// Sharing: contexts take turns. Ties: at one instant utilisation is sampled first, then buckets are
-// filled in client order, then held threads look, in the order of being held.
-// Source: tkestack/vcuda-controller at 72e0115, src/hijack_call.c and include/hijack.h, behaviour
+// Sharing: time slices. Ties: at one instant utilisation is sampled first, then buckets are filled
+// in client order, then held threads look, in the order of being held. Source:
+// tkestack/vcuda-controller at 72e0115, src/hijack_call.c and include/hijack.h, behaviour
 // re-implemented. Limits: XSched's artifact (OSDI'25), cuda/fig11/scripts/cotrain_vcuda.sh, which
-// gives training 80 %; here 100, without a hook.
-// Differs: no elastic mode and no memory limit. Utilisation is NVML's in the code, of the last
-// sample; here the time in which several processes have work on the GPU counts in equal parts for
-// each, and samples begin at instant 0 (inferred: contexts take turns of one length; NVML documents
-// periods of 1/6 s to 1 s).
+// gives training 80 %; here 100, without a hook. Differs: no elastic mode and no memory limit.
+// Utilisation is NVML's in the code, of the last sample; here the time in which several processes
+// have work on the GPU counts in equal parts for each, and samples begin at instant 0 (inferred:
+// slices have one length; NVML documents periods of 1/6 s to 1 s).
 #include <algorithm>
 #include <memory>
 #include <vector>

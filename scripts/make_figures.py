@@ -76,7 +76,7 @@ def sources(name, reduced):
 
 
 def digest(source, program):
-    """Of all that a source's results depend on: 16 hexadecimal digits."""
+    """Hash of all that a source's results depend on: 16 hexadecimal digits."""
     sha = hashlib.sha256(program.read_bytes())
     sha.update(json.dumps(source.settings, sort_keys=True).encode())
     rooms = [p for p in CONFIGS.iterdir() if p.is_dir() and p.name not in ("figures", "schema")]

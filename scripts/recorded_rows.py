@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def built_program() -> str:
-    """Of build/demo, else of build/dev, else what PATH has."""
+    """The program of build/demo, else of build/dev, else of PATH."""
     built = [path for name in ("demo", "dev")
              for path in [ROOT / "build" / name / "sim" / "app" / "bubblesim"] if path.exists()]
     return str(built[0]) if built else "bubblesim"

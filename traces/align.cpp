@@ -192,8 +192,8 @@ struct ChosenShift {
   bool ambiguous = false;  ///< another fits, whose offset is less than twice as large
 };
 
-/// Of the shifts with about the least spread, for steps of a job repeat, one of about the least
-/// offset, for clocks do not differ by whole steps. Where two offsets are about as large (clocks
+/// Chooses, among the shifts with about the least spread (steps of a job repeat), one of about the
+/// least offset (clocks do not differ by whole steps). Where two offsets are about as large (clocks
 /// half a step apart), ranks are taken to have been recorded over the same steps.
 std::optional<ChosenShift> best_shift(const Sequence& reference, const Sequence& other) {
   std::vector<Candidate> candidates = candidates_of(reference, other);
@@ -254,7 +254,7 @@ std::uint64_t points_in(const RankSequences& sequences) {
   return count;
 }
 
-/// Of each rank, the first rank of its clock.
+/// For each rank, the first rank with its clock.
 std::vector<std::size_t> clocks_of(const JobTrace& job, std::span<const std::string> names) {
   std::vector<std::size_t> first(job.ranks.size());
   std::map<std::string_view, std::size_t> known;

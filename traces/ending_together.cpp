@@ -15,7 +15,7 @@ namespace {
 constexpr Duration kMargin = std::chrono::microseconds(100);
 /// So many ends tell.
 constexpr std::size_t kMostEnds = 512;
-/// Of more streams each is alone: hostile files end in seconds.
+/// Beyond so many streams each is taken alone, so that hostile files end in seconds.
 constexpr std::size_t kMostStreams = 4096;
 /// Groups this much further apart than what is in them are others; less than that, one.
 constexpr int kUnited = 2;

@@ -65,7 +65,7 @@ struct MeetingKey {
   return of_group ? record.peers : std::vector<std::uint32_t>{};
 }
 
-/// Of a collective of a whole group.
+/// The key of a collective of a whole group.
 [[nodiscard]] inline MeetingKey group_key(const RankTrace& trace, const Collective& record) {
   MeetingKey key{trace.names.size() == 0 ? std::string() : trace.names[record.group], record.peers,
                  record.kind};

@@ -40,7 +40,7 @@ class Tables:
         self.tables = [table for table in self.tables if table.rows]
 
     def log_ratios(self, software, threads):
-        """Of the rows that a fit may see: log of simulated over measured time."""
+        """Log of simulated over measured time, for each row that a fit may see."""
         samples = [(table, row) for each in self.tables for table in [each.with_software(software)]
                    for row in table.rows if row.role == "fit" and not row.note]
 

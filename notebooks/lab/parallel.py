@@ -159,7 +159,7 @@ def row_json(row: Row) -> dict[str, Any]:
 
 def made_row(table: str, label: str, unit: str, measured: float, simulated: float,
              stated: str = "", note: str = "") -> Row:
-    """Of the role judge; `stated`: why it is not judged."""
+    """A row with the role judge; `stated`: why it is not judged."""
     return {"table": table, "role": "judge", "row": label, "unit": unit,
             "outcome": "stated" if stated else "predicted", "measured": float(measured),
             "simulated": float(simulated), "note": stated or note, "brief": True}
@@ -181,7 +181,7 @@ def all_reduce_rows(options: Namespace) -> list[Row]:
 
 DEPTHS = (2, 4, 8, 16, 32)
 MULTIPLES = (1, 2, 3, 4, 8)
-# Of F, I and W: the schedules' closed forms hold for different ones.
+# Times of F, I and W: the schedules' closed forms hold for different ones.
 TIMES = [(1, 1, 1), (10, 12, 8), (5, 5, 3), (2, 1, 1), (7, 4, 3)]
 
 
@@ -214,7 +214,7 @@ PIPEFILL_PLAN = {
 
 
 def pipefill_seconds(gpus: int) -> float:
-    """Of an iteration."""
+    """Length of an iteration."""
     machine = _core.Testbed("v100-16k", PIPEFILL_PLAN["software"])
     plan = _core.Plan(json_text(PIPEFILL_PLAN | {"data": gpus // 128}), "plan", "")
     return machine.seconds(_core.Network("pipefill-40b"), plan, 0, True)

@@ -122,8 +122,8 @@ def has_requests(row: Row) -> bool:
 
 @dataclass(frozen=True)
 class Mechanism:
-    replacement: str                # what is there in its place
-    changes: Mapping[str, float]    # that leave it out
+    replacement: str                # what replaces it
+    changes: Mapping[str, float]    # of settings, to leave it out
     touches: Callable[[Row], bool]  # whether it can move the row's figures
 
 
@@ -329,7 +329,7 @@ def orders_text(found: Sequence[dict]) -> str:
 
 
 def notes(tables: Sequence[dict], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Of each table its setting, the devices of its rows, and what of it nobody reads."""
+    """For each table its setting, the devices of its rows, and what is not read of it."""
     out = []
     for table in tables:
         own = [row for row in rows if row["table"] == table["table"]]
@@ -374,7 +374,7 @@ def row_json(row: Row) -> dict[str, Any]:
 # ---- the command
 
 def ablation_text(cells: Mapping[str, Sequence[Sequence[str]]]) -> str:
-    """Of each mechanism, lines of table, system, metric, rows, and errors with and without it."""
+    """A line a mechanism, table, system and metric: rows, and errors with and without it."""
     head = ["table", "system", "metric", "rows", "|error|", "without"]
     return "\n".join(
         f"{name}; without it: {MECHANISMS[name].replacement}\n" +
@@ -383,7 +383,7 @@ def ablation_text(cells: Mapping[str, Sequence[Sequence[str]]]) -> str:
 
 
 def counted(summaries: Sequence[Summary]) -> dict[tuple, Summary]:
-    """Of a metric that has rows of both roles, those marked judge; else all there are."""
+    """The rows marked judge of a metric that has both roles, else all its rows."""
     out = {}
     for summary in summaries:
         key = summary.table, summary.system, summary.metric

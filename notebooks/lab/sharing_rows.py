@@ -165,7 +165,7 @@ PAIR_FIGURES = {"inference_throughput_rel": (SHARE, 0), "training_throughput_rel
 
 
 def load_of(row: SharingRow, cells: SharingCells) -> float:
-    """Of the row, else of the setting."""
+    """The load that the row gives, else the setting's."""
     column = cells.table.optional(["load"])
     load = cells.number(column)
     if load is None:
@@ -216,7 +216,7 @@ def cotraining_client(cells: SharingCells, job: str, alone: dict[tuple, int]) ->
     solo = Cells(cells.table, at)
     solo_ms, per_s = solo.needed("mean_ms"), solo.needed("per_s")
     cells.state(solo.note)
-    # Whoever leaves the GPU alone idle for most of the time is paced by a clock, not by its work.
+    # A job that leaves its own GPU idle for most of the time is paced by a clock, not by its work.
     if per_s * solo_ms < 1e3 / 2:
         return Client("training", workload, 0, solo_ms, PERIODIC, per_s)
     setting = cells.setting
@@ -243,7 +243,7 @@ def read_cotraining(row: SharingRow, cells: SharingCells) -> None:
         cells.take(row, column, Figure(quantity, at, percent))
 
 
-# ---- contexts that take turns: a case in words, one figure a row
+# ---- time slices: a case in words, one figure a row
 
 SLICE_METRICS = "samples_per_s, mean_ms, median_iteration_ms or pN_ms (_s: in seconds)"
 LEAST_RATE, MOST_RATE = 0.1, 1e6

@@ -73,7 +73,7 @@ NO_BATCH, OTHER_BATCH, NAME = 1, 2, 3
 
 
 def meaning_of(workload: Any, name: str, asked: str) -> tuple[bool, int, float, Found] | None:
-    """Of one of its names; one that is refused is only for want of another."""
+    """What one of a workload's names asks for; a refused meaning counts only without another."""
     def meant(match: int, fit: float, found: Found) -> tuple[bool, int, float, Found] | None:
         return (not found.refused, match, fit, found) if fit else None
     known, batches, wanted = job_words(name), batches_in(name), batches_in(asked)
@@ -266,7 +266,7 @@ class Judging:
         self.tell = tell or (lambda _: None)
 
     def run(self) -> list[dict[str, Any]]:
-        """Of each row its outcome, note, simulated figures and rates over time."""
+        """Each row's outcome, note, simulated figures and rates over time."""
         systems = [self.system_of(row) for row in self.rows]
         reasons = [self.why_not(row, *system) for row, system in zip(self.rows, systems)]
         keys = [None if why else self.scene_key(row) for row, why in zip(self.rows, reasons)]

@@ -328,8 +328,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Fields:
-    """An object of a setting, read key by key. finish() raises what is wrong with it, keys that
-    nobody has read among it."""
+    """An object of a setting, read key by key. finish() raises its faults, unread keys
+    among them."""
 
     def __init__(self, path: str, root: Any, place: str, faults: list) -> None:
         self.path, self._place, self.faults, self._read = path, place, faults, set()

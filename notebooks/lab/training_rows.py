@@ -130,7 +130,7 @@ class TrainingRow:
         return self.plan.get("software", "pytorch")
 
     def counted_flops(self) -> float:
-        """Of an iteration, as the tables count them. A GPT: Narayanan et al., SC 2021, section 5.1.
+        """FLOPs of an iteration, as the tables count them. A GPT: Narayanan et al., SC 2021, 5.1.
         Another model: 6 N B s with its published parameters N, as scaling laws count; attention's
         own products are not in it."""
         batch, s = float(self.plan["global_batch"]), float(self.sequence)
@@ -365,8 +365,8 @@ class TrainingTable:
         self.rows = [row for row in self.rows if wanted(row)]
 
     def seconds_of(self, row: TrainingRow, micro_batch: int, chunks: int, fits: bool) -> float:
-        """Of an iteration. Memory is asked for only of sizes that the row does not say: the others
-        did run."""
+        """Length of an iteration. Memory is checked only for sizes that the row does not give; the
+        others did run."""
         plan = row.plan | {"micro_batch": micro_batch}
         if chunks:
             plan |= {"chunks": chunks, "schedule": "interleaved" if chunks > 1 else "1f1b"}

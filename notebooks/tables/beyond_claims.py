@@ -6,7 +6,7 @@ zero bubble schedules (arXiv 2401.10241), DualPipe's README, and limits of PipeF
 from . import beyond_jobs
 from .claims import Claim, percent, within
 
-# Of the closed form's saving; kernels are of whole waves and stages not quite alike.
+# Share of the closed form's saving; kernels have whole waves, and stages are not quite alike.
 TOLERANCE = 0.15
 FREERIDE = "arXiv 2409.06941, abstract"
 RTX = "GPT 3.6B, 1F1B over 4 RTX 6000 Ada, {} micro-batches"

@@ -84,7 +84,7 @@ def serving(table):
 
 
 def side_tasks(table):
-    """The bubble of the job alone with its closed form, what of it side tasks use, and what beside.
+    """The bubble of the job alone with its closed form, the part that side tasks use, and others.
 
     Steps vary as measured; FreeRide's loop is the artifact's, in the last panel also the others.
     """

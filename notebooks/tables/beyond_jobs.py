@@ -45,7 +45,7 @@ def closed_form(schedule, ranks, micro_batches):
 
 
 def bubble_alone(frame, by):
-    """Of each row's job alone, which `by` tells from others: its bubble fraction."""
+    """Bubble fraction of each row's job alone; `by` names the columns that tell jobs apart."""
     alone = frame[frame["policy"] == "exclusive"].drop_duplicates(by).set_index(by)
     return [alone.loc[key, "bubble_fraction"] for key in zip(*(frame[name] for name in by))]
 

@@ -76,7 +76,7 @@ def plan_parts(text):
 
 
 def micro_batches(text):
-    """Of a replica, by a plan's text; 1 of a plan by name."""
+    """Micro-batches of a replica, by a plan's text; 1 for a plan given by name."""
     if not text.startswith("{"):
         return 1
     plan = json.loads(text)

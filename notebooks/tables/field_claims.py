@@ -466,7 +466,7 @@ def swaps(table):
 
 
 def all_claims(tables):
-    """Of tables by name, as the notebook calls them."""
+    """All claims; `tables` has the notebook's tables by name."""
     return (power(tables["power"]) + zero(tables["zero"])
             + overlap(tables["overlap"]) + experts(tables["experts"])
             + paths(tables["paths"]) + faults(tables["faults"], tables["days"])

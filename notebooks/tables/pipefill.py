@@ -13,7 +13,7 @@ from . import draw, flops, results
 PLAN = "/training/synth/plan/"
 PROGRAM = "/fillers/0/program"
 SCALES = ("1k", "2k", "4k", "8k", "16k")
-# PipeFill's contexts take turns by default; under MPS they run at once.
+# PipeFill's contexts have time slices by default; under MPS they run at once.
 SHARINGS = {"time_sliced": "pipefill", "spatial": "PipeFill, MPS"}
 # The order in which figures show them.
 TURN = {"exclusive": 0, "pipefill": 1, "PipeFill, MPS": 2}
@@ -60,7 +60,7 @@ def gpus(frame, name):
 
 
 def micro_batches(plan, data):
-    """Of a pipeline in an iteration."""
+    """Micro-batches of a pipeline in an iteration."""
     return plan["global_batch"] // (data * plan.get("micro_batch", 1))
 
 

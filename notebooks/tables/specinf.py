@@ -37,7 +37,7 @@ PARTS = [
     ("gate", "asks for nothing", {"ask": "0ns", "tell": "0ns"}),
     ("rule", "none (MPS)", None),
 ]
-# Of PARTS, what is another policy's.
+# PARTS that another policy stands for.
 OTHER_RULES = {"none (MPS)": "mps"}
 
 
@@ -74,8 +74,8 @@ def offline(mode):
 
 
 def at_equal_cost(frame):
-    """Of SpecInF's budgets other than the default, as specinf_equal, the one of each cell that
-    costs training most and still no more than MPS does, to half a point; none: no such row.
+    """As specinf_equal, for each cell, the budget (the default aside) that costs training most and
+    still no more than MPS does, to half a point; none: no such row.
     """
     varied = (frame["policy"] == "specinf") & (frame["budget"] != BUDGET)
     kept = [frame[~varied]]

@@ -58,7 +58,7 @@ def first_look(result):
 
 
 def load_table(results):
-    """Of the sweep's store: p95 latency in ms, a row a load in requests/s, a column a policy."""
+    """The sweep's p95 latencies in ms: a row a load in requests/s, a column a policy."""
     load = "/fillers/encoder-online/arrivals/rate_per_s"
     frame = results.rename(columns={load: "requests/s offered"})
     return frame.pivot_table("latency_p95_ms", "requests/s offered", "policy").round(1)

@@ -90,7 +90,7 @@ def quoted(text, quote="'\\''"):
 
 
 def patterns(program, separator):
-    """Of every command below the program."""
+    """Patterns of every command below the program."""
     return separator.join(quoted(command["name"]) for command in with_all_below(program)[1:])
 
 

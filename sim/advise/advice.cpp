@@ -413,7 +413,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kColumns{"policy", "device", "figure", "error_percent",
                                                    "table"};
 
-/// Of the device's file; empty: it has none.
+/// The name in the device's file; empty: it has none.
 std::string device_name(const std::string& config_folder, const std::string& id) {
   const auto text = read_text_file(config_folder + "/devices/" + id + ".json");
   const Json file = Json::parse(text.value_or("{}"), nullptr, false);

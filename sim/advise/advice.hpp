@@ -20,14 +20,14 @@ namespace bubblesim::advise {
 struct CauseShare {
   std::string cause;
   double share = 0;
-  double filled = 0;  ///< of the window: recovered
+  double filled = 0;  ///< share of the window that fillers used
 };
 
 /// The training job alone.
 struct JobAlone {
   std::string device;
   std::uint32_t gpus = 0;          ///< simulated
-  std::uint32_t gpus_each = 1;     ///< that each of them stands for
+  std::uint32_t gpus_each = 1;     ///< GPUs that each of them stands for
   Duration iteration{};
   double bubble = 0;               ///< share of the time
   std::vector<CauseShare> causes;  ///< without fillers
@@ -56,7 +56,7 @@ struct Advice {
   std::vector<CauseShare> unfilled;
   std::vector<std::string> refused;  ///< why the same setting does not admit some instances
   std::optional<TrialResult> with_memory;  ///< the result if it admitted all; empty: it does
-  bool tools_asked = false;          ///< of `measure` and `fill`; the next three are their answers
+  bool tools_asked = false;          ///< `measure` and `fill` were asked; their answers follow
   std::string why_not_measured;      ///< by `measure`; empty: it can be
   std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler
   std::string why_not_live;          ///< why `fill` refuses the recommendation; empty: it does not

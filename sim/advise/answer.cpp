@@ -249,8 +249,8 @@ class Answerer {
     return {};
   }
 
-  /// Of a program whose passes are alike, over whole ones, on the first of the filler's GPUs. Where
-  /// passes are so long that hardly one is whole, those that end are counted.
+  /// Passes a second on the first of the filler's GPUs, over whole passes if all are alike. Where
+  /// passes are so long that hardly one is whole, passes that end are counted.
   [[nodiscard]] Result<double> pass_rate(run::LoadedRun loaded, std::uint32_t filler) const {
     run::FillerConfig& config = loaded.config.fillers[filler];
     config.gpus = std::vector<std::uint32_t>{config.gpus ? config.gpus->front() : 0};

@@ -30,8 +30,8 @@ struct AnswerOptions {
 };
 
 /// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;
-/// limits that the service could not keep with a GPU of its own. Each names what would do. Also: a
-/// policy that could be had, and all of whose runs fail.
+/// limits that the service could not keep with a GPU of its own. Each fault names what would help.
+/// It is also a fault if all runs of a policy that the system has fail.
 [[nodiscard]] CheckedResult<Advice> answer(const Question& question,
                                            const policy::Registry& registry,
                                            const AnswerOptions& options);

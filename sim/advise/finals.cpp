@@ -277,8 +277,8 @@ class Finals {
     if (full.available && full.result.done) pool_.push_back(full);
   }
 
-  /// Of its policy, what a short trial shows hardly further within the limit that the full length
-  /// breaks: by less than half of what is missing.
+  /// Drops settings of the policy that a short trial shows hardly further within the limit that
+  /// `full` breaks: by less than half of what is missing.
   void drop_alike(const Tried& brief, const Tried& full) {
     const double missing = std::max(0.0, limits_.keep - full.result.kept);
     std::erase_if(pool_, [&](const Tried& tried) {
@@ -298,8 +298,8 @@ class Finals {
     return {};
   }
 
-  /// Of what keeps the limits and gains as much as the best, what leaves most, in GPUs, after what
-  /// training loses; of what leaves as much, what demands least and changes least.
+  /// Among settings that keep the limits and gain as much as the best: the one that leaves most, in
+  /// GPUs, after what training loses; among equals, the one that demands least and changes least.
   [[nodiscard]] std::optional<Tried> choice_of(std::vector<Tried> from,
                                                const Accepts& accepts) const {
     std::erase_if(from, [&](const Tried& tried) { return !keeps(tried) || !accepts(tried); });
@@ -460,7 +460,7 @@ class Finals {
     return promote_told(found_.out_of_reach, kWorthTelling);
   }
 
-  /// Of full trials, where there are some; of a search that was stopped, of any.
+  /// Looks among full trials if there are any, else (a search that was stopped) among all.
   void find_least() {
     for (const bool full : {true, false}) {
       for (const Tried& tried : log_.all()) {

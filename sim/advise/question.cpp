@@ -161,7 +161,7 @@ TokenLatency read_slo(const std::string& text, Errors& faults) {
 
 namespace {
 
-/// Of what the policy always demands, what the system is said to lack.
+/// What the policy always demands and the system is said to lack.
 std::string always_lacking(const policy::PolicySpec& spec, const SystemChoice& system) {
   std::string lacking;
   for (const policy::SystemDemand& demand : spec.demands) {

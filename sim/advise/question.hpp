@@ -48,7 +48,7 @@ struct SystemChoice {
 /// Whether online fillers' load is searched too.
 enum class Load : std::uint8_t { kSearched, kAsGiven };
 
-/// The length of the runs that settings are confirmed in before they are told.
+/// The length of the runs that settings are confirmed in before they are reported.
 enum class ConfirmedAt : std::uint8_t {
   kAskedLength,      ///< the base's, whatever the budget is
   kAffordedLength,   ///< what half of the budget allows: no length was asked for

@@ -33,9 +33,9 @@ constexpr std::array<double, 4> kLoadFactors{1.6, 1.25, 1.1, 1.04};
 constexpr double kFullTrials = 75;
 constexpr double kConfirmingTrials = 30;
 constexpr int kWithWarmup = 2;           // times what a trial measures at least
-constexpr double kConfirmingPart = 0.5;  // of the budget, where nobody asked for a length
-// Where even the shortest full trials cost so many times what the budget has, defaults alone begin,
-// two policies are finalists, and nothing that the system lacks is.
+constexpr double kConfirmingPart = 0.5;  // of the budget, without --duration
+// If the shortest full trials cost so many times the budget, only defaults are tried first, two
+// policies are finalists, and policies that the system lacks are not among them.
 constexpr double kScarce = 1.5;
 // Parts of the search's budget that are spent when this step ends; where it is scarce, halving has
 // what local searches would.

@@ -45,7 +45,7 @@ struct Trial {
   double slowdown = 1;      ///< of everything that training does: durations that are off
 };
 
-/// What the policy measures and tries at its start. `iteration`: of training alone.
+/// How long the policy measures and tries at its start. `iteration`: of training alone.
 [[nodiscard]] Duration settling_of(const Proposal& proposal, Duration iteration);
 /// The trial with a warm-up in which its policy settles; it measures as long as before.
 [[nodiscard]] Trial settled(Trial trial, Duration iteration);
@@ -79,8 +79,8 @@ struct TrialResult {
 /// How far the result is beyond the limits, as a share of them; 0: it keeps them.
 [[nodiscard]] double violation(const TrialResult& result, const Limits& limits);
 
-/// Whether `left` is the better answer. Within `slack` beyond a limit is as good as within it.
-/// Gains within 0.3 % of each other are equal; then more of training kept, then the lower p95.
+/// Whether `left` is the better answer. A result at most `slack` beyond a limit counts as within
+/// it. Gains within 0.3 % of each other are equal; then more of training kept, then the lower p95.
 [[nodiscard]] bool is_better(const TrialResult& left, const TrialResult& right,
                              const Limits& limits, double slack = 0);
 
@@ -88,7 +88,7 @@ struct TrialResult {
 struct BestTrial {
   std::size_t trials = 0;             ///< all that were noted
   std::optional<TrialResult> result;  ///< nothing: none was done
-  std::string text;                   ///< proposal_text() of it
+  std::string text;                   ///< proposal_text() of the best trial
 
   void note(const Trial& trial, const TrialResult& found, const Limits& limits);
 };
@@ -97,7 +97,7 @@ struct BestTrial {
 struct PlaceRange {
   std::string pointer;
   std::vector<std::string> values;  ///< JSON texts; where searches begin
-  /// Numbers between the first and the last value, and up to these, are values too.
+  /// All numbers from the first to the last value are values too.
   std::optional<std::pair<double, double>> range = std::nullopt;
   /// Searches begin with the base as it is and step to the first value from there: places that
   /// seldom matter.

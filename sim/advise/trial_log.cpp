@@ -35,7 +35,7 @@ Limits tightened(const Limits& limits, double margin) {
 TrialLog::TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options)
     : space_(space), try_all_(try_all), full_(options.full), confirmed_at_(options.confirmed_at),
       longest_warmup_(options.full.warmup) {
-  if (confirmed_at_ == ConfirmedAt::kAffordedLength) {  // nobody asked for this warm-up of all
+  if (confirmed_at_ == ConfirmedAt::kAffordedLength) {  // this warm-up is a default
     const Duration measured = full_.length - full_.warmup;
     full_.warmup = std::min(full_.warmup, measured / (kWarmupPart - 1));
     full_.length = full_.warmup + measured;

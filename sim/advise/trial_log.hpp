@@ -53,14 +53,15 @@ class TrialLog {
   /// Trials that vary what is already logged: they are counted, and their results are not kept.
   [[nodiscard]] Result<std::vector<TrialResult>> try_again(const std::vector<Trial>& trials);
 
-  /// The best setting of each policy; what was tried for a third of the searched length comes
-  /// before what was not. The best policies come first.
+  /// The best setting of each policy; settings that were tried for a third of the searched length
+  /// come before others. The best policies come first.
   [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which reach,
                                                   std::size_t most) const;
 
-  /// Policies that can be had and were not judged.
+  /// Policies that the system can have and that were not judged.
   [[nodiscard]] std::vector<Unsettled> unsettled() const;
-  /// Policies that can be had and have no trial, because each would spend more than is allowed.
+  /// Policies that the system can have and that have no trial, because each would spend more than
+  /// is allowed.
   [[nodiscard]] std::vector<Unafforded> unafforded() const;
 
   /// Each setting's longest trial, in order of its first.

@@ -19,7 +19,7 @@
 
 namespace bubblesim::advise {
 
-/// The parts of a question by themselves.
+/// The fillers of a question, each alone on a GPU of its own, and the job's ranks.
 struct OwnGpu {
   std::vector<OwnFiller> fillers;    ///< by RunConfig::fillers
   std::vector<std::uint32_t> ranks;  ///< of the job, as a run config numbers them
@@ -37,7 +37,7 @@ class Trials {
   Trials(const Question& question, const policy::Registry& registry, sweep::SharedWork& shared,
          OwnGpu own, TrialOptions options);
 
-  /// A result for each, in order. Trials that were stopped are not done.
+  /// A result for each, in order; a stopped trial's is not `done`.
   [[nodiscard]] Result<std::vector<TrialResult>> run(const std::vector<Trial>& trials);
   /// The run config of a trial.
   [[nodiscard]] Json config_of(const Trial& trial) const;

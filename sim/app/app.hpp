@@ -36,7 +36,8 @@ class OutputGuard {
   /// --force.
   void writes(CLI::App& command, const std::string& option, Files files = {});
 
-  /// Of the outputs of the commands that were parsed; --force leaves those that are also read.
+  /// Faults of the outputs of the parsed commands; with --force only outputs that are also read are
+  /// faults.
   [[nodiscard]] Errors faults(const CLI::App& program) const;
 
  private:
@@ -147,7 +148,7 @@ void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
 void add_calibrate_command(CLI::App& parser, AppContext& context);
 void add_fill_command(CLI::App& parser, AppContext& context);
-/// help, describe: of all that the parser has when they are called.
+/// Adds help and describe, which show all commands that the parser has when they run.
 void add_document_commands(CLI::App& parser, AppContext& context);
 
 /// Prints to standard output.

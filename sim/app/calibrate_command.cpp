@@ -180,7 +180,8 @@ CheckedResult<hardware::DeviceFile> named_device(const std::string& name,
   return fail(folder, {}, unknown_name_message("device", name, ids));
 }
 
-/// Of the same compute capability no file is chosen unasked: SMs and bandwidths would be wrong.
+/// A file of the same compute capability is not chosen by itself: SMs and bandwidths would be
+/// wrong.
 CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& arguments,
                                                 const AppContext& context) {
   const std::string folder = context.device_folder();

@@ -53,7 +53,7 @@ void add_capture_control_commands(CLI::App& capture, AppContext& context);
 /// A row a recorder, and a line for each that has something to say.
 [[nodiscard]] std::string recorders_text(const std::vector<capture::RecorderStatus>& recorders);
 [[nodiscard]] std::string recorders_json(const std::vector<capture::RecorderStatus>& recorders);
-/// Did the device do anything in one of them?
+/// Whether the device did any work in one of them.
 [[nodiscard]] bool recorded_work(const std::vector<capture::RecordingSummary>& recordings);
 
 }  // namespace bubblesim::app

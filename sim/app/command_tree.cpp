@@ -124,7 +124,7 @@ std::vector<std::string> names_of(const std::vector<OptionText>& options) {
   return names;
 }
 
-// Of the words that the command did not take, the first.
+// The fault of the first word that the command did not take.
 Error unknown_word_of(const CommandText& command, const std::string& word) {
   const std::size_t space = command.name.find(' ');
   const std::string help = space == std::string::npos

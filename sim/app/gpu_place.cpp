@@ -29,7 +29,7 @@ std::optional<double> clock_of(const capture::CardState& card) {
   return static_cast<double>(*card.sm_clock_mhz);
 }
 
-/// What CUDA takes where nobody names a GPU.
+/// The GPU that CUDA takes if none is named.
 std::string first_shown_gpu() {
   const Variables environment = inherited_environment();
   const auto shown = environment.find("CUDA_VISIBLE_DEVICES");

@@ -98,8 +98,8 @@ Json to_json(const ReplayReport& report, Recorded recorded) {
 /// Below this share of operations without a launch the error is one of the recording's making.
 constexpr double kTellingShare = 0.01;
 
-/// Of operations whose launch is not known the replay has nothing but the gaps that were recorded:
-/// it meets their times whatever the model does. Empty: they are few.
+/// For operations without a known launch the replay has only the recorded gaps: it meets their
+/// times whatever the model does. Empty: they are few.
 std::string doubt(const ReplayComparison& comparison) {
   const std::uint64_t orphans = comparison.counters.count(workload::kOrphanOps.name);
   const auto all = static_cast<double>(comparison.unchanged.device_ops);
@@ -131,7 +131,7 @@ std::string clamped_spans(const ChangedReplay& changed) {
 
 std::string decimals(double value) { return fmt::format("{:.3f}", value); }
 
-/// Of a recording whose beginning is in no iteration; empty: all of it is.
+/// The recorded span, if recorded_ms leaves out what was queued before the recording; else empty.
 std::string length_of_cut(const ReplayComparison& comparison) {
   if (comparison.counters.count(traces::kQueueCut.name) == 0) return {};
   Duration longest{};
@@ -319,8 +319,7 @@ ExitCode print_replay(const run::LoadedTrace& trace, const InspectArguments& arg
 
 enum class Sensitivities : std::uint8_t { kLeftOut, kFound };
 
-// Of the iterations that a run repeats, as it repeats them: what explains their times, and what
-// they depend on.
+// What explains the times of the iterations that a run repeats, and what they depend on.
 Result<void> add_program(const traces::JobTrace& trace, const traces::IterationChoice& iterations,
                          Sensitivities sensitivities, const AppContext& context,
                          traces::JobInspection& inspection) {

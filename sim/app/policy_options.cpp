@@ -82,7 +82,7 @@ PolicyTimeout::PolicyTimeout(Duration bound, std::function<void()> before_end)
 void PolicyTimeout::watch(const std::stop_token& end) {
   std::mutex mutex;
   std::unique_lock lock(mutex);
-  std::condition_variable_any tick;  // nobody but the end of the thread wakes it
+  std::condition_variable_any tick;  // only the thread's end wakes it
   Clock::time_point last = Clock::now();
   while (!end.stop_requested()) {
     tick.wait_for(lock, end, kTick, [] { return false; });

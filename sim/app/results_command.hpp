@@ -54,7 +54,7 @@ struct FilteredStore {
 /// Cells of a line; the first line of a table holds the names.
 using Line = std::vector<std::string>;
 
-/// Of keys in lists; `show` accepts as few.
+/// Digits of a key in lists; `show` accepts as few.
 inline constexpr std::size_t kShownDigits = 8;
 
 /// Aligned columns, numbers to the right.

@@ -18,7 +18,8 @@
 namespace bubblesim::app {
 namespace {
 
-// Of --usage. NVML's own sample periods are between 1/6 s and 1 s (nvml.h, nvmlUtilization_t).
+// Default of --usage-interval. NVML's own sample periods are between 1/6 s and 1 s (nvml.h,
+// nvmlUtilization_t).
 constexpr const char* kUsageInterval = "100ms";
 
 Result<void> read_duration(const char* option, const std::string& text, Duration& duration) {
@@ -65,7 +66,7 @@ void add_timeline_options(CLI::App& command, RunArguments& arguments) {
       ->capture_default_str();
 }
 
-// Of runs without a config; times and seed also override those of one.
+// Options of runs without a config; times and seed also override a config's.
 void add_quick_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("--mode", arguments.mode, "Without CONFIG: the filler's mode")
       ->check(CLI::IsMember({"offline", "online", "both"}))
@@ -266,7 +267,7 @@ Result<void> read_quick_times(RunArguments& arguments, const CLI::App& command) 
     quick.duration = quick.warmup + quick.precision->most;
   } else {
     BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
-    // The default is for runs of the default length: half of it.
+    // The default warm-up is half of the default length, and at most half of a given one.
     if (command.count("--warmup") == 0) quick.warmup = std::min(quick.warmup, quick.duration / 2);
   }
   if (quick.warmup >= quick.duration) {
@@ -374,7 +375,7 @@ Json training_json(const QuickRun& quick) {
   return training;
 }
 
-/// Of NAME:PARAMETER=VALUE:..., what stands behind the name; nothing: not of this form.
+/// The parameters in NAME:PARAMETER=VALUE:...; nothing: not of this form.
 std::optional<std::vector<policy::GivenParameter>> given_parameters(std::string_view text) {
   std::vector<policy::GivenParameter> given;
   for (std::size_t colon = text.find(':'); colon != std::string_view::npos;) {

@@ -33,7 +33,7 @@ struct QuickRun {
   std::string policies;    ///< as choose_policies() takes them
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
   Duration duration = std::chrono::seconds(120);  ///< simulated
-  Duration warmup = std::chrono::seconds(60);  ///< not measured: TGS profiles for up to 50 s
+  Duration warmup = std::chrono::seconds(60);  ///< not measured: TGS profiles for up to 25 s
   /// The run ends when this is reached, and after `duration` at most.
   std::optional<run::PrecisionGoal> precision;
   std::uint64_t seed = 1;

@@ -113,7 +113,8 @@ std::function<Errors(const JsonDocument&)> of_root(ReadRoot read_root) {
   };
 }
 
-/// Of what a sweep's reader takes as it is: it holds for run configs, point by point.
+/// Definitions for the parts of a sweep that its reader takes as they are, since each point's run
+/// config checks them.
 Json sweep_definitions() {
   const Json text{{"type", "string"}};
   Json out;

@@ -43,7 +43,7 @@ class SweepDisplay {
   SweepDisplay(SweepCounts counts, sweep::BestSoFar best, SweepOutput output);
 
   void started(const store::PlannedRun& run);
-  /// `took`: by the clock on the wall, where it is known better than by started().
+  /// `took`: wall time, if it is known better than from started().
   void finished(const store::RunRecord& record, std::optional<Duration> took = std::nullopt);
   /// Rewrites the line, or prints one; a few times a second at most.
   void show(bool stopping);
@@ -82,7 +82,8 @@ class SweepDisplay {
 /// "1h02m", "3m20s", "12s".
 [[nodiscard]] std::string short_time(Duration span);
 
-/// "120.5 (specinf, /a = 1)"; "none yet"; where none keeps enough of training, which keeps most.
+/// "120.5 (specinf, /a = 1)" or "none yet"; if none keeps enough of training, the one that keeps
+/// most.
 [[nodiscard]] std::string best_text(const sweep::BestSoFar& best);
 
 // What `bubblesim sweep --dry-run` says: how many runs, how long, how much memory.
@@ -143,8 +144,8 @@ struct SweepEndings {
   std::string kept_in;      ///< of execute.hpp
 };
 
-/// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those
-/// to be done alone are done last. A first Ctrl-C or other such signal lets the runs in flight end;
+/// Runs `runs` and adds their records to `store`; untrusted ones are stored as failed, and those
+/// that must run alone come last. A first Ctrl-C or other such signal lets the runs in flight end;
 /// a second ends the process with 130 as soon as what is finished is stored. Fault: the store's; no
 /// further run is begun then. What is in flight is in `journal`, unless it is null.
 [[nodiscard]] Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs,

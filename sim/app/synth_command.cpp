@@ -1,4 +1,4 @@
-// bubblesim synth: a training job that nobody captured, from a model, a plan and a cluster.
+// bubblesim synth: a training job without a recording, from a model, a plan and a cluster.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fmt/format.h>
@@ -140,7 +140,7 @@ std::string bubble_text(const SynthOutcome& outcome) {
   return out;
 }
 
-// Of an iteration: those of a pass may differ.
+// Kernels of an iteration: iterations of a pass may differ.
 std::uint64_t kernels_of(const SynthOutcome& outcome) {
   return outcome.alone.kernels / outcome.job.program.ranks.front().iterations;
 }

@@ -1,4 +1,4 @@
-// bubblesim synth-inference: an inference service that nobody captured: its time, memory and trace.
+// bubblesim synth-inference: an inference service without a recording: its time, memory and trace.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

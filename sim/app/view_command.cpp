@@ -126,7 +126,7 @@ CheckedResult<report::TimelineView> view_of(Subject subject, const ViewArguments
   }
 }
 
-// On a desktop, in its browser; nobody waits for it, and without one nothing is lost.
+// Opens the page in a desktop's browser, without waiting for it. Without a desktop it does nothing.
 void open_page(const std::string& path) {
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
   (void)start_child({"xdg-open", fs::absolute(path).string()}, inherited_environment(),

@@ -92,7 +92,7 @@ std::optional<ChildEnd> reap_child(pid_t pid) {
   int status = 0;
   const pid_t ended = waitpid(pid, &status, WNOHANG);
   if (ended == 0 || (ended < 0 && errno == EINTR)) return std::nullopt;
-  // Somebody else took the status: the end is known, its code is not.
+  // Another waiter took the status: the end is known, its code is not.
   if (ended < 0) return ChildEnd{1, 0};
   if (WIFSIGNALED(status)) return ChildEnd{128 + WTERMSIG(status), WTERMSIG(status)};
   return ChildEnd{WEXITSTATUS(status), 0};

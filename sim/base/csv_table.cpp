@@ -17,8 +17,8 @@ void trim(std::string& cell) {
   cell.erase(0, cell.find_first_not_of(" \t"));
 }
 
-/// A name of two columns would say of one of them that nobody reads it. Columns without a name, as
-/// spreadsheets leave them at the end of a line, are read by nobody anyway.
+/// Two columns of one name are a fault, since only one of them would be read. Columns without a
+/// name, as spreadsheets leave them at the end of a line, are not read at all.
 Result<void> check_names(const std::vector<std::string>& columns, const std::string& file,
                          std::size_t line) {
   std::map<std::string_view, std::size_t> known;

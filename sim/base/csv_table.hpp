@@ -27,7 +27,7 @@ class CsvTable {
   [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
   /// Faults: columns that are not there.
   [[nodiscard]] CheckedResult<void> expect(std::span<const std::string_view> columns) const;
-  /// Empty if the column or the cell is.
+  /// Empty if there is no such column, or the cell is empty.
   [[nodiscard]] std::string_view text(std::size_t row, std::string_view column) const;
   /// Nothing if the cell is no finite number.
   [[nodiscard]] std::optional<double> figure(std::size_t row, std::string_view column) const;

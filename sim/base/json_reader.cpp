@@ -32,7 +32,7 @@ std::string pointer_of(const ObjectState& state, std::string_view key) {
   return own ? state.pointer : state.pointer + json_detail::pointer_part(key);
 }
 
-// `make_shape` is called only if somebody listens.
+// `make_shape` is called only if there is a listener.
 template <class MakeShape>
 void tell(const ObjectState& state, std::string_view key, Presence presence, JsonCount count,
           const MakeShape& make_shape) {

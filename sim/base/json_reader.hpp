@@ -83,7 +83,7 @@ struct Choice {
   E value;
 };
 
-/// The name of one that is among the choices; of another one, the first's.
+/// The name of a value; of a value that is not among the choices, the first name.
 template <class E, std::size_t N>
 [[nodiscard]] constexpr std::string_view choice_name(E value,
                                                      const std::array<Choice<E>, N>& choices) {

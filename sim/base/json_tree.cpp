@@ -137,7 +137,8 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     }
   }
 
-  // Of the value that is being read; with a null argument, of the innermost open object or list.
+  // The pointer of the value that is being read; with a null argument, of the innermost open object
+  // or list.
   std::string pointer() const {
     return pointer(frames_.empty() ? nullptr : &frames_.back());
   }

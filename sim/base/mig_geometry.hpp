@@ -11,7 +11,7 @@ struct MigGeometry {
   std::uint32_t compute_slices = 0;
   std::uint32_t memory_slices = 0;
   std::uint32_t slice_sms = 0;  ///< SMs of a compute slice
-  /// SMs of an instance, by its compute slices, where it has more than they have; else 0.
+  /// SMs of an instance, by its compute slices, if it has more than its slices do; else 0.
   std::array<std::uint32_t, 8> instance_sms{};
 
   /// SMs of an instance of so many compute slices.

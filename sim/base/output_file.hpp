@@ -20,8 +20,8 @@ struct OutputTarget {
 /// The one rule for all that write files. Fault: a folder, or a link that leads nowhere.
 [[nodiscard]] Result<OutputTarget> output_target(const std::string& path);
 
-/// Opens a new file for writing, as open() does. What has the name is removed, not written to: a
-/// killed writer's rest, or a link that another user laid there. EEXIST: it cannot be removed.
+/// Opens a new file for writing, as open() does. An existing file of that name (of a killed writer,
+/// or another user's link) is removed, not written to. EEXIST: it cannot be removed.
 [[nodiscard]] int open_new_file(const std::string& path, unsigned rights);
 
 /// What is written goes to PATH.partial, which finish() renames to PATH; without finish(), or after
@@ -35,7 +35,7 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) noexcept;
   ~OutputFile();
 
-  /// Failed writes need not be looked for: finish() knows of them.
+  /// finish() reports failed writes.
   [[nodiscard]] std::ostream& stream() { return *stream_; }
   /// The only call after the last write. Fault: something could not be written (a full disk), or
   /// the file cannot be put in its place.

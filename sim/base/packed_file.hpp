@@ -1,5 +1,5 @@
-// Files that may be packed by gzip, which their content says and not their name. The target
-// `packed_file`: the library of sim/base is linked into jobs and by policies, without zlib.
+// Files that may be packed by gzip, which their content says and not their name. It is a target of
+// its own, `packed_file`, since jobs and policies link sim/base without zlib.
 #pragma once
 
 #include <cstddef>

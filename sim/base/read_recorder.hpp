@@ -12,7 +12,7 @@
 
 namespace bubblesim {
 
-/// The key was looked for or at (has, kind, raw); what it may hold is not said.
+/// A read by has, kind or raw, which declares nothing of the value.
 struct AnyShape {
   friend bool operator==(const AnyShape&, const AnyShape&) = default;
 };
@@ -48,7 +48,7 @@ enum class JsonCount : std::uint8_t { kOne, kList };
 struct JsonRead {
   const std::string& object;  ///< its pointer: "/jobs/0"
   std::string_view key;
-  bool object_present = false;  ///< false: read in silence, for what it declares
+  bool object_present = false;  ///< false: absent, and read for what it declares
   Presence presence = Presence::kOptional;
   JsonCount count = JsonCount::kOne;
   JsonShape shape;

@@ -125,8 +125,8 @@ void Conductor::run_in_order(SimTime until) {
   }
 }
 
-// The domain's events, as long as none of another domain comes first. It tells what comes next when
-// its turn is over: most of the time one domain has many events in a row.
+// Runs the domain's events, as long as none of another domain comes first. The domain reports its
+// next event only at the end: mostly one domain has many events in a row.
 void Conductor::run_turn(Engine& engine, SimTime until) {
   EventQueue& firsts = order_.firsts;
   order_.clock = firsts.first_time();
@@ -152,7 +152,7 @@ void Conductor::run_turn(Engine& engine, SimTime until) {
   }
 }
 
-// Before a domain's next event, while the domain has its turn.
+// Asked before each event of the running domain.
 bool Conductor::other_comes_first(const EventKey& next) const {
   const std::optional<EntityId> other = order_.firsts.first();
   if (!other) return false;

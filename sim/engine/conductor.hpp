@@ -1,8 +1,8 @@
 // Several engines, a domain each (a GPU with everything on it), in one order of time.
 //
 // The order is that of EventKey with the domain before the sequence: time, phase, domain, then the
-// order of scheduling in the domain. An event may call into other domains; what it finds there has
-// run exactly what comes before it in this order.
+// order of scheduling in the domain. An event may call into other domains; there, exactly the
+// events before it in this order have run.
 //
 // Mostly domains do not touch each other: GPUs of a job meet at collectives. Each domain knows a
 // time before which it touches no other domain (ContactBound). What several domains do together,

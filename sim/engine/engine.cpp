@@ -46,7 +46,7 @@ void Engine::stop() {
   if (order_ != nullptr && order_->in_order) order_->stopped = true;
 }
 
-// Of its next event, as the conductor orders domains.
+// The key of its next event, as the conductor orders domains.
 std::optional<EventKey> Engine::next_key() const {
   const std::optional<EntityId> next = queue_.first();
   if (!next) return std::nullopt;

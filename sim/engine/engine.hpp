@@ -68,8 +68,8 @@ class Engine {
   void stop();
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  /// No event of another domain may run at this moment, so that this one may call into it.
-  /// Always so without a conductor.
+  /// Whether no event of another domain may run at this moment, so that this one may call into it.
+  /// Always true without a conductor.
   [[nodiscard]] bool in_order() const { return order_ == nullptr || order_->in_order; }
 
   /// Inside a window this is the latest phase that the domain's events of this instant have had.

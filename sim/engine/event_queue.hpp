@@ -47,8 +47,8 @@ class EventQueue {
     if (!has_room(time)) make_room(time);
     put(entity, draw_key(entity, time, phase));
   }
-  /// Whether a key of this time can be set as keys are laid out now; else set() makes room first.
-  /// Callers that make room themselves, out of line, keep the usual way short.
+  /// Whether a key of this time can be set without making room, which set() does first otherwise.
+  /// Callers may make room out of line, to keep their common path short.
   [[nodiscard]] bool has_room(SimTime time) const {
     return time >= base_ && ticket_ != tickets_end_;
   }

@@ -157,7 +157,7 @@ void BlockPlacer::draw(std::uint64_t blocks, Side side) {
   drawn_.append(sm_count_, 0);
 }
 
-// Of SMs that have the same room, the first ones get one more.
+// Among SMs with the same room, the first ones get one more.
 void BlockPlacer::draw_evenly(std::uint64_t blocks) {
   const auto per_sm = static_cast<std::uint32_t>(blocks / sm_count_);
   drawn_.restart();

@@ -22,14 +22,16 @@ class BlockPlacer {
     std::uint32_t blocks_per_sm;
     const Footprint& placed;
     SmRange sms;              ///< that its blocks may come to
-    const Held& passed_over;  ///< what is held and not in its way
+    const Held& passed_over;  ///< held resources that do not keep it waiting
   };
 
   /// A full wave of these needs fits if nothing is held.
   [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const;
-  /// How many further blocks of the kernel fit beside what is held, at most so many: drawn().
+  /// Returns how many further blocks of the kernel fit beside what is held, at most `most`, and
+  /// puts them into drawn().
   std::uint64_t find_room(const Held& held, const Kernel& kernel, std::uint64_t most);
-  /// Chooses so many of the kernel's blocks that leave: drawn(). Precondition: so many are placed.
+  /// Chooses which `blocks` of the kernel leave, and puts them into drawn(). Precondition: so many
+  /// are placed.
   void choose_leavers(const Held& held, const Kernel& kernel, std::uint64_t blocks);
   /// The blocks that the last call chose to come or leave.
   [[nodiscard]] const Footprint& drawn() const { return drawn_; }
@@ -43,7 +45,7 @@ class BlockPlacer {
     [[nodiscard]] std::uint32_t count() const { return sms.end - sms.begin; }
   };
 
-  /// The level that the last of some blocks go to: `blocks` of the `sms` SMs that offer one there.
+  /// The level of the last blocks to be placed: `blocks` of the `sms` SMs that offer one there.
   struct LastLevel {
     std::uint32_t level = 0;
     std::uint32_t sms = 0;

@@ -63,7 +63,7 @@ class BySm {
   std::vector<Run> runs_;  ///< by SM; empty only between restart() and append()
 };
 
-// Products of one run do not wait for each other.
+// A processor computes the products of one run side by side.
 template <class T>
 std::uint64_t BySm<T>::hash() const {
   using Words = std::array<std::uint32_t, sizeof(Run) / sizeof(std::uint32_t)>;

@@ -13,10 +13,10 @@
 // MIG instance have `bandwidth` of the DRAM's, and D is their demand over that.
 //
 // A kernel of a client that may use a part s of the SMs that the kernel sits on alone (blocks are
-// spread before they are stacked) has fewer blocks at a time, or more of them on an SM. They are
-// faster by DRAM, since fewer SMs than all saturate it, and, where they are fewer, by the clock,
-// which rises while SMs are dark. Their DRAM-bound part takes m(s) w of its time, and asks for
-// 1 / (m(s) w) of the bandwidth; the rest takes 1 / c(l) where l of all SMs are lit:
+// spread before they are stacked) has fewer blocks at a time, or more of them on an SM. They run
+// faster than the SMs suggest: fewer SMs than all saturate DRAM, and, where blocks are fewer, the
+// clock rises while SMs are dark. Their DRAM-bound part takes m(s) w of its time, and asks for 1 /
+// (m(s) w) of the bandwidth; the rest takes 1 / c(l) where l of all SMs are lit:
 //
 //   m(s) = ((s^4 + a^4) / (1 + a^4))^(1/4)        a: PartSpec::dram_saturating_sms
 //   c(l) = min(PartSpec::dark_clock_gain, l^(-1/3))
@@ -43,7 +43,7 @@ namespace bubblesim::gpu {
 [[nodiscard]] double memory_boundness(const hardware::ContentionSpec& spec,
                                       program::KernelClass kernel_class);
 
-/// What kernels ask for, of all that there is.
+/// What kernels ask for, as shares of the whole GPU.
 struct Demand {
   double dram = 0;
   double issue = 0;
@@ -53,7 +53,7 @@ struct Demand {
     issue += other.issue;
     return *this;
   }
-  /// One client's: its kernels were recorded beside each other.
+  /// One client's demand: at most 1, since its kernels were recorded beside each other.
   [[nodiscard]] Demand of_client() const { return {std::min(dram, 1.0), std::min(issue, 1.0)}; }
 };
 
@@ -162,7 +162,7 @@ class DemandSum {
     bool listed = false;      ///< in listed_
   };
   std::vector<Client> clients_;
-  std::vector<std::uint32_t> listed_;  ///< who has added something in this round or the last one
+  std::vector<std::uint32_t> listed_;  ///< clients that added demand in this round or the last one
   std::uint64_t round_ = 1;
 };
 

@@ -198,8 +198,8 @@ inline double Context::sm_ns(const WorkState& state, double block_ns) const {
   return counts ? covered * counted_ : covered;
 }
 
-// Nobody uses more SMs than there are: kernels of one client that lie over each other, as recorded,
-// use what the others leave, and whoever has only the SMs that are left uses no more than those.
+// No client uses more SMs than there are. Kernels of one client that overlap, as recorded, use what
+// other clients leave; a client that has only leftover SMs uses no more than those.
 void Context::count_covered() {
   const double most = leftover_ > 0 ? leftover_ : shared_.spec.sm_count;
   const double all = all_covered();
@@ -248,7 +248,7 @@ inline Waves::Passed Context::pass(WorkState& state, Duration span) {
   return {before.freed + last.freed, before.block_ns + last.block_ns};
 }
 
-// Who has all blocks placed has none to follow those that end.
+// A kernel with all blocks placed has none to follow the ending ones.
 inline Waves::Passed Context::pass_placed(WorkState& state, Duration span) {
   return state.behind_held ? pass(state, span) : state.waves.pass(span, Refill::kNone);
 }
@@ -366,8 +366,8 @@ Duration Context::next_event(SimTime now) const {
   return std::min(next, Waves::whole_ns(left));
 }
 
-// While one client is alone and unwatched, rates cannot change; then a kernel whose ending blocks
-// nobody waits for, or only it does, needs no event before its end.
+// While one client is alone and unwatched, rates cannot change; then a kernel needs no event before
+// its end, unless another kernel waits for its blocks to end.
 double Context::left_to_event(const WorkState& state) const {
   const Waves& waves = state.waves;
   const bool undisturbed = !mixed_ && !watched_;

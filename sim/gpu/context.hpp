@@ -1,6 +1,6 @@
 // One GPU context: the kernels whose blocks share the SMs in space. Under MPS all clients are in
-// one; in time slices each client has its own, with the whole GPU's resources to itself while it
-// has the turn; in partitions each has its own part all the time.
+// one; in time slices each client has its own, with the whole GPU's resources to itself in its
+// slice; in partitions each has its own part all the time.
 //
 // Between events nothing is touched. `settle` lets the time since the last event pass, `place`
 // hands out what is free, and `next_event` says when something changes that others notice. Waves
@@ -34,7 +34,7 @@ class Context {
   [[nodiscard]] double free_sms() const;
   /// Resident work other than collectives.
   [[nodiscard]] bool has_kernels() const;
-  /// From now on kernels go on as fast as so many SMs let them, however many they sit on.
+  /// From now on kernels run as fast as so many SMs let them, however many they occupy.
   /// Precondition: settled to now, not frozen, sms > 0.
   void set_leftover(double sms);
 
@@ -43,8 +43,8 @@ class Context {
   /// Queues a kernel that the front end has passed on: at once, or client_switch later if the
   /// kernel before it was another process's.
   void arrive(WorkId id, SimTime now);
-  /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
-  /// comes, and so ends when it has run for as long as alone.
+  /// Whether a kernel that is submitted now has the whole GPU to itself until another is submitted,
+  /// and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
   /// If no kernel waits and no resident kernel is over, a kernel that is submitted now and fits
   /// with all of its blocks begins at once, as if it had arrived and been placed. False: it does
@@ -56,7 +56,7 @@ class Context {
   /// one leaves, and the others go on, as if all had been settled and placed. Nothing: it is not
   /// so, and nothing was done. Precondition: nobody_waits().
   [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
-  /// A kernel of leaves_alone() begins, or has ended: nothing of it is kept here meanwhile.
+  /// A kernel of leaves_alone() begins, or has ended: this context keeps no state of it meanwhile.
   void pass_alone(ClientId client, SimTime now);
   /// Takes in a kernel that has run alone since then, as if it had been placed here.
   void take_over(WorkId id, SimTime since);
@@ -118,7 +118,7 @@ class Context {
   /// What the kernels in line so far mean for those behind them.
   struct Line {
     std::optional<ClientId> ahead;  ///< waits for room on the GPU, anywhere
-    bool behind_held = false;       ///< somebody is held by a cap
+    bool behind_held = false;       ///< a kernel is held by a cap
   };
   /// A client with waiting kernels of a priority that several share.
   struct Contender {
@@ -206,24 +206,24 @@ class Context {
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
   std::size_t marked_ = 0;        ///< at most so many of them, the first, have `refills`
-  bool all_placed_ = false;       ///< somebody in waiting_ may have no unplaced blocks left
+  bool all_placed_ = false;       ///< a kernel in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
-  bool changed_ = false;          ///< something that place() goes by, since it was last called
+  bool changed_ = false;          ///< an input of place(), since it was last called
   std::vector<Arriving> arriving_;       ///< by time; mostly none, one or two
   std::optional<ClientId> last_client_;  ///< whose kernel came last to the front end
   SimTime last_arrival_{};               ///< when that one is through it
   std::vector<Contender> contenders_;    ///< kept for its memory
   std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
   std::uint32_t resident_clients_ = 0;  ///< that have something in resident_
-  bool mixed_ = false;                  ///< they were several when that was last noted
-  bool thin_ = false;             ///< somebody in resident_ may have no blocks left
-  bool rates_due_ = false;        ///< rates are those of who was resident before
+  bool mixed_ = false;                  ///< several clients were resident when last noted
+  bool thin_ = false;             ///< a kernel in resident_ may have no blocks left
+  bool rates_due_ = false;        ///< rates are those of an earlier set of residents
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
   double lit_ = 1;                ///< share of the SMs that are not dark
-  double counted_ = 1;            ///< part of what those cover who overlap that counts as used
+  double counted_ = 1;            ///< share of what overlapping kernels cover that counts as used
 };
 
 }  // namespace bubblesim::gpu

@@ -61,8 +61,8 @@ std::uint64_t Context::cap_room(WorkId id) const {
   return allowed > state.waves.resident() ? allowed - state.waves.resident() : 0;
 }
 
-// Whether blocks of the work that end are sure to be followed by blocks of the same work, if the
-// GPU holds nobody before it: nobody of its client comes before it, and that is within its cap.
+// Whether ending blocks of the work are sure to be followed by blocks of the same work, if no other
+// client comes before it: no work of its client comes before it, and the client is within its cap.
 bool Context::refills_itself(std::size_t place) const {
   const WorkState& state = shared_.works[waiting_[place].id];
   const ClientId client = state.work.client;
@@ -90,8 +90,8 @@ void Context::place(SimTime now) {
   }
 }
 
-// Highest priority first. Processes of one priority share room; streams of one process, and whoever
-// is the only one of its priority, stand in one line.
+// Highest priority first. Processes of one priority share room. Streams of one process, and a
+// process alone at its priority, are served in order.
 void Context::place_waiting(SimTime now) {
   if (!changed_) return;
   if (waiting_.empty()) {
@@ -217,8 +217,8 @@ Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now)
   return blocks == cap ? HeldBack::kByCap : HeldBack::kByGpu;
 }
 
-// The front end passes from one process's channel to another's, which delays the kernel that it
-// passes for, and nobody else. Kernels of one process keep their order.
+// The front end switches from one process's channel to another's, which delays the kernel that it
+// switches for, and no other. Kernels of one process keep their order.
 void Context::arrive(WorkId id, SimTime now) {
   if (!shared_.processes) return add(id);
   const ClientId client = shared_.works[id].work.client;

@@ -13,7 +13,8 @@ bool Context::all_at_full_rate() const {
   return !mixed_ && contention_.bandwidth() >= 1 && leftover_ <= 0 && !shared_.confined;
 }
 
-// SMs are dark that no client may use whose kernels are resident; of partitions, that are nobody's.
+// An SM is dark if no client with resident kernels may use it; with partitions, if it belongs to
+// none.
 void Context::note_lit() {
   lit_ = shared_.lit;
   if (!shared_.processes) return;
@@ -71,7 +72,7 @@ inline void Context::set_rate(WorkState& state, const Pressure& all, double own_
                                   : confined_rate(state, all, own_dram));
 }
 
-// Of a kernel that has a part of the SMs.
+// The rate of a kernel that has a part of the SMs.
 double Context::confined_rate(const WorkState& state, const Pressure& all, double own_dram) const {
   const program::KernelProfile& profile = *state.work.profile;
   const double rate =
@@ -82,8 +83,8 @@ double Context::confined_rate(const WorkState& state, const Pressure& all, doubl
   return rate * std::min(1.0, leftover_ / sms);
 }
 
-// Once an instant, when all has come and gone that does so in it: no time passes in between. Mostly
-// two kernels meet and nobody else comes, which needs no sums by client and no look at who waits.
+// Called once an instant, after all arrivals and ends of that instant. Mostly two kernels are
+// resident and none waits, which needs no sums by client.
 SimTime Context::look_ahead(SimTime now) {
   std::optional<Duration> next;
   if (std::exchange(rates_due_, false)) {
@@ -119,7 +120,7 @@ void Context::set_rates() {
   }
 }
 
-// Returns how long it is until blocks of one of them end, if nobody waits.
+// Returns the time until blocks of one of them end, if no kernel waits.
 inline Duration Context::set_rates_of_two(SimTime now) {
   WorkState& first = shared_.works[resident_[0]];
   WorkState& second = shared_.works[resident_[1]];

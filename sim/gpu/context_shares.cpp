@@ -1,12 +1,11 @@
 // Room of clients of equal priority: the processes of an MPS server.
 //
-// Those of which kernels wait at the same time have equal parts of what the others leave: the SMs
-// that nobody covers who does not wait at this priority, by the number of clients. What a client
-// cannot use of its part, because its own cap holds it, is divided among the rest. The first in
-// order of arrival that is below its part places a block, until none can; if nobody waits for room
-// below its part, what is left goes out in order of arrival. Collectives come first. So parts
-// change when a kernel comes, has placed its last block, or ends, and in between kernels replace
-// their own blocks, which costs no events.
+// Clients of one priority whose kernels wait at the same time get equal parts of the SMs that
+// clients outside this group do not cover. What a client cannot use of its part, because its own
+// cap holds it, is divided among the rest. The first in order of arrival that is below its part
+// places a block, until none can; if no waiting client is below its part, the rest is given out in
+// order of arrival. Collectives come first. So parts change when a kernel comes, has placed its
+// last block, or ends, and in between kernels replace their own blocks, which costs no events.
 #include <algorithm>
 #include <cstdint>
 
@@ -46,7 +45,7 @@ double Context::covered(ClientId client) const {
   return sms;
 }
 
-// Whether the kernel's blocks wait, and for nobody of its client but those that a cap holds.
+// Whether the kernel's blocks wait, and every earlier kernel of its client is held by a cap.
 bool Context::in_line(std::size_t from, std::size_t place) const {
   const auto [id, client] = waiting_[place];
   const auto waits = [this](WorkId work) {
@@ -116,9 +115,9 @@ bool Context::below(std::size_t place, double part) const {
          part + kPartSlack;
 }
 
-// Places what fits until somebody has no more to place, and parts change; false if nobody has. The
-// first collective in line has what it needs before anybody else: two that each hold a half would
-// wait for each other for ever.
+// Places what fits until a kernel has no more blocks to place, and parts change; false if none has.
+// The first waiting collective gets all that it needs before any other kernel: two that each hold a
+// half would wait for each other for ever.
 bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime now) {
   bool waits = false;
   for (std::size_t i = from; i < to && !waits; ++i) {
@@ -140,8 +139,8 @@ bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime 
   return !waits && place_beyond(from, to, now);
 }
 
-// The same of what nobody has a right to: in order of arrival, who waits for room keeps all behind
-// it waiting.
+// The same for SMs beyond all parts, in order of arrival: a kernel that waits for room keeps all
+// behind it waiting.
 bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
   std::optional<ClientId> ahead;
   for (std::size_t i = from; i < to; ++i) {
@@ -154,10 +153,10 @@ bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
   return false;
 }
 
-// Whose blocks that end are sure to be followed by blocks of the same kernel: nobody else waits for
-// room below its part, and the client is within its own part, or first to have what is left. While
-// somebody holds more than its part, others may find themselves below theirs in the instant of an
-// event, and come first.
+// Marks kernels whose ending blocks are sure to be followed by blocks of the same kernel: no other
+// client waits below its part, and the client is within its own part, or first to get the rest.
+// While a client holds more than its part, an event may put others below theirs, and these come
+// first.
 void Context::mark_refills(std::size_t from, std::size_t to, double part, Line& line) {
   std::optional<ClientId> hungry;
   bool several_hungry = false, any_held = line.behind_held, any_beyond = false;

@@ -1,4 +1,4 @@
-// One GPU: where blocks of kernels sit, how fast they run beside each other, whose turn it is.
+// One GPU: where blocks of kernels sit, how fast they run beside each other, which context runs.
 //
 // A kernel is `blocks` equal blocks; alone, it runs in waves of as many blocks as fit, and lasts
 // exactly its solo duration. Blocks are placed leftover-first (Amert et al., RTSS 2017; Elvinger et
@@ -7,7 +7,7 @@
 // processes of an MPS server that are of one priority have even parts of the room instead. Resident
 // blocks are never evicted: a newcomer waits until a wave drains. Resident kernels slow each other
 // through DRAM bandwidth, L2 and issue slots. Clients of one context share spatially (as under
-// MPS); contexts take turns in time slices, during which the others' blocks stand still, or have
+// MPS); contexts have the GPU in time slices, during which the others' blocks stand still, or have
 // partitions of their own (MIG). Two further modes exist for bounds that no GPU reaches. A client
 // can be driven off the GPU in four ways (program::Preemption).
 //
@@ -32,8 +32,8 @@ namespace bubblesim::gpu {
 
 struct SharingSetup {
   program::SharingMode mode = program::SharingMode::kSpatial;
-  Duration slice{};        ///< kTimeSliced: a context's turn, > 0
-  Duration switch_cost{};  ///< kTimeSliced: device idle between turns, >= 0
+  Duration slice{};        ///< kTimeSliced: > 0
+  Duration switch_cost{};  ///< kTimeSliced: device idle between slices, >= 0
   std::optional<Duration> empty_switch{};  ///< where no blocks are on the SMs (SwitchCost)
   bool others_share = false;  ///< kTimeSliced: clients after the first have one context together
 };
@@ -47,7 +47,7 @@ struct ClientSetup {
   std::int32_t priority = 0;          ///< larger is placed first
   std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
   program::OwnKernels own_kernels = program::OwnKernels::kCompete;
-  Duration slice{};                   ///< kTimeSliced: its own turn; 0: SharingSetup's
+  Duration slice{};                   ///< kTimeSliced: its own; 0: SharingSetup's
   double bandwidth = 1;               ///< kPartitioned: share of the DRAM bandwidth, (0, 1]
 };
 
@@ -77,12 +77,12 @@ class WorkListener {
   /// The first blocks are resident (kernels), or the operation runs. A collective has started
   /// when all of its blocks are resident; from then on it holds them.
   virtual void on_work_started(std::uint64_t cookie, WorkId work, SimTime now) = 0;
-  /// Started work stands still from now on: another context has its turn, or its client was
-  /// driven off the GPU and its last resident block has ended.
+  /// Started work stands still from now on: another context has the GPU, or its client was driven
+  /// off the GPU and its last resident block has ended.
   virtual void on_work_paused(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   virtual void on_work_resumed(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   /// Whether more of its operations are launched than run: its channel has work to fetch. Asked
-  /// where contexts take turns.
+  /// under kTimeSliced.
   [[nodiscard]] virtual bool has_more_launched() const { return false; }
   /// Finished; `work` may be reused after the call.
   virtual void on_work_finished(std::uint64_t cookie, SimTime now) = 0;
@@ -93,8 +93,8 @@ class Governor {
  public:
   virtual ~Governor() = default;
   /// The share of the device's full clock, (0, 1], at which a kernel runs that is submitted now:
-  /// what DRAM does not bound of its time grows by 1 / clock (hardware/power_spec.hpp). Times never
-  /// go back.
+  /// the part of its time that DRAM does not bound grows by 1 / clock (hardware/power_spec.hpp).
+  /// Times never go back.
   virtual double clock_at(SimTime now) = 0;
 };
 
@@ -132,7 +132,7 @@ class Gpu final : public engine::EventHandler {
   /// Changes what future placements see; resident blocks stay.
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
-  /// kTimeSliced: from the client's next turn on; > 0.
+  /// kTimeSliced: from the client's next slice on; > 0.
   void set_slice(ClientId client, Duration slice);
 
   /// Drives the client's kernels off the GPU; collectives that have started are left alone. It
@@ -141,13 +141,13 @@ class Gpu final : public engine::EventHandler {
   void preempt(ClientId client, program::Preemption how);
   void proceed(ClientId client);
 
-  /// Asked for each kernel from now on; null, as at first: the clock is GpuSpec::clock. It outlives
-  /// the GPU's last event.
+  /// Sets the governor that is asked for each kernel from now on; null, the default: the clock is
+  /// GpuSpec::clock. It outlives the GPU's last event.
   void set_governor(Governor* governor);
 
   /// An operation of the client is in its channel and will be submitted soon: until retract() its
-  /// context keeps the turn that it has, as one with work does. Calls are counted. No effect
-  /// unless kTimeSliced.
+  /// context keeps its slice, as one with work does. Calls are counted. No effect unless
+  /// kTimeSliced.
   void announce(ClientId client);
   void retract(ClientId client);
 
@@ -158,7 +158,8 @@ class Gpu final : public engine::EventHandler {
   [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
   [[nodiscard]] program::SharingMode mode() const;
-  /// Contexts may lose the GPU while their work is on it: listeners hear that it stands still.
+  /// Whether contexts may lose the GPU while their work is on it: listeners hear that it stands
+  /// still.
   [[nodiscard]] bool freezes_contexts() const;
 
   void on_event(SimTime now) override;

@@ -42,7 +42,7 @@ bool Gpu::Model::lives(std::size_t context) const {
   return std::find(live_.begin(), live_.end(), context) != live_.end();
 }
 
-// Of a client that was just added, if it gets one of its own.
+// Adds the context of a client that was just added, if it gets one of its own.
 void Gpu::Model::add_context(const ClientSetup& setup) {
   const std::size_t most = one_context() ? 1 : bound() || others_share_ ? 2 : kAllSms;
   if (contexts_.size() >= most) return;

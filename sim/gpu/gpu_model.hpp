@@ -35,7 +35,7 @@ class Gpu::Model {
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
   void set_slice(ClientId client, Duration slice);
-  /// Nothing: its kernels may run.
+  /// `how`: nothing lets its kernels run again.
   void drive_off(ClientId client, std::optional<program::Preemption> how);
   void set_governor(Governor* governor) { governor_ = governor; }
   void announce(ClientId client);
@@ -48,7 +48,7 @@ class Gpu::Model {
   void on_event(SimTime now);
 
  private:
-  /// Of the client's context.
+  /// The index of the client's context.
   [[nodiscard]] std::size_t index_of(ClientId client) const {
     return std::min<std::size_t>(client.index(), contexts_.size() - 1);
   }

@@ -67,7 +67,7 @@ void Gpu::Model::end_alone(SimTime now) {
   if (needs_update_) update(now);
 }
 
-// Hands the kernel to its context, for somebody else comes, or something changes.
+// Hands the kernel to its context, since another kernel comes or a setting changes.
 void Gpu::Model::leave_alone() {
   if (!alone_) return;
   const Alone alone = *std::exchange(alone_, std::nullopt);

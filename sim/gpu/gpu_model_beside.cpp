@@ -1,7 +1,7 @@
-// A kernel that is submitted while nobody waits, and that fits beside those that are there, begins
-// at once: it stands in no line, and none of its steps has to look for others. One that is over
-// while nobody waits just leaves. Most kernels of two clients are such. Every figure and the order
-// of every call are as if they had been queued, settled and placed (tests/laws/gpu).
+// A kernel that is submitted while no other waits, and that fits beside the resident ones, begins
+// at once, without a queue. A kernel that ends while no other waits just leaves. Most kernels of
+// two clients are of this kind. Every figure and the order of every call are as if they had been
+// queued, settled and placed (tests/laws/gpu).
 #include "sim/gpu/gpu_model.hpp"
 
 namespace bubblesim::gpu {

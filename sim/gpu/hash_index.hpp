@@ -10,7 +10,7 @@
 
 namespace bubblesim::gpu {
 
-/// Grows with what is added, one thing at a time; forgets all at once. Hashes use all of 64 bits.
+/// Entries are added one at a time, and forgotten all at once. Hashes use all of 64 bits.
 class HashIndex {
  public:
   static constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();

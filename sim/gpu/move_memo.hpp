@@ -16,13 +16,13 @@ namespace bubblesim::gpu {
 using HeldId = StrongId<Held>;
 using FootprintId = StrongId<Footprint>;
 
-/// Blocks of one kernel come or leave: all that decides which SMs they come to or leave.
+/// Everything that decides which SMs blocks of one kernel come to or leave.
 struct Move {
   enum class Kind : std::uint32_t {
     kCome,      ///< as many as there is room for, at most `most`
     kLeave,     ///< `most` of those that are placed
     kLeaveAll,
-    kAdd,       ///< all that are placed, once more: to what else is held
+    kAdd,       ///< all placed blocks, added to other held resources
   };
   Kind kind;
   HeldId held;
@@ -81,8 +81,8 @@ class MoveMemo {
   [[nodiscard]] static std::uint64_t word_of(std::uint32_t a, std::uint32_t b) {
     return a | std::uint64_t{b} << 32U;
   }
-  // A word joins no two members that were just set and stand side by side: compiled to one load of
-  // both, it would have to wait until both stores are done, which costs more than all of the rest.
+  // No word joins two neighbouring members that were just set: one load of both would wait for both
+  // stores, which costs more than all of the rest.
   [[nodiscard]] static Words words_of(const Move& move) {
     return {word_of(move.held.value, move.blocks_per_sm),
             word_of(move.placed.value, move.block.shared_memory),

@@ -29,7 +29,7 @@ class SmBlocks {
     const program::Residency& needs;
     FootprintId placed;
     SmRange sms;              ///< that its blocks may come to
-    HeldId passed_over = {};  ///< what is held and not in its way; HeldId{}: nothing
+    HeldId passed_over = {};  ///< held resources that do not keep it waiting; HeldId{}: none
   };
 
   /// True if the SMs are empty and a full wave of blocks with these needs fits.

@@ -23,8 +23,8 @@ void TimeSlicer::begin_turn(std::size_t context, SimTime now) {
   turn_end_ = now + slices_[context];
 }
 
-// Whoever is alone, and has launched more than runs, begins slice after slice: the turn ends with
-// the one that `now` lies in.
+// A lone context that has launched more than runs begins slice after slice: its turn ends with the
+// slice that `now` lies in.
 void TimeSlicer::renew_slices(SimTime now) {
   if (lone_slice_ == hardware::LoneSlice::kExpired || now <= turn_end_) return;
   if (!state_.has_more(*owner_)) return;

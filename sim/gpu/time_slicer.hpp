@@ -1,4 +1,4 @@
-// Decides which context's turn it is when contexts share the GPU in time.
+// Decides which context has the GPU when contexts share it in time.
 //
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
 // another one, and lasts one slice (each context may have a length of its own). When it is over,
@@ -48,7 +48,7 @@ struct SwitchCost {
 struct ContextState {
   /// The share of the SMs that its resident blocks cover: where costs differ.
   std::function<double(std::size_t context)> cover;
-  /// Whether it has launched more than runs: of a lone one that renews its slices.
+  /// Whether it has launched more than runs: asked of a lone context that renews its slices.
   std::function<bool(std::size_t context)> has_more;
 };
 
@@ -72,7 +72,7 @@ class TimeSlicer {
   /// The context has no work left: it has done it, or its kernels are kept off the GPU.
   void runs_dry(std::size_t context, SimTime now);
   /// Whether the context's next operation is in its channel: work that is not there yet, but will
-  /// be. It keeps a turn, and does not ask for one.
+  /// be. It keeps its context's turn, and does not ask for one.
   void set_announced(std::size_t context, bool announced, SimTime now);
   /// Ends turns and switches that are due.
   void advance(SimTime now);

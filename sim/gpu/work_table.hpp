@@ -19,8 +19,8 @@ struct ClientState {
   WorkListener* listener = nullptr;
   std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
   SmRange sms;                             ///< that its blocks may go to
-  std::uint32_t told_sms = 0;              ///< that the device has, as it was told when it started
-  std::uint32_t listed = 0;                ///< WorkState::listed of so many of its works
+  std::uint32_t told_sms = 0;              ///< SMs of the device that the client knows
+  std::uint32_t listed = 0;                ///< how many of its works are `listed`
   bool overlaps = false;  ///< several of its kernels are resident, placed as they were recorded
 };
 
@@ -41,10 +41,10 @@ struct WorkState {
   bool stalled = false;           ///< driven off the GPU: the listener has been told
 };
 
-/// SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
+/// In SMs. Covers are sums of fractions, whose rounding must not cost a block.
 inline constexpr double kCoverSlack = 1e-9;
 
-/// SMs that its resident blocks cover: a block covers one part of as many as an SM holds.
+/// SMs that its resident blocks cover; one block covers 1 / blocks_per_sm of an SM.
 [[nodiscard]] inline double covered_sms(const WorkState& state) {
   return static_cast<double>(state.waves.resident()) /
          state.work.profile->residency.blocks_per_sm;
@@ -100,12 +100,12 @@ struct SharedState {
   std::vector<ClientState> clients;
   Usage usage;
   bool processes = false;   ///< clients are processes of an MPS server
-  bool even = false;        ///< those of one priority share room evenly
-  bool confined = false;    ///< some client may use a part of the SMs only, and PartSpec tells
-  double lit = 1;           ///< share of the SMs that are some client's
+  bool even = false;        ///< clients of one priority share room evenly
+  bool confined = false;    ///< a client may use a part of the SMs only, by PartSpec
+  double lit = 1;           ///< share of the SMs that a client may use
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
 
-  // Written in its place: a copy of members that were just set waits for them.
+  // Written in place: a copy right after its members are set would stall.
   void note(Note::Kind kind, WorkId work) {
     Note& next = notes.emplace_back();
     next.kind = kind;

@@ -44,7 +44,7 @@ struct NicSpec {
 enum class FlowPlacement : std::uint8_t {
   kSpread,   ///< a part over each: transport over many paths
   kHash,     ///< one by a hash of its ends (ECMP): flows may collide
-  kPlanned,  ///< one each in turn, as a planner of all flows does (C4P, arXiv 2406.04594)
+  kPlanned,  ///< round robin, as a planner of all flows does (C4P, arXiv 2406.04594)
 };
 
 /// Leaf switches with up-links to spines.

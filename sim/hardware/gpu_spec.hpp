@@ -81,8 +81,8 @@ struct GpuSpec {
   std::optional<Duration> graph_gap{};  ///< between kernels of a CUDA graph; nothing: the same
   Duration sync_latency{};          ///< from a completion to the return of the waiting call
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
-  Duration time_slice{};            ///< a context's turn, when contexts share without MPS
-  Duration context_switch{};        ///< device idle between two contexts' turns, where both have
+  Duration time_slice{};            ///< of a context, when contexts share without MPS
+  Duration context_switch{};        ///< device idle between two contexts' slices, where both have
                                     ///< blocks on all SMs
   std::optional<Duration> context_switch_empty{};  ///< where neither has; nothing: the same
   LoneSlice lone_slice = LoneSlice::kExpired;

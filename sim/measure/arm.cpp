@@ -115,7 +115,7 @@ class ArmRun {
     setup_.jobs.push_back({std::move(job.plan), share.sm_percentage});
   }
 
-  // Of the run; 0: none but training's last iteration.
+  // Longest run; 0: it ends with training's last iteration.
   [[nodiscard]] Duration limit() const {
     if (lone_.config.duration) return *lone_.config.duration;
     if (!arm_.training) return alone_.length;

@@ -77,7 +77,7 @@ struct Arm {
 [[nodiscard]] std::vector<policy::ClientInfo> client_infos(const run::LoadedRun& lone,
                                                            const Arm& arm, const Alone& alone);
 
-/// Runs the arm in the place. The result is normalised by nothing yet.
+/// Runs the arm in the place. The result is not normalised yet.
 [[nodiscard]] Result<observe::PolicyResult> run_arm(const run::LoadedRun& lone, const Arm& arm,
                                                     const Alone& alone,
                                                     const capture::RigPlace& place,

@@ -104,8 +104,8 @@ Duration own_duration(const JobPlan& plan, const program::Op& op, const hardware
   return Duration{std::llround(seconds * 1e9)};
 }
 
-/// What the device runs: the plan's operations, for a probe with the device's own spans. Its host
-/// threads are another process's, and whoever its collectives met is not there.
+/// What the device runs: the plan's operations, for a probe with the device's own spans. It has no
+/// host threads, which are another process's, and its collectives meet no other rank.
 program::Program program_of(const JobPlan& plan, const hardware::GpuSpec& spec) {
   program::Program program = plan.program;
   program.threads.clear();

@@ -35,8 +35,8 @@ struct PlannedJob {
   CounterSet counters;  ///< of drawing arrivals
 };
 
-/// The program with forms for its profiles: everything but what the job is. Each operation but
-/// collectives lasts `slowdown` times its duration.
+/// A plan of the program, with forms for its profiles; what the job is is left out. Each operation
+/// but collectives lasts `slowdown` times its duration.
 [[nodiscard]] capture::JobPlan plan_of_program(const program::Program& program,
                                                const hardware::GpuSpec& device,
                                                double slowdown = 1);

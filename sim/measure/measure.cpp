@@ -75,8 +75,8 @@ class Measurements {
     return {};
   }
 
-  // Of a service that waits for requests, passes do not follow each other: its profile is the
-  // simulator's, of the recorded program.
+  // The length of a filler's pass. Passes of a service that waits for requests do not follow each
+  // other, so its profile is the simulator's, of the recorded program.
   [[nodiscard]] Duration pass_of(std::uint32_t index, const observe::FillerResult& filler,
                                  Duration window) const {
     const auto passes = static_cast<std::int64_t>(filler.passes);
@@ -107,7 +107,7 @@ class Measurements {
     return {};
   }
 
-  // Of the recorded job, by the simulator: what an engine knows that was profiled beforehand.
+  // Simulates the recorded job for its bubbles, which a training engine knows from profiling.
   Result<void> measure_bubbles() {
     if (bubbles_) return {};
     BUBBLESIM_ASSIGN_OR_RETURN(bubbles_,

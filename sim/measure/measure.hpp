@@ -22,23 +22,23 @@ struct MeasureOptions {
   bool ask_training = false;
   /// Replaces what policies ask for, if the machine cannot have that (MPS); nothing: theirs.
   std::optional<capture::Substrate> substrate;
-  /// Takes what each operation did (arm.hpp), once an arm: "alone", "FILLER-alone", a
-  /// policy's name, its second time "POLICY-2". Null: nothing is recorded, which slows hosts.
+  /// Takes what each operation did (arm.hpp), once an arm: "alone", "FILLER-alone", a policy's
+  /// name, its second time "POLICY-2". Null: operations are not recorded; recording slows hosts.
   std::function<Result<void>(const std::string& arm, const std::string& csv)> operations;
 };
 
 /// Whether a real GPU can do what each policy of the config asks for before the start: sharing by
 /// MIG, time slices of its own, memory that is not all on the device and bounds that no GPU reaches
-/// are faults, with the policy's name.
-/// So is what a config asks of fillers that processes cannot do. All faults at once.
+/// are faults, with the policy's name. So are demands on fillers that processes cannot meet. All
+/// faults at once.
 [[nodiscard]] Errors check_measurable(const run::LoadedRun& lone,
                                       const policy::Registry& registry,
                                       const capture::RigPlace& place);
 
 /// Everything that one config gives, measured once: the job alone, each filler alone, each policy.
-/// `lone`: a run of one rank (run::lone_rank). The caller fills in what it knows better of the
-/// report's `measured` (round). Fault: what could not be set up; a training process that died; an
-/// illegal decision of a policy. A filler that dies is counted, with an error's severity.
+/// `lone`: a run of one rank (run::lone_rank). The caller fills in `measured.round` of the report.
+/// Fault: what could not be set up; a training process that died; an illegal decision of a policy.
+/// A filler that dies is counted, with an error's severity.
 [[nodiscard]] Result<observe::RunReport> measure_policies(const run::LoadedRun& lone,
                                                           const policy::Registry& registry,
                                                           const capture::RigPlace& place,

@@ -120,7 +120,7 @@ void Chain::convolution(Window window) {
   out_.parameters(weights);
   if (!std::exchange(kept_already_, false)) keep(p_ * read);
   hold(p_ * (read + elements()));
-  // Of a strided convolution each input pixel meets a part of the window only.
+  // In a strided convolution each input pixel meets only a part of the window.
   const std::uint64_t met = window.out * area;
   const std::uint64_t depth = std::max<std::uint64_t>(1, met / (window.stride * window.stride));
   const GemmShape data{b * image.side * image.side, image.channels, depth};

@@ -53,7 +53,7 @@ struct IterationSums {
   std::uint64_t rows = 0;    ///< of logits
   /// Tokens of all data-parallel members whose GPUs share the experts (Split::expert), these among
   /// them: each GPU gathers all, and has whole experts, tensor parallel or not. 0: experts as in
-  /// training. If experts are not split it says nothing.
+  /// training. Unused if experts are not split.
   std::uint64_t group_tokens = 0;
 };
 

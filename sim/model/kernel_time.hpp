@@ -62,7 +62,7 @@ struct GemmPlan {
   double blocks = 0;
   double compute_s = 0;
   double memory_s = 0;
-  double seconds = 0;  ///< all of it
+  double seconds = 0;  ///< of the whole kernel
 };
 
 /// The fastest plan on all SMs but `carveout`; of equal ones the one with the larger tile and the

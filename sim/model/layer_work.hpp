@@ -1,6 +1,6 @@
-// What has to be done, before anyone says on which GPU: kernels (kind, shape, arithmetic and
-// memory traffic; sim/model/kernel_time.hpp turns each into a launch and a duration), and what a
-// model's layers ask of one GPU under a split: kernels and exchanges, in order.
+// The work to be done, on whatever GPU: kernels (kind, shape, arithmetic and memory traffic;
+// sim/model/kernel_time.hpp turns each into a launch and a duration), and what a model's layers ask
+// of one GPU under a split: kernels and exchanges, in order.
 //
 // Layers that are alike share one LayerWork (a 96-layer transformer has three kinds: embedding,
 // block, head). Nothing here depends on a GPU or a network.
@@ -69,7 +69,7 @@ struct Communication {
   Exchange exchange = Exchange::kAllReduce;
   double bytes = 0;         ///< the whole array, as nccl-tests counts it; kRing: sent by each
   bool overlaps_next = false;  ///< runs beside the following item, which does not wait for it
-  /// Kernels fused into its own pass over so many bytes, of which each rank takes its part.
+  /// Bytes that kernels fused into it pass over; each rank takes its part.
   double fused_bytes = 0;
 };
 
@@ -169,11 +169,11 @@ enum class BackwardExchanges : std::uint8_t { kOverlapped, kSerial };
 [[nodiscard]] double parameters_of(const LayerWork& layer);
 
 // The inside of the work functions: kernels and exchanges from their shapes, and the lists of a
-// layer in the making. Bytes: every operand once (what a cache holds is the kernel's time's
-// matter). Arithmetic of kernels that stream is a rough count; they are bound by memory.
+// layer in the making. Bytes: every operand once (kernel times account for caches). Arithmetic of
+// kernels that stream is a rough count; they are bound by memory.
 
-// Bytes of an element: of dropout's mask; of what points elsewhere (a token's number, a maximum's
-// place in its window); of FP32.
+// Bytes of an element: of dropout's mask; of an index (a token's number, a maximum's place in its
+// window); of FP32.
 inline constexpr double kMaskByte = 1.0;
 inline constexpr double kIndexBytes = 8.0;
 inline constexpr double kFp32Bytes = 4.0;
@@ -211,7 +211,7 @@ class LayerBuilder {
     layer_.weight_grad_after.push_back(static_cast<std::uint32_t>(layer_.input_grad.size()));
   }
   void parameters(double elements) { layer_.parameter_tensors.push_back(elements); }
-  /// The gradient of the last tensor is each tensor rank's for its own tokens.
+  /// Each tensor rank has the last tensor's gradient for its own tokens only.
   void split_by_tokens() { layer_.token_split_elements += layer_.parameter_tensors.back(); }
   void keep(double bytes) { layer_.activation_bytes += bytes; }
   [[nodiscard]] LayerWork& layer() { return layer_; }

@@ -105,7 +105,7 @@ void experts_parameters(const TransformerShape& shape, LayerBuilder& out);
 [[nodiscard]] KernelWork activation_forward(const TransformerShape& shape, double elements);
 [[nodiscard]] KernelWork activation_backward(const TransformerShape& shape, double elements);
 
-// Norms over the tokens that this GPU norms.
+// Norms over this GPU's part of the tokens.
 [[nodiscard]] KernelWork norm_forward(const TransformerShape& shape);
 void norm_backward(const TransformerShape& shape, LayerBuilder& out);
 void norm_parameters(const TransformerShape& shape, LayerBuilder& out);

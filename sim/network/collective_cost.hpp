@@ -3,12 +3,11 @@
 // fastest is taken. Differences, each with its reason:
 //
 //  * Bytes are loads on links, not a time, so that collectives which run together can share them.
-//    What is not the links' goes into Transfer::least: a protocol's share of a link; a ring's
-//    copies that cross no link (each rank passes on 2(n-1) pieces in an all-reduce, and copies
-//    more than that: the last one out of its buffer), which is why small groups reach less
-//    bandwidth; and the least that each channel takes, which is why time stays flat below
-//    channels x ranks x quantum bytes (NCCL uses fewer channels then: threadThreshold in
-//    getAlgoInfo).
+//    Costs outside of links go into Transfer::least: a protocol's share of a link; a ring's copies
+//    that cross no link (each rank passes on 2(n-1) pieces in an all-reduce, and copies more than
+//    that: the last one out of its buffer), which is why small groups reach less bandwidth; and the
+//    least that each channel takes, which is why time stays flat below channels x ranks x quantum
+//    bytes (NCCL uses fewer channels then: threadThreshold in getAlgoInfo).
 //  * LL is left for Simple or LL128 at a fixed size (CollectiveSpec::low_latency_below).
 //  * NVLS: a rank's port carries its array to the switch and the result back, and a 1/n shard of
 //    both: bytes x (1 + 1/n) each way.
@@ -70,7 +69,7 @@ struct Volume {
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const GroupLayout& place, std::vector<LinkLoad>& loads);
 
-/// Adds what a send loads, whose sides differ.
+/// Adds the loads of a send, whose two sides differ.
 void add_send(const Topology& topology, double bytes, std::uint32_t from, std::uint32_t to,
               const GroupLayout& place, std::vector<LinkLoad>& loads);
 
@@ -79,9 +78,9 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
 // Flows between leaf switches, each on one up-link: what collides, and what that costs.
 //
 // A flow is what one NIC sends to another leaf during a collective. If paths are chosen by hash
-// (ECMP), two flows may take the same up-link, and the collective waits for the busiest; planned,
-// they take them in turn. A flow takes the same spine up and down, and the same in every
-// collective: connections of a job live as long as it does.
+// (ECMP), two flows may take the same up-link, and the collective waits for the busiest; if they
+// are planned, they take up-links round robin. A flow takes the same spine up and down, and the
+// same in every collective: connections of a job live as long as it does.
 
 /// The up-link of a flow from this NIC (of the whole cluster) to this leaf. Precondition: flows are
 /// not spread.

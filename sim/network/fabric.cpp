@@ -54,7 +54,7 @@ FlowId Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint
   flow.left = flow.heaviest;
   flow.limit = transfer.least > Duration{0} ? flow.heaviest / to_seconds(transfer.least)
                                             : std::numeric_limits<double>::infinity();
-  if (active() == 0) change_capacities(now);  // nobody was there to see what changed
+  if (active() == 0) change_capacities(now);  // they may have changed without flows
   const std::uint32_t slot = take_slot();
   flows_[slot] = flow;
   set_due(slot, now + transfer.latency);

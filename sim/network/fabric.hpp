@@ -37,7 +37,7 @@ namespace bubblesim::network {
 // fast the links are.
 //
 // A Transfer may stand for those of several groups that run the same collective at once: its loads
-// are then what all of them put on the links of one.
+// are then the bytes that all groups together put on the links of one group.
 
 using LinkId = StrongId<struct LinkTag>;  ///< index into a LinkTable
 
@@ -126,7 +126,7 @@ class Fabric final : public engine::EventHandler {
     bool moving = false;
     bool frozen = false;         ///< during filling
     bool at_limit = false;
-    std::optional<Duration> wait{};  ///< of one that is held: from when it goes on to `due`
+    std::optional<Duration> wait{};  ///< held: time left until `due`
   };
   struct Link {
     double capacity;

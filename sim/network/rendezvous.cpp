@@ -82,7 +82,7 @@ void Rendezvous::send(std::uint32_t collective, Participant& participant, std::u
   pass_on(collective, true, now);
 }
 
-// Whoever came last waits, a sender while the buffer is full, a receiver while it is empty.
+// A sender waits while the buffer is full, a receiver while it is empty.
 void Rendezvous::pass_on(std::uint32_t collective, bool sends, SimTime now) {
   Meeting& meeting = meetings_[collective];
   if (sends == meeting.sent) return;

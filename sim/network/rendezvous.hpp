@@ -5,9 +5,9 @@
 // send does not wait for its receive: what it sends is kept until the receive comes.
 //
 // Kernels of a collective wait for each other's data all the time. While one of them stands still,
-// because its context is switched out, none advances, and the fabric moves nothing of it. Where all
-// have had their turns since it last advanced, but never together, it advances by what lies in the
-// buffers between them.
+// because its context is switched out, none advances, and the fabric moves nothing of it. If all
+// have run since it last advanced, but never together, it advances by what lies in the buffers
+// between them.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class Participant {
   }
   /// Whether the participant's kernel stands still: its context does not have the GPU.
   [[nodiscard]] virtual bool stands_still(std::uint64_t /*cookie*/) const { return false; }
-  /// Of a kernel that goes on since on_all_arrived: it makes no progress from now on, until
-  /// on_released. Calls may repeat, and may come when the kernel is over in this instant.
+  /// A kernel that has run since on_all_arrived makes no progress from now until on_released. Calls
+  /// may repeat, and may come when the kernel is over in this instant.
   virtual void on_held(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   virtual void on_released(std::uint64_t /*cookie*/, SimTime /*now*/) {}
 };
@@ -56,7 +56,7 @@ inline constexpr std::uint32_t kNoSender = std::numeric_limits<std::uint32_t>::m
 struct MeetingSpec {
   std::uint32_t participants = 1;
   const Transfer* transfer = nullptr;  ///< null: nothing for the fabric to carry
-  /// The rank that sends before the other one receives, to one receiver and without a transfer.
+  /// The rank whose part is a buffered send. Such a collective has one receiver and no transfer.
   std::uint32_t sender = kNoSender;
 };
 
@@ -71,8 +71,8 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
              const LinkTable& links, const std::vector<SlowLink>& slow = {});
 
-  /// One more collective, of others than the ranks (a server that shares their links); its number.
-  /// Precondition: the constructor was given the links that its transfer loads.
+  /// Adds a collective of participants that are not ranks (a server that shares their links).
+  /// Returns its number. Precondition: the constructor was given the links that its transfer loads.
   std::uint32_t add(const MeetingSpec& spec);
 
   /// `participant`'s kernel has started. If it is the last one, every participant is told, in
@@ -85,12 +85,12 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
     return meetings_[collective].sender == rank;
   }
 
-  /// As arrive(), of the sender: it is told at once, unless the receive of the collective's last
-  /// use has not started. The buffer holds one use, so that no sender runs ahead without end.
+  /// The sender's arrive(): it is told at once, unless the receive of the collective's last use has
+  /// not started. The buffer holds one use, so that no sender runs ahead without end.
   void send(std::uint32_t collective, Participant& participant, std::uint64_t cookie, SimTime now);
 
-  /// Some participants may stand still once they have arrived: all tell when, and when they end.
-  /// Before the first arrival.
+  /// Announces that participants may stand still after they have arrived; all then report stops and
+  /// their end. Called before the first arrival.
   void watch_stops() { watches_ = true; }
   [[nodiscard]] bool watches_stops() const { return watches_; }
   /// A participant that has arrived stands still from now on, goes on, or has ended. No effect
@@ -111,7 +111,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   /// `earliest` or later. Each at most once in a look.
   void expect(std::uint32_t collective, SimTime earliest);
   /// Ends the look: until the returned time, exclusive, none of the participants named in it is the
-  /// last of its collective. SimTime::max(): somebody must be told first.
+  /// last of its collective. SimTime::max(): a participant must be told first.
   [[nodiscard]] SimTime next_completion();
 
   /// Collectives in which some ranks wait for others or for the fabric.
@@ -136,7 +136,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
     std::uint32_t standing = 0;      ///< of these: they stand still
     bool told = false;               ///< these were told that all have arrived
     SimTime buffered_until{};        ///< later than now: it advances out of buffers
-    std::optional<FlowId> flow{};    ///< that the fabric carries of it
+    std::optional<FlowId> flow{};    ///< by which the fabric carries its transfer
   };
   using Tell = void (Participant::*)(std::uint64_t cookie, SimTime now);
   /// A collective that advances out of buffers.
@@ -165,7 +165,7 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
   std::vector<Buffered> buffered_;    ///< by their ends
   std::unique_ptr<Fabric> fabric_;  ///< null: no transfer can be carried
   std::vector<Meeting> meetings_;
-  std::vector<std::uint32_t> looked_at_;  ///< collectives that somebody expects
+  std::vector<std::uint32_t> looked_at_;  ///< collectives that are expected
   std::vector<Waiter> told_;              ///< kept for its memory
   bool watches_ = false;
   std::uint64_t under_way_ = 0;           ///< participants in groups

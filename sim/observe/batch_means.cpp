@@ -18,7 +18,7 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Of the mean of batch means. Batches that are all alike leave nothing unsure.
+// Half of the confidence interval of the mean of batch means; 0 if all batches are equal.
 double half_width(std::span<const double> batches, double confidence) {
   const double mean = mean_of(batches);
   double squares = 0;

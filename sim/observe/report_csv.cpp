@@ -168,7 +168,7 @@ constexpr auto of_jobs = [](const CsvRow& row) {
   return maybe(there ? &*row.filler->jobs : nullptr, Make);
 };
 
-/// Of language-model servers.
+/// A cell that only language-model servers have.
 template <auto Make>
 constexpr auto of_server = [](const CsvRow& row) {
   const bool there = row.filler != nullptr && row.filler->server;

@@ -237,7 +237,7 @@ std::string free_memory_text(const std::vector<BubbleBaseline>& bubbles) {
                      static_cast<double>(most->value) * 1e-9);
 }
 
-/// Nobody takes figures of a stand-in for a GPU's.
+/// Says where figures were measured, so that a stand-in's are not taken for a GPU's.
 std::string measured_text(const std::optional<Measurement>& measured) {
   if (!measured) return {};
   if (measured->place == "fake") return "; measured on a FAKE GPU (simulated): no measurement";

@@ -37,7 +37,7 @@ struct ServedTokens {
   Duration latency{};
   std::uint64_t output_tokens = 1;
 
-  /// Nothing of one token. Rounded down to a nanosecond.
+  /// Nothing for a request of one token. Rounded down to a nanosecond.
   [[nodiscard]] std::optional<Duration> tpot() const {
     if (output_tokens < 2) return std::nullopt;
     return (latency - ttft) / static_cast<std::int64_t>(output_tokens - 1);
@@ -178,13 +178,13 @@ struct FillerResult {
 struct BubbleShare {
   std::string cause;  ///< snake_case, listed in OUTPUTS.md
   Duration time{};
-  Duration recovered{};  ///< of it, while an operation of a filler ran
+  Duration recovered{};  ///< part of `time` in which a filler's operation ran
 };
 
 /// What one GPU drew in the measured window.
 struct PowerUse {
   double energy_j = 0;   ///< idle power included
-  double filler_j = 0;   ///< of it, above idle, of fillers' operations
+  double filler_j = 0;   ///< part above idle that fillers' operations took
   double mean_w = 0;
   double peak_w = 0;     ///< the highest mean over a period of the governor
   double clock_mhz = 0;  ///< mean over time
@@ -231,7 +231,7 @@ struct KnownFigure {
   std::string figure;            ///< "training_rate", "filler_rate", "latency_p95"
   std::string filler;            ///< empty: training's
   double wanted = 0;             ///< half of its interval at most, as a share of the figure
-  std::optional<double> found{};  ///< half of it at the end; nothing: too little happened
+  std::optional<double> found{};  ///< half of the interval; nothing: too little happened
   bool reached = false;
   bool overloaded = false;       ///< the filler falls behind: its latency grows with the run
 };

@@ -77,7 +77,7 @@ std::uint64_t done_again(const RankIterations& rank, std::size_t first,
   return counted;
 }
 
-// Of the first rank, for all ranks stop and go on together.
+// Takes the first rank's faults, since all ranks stop and go on together.
 void summarise_faults(const TrainingScale& scale, TrainingResult& result) {
   if (scale.faults.empty() || result.ranks.empty()) return;
   const RankIterations& rank = result.ranks.front();

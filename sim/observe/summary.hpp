@@ -15,8 +15,8 @@ struct TrainingScale {
   std::optional<double> alone_iterations_per_s;   ///< 0 counts as not known
   std::vector<Duration> faults{};       ///< that stop the job, since the start, in order
   std::uint64_t checkpoint_every = 1;   ///< iterations, >= 1
-  /// Alone, each iteration of a pass (pass_of()). If a rank finished less than a pass, here or
-  /// alone, its iterations are compared with these, not with the rate.
+  /// Time of each iteration of a pass alone (pass_of()). If a rank finished less than a pass, here
+  /// or alone, its iterations are compared with these, not with the rate.
   std::vector<Duration> alone_pass{};
   bool alone_is_whole = true;           ///< every rank finished a pass there
   Duration simulated{};  ///< length of the run; time that a fault leaves idle at its end is lost

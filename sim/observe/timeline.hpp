@@ -29,7 +29,7 @@ inline constexpr CounterSpec kTimelineSamplesDropped{
 
 enum class SliceKind : std::uint8_t {
   kKernel, kCollective, kCopy, kMemset,  ///< device operations
-  kPaused,   ///< a device operation that stands still: another context's turn, or driven off
+  kPaused,   ///< a device operation that stands still: switched out, or driven off the GPU
   kHold,     ///< a launch that a policy holds
   kRequest,  ///< a request from its arrival to its completion
   kBubble,   ///< training idle
@@ -82,7 +82,7 @@ class TimelineRecorder {
     to_ = to;
   }
 
-  /// Records what lies within that too, and between the two.
+  /// Extends the window to this span and to what lies between.
   void widen_window(SimTime from, SimTime to) {
     from_ = std::min(from_, from);
     to_ = std::max(to_, to);

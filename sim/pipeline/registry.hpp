@@ -45,8 +45,8 @@ struct ScheduleSpec {
 /// An unknown name is refused with the nearest one.
 [[nodiscard]] Result<const ScheduleSpec*> find_schedule(std::string_view name);
 
-/// What comes back passes check(). A p, m or v that does not fit the schedule's rule is refused
-/// with the nearest that does.
+/// The result passes check(). A p, m or v that does not fit the schedule's rule is refused with the
+/// nearest that does.
 [[nodiscard]] Result<PlannedSchedule> make_schedule(std::string_view name,
                                                     const ScheduleRequest& request);
 

@@ -26,14 +26,15 @@ namespace bubblesim::plugin {
 [[nodiscard]] Result<std::vector<std::string>> load_policies(const std::string& path,
                                                              policy::Registry& registry);
 
-// Whether a policy that comes from outside the tree says of itself what it must: what is a
-// programmer's fault inside the tree is a fault of the input there.
+// Checks what a policy from outside the tree declares of itself: there a wrong declaration is an
+// input fault, inside the tree a programmer's.
 
 /// snake_case: a lower-case letter, then lower-case letters, digits and underscores; at most 64.
 [[nodiscard]] bool is_policy_name(std::string_view name);
 
 /// A name that may stand in a config and is not taken in `registry`, a summary, a maker, and
-/// parameters whose default, range and choices agree. The fault names none of policy and file.
+/// parameters whose default, range and choices agree. The fault names neither the policy nor the
+/// file.
 [[nodiscard]] Result<void> check_spec(const policy::PolicySpec& spec,
                                       const policy::Registry& registry);
 

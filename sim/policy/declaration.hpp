@@ -76,7 +76,7 @@ struct Needs {
   bool launches = true;
 };
 
-/// What training's launches pass at a policy's gate.
+/// What training's launches meet at a policy's gate.
 enum class TrainingGate : std::uint8_t {
   kNone,   ///< nothing: its process has no hook
   kTells,  ///< a hook that only tells of them
@@ -93,7 +93,7 @@ struct PolicySpec {
   /// authors', and say so. Empty: nothing.
   std::string reconstruction;
   std::vector<SystemDemand> demands;  ///< on hardware, driver, framework and privileges
-  /// None: a hook that only tells; the simulated one may still hold launches.
+  /// None: kTells, but on a simulated GPU the policy may still hold launches.
   std::function<TrainingGate(const ParameterSet&)> training_gate;
   std::vector<ParameterSpec> parameters;
   /// Parameters that describe the system, or a margin of safety: a search for the best setting

@@ -18,7 +18,7 @@ struct PolicySpec;
 class ParameterSet;
 
 enum class SystemFeature : std::uint8_t {
-  kTimeSlicing,         ///< processes take turns: the driver's default
+  kTimeSlicing,         ///< the driver's default for processes
   kMps,                 ///< a daemon of MPS, and clients that connect to it
   kMig,                 ///< a GPU that can be cut into instances, and root to cut it
   kOneProcess,          ///< training and fillers in one process

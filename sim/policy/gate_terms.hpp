@@ -17,7 +17,7 @@ namespace bubblesim::policy {
 /// Whether launches of the protected client must ask.
 [[nodiscard]] bool holds_training(const PolicySpec& spec, const ParameterSet& given);
 
-/// Whether a gate lets the policy hear of launches: it looks at them, or at their ends.
+/// Whether the policy hears of launches, or of their ends, through a gate.
 [[nodiscard]] bool hears_launches(const PolicySpec& spec);
 
 /// A thread whose launch is held spins for `spin`, then sleeps; a sleeping thread goes on `wake`
@@ -35,8 +35,8 @@ struct GateCosts {
   bool always = false;  ///< also under policies that do not hear of launches; never under oracles
 };
 
-/// Of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch that is
-/// told of (0.48 to 0.67 us; tests/validation/h200).
+/// Costs of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch
+/// that is told of (0.48 to 0.67 us; tests/validation/h200).
 inline constexpr GateCosts kMeasuredGate{.ask = Duration{1100}, .tell = Duration{500}};
 
 /// What launches under the policy take; `gate`: of the run, may be null.

@@ -12,8 +12,8 @@
 
 namespace bubblesim::policy {
 
-/// A config gives the flag, number or text that it holds. A text, and an option has nothing else,
-/// is read as the parameter's type: true, 20000, 0.68, 5ms, none.
+/// A config gives a flag, number or text, an option a text. A text is read as the parameter's type:
+/// true, 20000, 0.68, 5ms, none.
 struct GivenParameter {
   std::string_view name;
   JsonScalar value;

@@ -26,7 +26,7 @@ struct GpuState {
   Bytes used;                 ///< by training and by what is placed on it
   Bytes bubble_memory;        ///< least that training leaves free during its bubbles; 0: not known
   Duration iteration{};       ///< of training alone; 0: not known
-  Duration bubble_time{};     ///< of it in bubbles; only if the policy declared bubbles
+  Duration bubble_time{};     ///< part in bubbles; only if the policy declared bubbles
   Duration pipeline_time{};   ///< of that, waits for pipeline peers
   double request = 0;         ///< SM shares that are promised to what is placed on it
   double limit = 0;           ///< and those that it may use at most

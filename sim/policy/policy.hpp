@@ -118,8 +118,8 @@ struct Sharing {
   std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's
   std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
   bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
-  bool changing_slices = false;         ///< kTimeSliced: turns are set while clients run
-  bool fillers_share = false;  ///< kTimeSliced: all fillers have one context, the first one's turn
+  bool changing_slices = false;         ///< kTimeSliced: slices are set while clients run
+  bool fillers_share = false;  ///< kTimeSliced: all fillers have one context, the first's slice
 };
 
 /// How one client is set up, decided once before the start.
@@ -128,7 +128,7 @@ struct ClientSharing {
   std::int32_t priority = 0;          ///< larger is placed first
   std::uint32_t sms = 0;              ///< exactly so many SMs (green context, MIG); 0: percentage
   double memory_share = 1;            ///< kPartitioned: of the DRAM bandwidth and of the memory
-  /// kTimeSliced: its own turn; nothing: Sharing's.
+  /// kTimeSliced: its own slice; nothing: Sharing's.
   std::optional<Duration> slice = std::nullopt;
   /// The most that it may allocate; a client with more is not admitted.
   std::optional<Bytes> memory_limit = std::nullopt;
@@ -158,7 +158,7 @@ class Actions {
   [[nodiscard]] virtual const LaunchInfo& oldest_held(ClientId client) const = 0;
   virtual void set_sm_percentage(ClientId client, std::uint32_t percentage) = 0;
   virtual void set_priority(ClientId client, std::int32_t priority) = 0;
-  /// kTimeSliced: the length of the client's turns from its next one on. > 0.
+  /// kTimeSliced: the length of the client's slices from its next one on. > 0.
   virtual void set_time_slice(ClientId client, Duration slice) = 0;
   /// Drives the client's kernels off the GPU, and keeps them off until proceed(). Collectives are
   /// left alone. Called again with a stronger kind, the stronger one counts.

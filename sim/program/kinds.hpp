@@ -24,7 +24,7 @@ enum class KernelClass : std::uint8_t { kUnknown, kCompute, kMemory };
 
 /// Whether kernels of one client, on different streams, compete with each other for room.
 enum class OwnKernels : std::uint8_t {
-  kCompete,     ///< placed like anybody's
+  kCompete,     ///< placed like other clients' kernels
   kAsRecorded,  ///< no: their recorded starts and durations already contain it. Applies while
                 ///< the client has no SM cap
 };
@@ -34,7 +34,7 @@ enum class SharingMode : std::uint8_t {
   kSpatial,      ///< one context: streams of one process
   kMps,          ///< one context of an MPS server's processes: passing from one's kernel to
                  ///< another's costs GpuSpec::client_switch
-  kTimeSliced,   ///< a context a client; they take turns
+  kTimeSliced,   ///< a context a client, each in its time slices
   kPartitioned,  ///< MIG: a context a client, all at once, with SMs and memory bandwidth of its own
   kIdleOnly,     ///< a bound, for oracles only: the clients after the first cost it nothing, and
                  ///< run on the SMs that its collectives leave while it has no other kernel
@@ -47,7 +47,7 @@ enum class Preemption : std::uint8_t {
   kAfterKernel,    ///< kernels with resident blocks end, the next ones wait
   kAfterBlocks,    ///< resident blocks end, the rest of the grid waits
   kReset,          ///< resident blocks are killed; their kernels run again from their beginning
-  kContextSwitch,  ///< kTimeSliced only: blocks are saved, the context loses its turn and gets none
+  kContextSwitch,  ///< kTimeSliced only: blocks are saved, the context gets no slice
 };
 
 /// Another form of a launch's kernels, as a system makes it that rewrites kernels before they are

@@ -108,11 +108,11 @@ struct MemoryMark {
   std::uint64_t bytes = 0;
 };
 
-/// One rank's program. Its iterations are numbered from 0 within a pass.
-/// What a collective does while its context is switched out. One of NCCL's waits: frozen blocks
-/// copy nothing. A stand-in on a real GPU ends at a time, which goes on (stand_in_kernels.cu).
+/// What a collective does while its context is switched out. NCCL's waits, since frozen blocks copy
+/// nothing. A stand-in on a real GPU goes on: it ends at a set time (stand_in_kernels.cu).
 enum class SwitchedOut : std::uint8_t { kWaits, kGoesOn };
 
+/// One rank's program. Its iterations are numbered from 0 within a pass.
 struct Program {
   std::uint32_t rank = 0;
   std::vector<ThreadProgram> threads;

@@ -168,7 +168,7 @@ LaneHolds holds(const ChartLane& lane) {
   return gaps ? LaneHolds::kGaps : LaneHolds::kOperations;
 }
 
-/// Of the lanes that hold this. Returns the resolution.
+/// Limits the spans of the lanes that hold `what`. Returns the resolution.
 Duration limit_lanes(TimelineChart& chart, LaneHolds what, std::size_t most, Duration least) {
   std::vector<ShownSpans> lanes;
   for (const ChartRow& row : chart.rows) {

@@ -65,8 +65,8 @@ class ChartNames {
 };
 
 /// Joins short spans until there are at most `most` in all lanes together, with at least this
-/// resolution. Lanes of gaps have a fifth of them, as what runs is looked for by name. Sets both
-/// resolutions.
+/// resolution. Lanes of gaps get a fifth of them, since people look for operations, by name. Sets
+/// both resolutions.
 void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution = {});
 
 /// Operations that all spans stand for, less the spans.
@@ -89,7 +89,8 @@ enum class ChartLevels : std::uint8_t {
 /// that is no UTF-8 is replaced.
 [[nodiscard]] std::string script_json(const Json& json);
 
-/// Puts each text where the template names it as {{name}}; the texts themselves are not looked at.
+/// Puts each text where the template names it as {{name}}; the texts themselves are not searched
+/// for names.
 [[nodiscard]] std::string filled_page(
     std::string_view page,
     std::initializer_list<std::pair<std::string_view, std::string_view>> texts);

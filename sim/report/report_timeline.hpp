@@ -34,8 +34,8 @@ struct TimelineOptions {
   double resolution = 0.0005;
 };
 
-/// Fills in rows and counts: of the slices that touch [timeline.start_ns, + chart.length], cut to
-/// it.
+/// Fills in rows and counts from the slices that touch the window of timeline.start_ns and
+/// chart.length, cut to it.
 void add_lanes(const traces::ChromeTrace& trace, const TimelineOptions& options,
                ReportTimeline& timeline);
 

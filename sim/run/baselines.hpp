@@ -1,5 +1,5 @@
-// What the parts of a run do alone, against which its policies are measured, and where runs of one
-// process share it: runs that differ only in policies have all of it in common.
+// Baselines: what the parts of a run do alone, against which its policies are measured. Runs of one
+// process that differ only in policies share all of them.
 //
 // A baseline is a few numbers (bubbles: 32 bytes each), so a cache holds those of a whole sweep.
 #pragma once

@@ -48,15 +48,15 @@ class ClusterPlacement {
   /// Jobs of this kind are worked off one after another by a worker on each GPU: more of them on
   /// one GPU need no more memory.
   void add_worker_kind(std::uint32_t kind) { worker_kinds_.insert(kind); }
-  /// What the policy leaves on the device of its worker's memory there; all of it where nothing is
-  /// said.
+  /// Sets how much of the worker's memory the policy leaves on the device; by default all.
   void set_worker_resident(GpuId gpu, std::uint32_t kind, Bytes resident) {
     worker_resident_[{gpu, kind}] = resident;
   }
 
-  /// Something that is there whoever decides. It is not one of GpuState's jobs.
+  /// Adds a job that stays on the GPU whatever the policy decides. It is not one of GpuState's
+  /// jobs.
   void add_fixed(const policy::JobInfo& job, GpuId gpu);
-  /// One that is there no more: fixed, placed and not let in, or a job that has ended.
+  /// Removes a job: a fixed one, one that was placed and refused, or one that has ended.
   void remove(const policy::JobInfo& job, GpuId gpu);
 
   /// Asks for places on `allowed` GPUs (ascending), checks them and books what is placed. Fault: an
@@ -106,8 +106,8 @@ class ClusterPlacement {
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
-  /// So few passes of its program, which are alike, ended on one GPU that a pass more or less moves
-  /// `requests_per_s` by over 10 %.
+  /// Whether a pass more or less moves `requests_per_s` by over 10 %, as few passes (all alike)
+  /// ended on one GPU.
   bool few_passes = false;
   /// True for an online filler of a run without a given length that serves what arrives
   /// (observe::keeps_up): `requests_per_s` is then the arrival rate, not the most that it can

@@ -80,7 +80,7 @@ class FillerInstance final : public workload::ServiceListener {
   observe::FillerMode mode = observe::FillerMode::kOffline;
   std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
   ServerGpus* group = nullptr;  ///< null: it is a server by itself, or none
-  std::uint32_t member = 0;     ///< of its group, that it belongs to
+  std::uint32_t member = 0;     ///< of `group`, to which it belongs
   /// Null if not admitted, and on the further GPUs of a server.
   std::unique_ptr<workload::RequestService> service;
   /// The service whose requests this program serves. Precondition: it is admitted.
@@ -122,7 +122,7 @@ struct ServerGpus {
   }
 };
 
-/// On a further GPU of a server: it has no service of its own.
+/// Whether it is on a further GPU of a server, and has no service of its own.
 [[nodiscard]] inline bool joins_server(const FillerInstance* instance) {
   return instance->group != nullptr && instance->group->instances.front() != instance;
 }
@@ -219,7 +219,7 @@ class KvLink final : public engine::EventHandler,
                      public workload::HandoverSink,
                      private network::Participant {
  public:
-  /// All outlive this; `plan` has PrefillSplit. `links`: null if that has a link of its own.
+  /// All outlive this; `plan` has PrefillSplit. `links`: null if the filler has a link of its own.
   KvLink(engine::Engine& engine, const synth::ServerPlan& plan, GpuId from, DecodePool& pool,
          const SharedLinks* links);
 
@@ -244,7 +244,7 @@ class KvLink final : public engine::EventHandler,
   const SharedLinks* links_;
   engine::EntityId entity_;
   network::Transfer send_;          ///< that is under way over shared links
-  std::uint32_t meeting_ = 0;       ///< of it, with nobody else
+  std::uint32_t meeting_ = 0;       ///< of `send_`; no other rank takes part
   std::deque<Transfer> transfers_;  ///< the first is under way
 };
 

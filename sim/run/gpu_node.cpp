@@ -113,7 +113,7 @@ SimTime TrainingMonitor::earliest_goal(SimTime now) const {
   return now + static_cast<std::int64_t>(*left - 1) * least_iteration_;
 }
 
-// A filler that stands still does nothing; a training job that waits for its turn has work to do:
+// A filler that stands still does nothing; a training job that waits for its slice has work to do:
 // that is no bubble.
 void FillerMonitor::on_op_paused(workload::ProgramRun& watched, std::uint32_t op, SimTime now) {
   ClientMonitor::on_op_paused(watched, op, now);

@@ -43,8 +43,8 @@ struct GpuMeters {
 
   GpuId gpu{};
   SimTime warmup{};
-  observe::TimelineRecorder* timeline = nullptr;  ///< null: nobody draws it
-  std::optional<observe::UsageSeries> usage{};    ///< nothing: nobody asks for usage over time
+  observe::TimelineRecorder* timeline = nullptr;  ///< null: not drawn
+  std::optional<observe::UsageSeries> usage{};    ///< nothing: no usage over time
   std::optional<GpuPower> power{};                ///< nothing: not metered
   observe::ActivityMeter activity{warmup};
 };

@@ -95,7 +95,7 @@ void GpuPower::change(ClientId client, const OpDraw& draw, int sign, SimTime now
   set_draws();
 }
 
-// Of what runs now, at the present clock.
+// Sets the power of what runs now, at the present clock.
 void GpuPower::set_draws() {
   std::int64_t cover = 0;
   for (const Client& client : clients_) cover += client.running.cover_ppm;

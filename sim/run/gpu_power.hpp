@@ -13,7 +13,7 @@
 // the latest when a kernel is submitted.
 //
 // Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
-// how often somebody looks. The meter belongs to one GPU's domain; what it knows of others is the
+// how often they are read. The meter belongs to one GPU's domain; what it knows of others is the
 // budget that it may share with those of its node (NodePower).
 #pragma once
 
@@ -124,7 +124,7 @@ class GpuPower final : public gpu::Governor {
   std::vector<Client> clients_;
   double mhz_;
   std::int64_t total_mw_ = 0;      ///< now
-  std::int64_t following_mw_ = 0;  ///< of it, at the full clock
+  std::int64_t following_mw_ = 0;  ///< what follows the clock, at the full one
   std::int64_t fixed_mw_ = 0;
   SimTime last_ = kSimStart;       ///< up to which time has passed
   SimTime period_start_ = kSimStart;

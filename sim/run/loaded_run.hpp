@@ -46,7 +46,7 @@ struct LoadedRun {
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
   /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: there is none.
   std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
-  /// If the job was recorded, and its iterations are marked.
+  /// Mean iteration as recorded, if the job was recorded and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 
@@ -118,7 +118,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
 
 /// What runs. Nothing set: the training job alone.
 struct RunScenario {
-  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, everything is admitted
+  const policy::PolicySpec* policy = nullptr;  ///< null: all is admitted
   const policy::ParameterSet* parameters = nullptr;
   const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
   std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers

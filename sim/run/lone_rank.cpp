@@ -145,7 +145,7 @@ void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
   }
 }
 
-// Of a synthesised job, ranks that behave alike have one that stands for them.
+// In a synthesised job one rank stands for all that behave alike.
 Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
   const std::vector<program::Program>& ranks = run.training->ranks;
   std::string known;

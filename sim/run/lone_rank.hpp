@@ -20,9 +20,9 @@ namespace bubblesim::run {
 /// nothing but this rank's fillers can cost it anything.
 ///
 /// Fillers that the config has on that rank's GPU stay, with `gpus` and `instances` of one GPU.
-/// Requests are dealt in turn to the GPUs of a filler, so this one gets one in k: arrivals with
-/// gamma gaps of k times the mean and 1 / sqrt(k) of the coefficient of variation, which is what
-/// every k-th arrival of such a process is; of recorded arrivals all, k times as far apart.
+/// Requests go round robin to the GPUs of a filler, so this one gets one in k: arrivals with gamma
+/// gaps of k times the mean and 1 / sqrt(k) of the coefficient of variation, which is what every
+/// k-th arrival of such a process is; of recorded arrivals all, k times as far apart.
 ///
 /// Fault: no such rank; a server over several GPUs; a job that stops.
 [[nodiscard]] Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank);

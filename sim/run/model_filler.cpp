@@ -78,7 +78,7 @@ MeasuredKernels measured_kernels(KernelTimesMaker times, const synth::ServerPlan
 
 namespace {
 
-/// What the tables are of, for as long as anybody looks at them.
+/// The file and its tables, which live as long as a server uses them.
 struct Source {
   step_cost::LayerTables tables;
   const step_cost::RankTables* rank = nullptr;  ///< into `tables`
@@ -118,7 +118,8 @@ namespace {
 
 // ---- Kernel times of a server's steps from a file of recorded ones (bubblesim.steps).
 
-/// What the kernel model is of, for as long as anybody asks it.
+/// The recorded steps and the kernel model that they correct, which live as long as a server uses
+/// them.
 struct RecordedSource {
   step_cost::RecordedSteps steps;
   model::ModelSpec model;
@@ -129,7 +130,7 @@ struct RecordedSource {
   model::Precision precision;
 };
 
-/// Of one token each, that a single one attends to.
+/// A step of sequences with one token each, which attends to itself alone.
 AskedStep decode_step(std::uint32_t sequences) {
   AskedStep out{{}, sequences};
   for (std::uint32_t i = 0; i < sequences; ++i) out.step.add({.context = 1});

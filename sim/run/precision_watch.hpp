@@ -20,8 +20,9 @@
 //
 // A latency that grows as long as the run lasts is not known by waiting. It counts as such when the
 // filler is overloaded (observe::is_overloaded) at two looks, the later at twice the length. A
-// filler alone, whose latency is not needed, is watched until that or until its backlog's growth is
-// less than the share of the arrivals to which fillers are to be known (observe::keeps_up).
+// filler alone, whose latency is not needed, is watched until it is overloaded, or until its
+// backlog's growth is less than the share of the arrivals to which fillers are to be known
+// (observe::keeps_up).
 #pragma once
 
 #include <cstdint>

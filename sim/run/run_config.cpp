@@ -340,7 +340,7 @@ CheckedResult<RunConfig> parse_run_config(const JsonDocument& document, const st
 
 Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ranks) {
   Errors errors;
-  // Of a synthesised job, ranks that behave alike have one that stands for them.
+  // In a synthesised job one rank stands for all that behave alike.
   std::string known = config.training.synth ? "simulated are " : "the job has ";
   known += (ranks.size() == 1 ? "rank " : "ranks ") + runs_of(ranks);
   if (const std::size_t last = ranks.size() - 1; ranks.back() != last) {

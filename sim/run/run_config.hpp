@@ -60,7 +60,8 @@ struct TrainingConfig {
   std::vector<std::string> traces;
   traces::IterationChoice iterations;  ///< of the traces, that are repeated
   double host_speed = 1;  ///< of the traces' hosts, over recorded: > 1 is faster
-  /// Of the traces' collectives that have sizes and no times; nothing: they cost nothing, a loss.
+  /// The cluster for traces whose collectives have sizes and no times; nothing: they cost nothing,
+  /// a loss.
   std::optional<std::string> cluster;
   std::optional<synth::JobNames> synth;  ///< a synthesised job
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
@@ -113,7 +114,7 @@ struct FillerConfig {
   double sm_limit = 0;                  ///< and that it can use
   std::vector<FillJobConfig> jobs;      ///< kJobs: not empty
   program::Batching batching;
-  std::vector<std::string> unused_batching;  ///< keys of it that the config gives in vain
+  std::vector<std::string> unused_batching;  ///< keys of it without effect
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   double jitter_cv = 0;                 ///< of durations between passes, >= 0
@@ -201,13 +202,14 @@ struct RunConfig {
                                  const std::vector<std::uint32_t>& ranks);
 
 // A run may have a policy with several parameters, but no policy with the same ones twice: its
-// tables would have two rows that nobody can tell apart.
+// tables would have two equal rows.
 
 /// The first choice before `at` that is the same, policy and parameters; nothing: there is none.
 [[nodiscard]] std::optional<std::size_t> same_before(const std::vector<PolicyChoice>& choices,
                                                      std::size_t at);
 
-/// A fault a choice that is there before, at one place for all: an option, a list of names.
+/// A fault for each choice that repeats an earlier one, all at one place: an option, a list of
+/// names.
 [[nodiscard]] Errors repeated_policies(const std::vector<PolicyChoice>& choices,
                                        const std::string& file, const std::string& place);
 

@@ -307,8 +307,8 @@ class PolicyRuns {
     }
   }
 
-  // Of one GPU. Runs whose lengths are not given differ in the arrivals that they see: a filler
-  // that keeps up alone would have served those of this run.
+  // The filler's rate alone on one GPU. Runs whose lengths are not given see different arrivals: a
+  // filler that keeps up alone would have served this run's arrivals.
   [[nodiscard]] double own_rate(const observe::FillerResult& filler,
                                 const FillerProfile& profile) const {
     if (!loaded_.config.precision || !profile.keeps_up || !filler.offered_per_s) {

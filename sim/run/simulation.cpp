@@ -395,9 +395,9 @@ Result<SimTime> Simulation::run_until_known() {
   }
 }
 
-// Time passes in stretches, at whose ends somebody may look at it. No event runs for that, and the
-// GPUs run beside each other as they do without: only no window of theirs goes on beyond a stretch,
-// which changes no result.
+// Time passes in stretches; at their ends a watcher may look at results. No event runs for that,
+// and the GPUs run beside each other as they do without: only no window of theirs goes on beyond a
+// stretch, which changes no result.
 Result<void> Simulation::run_until(SimTime last) {
   if (!records_usage()) return run_stretch(last);
   const observe::UsageGrid grid(scenario_.usage.interval, warmup_);

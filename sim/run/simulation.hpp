@@ -61,7 +61,7 @@ class Simulation final {
                              std::vector<FillerInstance*>& instances);
   void start();
   [[nodiscard]] SimTime end_of_warmup() const;
-  /// What the client's launches pay.
+  /// The gate's delay of the client's launches, in ns.
   [[nodiscard]] std::uint64_t gate_ns(ClientId client) const;
   void end_warmup(SimTime now);
   Result<void> advance();
@@ -80,7 +80,7 @@ class Simulation final {
   workload::Machine machine_;
   SimTime warmup_;
   SimTime end_{};
-  Duration passed_{};  ///< of it, what is in RunScenario::passed_ns
+  Duration passed_{};  ///< added to RunScenario::passed_ns so far
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;

@@ -12,7 +12,7 @@
 namespace bubblesim::run {
 namespace {
 
-// The rank whose wait nobody but the policy or the GPU can end; waits for peers come from those.
+// Finds the rank whose wait only the policy or the GPU can end; waits for peers follow from it.
 std::string why_still(const EndedSimulation& ended, const std::vector<const GpuNode*>& still) {
   const auto wait_of = [](const GpuNode* node) { return node->training()->run->waits_for(); };
   const GpuNode* node = *std::ranges::min_element(

@@ -64,12 +64,12 @@ inline constexpr CounterSpec kUnplacedInstances{
 /// Counts the ranks whose iterations do not say how fast training is.
 void count_training(const std::vector<observe::RankIterations>& ranks, CounterSet& counters);
 
-/// The policy in its result, and what its sessions did.
+/// Adds the policy, and what its sessions did, to the result.
 void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
                 observe::PolicyResult& result);
 [[nodiscard]] observe::PolicyActivity policy_activity(const policy::SessionCounts& counts);
 
-/// What follows from a filler's requests, once they are counted over a measured window so long.
+/// Computes what follows from a filler's counted requests, over a measured window of this length.
 void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlog, Duration window,
                       observe::FillerResult& result);
 
@@ -81,8 +81,8 @@ struct SimulationAt {
   SimTime now{};
 };
 
-/// Requests of an online filler over its instances, up to now, into `result`; and what it has
-/// before it then.
+/// Adds an online filler's requests, over its instances and up to now, to `result`. Returns its
+/// backlog.
 [[nodiscard]] observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
                                               observe::FillerResult& result);
 

@@ -103,7 +103,7 @@ class BubbleMeter final : public workload::RunObserver {
     return op.collective != kNoIndex && peers_[op.collective];
   }
 
-  /// Of a gap, up to `now`.
+  /// Counts the gap up to `now`.
   void pass(SimTime now) {
     if (transfers_ > 0 && others_ == 0) peers_only_ += now - passed_;
     passed_ = now;

@@ -1,8 +1,8 @@
 // What a policy's legal decisions do on a simulated GPU: threads go on, clients are capped, ranked,
 // driven off, their kernels and memory changed.
 //
-// Memory that moves takes its time over the host link, one move after the other. Kernels reach what
-// is not there as before until all of it has been moved; the link's other work is not slowed.
+// Memory that moves takes its time over the host link, one move after the other. Until all of a
+// move is done, kernels reach memory as before it; the link's other work is not slowed.
 #pragma once
 
 #include <cstddef>

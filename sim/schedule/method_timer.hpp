@@ -1,4 +1,4 @@
-// A clock of an object: an entity of the engine that calls one of its methods.
+// A timer that calls a method of an object: an entity of the engine.
 #pragma once
 
 #include "sim/base/time.hpp"

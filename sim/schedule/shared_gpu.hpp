@@ -61,9 +61,8 @@ class SharedGpu {
       workload::Machine& machine, const Decider& decider, std::vector<policy::ClientInfo> clients,
       const engine::ContactBound* bound = nullptr);
 
-  /// The next client; null: it is not there. Returns its program; null: none, or it was refused.
-  /// Adds a client; the client, gate and observer of `setup` are set here. `watch` outlives the
-  /// machine's last run.
+  /// Adds the next client and its `program`; null: it is absent. Returns its run; null: absent or
+  /// refused. Sets client, gate and observer of `setup`. `watch` outlives the machine's last run.
   workload::ProgramRun* add_client(const program::Program* program, workload::RunSetup setup,
                                    ClientWatch* watch);
   /// Begins the policy's session, once all clients are there.
@@ -89,8 +88,8 @@ class SharedGpu {
 
   /// Whether the memory of every client that was added with a program is known, queued ones' too.
   [[nodiscard]] bool memory_known() const;
-  /// Memory on the device of these clients, as far as known, at the start and now; not of queued
-  /// ones, whose work decides.
+  /// Memory on the device of these clients, as far as known, at the start and now. Workers of fill
+  /// jobs are left out: their jobs decide what they hold.
   [[nodiscard]] Bytes memory_at_start() const;
   [[nodiscard]] Bytes memory_now() const;
 

@@ -45,9 +45,9 @@ using Form = std::map<std::string, ObjectForm>;
 [[nodiscard]] std::string path_of(const std::string& object, std::string_view key,
                                   JsonCount count);
 
-// What the keys of an object depend on: on the name that a choice holds, and on whether another
-// key is there. Only what pairs of readings show that differ in that one key alone, and no other
-// reading contradicts. Inside of sim/schema.
+// What the keys of an object depend on: on the name that a choice holds, and on whether another key
+// is there. Shown by pairs of readings that differ in that one key alone, and contradicted by no
+// other reading. Inside of sim/schema.
 
 /// While a choice has one of these names.
 struct ChoiceCondition {

@@ -1,5 +1,5 @@
-// A form as a JSON Schema, draft 2020-12. What a reader refuses by its own checks (a path that
-// leads nowhere, a warm-up longer than the run) no schema says; what it accepts, the schema does.
+// A form as a JSON Schema, draft 2020-12. A schema does not hold a reader's own checks (a path that
+// leads nowhere, a warm-up longer than the run); it accepts all that the reader accepts.
 #pragma once
 
 #include <functional>

@@ -17,14 +17,6 @@
 
 namespace bubblesim::serving {
 
-// The paged KV cache: blocks, who holds them, and which of the free ones still hold a known prefix.
-//
-// Rules of vLLM's automatic prefix caching (its documentation, "Automatic Prefix Caching"): a full
-// block is known by a key; a freed block keeps its content until it is taken again; blocks are
-// taken in the order in which they were freed, a sequence's last block being freed first.
-//
-// Every call takes constant time a block, on average. Memory: some 70 bytes a block.
-
 /// An index of a block.
 using BlockIndex = std::uint32_t;
 /// Tells the content of a full block, and of all before it. Never 0.
@@ -45,12 +37,12 @@ class BlockPool {
   /// The block of that content, held or free.
   [[nodiscard]] std::optional<BlockIndex> find(BlockKey key) const;
   [[nodiscard]] bool is_free(BlockIndex block) const { return blocks_[block].holders == 0; }
-  /// One more sequence holds the block.
+  /// Adds a holder of the block.
   void share(BlockIndex block);
   /// The block is full and has that content; if another block has it already, this one stays
   /// unknown.
   void remember(BlockIndex block, BlockKey key);
-  /// One holder less of each, the last block first.
+  /// Removes one holder of each, the last block first.
   void release(const std::vector<BlockIndex>& blocks);
 
  private:

@@ -154,7 +154,7 @@ void Scheduler::note_peaks() {
       std::max(counts_.most_running, static_cast<std::uint32_t>(running_.size()));
 }
 
-// There is nobody else to compute for: the step waits for the sequences that come back.
+// No other sequence can run: the step waits for the sequences that come back.
 void Scheduler::schedule_after_swaps() {
   step_->awaits_swaps = step_->blocks_swapped_in > 0;
   schedule_running();

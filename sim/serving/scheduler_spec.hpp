@@ -18,7 +18,7 @@ namespace bubblesim::serving {
 /// Which request goes first when all want to.
 enum class Order : std::uint8_t {
   kFirstCome,  ///< by arrival
-  kPriority,   ///< by Request::priority, then by arrival; the last of these is preempted first
+  kPriority,   ///< by Request::priority, then by arrival; the last one is preempted first
 };
 
 /// What a step may mix.
@@ -69,15 +69,15 @@ enum class OutputEnd : std::uint8_t {
 };
 
 /// A decoding sequence's step computes its own token and as many drafted ones, and keeps those that
-/// are accepted. What drafting takes is the cost of a step's matter: nothing where drafts are
-/// n-grams of the prompt (vLLM's `ngram`), else a smaller model's passes.
+/// are accepted. The step's cost has the time of drafting: none where drafts are n-grams of the
+/// prompt (vLLM's `ngram`), else a smaller model's passes.
 struct Speculation {
   std::uint32_t tokens = 0;  ///< drafted a step, or as many as the output still lacks; 0: none
   /// Chances that 0, 1, ... `tokens` are accepted; their sum is 1. Unused with `recorded`.
   std::vector<double> accepted;
-  /// Tokens accepted in steps that were recorded one after another, each at most `tokens`. A
-  /// request begins at a place of its own, drawn, and goes on from there, at the end from the
-  /// beginning; where fewer are drafted, no more are accepted. Empty: drawn by their chances.
+  /// Tokens accepted in consecutive recorded steps, each at most `tokens`. A request begins at a
+  /// random place of the list, and goes on from there, round and round; if fewer are drafted, no
+  /// more are accepted. Empty: `accepted` has the chances.
   Shared<std::vector<std::uint32_t>> recorded{};
 };
 

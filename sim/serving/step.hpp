@@ -57,7 +57,8 @@ struct FinishedRequest {
   /// Time to first token: from arrival.
   [[nodiscard]] Duration ttft() const { return first_token - arrival; }
   [[nodiscard]] Duration latency() const { return last_token - arrival; }
-  /// Time per output token after the first, rounded down to a nanosecond; nothing of one token.
+  /// Time per output token after the first, rounded down to a nanosecond; nothing for a request of
+  /// one token.
   [[nodiscard]] std::optional<Duration> tpot() const {
     if (output_tokens < 2) return std::nullopt;
     return (last_token - first_token) / (output_tokens - 1);

@@ -98,12 +98,12 @@ struct ServerLayout {
 ///   all-reduce over n: 2 (n-1)/n of the bytes over the link, and 2 (n-1) latencies;
 ///   all-gather and reduce-scatter: half of it;
 /// but an all-reduce over two GPUs below model::kLeastRingBytes is one exchange: the bytes over the
-/// link, and one latency.
-/// With tensor > 1, activations (2 bytes) are all-reduced after the embedding, after attention and
-/// after the feed-forward part of each block, and logits gathered (vLLM's RowParallelLinear,
-/// VocabParallelEmbedding, LogitsProcessor). With experts over several GPUs, each mixture gathers
-/// the tokens of all and reduces and scatters what comes of them (vLLM's default all2all_backend,
-/// allgather_reducescatter); the tensor ranks of one of several members then gather its tokens.
+/// link, and one latency. With tensor > 1, activations (2 bytes) are all-reduced after the
+/// embedding, after attention and after the feed-forward part of each block, and logits gathered
+/// (vLLM's RowParallelLinear, VocabParallelEmbedding, LogitsProcessor). With experts over several
+/// GPUs, each mixture gathers the tokens of all, and reduces and scatters the results (vLLM's
+/// default all2all_backend, allgather_reducescatter); the tensor ranks of one of several members
+/// then gather its tokens.
 [[nodiscard]] double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout,
                                  double tokens, double group_tokens, double sequences);
 

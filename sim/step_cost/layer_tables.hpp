@@ -157,7 +157,7 @@ inline constexpr CounterSpec kLayersOfUnknownModel{
 [[nodiscard]] Result<const RankTables*> tables_for(const LayerTables& tables,
                                                    const model::ModelSpec& model,
                                                    std::uint32_t tensor);
-/// What is assumed where they are taken for `model` on a GPU of that name.
+/// Counts what is assumed when the tables stand for `model` on a GPU of that name.
 void count_tables(const LayerTables& tables, const model::ModelSpec& model,
                   std::string_view gpu, CounterSet& counters);
 
@@ -172,7 +172,7 @@ void count_tables(const LayerTables& tables, const model::ModelSpec& model,
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<LayerTables> parse_layers(std::string_view text, std::string label);
 
-/// A file. Fault: a folder, with what makes a file of a profile.
+/// Reads a file. Fault: a folder; the message says how to make a file of a profile.
 [[nodiscard]] CheckedResult<LayerTables> read_layers_at(const std::string& path);
 
 }  // namespace bubblesim::step_cost

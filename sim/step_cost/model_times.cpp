@@ -193,7 +193,7 @@ void RecordedTimes::add_counters(CounterSet& counters) const {
 
 namespace {
 
-// Of a step: beyond what any engine computes at once.
+// Tokens of a step: more than any engine computes at once.
 constexpr double kMostTokens = 1e8;
 constexpr double kMostKeys = 1e12;
 constexpr double kRounding = 1e-9;  // relative

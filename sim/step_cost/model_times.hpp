@@ -59,8 +59,8 @@ struct StepSums {
 struct RecordedStep {
   StepSums prompts;
   StepSums singles;  ///< sequences that generate
-  /// Time in which a kernel of the step ran, or the device passed to a kernel that it had been
-  /// given already; without collectives.
+  /// Time in which a kernel of the step ran, or the device switched to a kernel that was queued
+  /// already; without collectives.
   double kernels_us = 0;
 
   friend bool operator==(const RecordedStep&, const RecordedStep&) = default;
@@ -79,8 +79,8 @@ inline constexpr std::string_view kSumsThatCanBe =
     "sequences <= tokens <= keys, squares <= products, and squares from tokens^2 / sequences to "
     "(tokens - sequences + 1)^2 + sequences - 1";
 
-// Kernel times from recorded steps of the engine: the kernel model's, times how much longer than by
-// it the recorded steps took.
+// Kernel times from recorded steps of the engine: the kernel model's times, scaled by recorded over
+// modelled time.
 //
 // A recorded step's factor is its kernels' time over that of the kernel model for the same sums.
 // The factors of steps that decode only and of those with prompts are apart: graphs and

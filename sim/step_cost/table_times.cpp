@@ -34,7 +34,7 @@ double TableTimes::experts_us(double group_tokens) {
   if (!tables_.experts) return 0;
   const double ranks = layout_.expert_ranks();
   const double busy = model::busy_experts(*model_.mixture, ranks, group_tokens);
-  // Of each token's experts 1 / ranks are on this GPU: so many tokens have all of theirs here.
+  // 1 / ranks of each token's experts are on this GPU, as if so many tokens had all of theirs here.
   return model_.layers * tables_.experts->interpolated(group_tokens / ranks, busy, beyond_);
 }
 
@@ -51,7 +51,7 @@ constexpr std::size_t kLongest = 32;
 constexpr double kFullEnough = 0.8;
 constexpr double kBlocksOnSm = 2;
 
-/// Of the smallest chunk, from the middle of the axis of prefixes to its end.
+/// The slope over prefixes of the smallest chunk, from the middle of the axis to its end.
 double slope_of_smallest_chunk(const TimeGrid& prefill) {
   Beyond ignored;
   const double chunk = prefill.axes()[0].front();

@@ -45,7 +45,7 @@ class AttentionTime {
   [[nodiscard]] double layer_us(const Batch& batch, Beyond& beyond) const;
 
  private:
-  /// The time of equal lengths, and what one more token of each sequence adds, a sequence.
+  /// The time of equal lengths, and what one more token of each sequence adds, per sequence.
   struct Equal {
     double us = 0;
     double shared_us = 0;

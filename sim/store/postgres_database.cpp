@@ -28,7 +28,7 @@ constexpr SqlDialect kPostgresDialect{
                  "AND table_name = $1::text",
     .columns_of = "SELECT column_name::text FROM information_schema.columns WHERE table_schema = "
                   "current_schema() AND table_name = $1::text ORDER BY ordinal_position",
-    // Any fixed number: programs that would make the tables at the same instant take turns.
+    // Any fixed number: a lock, so that only one program at a time makes the tables.
     .lock_schema = "SELECT pg_advisory_xact_lock(1112691021)",
 };
 

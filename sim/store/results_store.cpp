@@ -254,7 +254,8 @@ class Writer {
     return insert("counters", std::move(counters));
   }
 
-  /// Of records that are stored under another sweep, and of failures, which others may replace.
+  /// Inserts memberships of records that are stored under another sweep, and of failures, which
+  /// others may replace.
   [[nodiscard]] Result<void> insert_memberships(const Distinct& distinct, const RunIds& runs) {
     std::vector<Membership> failed, elsewhere;
     for (std::size_t i = 0; i < runs.size(); ++i) {

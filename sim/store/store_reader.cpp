@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPageRuns = 200;
 
-/// Of the lines of `table` that come next and pass the filter.
+/// The condition that lines of `table` come next and pass the filter.
 std::string condition(const std::string& table, const RowFilter& filter) {
   std::string sql = "(" + table + ".sweep, " + table + ".plan_index, " + table +
                     ".key) > ($1, $2, $3)";

@@ -29,7 +29,7 @@ struct Membership {
 /// Nothing: the text is no such list.
 [[nodiscard]] std::optional<std::vector<Setting>> parse_settings(const std::string& text);
 
-/// Those whose run is stored, under another sweep.
+/// Memberships whose run is stored under another sweep.
 [[nodiscard]] Result<std::vector<Membership>> stored_elsewhere(
     SqlDatabase& database, const std::vector<Membership>& members);
 

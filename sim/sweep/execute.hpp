@@ -27,8 +27,8 @@ namespace bubblesim::sweep {
 // What runs of one process share: training jobs and fillers' programs, loaded once each however
 // many threads ask. Thread-safe.
 //
-// What is in use is shared always; of what is not, that which was used last is kept, up to a
-// number of bytes of programs.
+// Programs in use are always shared; of the others, the last used are kept, up to a number of
+// bytes.
 
 inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
 
@@ -111,9 +111,9 @@ class RecordWriter {
   static constexpr Duration kLongestWait = std::chrono::milliseconds{500};
   static constexpr std::size_t kLargestBatch = 1000;
 
-  /// The store outlives the writer and is used by nobody else until finish() or the destructor has
-  /// returned. If its file is gone, what was in it and what is added goes into a store at the path
-  /// `kept_in`; empty: it is lost.
+  /// The store outlives the writer and has no other user until finish() or the destructor has
+  /// returned. If its file is gone, old and new records go into a store at the path `kept_in`; if
+  /// that is empty, they are lost.
   explicit RecordWriter(store::ResultsStore& store, std::string kept_in = {});
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;

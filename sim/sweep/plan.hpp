@@ -32,11 +32,11 @@ struct SweepPlan {
   std::size_t repeated = 0;      ///< runs left out, for another one has their config
 };
 
-/// All runs in order: the last axis moves fastest, repetitions fastest of all. Two points that
-/// come out as the same config are one. Faults: every run config that is not valid and every file
-/// or name that is not there, with the first point that has the fault, its settings, and how many
-/// points have it; and every condition of axes that holds in no point, unless an override says
-/// something of its place.
+/// All runs in order: the last axis moves fastest, repetitions fastest of all. Two points that come
+/// out as the same config are one. Faults: every run config that is not valid and every file or
+/// name that is not there, with the first point that has the fault, its settings, and how many
+/// points have it; and every condition of axes that holds in no point, unless an override sets its
+/// place.
 [[nodiscard]] CheckedResult<SweepPlan> plan_sweep(const SweepConfig& sweep,
                                                   const policy::Registry& registry,
                                                   const PlanOptions& options);

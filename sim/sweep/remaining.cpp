@@ -202,7 +202,7 @@ class BaselineCount {
   std::set<std::string> texts_;
 };
 
-// Of those of the whole plan, what took `made` for the measured runs.
+// Scales a cost `made` of the measured runs to all runs of the plan.
 Duration whole(Duration made, DependsOn depends,
                const std::vector<const store::PlannedRun*>& measured,
                const std::vector<store::PlannedRun>& plan) {

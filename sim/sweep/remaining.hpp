@@ -22,7 +22,7 @@ namespace bubblesim::sweep {
 
 enum class Better : std::uint8_t { kMore, kLess };
 
-/// What is best: the most (or least) of a column, of rows that keep training.
+/// What is best: the most (or least) of a column, among rows that keep enough of training.
 struct BestGoal {
   std::string column = "filler_requests_per_s";  ///< a number of observe::result_columns()
   Better better = Better::kMore;
@@ -47,7 +47,7 @@ class BestSoFar {
  public:
   explicit BestSoFar(BestGoal goal);
   /// Keeps the run of the lowest index among equal values: the same records in any order have the
-  /// same best. Oracles are left out: nobody can run them.
+  /// same best. Oracles are left out: no real system can run them.
   void look_at(const store::RunRecord& record);
   void look_at(const store::PlannedRun& run, const observe::ResultRow& row);
   [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }
@@ -83,19 +83,19 @@ struct RemainingRuns {
                                                    store::ResultsStore& store, FailedRuns failed,
                                                    BestSoFar& best);
 
-/// What runs of a sweep took that were measured.
+/// The cost of a sweep's measured runs.
 struct RunCost {
   std::size_t runs = 0;  ///< that were measured
   Duration load{};       ///< to read and build what the first run shares with others
   Duration run{};        ///< mean, without loading, with its part of what runs simulate once
   Bytes shared;          ///< the process with what is shared
-  Bytes run_bytes;       ///< a run takes on top of it, at most
+  Bytes run_bytes;       ///< most that a run takes besides
   std::string failure;   ///< why the first one that failed did; empty: none did
 };
 
-/// Does runs from all over the plan, the first one for sure and more while less than `budget` has
-/// passed, 8 at most; keeps nothing. Memory is what Linux says of the process (0: it says nothing),
-/// and only right where nothing else runs in it. Precondition: there is a run.
+/// Runs at most 8 runs, spread over the plan: the first one always, further ones while `budget`
+/// lasts. Results are not kept. Memory is what Linux says of the process (0: it says nothing), and
+/// only right where nothing else runs in it. Precondition: there is a run.
 [[nodiscard]] RunCost measure_runs(const std::vector<store::PlannedRun>& plan,
                                    const policy::Registry& registry,
                                    const ExecuteOptions& options, Duration budget);

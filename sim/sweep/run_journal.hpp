@@ -27,8 +27,8 @@ struct JournalPlace {
   std::string process = {};  ///< this one, as others name it: one line
 };
 
-/// While it lives, other processes that want a turn beside the same store wait, so no journal
-/// appears between reading which ones exist and making one's own.
+/// While it lives, other processes that want one beside the same store wait, so no journal appears
+/// between reading which ones exist and making one's own.
 class JournalTurn {
  public:
   explicit JournalTurn(const JournalPlace& place);
@@ -86,7 +86,7 @@ class DeadJournals {
   [[nodiscard]] const std::string& living() const { return living_; }
   [[nodiscard]] Suspicion suspicion(const std::string& key) const;
   [[nodiscard]] bool empty() const { return journals_.empty(); }
-  /// Removes the files but those with a run that is somebody else's: of another shard.
+  /// Removes the files, but for those with a run of another shard.
   void forget_but(const std::unordered_set<std::string>& needed_keys);
 
  private:

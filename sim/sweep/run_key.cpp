@@ -124,7 +124,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the form of keys and of what they are made of: another one makes all keys new.
+// The form of keys and of what they are made of: a change makes all keys new.
 constexpr const char* kForm = "bubblesim run 1";
 /// Gathers what one config depends on.
 class Content {
@@ -308,7 +308,7 @@ std::string job_text(const Json& config) {
 
 run::BaselineKeys baseline_keys(const Json& config) {
   run::BaselineKeys keys = *keys_of(config, [](const Json& part) { return canonical_text(part); });
-  // Of a locked clock.
+  // A locked clock (`power`) changes bubbles.
   keys.bubbles = hash_text(job_text(config) + '\n' + text_at(config, "/power"));
   return keys;
 }

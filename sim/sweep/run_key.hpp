@@ -31,19 +31,19 @@ void make_paths_absolute(Json& run_config, const std::string& folder);
 /// 16 digits.
 [[nodiscard]] std::string point_key(std::string_view content);
 
-// Under which keys runs share what their parts do alone (sim/run/baselines.hpp).
+// Keys under which runs share baselines (sim/run/baselines.hpp).
 //
-// What a baseline does not depend on is taken out of the config, and all else is its key: a key of
-// a config that is added one day makes baselines less shared, not wrong. Taken out are the name,
-// the policies, other fillers, and of training all fillers. How long a filler runs alone may
-// depend on how long training does: its key has all that decides that. It has the filler's place in
-// the list too, which faults name.
+// A baseline's key is the config without the parts that it does not depend on, so a config key that
+// is added later makes baselines less shared, not wrong. Left out are the name, the policies, other
+// fillers, and for training all fillers. How long a filler runs alone may depend on how long
+// training does, so its key has all that decides training's length. It also has the filler's place
+// in the list, which faults name.
 
-/// Of /training, what decides its job's programs.
+/// Keys of /training that decide its job's programs.
 inline constexpr std::array<std::string_view, 6> kJobKeys{
     "trace", "use_iterations", "host_speed", "cluster", "synth", "slow_links"};
 
-/// What of a config decides its training job's programs, device included.
+/// The parts of a config that decide its training job's programs, device included.
 [[nodiscard]] std::string job_text(const Json& config);
 
 /// Keys of a run config (paths absolute) for runs that read each file once: a path stands for

@@ -94,7 +94,7 @@ struct BaseParts {
 [[nodiscard]] BaseParts read_base(ObjectReader& root, const std::string& file);
 /// Pointers and the values at them.
 [[nodiscard]] std::vector<store::Setting> read_settings(ObjectReader reader);
-/// The base with what is set, checked as JSON; whether it is a run config, who reads it says.
+/// The base with what is set, checked as JSON; its reader checks whether it is a run config.
 [[nodiscard]] CheckedResult<Json> load_base(const BaseParts& parts, const std::string& file);
 
 // Places of a run config by JSON pointer: reading and setting them as a person means it. Inside of
@@ -114,8 +114,9 @@ struct BaseParts {
 /// config has no such place on: pointers of one place have one such text.
 [[nodiscard]] std::string numbered(const Json& config, const std::string& pointer);
 
-/// Sets it; objects that are missing on the way are made. Fault, at `pointer`: an element that is
-/// not there, a name that two elements have, a value on the way that has no keys.
+/// Sets the value at a pointer; objects that are missing on the way are made. Fault, at `pointer`:
+/// an element that is not there, a name that two elements have, a value on the way that has no
+/// keys.
 [[nodiscard]] Result<void> set_value(Json& config, const std::string& pointer, const Json& value);
 
 /// "/a/b=c" as a pointer and a value: JSON, and what is none is a text. The leading "/" may be left

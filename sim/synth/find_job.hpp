@@ -27,9 +27,9 @@ namespace bubblesim::synth {
 /// is not found is a fault; all are reported at once.
 [[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs);
 
-/// The file of the device in `configs`/devices that has the name of `gpu`: so a device file of
-/// one's own (calibrated, say) has the kernel times of the device that it describes. Fault: there
-/// is none.
+/// The efficiency file of the device in `configs`/devices that has the name of `gpu`. So a user's
+/// own device file (calibrated, say) has the kernel times of the device that it describes. Fault:
+/// there is none.
 [[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
                                                                  const std::string& configs);
 

@@ -16,7 +16,7 @@ Result<InstanceMemory> memory_of(const InferenceRequest& request, const OnePass&
   return InstanceMemory{weight_bytes(work, request.precision), 0, pass_bytes(work)};
 }
 
-// Of one model of a generating instance: prompts, then `cached` tokens a sequence.
+// The memory of one model of a generating instance: prompts, then `cached` tokens a sequence.
 Result<InstanceMemory> memory_of(const InferenceRequest& request,
                                  const model::ModelSpec& served_model, std::uint64_t prompt_tokens,
                                  double cached) {

@@ -35,7 +35,7 @@ bool is_tensor_reduction(const WorkItem& item) {
          exchange->exchange == model::Exchange::kAllReduce;
 }
 
-// Of a kernel that can be part of the exchange before it; null: it cannot.
+// The work of a kernel that can be part of the exchange before it; null: it cannot.
 const KernelWork* fusible(const WorkItem& item) {
   const auto* kernel = std::get_if<KernelWork>(&item);
   if (kernel == nullptr) return nullptr;

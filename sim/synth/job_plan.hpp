@@ -47,15 +47,15 @@ struct ParallelPlan {
   TimedModel model;
   std::vector<Stage> stages;   ///< by the schedule's stage numbers
   std::uint32_t copies = 1;    ///< of the model in a pipeline: 2 in DualPipe and Chimera
-  /// If micro-batches are split into parts (PlanSpec::tensor_overlap): by part, what is added to a
-  /// kind of layer to find the part's own, into ModelWork::kinds.
+  /// If micro-batches are split into parts (PlanSpec::tensor_overlap): by part, the offset from a
+  /// kind of layer to the part's own kind (ModelWork::kinds).
   std::vector<std::uint32_t> part_kinds;
   /// Tokens of each of the ranks that share out the experts, over their mean; by number among them.
   std::vector<double> expert_loads;
-  /// If these ranks are simulated apart and their loads differ, by the same number: what is added
-  /// to a kind of layer to find the rank's own. Empty: all work on the busiest one's tokens.
+  /// If these ranks are simulated apart and their loads differ, by the same number: the offset from
+  /// a kind of layer to the rank's own. Empty: all work on the busiest one's tokens.
   std::vector<std::uint32_t> expert_kinds;
-  /// What is added to a kind of layer to find the one that works on the mean of the tokens.
+  /// The offset from a kind of layer to the one that works on the mean of the tokens.
   std::uint32_t mean_kinds = 0;
 
   [[nodiscard]] const PlanSpec& plan() const { return request.plan; }

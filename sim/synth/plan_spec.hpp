@@ -37,13 +37,12 @@ struct GradientPlan {
 /// How sharded parameters are kept and gathered (ZeRO++, arXiv 2306.10209; levels inside a node:
 /// arXiv 2501.04266).
 struct ParameterPlan {
-  /// Neighbouring replicas that together keep the first copy, of which each run of them has one; 0:
-  /// all replicas keep one. Gradients and optimizer states are shared out over all replicas in
-  /// either case, so that those at the same place of each run gather what was updated, in every
-  /// iteration once.
+  /// So many neighbouring replicas keep a first copy of the parameters between them; 0: all
+  /// replicas together keep one. Gradients and optimizer states are sharded over all replicas in
+  /// either case, so replicas at the same place of each copy gather the updates once an iteration.
   std::uint32_t primary = 0;
   /// hpZ: neighbouring replicas that together keep a second copy, from a layer's forward pass on,
-  /// and gather it for the backward pass; 0: that gathers from the first copy, too.
+  /// and gather it for the backward pass; 0: backward passes gather from the first copy, too.
   std::uint32_t secondary = 0;
   double element_bytes = 0;  ///< qwZ: of an element gathered from the first copy; 0: the weights'
 };
@@ -86,10 +85,10 @@ struct RolloutPlan {
   std::uint32_t max_num_batched_tokens = 2048;  ///< of a step of its engine
   Bytes kv_cache{};                ///< of a GPU; 0: room for all responses at their longest
   /// GPUs that generate and do not train, whose ranks come after the others; 0: each replica
-  /// generates what it trains on. What follows needs some.
+  /// generates what it trains on. The fields below need some.
   std::uint32_t generators = 0;
   std::uint32_t staleness = 0;     ///< further training steps that a rollout does not wait for
-  std::uint32_t jobs = 1;          ///< alike, whose iterations take turns on all GPUs
+  std::uint32_t jobs = 1;          ///< alike, whose iterations alternate on all GPUs
   Duration switch_time{};          ///< from one job's training step to another's, > 1 job
 
   /// A rollout waits for the weights of the iteration that lies so many before it. An iteration in
@@ -121,8 +120,8 @@ enum class Folding : std::uint8_t {
 struct GraphStageSpec {
   std::uint32_t first = 0;            ///< layers [first, last) of ModelWork::layers, or
   std::uint32_t last = 0;
-  std::vector<std::string> branches;  ///< branches by name that follow each other: "dense" with
-                                      ///< all its copies, "dense/2"; "join": what follows them
+  std::vector<std::string> branches;  ///< by name, in order: "dense" (all its copies), "dense/2"
+                                      ///< (one copy), "join" (the layers behind the branches)
   std::vector<std::uint32_t> after;   ///< stages whose output it reads or passes on
   std::uint32_t micro_batch = 1;      ///< in micro-batches of the plan
 };
@@ -143,7 +142,7 @@ struct PlanSpec {
   bool sequence_parallel = false;
   std::optional<TensorOverlapPlan> tensor_overlap;
   double expert_load = 1;         ///< tokens of the busiest expert rank over the mean, >= 1
-  std::optional<ExpertRouting> routing;        ///< instead of expert_load, which comes of it
+  std::optional<ExpertRouting> routing;        ///< in place of expert_load, which follows from it
 
   std::string schedule = "1f1b";  ///< a generator of sim/pipeline
   Receives receives = Receives::kInTurn;
@@ -184,7 +183,7 @@ struct PlanSpec {
 /// Another value for a key of a plan file: {"/data", "8"}, {"/schedule", "gpipe"}.
 struct PlanChange {
   std::string pointer;  ///< JSON pointer
-  std::string value;    ///< JSON; anything that is none is a text
+  std::string value;    ///< JSON; text that is not JSON stands for itself
 };
 
 /// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.

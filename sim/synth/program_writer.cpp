@@ -56,7 +56,7 @@ std::uint32_t ProgramWriter::launch_graph(std::span<const OpDraft> drafts, CallC
   return last;
 }
 
-/// Of each stream the last operation: those before it have ended when it has.
+/// The last operation of each stream: earlier ones have ended when it has.
 std::vector<std::uint32_t> ProgramWriter::last_of_streams(
     std::span<const std::uint32_t> ops) const {
   std::map<std::uint16_t, std::uint32_t> last;

@@ -31,8 +31,8 @@ struct OpDraft {
 
 /// Host time around a call.
 struct CallCost {
-  Duration think{};  ///< before it
-  Duration call{};   ///< of it
+  Duration think{};  ///< before the call
+  Duration call{};   ///< of the call
 };
 
 /// A modelled launch as traces and programs state it.
@@ -62,8 +62,8 @@ class ProgramWriter {
   /// Sets the device memory that the rank holds from the next operation on.
   void mark_memory(std::uint64_t bytes);
 
-  /// What was written since the last thread's end is a thread of its own: of a program whose
-  /// threads are alternatives.
+  /// Ends a thread: what was written since the last one's end is a thread of its own, in a program
+  /// whose threads are alternatives.
   void end_thread(std::string name);
   /// Ends the last thread, if anything was written since.
   [[nodiscard]] program::Program finish();

@@ -13,8 +13,8 @@ std::uint32_t regions_of(const PlanSpec& plan, const hardware::ClusterSpec& clus
   return (plan.world_size() + region - 1) / region;
 }
 
-// Of `groups` the first `simulated` are simulated, and the others are folded into them in turn:
-// group `number` and those folded into it.
+// Group `number` and the groups folded into it: the first `simulated` of `groups` are simulated,
+// and the others are folded into them round robin.
 Shifts folded_groups(std::uint32_t simulated, std::uint32_t number, std::uint32_t groups,
                      std::uint32_t stride) {
   return {divide_up(groups - number, simulated), simulated * stride};
@@ -69,7 +69,7 @@ std::uint32_t RankGrid::expert_rank(const RankPlace& place) const {
   return (place.data * context_ + place.context) % expert_;
 }
 
-// Of folded replicas the context ranks of the first are simulated.
+// With folded replicas the context ranks of the first are simulated.
 bool RankGrid::experts_apart() const {
   return folding_ == Folding::kNothing ||
          (folding_ == Folding::kData && context_ % expert_ == 0);

@@ -32,7 +32,8 @@ struct Communicator {
   network::Group group;
   std::uint32_t simulated = 1;   ///< members that are simulated; 1: the others are folded
   std::uint32_t first_rank = 0;  ///< tells communicators of one axis apart
-  /// The group and those that are folded into it: it is shifted by every sum of one of each.
+  /// The group and those that are folded into it: the group, shifted by every sum of one shift of
+  /// each.
   std::array<Shifts, 2> twins{};
 };
 
@@ -82,8 +83,8 @@ class RankGrid {
   [[nodiscard]] Communicator world() const;
 
  private:
-  /// Groups of the same kind that are folded into one, `stride` apart: with `all`, with `data` or
-  /// all; none of what is simulated.
+  /// Groups of the same kind that are folded into one, `stride` apart: if_all with Folding::kAll,
+  /// if_folded with kAll or kData; none if they are simulated.
   [[nodiscard]] Shifts if_all(std::uint32_t count, std::uint32_t stride) const;
   [[nodiscard]] Shifts if_folded(std::uint32_t count, std::uint32_t stride) const;
   [[nodiscard]] std::uint32_t replica_ranks() const { return context_ * tensor_; }

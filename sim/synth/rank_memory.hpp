@@ -45,7 +45,7 @@ class HeldActivations {
 
 /// The most that a layer of the rank needs besides while its backward pass runs: gradients of
 /// activations; where parameters are sharded, those gathered, and a layer's whole gradients; and
-/// the buffers of HostPlan::activations, of twice `ahead` and one layers.
+/// the buffers of HostPlan::activations, of 2 (`ahead` + 1) layers.
 [[nodiscard]] double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// Keys and values of the responses that a rank which trains generates; 0 where it generates none.

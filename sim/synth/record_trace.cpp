@@ -202,7 +202,7 @@ class RankWriter {
     trace_.host_calls.push_back(call);
   }
 
-  // A copy blocks inside its own call; whoever waits for a kernel synchronises after its launch.
+  // A copy blocks inside its own call; a wait for a kernel is a synchronisation after its launch.
   void add_launch(std::uint32_t thread, const Step& step, std::uint64_t pass,
                   const RecordedSpan& span) {
     const Op& first = program_.ops[step.target];
@@ -279,7 +279,8 @@ class RankWriter {
     return traces::DeviceOpKind::kKernel;
   }
 
-  // One that meets nobody has a group of its own, so that no reader joins it to another rank's.
+  // A collective that meets no other rank has a group of its own, so that no reader joins it to
+  // another rank's.
   std::uint32_t add_collective(const Op& op, std::uint64_t pass) {
     traces::Collective made;
     made.sequence_recorded = true;
@@ -378,7 +379,7 @@ class RankWriter {
   std::vector<std::size_t> launches_;   ///< of each operation of each pass, into host calls
   std::vector<std::uint32_t> places_;   ///< of each operation of each pass, into device ops
   std::vector<ShapeId> shapes_;         ///< of each profile
-  std::uint64_t alone_ = 0;             ///< collectives that meet nobody, so far
+  std::uint64_t alone_ = 0;             ///< collectives without a peer, so far
 };
 
 // Threads, streams, calls, operations, edges, collectives, markers, memory and counters; what is

@@ -242,7 +242,7 @@ class Retargeter {
       }
     }
     for (JoinedCollective& joined : job().collectives) {
-      joined.participants = std::max(1U, joined.participants);  // nobody's, if left out
+      joined.participants = std::max(1U, joined.participants);  // 0 if its ranks were left out
     }
   }
 

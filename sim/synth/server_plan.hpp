@@ -21,8 +21,8 @@
 
 namespace bubblesim::synth {
 
-/// What the kernels of an engine's step take together, where something else than the kernel model
-/// says it: a profiler's tables of layer times, or recorded steps.
+/// The time of all kernels of an engine's step, from another source than the kernel model: a
+/// profiler's tables of layer times, or recorded steps.
 class StepKernels {
  public:
   virtual ~StepKernels() = default;
@@ -32,7 +32,7 @@ class StepKernels {
                                              workload::StepTokens tokens) = 0;
 };
 
-/// One for each program: it may keep what it was asked. Null: the kernel model says it.
+/// Makes one for each program, since it may keep state. Null: the kernel model is used.
 using StepKernelsMaker = std::function<std::unique_ptr<StepKernels>()>;
 
 /// How large the KV cache is.
@@ -101,7 +101,8 @@ struct ServerPlan {
 /// PrefillSplit::write for each write. Precondition: the plan has `prefill`.
 [[nodiscard]] Bytes handover_bytes(const ServerPlan& plan, std::uint32_t prompt_tokens);
 [[nodiscard]] Duration handover_writes(const ServerPlan& plan, std::uint32_t prompt_tokens);
-/// Both over a link of its own, rounded to the nearest nanosecond. Precondition: it has one.
+/// The handover's time over a link of its own, rounded to the nearest nanosecond. Precondition:
+/// there is one.
 [[nodiscard]] Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens);
 
 /// Faults: a model that is no decoder or cannot be split so, several members of a model without
@@ -155,7 +156,7 @@ struct InferenceNames {
   DecodeMode decode = DecodeMode::kEager;      ///< generation
   std::optional<SpeculationNames> speculation; ///< generation; of an engine, the draft only
   BatchingMode batching = BatchingMode::kStatic;  ///< generation
-  /// `decode` is all of the generation that it uses.
+  /// Of the generation's fields it uses `decode` alone.
   std::optional<EngineNames> engine;
   model::Precision precision = model::Precision::kFp16;
   Duration step_host{};

@@ -49,7 +49,7 @@ model::IterationSums sums_of(const serving::ScheduledStep& step, workload::StepT
   }
   sums.tokens = tokens.own;
   sums.group_tokens = tokens.group;
-  // Of a prompt's chunk too, whose sample is thrown away; of every drafted token.
+  // A sample for every drafted token, and for a prompt's chunk, where it is thrown away.
   sums.rows = step.totals.prefill_sequences + step.totals.decode_tokens;
   return sums;
 }
@@ -116,7 +116,8 @@ std::uint32_t ServerProgram::drafts_of(Kind kind) const {
   return kind == kPrompts ? 1 : plan_->scheduler.speculation.tokens;
 }
 
-// Of the draft model's pass: one more token of each decoding sequence; prompts go with the first.
+// Sums of the draft model's pass: one more token of each decoding sequence; prompts go with the
+// first pass.
 model::IterationSums ServerProgram::draft_sums(const serving::ScheduledStep& step, Kind kind,
                                                std::uint32_t draft) const {
   model::IterationSums sums;

@@ -119,8 +119,8 @@ class PassTimer {
 
   /// Fault: as summed_iteration_work.
   [[nodiscard]] Result<model::ModelWork> work(const model::IterationSums& sums) const;
-  /// Learns where attention is in the passes to come. `mixed`: of prompts and single tokens. Once,
-  /// before what follows.
+  /// Learns where attention is in the passes to come. `mixed`: of prompts and single tokens. Called
+  /// once, before the functions below.
   void learn(const model::ModelWork& mixed);
   [[nodiscard]] AttentionSlots add_slots();
   /// Writes the operations of a pass from `op` on; returns what is behind them.
@@ -134,7 +134,7 @@ class PassTimer {
     std::uint32_t profile = program::kNoIndex;
     std::uint32_t collective = program::kNoIndex;
   };
-  /// Those of each layer kind.
+  /// Timed items of each layer kind.
   using Timings = std::vector<std::vector<Timed>>;
 
   [[nodiscard]] model::ModelWork known_work(const model::IterationSums& sums) const;

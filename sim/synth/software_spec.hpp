@@ -21,8 +21,8 @@ enum class PipelineWait : std::uint8_t {
 
 /// What tensor ranks, which all hold the same activations, send to the next pipeline stage.
 enum class PipelineTensors : std::uint8_t {
-  kWhole,      ///< each all of it
-  kScattered,  ///< each its share; the receivers gather (Narayanan et al., SC 2021, section 4.1)
+  kWhole,      ///< each rank all of them
+  kScattered,  ///< each rank its share; receivers gather (Narayanan et al., SC 2021, 4.1)
 };
 
 /// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.

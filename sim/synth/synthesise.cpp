@@ -125,7 +125,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   gradients_.finish();
   host_.before_step();
   gradients_.step(iteration, host_);
-  // An exchange between regions that nobody waits for runs on into the next iteration.
+  // An asynchronous exchange between regions runs on into the next iteration.
   if (plan_.plan().wide_area.mode == WideAreaMode::kAsynchronous) {
     wait_for_compute();
   } else {
@@ -233,7 +233,8 @@ void RankBuilder::overlapped(const Action& action) {
   gradients_.end_pass(last_pass_);
 }
 
-// The layer's items but for the first `done`; in turns where micro-batches are in parts.
+// The layer's items but for the first `done`; where micro-batches are in two parts, items of both
+// alternate.
 void RankBuilder::emit(std::uint32_t layer, std::vector<TimedItem> TimedLayer::* items,
                        HostPass pass, std::size_t done) {
   const auto rest = [&](const TimedLayer& timed) { return std::span(timed.*items).subspan(done); };

@@ -52,7 +52,7 @@ struct LoneIteration {
   std::uint64_t events = 0;  ///< of the whole simulation
 };
 
-/// Runs two passes and times the second: the first fills what one iteration leaves for the next.
+/// Runs two passes and times the second, which begins as every later one does.
 [[nodiscard]] Result<LoneIteration> time_alone(const workload::JobProgram& job,
                                                const hardware::GpuSpec& gpu);
 

@@ -69,8 +69,8 @@ class StageTransfers {
 // What a rank moves between its GPU and host memory, or NVMe and CXL memory behind it (PlanSpec::
 // host): activations, checkpoints, gradients and parameters of an optimiser on the host.
 //
-// Each direction has a stream, in which copies wait for each other: the link is theirs in turns. A
-// copy takes kCopyLatency and its bytes over the bandwidth.
+// Each direction has a stream, in which copies wait for each other, so one copy has the whole link.
+// A copy takes kCopyLatency and its bytes over the bandwidth.
 //
 // Activations (SSDTrain, arXiv 2408.10013): a layer's are copied out after its forward pass, and
 // in before its backward pass, some layers ahead of their use; as many layers may be under way out.

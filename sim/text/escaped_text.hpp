@@ -8,7 +8,7 @@ namespace bubblesim {
 
 // Cells of CSV as RFC 4180 has them: quoted where they must be, quotes doubled.
 
-/// Quotes and all, whatever is in it.
+/// Always in quotes.
 inline void append_csv_quoted(std::string& line, std::string_view cell) {
   line += '"';
   for (const char letter : cell) {

@@ -41,7 +41,7 @@ struct SideFigure {
   std::vector<double> values;
   bool lower_bound = false;  ///< in one of them
 
-  /// Of an even number: the mean of the middle two. Precondition: sorted, not empty.
+  /// For an even number of values, the mean of the middle two. Precondition: sorted, not empty.
   [[nodiscard]] double median() const {
     return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
   }
@@ -78,7 +78,7 @@ class Sheet {
     }
   }
 
-  /// Of either side, simulated first.
+  /// Fillers that either side has alone, simulated ones first.
   [[nodiscard]] const std::vector<std::string>& fillers_alone() const { return alone_; }
   [[nodiscard]] const std::vector<Entry>& policies() const { return policies_; }
   /// Null: neither side has it.

@@ -70,7 +70,7 @@ std::vector<const ReportFigures*> reports_of(const Groups& groups, const Takes& 
   return out;
 }
 
-/// Of the groups of both sides, simulated first.
+/// Names of the groups of both sides, simulated ones first.
 std::vector<std::string> names_of(const Groups& simulated, const Groups& measured,
                                   std::string ReportGroup::*name, const Takes& takes) {
   std::vector<std::string> out;
@@ -161,7 +161,7 @@ std::string name_of(ObjectReader& object, std::string_view key) {
   return name;
 }
 
-// Of requests that have a latency; 1 if the report does not say.
+// The unfinished share of requests that have a latency; 1 if the report does not say.
 double unfinished_share(ObjectReader& latency) {
   const auto completed = figure(latency, "samples_completed");
   const auto unfinished = figure(latency, "samples_unfinished");

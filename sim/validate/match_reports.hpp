@@ -26,14 +26,14 @@ struct BoundedFigure {
   bool lower_bound = false;  ///< the true value may be far more
 };
 
-/// A run that ends while requests are under way has lower bounds only, but few of them move a
-/// percentile p by little: it counts as known if at most this share of 1 - p had not ended (p95:
-/// 1 % of the requests, so that it is at worst the 96th percentile's value).
+/// A run that ends while requests are under way has lower bounds only, but a few unfinished
+/// requests hardly move a percentile p: it counts as known if at most this share of 1 - p had not
+/// ended (p95: 1 % of the requests, so that it is at worst the 96th percentile's value).
 inline constexpr double kUnfinishedShare = 0.2;
 
 struct FillerFigures {
   std::string name;
-  bool admitted = true;  ///< on any GPU; reports without instances say nothing else
+  bool admitted = true;  ///< on any GPU; true in reports without instances
   std::optional<double> requests_per_s;
   std::optional<double> of_own_gpu;  ///< requests_per_s / the same on a GPU of its own
   std::array<std::optional<BoundedFigure>, kJudgedPercentiles.size()> latency{};  ///< ms
@@ -62,7 +62,7 @@ struct ReportFigures {
   std::vector<PolicyFigures> policies;
 };
 
-/// It was measured on the simulator's GPU behind real processes: no GPU had a part in it.
+/// Whether it was measured on the simulator's GPU behind real processes, without a real GPU.
 [[nodiscard]] inline bool is_fake(const ReportFigures& report) {
   return report.measured.starts_with("fake");
 }
@@ -108,7 +108,7 @@ enum class RowRole : std::uint8_t { kFit, kJudge };
 /// "fit", "judge".
 [[nodiscard]] std::string_view role_name(RowRole role);
 
-/// What the job, or a filler, does alone is the policy of this name.
+/// The policy name under which figures of the job, or of a filler, alone stand.
 inline constexpr const char* kAlone = "alone";
 
 /// Everything is judged unless a rule says otherwise; the last rule that applies counts.

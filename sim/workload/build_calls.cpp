@@ -221,12 +221,13 @@ void collect_marks(const Draft& draft, Calls& late) {
   add(draft.iterations_end, program::StepKind::kEnd);
 }
 
-// Of one instant, marks come first, then recorded calls, then what was found besides.
+// At one instant, marks come first, then recorded calls, then inferred ones.
 bool comes_after(const DraftCall& late, const DraftCall& recorded) {
   return late.start > recorded.start || (late.start == recorded.start && !is_mark(late));
 }
 
-// Of one instant, an iteration begins before its calls, and ends when what closes it has returned.
+// At one instant, an iteration begins before its calls, and ends after its closing call has
+// returned.
 int place_in_instant(const DraftCall& call) {
   if (call.closes_pass) return 2;
   if (!is_mark(call)) return 1;

@@ -291,8 +291,8 @@ struct HandOver {
   bool near = false;        ///< by chance one of kByChance is
 };
 
-// Of a thread that has nothing to do with it, the pause may end anywhere between two ends of calls;
-// one that was handed over to goes on soon after the first, while the other thread does not.
+// The pause of an unrelated thread may end anywhere between the ends of two calls; a thread that
+// got a hand-over goes on soon after the first call, while the other thread does not.
 bool is_near(const Draft& draft, std::uint32_t call, std::uint32_t after) {
   const auto& calls = draft.thread_calls[draft.calls[after].thread];
   const auto ends_later = [&](std::uint32_t i) {
@@ -424,7 +424,7 @@ void find_hand_overs(Draft& draft) {
   }
 }
 
-// A thread that nobody hands over to begins each pass after the marked thread has begun it.
+// A thread that gets no hand-over begins each pass after the marked thread has begun it.
 void tie_free_threads(Draft& draft) {
   std::uint32_t mark = 0;
   while (draft.calls[mark].kind != program::StepKind::kIteration) ++mark;

@@ -29,7 +29,7 @@ serving::Request request_of(std::uint64_t number, const RecordedLength& length, 
   return request;
 }
 
-/// A token that nobody has asked for.
+/// A step that decodes a token of no request.
 serving::ScheduledStep idle_step() {
   serving::ScheduledStep step;
   step.add({});
@@ -128,7 +128,7 @@ void EngineService::start_step(SimTime now) {
   }
 }
 
-// All members' steps have ended before anybody is told, who may bring the next request.
+// All members' steps have ended before listeners are told, who may bring the next request.
 void EngineService::pass_finished(SimTime now) {
   if (--at_work_ > 0) return;
   std::uint64_t count = 0;

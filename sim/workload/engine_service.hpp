@@ -7,9 +7,9 @@
 //
 // A server over several GPUs starts a step on all of them at once, each GPU's program being told of
 // it, and the step has ended when each of them has done its part. So it is with data-parallel
-// members, of which each has a scheduler and GPUs of its own: the step of one that has nothing to
-// do decodes a token of nobody (vLLM, `execute_dummy_batch`). A request goes to the member whose
-// scheduler has the least load().
+// members, of which each has a scheduler and GPUs of its own: the step of an idle member decodes a
+// token of no request (vLLM, `execute_dummy_batch`). A request goes to the member whose scheduler
+// has the least load().
 #pragma once
 
 #include <cstdint>

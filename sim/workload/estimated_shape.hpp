@@ -56,7 +56,7 @@ class ShapeEstimator {
   std::optional<std::map<NameId, Known>> known_;
 };
 
-/// Adds what building a program from `ops` with estimated shapes says of itself.
+/// Adds the counters of building a program from `ops` with estimated shapes.
 struct EstimatedTime {
   Duration kernels{};    ///< of all kernels in the program
   Duration estimated{};  ///< of those whose launch shape is estimated

@@ -238,7 +238,7 @@ void pair_up(const MeetingKey& key, const Lane& lane, std::vector<Pair>& pairs) 
   }
 }
 
-/// Pairs that share a kernel are one meeting. A rank's second kernel in it meets nobody.
+/// Pairs that share a kernel are one meeting. A rank's second kernel in it has no meeting.
 std::vector<Parts> components(const std::vector<Pair>& pairs) {
   std::map<Part, std::size_t> places;
   for (const auto& [send, receive] : pairs) {

@@ -43,7 +43,7 @@ struct FoundMeeting {
   std::vector<Part> parts;  ///< two or more, by rank, each rank's once; never more than its group
 };
 
-/// In order of their keys. Parts that are in none of them meet nobody.
+/// In order of their keys. Parts that are in none of them have no meeting.
 [[nodiscard]] std::vector<FoundMeeting> find_meetings(const std::vector<RankParts>& ranks);
 
 /// Whether the job holds another rank that the part could meet, as far as its record names ranks.

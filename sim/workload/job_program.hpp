@@ -43,10 +43,9 @@ struct JobProgram {
   std::uint32_t iterations_recorded = 0;
   std::uint32_t iterations_used = 0;
   std::string iterations_text;
-  /// Of a recorded job, by rank: how long after the median rank it came to collectives, in the
-  /// mean.
+  /// A recorded job's ranks: how long after the median rank each came to collectives, in the mean.
   std::vector<Duration> lateness;
-  /// Of a recorded job, by rank: what holds its starts and waits, and what nothing explains.
+  /// A recorded job's ranks: what holds each one's starts and waits, and what nothing explains.
   std::vector<traces::Explanation> explained;
   CounterSet counters;
 };

@@ -45,7 +45,7 @@ ProgramRun& Machine::add_program(MachineGpu& gpu, const program::Program& progra
   return *programs_.back();
 }
 
-// Of a rank of the job, into its ranks.
+// The place of a rank of the job among its ranks.
 std::optional<std::uint32_t> Machine::place_of(const program::Program& program) const {
   if (job_ == nullptr) return std::nullopt;
   const auto& ranks = job_->ranks;

@@ -4,12 +4,12 @@
 //
 // What is added belongs to the machine and lives as long as it. A GPU comes first, then what stands
 // before its launches (RunSetup::gate), then the programs on it; once time passes, nothing is
-// added. The machine starts no program: whoever adds one says when its passes begin.
+// added. The machine starts no program: the caller that adds one says when its passes begin.
 //
 // GPUs share one engine, unless they are added with a bound: such a GPU is a domain of its own
 // (sim/engine/conductor.hpp), and domains run beside each other until ranks may meet, which the
-// machine tells the conductor. Ranks that arrive before the last one arrive unseen, and are told
-// of when the window is over.
+// machine tells the conductor. Arrivals before a meeting's last one are reported when the window is
+// over.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct MachineGpu {
 
 class Machine final : private engine::JointContact {
  public:
-  /// All GPUs are of this kind. The ranks of `job` may meet; null: nobody does. Both outlive this.
+  /// All GPUs are of this kind. The ranks of `job` may meet; null: there are no meetings. Both
+  /// outlive this.
   explicit Machine(const hardware::GpuSpec& spec, const JobProgram* job = nullptr,
                    const engine::ConductorSetup& setup = {});
 
@@ -56,7 +57,7 @@ class Machine final : private engine::JointContact {
   [[nodiscard]] network::Rendezvous* network() { return network_ ? &*network_ : nullptr; }
   /// The engine of GPUs without a bound, and of what belongs to no GPU.
   [[nodiscard]] engine::Engine& engine() { return conductor_.shared(); }
-  /// Time passes here: over all engines.
+  /// Lets time pass, over all engines.
   [[nodiscard]] engine::Conductor& conductor() { return conductor_; }
   [[nodiscard]] const engine::Conductor& conductor() const { return conductor_; }
 

@@ -96,8 +96,8 @@ void fill(Table& table, const std::vector<TraceTime>& reference,
   }
 }
 
-/// Of ascending instants, the place of the first and one after the last that lie within `reach` of
-/// the others'.
+/// The places of the first, and one after the last, of ascending instants that lie within `reach`
+/// of the others'.
 std::pair<std::size_t, std::size_t> within_reach(const std::vector<TraceTime>& instants,
                                                  const std::vector<TraceTime>& others,
                                                  Duration reach) {

@@ -28,7 +28,7 @@ struct Meeting {
 };
 
 /// "Work": the sum of the operations' own durations. "Host time": that of think times and costs of
-/// steps. Both take longer, never less.
+/// steps. Both may take longer, never less.
 struct MeetingTable {
   struct Stream {
     Duration pass{};                ///< work of a pass

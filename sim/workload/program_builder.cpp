@@ -46,7 +46,7 @@ TraceTime median_start(const std::vector<Part>& parts) {
   return *middle;
 }
 
-/// How many meet nobody, by rank.
+/// How many have no meeting, by rank.
 using LostKinds = std::map<std::uint32_t, std::map<CollectiveKind, std::uint64_t>>;
 
 class Joiner {
@@ -161,8 +161,8 @@ class Joiner {
     return place->second;
   }
 
-  // Of a graph whose starts were laid out, or one that fitted into NCCL's buffers: it had ended
-  // when its receive began. Another send waited, and waits again.
+  // A send in a graph whose starts were laid out, or that fitted into NCCL's buffers: it had ended
+  // when its receive began. Any other send waited, and waits again.
   const CollectivePart* buffered_send(const traces::MeetingKey& key,
                                       const std::vector<Part>& parts) const {
     if (key.kind != CollectiveKind::kSend) return nullptr;
@@ -211,10 +211,10 @@ RankParts collective_parts(const Draft& draft) {
 
 // Joins the collectives of all ranks. Sets each joined operation's duration to its end minus the
 // last rank's start; a send that did not wait for its receive, because its start was laid out
-// (traces/trace_origin.hpp) or because it ended before, keeps its own. What meets nobody is
-// counted: a loss, by rank and kind, with its share of the communication time; a notice where no
-// rank that it could meet was recorded. `program.ranks` were emitted from the drafts of `ranks`,
-// in the same order.
+// (traces/trace_origin.hpp) or because it ended before, keeps its own. A kernel without a meeting
+// is counted: a loss, by rank and kind, with its share of the communication time; a notice where no
+// rank that it could meet was recorded. `program.ranks` were emitted from the drafts of `ranks`, in
+// the same order.
 void join_collectives(const std::vector<RankParts>& ranks, JobProgram& program) {
   Joiner joiner(ranks, program);
   for (FoundMeeting& found : find_meetings(ranks)) joiner.join(found.key, std::move(found.parts));

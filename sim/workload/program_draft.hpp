@@ -25,7 +25,7 @@ struct Before {
   std::uint32_t passes_back = 0;
 };
 
-/// A dependency on an operation: a link of the chain of what waits, an operation or a call.
+/// A dependency on an operation; a link in the list of the operation or call that waits.
 struct DraftEdge {
   std::uint32_t before = program::kNoIndex;  ///< into Draft::ops
   std::uint32_t next = program::kNoIndex;    ///< into Draft::edges; kNoIndex: the last
@@ -192,7 +192,7 @@ void add_unknown_waits(Draft& draft);
 void assign_lags(Draft& draft);
 /// Finds out what synchronising calls waited for.
 void find_waits(Draft& draft);
-/// When what the operation follows on its stream ended: nothing if it is the first that ever runs.
+/// The end of the operation before it on its stream; nothing if it is the first that ever runs.
 std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op);
 /// Counts what held starts and waits, and the time that nothing explains (traces/inspect).
 void explain_times(Draft& draft);

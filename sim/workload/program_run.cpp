@@ -252,7 +252,7 @@ bool ProgramRun::wait_is_over(const Thread& thread) const {
   return true;
 }
 
-// The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
+// The step's call returns at `end`, which may lie ahead; threads that wait for a hand-over go on.
 void ProgramRun::end_step(Thread& thread, SimTime end) {
   thread.last_end = end;
   thread.host_done += thread.step().think.duration() + thread.step().cost.duration();

@@ -81,7 +81,7 @@ struct NextMeeting {
 /// What a run waits for at an instant.
 enum class WaitsFor : std::uint8_t {
   kPolicy,  ///< the gate holds a launch
-  kRoom,    ///< an operation that may start has no room on the GPU, or its context no turn
+  kRoom,    ///< an operation that may start has no room on the GPU, or its context no slice
   kDevice,  ///< an operation that runs
   kPeers,   ///< a collective that has begun, for other ranks
   kHost,    ///< nothing but its own host threads
@@ -147,7 +147,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// may arrive anywhere, from `now` on. `now` is the present.
   void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
 
-  /// Hands over the arrivals of a window, which nobody has been told of yet. Appends to `arrivals`.
+  /// Hands over the arrivals of a window, which have not been reported yet. Appends to `arrivals`.
   void take_arrivals(std::vector<network::Arrival>& arrivals);
 
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
@@ -213,7 +213,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   const program::Program& program_;
   RunSetup setup_;
   ClientId client_;
-  bool takes_turns_;  ///< clients of the GPU do, so that it is told of what is in the channel
+  bool takes_turns_;  ///< the GPU has time slices, and is told what is in the channel
   RandomStream random_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;

@@ -130,7 +130,7 @@ class ProgramRun::Stream final : public engine::EventHandler {
   SimTime work_start{};
   SimTime earliest_end{};          ///< of what runs; max(): when others have arrived
   bool on_gpu = false;             ///< kRunning: it has started there
-  std::optional<Duration> held_for;  ///< a collective that somebody holds up: what is left of it
+  std::optional<Duration> held_for;  ///< what is left of a collective that is held up
   bool stands = false;             ///< kRunning: its context does not have the GPU
   bool announced = false;          ///< its context is not out of work
   bool arrived = false;            ///< what runs is a collective, and has begun

@@ -223,7 +223,7 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
   thread.state = Thread::State::kWaits;
 }
 
-// The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
+// The step's call returns at `end`, which may lie ahead; threads that wait for a hand-over go on.
 void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
   thread.last_end = end;
   ++thread.next;

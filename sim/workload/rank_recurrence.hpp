@@ -14,7 +14,7 @@
 
 namespace bubblesim::workload {
 
-/// Counts the arrivals of ranks, and keeps what is complete until somebody takes it.
+/// Counts the arrivals of ranks, and keeps complete meetings until they are taken.
 class MeetingBoard {
  public:
   struct RankArrival {

@@ -9,7 +9,7 @@
 namespace bubblesim::workload {
 namespace {
 
-// Of a pass, in ns: eleven years. Sums stay far from the end of time.
+// Longest pass, in ns: nine years. Sums stay far from the end of time.
 constexpr double kLongestPass = 0x1p58;
 
 // Whether the GPU model ends it after exactly its own duration.
@@ -81,7 +81,7 @@ class Recurrence {
   }
 
  private:
-  // Whoever waited for a meeting goes on, which may complete others.
+  // Ranks that waited for a meeting go on, which may complete others.
   void settle() {
     while (const auto meeting = board_.take_complete()) {
       for (const MeetingBoard::RankArrival& arrival : meeting->arrivals) {

@@ -39,7 +39,7 @@ struct ReplayReport {
 [[nodiscard]] Result<ReplayReport> replay_alone(const JobProgram& job,
                                                 const hardware::GpuSpec& spec);
 
-/// Passes of a repetition: before it counts them, and that count.
+/// A repetition's passes that do not count, and those that do.
 inline constexpr std::uint64_t kPassesToSettle = 4;
 inline constexpr std::uint64_t kPassesCounted = 4;
 

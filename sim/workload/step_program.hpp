@@ -9,7 +9,7 @@
 
 namespace bubblesim::workload {
 
-/// Tokens that go through the model in a step, those that fill a graph up among them.
+/// Tokens that go through the model in a step, including those that pad a graph.
 struct StepTokens {
   std::uint32_t own = 1;
   std::uint32_t group = 1;  ///< of all data-parallel members, which step together; alone: its own

@@ -18,8 +18,9 @@
 
 namespace bubblesim::traces::format {
 
-// Random access to the bytes of a file through a window of bounded size, or to bytes in memory.
-// It is no memory map: a file that another process cuts short while it is read must not end us.
+// Random access to the bytes of a file through a window of bounded size, or to bytes in memory. It
+// is no memory map: a file that another process cuts short while it is read must not end this
+// process.
 
 class ByteSource {
  public:

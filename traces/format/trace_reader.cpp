@@ -82,7 +82,7 @@ class RecordStore {
 // ---- Asks the system for large pages under memory that is about to be filled: fewer faults, which
 // otherwise take a third of reading a trace.
 
-/// Of x86-64, and of most AArch64 systems.
+/// The size of a large page on x86-64 and most AArch64 systems.
 constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20U;
 
 // Advice only, for the whole large pages inside the range; does nothing where there are none.
@@ -113,7 +113,7 @@ constexpr std::size_t kBlockRecords = 256;
 /// Fewest payload bytes of a record of a kind worth foretelling: a byte in each of 8 columns.
 constexpr std::uint32_t kForetoldBytes = 8;
 
-/// Room made at once for records foretold by chunks that nobody has looked into yet.
+/// The most room that is reserved at once for records that headers of unread chunks announce.
 constexpr std::size_t kMostForetold = std::size_t{1} << 24U;
 
 /// Makes room for what is foretold, else as push_back would, so that chunk after chunk stays

@@ -28,7 +28,7 @@ void sort_nodes(std::vector<ChakraNode>& nodes) {
   std::ranges::stable_sort(nodes, {}, &ChakraNode::id);
 }
 
-// Of nodes with one id, the first stays.
+// Keeps the first of nodes with one id.
 void drop_duplicates(File& file) {
   const auto rest = std::ranges::unique(file.nodes, {}, &ChakraNode::id);
   if (rest.empty()) return;

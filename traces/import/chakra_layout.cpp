@@ -18,8 +18,8 @@ namespace {
 /// Whom the collectives of a node meet: a group and a kind; of sends and receives, both ends.
 using MeetingKey = std::tuple<std::string, CollectiveKind, std::uint32_t, std::uint32_t>;
 
-/// Nothing: the node is no collective, its start is recorded (so that it waits for nobody), or it
-/// is a send or receive whose other end is not recorded.
+/// Empty if the node is no collective, if its start is recorded (so that it waits for no other
+/// rank), or if it is a send or receive whose other end is not recorded.
 std::optional<MeetingKey> meeting_key(const ChakraNode& node, const RankFile& rank) {
   const StringTable& names = rank.file->trace.names;
   if (node.start_ns || !node.on_device() || !is_collective(node, names[node.name])) {
@@ -143,7 +143,7 @@ struct MeetingLine {
     if (members.empty() || members.back().rank != rank) members.push_back({rank, 0, 0});
     ++members.back().uses;
   }
-  /// The first that somebody waits in; a send alone does not.
+  /// The first meeting with a waiting member; a lone send does not wait.
   [[nodiscard]] std::map<std::uint64_t, OpenMeeting>::iterator first_waiting() {
     return std::find_if(open.begin(), open.end(),
                         [](const auto& entry) { return !entry.second.waiting.empty(); });

@@ -38,8 +38,9 @@ struct RankFile {
 
 /// Gives each collective of several ranks that has no duration what `times` says of it; counts
 /// those that keep none. Its ranks are those of its group, as a file declares them; else those that
-/// use the group's name; without a name all of the job's `world`. Along some dimensions of a
-/// topology only, they are not known. No `times`: all keep none. Fault: one of `times`.
+/// use the group's name; without a name all of the job's `world`. If a collective goes along some
+/// dimensions of a topology only, its ranks are not known. No `times`: all keep none. Fault: one of
+/// `times`.
 [[nodiscard]] Result<void> time_collectives(std::span<const RankFile> ranks, std::uint32_t world,
                                             const CollectiveTimes& times);
 

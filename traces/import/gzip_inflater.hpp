@@ -28,7 +28,7 @@ class GzipInflater {
   GzipInflater& operator=(const GzipInflater&) = delete;
   virtual ~GzipInflater() = default;
 
-  /// What comes next is the header of a member.
+  /// Announces that the next input is a member's header.
   virtual void start_member() = 0;
 
   /// Unpacks `input` into `output`, which has room, until either is used up or the member ends;

@@ -21,7 +21,7 @@ namespace bubblesim::traces {
 
 struct ImportProgress {
   std::string_view file;            ///< the file being read
-  std::uint64_t bytes_read = 0;     ///< of it, as it lies on disk
+  std::uint64_t bytes_read = 0;     ///< of the file as it lies on disk
   std::uint64_t bytes_total = 0;
 };
 
@@ -56,7 +56,7 @@ struct KinetoProcess {
     const std::filesystem::path& path, const ImportOptions& options = {},
     const ProgressCallback& progress = {});
 
-/// The first of these ranks.
+/// Reads a file as above; returns the first of its ranks.
 [[nodiscard]] Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
                                                    const ImportOptions& options = {},
                                                    const ProgressCallback& progress = {});

@@ -22,8 +22,8 @@ void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankT
 void describe_transfers(std::vector<AnnouncedTransfer> announced,
                         std::vector<PendingCollective>& collectives, RankTrace& trace);
 
-/// Makes `peers` of a send, a receive or an exchange those that it is for, where its ends name
-/// them; `peers` is its group before, and stays that otherwise.
+/// Narrows `peers` of a send, a receive or an exchange from its group to its partners, where its
+/// ends name them.
 void name_partners(PendingCollective& entry);
 
 /// Fills kinds, groups and sequence numbers of collectives that the file does not give.

@@ -252,7 +252,7 @@ void add_variable(std::string_view text, Environment& out) {
   if (value.size() <= 20) out.try_emplace(std::string(text.substr(0, equals)), value);
 }
 
-/// Of the profiled program as nsys started it, and of the shell that nsys ran in.
+/// Reads the environments of the profiled program and of the shell that nsys ran in.
 Environment read_environment(NsysSession& session) {
   static constexpr std::array<std::string_view, 2> kColumns{"name", "value"};
   Environment variables;

@@ -46,15 +46,14 @@ struct Sensitivities {
 /// What makes the iteration shorter, if anything does.
 enum class Bottleneck : std::uint8_t { kKernels, kCopies, kLink, kHost, kNothing };
 
-/// The largest sensitivity; kNothing below `kMatters`, and where more is fixed.
 inline constexpr double kMatters = 0.1;
+/// The largest sensitivity; kNothing below `kMatters`, and where more is fixed.
 [[nodiscard]] Bottleneck bottleneck(const Sensitivities& job);
 /// "kernels", "copies", "link", "host", "none".
 [[nodiscard]] std::string_view bottleneck_name(Bottleneck bottleneck);
 
 /// The sensitivities of the bubbles: 1 if they halve where this is twice as fast. `own` is the
-/// share of the iteration in which own work runs: by that much kernels shorten
-/// themselves and no bubble.
+/// share of the iteration in which own work runs: faster kernels shorten it, and no bubble.
 [[nodiscard]] Sensitivities of_bubbles(const Sensitivities& job, double own);
 
 /// Why there are bubbles whose main cause is `cause`, as their sensitivities confirm it: "late
@@ -116,7 +115,7 @@ struct Explanation {
   std::array<Duration, kHostWaitCount> open_waits{};     ///< in which some wait of the kind is
   Duration unexplained{};                                ///< in which any of these is
 
-  /// Of the window, at most 1; 0 without a window.
+  /// A share of the window, at most 1; 0 without a window.
   [[nodiscard]] double share() const;
   void add(const Explanation& other);
 };

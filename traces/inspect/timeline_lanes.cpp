@@ -105,7 +105,7 @@ void join(ShownSpan& last, const ShownSpan& next) {
   const Duration end = last.start + last.length;
   const Duration next_end = next.start + next.length;
   if (next_end > end) {
-    // Of a next span that has gaps itself, its share of what it adds.
+    // If the next span has gaps itself, it adds its share only.
     const Duration added = next_end - std::max(end, next.start);
     last.covered += std::min(added, next.covered);
     last.length = next_end - last.start;

@@ -105,8 +105,8 @@ struct LaneLevel {
   friend bool operator==(const LaneLevel&, const LaneLevel&) = default;
 };
 
-/// What covers less of a column than this share is shown by a closer look only: gaps of 1 us
-/// between kernels would tint every column of a long view.
+/// What covers less of a column than this share is shown only when zoomed in: gaps of 1 us between
+/// kernels would tint every column of a long view.
 inline constexpr float kShownShare = 1.0F / 16;
 
 /// Overlapping operations of one paint are united first, so that a column is as dark as the time
@@ -123,7 +123,7 @@ inline constexpr std::uint32_t kCoarsestColumns = 1024;
 
 struct TimelineLane {
   std::string label;
-  ShownSpans spans;  ///< names are the rank's, of bubbles none
+  ShownSpans spans;  ///< names index the rank's table; bubbles have none
 };
 
 /// One rank's block.

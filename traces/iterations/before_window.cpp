@@ -306,7 +306,7 @@ class StartSkew {
     }
   }
 
-  // Of a rank whose collectives met nobody's, all that it took longer by may be waiting.
+  // If a rank's collectives met none of another rank, all of its extra time may be waiting.
   void count() {
     Duration longest{};
     Duration least{};

@@ -6,8 +6,8 @@
 //     for then need not be recorded;
 // from 2 us after its start (what such a call takes by itself) until it returns or another thread
 // launches something. A recording that opens with a 100 ms synchronisation thus begins where that
-// ends, and a pass that begins while the device is busy with the one before does not hold that
-// wait twice: the device's time has it.
+// ends, and a pass that begins while the device is busy with the one before counts that wait once,
+// in the device's time.
 //
 // Other launches wait for it where a full launch queue held them (host_clock.hpp), from 2 us
 // after their start for as long as they were held, while work runs that was queued before the
@@ -42,9 +42,9 @@ void measure_pass(const RankTrace& rank, RankPass& pass);
 // A rank that opens its window earlier waits in its first collectives for those that open theirs
 // later. A repeated iteration has no such wait: each rank begins where its own iteration ended. So
 // a rank that took longer than the shortest one is taken to be late by the difference; at each
-// collective, in order of time, the last rank to come decides how late all of its ranks go on, and
-// what a rank has waited beyond that is left out, of the host's time as far as the host waited too.
-// A host that went on meanwhile may hold it all the same: that is counted as a loss.
+// collective, in order of time, the last rank to come decides how late all of its ranks go on. A
+// longer wait of a rank is left out, and of its host's time too, as far as the host waited. A host
+// that went on meanwhile may still hold the wait: that is counted as a loss.
 //
 // Only for passes that begin with the recording, of ranks whose lengths differ by over 1 %.
 // Collectives that meet are those of one group and kind whose ends are within 10 us.

@@ -158,7 +158,8 @@ Duration host_ahead(const RankTrace& trace) {
 
 namespace {
 
-// Of a launch call whose kind no call with room shows: the medians of 60 recordings are 3 to 14 us.
+// Length of a launch call of which no call with room shows it: the medians of 60 recordings are 3
+// to 14 us.
 constexpr Duration kUsualLaunch = std::chrono::microseconds(10);
 
 std::size_t kind_of_launch(HostCallKind kind) {

@@ -24,7 +24,7 @@
 // in each epoch), they are one by epoch and number: those of the first restart on all ranks are one
 // epoch, or, if a rank then shares more with the first rank, an epoch apart (of equals, the rank's
 // window opened later). If no number is on all ranks and all recorded equally many, they are one by
-// place. A number may so name several iterations; a choice of it means all.
+// place. So a number may name several iterations; a choice of it means all.
 //
 // Used are the iterations that are settled (marked_iterations.hpp says which are not, and why), of
 // those the longest run of neighbours, of equals the last; the same on all ranks. They are the
@@ -109,8 +109,8 @@ struct RankPass {
   std::size_t count = 0;     ///< that are used, one after another; 0 without any device operation
   std::vector<std::uint32_t> iteration_of;  ///< by device operation, into `recorded`; or kNone
   Duration host_ahead{};     ///< of the device's clock (host_clock.hpp)
-  /// By device operation: queued before the recording, and so much later the last of the pass
-  /// (before_window.hpp); empty: none is.
+  /// By device operation: how much later than recorded it runs, at the end of the pass, as it was
+  /// queued before the recording (before_window.hpp); empty: none was.
   std::vector<Duration> kept;
   Interval host;             ///< of the iterations used, as recorded
   Intervals waits;           ///< host time for work from before the pass; part of `host`
@@ -125,8 +125,8 @@ struct RankPass {
   [[nodiscard]] bool holds_call(TraceTime start) const {
     return start >= host.begin && start < host.end;
   }
-  /// When something of the pass happened, had there been no `waits`: what lies before one moves
-  /// towards its end. By the host's clock, as `host` and `waits`.
+  /// The instant of the pass without `waits`: what lies before a wait moves towards its end. By the
+  /// host's clock, as `host` and `waits`.
   [[nodiscard]] TraceTime without_waits(TraceTime at) const;
   /// The same of an operation and the device's clock.
   [[nodiscard]] TraceTime ran_without_waits(std::size_t op, TraceTime at) const {
@@ -166,7 +166,7 @@ struct JobPass {
 
 /// The pass as it repeats, as a recording of two passes or more (calls and device operations, no
 /// markers and no samples), without waits for earlier work: in `window`, one pass long, each
-/// operation of the pass runs once, if not all in the same pass.
+/// operation of the pass runs once, though not all in the same pass.
 struct RepeatedTrace {
   RankTrace trace;
   Interval window;

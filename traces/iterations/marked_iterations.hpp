@@ -6,8 +6,8 @@
 namespace bubblesim::traces {
 
 /// Sets `marked`, `thread` and `recorded` (host spans and numbers). Markers of the thread that has
-/// most count, of equals the lowest; markers that start together are one; of a marker without
-/// length that comes last the iteration ends with the rank's work. Others are counted.
+/// most count, of equals the lowest; markers that start together are one; the iteration of a last
+/// marker without length ends with the rank's work. Others are counted.
 void find_recorded(const RankTrace& rank, RankPass& pass);
 
 /// Whether the call gives the device work.

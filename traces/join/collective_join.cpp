@@ -197,7 +197,7 @@ class NoteJoin {
   }
   void unmatched() { ++unmatched_; }
 
-  /// Of the next few launches; kNone: none may carry it.
+  /// The kernel among the next few launches; kNone: none may carry the collective.
   [[nodiscard]] std::uint32_t kernel_of(const Collective& announced, TraceTime start,
                                         LaunchQueue& queue) const {
     const auto& launches = queue.launches;

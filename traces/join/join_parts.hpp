@@ -11,11 +11,11 @@ namespace bubblesim::traces {
 /// Times as if no clock had been set forward during the recording.
 void undo_clock_steps(RankTrace& trace);
 
-/// Drops what stand-ins of collectives did to give their outputs values.
+/// Drops the operations by which stand-ins of collectives fill their outputs.
 void drop_stand_in_fills(RankTrace& trace);
 
-/// Puts streams and events of `trace.syncs` on their calls and adds the edges of stream waits. By
-/// call, CUDA's number of the GPU whose context it was made in, plus 1; 0: not recorded.
+/// Puts streams and events of `trace.syncs` on their calls and adds the edges of stream waits.
+/// Returns, for each call, CUDA's number of its context's GPU, plus 1; 0: not recorded.
 [[nodiscard]] std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace);
 
 /// Makes collectives of communication kernels and puts what `trace.notes` announce on them.

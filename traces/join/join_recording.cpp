@@ -23,7 +23,7 @@ void sort_by_time(std::vector<Record>& records) {
 }
 
 void sort_all(RankTrace& trace) {
-  // Of calls that start together, the longer is the outer one.
+  // Among calls that start together, the longer is the outer one.
   std::stable_sort(trace.host_calls.begin(), trace.host_calls.end(),
                    [](const HostCall& a, const HostCall& b) {
                      return a.start != b.start ? a.start < b.start : a.duration > b.duration;

@@ -14,7 +14,8 @@ namespace bubblesim::traces {
 inline constexpr std::string_view kRecordingFormat = "bubblesim-recording";
 inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 
-/// In SyncRecord::event: a value is written into memory or waited for; the rest is their hash.
+/// Bit of SyncRecord::event: the call writes a value into memory, or waits for one; the bits below
+/// are a hash of address and value.
 inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
 
 /// Is `trace` as the recorder wrote it?
@@ -25,7 +26,7 @@ inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
 /// Counters: traces/join/join_parts.hpp. Complexity: O(n log n) in records.
 void join_recording(RankTrace& trace);
 
-/// The same, and a process that used several GPUs becomes a rank a GPU, of one number of process
+/// The same, and a process that used several GPUs becomes a rank a GPU, all with one process number
 /// (split_devices.hpp). Ranks that no launcher named are those in NCCL's largest communicator. A
 /// trace that is no recording stays as it is.
 [[nodiscard]] std::vector<RankTrace> join_process(RankTrace trace);

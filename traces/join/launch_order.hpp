@@ -1,9 +1,8 @@
 // What streams' waits for events hold back: the operations of each stream in the order of their
 // launches, and what an event record comes after.
 //
-// An event comes after all that its stream does before the record: its last operation, and what the
-// stream has been told to wait for since, though no operation stands between that wait and the
-// record.
+// An event comes after the last operation of its stream before the record, and after all that the
+// stream was told to wait for between that operation and the record.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +21,8 @@ struct EventWait {
 };
 
 /// Adds to `trace` an edge from each operation that a wait is for to the first one launched on the
-/// waiting stream after it. Says how many waits have none: what they are for, or hold back, is
-/// not in the trace. The operations of `trace` are final: sorted, launches linked.
+/// waiting stream after it. Returns how many waits have no edge, because the operation before or
+/// after them is not in the trace. The operations of `trace` are final: sorted, launches linked.
 std::uint64_t add_wait_edges(std::vector<EventWait> waits, RankTrace& trace);
 
 }  // namespace bubblesim::traces

@@ -10,7 +10,8 @@
 
 namespace bubblesim::traces {
 
-// A stable sort of what mostly is in order: looking first spares the sort, and its memory.
+// A stable sort that first looks whether records are in order: they mostly are, which spares the
+// sort and its memory.
 
 template <class Records, class Earlier>
 void sort_stably(Records& records, Earlier earlier) {

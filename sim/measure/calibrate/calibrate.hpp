@@ -53,10 +53,10 @@ struct Calibration {
   Duration length{};                        ///< of all runs, on the rig's clock
 };
 
-/// Runs the probes of these names; none: all. What a probe cannot see, for its rig cannot be set up
-/// (no MPS), for a process dies, or for its measurements differ too much, keeps the base's value
-/// and says why. `base` must have the device's SMs, which shape the probes. Faults: an unknown
-/// probe; told to stop (RigPlace::stop).
+/// Runs the probes of these names; none: all. A constant that a probe cannot see (its rig cannot be
+/// set up, as without MPS; a process dies; measurements differ too much) keeps the base's value and
+/// says why. `base` must have the device's SMs, which shape the probes. Faults: an unknown probe;
+/// told to stop (RigPlace::stop).
 [[nodiscard]] Result<Calibration> calibrate(const hardware::GpuSpec& base,
                                             const capture::RigPlace& place,
                                             const std::vector<std::string>& only);

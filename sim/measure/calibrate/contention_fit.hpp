@@ -32,10 +32,10 @@ struct ContentionCell {
 /// Three jobs of one process, each with a stream. The victims: short kernels of all classes and of
 /// four sizes (blocks for a quarter of the SMs to all, one each), in an endless row. The first
 /// aggressor: the same forms, so long that all victims run within one, with pauses in which they
-/// run without it. The second: of each class, filling all SMs, as long as the first one's whole
-/// round, and as long a pause. So each victim is measured alone, beside either aggressor and beside
-/// both, again and again; clocks that drift do so for all of them. Sums of up to three kernels'
-/// shares show saturation where two would not.
+/// run without it. The second aggressor: kernels of each class that fill all SMs; each kernel, and
+/// the pause after it, lasts a whole round of the first. So each victim is measured alone, beside
+/// either aggressor and beside both, again and again; clocks that drift do so for all of them. Sums
+/// of up to three kernels' shares show saturation where two would not.
 [[nodiscard]] ProbeRun contention_run(const hardware::GpuSpec& spec);
 
 /// Executions of victims that lie within one execution of each aggressor or touch none of it,

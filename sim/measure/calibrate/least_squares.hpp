@@ -17,7 +17,7 @@ struct FitResult {
   double loss = 0;  ///< mean over the residuals
 };
 
-/// A residual r counts as 2 s^2 (sqrt(1 + (r/s)^2) - 1) with s = 5 %: those beyond pull less.
+/// A residual r counts as 2 s^2 (sqrt(1 + (r/s)^2) - 1) with s = 5 %: larger ones pull less.
 /// Parameters stay within [low, high]; `start` is put into them. Derivatives are forward
 /// differences. Deterministic. Fault: a residual at the start, or beside a point that was reached,
 /// is not finite; steps to such points are not taken.

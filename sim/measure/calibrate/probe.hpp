@@ -37,7 +37,7 @@ struct ProbeRun {
 [[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
 /// The probe's kernels, each once and alone: stand-ins are measured while nothing else is on the
-/// GPU, and what they are is kept for the processes of the run itself.
+/// GPU, and kept for the processes of the run itself.
 [[nodiscard]] ProbeRun rehearsal(const ProbeRun& run);
 
 /// What a probe found of one constant. Times are in nanoseconds, rates in bytes a second.
@@ -57,8 +57,8 @@ inline constexpr std::size_t kLeastCount = 8;
 /// A spread of times up to this, ns, is accepted.
 inline constexpr double kTimeGrain = 500;
 
-/// Of a span that cannot be negative: if the measurements' middle half contains zero, or the median
-/// is negative by less than kTimeGrain, the finding is the median or 0, whatever the spread.
+/// The finding of a span that cannot be negative: if the measurements' middle half contains zero,
+/// or the median is negative by less than kTimeGrain, it is the median or 0, whatever the spread.
 [[nodiscard]] Finding at_least_zero(Finding finding);
 
 /// Records of one rig's jobs, by client.
@@ -100,7 +100,7 @@ inline constexpr std::uint32_t kProbeThreads = 512;
                                                   program::KernelClass kernel_class,
                                                   const hardware::GpuSpec& spec);
 
-/// Kernels of 100 us that each fill the GPU, in a row that is long enough to be seen going away.
+/// Kernels of 100 us that each fill the GPU, in a row so long that losing the GPU shows.
 [[nodiscard]] std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec);
 
 /// Steps of one pass, in order. Every operation is launched by a call of its own, once a pass.

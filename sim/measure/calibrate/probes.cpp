@@ -137,7 +137,7 @@ constexpr std::uint64_t kOrderWaves = 40;
 constexpr Duration kOrderKernel = std::chrono::milliseconds(1);
 constexpr std::array<Duration, 2> kOrderPauses{std::chrono::microseconds(310),
                                           std::chrono::microseconds(730)};
-// Of the other's kernel: less is too close to its last wave to tell.
+// Share left of the other's kernel: less is too close to its last wave to tell.
 constexpr double kLeastLeft = 0.2;
 constexpr double kOrderGrain = 0.5;
 

@@ -26,7 +26,7 @@ namespace bubblesim::measure {
 /// all the time. launch_latency is 0 where kernels start before their calls return.
 [[nodiscard]] std::vector<Finding> latency_findings(const Records& records);
 
-// Bandwidths, by copies of two sizes: what the longer one takes more is what its bytes take.
+// Bandwidths, by copies of two sizes: the longer copy's extra time is that of its extra bytes.
 
 /// A pass: each path (to the device, to the host, within the device), short and long.
 [[nodiscard]] ProbeRun copy_run(const hardware::GpuSpec& spec);
@@ -42,9 +42,9 @@ namespace bubblesim::measure {
 /// Each process has an endless row of kernels of about 100 us, far shorter than a slice.
 [[nodiscard]] ProbeRun slice_run(const hardware::GpuSpec& spec);
 
-/// The row of one process as the device ran it. A kernel whose slice ended under it stands still
-/// until its process has its next turn: from the end of the kernel before it to its own end passes
-/// more than the others' time. What passes more is what the process was away.
+/// The row of one process as the device ran it. A kernel whose process loses the GPU stands still
+/// until the process's next slice, so the time from the end of the kernel before it to its own end
+/// is longer than that of other kernels. The excess is the time that the process was away.
 struct Turns {
   double kernel = 0;           ///< from end to end, ns, while the process has the GPU
   double slice = 0;            ///< ns of such time between two absences; 0: too few
@@ -52,10 +52,10 @@ struct Turns {
 };
 [[nodiscard]] Turns turns_of(const capture::JobRecord& record);
 
-/// time_slice: how far apart, on a process's own time (without its absences), they begin: the slope
-/// over their numbers. It does not matter to it where in the slice a kernel ends.
-/// context_switch: what is left of an absence without the other process's slice, halved: the GPU
-/// passes to the other process and back.
+/// time_slice: how far apart absences begin on the process's own time (without absences): the slope
+/// over their numbers. Where in the slice a kernel ends does not matter. context_switch: what is
+/// left of an absence without the other process's slice, halved: the GPU passes to the other
+/// process and back.
 [[nodiscard]] std::vector<Finding> slice_findings(const Records& records);
 
 // What passing from one process's kernel to another's costs under MPS.

@@ -1,4 +1,4 @@
-// Generators of schedules, for registry.hpp, and what they write lists with. The registry has
+// Generators of schedules, for registry.hpp, and helpers that write their lists. The registry has
 // checked that all numbers are at least 1 and that tables stay small.
 #pragma once
 

@@ -157,7 +157,7 @@ class KernelTimes {
 
   [[nodiscard]] std::string id() const { return start_.id; }
 
-  /// Of these kernels, under these constants.
+  /// Times of these kernels under these constants.
   [[nodiscard]] std::vector<double> seconds(const std::vector<std::size_t>& rows,
                                             const std::map<std::string, double>& values) const {
     model::Efficiency efficiency = start_;

@@ -174,7 +174,7 @@ class PythonRun {
   const RunArguments& arguments_;
   run::BaselineCache& baselines_;
   std::string path_;                 ///< of the config; its paths are relative to the folder
-  std::optional<std::string> text_;  ///< of it; nothing: it changed while it was read
+  std::optional<std::string> text_;  ///< the config's text; nothing: it changed while being read
   RunFault fault_;
   policy::Registry registry_;
 };

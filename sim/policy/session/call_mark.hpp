@@ -25,7 +25,7 @@ class CallMark {
   CallMark(const CallMark&) = delete;
   CallMark& operator=(const CallMark&) = delete;
 
-  /// A call, while it lives. `name`: of the policy's function, for ever.
+  /// A call, while it lives. `name`: the policy function's; a constant that lives for ever.
   class Call {
    public:
     Call(CallMark& mark, const char* name, Instant now) noexcept;

@@ -9,7 +9,7 @@
 namespace bubblesim::policy {
 namespace {
 
-/// Of a launch's form. As far as a run config may slow a rank down, too.
+/// The most that a launch's form may be slowed; a run config's `stragglers` have the same limit.
 constexpr double kMostSlowdown = 1000;
 
 }  // namespace

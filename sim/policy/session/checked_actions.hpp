@@ -86,7 +86,7 @@ class CheckedActions : public Actions {
     std::optional<LaunchForm> form;
   };
 
-  /// `turns`: the GPU's contexts take turns (SharingMode::kTimeSliced).
+  /// `turns`: the GPU is shared in time slices (SharingMode::kTimeSliced).
   CheckedActions(const PolicySpec& spec, Outlet& outlet, bool turns)
       : spec_(spec), outlet_(outlet), turns_(turns) {}
 
@@ -94,7 +94,7 @@ class CheckedActions : public Actions {
 
   const PolicySpec& spec_;
   std::vector<Client> clients_;
-  /// The policy hears no more of the client, by id: it has gone, or the session has ended.
+  /// By client id: the policy hears no more of it, since it has gone or the session has ended.
   std::vector<std::uint8_t> silent_;
   std::vector<Released> released_;  ///< by the present call
   SessionCounts counts_;

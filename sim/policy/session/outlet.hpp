@@ -60,8 +60,8 @@ class Outlet {
   /// Launches of the client ask from now on, or tell.
   virtual Refusal set_asking(ClientId client, bool asks) = 0;
 
-  /// After each call, when all that it decided is done: when Session::on_tick is due next. An
-  /// instant that has passed means at once; nothing: not at all.
+  /// Called after each call of the policy, once its decisions are carried out: `next` is when
+  /// Session::on_tick is due. An instant that has passed means at once; nothing: not at all.
   virtual void arm_tick(std::optional<Instant> next, Instant now) = 0;
 
   /// Around the policy's own code, for outlets on a clock that goes on meanwhile.

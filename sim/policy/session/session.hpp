@@ -44,8 +44,8 @@ class Session final : public CheckedActions {
   /// A policy may look again in the same instant, but not forever.
   static constexpr std::uint32_t kMostTicksInInstant = 10'000;
 
-  /// The policy has been started (start.hpp). All references outlive the session. `turns`: the
-  /// GPU's contexts take turns (SharingMode::kTimeSliced).
+  /// The policy has been started (start.hpp). All references outlive the session. `turns`: the GPU
+  /// is shared in time slices (SharingMode::kTimeSliced).
   Session(const PolicySpec& spec, Policy& policy, OutletType& outlet, bool turns)
       : CheckedActions(spec, outlet, turns), policy_(policy), final_outlet_(outlet),
         mark_(spec.name) {}

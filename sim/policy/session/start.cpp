@@ -88,7 +88,7 @@ Result<void> check_share(const PolicySpec& spec, const ClientInfo& client,
 }
 
 /// What is wrong with the client's memory, apart from what the policy itself says. A GPU whose
-/// memory is not known (0 bytes) refuses nobody.
+/// memory is not known (0 bytes) refuses no client.
 std::string memory_fault(const ClientInfo& client, const ClientSharing& share,
                          const Sharing& sharing, Bytes used, const GpuInfo& gpu) {
   if (client.memory_known && share.memory_limit && client.memory > *share.memory_limit) {

@@ -85,7 +85,7 @@ class FakeDevice final : public Outlet {
     clients_[client.index()].threads.clear();
   }
 
-  /// Onto the device, behind what is there; the thread goes on.
+  /// Puts the launch onto the device, behind earlier ones; the thread goes on.
   void admit(const LaunchInfo& launch, Waiter waiter, const std::optional<LaunchForm>&) override {
     const ClientId id = launch.client;
     Client& client = clients_[id.index()];

@@ -23,7 +23,7 @@ class RunView {
   /// The function for RunOptions::timelines; borrows this.
   [[nodiscard]] run::TimelineSink sink();
 
-  /// Once, after the run. A policy of which nothing was told has a row in the table alone.
+  /// Called once, after the run. A policy without a timeline has a row in the table only.
   [[nodiscard]] ViewSection section(const observe::RunReport& report);
 
  private:

@@ -40,7 +40,8 @@ struct RecordedLength {
   std::uint32_t prompt_tokens = 1;  ///< at least 1
   std::uint32_t output_tokens = 1;  ///< at least 1
   std::vector<std::uint64_t> hashes;  ///< of the prompt (kHashTokens each); empty: not recorded
-  /// Requests of the same one are turns: a prompt begins with prompt and output of the turn before.
+  /// Requests of one conversation are its turns: a prompt begins with prompt and output of the turn
+  /// before.
   std::optional<std::uint64_t> conversation{};
 };
 

@@ -32,8 +32,8 @@ using LengthSpec = std::variant<FixedLength, LognormalLength>;
 [[nodiscard]] std::uint32_t longest(const LengthSpec& length);
 
 /// Conversations of so many users, whose turns arrive one after another: request n is the next turn
-/// of user n modulo `users`. A turn's prompt is all that was said before and its new tokens, which
-/// are what is drawn.
+/// of user n modulo `users`. A turn's prompt is all that was said before, and new tokens, whose
+/// number is drawn.
 struct Sessions {
   std::uint32_t users = 1;   ///< at least 1
   std::uint32_t turns = 1;   ///< of a conversation, then the user begins another; at least 1

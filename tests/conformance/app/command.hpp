@@ -46,13 +46,13 @@ class AtWorkplace : public testing::Test {
   const Workplace place;
 };
 
-/// Where the runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations of the
-/// sample job instead of 22: enough for everything that tables, files and exit codes show.
+/// A workplace in which runs of configs/runs and configs/sweeps are cut to 900 ms, six iterations
+/// of the sample job instead of 22: enough for everything that tables, files and exit codes show.
 class ShortWorkplace : public Workplace {
  public:
   ShortWorkplace();
 
-  /// The same of the lengths and the budget that a command line names.
+  /// Cuts the lengths and the budget in a command line likewise.
   [[nodiscard]] static std::string short_line(std::string line);
 };
 

@@ -338,7 +338,7 @@ class Recording {
   void add_iteration(std::uint32_t iteration) {
     const std::int64_t begin = 1'000'000 + iteration * kIteration;
     for (std::uint32_t own = 0; own < ranks_.size(); ++own) {
-      // Ranks differ as they do where nothing holds them together; tensor groups hold theirs.
+      // Ranks begin apart, but for those of a tensor group.
       const std::int64_t at = begin + 97 * (own / job_.tensor % 7) + 13 * (own % job_.tensor);
       ranks_[own].host = ranks_[own].compute = ranks_[own].comm = at;
       event(ranks_[own], "user_annotation", fmt::format("ProfilerStep#{}", iteration), begin,

@@ -57,7 +57,8 @@ inline constexpr double kTimesAgreeWithin = 0.001;    ///< of the iteration time
 inline constexpr double kBubblesAgreeWithin = 0.01;   ///< of the window
 inline constexpr double kRoundingOfShares = 0.001;    ///< of sensitivities: whole nanoseconds
 inline constexpr double kBusyAbove = 0.9;  ///< what is busy above this share is waited for
-/// Of a job whose own operations are busy above kBusyAbove: kernels twice as fast save a third.
+/// Least sensitivity to kernels of a job whose own operations are busy above kBusyAbove: kernels
+/// twice as fast save a third.
 inline constexpr double kLeastOfBusyKernels = 2.0 / 3;
 
 /// What must hold of the figures of any job.
@@ -83,7 +84,7 @@ struct JobRow {
   Result<JobFigures> figures;
 };
 
-/// Of every job of a data folder, in order; on every core.
+/// Rows of every job of a data folder, in order; made on every core.
 [[nodiscard]] std::vector<JobRow> rows_of(const std::string& data_folder);
 
 /// A table for people, as Markdown.

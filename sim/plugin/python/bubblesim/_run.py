@@ -78,7 +78,7 @@ class RunResult(dict):
         return self._data.latency(place, self._filler(place, filler))
 
     def token_latencies(self, policy, filler=None):
-        """Of a language-model server, a pair of Latencies: time to first token, and time per
+        """A pair of Latencies of a language-model server: time to first token, and time per
         output token after the first."""
         place = self._policy(policy)
         return self._data.token_latencies(place, self._filler(place, filler))

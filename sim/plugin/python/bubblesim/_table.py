@@ -100,8 +100,8 @@ def dict_rows(path, required):
 
 
 class Rows:
-    """The rows of a table, as dicts whose "place" is their line; what is wrong with them is
-    gathered in `faults`. Columns that nobody reads and rows of another length are faults."""
+    """The rows of a table, as dicts whose "place" is their line; `faults`
+    gathers what is wrong. Columns that are not read and rows of another length are faults."""
 
     def __init__(self, path, columns, required):
         self.file, self.faults, self._names = path, [], set()

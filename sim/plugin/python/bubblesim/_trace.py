@@ -34,7 +34,7 @@ class Rank:
 
     @property
     def number(self):
-        """Of the rank, from 0."""
+        """The rank's number, from 0."""
         return self._data.number
 
     @property
@@ -257,7 +257,7 @@ class Trace:
 
     @property
     def counters(self):
-        """Of reading and aligning all ranks: dicts with name, severity, count, help."""
+        """Counters of reading and aligning all ranks: dicts with name, severity, count, help."""
         return self._data.counters
 
     @property

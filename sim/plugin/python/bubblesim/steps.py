@@ -45,7 +45,7 @@ NOTES = {
 
 
 def _sums(groups, cached):
-    """Of one kind of sequences, in the order of SUMS."""
+    """The sums of one kind of sequences, in the order of SUMS."""
     sequences = float(groups[0])
     if groups[1] is None:
         return [sequences, *map(float, groups[2:])]
@@ -108,7 +108,7 @@ class Steps:
             raise failed([(self.source, "", self._why_none(spans))])
 
     def _spans(self, context):
-        """Of steps that compute something, by thread, in the order of their starts."""
+        """Spans of steps that compute tokens, by thread, in the order of their starts."""
         spans, names = defaultdict(list), {}
         for mark in self.rank.ranges[["name", "thread", "start", "duration"]].tolist():
             name, thread, start, duration = mark

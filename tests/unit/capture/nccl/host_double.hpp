@@ -10,7 +10,7 @@
 
 namespace bubblesim::capture {
 
-/// Of the whole test program: the functions that it answers are.
+/// One for the whole test program, since the functions that it answers are global.
 struct HostDouble {
   std::atomic<bool> recording{true};
   std::atomic<std::int64_t> now_ns{1'000};

@@ -45,7 +45,7 @@ class Listener final : public DeviceListener {
   void on_started(const OpInstance&, HostTime) override { ++starts; }
   void on_finished(const OpInstance& op, HostTime start, HostTime end) override;
   [[nodiscard]] std::vector<Told> told() const;
-  /// Of the operation's execution in this pass.
+  /// Times of the operation's execution in this pass.
   [[nodiscard]] Told of(std::uint32_t op, std::uint64_t pass = 0) const;
   std::atomic<int> starts{0};
 

@@ -60,7 +60,7 @@ class RunRecorder : public RunObserver {
     pass_ends.push_back(microseconds(now));
   }
 
-  /// Of the first pass.
+  /// Spans of the first pass.
   [[nodiscard]] std::vector<Span> spans() const {
     std::vector<Span> result;
     for (const auto& op : passes) result.push_back(op.empty() ? Span{-1, -1} : op.front());
@@ -96,7 +96,7 @@ inline JobProgram must_build_job(const std::vector<TraceBuilder>& ranks,
   return *std::move(program);
 }
 
-/// Runs a job's ranks once, each on a GPU of its own; what each did.
+/// Runs a job's ranks once, each on a GPU of its own; returns what each did.
 inline std::vector<RunRecorder> run_once(const JobProgram& job,
                                          std::vector<Perturbation> perturbations = {}) {
   std::vector<RunRecorder> recorders(job.ranks.size());

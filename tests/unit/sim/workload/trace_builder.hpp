@@ -99,12 +99,12 @@ class TraceBuilder {
                              traces::StallKind::kQueueFull});
     return *this;
   }
-  /// Between operations, numbered in the order in which they were added.
+  /// An edge between operations, which are numbered in the order in which they were added.
   TraceBuilder& edge(std::uint32_t before, std::uint32_t after) {
     trace_.edges.push_back({DeviceOpId{before}, DeviceOpId{after}, false});
     return *this;
   }
-  /// `number`: nothing: of the markers so far.
+  /// `number`: by default the number of markers so far.
   TraceBuilder& iteration(std::int64_t start, std::int64_t end, std::uint32_t thread = 0,
                           std::optional<std::int64_t> number = {}) {
     traces::Marker marker;
