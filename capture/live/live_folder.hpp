@@ -29,7 +29,7 @@ inline constexpr const char* kEnvGateCompletions = "BUBBLESIM_GATE_COMPLETIONS";
 /// Files of the folder: client<id> holds LiveCounts; notes holds a line a process, as it happens.
 inline constexpr const char* kNotesFile = "notes";
 
-/// All only grow, by count().
+/// Every number only grows, by count().
 struct LiveCounts {
   std::uint32_t processes = 0;  ///< that had the client's place, one by one
   std::uint32_t ungated_processes = 0;  ///< that launched and found it taken

@@ -39,7 +39,7 @@ struct FillGpu {
   LivePlan plan;
 };
 
-/// The filler's number, of GPUs from 0: so that one line serves several fillers.
+/// The variable with a filler's number, from 0, so that one line serves several fillers.
 inline constexpr const char* kEnvFiller = "BUBBLESIM_FILLER";
 
 struct FillSetup {

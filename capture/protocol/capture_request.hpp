@@ -46,7 +46,7 @@ inline constexpr std::array<Choice<Names>, 2> kNamesWords{
     {{"plain", Names::kPlain}, {"hashed", Names::kHashed}}};
 inline constexpr std::array<Choice<CountedBy>, 2> kCountWords{
     {{"ranges", CountedBy::kRanges}, {"collectives", CountedBy::kCollectives}}};
-/// The last one ends no process that does not handle it.
+/// URG does not end a process that does not handle it.
 inline constexpr std::array<Choice<int>, 4> kSignalWords{
     {{"none", 0}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"URG", SIGURG}}};
 
@@ -67,7 +67,7 @@ struct StartRequest {
   Detail detail = Detail::kFull;
   Names names = Names::kPlain;
   CountedBy counted = CountedBy::kRanges;
-  int signal = 0;  ///< at which what is recorded is written, into a folder each, and more recorded
+  int signal = 0;  ///< ends a recording and begins the next, in a folder each; 0: none does
 
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };

@@ -53,7 +53,7 @@ void begin_anew() noexcept {
   opening = new std::mutex;
 }
 
-/// With each link that there is.
+/// Does something with each link, once the first launch has made them.
 template <class Act>
 void with_all(Act act) {
   const Links* const known = current.load(std::memory_order_acquire);
@@ -75,7 +75,7 @@ const Links& links() {
   return *made;
 }
 
-/// Of the GPU on which the calling thread launches; null: it has no gate, or none knows it yet.
+/// The link of the GPU on which the calling thread launches; null: no gate is known to watch it.
 Link* link_here() {
   static thread_local std::size_t last = 0;  // where the thread launched last
   const Links& all = links();

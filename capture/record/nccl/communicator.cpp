@@ -34,8 +34,8 @@ std::uint64_t message_bytes(const NcclMessage& message) noexcept {
   return size * message.count;
 }
 
-/// The communicator of most ranks, of several the first: its ranks above half of its hash. All
-/// ranks make communicators in one order, so they agree on it.
+/// The communicator of most ranks, of several the first: the number of its ranks, and below it half
+/// of its hash. Ranks make communicators in one order, so they agree on it.
 std::atomic<std::uint64_t> leader{0};
 
 std::uint64_t leading(std::uint32_t ranks, std::uint64_t hash) {

@@ -40,10 +40,10 @@ StartRequest in_own_folder(StartRequest request, std::uint32_t number) {
 
 using Stop = RecordingShare::Stop;
 
-/// Which a signal ends; null: none.
+/// Of the recordings that a signal ends, one after the other; null: a signal does nothing.
 std::atomic<RecordingShare*> signalled{nullptr};
 
-/// In whatever thread of the job: atomics, and a write into an eventfd.
+/// Runs in any thread of the job, at any point: it uses atomics, and writes into an eventfd.
 void on_signal(int) noexcept {
   const int kept = errno;
   RecordingShare* const share = signalled.load();
@@ -55,7 +55,7 @@ void on_signal(int) noexcept {
   errno = kept;
 }
 
-/// A handler of the job's own stays: then the fault says so.
+/// A handler of the job's own is left alone: it is a fault of the request.
 Result<void> take_signal(int number, RecordingShare& share) {
   struct sigaction now {};
   ::sigaction(number, nullptr, &now);

@@ -34,7 +34,7 @@ std::uint64_t count(const RecordedBatch& batch) {
          batch.memory.size() + batch.stalls.size() + batch.notes.size();
 }
 
-/// A numbered iteration that has ended. A collective ends that of the one before.
+/// A numbered iteration that has ended. A collective that is called ends the one before.
 struct Iteration {
   std::int64_t number;
   TraceTime end;
