@@ -153,10 +153,14 @@ TEST_F(CaptureJob, OfAFewOfEveryManyIterationsAttachCollectsAll) {
 }
 
 TEST_F(CaptureJob, ASignalLeavesAFolderEach) {
-  place.write("job.sh", "exec " + job("traced:20000 rate:500:5000"));
+  place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 rate:700:5000"));
   const Outcome outcome = place.shell(
       "bubblesim capture -o run --last 300ms --on-signal URG -- sh job.sh &\n"
-      "sleep 0.8; kill -URG $!; wait $!");
+      "for i in $(seq 200); do\n"
+      "  bubblesim capture status $(cat pid || echo 1) 2>&1 | grep -q recording && break\n"
+      "  sleep 0.05\n"
+      "done\n"
+      "sleep 0.5; kill -URG $!; wait $!");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* folder : {"run/signal-1", "run/signal-2"}) {
     EXPECT_TRUE(std::filesystem::exists(place.path(std::string(folder) + "/rank0.btr")))

@@ -174,7 +174,7 @@ TEST(Records, AFewOfEveryManyIterations) {
   }
 }
 
-// No range marks iterations: two ranks, one slower and later, begin with the 300th all-reduce of
+// No range marks iterations: two ranks, one slower and later, begin with the 500th all-reduce of
 // the communicator of most ranks.
 TEST(Records, BeginWithTheCollectiveThatWasAskedFor) {
   for (const std::vector<std::string>& verbs :
@@ -182,7 +182,7 @@ TEST(Records, BeginWithTheCollectiveThatWasAskedFor) {
         std::vector<std::string>{"init", "sleep:400", "nccl:900:2000"}}) {
     const ScratchFolder folder;
     const JobEnd end = run_job(
-        verbs, recording_to(folder, {{kEnvCount, "collectives"}, {kEnvFirstIteration, "300"},
+        verbs, recording_to(folder, {{kEnvCount, "collectives"}, {kEnvFirstIteration, "500"},
                                      {kEnvIterations, "20"}}));
     EXPECT_EQ(end.code, 0) << end.error;
     Recorded recorded = read_recording(folder.file("rank0.btr"));
@@ -193,8 +193,8 @@ TEST(Records, BeginWithTheCollectiveThatWasAskedFor) {
       if (collective.group_size == 8) numbers.push_back(collective.sequence);
     }
     ASSERT_GE(numbers.size(), 20U) << end.error;
-    EXPECT_EQ(numbers.front(), 300U);
-    EXPECT_LT(numbers.back(), 600U);
+    EXPECT_EQ(numbers.front(), 500U);
+    EXPECT_LT(numbers.back(), 800U);
     EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
   }
 }
@@ -202,7 +202,7 @@ TEST(Records, BeginWithTheCollectiveThatWasAskedFor) {
 // A kernel every 5 ms; two signals half a second apart, and the end.
 TEST(Records, ASignalHasTheLastStretchWritten) {
   const ScratchFolder folder;
-  JobProcess job({"init", "traced", "rate:400:5000"},
+  JobProcess job({"init", "traced", "rate:700:5000"},
                  recording_to(folder, {{kEnvLast, "300ms"}, {kEnvSignal, "USR2"}}));
   const auto records_into = [&](const std::string& name) {
     for (int i = 0; i < 1000; ++i) {
@@ -249,14 +249,14 @@ TEST(Records, OfEveryManyIterationsThoseThatHavePassedAreLeftOut) {
     start.start.output = folder.file(std::to_string(wait_ms));
     start.start.first_iteration = 0;
     start.start.iterations = 3;
-    start.start.every = 600;
+    start.start.every = 700;
     ASSERT_TRUE(job.command(start));
     const JobEnd end = job.wait();
     EXPECT_EQ(end.code, 0) << end.error;
     const Recorded recorded =
-        read_recording(start.start.output + "/iterations-600/rank0.btr");
+        read_recording(start.start.output + "/iterations-700/rank0.btr");
     ASSERT_FALSE(recorded.trace.markers.empty()) << end.error;
-    EXPECT_EQ(recorded.trace.markers.front().number, 600);
+    EXPECT_EQ(recorded.trace.markers.front().number, 700);
     EXPECT_EQ(recorded.trace.counters.count("capture_first_iteration_missed"), 0U);
   }
 }
