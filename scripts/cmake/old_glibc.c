@@ -1,6 +1,8 @@
 /* What glibc has only since a later version than that of the oldest machines on which the libraries
    run that jobs load (old_glibc.cmake). Each stays inside the library. */
 #define _GNU_SOURCE
+#undef _FILE_OFFSET_BITS  /* It would make stat() another function. */
+#undef _TIME_BITS
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 # Libraries that jobs load must load where the job runs, which may be a container that is older than
-# the machine of the build. bubblesim_for_old_glibc(TARGET) links it so that it needs glibc 2.28
-# (RHEL 8, manylinux_2_28), though this machine's is newer:
+# the machine of the build. bubblesim_for_old_glibc(TARGET) links it so that it needs glibc
+# 2.28 (RHEL 8, manylinux_2_28), though this machine's, up to 2.36, is newer:
 #  - functions that moved from libpthread, libdl and librt into libc (2.34), or have a newer version,
 #    are taken at their first version, from stubs of those libraries. The linker alone sees the
 #    stubs; later glibcs have these libraries and versions, too.
@@ -14,7 +14,13 @@ else()
   set(first GLIBC_2.17)
   set(later "")
 endif()
-set(glibc_libm.so.6 exp log pow sqrt tan)  # all that are used: linkers read one libm
+# All that may be used, inlined by no compiler or some: linkers read one libm.
+set(glibc_libm.so.6
+  acos asin atan atan2 cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax
+  fmin fmod frexp hypot ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf
+  nearbyint nextafter pow remainder rint round scalbn sin sinh sqrt tan tanh tgamma trunc)
+list(TRANSFORM glibc_libm.so.6 APPEND f OUTPUT_VARIABLE floats)
+list(APPEND glibc_libm.so.6 ${floats})
 set(glibc_libdl.so.2 dlopen dlclose dlsym dlvsym dlerror dladdr)
 set(glibc_librt.so.1 shm_open shm_unlink)
 set(glibc_libpthread.so.0
@@ -26,6 +32,7 @@ set(glibc_later pthread_setname_np pthread_mutex_consistent pthread_mutexattr_se
 
 set(glibc_folder ${PROJECT_BINARY_DIR}/old_glibc)
 set(glibc_stubs "")
+separate_arguments(glibc_flags NATIVE_COMMAND "${CMAKE_C_FLAGS}")
 foreach(library IN ITEMS libm.so.6 libdl.so.2 librt.so.1 libpthread.so.0)
   set(names ${glibc_${library}})
   string(JOIN ";" shown ${names})
@@ -44,7 +51,7 @@ foreach(library IN ITEMS libm.so.6 libdl.so.2 librt.so.1 libpthread.so.0)
   file(CONFIGURE OUTPUT ${glibc_folder}/${library}.c CONTENT "${functions}" @ONLY)
   file(CONFIGURE OUTPUT ${glibc_folder}/${library}.map CONTENT "${versions}" @ONLY)
   add_custom_command(OUTPUT ${glibc_folder}/${library}
-    COMMAND ${CMAKE_C_COMPILER} -shared -fPIC -nostdlib -fno-builtin -w -Wl,-soname,${library}
+    COMMAND ${CMAKE_C_COMPILER} ${glibc_flags} -shared -fPIC -nostdlib -fno-builtin -w -Wl,-soname,${library}
       -Wl,--version-script=${library}.map -o ${library} ${library}.c
     WORKING_DIRECTORY ${glibc_folder}
     DEPENDS ${glibc_folder}/${library}.c ${glibc_folder}/${library}.map)
@@ -56,8 +63,8 @@ add_library(bubblesim_glibc_inside OBJECT EXCLUDE_FROM_ALL
 set_property(GLOBAL PROPERTY bubblesim_glibc_stubs ${glibc_stubs})
 
 function(bubblesim_for_old_glibc target)
-  # Sanitizers' own libraries are of this machine.
-  if(BUBBLESIM_SANITIZE)
+  # Sanitizers' own libraries are of this machine; of other processors the versions are not known.
+  if(BUBBLESIM_SANITIZE OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
     return()
   endif()
   get_property(stubs GLOBAL PROPERTY bubblesim_glibc_stubs)
