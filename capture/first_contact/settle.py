@@ -2,7 +2,7 @@
 the node that CUPTI told when it was copied, so that collectives of graphs have bytes; and a client
 of MPS gets no more memory than its limit.
 
-    python3 -m first_contact.settle graph PROGRAM   announces and captures an all-reduce, launches it
+    python3 -m first_contact.settle graph PROGRAM   announces, captures, launches an all-reduce
     python3 -m first_contact.settle allocate MIB    exit code: CUDA's, of the allocation
 """
 
