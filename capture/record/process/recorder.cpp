@@ -184,8 +184,8 @@ void Recorder::stop(StopReason reason) noexcept {
   if (reason == StopReason::kExiting) {
     state_->share.stop.store(Stop::kExiting);
   } else {
-    Stop none = Stop::kNo;
-    state_->share.stop.compare_exchange_strong(none, Stop::kAsked);
+    Stop was = Stop::kNo;
+    while (was != Stop::kExiting && !state_->share.stop.compare_exchange_weak(was, Stop::kAsked)) {}
   }
   state_->share.buffers.wake().notify();
 }

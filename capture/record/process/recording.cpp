@@ -100,7 +100,7 @@ bool Recording::run() {
   repeats_ = share_.stop.load() == Stop::kSignalled ||
              (request_.every && !stop_wanted() && reason_to_end() == kByIterations);
   close();
-  return repeats_;
+  return repeats_ && fault_.empty();
 }
 
 bool Recording::stopped_early(const char* why) {
@@ -267,9 +267,9 @@ void Recording::record() {
   // the job's threads, it still finds the streams' priorities unwritten.
   session_->flush();
   drain();
-  share_.records = true;
   std::int64_t next_tick = began_ns_ + to_ns(kTick);
   while (!stop_wanted() && reason_to_end().empty()) {
+    share_.records = begun_;
     const std::int64_t now = monotonic_ns();
     Duration nap = std::min(kNap, Duration{next_tick - now});
     if (request_.duration) nap = std::min(nap, *request_.duration - Duration{now - began_ns_});
@@ -522,8 +522,8 @@ void Recording::end_without_file() {
   file_->discard();
   const char* const why = begun_ ? "nothing was recorded: no CUDA call, no range; no file was left"
                                  : "nothing was recorded: the first iteration has not come";
-  share_.board.edit([why](RecorderStatus& status) {
-    status.state = RecorderState::kIdle;
+  share_.board.edit([this, why](RecorderStatus& status) {
+    status.state = repeats_ ? RecorderState::kScheduled : RecorderState::kIdle;
     status.message = why;
     status.output.clear();
   });

@@ -229,6 +229,38 @@ TEST(Records, ASignalHasTheLastStretchWritten) {
   }
 }
 
+// CUPTI is on, and nothing has been recorded that could be written.
+TEST(Records, ASignalBeforeTheFirstIterationDoesNothing) {
+  const ScratchFolder folder;
+  JobProcess job({"init", "say:here", "hear", "mark_iterations:100:10"},
+                 recording_to(folder, {{kEnvFirstIteration, "5"}, {kEnvSignal, "USR2"}}));
+  ASSERT_TRUE(job.says("here"));
+  (void)job.await(RecorderState::kRecording);
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ASSERT_EQ(::kill(job.pid(), SIGUSR2), 0);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  job.tell();
+  const JobEnd end = job.wait();
+  EXPECT_EQ(end.code, 0) << end.error;
+  const Recorded recorded = read_recording(folder.file("signal-1") + "/rank0.btr");
+  ASSERT_FALSE(recorded.trace.markers.empty()) << end.error;
+  EXPECT_EQ(recorded.trace.markers.front().number, 5);
+}
+
+// While what the signal asked for is written.
+TEST(Records, AStopRightAfterASignalEndsTheRecordings) {
+  const ScratchFolder folder;
+  JobProcess job({"init", "traced", "rate:1600:5000"},
+                 recording_to(folder, {{kEnvLast, "300ms"}, {kEnvSignal, "USR2"}}));
+  (void)job.await(RecorderState::kRecording);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ASSERT_EQ(::kill(job.pid(), SIGUSR2), 0);
+  ASSERT_TRUE(job.stop());
+  (void)job.await(RecorderState::kIdle);
+}
+
 TEST(Records, ASignalThatTheJobHandlesItselfIsRefused) {
   const ScratchFolder folder;
   const JobEnd end = run_job({"signals:1", "init", "sleep:300"},
