@@ -133,7 +133,7 @@ TEST_F(CaptureJob, AJobWhoseEnvironmentNamesTheLibraryAloneIsAttachedTo) {
 }
 
 TEST_F(CaptureJob, OfAFewOfEveryManyIterationsAttachCollectsAll) {
-  place.write("job.sh", "echo $$ >pid\nexec " + job("sleep:700 mark_iterations:600:5"));
+  place.write("job.sh", "echo $$ >pid\nexec " + job("sleep:5000 mark_iterations:600:5"));
   const Outcome outcome = place.shell(
       "bubblesim capture --idle -- sh job.sh &\n"
       "for i in $(seq 200); do\n"
@@ -153,7 +153,7 @@ TEST_F(CaptureJob, OfAFewOfEveryManyIterationsAttachCollectsAll) {
 }
 
 TEST_F(CaptureJob, ASignalLeavesAFolderEach) {
-  place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 rate:700:5000"));
+  place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 rate:1600:5000"));
   const Outcome outcome = place.shell(
       "bubblesim capture -o run --last 300ms --on-signal URG -- sh job.sh &\n"
       "for i in $(seq 200); do\n"

@@ -108,7 +108,7 @@ TEST_F(FillCommand, ASignalGoesToBothPrograms) {
 }
 
 TEST_F(FillCommand, ANodeHasAFillerOnEachGpuThatIsNamed) {
-  const Outcome outcome = place.shell(fill("--policy tgs --gpu 3,1 --json", "pace:100", "pace:0"));
+  const Outcome outcome = place.shell(fill("--policy tgs --gpu 3,1 --json", "pace:3000", "pace:0"));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = parse_json(lines_of(outcome.out).back());
   ASSERT_EQ(json.at("gpus").size(), 2U);
