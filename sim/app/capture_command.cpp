@@ -51,10 +51,18 @@ milliseconds pause_after(Duration running) {
   return running < std::chrono::seconds(2) ? milliseconds(50) : milliseconds(1000);
 }
 
+/// What a process's recorder says now.
+Result<capture::RecorderStatus> status_of(std::int64_t pid, const std::string& sockets) {
+  const capture::ClientOptions options{milliseconds(500), sockets};
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto client,
+                             capture::RecorderClient::find(static_cast<pid_t>(pid), options));
+  return client.ask(capture::status_command());
+}
+
 /// --on-signal: one to this command is for every process of the job that records; 0: none is.
 class SignalToRecorders {
  public:
-  explicit SignalToRecorders(int number) : number_(number) {
+  SignalToRecorders(int number, const std::string& sockets) : number_(number), sockets_(sockets) {
     sigemptyset(&awaited_);
     if (number != 0) sigaddset(&awaited_, number);
     pthread_sigmask(SIG_BLOCK, &awaited_, nullptr);
@@ -64,22 +72,26 @@ class SignalToRecorders {
     if (number_ == 0 || sigtimedwait(&awaited_, nullptr, &at_once) <= 0) return;
     std::vector<pid_t> family = capture::descendants(job);
     family.push_back(job);
+    bool any = false;
     for (const pid_t process : family) {
-      const auto status = seen.find(process);
-      if (status != seen.end() && status->second.state == capture::RecorderState::kRecording) {
-        ::kill(process, number_);
-      }
+      if (!seen.contains(process)) continue;
+      // It may have become another program meanwhile, which such a signal would end.
+      const auto status = status_of(process, sockets_);
+      if (!status || status->state != capture::RecorderState::kRecording) continue;
+      any = ::kill(process, number_) == 0 || any;
     }
+    if (!any) fmt::print(stderr, "bubblesim: no process records now: the signal does nothing\n");
   }
 
  private:
   int number_;
+  const std::string& sockets_;
   sigset_t awaited_;
 };
 
 RanJob wait_for(capture::JobProcess& job, const std::string& output, const std::string& sockets,
                 int signal) {
-  const SignalToRecorders to_recorders(signal);
+  const SignalToRecorders to_recorders(signal, sockets);
   capture::RecorderWatch watch(job.pid(), output, sockets);
   ProgressLine progress;
   const auto began = Clock::now();
@@ -99,10 +111,7 @@ RanJob wait_for(capture::JobProcess& job, const std::string& output, const std::
 std::vector<std::string> files_in_use(const RanJob& ran, const std::string& sockets) {
   std::vector<std::string> busy;
   for (const auto& [pid, last] : ran.seen) {
-    capture::ClientOptions options{milliseconds(500), sockets};
-    const auto client = capture::RecorderClient::find(static_cast<pid_t>(pid), options);
-    const auto status = client ? client->ask(capture::status_command())
-                               : tl::make_unexpected(client.error());
+    const auto status = status_of(pid, sockets);
     if (!status || status->state == capture::RecorderState::kIdle ||
         status->state == capture::RecorderState::kFailed) {
       continue;
@@ -219,7 +228,8 @@ constexpr const char* kCaptureHelp =
     "  bubblesim capture --idle -- python3 serve.py\n"
     "  bubblesim capture attach 4711 4712 -o out/run --duration 10s --wait\n"
     "  bubblesim capture status\n\n"
-    "Every signal is passed on to the job, which decides; the command ends when the job has.\n\n"
+    "Every signal but that of --on-signal is passed on to the job, which decides; the command ends "
+    "when the job has.\n\n"
     "Exit codes: the job's own (128 + n: ended by signal n; 127: no such command; 126: it cannot "
     "be run). Where that is 0: 0 if there are recordings, 1 if nothing was recorded or a file is "
     "broken; a sentence says why. 2: nothing was started, for what was asked cannot be.";
@@ -339,6 +349,7 @@ void add_recording_options(CLI::App& command, CaptureOptions& options,
                          "recorded (--last: of the last time) becomes files in a folder "
                          "signal-<N>, and recording goes on; the job must not handle the signal")
           ->check(CLI::IsMember(words_of(capture::kSignalWords)))
+          ->excludes("--every")
           ->capture_default_str(),
       command.add_option("--last", options.last,
                          "Keep the last 10s (or so) in memory; they become files at --on-signal, "

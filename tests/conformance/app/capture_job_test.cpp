@@ -168,6 +168,21 @@ TEST_F(CaptureJob, ASignalLeavesAFolderEach) {
   }
 }
 
+// What the process became does not handle the signal.
+TEST_F(CaptureJob, ASignalIsNotForAProcessThatHasBecomeAnotherProgram) {
+  place.write("job.sh", "echo $$ >pid\nexec " +
+                            job("traced:20000 launch:50 sleep:1500 exec:sleep=6000"));
+  const Outcome outcome = place.shell(
+      "bubblesim capture -o run --last 1s --on-signal USR1 -- sh job.sh &\n"
+      "for i in $(seq 200); do\n"
+      "  bubblesim capture status $(cat pid || echo 1) 2>&1 | grep -q recording && break\n"
+      "  sleep 0.05\n"
+      "done\n"
+      "sleep 3; kill -USR1 $!; wait $!");
+  EXPECT_NE(outcome.code, 128 + 10) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("no process records now"));
+}
+
 TEST_F(CaptureJob, AnIdleJobIsRecordedOnRequest) {
   place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 launch:500 sleep:700 exit:0"));
   const Outcome outcome = place.shell(

@@ -97,6 +97,8 @@ TEST_F(Capture, FaultsOfTheCommandLineStartNothing) {
   expect_fault(good + "-o run --start-at 5 -- touch no", HasSubstr("to come"));
   expect_fault(good + "-o run --graphs edge -- touch no", HasSubstr("--graphs"));
   expect_fault(good + "-o run --durations 3s -- touch no", HasSubstr("--durations"));
+  expect_fault(good + "-o run --iterations 2 --every 9 --on-signal URG -- touch no",
+               HasSubstr("--every"));
   expect_fault(good + "--idle -o run -- touch no", HasSubstr("excludes"));
   expect_fault(good + "-o recorder.so/run -- touch no", HasSubstr("recorder.so/run"));
   EXPECT_FALSE(std::filesystem::exists(place_.path("no")));
