@@ -463,7 +463,7 @@ constexpr const char* kFillHelp =
     "--train \"python3 train.py\" --fill \"python3 batch.py\"\n\n"
     "When training has ended the gate is open; the filler is told to end (SIGTERM, after --grace "
     "SIGKILL) or kept. The filler's end leaves training alone. Every signal is "
-    "passed on to both, which decide. Exit codes: training's own "
+    "passed on to all jobs, which decide. Exit codes: training's own "
     "(128 + n: ended by signal n); where that is 0, 1 if the policy had to be stopped. 2: nothing "
     "was started, for what was asked cannot be.";
 
