@@ -115,7 +115,8 @@ bool Recording::wait_for_iteration() {
   HostEventQueue& events = host_queue();
   open_host_link({});
   std::uint32_t& wanted = *request_.first_iteration;
-  bool near = wanted < kFewIterations && origin_ == StartOrigin::kEnvironment;
+  bool near = wanted < std::min(kFewIterations, request_.every.value_or(kFewIterations)) &&
+              origin_ == StartOrigin::kEnvironment;
   std::optional<Iteration> first;
   while (!near && !stop_wanted()) {
     share_.buffers.wake().wait(kNap);
@@ -285,9 +286,8 @@ void Recording::record() {
 std::string Recording::reason_to_end() const {
   if (!fault_.empty()) return fault_;
   if (!begun_) return {};
-  if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration)) {
+  if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration))
     return "duration";
-  }
   if (request_.iterations && iterations() >= *request_.iterations) return kByIterations;
   if (request_.max_bytes && store_->bytes_written() >= *request_.max_bytes) return "bytes";
   return {};
