@@ -1,8 +1,12 @@
 // Whatever fails, the job goes on, one line says why, and what was recorded is kept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/unit/capture/process/job_process.hpp"
 
@@ -80,6 +84,20 @@ TEST(Failures, OfTheDiskEndTheRecordingAndKeepTheChunks) {
   ASSERT_EQ(folder.files(), Names{"rank0.recording.btr"});
   const Recorded recorded = read_recording(folder.file("rank0.recording.btr"));
   EXPECT_GE(recorded.kernels("kernel"), 3000U);
+}
+
+TEST(Failures, OfTheDiskEndRecordingsThatSignalsWouldRepeat) {
+  const ScratchFolder folder;
+  JobProcess job({"limit:60000", "init", "traced", "launch:200000", "say:here", "hear"},
+                 recording_to(folder, {{kEnvLast, "60s"}, {kEnvSignal, "USR2"}}));
+  ASSERT_TRUE(job.says("here"));
+  ASSERT_EQ(::kill(job.pid(), SIGUSR2), 0);
+  EXPECT_THAT(job.await(RecorderState::kFailed).message, HasSubstr("cannot write"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(job.status()->state, RecorderState::kFailed);
+  job.tell();
+  EXPECT_EQ(job.wait().code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("signal-2")));
 }
 
 TEST(Failures, OfTheDeviceEndTheRecordingAndKeepTheFile) {
