@@ -1,7 +1,7 @@
 # Libraries that jobs load must load where the job runs, which may be a container that is older than
-# the machine of the build. bubblesim_for_old_glibc(TARGET) links it so that it needs glibc
-# 2.28 (RHEL 8, manylinux_2_28), though this machine's, up to 2.36, is newer:
-#  - functions that moved from libpthread, libdl and librt into libc (2.34), or have a newer version,
+# the machine of the build. bubblesim_for_old_glibc(TARGET) links it so that it needs glibc 2.28
+# (RHEL 8, manylinux_2_28), though this machine's, up to 2.36, is newer:
+#  - functions that moved from libpthread, libdl and librt into libc (2.34) or have a newer version
 #    are taken at their first version, from stubs of those libraries. The linker alone sees the
 #    stubs; later glibcs have these libraries and versions, too.
 #  - what glibc 2.28 has not is inside the target (old_glibc.c).
@@ -51,8 +51,8 @@ foreach(library IN ITEMS libm.so.6 libdl.so.2 librt.so.1 libpthread.so.0)
   file(CONFIGURE OUTPUT ${glibc_folder}/${library}.c CONTENT "${functions}" @ONLY)
   file(CONFIGURE OUTPUT ${glibc_folder}/${library}.map CONTENT "${versions}" @ONLY)
   add_custom_command(OUTPUT ${glibc_folder}/${library}
-    COMMAND ${CMAKE_C_COMPILER} ${glibc_flags} -shared -fPIC -nostdlib -fno-builtin -w -Wl,-soname,${library}
-      -Wl,--version-script=${library}.map -o ${library} ${library}.c
+    COMMAND ${CMAKE_C_COMPILER} ${glibc_flags} -shared -fPIC -nostdlib -fno-builtin -w
+      -Wl,-soname,${library} -Wl,--version-script=${library}.map -o ${library} ${library}.c
     WORKING_DIRECTORY ${glibc_folder}
     DEPENDS ${glibc_folder}/${library}.c ${glibc_folder}/${library}.map)
   list(APPEND glibc_stubs ${glibc_folder}/${library})
