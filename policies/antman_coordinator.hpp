@@ -11,10 +11,10 @@
 namespace bubblesim::policies {
 
 struct AntManCoordinatorConstants {
-  double tolerance;       ///< a mini-batch longer than (1 + tolerance) references is slowed down
+  double tolerance;       ///< a mini-batch is slow if longer than (1 + tolerance) references
   std::int64_t first;     ///< percentage once the reference is known
-  std::int64_t increase;  ///< added after a mini-batch that is not slowed down
-  double decrease;        ///< factor after one that is, rounded down; at 0 fillers are suspended
+  std::int64_t increase;  ///< added after a mini-batch that is not slow
+  double decrease;        ///< factor after a slow one, rounded down; at 0 fillers are suspended
 };
 
 class AntManCoordinator {

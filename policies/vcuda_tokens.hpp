@@ -1,6 +1,6 @@
 // The bucket of tokens of one process, as the launch hook of Tencent's vcuda-controller keeps it
 // (tkestack/vcuda-controller, src/hijack_call.c: rate_limiter, delta, change_token): a launch takes
-// a token a thread block, and waits while there are less than none. A watcher adds a share
+// a token a thread block, and waits while the bucket is below 0. A watcher adds a share
 // periodically; the share grows while the process uses at most its limit of the GPU, and shrinks
 // while it uses more. The arithmetic is the code's, in whole numbers.
 #pragma once

@@ -15,7 +15,7 @@ struct SchemaKind {
   std::string name;    ///< the schema is name.schema.json
   std::string folder;  ///< of configs, that holds such files
   std::string what;    ///< "a GPU"
-  /// Reads a document as a file of the kind; what paths name is not looked at.
+  /// Reads a document as a file of the kind; does not open the files that its paths name.
   std::function<Errors(const JsonDocument&)> read;
 };
 

@@ -35,7 +35,7 @@ class Gpu::Model {
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
   void set_slice(ClientId client, Duration slice);
-  /// `how`: nothing lets its kernels run again.
+  /// Without `how` the client's kernels run again.
   void drive_off(ClientId client, std::optional<program::Preemption> how);
   void set_governor(Governor* governor) { governor_ = governor; }
   void announce(ClientId client);
@@ -104,8 +104,9 @@ class Gpu::Model {
   program::SharingMode mode_;
   bool others_share_;
   Governor* governor_ = nullptr;   ///< null: the spec's clock
-  std::vector<Context> contexts_;  ///< one; or one a client; bounds, and where others share: one
-                                   ///< for the first client, one for the others
+  /// One for all clients if one_context(). Two if bound() or `others_share_`: the first client's,
+  /// and one for all other clients. Else one a client.
+  std::vector<Context> contexts_;
   std::optional<TimeSlicer> slicer_;
   std::vector<std::uint32_t> announced_;  ///< time slices: by context
   std::vector<std::size_t> live_;  ///< the contexts that have the GPU

@@ -4,7 +4,7 @@
 // second; its other loads move in proportion. Transfers on a link share it max-min fairly
 // (progressive filling: all speeds rise together; a transfer whose link is full, or that has
 // reached the speed of its own channels, keeps its speed, the others go on rising). A transfer that
-// stands for several groups has the shares of all: its speed is that of one of them. Speeds change
+// stands for several groups has their shares together, and the speed of one group. Speeds change
 // only when a transfer begins or ends or a fault slows a link, and only among transfers that share
 // links with it.
 //
@@ -69,9 +69,9 @@ enum class Algorithm : std::uint8_t {
 
 struct Transfer {
   Duration latency{};           ///< before bytes move
-  Duration least{};             ///< that the bytes move, with all links free
+  Duration least{};             ///< time of the bytes if links were infinitely fast
   std::vector<LinkLoad> loads;  ///< each link once
-  /// Groups that it stands for on its most loaded link: its largest load over that of one group.
+  /// Groups that share its most loaded link: the largest load over one group's largest load.
   double shares = 1;
   Algorithm algorithm = Algorithm::kRing;
   hardware::Protocol protocol = hardware::Protocol::kSimple;

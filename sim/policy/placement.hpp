@@ -19,7 +19,7 @@
 
 namespace bubblesim::policy {
 
-/// A GPU of the job's, with its rank of training.
+/// A GPU that a rank of training runs on.
 struct GpuState {
   GpuId id;
   Bytes memory;               ///< of the device
@@ -28,8 +28,8 @@ struct GpuState {
   Duration iteration{};       ///< of training alone; 0: not known
   Duration bubble_time{};     ///< part in bubbles; only if the policy declared bubbles
   Duration pipeline_time{};   ///< of that, waits for pipeline peers
-  double request = 0;         ///< SM shares that are promised to what is placed on it
-  double limit = 0;           ///< and those that it may use at most
+  double request = 0;         ///< sum of JobInfo::request of what is placed on it
+  double limit = 0;           ///< sum of JobInfo::limit of the same
   std::uint32_t jobs = 0;     ///< placed on it and not ended
 };
 

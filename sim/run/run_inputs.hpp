@@ -43,7 +43,7 @@ struct TrainingInputs {
   std::vector<std::optional<Bytes>> rank_memory;  ///< by trace or plan
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;
-  std::vector<hardware::DeviceFile> devices;  ///< those that are known, for faults that name others
+  std::vector<hardware::DeviceFile> devices;  ///< all known: a fault lists those with enough memory
 };
 
 struct FillerInputs {
@@ -52,8 +52,8 @@ struct FillerInputs {
   std::optional<Shared<synth::ServerPlan>> server{};  ///< of an engine
 };
 
-/// What an iteration took when it was recorded: that of traces/iterations/job_pass.hpp. Mean over
-/// ranks; nothing without any.
+/// Length of a recorded iteration, of those that traces/iterations/job_pass.hpp chooses. Mean over
+/// ranks; nothing without iterations.
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
 
 /// Depends on the config's traces or synthesised job and its device, and on nothing else of it.
@@ -70,8 +70,8 @@ struct FillerInputs {
                                                       const std::string& device_folder,
                                                       const ProgressText& progress);
 
-/// The run without its fillers: the config's own values before those of the inputs. Faults:
-/// check_ranks.
+/// The run without its fillers. The config's values take precedence over those of the inputs.
+/// Faults: check_ranks.
 [[nodiscard]] CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
                                                     std::shared_ptr<const TrainingInputs> training);
 
@@ -80,10 +80,10 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs);
 
 // Faults of links that a config names, as the fabric of its job takes them.
 
-/// Both directions of each link in `config.training.slow_links`: all up-links of a leaf, and of a
-/// port where GPUs are paired that to its pair, too. Faults name the entry: a GPU that the cluster
-/// lacks, a kind of link that it lacks, links that no collective of `job` loads, two faults of a
-/// link at one time.
+/// Both directions of each link in `config.training.slow_links`. A leaf has all its up-links; the
+/// port of a paired GPU includes the link to its pair. Faults name the entry: a GPU that the
+/// cluster lacks, a kind of link that it lacks, links that no collective of `job` loads, two faults
+/// of a link at one time.
 [[nodiscard]] CheckedResult<std::vector<network::SlowLink>> slow_links(
     const RunConfig& config, const network::Topology& topology, const workload::JobProgram& job);
 

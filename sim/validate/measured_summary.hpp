@@ -15,7 +15,7 @@ namespace bubblesim::validate {
 struct MeasuredAim {
   MeasuredMetric metric;
   double bound;        ///< in error_unit()
-  const char* source;  ///< what it stands beside
+  const char* source;  ///< the published figure that it is compared with
 };
 
 /// The aims are the project's own. Each stands beside the best published predictor of a like
@@ -56,7 +56,7 @@ struct MeasuredOrder {
   std::string config;
   std::string filler;        ///< empty: training
   std::size_t compared = 0;  ///< pairs of policies that measurements tell apart
-  std::size_t ties = 0;      ///< pairs that they do not
+  std::size_t ties = 0;      ///< pairs that measurements do not tell apart
   std::size_t wrong = 0;     ///< compared pairs that are simulated equal or the other way round
   std::string measured;      ///< "mps > tgs = specinf": ties between neighbours
   std::string simulated;
@@ -71,8 +71,8 @@ struct MeasuredOrder {
 
 // Simulated against measured as text, CSV and JSON. The same cells give the same bytes.
 
-/// What stands on either side: devices, and where and when they were measured; says so if a side
-/// is not what it should be.
+/// The two sides of the comparison: devices, and where and when they were measured; with a warning
+/// if a side is not what it should be.
 [[nodiscard]] std::string measured_sides_text(const std::vector<MatchedReports>& matched);
 
 /// A block a config: a line a policy and filler, each figure as measured, simulated and error; a

@@ -22,7 +22,7 @@ class MeetingBoard {
     std::uint32_t op;
   };
   struct CountedMeeting {
-    std::uint32_t needed = 0;  ///< of those that wait
+    std::uint32_t needed = 0;  ///< arrivals, without the sender's
     std::uint32_t sender = program::kNoIndex;  ///< the rank whose send does not wait
     SimTime last = SimTime::min();  ///< arrival so far
     std::vector<RankArrival> arrivals;
@@ -58,7 +58,8 @@ class RankRecurrence {
 
   /// Every thread is done, and what they launched has ended.
   [[nodiscard]] bool finished() const;
-  /// Whether it matters which of several things in one instant came first; only events tell.
+  /// True if the result depends on the order of events of one instant, which only a simulation by
+  /// events knows.
   [[nodiscard]] bool ambiguous() const { return ambiguous_; }
   [[nodiscard]] PassTimes take();
 
@@ -72,7 +73,7 @@ class RankRecurrence {
     };
     const std::vector<program::Step>* steps = nullptr;
     State state = State::kDone;
-    bool relaunches = false;  ///< kWaits: for room on a stream, then launches
+    bool relaunches = false;  ///< kWaits: for room in the launch queue; then it launches
     std::size_t next = 0;
     SimTime at{};             ///< kCalls: of its next call; kWaits: of the one that it is in
     std::uint64_t ticket = 0;  ///< order of calls at one time
@@ -92,7 +93,7 @@ class RankRecurrence {
     std::uint32_t last_op = program::kNoIndex;
     std::vector<Pending> pending;    ///< from `head` on: launched, their ends not yet known
     std::size_t head = 0;
-    std::vector<std::uint32_t> calls;  ///< launches that take a place in the queue, the last ones
+    std::vector<std::uint32_t> calls;  ///< operations of the last launches: a ring
     std::uint64_t call_count = 0;
   };
   /// What comes next: a thread's call, or the return of one that waited.

@@ -16,7 +16,7 @@ struct StepTokens {
 };
 
 /// Its threads are alternatives, of which one runs at a time (ProgramRun::start_thread). One object
-/// belongs to one run: between two passes it changes what the operations of a thread take.
+/// belongs to one run: set() changes durations and profiles between two passes.
 class StepProgram {
  public:
   virtual ~StepProgram() = default;
@@ -25,8 +25,9 @@ class StepProgram {
   /// Tokens of the captured graph that holds the step; nothing: it is not launched as a graph.
   [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(
       const serving::ScheduledStep& step) const = 0;
-  /// Makes a thread the step, and returns its index. A `queued` step was prepared while another
-  /// ran. `tokens.own`: the step's, or a graph's. Precondition: no pass runs.
+  /// Sets up a thread that runs the step; returns the thread's index. A `queued` step was prepared
+  /// while another ran. `tokens.own` counts the step's tokens, or those of the captured graph that
+  /// holds the step. Precondition: no pass runs.
   [[nodiscard]] virtual std::uint32_t set(const serving::ScheduledStep& step, StepTokens tokens,
                                           bool queued) = 0;
 };

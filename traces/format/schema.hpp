@@ -1,7 +1,7 @@
 // The columns of every chunk kind, in file order. One list serves writing, checking and reading,
 // so the three cannot drift apart. A coder (traces/format/columns.hpp) offers:
 //   plain(f)        the field's number
-//   added(f)        as plain, in a column that files of earlier minor versions lack: then 0
+//   added(f)        as plain; reads as 0 in files of earlier minor versions, which lack the column
 //   delta(f)        zigzagged difference from the record before, mod 2^64; 0 before the first
 //   index(f)        number + 1 mod 2^32, so that kNone is 0
 //   index_delta(f)  as index, then as delta

@@ -18,12 +18,12 @@ namespace bubblesim::traces {
 /// waits to the trace, whose device operations are final.
 void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankTrace& trace);
 
-/// Puts what the host announced of sends and receives on the kernels that did them.
+/// Gives the kernels of sends and receives what the host announced of them.
 void describe_transfers(std::vector<AnnouncedTransfer> announced,
                         std::vector<PendingCollective>& collectives, RankTrace& trace);
 
-/// Narrows `peers` of a send, a receive or an exchange from its group to its partners, where its
-/// ends name them.
+/// Narrows `peers` of a send, a receive or an exchange from its group to its partners, if
+/// `entry.ends` names them.
 void name_partners(PendingCollective& entry);
 
 /// Fills kinds, groups and sequence numbers of collectives that the file does not give.

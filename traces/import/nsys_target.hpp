@@ -16,15 +16,15 @@ void describe_devices(NsysSession& session, RankSet& set);
 /// read.
 void describe_ranks(NsysSession& session, RankSet& set);
 
-/// Which rank of the job each of the set is.
+/// The job's rank number for each rank of the set.
 struct RankNumbers {
   std::vector<std::uint32_t> ranks;  ///< in the order of the set
   std::uint32_t world_size = 1;
   bool recorded = false;  ///< false: numbered by process and GPU
 };
 
-/// Finds ranks from MPI, else NCCL's communicators, else the environment; each only if it names all
-/// ranks of the set, and no two alike.
+/// Finds ranks from MPI, else NCCL's communicators, else the environment. A source counts only if
+/// it gives every rank of the set a number of its own.
 [[nodiscard]] RankNumbers find_ranks(NsysSession& session, RankSet& set,
                                      const Communicators& communicators);
 

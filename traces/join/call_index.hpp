@@ -15,8 +15,8 @@ namespace bubblesim::traces {
 
 class CallIndex {
  public:
-  /// `records` are calls, or hold a call each, which `call_of` gives. They are sorted by start;
-  /// calls without correlation are left out.
+  /// `call_of` maps a record to its call. `records` are sorted by the start of their calls; calls
+  /// without correlation are left out.
   template <class Records, class CallOf = std::identity>
   explicit CallIndex(const Records& records, CallOf call_of = {}) {
     entries_.reserve(records.size());
@@ -57,8 +57,8 @@ struct LaunchCounts {
   std::uint64_t idle = 0;       ///< launches without an operation
 };
 
-/// Sets `launch` of every operation. `calls` are those of the index; `op_of` gives the operation
-/// that one of `ops` is or holds, `call_of` the call that one of `calls` is or holds.
+/// Sets `launch` of every operation. `calls` are those of the index. `op_of` maps an element of
+/// `ops` to its operation, `call_of` an element of `calls` to its call.
 template <class Ops, class Calls, class OpOf = std::identity, class CallOf = std::identity>
 LaunchCounts link_launches(const CallIndex& index, Ops& ops, const Calls& calls, OpOf op_of = {},
                            CallOf call_of = {}) {

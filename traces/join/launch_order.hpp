@@ -12,7 +12,7 @@
 
 namespace bubblesim::traces {
 
-/// A stream waits for an event; calls are indices of host calls, streams of streams.
+/// A stream waits for an event. Members are indices into RankTrace::host_calls and ::streams.
 struct EventWait {
   std::uint32_t source = 0;  ///< the stream on which the event was recorded
   std::uint32_t record_call = 0;

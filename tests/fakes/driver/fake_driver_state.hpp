@@ -20,14 +20,14 @@ struct Work {
   std::function<std::int64_t()> duration;
   std::function<void(std::uint64_t device_ns)> at_start;
   std::function<void(std::uint64_t device_ns)> at_end;
-  std::int64_t gap = 0;  ///< from its end to the start of what comes after it
+  std::int64_t gap = 0;  ///< from its end to the start of the stream's next work
 };
 
 struct FakeStream {
   std::uint32_t number = 0;
   std::int64_t ready = 0;
   FakeGraph* capture = nullptr;
-  std::set<std::size_t> after;  ///< nodes that the next one of this stream comes after
+  std::set<std::size_t> after;  ///< nodes that the stream's next node waits for
 };
 struct FakeEvent {
   std::int64_t when = 0;
@@ -86,7 +86,7 @@ State& state();
 [[nodiscard]] FakeStream& stream_of(State& all, abi::StreamHandle handle);
 /// On the stream's timeline, or into the graph that it is captured into.
 void put(State& all, FakeStream& stream, Work work);
-/// At `start` or later; returns when what comes after it may start.
+/// Runs the work at `start` or later; returns the time at which the stream's next work may start.
 std::int64_t run_at(State& all, const Work& work, std::int64_t start);
 
 }  // namespace fake_driver
