@@ -136,7 +136,7 @@ struct MemorySample {
   std::uint64_t reserved_bytes = 0;
 };
 
-/// What kept a host thread that is neither its program nor the device's work.
+/// Why a host thread was held, other than by its program or by work of the device.
 enum class StallKind : std::uint8_t {
   kQueueFull,   ///< the launch queue was full: the driver held the thread
   kProfiler,    ///< the profiler's own work on the thread: buffers, instrumentation
@@ -160,13 +160,13 @@ struct ClockPair {
 };
 
 /// What the driver says of an event record, a wait or a synchronisation, apart from the call.
-/// Only in recordings that were not joined yet (traces/join), which puts it where it belongs.
+/// Exists only until traces/join has put it on its call.
 struct SyncRecord {
   TraceTime at{};
   std::uint64_t correlation = 0;              ///< of the call
   HostCallKind kind = HostCallKind::kOther;   ///< kEventRecord, kStreamWaitEvent, k...Sync
   std::uint32_t stream = kNone;               ///< of the call, index into streams
-  std::uint64_t event = 0;  ///< the recording of an event that is meant; 0: not recorded
+  std::uint64_t event = 0;  ///< unique to a record (old drivers: to an event); 0: not recorded
   std::uint32_t device = 0;  ///< CUDA's number of the context's GPU, plus 1; 0: not recorded
 };
 

@@ -63,7 +63,7 @@ class BySm {
   std::vector<Run> runs_;  ///< by SM; empty only between restart() and append()
 };
 
-// A processor computes the products of one run side by side.
+// The products of one run do not depend on each other, so a CPU computes them in parallel.
 template <class T>
 std::uint64_t BySm<T>::hash() const {
   using Words = std::array<std::uint32_t, sizeof(Run) / sizeof(std::uint32_t)>;

@@ -40,7 +40,7 @@ struct NicSpec {
   Duration latency{};        ///< added to each hop between nodes
 };
 
-/// Which up-link a flow takes: of a NIC's transfers to the NIC that follows it.
+/// How the flow from a NIC to another leaf chooses its up-link.
 enum class FlowPlacement : std::uint8_t {
   kSpread,   ///< a part over each: transport over many paths
   kHash,     ///< one by a hash of its ends (ECMP): flows may collide
@@ -81,7 +81,7 @@ struct CollectiveSpec {
   PerProtocol<double> bandwidth_share{1, 1, 1};  ///< of a link that the protocol fills
   Bytes low_latency_below{0};        ///< messages from this size on do not use LL
   Bytes channel_quantum{0};          ///< least that a channel takes for each rank of a ring
-  double local_copies = 0.0;         ///< in steps: a ring's copies that cross no link
+  double local_copies = 0.0;         ///< a ring's copies that cross no link, in steps
   double ring_net_factor = 1.0;      ///< of a Simple ring's latency between nodes
   double tree_share = 1.0;           ///< of a link that a tree fills
   bool nvls = false;                 ///< NVSwitch reduces and multicasts
@@ -92,9 +92,9 @@ struct CollectiveSpec {
   std::uint32_t node_channels = 1;   ///< blocks of a collective inside a node
   std::uint32_t net_channels = 1;    ///< blocks of a collective between nodes, at most
   std::uint32_t p2p_channels = 1;    ///< blocks of a send or a receive
-  /// The most that one block moves of what its GPU's port carries; 0: not known.
+  /// The most that one block moves over its GPU's port; 0: not known.
   BytesPerSecond block_bandwidth;
-  /// Local memory that one block reads and writes a second for what is fused into its kernel.
+  /// Local memory bandwidth of one block, for computation that is fused into its kernel.
   BytesPerSecond block_local_bandwidth;
 };
 

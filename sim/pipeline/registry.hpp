@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kMaxRanks = 16'384;
 
 struct ScheduleRequest {
   std::uint32_t ranks = 4;          ///< p: depth of the pipeline in devices
-  std::uint32_t micro_batches = 8;  ///< m; of the smallest size for `graph`
+  std::uint32_t micro_batches = 8;  ///< m; with `graph`, of the smallest micro-batch size
   std::uint32_t chunks = 0;         ///< v: stages a rank; 0 is the schedule's own default
   /// interleaved: contiguous micro-batches of one chunk; 0 is p.
   std::uint32_t group = 0;

@@ -105,11 +105,11 @@ class ResultsStore {
   [[nodiscard]] virtual bool is_gone() const { return false; }
 };
 
-/// Does the text name a store for open_store()? What is wrong with the store, open_store() says.
+/// True if the text names a store for open_store(). Does not check the store itself.
 [[nodiscard]] bool is_store(const std::string& where);
 
 /// `where`: a path (SQLite), or "postgresql://..." . kWrite creates what is missing. Faults: no
-/// store there, not a store, written by a newer version (found and supported), damaged, no right.
+/// store there, not a store, written by a newer version (found and supported), damaged, forbidden.
 [[nodiscard]] Result<std::unique_ptr<ResultsStore>> open_store(const std::string& where,
                                                                StoreAccess access);
 

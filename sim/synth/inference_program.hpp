@@ -72,7 +72,7 @@ class PassWriter {
   [[nodiscard]] Result<void> pass_and_result(const model::ModelWork& work, DecodeMode mode,
                                              double result_bytes);
   void copy_to_device(double bytes);
-  /// A copy of nothing yet on a stream of its own; returns its operation.
+  /// Adds a copy of 0 bytes, to be sized later, on a stream of its own; returns its operation.
   [[nodiscard]] std::uint32_t copy_beside();
 
   [[nodiscard]] double flops() const { return flops_; }

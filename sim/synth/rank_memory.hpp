@@ -18,8 +18,8 @@ struct StaticMemory {
 };
 
 /// ZeRO's accounting (Rajbhandari et al. 2020, section 3): parameters and gradients in their
-/// precisions, optimiser states (model::optimizer_memory), each divided by the
-/// data-parallel size from the stage of sharding on that splits it.
+/// precisions, optimiser states (model::optimizer_memory). Each is divided by the
+/// data-parallel size if the plan's stage of sharding splits it.
 [[nodiscard]] StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// What a micro-batch of a stage keeps on the GPU.
@@ -44,7 +44,7 @@ class HeldActivations {
 };
 
 /// The most that a layer of the rank needs besides while its backward pass runs: gradients of
-/// activations; where parameters are sharded, those gathered, and a layer's whole gradients; and
+/// activations; with sharded parameters, the layer's gathered parameters and whole gradients; and
 /// the buffers of HostPlan::activations, of 2 (`ahead` + 1) layers.
 [[nodiscard]] double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 
@@ -60,14 +60,14 @@ struct MemoryNeed {
 };
 [[nodiscard]] MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// Elements of parameters, apart from and of experts.
+/// Numbers of parameters: those outside experts, and those of experts.
 struct Elements {
   double shared = 0;
   double experts = 0;
 };
-/// On a rank; of one layer, the head's own copy of a tied embedding included.
+/// Parameters that a rank holds, the head's own copy of a tied embedding included.
 [[nodiscard]] Elements elements_of(const ParallelPlan& plan, std::uint32_t pipeline);
-/// A replica's part of them.
+/// The part of `elements` that one data-parallel replica holds when they are sharded.
 [[nodiscard]] double split_over_replicas(const ParallelPlan& plan, const Elements& elements);
 /// Elements of all tensors of a list.
 [[nodiscard]] double sum(const std::vector<double>& tensors);
@@ -78,13 +78,13 @@ struct Elements {
 /// When a replica hands over all but its part of the gradients.
 enum class Scattering : std::uint8_t {
   kAtEnd,          ///< each stage's, in its last backward pass of the iteration
-  kEachRun,        ///< in the last of backward passes of one stage that follow each other
+  kEachRun,        ///< in the last of a row of backward passes of one stage
   kEachMicroBatch
 };
-/// ZeRO-2 scatters after each micro-batch (DeepSpeed, stage_1_and_2.py, reduce_ipg_grads); in a
-/// pipeline, whose micro-batches' gradients are added up first, with the last one of a stage's run
-/// (Megatron-LM, schedules.py, is_last_microbatch_for_model_chunk); where it exchanges after all
-/// backward passes, at the end.
+/// ZeRO-2 scatters after each micro-batch (DeepSpeed, stage_1_and_2.py, reduce_ipg_grads). In a
+/// pipeline it first adds up the gradients of a stage's run, and scatters in the last pass of the
+/// run (Megatron-LM, schedules.py, is_last_microbatch_for_model_chunk). Without overlap of exchange
+/// and backward passes it scatters at the end.
 [[nodiscard]] Scattering scattering_of(const PlanSpec& plan);
 
 /// Calls `visit` with each layer (into ModelWork::layers) that the rank holds.

@@ -30,17 +30,18 @@ namespace bubblesim::synth {
 // server (sim/serving) on requests that are all there at once, step by step until as many have
 // ended as are kept.
 //
-// A step is one operation (a CUDA graph): its time is the sum of its kernels', its share of DRAM
-// bandwidth theirs together; it holds a block of kStepThreads threads on each SM. Contexts of
-// sequences that decode count as their mean, in steps of kContextTokens at their middle.
+// A step is one operation (a CUDA graph). Its time is the sum of its kernels' times, its share of
+// DRAM bandwidth that of all its kernels together. It holds a block of kStepThreads threads on each
+// SM. Every decoding sequence counts with the mean context, rounded to the middle of a range of
+// kContextTokens tokens.
 
 /// Responses that a GPU which generates keeps in a round, and those that it begins, which are
 /// RolloutPlan::spare times as many, rounded up.
 [[nodiscard]] std::uint32_t kept_responses(const PlanSpec& plan);
 [[nodiscard]] std::uint32_t begun_responses(const PlanSpec& plan);
 
-/// Tokens of the responses that a GPU begins in a round, in the order in which it does. `gpu`: of
-/// those that generate.
+/// Tokens of the responses that a GPU begins in a round, in the order of their begin. `gpu` counts
+/// generating GPUs only.
 [[nodiscard]] std::vector<std::uint32_t> response_lengths(const PlanSpec& plan, std::uint32_t gpu,
                                                           std::uint32_t round);
 
@@ -61,7 +62,7 @@ namespace bubblesim::synth {
 [[nodiscard]] Result<TimedKernel> rollout_step(const JobRequest& request,
                                                const model::IterationSums& sums);
 
-/// The middle of the contexts that count as this one.
+/// The context that stands for one of `tokens`: the middle of its range of kContextTokens.
 [[nodiscard]] std::uint64_t counted_context(std::uint64_t tokens);
 
 /// A rank's operations for the steps of an engine: alike ones are timed once.

@@ -15,8 +15,8 @@ inline constexpr std::uint32_t kUnmatched = UINT32_MAX;
 /// their order. Minimises the sum of time differences, where leaving one instant of either list
 /// unmatched costs `gap` (global alignment by dynamic programming, Needleman and Wunsch 1970,
 /// within a band around the diagonal). Both lists ascend. Ties favour matching.
-/// O(n * band) time and memory, band = 512 + the difference of lengths, of what is within 2 * `gap`
-/// of the other list; nothing is matched where that takes over a gigabyte.
+/// O(n * band) time and memory: n instants are within 2 * `gap` of the other list, and band = 512 +
+/// the difference of lengths. Nothing is matched if that takes over a gigabyte.
 [[nodiscard]] std::vector<std::uint32_t> match_by_end(const std::vector<TraceTime>& reference,
                                                       const std::vector<TraceTime>& ends,
                                                       Duration gap);

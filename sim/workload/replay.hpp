@@ -39,12 +39,12 @@ struct ReplayReport {
 [[nodiscard]] Result<ReplayReport> replay_alone(const JobProgram& job,
                                                 const hardware::GpuSpec& spec);
 
-/// A repetition's passes that do not count, and those that do.
+/// Passes of repeat_alone: first those that it leaves out, then those that it averages over.
 inline constexpr std::uint64_t kPassesToSettle = 4;
 inline constexpr std::uint64_t kPassesCounted = 4;
 
-/// Pass after pass, as a run does: of each rank one time, the mean iteration of a recorded pass and
-/// of those counted, and as spans the passes themselves. Fault: as replay_alone.
+/// Repeats the pass, as a run does. Each rank reports one iteration time, recorded and simulated:
+/// the mean of its pass. Spans are the lengths of a whole pass. Fault: as replay_alone.
 [[nodiscard]] Result<ReplayReport> repeat_alone(const JobProgram& job,
                                                 const hardware::GpuSpec& spec);
 

@@ -234,9 +234,9 @@ class ColumnChecker {
   bool right_ = true;
 };
 
-/// Fills records from columns that ColumnChecker passed, a block of records after the other: few
-/// enough to stay in the cache while each column in turn adds its field. The columns lie in memory
-/// that goes on for kVarintPadding bytes after the last.
+/// Fills records from columns that ColumnChecker passed, block by block. A block is small enough to
+/// stay in the cache while each column in turn adds its field. At least kVarintPadding readable
+/// bytes follow the last column.
 template <class Record>
 class ColumnDecoder {
  public:
@@ -254,7 +254,8 @@ class ColumnDecoder {
     next_ = 0;
     Schema<Record>::columns(*this);
   }
-  /// Whether all that was filled is right, and no column has more. Asked after the last column.
+  /// True if every decoded field is valid and every column is used up. To be called after the last
+  /// block.
   [[nodiscard]] bool right() const {
     return right_ && !faults_.out_of_range &&
            std::all_of(columns_.begin(), columns_.begin() + static_cast<long>(next_),

@@ -10,7 +10,8 @@
 
 namespace bubblesim::traces {
 
-/// Below zero: behind it. By all launches and waits of the recording; 0 where these allow it.
+/// Below zero: the host's clock is behind. The offset nearest to 0 that the launches and waits of
+/// the recording allow.
 [[nodiscard]] Duration host_ahead(const RankTrace& trace);
 
 // Launch calls of a recording that a full launch queue held, and what made room for them.
@@ -19,14 +20,13 @@ namespace bubblesim::traces {
 // the call returns only when an operation has left it: its time is the device's, not the host's.
 // Our own recordings say so (traces::HostStall); in others such a call is recognised:
 //
-// * at its start at least kNearlyFull launches are pending on its stream, of which a graph is one.
-//   Measured where one
-//   stream does all: V100, A100 and H100 calls block at 1,022 or 1,023 pending operations. Stream
-//   waits and event records take entries too, and most profilers do not say on which stream: in a
-//   16-GPU A100 job calls block at 952 to 994 operations, which with the thread's stream waits in
-//   between are 1,005 to 1,047 entries (HolisticTraceAnalysis ns_resolution and
+// * at its start at least kNearlyFull launches are pending on its stream; a graph counts as one.
+//   With a single stream, V100, A100 and H100 calls block at 1,022 or 1,023 pending operations.
+//   Stream waits and event records take entries too, and most profilers do not say on which stream:
+//   in a 16-GPU A100 job calls block at 952 to 994 operations, which with the thread's stream waits
+//   in between are 1,005 to 1,047 entries (HolisticTraceAnalysis ns_resolution and
 //   negative_queue_length, segment-anything-fast 9ab058c, modded-nanogpt).
-// * it lasts more than kFarAbove times as long as calls of its kind do that find room;
+// * it lasts more than kFarAbove times the usual time of a call of its kind that finds room;
 // * an operation ended within it.
 //
 // The blocker is the last operation on that stream to end during the call, if the call returned at
@@ -35,7 +35,7 @@ namespace bubblesim::traces {
 
 /// How a launch call was held; `held` zero: it was not.
 struct QueueWait {
-  Duration held{};                   ///< of the call: neither its own time nor the host's
+  Duration held{};                   ///< part of the call's length that waits for room
   std::uint32_t op = kNone;          ///< whose end made room, into device_ops; none: not known
   bool inferred = false;             ///< the recording does not say so
 };

@@ -18,8 +18,8 @@ namespace bubblesim::measure {
 [[nodiscard]] ProbeRun latency_run(const hardware::GpuSpec& spec);
 
 /// launch_latency: return of a call that found its stream idle, to the kernel's start.
-/// stream_gap: end to start in the row, of kernels that were launched before the one ahead of them
-/// started; what the host does is not in it.
+/// stream_gap: from the end of a kernel in the row to the start of the next one. Only kernels count
+/// that were launched before their predecessor started, so that the host adds nothing.
 /// sync_latency: a kernel's end to the next launch call, with a wait between them: the wait's
 /// return, and the few instructions from there to the call.
 /// completion_notice: a lone kernel's end to the process's knowledge of it, while the process looks
@@ -32,8 +32,8 @@ namespace bubblesim::measure {
 [[nodiscard]] ProbeRun copy_run(const hardware::GpuSpec& spec);
 
 /// host_bandwidth: of both directions together, pinned memory, one copy at a time.
-/// dram_reach: twice the bytes of a copy within the device, which are read and written, over what
-/// the peak that `base` has would move in its time.
+/// dram_reach: DRAM bandwidth of a copy within the device, over the peak in `base`. A byte counts
+/// twice: it is read and written.
 [[nodiscard]] std::vector<Finding> copy_findings(const Records& records,
                                                  const hardware::GpuSpec& base);
 
@@ -52,9 +52,9 @@ struct Turns {
 };
 [[nodiscard]] Turns turns_of(const capture::JobRecord& record);
 
-/// time_slice: how far apart absences begin on the process's own time (without absences): the slope
-/// over their numbers. Where in the slice a kernel ends does not matter. context_switch: what is
-/// left of an absence without the other process's slice, halved: the GPU passes to the other
+/// time_slice: the process's own time (without absences) from the begin of one absence to that of
+/// the next: the slope over their numbers. Where in the slice a kernel ends does not matter.
+/// context_switch: half of (absence - the other process's slice), since the GPU passes to the other
 /// process and back.
 [[nodiscard]] std::vector<Finding> slice_findings(const Records& records);
 
@@ -64,8 +64,8 @@ struct Turns {
 /// its way through the front end delays it. The second comes later: till then the first is alone.
 [[nodiscard]] ProbeRun client_run(const hardware::GpuSpec& spec);
 
-/// client_switch: from the return of a launch call to the kernel's start, where the launch before
-/// it was the other client's, less the same client's median where it was its own.
+/// client_switch: launch latency (return of the call to the kernel's start) of launches that follow
+/// one of the other client, less the client's median latency after a launch of its own.
 [[nodiscard]] std::vector<Finding> client_findings(const Records& records);
 
 // Which client's blocks come first, of two clients of an MPS server.
@@ -87,9 +87,9 @@ struct Turns {
 [[nodiscard]] std::vector<PartTime> part_times(const Records& records,
                                                const hardware::GpuSpec& spec);
 
-/// part/dram_saturating_sms and part/dark_clock_gain: least squares by the GPU model's own formula,
-/// with the base's part of a kernel's time that DRAM bounds: calibrate `contention` before.
-/// The spread is the value, and the relative times' root mean square error on either side.
+/// part/dram_saturating_sms and part/dark_clock_gain: least squares by the GPU model's own formula.
+/// The DRAM-bound share of a kernel's time comes from `base`, so `contention` is calibrated first.
+/// The spread is the value plus and minus the root mean square error of the relative times.
 [[nodiscard]] std::vector<Finding> part_findings(const std::vector<PartTime>& parts,
                                                  const hardware::GpuSpec& base);
 
@@ -97,7 +97,7 @@ struct Turns {
 
 /// Clients of an MPS server with different percentages, one after the other: a kernel of many
 /// equal blocks, one on an SM at a time, lasts as many waves as its SMs need for them. With as many
-/// waves as there are SMs, each SM more or less shows.
+/// waves as there are SMs, one SM more or less changes the length measurably.
 [[nodiscard]] ProbeRun sm_run(const hardware::GpuSpec& spec);
 
 struct SmShare {
@@ -109,8 +109,8 @@ struct SmShare {
 };
 [[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records);
 
-/// tpc_sms: the step by which schedule::sm_cap gives SMs on which the kernel takes these times, at
-/// a clock and a reach of DRAM that are not known either (fit_parts); the smallest, if several do.
+/// tpc_sms: the step of schedule::sm_cap whose SM counts explain these times best; the smallest, if
+/// several do. The clock and the reach of DRAM are fitted with it (fit_parts).
 /// Nothing is found where the best step misses by more than 2 % (root mean square). Sets
 /// SmShare::sms.
 [[nodiscard]] Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec);

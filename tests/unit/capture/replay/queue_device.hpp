@@ -1,5 +1,5 @@
-// A device for tests of the job runner: each stream a queue on a clock of turns, every operation as
-// long as its plan says, nothing competes. Calls take the plan's time.
+// A device for tests of the job runner. Each stream is a queue; an operation lasts as long as its
+// plan says, whatever runs beside it. Calls take the plan's time.
 #pragma once
 
 #include <deque>
