@@ -2,7 +2,7 @@
 //
 // There are two lengths. The length that was asked for is what a recommendation is confirmed at.
 // The searched length is shorter where the budget does not allow hundreds of trials of the asked
-// one; all steps of the search are parts of it.
+// one; the trials of the search last a fraction of it.
 //
 // A trial that would spend more than is allowed is not run. What it would cost is known from trials
 // of its policy, or else of the costliest one.
@@ -19,8 +19,8 @@
 
 namespace bubblesim::advise {
 
-/// Stricter limits: by `margin` of training's share, and by 20 times as much of latencies, of which
-/// a short trial knows less. Negative: looser limits.
+/// Limits stricter by `margin` for training's share and by 20 times `margin` for latencies, which a
+/// short trial measures less precisely. A negative margin gives looser limits.
 [[nodiscard]] Limits tightened(const Limits& limits, double margin);
 
 class TrialLog {
@@ -31,15 +31,15 @@ class TrialLog {
   /// All three must outlive the log.
   TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options);
 
-  /// Makes all further parts shorter, a quarter of them warm-up at most, and the full length, if
-  /// none was asked for, at most `times` the searched one.
+  /// Sets the searched length, at most a quarter of it warm-up. A full length that nobody asked for
+  /// becomes at most `times` the searched length.
   void shorten(Duration length, double times);
   /// Events that all trials may spend, those that were spent included.
   void allow(double events);
   /// True if a trial of at most full length was left out since allow().
   [[nodiscard]] bool is_exhausted() const { return exhausted_; }
-  /// A trial that measures a part of the searched one, at least the shortest that is allowed, when
-  /// its policy has settled.
+  /// A trial that measures the fraction `part` of the searched length, but at least the shortest
+  /// length allowed, after its policy has settled.
   [[nodiscard]] Trial trial(const Proposal& proposal, double part) const;
   /// A trial of the length that was asked for.
   [[nodiscard]] Trial full_trial(const Proposal& proposal) const;

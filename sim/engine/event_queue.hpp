@@ -2,8 +2,8 @@
 //
 // A key is one number of 64 bits, so that a match is one comparison without a branch and a walk
 // from a leaf to the root touches nothing but keys: from the highest bits on, time after a base,
-// phase, a ticket drawn when the key was set, and the entity. What does not fit is made to fit
-// again: times too far after the base count as one late time until the base has followed, and
+// phase, a ticket drawn when the key was set, and the entity. Two fields can
+// overflow: times too far after the base count as one late time until the base has followed, and
 // tickets are given out anew when they have run out. Neither changes an order.
 #pragma once
 
@@ -47,15 +47,15 @@ class EventQueue {
     if (!has_room(time)) make_room(time);
     put(entity, draw_key(entity, time, phase));
   }
-  /// Whether a key of this time can be set without making room, which set() does first otherwise.
-  /// Callers may make room out of line, to keep their common path short.
+  /// True if set() needs no make_room() for a key of this time. Callers may call make_room() out of
+  /// line, to keep their common path short.
   [[nodiscard]] bool has_room(SimTime time) const {
     return time >= base_ && ticket_ != tickets_end_;
   }
   void make_room(SimTime time);
 
-  /// What set() gives the entity, in two steps: the key is drawn, and put there later, or never.
-  /// Until then set() and add() make no room. Precondition: has_room(time).
+  /// set() in two steps: draw_key(), then put(), at once or later or never. Between the two neither
+  /// set() nor add() may make room. Precondition: has_room(time).
   using Key = std::uint64_t;
   [[nodiscard]] Key draw_key(EntityId entity, SimTime time, Phase phase) {
     const Key rest = Key{static_cast<std::uint8_t>(phase)} << phase_shift_ | ticket_ | entity.value;
@@ -91,7 +91,7 @@ class EventQueue {
     }
     return EntityId{static_cast<std::uint32_t>(tree_[kRoot] & (leaves_ - 1))};
   }
-  /// When that one is due. Precondition: first().
+  /// The time of first(). Precondition: there is one.
   [[nodiscard]] SimTime first_time() const { return early_time(tree_[kRoot]); }
   /// True: nothing is due at `time` or before. False: first() is to be asked. Costs a comparison.
   [[nodiscard]] bool first_is_after(SimTime time) const {
@@ -148,7 +148,7 @@ class EventQueue {
   unsigned phase_shift_ = 0;
   // Tickets, where they stand in keys.
   Key ticket_ = 0;       ///< the next one
-  Key ticket_step_ = 0;  ///< to the one after it; kByEntity: all draw the first
+  Key ticket_step_ = 0;  ///< between two tickets; kByEntity: 0, all keys have the same
   Key tickets_end_ = 1;
 };
 

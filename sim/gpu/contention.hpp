@@ -10,13 +10,14 @@
 // The form is fluid sharing of each resource in proportion to demand; the L2 factor is that of
 // iGniter (TPDS 2023). Kernels of one client never slow each other: where they ran together, their
 // recorded durations say so already; so one client's demand is at most 1. Clients that share a
-// MIG instance have `bandwidth` of the DRAM's, and D is their demand over that.
+// MIG instance share its part of the DRAM bandwidth (set_bandwidth), and D is relative to that.
 //
-// A kernel of a client that may use a part s of the SMs that the kernel sits on alone (blocks are
-// spread before they are stacked) has fewer blocks at a time, or more of them on an SM. They run
-// faster than the SMs suggest: fewer SMs than all saturate DRAM, and, where blocks are fewer, the
-// clock rises while SMs are dark. Their DRAM-bound part takes m(s) w of its time, and asks for 1 /
-// (m(s) w) of the bandwidth; the rest takes 1 / c(l) where l of all SMs are lit:
+// Alone, a kernel spreads its blocks over SMs before it stacks them. If its client may use only a
+// share s of those SMs, the kernel has fewer blocks at a time, or more on an SM. These blocks run
+// faster than the SMs suggest: fewer SMs than all saturate DRAM, and, if blocks are fewer, the
+// clock rises while SMs are dark. The DRAM-bound part of a block takes m(s) w times as long as
+// alone, and asks for 1 / (m(s) w) times the bandwidth. The rest takes 1 / c(l) times as long,
+// where l is the share of all SMs that are lit:
 //
 //   m(s) = ((s^4 + a^4) / (1 + a^4))^(1/4)        a: PartSpec::dram_saturating_sms
 //   c(l) = min(PartSpec::dark_clock_gain, l^(-1/3))
@@ -83,9 +84,8 @@ class Contention {
   /// Sets the share of the DRAM bandwidth that these clients have together, (0, 1]; it starts at 1.
   void set_bandwidth(double share) { bandwidth_ = share; }
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
-  /// Part of the SMs that a kernel sits on whose full wave is so many blocks. One of fewer blocks
-  /// than SMs sits on that many SMs, one block each: the hardware spreads blocks before it stacks
-  /// them.
+  /// Share of the SMs that a kernel with a full wave of so many blocks sits on. With fewer blocks
+  /// than SMs each block has an SM of its own: the hardware spreads blocks before it stacks them.
   [[nodiscard]] double sm_share(std::uint64_t full_wave) const {
     const auto blocks = static_cast<double>(full_wave);
     return blocks >= sm_count_ ? 1.0 : blocks / sm_count_;

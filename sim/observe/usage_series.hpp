@@ -1,9 +1,9 @@
-// How one GPU was used over time: the run cut into intervals, and of each what ActivityMeter and
-// the GPU's books say of the whole measured window.
+// How one GPU was used over time: the figures that ActivityMeter and the GPU's books give for the
+// measured window, for each interval of the run.
 //
-// Intervals lie end to end from the start of the run to its end. They are of one length, but for
-// the last before the end of the warm-up and the last of the run: at the end of the warm-up a new
-// one begins, so that those after it add up to the measured window.
+// Intervals lie end to end from the start of the run to its end. They have one length. Two
+// may be shorter: the last of the warm-up and the last of the run. An interval begins at the end of
+// the warm-up, so that the intervals from there on add up to the measured window.
 //
 // Times are whole nanoseconds and add up exactly. SM time is an integral that the GPU's books hold
 // as a double: at each boundary it is rounded to a whole SM-ns, so sums over intervals do not drift
@@ -90,8 +90,8 @@ class ActivityMeter {
   SimTime warmup_;
   SimTime last_ = kSimStart;
   std::array<std::uint32_t, 4> running_{};  ///< by Activity
-  unsigned state_ = 0;                      ///< bits above: of what runs
-  std::array<Duration, 16> in_state_{};     ///< by these
+  unsigned state_ = 0;                      ///< bit_of() each activity that runs
+  std::array<Duration, 16> in_state_{};     ///< by state_
 };
 
 /// Intervals of a whole report, over its policies and GPUs: 96 bytes each, and 120 as CSV.

@@ -37,11 +37,11 @@ struct ReportAxis {
 inline constexpr std::size_t kMostChoices = 24;
 inline constexpr std::size_t kAxisRanges = 8;
 
-/// Whether the setting is an axis of a report. The seed, which is averaged over, and the choice of
-/// a policy, which has a colour, are none; a parameter of a policy is one.
+/// True if the setting is an axis of a report, such as a parameter of a policy. The seed is not:
+/// the report averages over it. The choice of a policy is not: it is a colour.
 [[nodiscard]] bool is_axis(const store::Setting& setting);
 
-/// Axes of the runs whose settings are given, by pointer as first seen.
+/// The axes of runs with these settings, in the order in which their pointers first appear.
 [[nodiscard]] std::vector<ReportAxis> axes_of(
     std::span<const std::vector<store::Setting>* const> runs);
 

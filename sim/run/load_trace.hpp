@@ -50,15 +50,15 @@ struct LoadedTrace {
   /// trace's provenance gives; for a .btr the two differ.
   std::map<std::string, std::vector<std::string>> files;
 
-  /// The fault with the file that was read in place of a name from a trace's provenance.
+  /// Replaces the file name from a trace's provenance by the path of the file that was read.
   [[nodiscard]] Error located(Error fault) const;
   [[nodiscard]] Errors located(Errors faults) const;
 };
 
-/// The files that a path stands for: itself, or the traces of a folder, which are told by their
-/// names and stand in natural order (worker2 before worker10): by it, importers number ranks whose
-/// files do not say theirs. Hidden files and folders of a folder are left out. Fault: neither; a
-/// folder without any.
+/// The files that a path stands for: itself, or the traces of a folder, recognised by their names.
+/// They come in natural order (worker2 before worker10); importers number ranks by it if the files
+/// give no number. Hidden files and folders are left out. Fault: the path is neither a file nor a
+/// folder, or a folder without traces.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> trace_files(
     const std::filesystem::path& path);
 

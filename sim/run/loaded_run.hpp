@@ -39,7 +39,7 @@ struct LoadedRun {
   std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
   bool lone = false;             ///< one rank by itself (lone_rank.hpp): no other GPU has fillers
   std::optional<double> samples_per_iteration;  ///< of the whole job
-  std::uint64_t checkpoint_every = 1;  ///< iterations, of the plan; the config's own comes first
+  std::uint64_t checkpoint_every = 1;  ///< iterations, by the plan; the config's value overrides it
   /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
@@ -98,7 +98,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   info.name = "training rank " + std::to_string(run.training->ranks[rank].rank);
   info.memory = run.memory_of(rank).value_or(Bytes{});
   info.memory_known = run.memory_of(rank).has_value();
-  // Those that are folded count: they have GPUs, and fillers there.
+  // Folded ranks count: each has a GPU, with fillers.
   const auto simulated = static_cast<std::uint32_t>(run.training->ranks.size());
   info.ranks = run.lone ? 1 : std::max(run.world_size, simulated);
   return info;

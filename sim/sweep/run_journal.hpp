@@ -1,9 +1,9 @@
 // Which runs are in flight, in a file beside the store, so that the next start knows what a process
 // died of. Each process has a file of its own while it runs; one that ends in order removes it.
 //
-// A line a thread: the key of its run and a letter, written in place by one system call a run's
-// start and end: what is written survives the process, not a power cut. The file is locked
-// (flock(2)) as long as its process lives, and that is how others tell.
+// Each thread has a line: the key of its run and a letter. One system call writes it in place when
+// a run starts or ends, so it survives the process, though not a power cut. The file is locked
+// (flock(2)) as long as its process lives: other processes see by the lock that it does.
 #pragma once
 
 #include <cstddef>

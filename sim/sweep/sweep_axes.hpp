@@ -20,7 +20,7 @@ inline constexpr std::size_t kMostValues = 1'000'000;  ///< of an axis
 
 /// One of "values", "range" and "log_range". After a fault, no values.
 [[nodiscard]] SweepAxis read_axis(ObjectReader& axis);
-/// Reads an axis as above if the caller has said that there is exactly one of them.
+/// As read_axis(), for callers that have declared these keys as one_of() themselves.
 [[nodiscard]] SweepAxis read_axis_form(ObjectReader& axis);
 
 /// "sample": axes of `count` values each. Random: independent draws. Latin hypercube: each of

@@ -22,12 +22,12 @@ struct JobShape {
   DurationOf duration = nullptr;
 };
 
-/// An iteration a pass: kernels, the last of each `kernels_a_collective` followed by a collective
-/// of 20 us over all ranks, which waits for it; at the end the host waits for the device.
+/// A pass is one iteration. A collective of 20 us over all ranks follows every
+/// `kernels_a_collective` kernels and waits for them; at the end the host waits for the device.
 [[nodiscard]] workload::JobProgram bench_job(const JobShape& shape,
                                              const hardware::GpuSpec& device);
 
-/// A pass of so many kernels, those of a rank 0; the host waits for the last.
+/// A pass of so many kernels, as long as those of rank 0; the host waits for the last.
 [[nodiscard]] program::Program bench_filler(std::uint32_t kernels, DurationOf duration,
                                              const hardware::GpuSpec& device);
 

@@ -29,7 +29,7 @@ struct UntimedCollective {
   std::uint32_t world = 1;               ///< ranks of the job
 };
 
-/// How long it takes from the arrival of its last rank on; zero: its kind or size does not say.
+/// How long it takes from the arrival of its last rank on; zero: its kind or size is not known.
 using CollectiveTimes = std::function<Result<Duration>(const UntimedCollective&)>;
 
 }  // namespace bubblesim::traces

@@ -9,13 +9,13 @@
 
 namespace bubblesim::traces {
 
-/// The ranks by device, with the records that are of it; the counters stay with the first. A GPU
-/// without kernels, or with under 1 % of the operations, is no rank: what it did stays with the
-/// main one, that of most operations, and is counted. Calls are of the GPU of what they launched,
-/// of `call_devices`, of the stream that they name, of what they waited for, else of what their
-/// thread used last (counted). Markers, names and clocks are copied. Operations of `process` are
-/// final: sorted, launches linked. `call_devices`: by call, the GPU's number plus 1, 0: not known;
-/// empty: none is.
+/// One rank a GPU, ordered by GPU, with the records of that GPU; the first keeps the counters. A
+/// GPU without kernels, or with under 1 % of the operations, is no rank: its records stay with the
+/// main GPU, which has most operations, and are counted. A call belongs to the first known of these
+/// GPUs: that of the operation it launched, that of `call_devices`, that of its stream, that of the
+/// operation it waited for, the one that its thread used last (counted). Markers, names and clocks
+/// are copied. Operations of `process` are final: sorted, launches linked. `call_devices` has for
+/// each call the GPU's number plus 1, or 0 if not known; empty: no call's GPU is known.
 [[nodiscard]] std::vector<RankTrace> split_by_device(
     RankTrace process, std::span<const std::uint32_t> call_devices = {});
 

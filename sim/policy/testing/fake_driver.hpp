@@ -27,7 +27,7 @@ struct Call {
   Duration length{};
   std::uint64_t sm_blocks = 0;
   policy::KernelClass bound = policy::KernelClass::kUnknown;
-  std::uint64_t function = 0;  ///< calls of one function are one kernel; 0: of its own
+  std::uint64_t function = 0;  ///< equal numbers: the same kernel; 0: a kernel of its own
 };
 
 struct ScenarioBubble {
