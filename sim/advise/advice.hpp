@@ -52,12 +52,13 @@ struct Advice {
   Question question;
   JobAlone alone;
   Found found;
-  /// Under the recommendation, by cause; where that gains nothing, under the least violation.
+  /// What the recommendation leaves unfilled, by cause. If it gains nothing: what the setting that
+  /// breaks the limits least leaves.
   std::vector<CauseShare> unfilled;
   std::vector<std::string> refused;  ///< why the same setting does not admit some instances
-  std::optional<TrialResult> with_memory;  ///< the result if it admitted all; empty: it does
+  std::optional<TrialResult> with_memory;  ///< the result with all admitted; empty: all are
   bool tools_asked = false;          ///< `measure` and `fill` were asked; their answers follow
-  std::string why_not_measured;      ///< by `measure`; empty: it can be
+  std::string why_not_measured;      ///< why `measure` refuses it; empty: it does not
   std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler
   std::string why_not_live;          ///< why `fill` refuses the recommendation; empty: it does not
   std::vector<KnownError> errors;    ///< of the recommended policy; empty: nothing was measured

@@ -48,7 +48,7 @@ void append_character(std::string& out, std::uint32_t number);
 /// `text` with ASCII control characters as \xNN: they would end lines, move the cursor or end the
 /// output.
 [[nodiscard]] std::string escape_controls(std::string_view text);
-/// The same of each line: text of ours that has lines, with names from outside in it.
+/// As escape_controls, but line ends stay: for text of several lines with outside names in it.
 [[nodiscard]] std::string escape_but_lines(std::string_view text);
 
 }  // namespace bubblesim

@@ -213,7 +213,7 @@ class Context {
   bool changed_ = false;          ///< an input of place(), since it was last called
   std::vector<Arriving> arriving_;       ///< by time; mostly none, one or two
   std::optional<ClientId> last_client_;  ///< whose kernel came last to the front end
-  SimTime last_arrival_{};               ///< when that one is through it
+  SimTime last_arrival_{};               ///< when that kernel has passed the front end
   std::vector<Contender> contenders_;    ///< kept for its memory
   std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
   std::uint32_t resident_clients_ = 0;  ///< that have something in resident_

@@ -64,7 +64,7 @@ class HashIndex {
   }
 
   std::vector<Place> places_ = std::vector<Place>(kLeast);  ///< at most half of them are taken
-  int shift_ = 64 - std::countr_zero(kLeast);               ///< of a hash, to one of them
+  int shift_ = 64 - std::countr_zero(kLeast);  ///< right shift of a hash to an index into places_
   std::size_t size_ = 0;
 };
 

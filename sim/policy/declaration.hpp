@@ -27,15 +27,14 @@ using Value = std::variant<bool, std::int64_t, double, Duration, std::string>;
 /// "5ms", "0.5", "true": as a config would write it.
 [[nodiscard]] std::string value_text(const Value& value);
 
-/// The type of a parameter is the alternative that its default holds; but a number or a duration
-/// may have words too ("device" for the device's own constant), and its default may be one of
-/// them: then the alternative of its minimum.
+/// A parameter has the type of its default. A number or a duration may also take words ("device"
+/// for the device's own constant); if the default is a word, the type is that of the minimum.
 struct ParameterSpec {
   std::string name;   ///< snake_case, no unit: durations carry theirs in the value
   Value fallback;     ///< the default
   Value minimum;      ///< inclusive (numbers and durations); strings and bools: ignored
   Value maximum;
-  std::vector<std::string> choices;  ///< strings: the allowed values, empty: any; else: words
+  std::vector<std::string> choices;  ///< strings: allowed values, empty: any; others: words
   std::string unit;                  ///< "blocks", "%", "" ...
   std::string help;                  ///< one sentence
   std::string source;                ///< paper and section, code, or "reconstructed: ..."

@@ -34,8 +34,8 @@ class PolicyDriver final : public workload::LaunchGate {
                policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds);
 
   /// Attaches runs in order of policy clients, before the start; a refused filler has no run.
-  /// `resident` of the client's `memory` is on the device; 0: not known. Its launches reach the
-  /// policy, and go on, as much later than they are called as `terms` say.
+  /// `resident` of the client's `memory` is on the device; 0: not known. `terms` has the delay from
+  /// a launch call until the policy hears of it and the launch may go on.
   void attach(workload::ProgramRun* run, Bytes memory = {}, Bytes resident = {},
               const policy::GateTerms& terms = {});
   /// Asks for the first tick.

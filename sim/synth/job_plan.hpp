@@ -50,10 +50,10 @@ struct ParallelPlan {
   /// If micro-batches are split into parts (PlanSpec::tensor_overlap): by part, the offset from a
   /// kind of layer to the part's own kind (ModelWork::kinds).
   std::vector<std::uint32_t> part_kinds;
-  /// Tokens of each of the ranks that share out the experts, over their mean; by number among them.
+  /// Tokens of each expert rank, over the mean of all expert ranks; by RankGrid::expert_rank.
   std::vector<double> expert_loads;
-  /// If these ranks are simulated apart and their loads differ, by the same number: the offset from
-  /// a kind of layer to the rank's own. Empty: all work on the busiest one's tokens.
+  /// By the same index, if expert ranks are simulated one by one and their loads differ: the offset
+  /// from a kind of layer to the rank's own kind. Empty: all work on the busiest rank's tokens.
   std::vector<std::uint32_t> expert_kinds;
   /// The offset from a kind of layer to the one that works on the mean of the tokens.
   std::uint32_t mean_kinds = 0;

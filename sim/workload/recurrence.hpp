@@ -29,9 +29,9 @@ struct PassTimes {
 [[nodiscard]] bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec);
 
 /// One pass of every rank, each from its offset on; by position of the rank. Nothing if a
-/// dependency is never met, or if the order within one nanosecond matters, which only
-/// events tell: an operation that takes no time and a call that asks for it, two
-/// threads that go on. Precondition: has_recurrence().
+/// dependency is never met, or if the result depends on the order within one nanosecond,
+/// which only a simulation by events knows: of an operation of zero length and a call that asks for
+/// it, or of two threads that go on. Precondition: has_recurrence().
 [[nodiscard]] std::optional<std::vector<PassTimes>> pass_times(const JobProgram& job);
 
 }  // namespace bubblesim::workload

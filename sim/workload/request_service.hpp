@@ -57,8 +57,8 @@ class RequestService {
   }
   /// Called by the run's observer.
   virtual void pass_finished(SimTime now) = 0;
-  /// Online: the first request of those that run, of a member of a language-model server; nothing
-  /// if none does.
+  /// Online: the oldest running request (a language-model server: of this member); nothing if none
+  /// runs. Offline: nothing.
   [[nodiscard]] virtual std::optional<std::uint64_t> serving(std::size_t member) const = 0;
   /// Requests that arrived and wait.
   [[nodiscard]] virtual std::size_t queued() const = 0;

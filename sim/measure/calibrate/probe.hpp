@@ -33,7 +33,7 @@ struct ProbeRun {
   std::vector<policy::ClientSharing> shares;  ///< by client
 };
 
-/// A run of these plans; shares are those of whole clients.
+/// A run of these plans, a client each; every client's share is the default, a whole GPU.
 [[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
 /// The probe's kernels, each once and alone: stand-ins are measured while nothing else is on the
@@ -50,8 +50,8 @@ struct Finding {
 /// A finding needs so many measurements.
 inline constexpr std::size_t kLeastCount = 8;
 
-/// The finding of these values; too few of them, or too different ones, are none: the middle half
-/// is wider than half of the median and than `grain`.
+/// The finding of these values. Nothing is found if they are fewer than kLeastCount, or if their
+/// middle half is wider than half of the median and wider than `grain`.
 [[nodiscard]] Finding finding_of(std::string key, std::vector<double> values, double grain);
 
 /// A spread of times up to this, ns, is accepted.
@@ -86,8 +86,8 @@ inline constexpr std::uint32_t kProbeThreads = 512;
 /// What the GPU model needs to know of such blocks.
 [[nodiscard]] program::LaunchNeeds probe_needs(std::uint64_t blocks);
 
-/// So many blocks of a class. Shares are the base device's for the class: what stand-ins of real
-/// kernels aim at; a fake device has its own.
+/// So many blocks of a class. Shares of DRAM bandwidth and issue slots are those of the class in
+/// `spec`: stand-ins of real kernels aim at them; a fake device has its own.
 [[nodiscard]] capture::KernelForm probe_form(std::uint64_t blocks,
                                              program::KernelClass kernel_class,
                                              const hardware::GpuSpec& spec);

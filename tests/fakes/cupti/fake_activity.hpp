@@ -14,10 +14,10 @@ inline constexpr std::uint32_t kDevices = 8;
 inline constexpr std::int32_t kStreamPriority = -5;  ///< of the stream that kernels run on
 inline constexpr std::uint32_t kRuntimeCalls = 522;  ///< as in CUDA 13.0, from 1
 
-/// Which kinds are on, and the records that follow from it.
 /// Numbers of driver calls as in CUDA 13.0.
 inline constexpr std::uint32_t kWaitValue32 = 659, kWriteValue32 = 663;
 
+/// Which kinds are on, and the records that follow from it.
 class Activity {
  public:
   explicit Activity(Buffers& buffers) : buffers_(buffers) {}
