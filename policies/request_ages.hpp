@@ -28,7 +28,7 @@ class RequestAges {
 
  private:
   /// A longer request raises the bound, a shorter one lowers it. It settles where a share
-  /// log(kDown) / log(kDown * kUp), one in five, is longer. How long an outlier is has no effect.
+  /// log(kDown) / log(kDown * kUp), one in five, is longer. An outlier's length has no effect.
   static constexpr double kUp = 1.5;
   static constexpr double kDown = 1.1;
 

@@ -10,8 +10,8 @@
 
 namespace bubblesim::traces {
 
-/// Below zero: the host's clock is behind. The offset nearest to 0 that the launches and waits of
-/// the recording allow.
+/// Below zero: the host's clock is behind. Estimated from all launches and waits of the recording;
+/// 0 if they are consistent with equal clocks.
 [[nodiscard]] Duration host_ahead(const RankTrace& trace);
 
 // Launch calls of a recording that a full launch queue held, and what made room for them.

@@ -20,7 +20,7 @@ struct FitResult {
 /// A residual r counts as 2 s^2 (sqrt(1 + (r/s)^2) - 1) with s = 5 %: larger ones pull less.
 /// Parameters stay within [low, high]; `start` is put into them. Derivatives are forward
 /// differences. Deterministic. Fault: a residual is not finite at the start, or at a point that a
-/// derivative is taken from. A step to a point with such a residual is rejected.
+/// forward difference evaluates. A step to a point with such a residual is rejected.
 [[nodiscard]] Result<FitResult> fit_least_squares(const Residuals& residuals,
                                                   const Eigen::VectorXd& start,
                                                   const Eigen::VectorXd& low,
