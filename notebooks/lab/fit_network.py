@@ -15,7 +15,7 @@ from bubblesim._table import write_file
 
 from .all_reduce import read_folder
 from .config_file import ConfigFile, constants_text, exact, failed, find, spelled, table_text
-from .least_squares import fit_least_squares
+from .least_squares import fit_least_squares, from_logs
 
 CONSTANTS = {"collectives/ring_base/LL128": "us", "collectives/ring_base/Simple": "us",
              "collectives/ring_hop/LL128": "us", "collectives/ring_hop/Simple": "us",
@@ -60,9 +60,9 @@ def errors_at(tables, config, values):
 
 def fit(tables, config):
     """Fitted values, in the order of CONSTANTS."""
-    low, high = numpy.log([RANGES[unit] for unit in CONSTANTS.values()]).T
-    given = numpy.log(numpy.clip([config.value(*each) for each in CONSTANTS.items()],
-                                 *numpy.exp([low, high])))
+    least, most = numpy.transpose([RANGES[unit] for unit in CONSTANTS.values()])
+    low, high = numpy.log([least, most])
+    given = numpy.log(numpy.clip([config.value(*each) for each in CONSTANTS.items()], least, most))
     weights = []
     for table in tables:
         octaves = octaves_of(table.sizes)
@@ -76,7 +76,7 @@ def fit(tables, config):
 
     def residuals(logs):
         # The square of a residual is its soft L1 loss: a weight is that of the loss.
-        r = numpy.concatenate(errors_at(tables, config, numpy.exp(logs)))
+        r = numpy.concatenate(errors_at(tables, config, from_logs(logs, least, most)))
         loss = 2 * DAMPING ** 2 * (numpy.sqrt(1 + (r / DAMPING) ** 2) - 1)
         return (weights * numpy.copysign(numpy.sqrt(loss), r))[weights > 0]
 
@@ -87,7 +87,7 @@ def fit(tables, config):
         logs[7] += numpy.log(quantum)
         best = min(best, fit_least_squares(residuals, logs, low, high, loss="squares", step=STEP,
                                            least_gain=1e-9), key=lambda found: found[1])
-    return numpy.exp(best[0])
+    return from_logs(best[0], least, most)
 
 
 def main(options):

@@ -10,7 +10,7 @@ from bubblesim._table import write_file
 
 from . import parallel
 from .config_file import ConfigFile, constants_text, exact, failed, find, spelled
-from .least_squares import fit_least_squares
+from .least_squares import fit_least_squares, from_logs
 from .report import tables_text
 from .table import spread
 from .training_rows import TrainingTable
@@ -67,7 +67,8 @@ def fit(tables, config, constants, threads):
                                  least, most))
 
     def residuals(logs):
-        ratios = ratios_at(tables, config, constants, numpy.exp(logs), threads)
+        values = from_logs(logs, least, most)
+        ratios = ratios_at(tables, config, constants, values, threads)
         return numpy.append(ratios, PRIOR * numpy.sqrt(len(ratios)) * (logs - start))
 
     def progress(step, r):
@@ -78,7 +79,7 @@ def fit(tables, config, constants, threads):
     logs, _, steps = fit_least_squares(residuals, start, low, high, loss="cauchy", scale=OUTLIER,
                                        step=LOG_STEP, iterations=MOST_STEPS,
                                        least_gain=GOOD_ENOUGH, progress=progress)
-    return numpy.exp(logs), steps, errors
+    return from_logs(logs, least, most), steps, errors
 
 
 def main(options):

@@ -11,6 +11,11 @@ LOSSES = {"soft_l1": (lambda u: 2 * (numpy.sqrt(1 + u) - 1), lambda u: 1 / numpy
 MOST_DAMPING = 1e8
 
 
+def from_logs(logs, least, most):
+    """exp(logs) within [least, most]: exp(log(x)) is x or, by processor, a rounding beyond it."""
+    return numpy.clip(numpy.exp(logs), least, most)
+
+
 def fit_least_squares(residuals, start, low, high, *, loss="soft_l1", scale=0.05, step=0.0,
                       iterations=60, least_gain=1e-5, progress=lambda step, residuals: None):
     """(parameters, mean loss, iterations) of the least loss within [low, high].

@@ -17,7 +17,7 @@ loader = importlib.machinery.SourceFileLoader("fit_command", str(SOURCE / "scrip
 fit = importlib.util.module_from_spec(importlib.util.spec_from_loader("fit_command", loader))
 loader.exec_module(fit)
 from lab import all_reduce, fit_kernels, fit_sharing, fit_training, kernel_tables
-from lab.least_squares import fit_least_squares
+from lab.least_squares import fit_least_squares, from_logs
 
 needs_data = pytest.mark.skipif(not (DATA / "INDEX.tsv").exists(), reason=f"no data in {DATA}")
 
@@ -325,3 +325,8 @@ def test_a_loss_is_the_mean_over_tables_of_the_mean_of_their_figures():
 def test_faults_are_told_in_one_line(capsys, words, fault):
     code, out, err = run(capsys, *words)
     assert code == 2 and not out and err.startswith("scripts/fit: ") and re.search(fault, err), err
+
+
+def test_a_value_from_its_logarithm_stays_within_its_range():
+    logs = numpy.log([1, 10]) + [-1e-15, 1e-15]
+    assert from_logs(logs, [1, 1], [10, 10]).tolist() == [1, 10]
