@@ -15,7 +15,7 @@ namespace bubblesim::workload {
 
 /// One pass: every kernel of the table in order on one stream, launched `launch_gap` apart, then
 /// a wait for the last one. A kernel fills each SM that it uses (the table has no shapes).
-/// Faults name the line. Rows of no duration are counted and left out.
+/// Faults name the line. Rows whose duration is zero are counted and left out.
 [[nodiscard]] Result<program::Program> parse_kernel_table(std::string_view text,
                                                           const std::string& file,
                                                           const hardware::GpuSpec& spec,

@@ -17,10 +17,10 @@ struct LaunchCall {
   std::uint32_t thread = 0;
   std::uint32_t first = 0;  ///< into the program's ops
   std::uint32_t count = 0;
-  std::uint64_t number = 0;  ///< of the run's launch calls, from 1 on
+  std::uint64_t number = 0;  ///< counts the run's launch calls, from 1 on
 };
 
-/// Stands before the driver, as an interposed launch function does.
+/// Decides on each launch before it reaches the driver, as an interposed launch function does.
 class LaunchGate {
  public:
   virtual ~LaunchGate() = default;
@@ -38,14 +38,14 @@ struct OpRecord {
   SimTime end{};
 };
 
-/// A step of a host thread that is done: the thread was inside the call from start to end. Each
-/// thread's steps come in order, pass after pass.
+/// A finished step of a host thread, which was inside the call from start to end. The observer gets
+/// the steps of a thread in order, pass after pass.
 struct HostCallRecord {
   ProgramRun* run = nullptr;
   std::uint32_t thread = 0;
   std::uint32_t step = 0;  ///< into the thread's steps
   SimTime start{};
-  SimTime end{};  ///< may lie ahead
+  SimTime end{};  ///< may be later than now
 };
 
 /// Watches a run. The default implementation of each call does nothing.
@@ -56,12 +56,13 @@ class RunObserver {
   /// (index == iterations).
   virtual void on_iteration(ProgramRun& /*run*/, std::uint32_t /*index*/, SimTime /*now*/) {}
   virtual void on_op_started(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
-  /// A started operation stands still, since another context has the GPU; it goes on.
+  /// A started operation stands still, because another context has the GPU. It resumes later.
   virtual void on_op_paused(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_resumed(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_finished(const OpRecord& /*record*/) {}
   virtual void on_host_call(const HostCallRecord& /*record*/) {}
-  /// kOnePass: all threads are done and the device has finished. May start the next pass.
+  /// Repeat::kOnePass only: all threads are done and the device is idle. The observer may start the
+  /// next pass.
   virtual void on_pass_finished(ProgramRun& /*run*/, SimTime /*now*/) {}
 };
 

@@ -1,5 +1,5 @@
 // A job that has its GPUs to itself: one GPU a rank, ranks that meet in collectives, no policy and
-// no filler. What replays, bubble measurements and recordings run.
+// no filler. Replays, bubble measurements and recordings run it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace bubblesim::workload {
 struct LoneSetup {
   Repeat repeat = Repeat::kOnePass;
   std::uint64_t passes = 0;                 ///< kLoop: as RunSetup::passes
-  std::vector<Perturbation> perturbations;  ///< by position of the rank; missing ones: none
+  std::vector<Perturbation> perturbations;  ///< by rank position; may be shorter than the job
 };
 
 /// One observer a rank, as LoneJob takes them.
@@ -39,8 +39,8 @@ class LoneJob {
   /// engine (ProgramRun::engine()).
   void run();
 
-  /// Whether every rank has done all of its passes. Fault: a dependency is never met; with the
-  /// first rank that waits for one.
+  /// Succeeds if every rank has done all of its passes. Fault: a dependency is never met; it names
+  /// the first rank that waits for one.
   [[nodiscard]] Result<void> finished() const;
 
   [[nodiscard]] std::uint64_t events() const { return machine_.conductor().events(); }

@@ -1,10 +1,12 @@
-// Host threads that ask again and again whether an event has come: waits that no call shows.
+// Host threads that wait by querying an event again and again, instead of by a blocking call.
 //
 // A poll is a row of event or stream queries of a launching thread, without another call in between
 // that touches the device: at least kFewestQueries, each at most kLongestQueryPause after the one
-// before, over at least kShortestPoll. It ended because an operation did: between the begin of the
-// last query but one and the end of the last. Queries of allocators do not end so (none of the 150
-// rows in 60 recordings of PyTorch does); watchdogs launch nothing. Internal to the builder.
+// before, over at least kShortestPoll. An operation must have ended between the begin of the
+// second-to-last query and the end of the last one: its end is why the thread stopped querying. Two
+// kinds of queries are no polls. Rows of an allocator's queries do not end with an operation (none
+// of 150 in 60 recordings of PyTorch does), and a watchdog's thread launches nothing. Internal to
+// the builder.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +27,12 @@ struct Poll {
 inline constexpr std::size_t kFewestQueries = 8;
 inline constexpr Duration kLongestQueryPause = std::chrono::microseconds(20);
 inline constexpr Duration kShortestPoll = std::chrono::microseconds(100);
-/// The host's lead over the device's clock may be underestimated by this, what a launch takes to
-/// start.
+/// The host clock's lead over the device clock may be underestimated by this much, the latency of a
+/// launch.
 inline constexpr Duration kClockDoubt = std::chrono::microseconds(5);
 
-/// The polls of each thread in order of time; the host's clock is so far ahead of the device's.
+/// The polls of each thread in order of time. `host_ahead`: how far the host's clock is ahead of
+/// the device's.
 [[nodiscard]] std::vector<Poll> find_polls(const traces::RankTrace& trace, Duration host_ahead);
 
 }  // namespace bubblesim::workload

@@ -1,7 +1,7 @@
-// Turns a recorded trace into a program: finds what each call and operation truly waited for.
+// Turns a recorded trace into a program by finding what each call and operation waited for.
 //
-// What the trace states is used as it stands (launches, stream order, recorded event edges);
-// what it leaves out is inferred from the calls and counted (build_counters.hpp; each rule stands
+// Dependencies that the trace records are used as they are (launches, stream order, event edges).
+// The others are inferred from the calls and counted (build_counters.hpp; each rule stands
 // beside its code, build_*.cpp). Every delay that no dependency explains is kept as a lag on the
 // dependency that was satisfied last, so an unperturbed replay meets the recorded times.
 #pragma once
@@ -27,11 +27,11 @@ enum class Window : std::uint8_t {
 struct BuildOptions {
   Window window = Window::kIterations;
   traces::IterationChoice iterations = {};  ///< kWhole: not used
-  std::size_t threads = 1;  ///< that build ranks; the programs are the same on any number
+  std::size_t threads = 1;  ///< number that build ranks; has no effect on the programs
 };
 
 /// Counters that building adds to Program::counters, by name (declared in build_counters.hpp).
-/// The program of one rank; its collectives are not joined with other ranks'.
+/// The program of one rank; its collectives are not joined with those of other ranks.
 /// Faults: no device operation in the window; iterations chosen that are not recorded.
 [[nodiscard]] Result<program::Program> build_program(const traces::RankTrace& trace,
                                             const hardware::GpuSpec& spec,

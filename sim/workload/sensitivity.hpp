@@ -1,5 +1,5 @@
-// What a job's iteration time depends on: repeated passes, as of a run, with one thing at a
-// time twice as fast.
+// What a job's iteration time depends on: the job's passes repeat, as in a run, with one kind of
+// work at a time (kernels, copies, link, host) twice as fast.
 #pragma once
 
 #include "sim/base/result.hpp"
@@ -13,7 +13,8 @@ namespace bubblesim::workload {
 /// Mean over ranks of the mean simulated iteration.
 [[nodiscard]] Duration mean_iteration(const ReplayReport& report);
 
-/// traces/inspect/sensitivities.hpp defines them. Five repetitions. Fault: as repeat_alone.
+/// The sensitivities that traces/inspect/sensitivities.hpp defines, from five simulations of the
+/// job. Fault: as repeat_alone.
 [[nodiscard]] Result<traces::Sensitivities> find_sensitivities(const JobProgram& job,
                                                                const hardware::GpuSpec& spec);
 

@@ -1,6 +1,6 @@
 // An inference service on one GPU: a queue of requests in front of a program.
 //
-// Offline: there is always a next batch. Online: requests are given to it as they arrive; a
+// Offline: there is always a next batch. Online: requests enter the queue as they arrive; a
 // batch starts when the program is free and the batch is due (program::Batching). Batches run one
 // after another.
 #pragma once
@@ -24,14 +24,14 @@ class Service final : public RequestService, public engine::EventHandler {
   Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
           ServiceListener& listener);
 
-  /// There is always a next batch, from now on.
+  /// Makes the service an offline one: from now on there is always a next batch.
   void start_offline(SimTime now) override;
   void enqueue(std::uint64_t number, SimTime now) override;
   void serve_waiting(SimTime now) override;
   /// Called by the run's observer.
   void pass_finished(SimTime now) override;
 
-  /// Online: the first request of the batch that runs; nothing if none does.
+  /// Online: the first request of the running batch; nothing if no batch runs.
   [[nodiscard]] std::optional<std::uint64_t> serving(std::size_t) const override;
   /// Requests that arrived and wait for a batch.
   [[nodiscard]] std::size_t queued() const override { return queue_.size(); }
@@ -53,7 +53,7 @@ class Service final : public RequestService, public engine::EventHandler {
   ProgramRun& run_;
   program::Batching batching_;
   ServiceListener& listener_;
-  engine::EntityId timer_;  ///< when a batch is due; after the arrivals of its instant
+  engine::EntityId timer_;  ///< fires when a batch is due, after the arrivals of that instant
   std::deque<Waiting> queue_;
   std::vector<Waiting> batch_;
   SimTime batch_start_{};

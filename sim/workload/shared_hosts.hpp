@@ -1,5 +1,5 @@
-// The host threads that ranks of one process share: a rank has the calls for its own GPU alone, and
-// each comes after the thread's call before it, whichever GPU that was for.
+// The host threads that ranks of one process share. A rank's trace has only the calls for its own
+// GPU, but a call follows the thread's previous one even if that was for another rank's GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PeerCall {
   std::uint32_t passes_back = 0;
 };
 
-/// Where a call that launches or waits is in its rank's program.
+/// The step of a rank's program that stands for a call that launches or waits.
 struct CallPlace {
   std::uint32_t call = 0;  ///< into host_calls
   std::uint32_t thread = 0;
@@ -32,17 +32,17 @@ struct CallPlace {
 
 class SharedHosts {
  public:
-  /// `passes`: of the ranks; empty for whole recordings.
+  /// `passes`: the pass of each rank; empty for whole recordings.
   SharedHosts(const traces::JobTrace& job, const std::vector<traces::RankPass>& passes);
 
-  /// The first call of the rank's process.
+  /// The start of the first call of the rank's process.
   [[nodiscard]] std::optional<TraceTime> begin(std::uint32_t rank) const;
-  /// The last call that the thread of the rank made for another one, of those that begin after
-  /// `after` and return by `until`.
+  /// The last call of the rank's thread that is for another rank, begins after `after` and returns
+  /// by `until`.
   [[nodiscard]] std::optional<PeerCall> last_before(std::uint32_t rank, std::uint32_t thread,
                                                     TraceTime after, TraceTime until) const;
-  /// The thread's last call of the pass, if it is for another rank: what its first one follows as
-  /// passes repeat.
+  /// The thread's last call of the pass, if it is for another rank: the thread's first call of the
+  /// next pass comes after it.
   [[nodiscard]] std::optional<PeerCall> last_of_pass(std::uint32_t rank,
                                                      std::uint32_t thread) const;
 
@@ -53,17 +53,17 @@ class SharedHosts {
   using Thread = std::pair<std::uint32_t, std::uint64_t>;  ///< process, system_id
 
   const traces::JobTrace& job_;
-  std::map<Thread, std::vector<PeerCall>> calls_;  ///< that launch or wait, by start
+  std::map<Thread, std::vector<PeerCall>> calls_;  ///< calls that launch or wait, by start
 };
 
-/// What a rank shares with others.
+/// The host threads that a rank shares with others.
 struct HostShare {
-  const SharedHosts* hosts = nullptr;  ///< null: nothing
-  std::uint32_t rank = 0;              ///< its place
+  const SharedHosts* hosts = nullptr;  ///< null: it shares none
+  std::uint32_t rank = 0;              ///< into JobTrace::ranks
 };
 
-/// Turns the calls that steps come after (StepDetail::after_rank) into steps of their ranks.
-/// `places`: by rank, those of each in order of calls.
+/// Replaces the calls that StepDetail::after_rank and after_step refer to by the steps that stand
+/// for them. `places`: by rank, the places of its calls in order of calls.
 void resolve_peers(const traces::JobTrace& job, const std::vector<std::vector<CallPlace>>& places,
                    JobProgram& program);
 

@@ -1,9 +1,10 @@
-// What the next action on a stream comes after: the stream's last operation, what the stream was
-// told to wait for since, and what the legacy default stream orders. Internal to the builder.
+// The operations that the next action on a stream comes after: the stream's last operation, those
+// that the stream was told to wait for since, and those that the legacy default stream puts before
+// it. Internal to the builder.
 //
-// An action is a launch, an event's record or a wait for an event. One on the legacy default stream
-// comes after all that blocking streams were given before, and all that they are given later comes
-// after it (CUDA Runtime API, "Stream synchronization behavior").
+// An action is a launch, an event's record or a wait for an event. An action on the legacy default
+// stream comes after all earlier actions of blocking streams, and before all their later ones (CUDA
+// Runtime API, "Stream synchronization behavior").
 #pragma once
 
 #include <cstdint>
@@ -17,22 +18,23 @@ namespace bubblesim::workload {
 /// Walks a draft in the order of its calls.
 class StreamOrder {
  public:
-  /// At most one operation a stream: what comes before it there has ended when it has.
+  /// At most one operation a stream: its end implies that of all earlier ones of its stream.
   using Befores = std::vector<Before>;
 
-  /// A pass that repeats begins with what the pass before left.
+  /// The actions of a pass that repeats also come after operations of the previous pass.
   explicit StreamOrder(const Draft& draft);
 
   /// Whether a default stream and a stream that blocks with it are in use.
   [[nodiscard]] bool has_default_stream() const { return !blocking_.empty(); }
   /// Takes the records and waits called before `at`.
   void reach(TraceTime at);
-  /// Takes the launch of an operation; gives what it comes after, valid until the next launch.
+  /// Takes the launch of an operation and returns the operations that it comes after, valid until
+  /// the next launch.
   const Befores& launch(std::uint32_t op);
-  /// What a synchronisation of the stream waits for.
+  /// The operations that a synchronisation of the stream waits for.
   [[nodiscard]] Befores awaited_on(std::uint32_t stream) const;
-  /// What the event's last record stands for; null: a record that names event and stream is not
-  /// known.
+  /// The operations that a wait for the event's last record waits for; null: no record of the event
+  /// that names its stream is known.
   [[nodiscard]] const Befores* awaited_for(std::uint64_t event) const;
 
  private:
@@ -47,10 +49,10 @@ class StreamOrder {
   const Draft& draft_;
   std::vector<std::uint32_t> actions_;   ///< records and waits: into RankTrace::host_calls
   std::size_t next_ = 0;                 ///< into actions_
-  std::vector<Befores> tails_;           ///< by stream: what its next action comes after
-  Befores launched_;                     ///< what the last launch came after
+  std::vector<Befores> tails_;           ///< by stream: the operations before its next action
+  Befores launched_;                     ///< the operations before the last launch
   std::vector<std::vector<std::uint32_t>> blocking_;  ///< by default stream; empty: none in use
-  std::unordered_map<std::uint64_t, Befores> events_;  ///< as last recorded
+  std::unordered_map<std::uint64_t, Befores> events_;  ///< by event, at its last record
 };
 
 }  // namespace bubblesim::workload

@@ -1,4 +1,4 @@
-// Counterfactuals: the same program with one kind of thing made faster or slower.
+// Counterfactuals: the same program with one kind of work, or the link, made faster or slower.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ enum class WhatIfTarget : std::uint8_t {
   kMemoryKernels,   ///< "memory"
   kNamedKernels,    ///< "kernel:TEXT": names that contain TEXT
   kCopies,          ///< "copies": copies and memsets
-  kLink,            ///< "link": collectives, from the last arrival on; not-joined ones whole;
-                    ///< modelled ones only on all ranks
+  kLink,            ///< "link": collectives from the last arrival on; if not joined with other
+                    ///< ranks, their whole duration. Modelled ones: only on all ranks
   kHost,            ///< "host": think time and calls of the host
 };
 
-/// Speeds things up by `speed` (0.5: half as fast), on one rank or on all.
+/// Speeds the target up by `speed` (0.5: half as fast), on one rank or on all.
 struct WhatIf {
   WhatIfTarget target = WhatIfTarget::kAllKernels;
   std::string name;                   ///< kNamedKernels
@@ -34,11 +34,11 @@ struct WhatIf {
 /// "compute=2", "link=0.5", "host@3=0.8" (rank 3 only), "kernel:gemm=1.5", "kernels@0=0.5".
 [[nodiscard]] Result<WhatIf> parse_what_if(std::string_view text);
 
-/// Several at once, with commas between them: "kernels=2,host=2". Kernels' names may have commas.
+/// Several changes, separated by commas: "kernels=2,host=2". A kernel's name may contain commas.
 [[nodiscard]] Result<std::vector<WhatIf>> parse_what_ifs(std::string_view text);
 
-/// Fault: a rank that the job does not have; names those that it has. Or no kernel of that name.
-/// `text` is what was asked for.
+/// Faults: the job does not have the rank (the fault lists its ranks); no kernel has that name.
+/// `text` is the change as the user wrote it.
 [[nodiscard]] Result<void> check_concerns(const WhatIf& change, std::string_view text,
                                           const JobProgram& job);
 
@@ -46,8 +46,8 @@ struct WhatIf {
 /// and counted (program_spans_clamped).
 void apply(const WhatIf& change, JobProgram& job);
 
-/// "host" alone, of one rank: think time and calls divided by `speed`, 1e-6 to below 1e9. Returns
-/// what was clamped, which is not counted yet.
+/// Applies "host" to one rank: divides think time and calls by `speed`, 1e-6 to below 1e9. Returns
+/// the count of clamped spans, which the caller adds to the program's counters.
 [[nodiscard]] CounterSet speed_up_host(double speed, program::Program& program);
 
 }  // namespace bubblesim::workload

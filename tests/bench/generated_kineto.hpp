@@ -1,5 +1,6 @@
-// A generated text of PyTorch's profiler (Kineto), for the benchmarks of import: the mix of a
-// training trace, mostly operators and Python frames, some calls and kernels.
+// A generated trace in the JSON of PyTorch's profiler (Kineto), for the benchmarks of import. Its
+// events have the mix of a training trace: mostly operators and Python frames, some calls and
+// kernels.
 #pragma once
 
 #include <fmt/format.h>

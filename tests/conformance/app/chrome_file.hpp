@@ -19,7 +19,8 @@ struct Span {
   std::int64_t end = 0;
 };
 
-/// The complete slices ("ph": "X") by process and thread. Microseconds with three decimals.
+/// The complete slices ("ph": "X") by process and thread. The trace's times are microseconds with
+/// three decimals.
 inline std::map<std::pair<int, int>, std::vector<Span>> slices_of(const Json& trace) {
   std::map<std::pair<int, int>, std::vector<Span>> tracks;
   for (const Json& event : trace["traceEvents"]) {
@@ -32,7 +33,7 @@ inline std::map<std::pair<int, int>, std::vector<Span>> slices_of(const Json& tr
   return tracks;
 }
 
-/// Two slices of a thread lie apart, or one inside the other; else viewers draw nonsense.
+/// Expects any two slices of a thread to be disjoint or nested: viewers draw others wrongly.
 inline void expect_slices_nest(const Json& trace) {
   ASSERT_TRUE(trace.is_object() && trace.contains("traceEvents"));
   auto tracks = slices_of(trace);

@@ -1,5 +1,5 @@
-// A PyTorch trace most of whose time nothing recorded explains: kernels of 200 us on an idle
-// stream, each 300 to 448 us after its launch, as it never is on hardware.
+// A PyTorch trace most of whose time no recorded dependency explains: kernels of 200 us on an idle
+// stream, each 300 to 448 us after its launch, a latency that no hardware has.
 #pragma once
 
 #include <string>

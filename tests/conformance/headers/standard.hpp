@@ -1,6 +1,7 @@
-// The standard headers that are parsed once for all headers which are compiled alone. A header that
-// forgets one of these still compiles here; conformance_layers finds it instead, and holds this
-// list to the names that it knows (tests/conformance/layers/rules.hpp).
+// The standard headers that are parsed once for the test that compiles each project header alone. A
+// project header that lacks one of these includes passes that test. conformance_layers finds it
+// instead, and checks this list against the names that it knows
+// (tests/conformance/layers/rules.hpp).
 #pragma once
 
 #include <any>

@@ -1,5 +1,5 @@
-// The rules of sim/README.md and CONTRIBUTING.md that a reader of the text alone can check. Each
-// returns one sentence a breach, "path:line: what was found, what is allowed"; none is good.
+// The rules of sim/README.md and CONTRIBUTING.md that can be checked on the source text. Each check
+// returns one sentence a breach, "path:line: what was found, what is allowed".
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ struct SourceFile {
 
 using Breaches = std::vector<std::string>;
 
-/// A room and the rooms whose headers it may include, besides its own. A name in `may_include`
-/// stands for the rooms inside it, too, unless this room is one of them.
+/// A room and the rooms whose headers it may include, besides its own. A room in `may_include`
+/// allows the rooms inside it, too, unless this room is one of them.
 struct Room {
   std::string path;
   std::string cell;  ///< the table's last column, as written
@@ -73,23 +73,23 @@ using Rooms = std::vector<Room>;
 /// At most 100 characters a line.
 [[nodiscard]] Breaches check_line_length(const SourceFile& file);
 
-/// The JSON library comes in through sim/base/json.hpp, and never into a room's header, whose
-/// includers would all pay for it. A test's header has two or three of them, and may.
+/// The JSON library is included through sim/base/json.hpp only, and not in the header of a room,
+/// since all its includers would have to parse it. A test's header has few includers, so it may.
 [[nodiscard]] Breaches check_json(const SourceFile& file);
 
 /// Libraries neither print nor exit nor read the environment; programs (sim/app, *main.cpp) may.
 [[nodiscard]] Breaches check_quiet(const SourceFile& file);
 
-// Which standard header declares what: a header of the project includes those of the names that it
-// uses, itself or through a project's header that it includes. A compiler cannot tell, since one
-// standard header includes another as it likes.
+// Which standard header declares which name. A project header includes the standard headers of the
+// names that it uses, itself or through another project header. A compiler cannot check this, since
+// standard headers include each other as their library likes.
 
-/// The headers of which one must be included by whoever uses `std::` and the name; cppreference's
-/// page of the name says them. A name that is missing here is not held to anything.
+/// By name: the headers that declare std::NAME, as cppreference lists them. A file that uses the
+/// name must include one of them. Names that are missing here are not checked.
 [[nodiscard]] const std::multimap<std::string_view, std::string_view>& standard_names();
 
-/// Headers outside the tests that use a name of std without any of its headers. `tree` holds every
-/// file of the project that they include.
+/// Project headers outside the tests that use a name of std without any of its headers. `tree` must
+/// hold every project file that they include.
 [[nodiscard]] Breaches check_standard_includes(const std::vector<SourceFile>& tree);
 
 }  // namespace bubblesim::layers

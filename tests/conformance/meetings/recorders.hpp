@@ -1,7 +1,7 @@
 // The recordings' kernels as Nsight Systems and bubblesim's own recorder write them.
 //
-// By NCCL's src/include/nvtx_payload_schemas.h and its profiler plug-in's interface: ranges and
-// reports name the communicator by a hash that its ranks share, and a peer by its place in it.
+// Source: NCCL's src/include/nvtx_payload_schemas.h and its profiler plug-in's interface. Ranges
+// and reports name a communicator by a hash that its ranks share, and a peer by its rank in it.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,12 @@
 namespace bubblesim::run::testing {
 
 enum class Nvtx { kNone, kRanges };  ///< NCCL's ranges beside its kernels, or none
-/// A file a rank.
+/// Writes one file a rank.
 void write_nsight(const Recording& recording, Nvtx nvtx, const std::filesystem::path& folder);
 
-/// What names collectives: NCCL's profiler plug-in or, where that is not heard, its ranges.
+/// Which NCCL interface names the collectives: its profiler plug-in or, without one, its ranges.
 enum class Announced { kByProfiler, kByRanges };
-/// One file of all ranks.
+/// Writes one file for all ranks.
 void write_own(const Recording& recording, Announced announced,
                const std::filesystem::path& folder);
 

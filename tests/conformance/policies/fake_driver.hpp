@@ -9,7 +9,7 @@
 
 namespace bubblesim::testing {
 
-/// Makes the policy of this name with its defaults, but for `given` ("name=value"), and runs it.
+/// Makes the policy of this name, with its defaults except for `given` ("name=value"), and runs it.
 [[nodiscard]] Outcome drive(std::string_view policy, const std::vector<std::string>& given,
                             const Scenario& scenario);
 

@@ -1,4 +1,4 @@
-// Actions for a policy that is called where nothing is held: every action is taken and forgotten.
+// Actions that do nothing, for calls of a policy while no launch is held.
 #pragma once
 
 #include "sim/policy/policy.hpp"

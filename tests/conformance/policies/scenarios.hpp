@@ -12,7 +12,7 @@
 namespace bubblesim::testing {
 
 /// A GPU of 100 SMs and 80 GiB; training in 40 GiB; one filler of 10 GiB that launches as fast as
-/// it may.
+/// the policy lets it.
 inline Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
   using namespace std::chrono_literals;
   Scenario result;
@@ -23,13 +23,13 @@ inline Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint6
   return result;
 }
 
-/// An SM holds one block of it.
+/// A kernel of which an SM holds one block.
 inline Call kernel(std::uint64_t blocks, Duration length,
                    program::KernelClass bound = program::KernelClass::kUnknown) {
   return {{}, program::WorkKind::kKernel, blocks, length, 100, bound};
 }
 
-/// It is not known how many of its blocks an SM holds.
+/// A kernel whose number of blocks an SM is not known.
 inline Call opaque_kernel(std::uint64_t blocks, Duration length) {
   return {{}, program::WorkKind::kKernel, blocks, length};
 }

@@ -1,5 +1,5 @@
-// Copies of a profiler's JSON file that say the same: laid out otherwise, compressed otherwise,
-// with the events in another order. Texts of values are copied letter by letter.
+// Copies of a profiler's JSON file with the same content: with other white space, with other
+// compression, with the events in another order. The text of every value stays the same.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ enum class Layout : std::uint8_t {
 /// The same tokens with other white space between them.
 [[nodiscard]] std::string laid_out(std::string_view json, Layout layout);
 
-/// The same file with the elements of "traceEvents" in an order drawn from `seed`. A bare array is
-/// its own list of events.
+/// The same file with the elements of "traceEvents", or of the bare array that the file consists
+/// of, in an order drawn from `seed`.
 [[nodiscard]] std::string shuffled_events(std::string_view json, std::uint64_t seed);
 
 /// One gzip member.
 [[nodiscard]] std::string gzipped(std::string_view text, int level);
 
-/// The bytes of a file; of a gzip file, what it holds. Empty: it cannot be read.
+/// The bytes of a file, unpacked if it is gzip. Empty: it cannot be read.
 [[nodiscard]] std::string text_of(const std::string& path);
 
 void write_bytes(const std::string& path, std::string_view bytes);

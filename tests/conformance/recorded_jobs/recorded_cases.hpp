@@ -1,4 +1,4 @@
-// Test cases that are a recorded job each.
+// Parametrised test cases, one a recorded job.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace bubblesim::testing {
 
-/// The job's name in letters, digits and underscores; its place in the list keeps names apart.
+/// The job's name in letters, digits and underscores, behind its index, which makes it unique.
 inline std::string case_name(const ::testing::TestParamInfo<validation::RecordedJob>& info) {
   std::string name = std::to_string(info.index) + "_" + info.param.name;
   for (char& letter : name) {
@@ -25,14 +25,14 @@ inline std::string case_name(const ::testing::TestParamInfo<validation::Recorded
   return name;
 }
 
-/// Jobs whose files have so many bytes at most, as they lie on disk: what takes longer is left out
-/// of the gate, but not where BUBBLESIM_LARGE_JOBS is set (scripts/check-recorded-jobs --cases).
+/// Jobs whose files have at most `bytes` bytes on disk. Larger ones would slow the gate down; they
+/// are included if BUBBLESIM_LARGE_JOBS is set (scripts/check-recorded-jobs --cases).
 inline std::vector<validation::RecordedJob> jobs_up_to(std::uintmax_t bytes) {
   std::vector<validation::RecordedJob> jobs;
   for (validation::RecordedJob& job : validation::every_job(kDataFolder)) {
     std::uintmax_t size = 0;
     for (const std::string& path : job.paths) {
-      std::error_code absent;  // which is skipped by name
+      std::error_code absent;  // an absent file counts 0 bytes; its test case is skipped by name
       const std::uintmax_t found = std::filesystem::file_size(path, absent);
       if (!absent) size += found;
     }
@@ -43,7 +43,7 @@ inline std::vector<validation::RecordedJob> jobs_up_to(std::uintmax_t bytes) {
   return jobs;
 }
 
-/// The first of the job's files that is absent; empty: all are there.
+/// The first of the job's files that is absent; empty: all are present.
 inline std::string absent_file(const validation::RecordedJob& job) {
   for (const std::string& path : job.paths) {
     if (!std::filesystem::exists(path)) return path;
@@ -51,7 +51,7 @@ inline std::string absent_file(const validation::RecordedJob& job) {
   return {};
 }
 
-// A folder of the running test case's own, removed with it.
+// A folder of its own for the running test case, removed with the object.
 
 class ScratchFolder {
  public:

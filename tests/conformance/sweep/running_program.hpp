@@ -10,7 +10,7 @@
 namespace bubblesim::app_test {
 
 /// `bubblesim ARGUMENTS` in the workplace's folder; output in the files NAME.out and NAME.err
-/// there. Killed at the end if it still runs.
+/// there. The destructor kills it if it still runs.
 class RunningProgram {
  public:
   /// `before`: shell commands that hold for the program, such as "ulimit -f 100".
@@ -21,10 +21,10 @@ class RunningProgram {
   RunningProgram& operator=(const RunningProgram&) = delete;
 
   void send(int signal) const;
-  /// Waits until standard output holds `text` so many times. False: it ended before, or two minutes
-  /// have passed.
+  /// Waits until standard output holds `text` so many times. False: the program ended before, or
+  /// two minutes have passed.
   [[nodiscard]] bool says(const std::string& text, std::size_t times = 1);
-  /// Waits for its end, two minutes at most. The exit code; 128 + n: ended by signal n.
+  /// Waits at most two minutes for its end. Exit code 128 + n: ended by signal n.
   [[nodiscard]] Outcome wait();
 
  private:

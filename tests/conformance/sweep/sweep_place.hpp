@@ -1,4 +1,4 @@
-// A workplace with a small sweep over the sample job: what tests of sweeps start from.
+// A workplace with a small sweep over the sample job, from which tests of sweeps start.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace bubblesim::app_test {
 /// Writes it as sweep.json.
 void write_sweep(const Workplace& place, const Json& sweep);
 
-/// What a store says of its results, without anything of time or machine: byte for byte the same
-/// for the same runs.
+/// The results in a store as text, without wall-clock times or facts of the machine: the same runs
+/// give the same bytes.
 [[nodiscard]] std::string exported(const Workplace& place, const std::string& store);
 
 /// The last line of `bubblesim sweep --json`; null if there is none.
