@@ -29,7 +29,7 @@ namespace bubblesim::policies {
 /// All of the above, in that order.
 [[nodiscard]] policy::Registry builtin_policies();
 
-/// A system that only tables of measurements have; users cannot run it.
+/// A system that appears only in published tables of measurements; users cannot run it.
 [[nodiscard]] policy::PolicySpec tally_tgs_spec();
 [[nodiscard]] policy::Registry judged_policies();
 

@@ -1,13 +1,14 @@
 // Dilu's scheduler: packs instances by SM shares and memory (scheduling/scheduler.py and
 // simulations/baseline/scheduler_dilu.py of github.com/sigserverless/Dilu at 1134655a). A GPU can
 // take a job if the requests stay within `oversubscribed_requests` of it, the limits within
-// `oversubscribed_limits`, and the memory fits. Among those: first the GPUs of the training job
-// without an instance of this filler, once another of its GPUs has one (so that all workers of the
-// job are slowed alike), then all; within each the best fit, the lowest of
+// `oversubscribed_limits`, and the memory fits. Among such GPUs the best fit is chosen, which has
+// the lowest
 //     sm_weight (1 - requests) + (1 - sm_weight) (1 - memory share), the job included.
-// Differs: every GPU has a worker of one training job, so all are active and none is fresh;
-// training itself is not placed; a language model is not split over GPUs. Where instances ran is
-// remembered until the GPU has none at all.
+// Once some GPU has an instance of this filler, GPUs without one come first, so that all workers of
+// the training job are slowed alike.
+// Differences from the source: every GPU has a worker of one training job, so all GPUs are active
+// and none is fresh; training itself is not placed; a language model is not split over GPUs. A GPU
+// counts as having had an instance until all of its fill jobs have ended.
 #pragma once
 
 #include <memory>
@@ -20,12 +21,12 @@
 namespace bubblesim::policies {
 
 struct DiluPlacerConstants {
-  double requests = 1.0;  ///< a GPU's requests sum up to this at most
-  double limits = 1.5;
+  double requests = 1.0;  ///< the most that a GPU's requests may add up to
+  double limits = 1.5;    ///< the most that its limits may add up to
   double sm_weight = 0.6;
   double training_request = 0.3;  ///< of the worker on each GPU
   double training_limit = 0.9;
-  double job_request = 0.3;  ///< of a job that says nothing
+  double job_request = 0.3;  ///< of a job that declares no request; likewise its limit
   double job_limit = 0.6;
   Bytes reserve;
 };
@@ -33,7 +34,7 @@ struct DiluPlacerConstants {
 class DiluPlacer final : public policy::Placer {
  public:
   explicit DiluPlacer(const DiluPlacerConstants& constants) : constants_(constants) {}
-  /// Jobs in order; ties: the GPU's number. What has no room waits.
+  /// Places jobs in their order; of equal GPUs the lowest number. A job without room waits.
   std::vector<policy::Placement> place(std::span<const policy::JobInfo> waiting,
                                        std::span<const policy::GpuState> gpus,
                                        policy::Instant now) override;
@@ -51,9 +52,9 @@ class DiluPlacer final : public policy::Placer {
   std::vector<std::pair<std::uint32_t, GpuId>> placed_;
 };
 
-/// Nothing where `placement` is as_configured.
+/// Null if `placement` is as_configured.
 [[nodiscard]] std::unique_ptr<policy::Placer> make_dilu_placer(const policy::ParameterSet& given);
-/// The placer's own parameters; shares of training and of services are the policy's.
+/// The placer's own parameters; the policy declares the shares of training and of services.
 [[nodiscard]] std::vector<policy::ParameterSpec> dilu_placer_parameters();
 
 }  // namespace bubblesim::policies

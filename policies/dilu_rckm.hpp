@@ -1,13 +1,14 @@
-// The token server of Dilu, as RCKM.c has it (github.com/sigserverless/Dilu at 1134655a): from the
-// blocks that each process reports every period to the blocks that it may launch in the next one.
-// SLO-sensitive processes (inference) are watched; the others (training) are throttled when a
-// sensitive one's bursts of launches get longer, and are given more back as they recover.
-// One server for one GPU; the code has one conservative quota for all GPUs of a node.
-// Kept as the code has it: a service that was idle for at most 10 periods does not veto scaling up,
-// and services after one that vetoes are not looked at; a service counts itself as a busy peer;
-// only the throttled process that reported last decides whether blocks are left over; a language
-// model's floor is compared ten times lower than it is set; without a reference every fifth burst
-// is a recovery; whole numbers are cut off.
+// The token server of Dilu, after RCKM.c (github.com/sigserverless/Dilu at 1134655a). Each process
+// reports every period the blocks that its grants have not covered yet; the server answers with the
+// blocks that the process may launch in the next period.
+// SLO-sensitive processes (inference) are watched. The others (training) are throttled when a
+// sensitive process's bursts of launches get longer, and get more again as the bursts recover.
+// One server serves one GPU; RCKM.c has one conservative quota for all GPUs of a node.
+// Kept as in RCKM.c: a service that was idle for at most 10 periods does not veto scaling up, and
+// services after one that vetoes are skipped; a service counts itself as a busy peer; only the
+// throttled process that reported last decides whether blocks are left over; a language model's
+// floor is compared ten times lower than it is set; without a reference every fifth burst counts as
+// a recovery; fractions of blocks are cut off.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@ struct RckmConstants {
   double upper_blocks;        ///< tokens of a whole GPU a period
   double initial_blocks;      ///< the conservative quota at the start
   double floor_share;         ///< of upper_blocks times the requests of throttled processes
-  std::int64_t conservative;  ///< idle periods during which the conservative quota counts
-  std::int64_t busy_peer;     ///< a process idle no longer than this counts as busy
-  std::int64_t all_idle;      ///< idle periods after which the limits count
+  std::int64_t conservative;  ///< idle periods up to which the conservative quota applies
+  std::int64_t busy_peer;     ///< idle periods up to which a sensitive process counts as busy
+  std::int64_t all_idle;      ///< idle periods of all sensitive processes until limits apply
   BurstRule burst;
   double recover_factor;
-  double llm_cut;  ///< inflation from which on a language model's burst cuts the quota
+  double llm_cut;  ///< a language model's burst of at least this inflation cuts the quota
 };
 
 /// A process that connects.
@@ -48,7 +49,7 @@ class DiluRckm {
   void disconnect(std::size_t task);
   /// A period of the process ended with `blocks` not yet covered. Returns its next grant.
   std::int64_t report(std::size_t task, std::int64_t blocks);
-  /// The grant alone, before a first period has ended.
+  /// The task's grant without a report, for the time before its first period has ended.
   std::int64_t grant(std::size_t task);
 
   /// The conservative quota: blocks a period for all throttled processes; each may use its
@@ -59,7 +60,7 @@ class DiluRckm {
   struct Task {
     RckmTask is;
     bool connected = true;
-    std::int64_t zeros = 0;  ///< since the last burst began or ended
+    std::int64_t zeros = 0;  ///< idle periods since the last burst began or ended
     std::int64_t burst = 0;  ///< periods of the present burst
     BurstHistory history;
   };
@@ -71,8 +72,8 @@ class DiluRckm {
 
   RckmConstants constants_;
   double quota_;
-  double pool_;             ///< of throttled processes
-  bool uncleared_ = false;  ///< the last report of a throttled process was not of 0 blocks
+  double pool_;             ///< blocks a period that throttled processes share
+  bool uncleared_ = false;  ///< the last report of a throttled process had more than 0 blocks
   double high_requests_ = 0;
   double low_requests_ = 0;
   double low_limits_ = 0;

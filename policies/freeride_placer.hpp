@@ -1,8 +1,8 @@
-// FreeRide's manager: side tasks queue at the GPU (pipeline stage) whose headroom is more than
-// their memory, where the queue is shortest; then the one with more headroom, then the lowest
-// number. A task of unknown memory goes where headroom is largest. A GPU works off its queue, one
-// task after another. Headroom: what training's peak leaves of the device. Endless tasks
-// (instances of services) are placed by the same rule, and block no queue.
+// FreeRide's manager. A side task queues at a GPU (pipeline stage) whose headroom exceeds the
+// task's memory: at the one with the shortest queue; of these the most headroom, then the lowest
+// number. A task of unknown memory queues where headroom is largest. Each GPU runs the tasks of its
+// queue one after another. Headroom is the device memory that training's peak leaves free. Endless
+// tasks (instances of services) are placed by the same rule, but block no queue.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class FreeRidePlacer final : public policy::Placer {
  private:
   struct Queue {
     Bytes headroom;
-    std::deque<std::uint32_t> jobs;  ///< assigned and not placed
-    std::uint32_t endless = 0;
+    std::deque<std::uint32_t> jobs;  ///< assigned to this GPU and not placed yet
+    std::uint32_t endless = 0;       ///< endless tasks placed here
   };
 
   [[nodiscard]] const policy::GpuState* choose(const policy::JobInfo& job,

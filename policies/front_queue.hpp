@@ -18,7 +18,7 @@ class FrontQueue {
   [[nodiscard]] const Item& front() const { return items_[front_]; }
 
   void push_back(const Item& item) {
-    // What was popped is cleared when it is half of the array: each item moves at most once.
+    // Popped items are erased when they fill half of the array: each item moves at most once.
     if (items_.size() == items_.capacity() && 2 * front_ >= items_.size()) {
       items_.erase(items_.begin(), begin());
       front_ = 0;

@@ -1,5 +1,5 @@
-// GPUs of a cluster that are free for a fill job of finite work: those that have none. Such jobs
-// run one after another on a GPU; instances that serve for ever do not count.
+// Which GPUs of a cluster can take a fill job. Jobs of finite work run one after another on a GPU,
+// so a GPU that has one takes no other. Instances of services run for ever and take no slot.
 #pragma once
 
 #include <cstdint>

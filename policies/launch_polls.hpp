@@ -60,7 +60,7 @@ class LaunchPolls {
   return (now / period + 1) * period;
 }
 
-/// Every client of these hooks sees a GPU that is smaller by `reserve`.
+/// Admission under such a hook, whose clients see a GPU with `reserve` less memory.
 [[nodiscard]] policy::Admission admit_with_reserve(const policy::ClientInfo& filler, Bytes used,
                                                    Bytes reserve, const policy::GpuInfo& gpu);
 

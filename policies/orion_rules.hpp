@@ -2,14 +2,15 @@
 // large an operation may be beside a training job, and how much best-effort work may be
 // outstanding. Source: scheduler_eval.cpp and profiling/postprocessing of eth-easl/orion at aded65d
 // (MIT), described in our own words.
-// Kept as the code has it: SMs needed count all waves, so a kernel that needs more than the GPU has
-// never runs beside a service; the sum over fillers' SMs begins anew with each poll, so it bounds
-// only what goes at one instant; completions do not lower the sum of durations, only a drain of all
-// fillers does. The threshold begins at half of a filler's largest need, moves by halves each 10
-// iterations, and, whole numbers being cut off, never reaches that need: the largest kernels never
-// run beside training's. Its limit beside training is not public: the scripts' default
-// (orion_hp_limit 1 ms, launch_jobs.py) is below any iteration, so the threshold falls to 0.
-// Figures 7 and 10 of the artifact protect inference, where nothing is searched.
+// Kept as in that code: the SMs needed count all waves, so a kernel that needs more SMs than the
+// GPU has never runs beside a service; the sum of the fillers' SMs begins anew with each poll, so
+// it bounds only the launches of one instant; completions do not lower the sum of durations, only a
+// drain of all fillers does. The threshold begins at half of a filler's largest need and moves half
+// way to a bound every 10 iterations; as fractions are cut off, it never reaches that need, and
+// the largest kernels never run beside training's. The limit that Orion's authors used beside
+// training is not public: with the scripts' default (orion_hp_limit 1 ms, launch_jobs.py), which is
+// below any iteration, the threshold falls to 0. Figures 7 and 10 of the artifact protect
+// inference, which has no such search.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@
 
 namespace bubblesim::policies {
 
-/// Blocks over the blocks that an SM holds, rounded up; more than the GPU has for several waves.
-/// With the occupancy not known, a block is taken to need an SM.
+/// Blocks over the blocks that an SM holds, rounded up; a kernel of several waves needs more SMs
+/// than the GPU has. If the occupancy is not known, each block counts as one SM.
 [[nodiscard]] constexpr std::uint64_t sms_needed(const policy::LaunchInfo& launch,
                                                  std::uint32_t sm_count) {
   if (sm_count == 0) return launch.blocks;
@@ -28,21 +29,22 @@ namespace bubblesim::policies {
   return (launch.blocks + per_sm - 1) / per_sm;
 }
 
-/// The largest operation beside a protected training job, by binary search: every `iterations`
-/// iterations their mean length is compared with the limit; above it the upper bound falls to the
-/// threshold, else the lower bound rises to it. Begins half way to the largest need of any filler.
+/// The most SMs that an operation may need beside a protected training job, by binary search. After
+/// every `iterations` iterations their mean length is compared with the limit: if it is above, the
+/// upper bound falls to the threshold, else the lower bound rises to the threshold. The search
+/// begins half way to the largest need of any filler.
 class SmThreshold {
  public:
   explicit SmThreshold(std::int64_t iterations) : iterations_(iterations) {}
 
-  /// A filler's operation; until a mean has been above the limit, the largest one bounds the
-  /// search.
+  /// A filler launches an operation that needs `sms`. The largest need is the search's upper bound
+  /// until a mean has been above the limit.
   void see(std::uint64_t sms) {
     if (is_bounded_ || sms <= high_) return;
     high_ = sms;
     threshold_ = (low_ + high_) / 2;
   }
-  /// An iteration of the protected job has ended; `limit` is for the mean.
+  /// An iteration of the protected job has ended; `limit` is that of the mean length.
   void end_iteration(Duration length, Duration limit) {
     if (threshold_ == low_) return;  // the search is over, or no filler has launched yet
     sum_ += length;
@@ -65,11 +67,12 @@ class SmThreshold {
   Duration sum_{};
 };
 
-/// Best-effort work since the last drain. When the durations of all that was launched exceed the
-/// most, nothing more goes until all of it has completed; then the sum begins anew.
+/// Bounds best-effort work between two drains. When the durations of the operations launched since
+/// the last drain add up to more than `most`, no further one is launched until all have completed;
+/// then the sum begins anew.
 class DrainRule {
  public:
-  /// Asked for an operation that may go by all other rules.
+  /// Whether an operation may be launched that all other rules allow.
   [[nodiscard]] bool lets_go() {
     if (!is_full_) return true;
     if (outstanding_ > 0) return false;

@@ -8,8 +8,8 @@ namespace bubblesim::policies {
 
 inline constexpr ClientId kProtected{0};
 
-/// A protected client that is silent so long has stopped. Reconstructed: the sources know the
-/// number of iterations.
+/// A protected client without a launch for this long counts as stopped. Reconstructed: the papers'
+/// systems know the number of iterations.
 inline constexpr Duration kStoppedAfter = std::chrono::seconds(1);
 
 }  // namespace bubblesim::policies

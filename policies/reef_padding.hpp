@@ -10,7 +10,7 @@
 
 namespace bubblesim::policies {
 
-/// SMs that training leaves, until its present kernel's expected end.
+/// SMs that training leaves free until the expected end of its present kernel.
 struct PaddingRoom {
   std::uint32_t sms = 0;
   policy::Instant end{};
@@ -22,7 +22,7 @@ struct PaddingRoom {
 [[nodiscard]] PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
                                        std::uint32_t gpu_sms);
 
-/// The duration of one wave of a kernel that has the GPU; nothing if an argument is not known.
+/// The duration of one wave of a kernel that runs alone; nothing if an argument is not known.
 [[nodiscard]] std::optional<Duration> wave_length(std::uint64_t blocks, std::uint64_t sm_blocks,
                                                   Duration profiled);
 

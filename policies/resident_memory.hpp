@@ -1,7 +1,7 @@
 // How much of each client's memory is on the device if fillers may allocate more than fits (TGS:
 // unified memory; AntMan: host memory behind its allocator). The protected client is fully
-// resident; fillers, in client order, get what it and a reserve leave; the rest is behind the host
-// link.
+// resident. The memory that it and a reserve leave goes to the fillers in client order; what does
+// not fit lies in host memory.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class ResidentMemory {
  public:
   void start(const policy::GpuInfo& gpu, std::span<const policy::ClientInfo> clients,
              Bytes reserve);
-  /// Nothing: not known.
+  /// The client's memory on the device; nothing: not known.
   [[nodiscard]] std::optional<Bytes> resident_of(ClientId client) const;
-  /// A filler has ended: those after it may have its room.
+  /// A filler has ended: later fillers get its room.
   void remove(ClientId client);
 
  private:

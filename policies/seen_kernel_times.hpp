@@ -1,10 +1,10 @@
 // How long each kernel of a client takes, as a launch hook learns it from completions: the
 // shortest time seen between the instant from which it could run and its noticed end.
 //
-// A kernel behind an outstanding collective may have been blocked by it or not; a hook sees no
-// stream. Both readings are kept for each kernel, and the one that repeats is believed: a blocked
-// kernel takes the same time after the collective's end whenever it comes, one that ran beside the
-// collective does not.
+// A hook sees no streams, so it cannot tell whether a kernel launched after an outstanding
+// collective waited for it. Both readings are kept for each kernel: the time since the kernel could
+// run, and the time since the collective's end. If the second one repeats, it is believed, since
+// only kernels that waited take the same time after every collective's end.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace bubblesim::policies {
 
-/// One function with one grid, launched by one client.
+/// Identifies a kernel: one function with one grid, launched by one client.
 [[nodiscard]] constexpr std::uint64_t kernel_key(const policy::LaunchInfo& launch) {
   std::uint64_t key = launch.kernel * 0x9E3779B97F4A7C15ULL;
   key = (key ^ (key >> 29U) ^ launch.blocks) * 0xBF58476D1CE4E5B9ULL;
@@ -31,14 +31,14 @@ class SeenKernelTimes {
     if (span < seen.shortest) seen.shortest = span;
     return seen.span();
   }
-  /// It ended `span` after an older collective did, which ended while the kernel could run.
+  /// The kernel ended `span` after an older collective that ended while the kernel could run.
   void observe_after_collective(std::uint64_t key, Duration span) {
     Seen& seen = kernels_[key];
     ++seen.blocked;
     if (span < seen.shortest_blocked) seen.shortest_blocked = span;
     if (span > seen.longest_blocked) seen.longest_blocked = span;
   }
-  /// Nothing: it has not been seen to end.
+  /// The estimate of the kernel's duration; nothing: none of its launches has been seen to end.
   [[nodiscard]] std::optional<Duration> time_of(std::uint64_t key) const {
     const auto found = kernels_.find(key);
     if (found == kernels_.end()) return std::nullopt;

@@ -1,6 +1,6 @@
 // SpecInF's placement: an instance of inference goes where training leaves it enough memory.
-// Source: its abstract names placement beside training by spare memory and no more, so the order
-// among the GPUs that have room is reconstructed: most spare memory, or least (best fit).
+// Source: the paper's abstract says only that instances are placed beside training by spare memory.
+// The order among GPUs with room is reconstructed: most spare memory first, or least (best fit).
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@ struct SpareMemoryConstants {
 class SpareMemoryPlacer final : public policy::Placer {
  public:
   explicit SpareMemoryPlacer(const SpareMemoryConstants& constants) : constants_(constants) {}
-  /// Jobs in order; ties: fewest jobs on the GPU, then its number. Jobs without room wait.
+  /// Places jobs in their order; of equal GPUs on the one with the fewest jobs, then the lowest
+  /// number. Jobs without room wait.
   std::vector<policy::Placement> place(std::span<const policy::JobInfo> waiting,
                                        std::span<const policy::GpuState> gpus,
                                        policy::Instant now) override;
@@ -31,12 +32,13 @@ class SpareMemoryPlacer final : public policy::Placer {
   JobSlots slots_;
 };
 
-/// Nothing where `placement` is as_configured.
+/// Null if `placement` is as_configured.
 [[nodiscard]] std::unique_ptr<policy::Placer> make_spare_memory_placer(
     const policy::ParameterSet& given);
 [[nodiscard]] policy::ParameterSpec spare_memory_parameter();
 
-/// Whether so much more fits. A GPU or a job of unknown memory has no limit.
+/// Whether the job's memory fits beside what the GPU holds and `reserve`. If the memory of the GPU
+/// or of the job is unknown, it fits.
 [[nodiscard]] bool fits(const policy::GpuState& gpu, const policy::JobInfo& job, Bytes reserve);
 
 }  // namespace bubblesim::policies

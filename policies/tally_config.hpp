@@ -1,12 +1,13 @@
-// Which form a filler's kernel is launched in under Tally: as it is, as slices of its grid that are
-// launched one after the other, or as persistent workers that stop between blocks when told. The
-// search of Tally's scheduler, on estimates in place of measured forms. Pure.
+// Which form a filler's kernel is launched in under Tally: unchanged, as slices of its grid that
+// are launched one after the other, or as persistent workers that stop between blocks when told.
+// This is the search of Tally's scheduler, with estimated times in place of measured ones. Pure.
 //
-// Estimates. Fewer resident blocks are not slower in proportion. A kernel that DRAM does not bound
-// runs at full speed while every SM has `busy_threads`; one that it bounds, while `dram_share` of
-// the blocks that fit are resident; one of an unknown class, while both hold. A form's workers hold
-// as many blocks as take that long in the GPU model, not as many as there are workers. Kernels of
-// no more blocks than SMs stay as they are, as in the code, and cannot retreat.
+// Estimates. A kernel with fewer resident blocks is not slower in proportion. A compute-bound one
+// runs at full speed while every SM has `busy_threads`; a memory-bound one, while `dram_share` of
+// the blocks that fit are resident; one of an unknown class, while both hold. A form's resident
+// blocks are as many as give the estimated duration in the GPU model, not as many as it has
+// workers. Kernels with at most one block an SM stay unchanged, as in Tally's code, and cannot
+// retreat.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +26,25 @@ struct TallyKernel {
   policy::KernelClass bound = policy::KernelClass::kUnknown;
 };
 
-/// What the search is held to.
+/// The constants and limits of the search.
 struct TallyLimits {
   std::uint32_t sms = 0;
-  Duration turnaround{};           ///< a form must be off the GPU in so long
+  Duration turnaround{};           ///< the time within which a form must be off the GPU
   double persistent_slowdown = 1;  ///< of persistent workers, for the work between blocks
-  Duration slice_overhead{};       ///< of each further slice's launch
-  std::uint32_t threads_per_sm = 1536;  ///< workers are not packed denser
-  std::uint32_t least_blocks = 24;      ///< no fewer workers, no smaller slices
-  double lowest_speed = 0.1;            ///< slower forms are not taken
-  double short_speed = 0.5;             ///< nor for kernels that end within the turnaround
-  std::uint32_t busy_threads = 128;     ///< so many keep an SM's units busy
-  double dram_share = 0.45;             ///< of the blocks that fit: so many keep DRAM busy
+  Duration slice_overhead{};       ///< of each slice's launch after the first
+  std::uint32_t threads_per_sm = 1536;  ///< the most threads of workers on an SM
+  std::uint32_t least_blocks = 24;      ///< the fewest workers, and the smallest slice
+  double lowest_speed = 0.1;            ///< forms slower than this are not taken
+  double short_speed = 0.5;             ///< the same for kernels shorter than the turnaround
+  std::uint32_t busy_threads = 128;     ///< threads that keep an SM's units busy
+  double dram_share = 0.45;             ///< share of the blocks that fit that keeps DRAM busy
 };
 
 struct TallyForm {
   enum class Kind : std::uint8_t { kOriginal, kPersistent, kSliced };
   Kind kind = Kind::kOriginal;
-  std::uint64_t most_blocks = 0;  ///< resident at the pace of a full GPU; 0: all that fit
-  double slowdown = 1;            ///< besides having no more blocks resident
+  std::uint64_t most_blocks = 0;  ///< the most resident blocks in the GPU model; 0: all that fit
+  double slowdown = 1;            ///< on top of the effect of `most_blocks`
   double speed = 1;               ///< estimated, over the original's
   Duration turnaround{};          ///< estimated
 };

@@ -1,23 +1,22 @@
-// What fillers may cost training, and what they have cost it: a bucket of time that fills at
-// `share` of the time that passes and holds what comes in over `horizon`, or over an iteration if
-// that is longer.
+// The time that fillers may cost training, and have cost it: a bucket that fills at `share` of the
+// time that passes. It holds the inflow of `horizon`, or of an iteration if that is longer.
 //
-// A cost is charged at once and corrected later. Charged at once is exposure, the time that
-// fillers' work stood on the GPU while training computed, times a price. Ranks that wait for each
+// A cost is charged at once and corrected later. The first charge is exposure, the time for which
+// fillers' work was on the GPU while training computed, times a price. Ranks that wait for each
 // other add up their losses, while each GPU has a bucket of its own: so the price begins at the
-// number of the job's ranks (at most 16), and the job's GPUs spend one budget between them. When an
-// iteration ends, its length less the reference replaces the charge, and moves the price:
-// host-bound training loses next to nothing by exposure, a job of many ranks more than its own. An
-// iteration that was under way when fillers came in is not measured. Of an iteration that lost more
-// than half of itself and more than two buckets (an evaluation, a checkpoint) only this GPU's
-// exposure counts. Iterations vary by themselves: by as much as they do, the bucket may overflow or
-// owe more.
+// number of the job's ranks (at most 16), and the job's GPUs together spend one budget. When an
+// iteration ends, its length less the reference replaces the charge and moves the price:
+// host-bound training loses almost nothing by exposure, a job of many ranks loses more than the
+// exposure of one GPU. An iteration that had begun when fillers came in is not measured. If an
+// iteration lost more than half of itself and more than two buckets (an evaluation, a checkpoint),
+// only this GPU's exposure counts. Iterations also vary without fillers: by that spread the bucket
+// may overflow or owe more.
 //
 // Limits. One GPU's fillers may spend what the job's other GPUs would have needed, since all see
-// the same loss: in a pipeline others' bubbles stay closed until nothing is owed, and gains need
-// not grow with the budget. The gate's `tell` slows the reference too, so the budget does not bound
-// it: 0.5 us a launch are some 0.8 % of a job whose host is always behind (`fill` on an H200: 0.48
-// to 0.67 %).
+// the same loss: in a pipeline the bubbles of the other GPUs stay closed until nothing is owed, and
+// gains need not grow with the budget. The gate's `tell` slows the reference too, so the budget
+// does not bound its cost: 0.5 us a launch are some 0.8 % of a job whose host is always behind
+// (`fill` on an H200: 0.48 to 0.67 %).
 #pragma once
 
 #include <algorithm>
@@ -31,7 +30,7 @@ namespace bubblesim::policies {
 
 struct BudgetConstants {
   double share;      ///< of training's throughput
-  Duration horizon;  ///< of time whose share may be spent at once
+  Duration horizon;  ///< the time whose `share` may be spent at once
 };
 
 class TrainingBudget {
@@ -41,7 +40,7 @@ class TrainingBudget {
     see_iteration({});
   }
 
-  /// Fills the bucket: what may be spent at once is there from the start.
+  /// Fills the bucket, so that fillers may spend a whole one from the start.
   void fill_up() { credit_ = most_; }
 
   /// The ranks of training's job, folded ones too; 1: not known. Call before anything is charged.
@@ -106,14 +105,14 @@ class TrainingBudget {
   }
 
  private:
-  /// What remains of an iteration after the next one: about ten count.
+  /// The weight of an iteration, relative to the next one: about ten iterations count.
   static constexpr double kMemory = 0.9;
   /// The bounds of the price. A lower one could not be told from a single iteration's length.
   static constexpr double kLeastPrice = 1.0 / 64;
   static constexpr double kMostPrice = 16;
-  /// A loss of so many seconds, at the first price, is believed before anything is measured.
+  /// The first price has the weight of a measured loss of this many seconds.
   static constexpr double kBelieved = 0.1;
-  /// A half-full bucket buys only what gains so many times its cost.
+  /// From a half-full bucket, work is bought only if it gains at least this many times its cost.
   static constexpr double kShadow = 4;
 
   double share_;
@@ -122,10 +121,10 @@ class TrainingBudget {
   Duration spread_{};
   Duration credit_{};
   Duration exposed_{};  ///< in this iteration
-  Duration charged_{};  ///< for it
+  Duration charged_{};  ///< for exposed_
   double price_ = 1;
-  double lost_ = kBelieved;      ///< seconds, recent iterations
-  double exposure_ = kBelieved;  ///< likewise
+  double lost_ = kBelieved;      ///< seconds lost in recent iterations, older ones weighing less
+  double exposure_ = kBelieved;  ///< seconds of exposure, likewise
 };
 
 }  // namespace bubblesim::policies

@@ -1,20 +1,21 @@
 // The search for the setting that gains most within the limits.
 //
 // Successive halving over simulated time: all starts are tried for a short time, the best quarter
-// for three times as long, and so on; the best setting of each policy is kept until the last step,
-// for some are late to gain. Each trial warms up until its policy has settled. Then the
-// search finds the largest load of each policy, and changes the best settings of different policies
-// one dimension at a time, in ever smaller steps, then in all dimensions that helped. The leading
-// setting is simulated at the length that was asked for, under other seeds and with durations that
-// are 5 % off; if it breaks a limit there, the next setting or a smaller load takes its place.
+// for three times as long, and so on. The best setting of each policy is kept until the last step,
+// since some policies gain late. Each trial warms up until its policy has settled. Then the search
+// finds the largest load of each policy, and changes the best settings of different policies one
+// dimension at a time, in ever smaller steps, then in all dimensions that helped. The leading
+// setting is simulated again at the length that the user asked for, under other seeds and with
+// durations that are 5 % off; if it breaks a limit there, the next setting or a smaller load takes
+// its place.
 //
 // The budget counts events of the simulations, kEventsPerSecond for a second on two cores. So the
 // same question has the same answer on every machine and any number of threads; slow machines take
-// longer. If a full search would spend too much, the simulated times of all its steps are shortened
-// alike. The budget is planned before the search: half of it is for the search and half for
-// confirming its results, at the length that this allows. Where a length was asked for, the search
-// has all of the budget, and confirming comes on top. A trial that would spend more than planned is
-// not run: the least promising ones are left out.
+// longer. If a full search would spend too much, all its steps simulate proportionally less time.
+// The budget is planned before the search: half of it is for the search, half for confirming its
+// results, at the length that this half allows. If the user asked for a length, the search has all
+// of the budget, and confirming comes on top. A trial that would spend more than planned is not
+// run: the least promising trials are left out.
 #pragma once
 
 #include <atomic>
@@ -30,7 +31,7 @@
 namespace bubblesim::advise {
 
 /// Events that two cores simulate in a second: between 20 and 40 million, by job and load (Release,
-/// Intel Xeon, November 2026); some of a second goes into loading the job.
+/// Intel Xeon, November 2026). The constant is lower, since loading the job takes time too.
 inline constexpr double kEventsPerSecond = 16e6;
 
 /// How long a full trial is, at most.
@@ -54,7 +55,7 @@ struct Unafforded {
   double events = 0;  ///< of its cheapest trial
 };
 
-/// What a search is going to do at most, known before its first step.
+/// The most that a search will simulate, known before its first step.
 struct SearchPlan {
   Duration searched{};             ///< the longest trial of the search
   Duration length{};               ///< of the runs that confirm results
@@ -62,14 +63,14 @@ struct SearchPlan {
   double confirmation_events = 0;
 };
 
-/// A result for each trial, in order; they may be done on any number of threads.
+/// Runs the trials, on any number of threads; gives a result for each, in their order.
 using TryAll = std::function<Result<std::vector<TrialResult>>(const std::vector<Trial>&)>;
 
 /// A setting and what it showed.
 struct Tried {
   Proposal proposal;
   TrialResult result;
-  bool available = true;  ///< it could be recommended
+  bool available = true;  ///< whether it may be recommended
   Duration length{};      ///< simulated
   Duration warmup{};      ///< of that
   [[nodiscard]] Duration measured() const { return length - warmup; }
@@ -89,7 +90,7 @@ struct Confirmation {
 /// 0 where nothing is random and nothing broke a limit.
 [[nodiscard]] double break_rate(const Confirmation& confirmed);
 
-/// A setting that did not hold when it was simulated again.
+/// A setting that broke a limit when it was simulated again.
 struct Failed {
   Tried setting;
   Confirmation confirmed;
@@ -106,18 +107,18 @@ struct Found {
   std::optional<Tried> best;          ///< nothing: no setting keeps the limits
   Confirmation confirmed;             ///< of `best`
   std::optional<Tried> runner_up;     ///< the best setting of another policy
-  std::optional<Tried> live;          ///< where `takes` refuses `best`: the best that it takes
+  std::optional<Tried> live;          ///< if `takes` refuses `best`: the best setting it accepts
   /// The gaining setting that breaks the limits least; only if `best` is none or gains nothing.
   std::optional<Tried> least;
-  std::vector<Failed> failed;         ///< settings that kept the limits and did not hold
+  std::vector<Failed> failed;         ///< kept the limits in the search, not when confirmed
   std::vector<Looser> looser;         ///< confirmed at full length; they gain 5 % more at least
   std::vector<Tried> bounds;          ///< oracles, each at its best place
-  std::vector<Tried> out_of_reach;    ///< the best setting of each policy that cannot be had
+  std::vector<Tried> out_of_reach;    ///< the best setting of each policy that is not available
   std::vector<Unsettled> unsettled;   ///< in order of their first trial
   std::vector<Unafforded> unafforded; ///< likewise
   bool exhausted = false;             ///< the budget did not suffice to confirm all results
-  std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
-  Duration length{};                  ///< simulated of a full trial; policies that settle have more
+  std::vector<Tried> all;             ///< each setting's longest trial, in order of first trials
+  Duration length{};                  ///< of a full trial; more for policies that have to settle
   Duration warmup{};
   Duration searched{};                ///< the longest trial of the search before the last step
   Duration searched_warmup{};         ///< of that
@@ -133,13 +134,13 @@ struct Found {
 struct SearchOptions {
   Limits limits;
   FullLength full;
-  double gpus = 1;                        ///< simulated, of which training loses a share
+  double gpus = 1;                        ///< simulated GPUs; training's loss is a share of these
   double events = 60 * kEventsPerSecond;  ///< the budget
   ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
-  /// Settings that the user's next tool takes: if it refuses the best, the best that it takes is
-  /// looked for, too. Empty: there is no such tool.
+  /// Whether the user's next tool accepts a setting. If it refuses the best one, the search also
+  /// looks for the best that it accepts. Empty: there is no such tool.
   std::function<bool(const Proposal&)> takes = nullptr;
-  const std::atomic<bool>* stop = nullptr;  ///< true: come to an end; null: never
+  const std::atomic<bool>* stop = nullptr;  ///< set to true to end the search; null: never
   std::function<void(const SearchPlan&)> planned = nullptr;  ///< told before the search begins
 };
 

@@ -16,14 +16,14 @@ class App;
 namespace bubblesim::app {
 
 struct OptionText {
-  std::vector<std::string> names;    ///< "-o", "--output"; of a positional its one name: "PATHS"
-  std::string value;                 ///< what follows, such as "TEXT"; empty: a flag
-  std::vector<std::string> choices;  ///< all values there are; empty: any
+  std::vector<std::string> names;    ///< "-o", "--output"; a positional has one name: "PATHS"
+  std::string value;                 ///< placeholder of the value, such as "TEXT"; empty: a flag
+  std::vector<std::string> choices;  ///< all allowed values; empty: any
   std::string help;
 };
 
 struct CommandText {
-  std::string name;  ///< with those of the commands that it belongs to: "bubblesim capture attach"
+  std::string name;  ///< with the names of its parent commands: "bubblesim capture attach"
   std::string help;  ///< paragraphs between empty lines; lines of examples begin with two spaces
   std::vector<OptionText> options;
   std::vector<OptionText> positionals;
@@ -35,7 +35,7 @@ struct CommandText {
   [[nodiscard]] std::vector<std::string> command_names() const;
 };
 
-/// How help texts are written, of the program and of all commands that are added afterwards.
+/// Sets the format of help texts, for the program and for all commands that are added afterwards.
 void set_help_format(CLI::App& program);
 
 /// Checks the numbers of all options: integers are neither negative nor too large, others are
@@ -43,11 +43,13 @@ void set_help_format(CLI::App& program);
 inline constexpr std::uint64_t kMostThreads = 1024;
 void check_numbers(CLI::App& program);
 
-/// What is not hidden of the command; `parents`: "bubblesim capture", empty for the program.
+/// Describes the command without its hidden parts; `parents`: "bubblesim capture", empty for the
+/// program.
 [[nodiscard]] CommandText describe_command(const CLI::App& command,
                                            const std::string& parents = "");
 
-/// The command that the words name one below the other, or the fault with the nearest name.
+/// The command that the words name, each a subcommand of the one before; fault: an unknown word,
+/// with the nearest name.
 [[nodiscard]] Result<const CLI::App*> find_command(const CLI::App& program,
                                                    const std::vector<std::string>& words);
 

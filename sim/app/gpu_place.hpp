@@ -1,5 +1,5 @@
-// The GPU on which `measure` and `calibrate` run: that of the machine or a fake one, with
-// everything that a rig needs to start its processes.
+// The GPU on which `measure` and `calibrate` run: the machine's GPU or a fake one, with everything
+// that a rig needs to start its processes.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ struct PlaceArguments {
 
 void add_place_options(CLI::App& command, PlaceArguments& arguments);
 
-/// A signal that StopSignals counts stops its runs.
+/// An opened GPU. A signal that StopSignals counts stops the runs on it.
 class GpuPlace {
  public:
-  /// `device`: what a fake GPU is like. Faults: no worker program; no GPU, or no NVML.
+  /// `device`: the spec that a fake GPU has. Faults: no worker program; no GPU, or no NVML.
   [[nodiscard]] static Result<std::unique_ptr<GpuPlace>> open(const PlaceArguments& arguments,
                                                               const hardware::GpuSpec& device,
                                                               run::ProgressText progress);
@@ -45,9 +45,9 @@ class GpuPlace {
   GpuPlace& operator=(const GpuPlace&) = delete;
 
   [[nodiscard]] const capture::RigPlace& rig() const { return rig_; }
-  /// Driver, clocks and date of what has been measured since it was opened.
+  /// Driver and date, and the SM clock when the GPU was opened and now.
   [[nodiscard]] observe::Measurement measurement() const;
-  /// Fault: a setting of the card is not what it was.
+  /// Fault: a setting of the card has changed since the GPU was opened.
   [[nodiscard]] Result<void> check_settings() const;
 
  private:

@@ -25,12 +25,12 @@ namespace bubblesim::app {
 /// (../libexec/bubblesim), or in the build tree. The fault lists the places.
 [[nodiscard]] Result<std::string> find_helper_program(const std::string& name);
 
-// Ctrl-C, SIGQUIT, SIGTERM and SIGHUP as requests: while it lives, the first ends nothing by
-// itself, the second ends the process with 130 at once. A SIGHUP that nohup has the process ignore
-// stays ignored.
+// Ctrl-C, SIGQUIT, SIGTERM and SIGHUP as requests to stop. While a StopSignals lives, the first
+// signal is only counted, and the second ends the process with 130 at once. A SIGHUP that nohup
+// makes the process ignore stays ignored.
 
-/// kIsCounted: a watch of the command's own ends the process at the second signal, and the third
-/// does it at once.
+/// What the second signal does. kIsCounted: the command watches the count itself and ends the
+/// process at the second signal; the third ends it at once.
 enum class SecondSignal : std::uint8_t { kEnds, kIsCounted };
 
 /// One at a time in a process.
@@ -41,9 +41,9 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// How many have come.
+  /// Signals that have come.
   [[nodiscard]] int count() const;
-  /// Whether one has come, for what is polled.
+  /// Whether a signal has come, as a flag that long work can poll.
   [[nodiscard]] const std::atomic<bool>& stop() const;
 
  private:
@@ -52,11 +52,12 @@ class StopSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-// A policy or a run that brings the program down is named: on standard error, and a sweep's run in
-// the journal of runs in flight, so that the next start goes on without it.
+// A crash names the policy and the run that caused it on standard error. A sweep's run is also
+// noted in the journal of runs in flight, so that the next start goes on without that run.
 
-/// While it lives, SIGABRT (a failed check), SIGSEGV, SIGBUS, SIGFPE and SIGILL note their policy's
-/// call and their run and then end the process as they would have. One at a time in a process.
+/// While it lives, a handler of SIGABRT (a failed check), SIGSEGV, SIGBUS, SIGFPE and SIGILL notes
+/// the policy call and the run of the crashed thread; then the signal ends the process as it would
+/// without the handler. One at a time in a process.
 class CrashNotes {
  public:
   CrashNotes();
@@ -65,8 +66,7 @@ class CrashNotes {
   CrashNotes& operator=(const CrashNotes&) = delete;
 };
 
-/// Ends the process with `code` as a crash of the thread would, for a thread that does not come
-/// back: its run is noted.
+/// Ends the process with `code` because `thread` hangs; its run is noted as if it had crashed.
 [[noreturn]] void end_by_thread(pthread_t thread, int code);
 
 }  // namespace bubblesim::app

@@ -1,5 +1,5 @@
-// Lists that hold each item once, in the order in which it came first. For short lists: every item
-// is looked for from the front.
+// Lists that hold each item once, in the order of first insertion. For short lists: each insertion
+// searches the list from the front.
 #pragma once
 
 #include <algorithm>

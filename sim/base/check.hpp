@@ -1,5 +1,5 @@
 // Programmer faults: a broken invariant ends the program with the place and a sentence.
-// Nothing that a user can write in a file or on a command line may reach one of these.
+// No file or command line that a user writes may make such a check fail.
 #pragma once
 
 #include <string_view>

@@ -30,7 +30,7 @@ struct StartFault {
   int exit_code = kExitNotFound;
 };
 
-/// Whom the terminal's signals reach: a child in its parent's group gets them, too.
+/// The child's process group. In its parent's group the child gets the terminal's signals, too.
 enum class ChildGroup { kOfParent, kOwn, kOwnSession };
 
 inline constexpr int kInherited = -1;  ///< the parent's stream

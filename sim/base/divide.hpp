@@ -1,4 +1,4 @@
-// Whole-number division that rounds up: how many parts of a size something fills.
+// Whole-number division that rounds up.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,5 @@
-// Files that are read: a text file, whole; data files by name, "gpt-175b" being a file of a folder,
-// "my/plan.json" itself.
+// Input files: whole text files, and data files by name. "gpt-175b" is the id of a file in a folder
+// of configs, "my/plan.json" a path.
 #pragma once
 
 #include <filesystem>
@@ -16,14 +16,14 @@ namespace bubblesim {
 /// The text without the mark (EF BB BF) that some editors and spreadsheets put before UTF-8.
 [[nodiscard]] std::string_view without_byte_order_mark(std::string_view text);
 
-/// Reads to the end, since the kernel's own files (/proc) and pipes have no size; leaves a byte
-/// order mark out. Fault: the file cannot be opened or read, with the system's reason.
+/// Reads to the end, since the kernel's own files (/proc) and pipes have no size; skips a byte
+/// order mark. Fault: the file cannot be opened or read, with the system's reason.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 
 // Paths as URIs.
 
-/// "file:///..." of the absolute path. All but letters and digits of ASCII and "/._-" is escaped,
-/// so nothing of the path can look like a query.
+/// "file:///..." of the absolute path. All characters but ASCII letters, digits and "/._-" are
+/// escaped, so no part of the path can look like a query.
 [[nodiscard]] std::string file_uri(const std::string& path);
 
 // The order in which people count files: worker2.json comes before worker10.json.
@@ -39,8 +39,8 @@ namespace bubblesim {
 /// The id of a data file: its name without folder and ".json".
 [[nodiscard]] std::string data_file_id(const std::string& path);
 
-/// Whether the name begins with ".": what a Mac puts into archives ("._rank0.json" beside
-/// "rank0.json", AppleDouble), and what editors leave. Readers of a whole folder skip it.
+/// Whether the name begins with ".", as files do that macOS puts into archives ("._rank0.json"
+/// beside "rank0.json", AppleDouble) and that editors leave. Readers of whole folders skip them.
 [[nodiscard]] bool is_hidden_file(const std::filesystem::path& path);
 
 /// Paths of all "*.json" of a folder, in the order of their names, hidden ones left out. Fault: the
@@ -48,13 +48,13 @@ namespace bubblesim {
 [[nodiscard]] Result<std::vector<std::string>> list_data_files(const std::string& folder,
                                                                std::string_view what);
 
-/// The path that `name` stands for: itself if it is one, else that of the file of `folder` whose
-/// id it is. Fault: none, with the nearest id.
+/// The path that `name` stands for: `name` itself if it is a path, else the path of the file in
+/// `folder` with that id. Fault: no such file, with the nearest id.
 [[nodiscard]] Result<std::string> find_data_file(std::string_view name, const std::string& folder,
                                                  std::string_view what);
 
-/// What `read` makes of the path of each "*.json" of a folder, in the order of their names; the
-/// faults of all files at once.
+/// Calls `read` with the path of each "*.json" of a folder, in the order of their names. Returns
+/// the results, or the faults of all files at once.
 template <class Read>
 auto read_data_folder(const std::string& folder, std::string_view what, Read read)
     -> CheckedResult<

@@ -1,5 +1,5 @@
-// The name of the JSON library's values, for headers that only pass them on. A .cpp file that makes
-// or reads one includes sim/base/json.hpp.
+// The type of the JSON library's values, for headers that only pass them on. A .cpp file that makes
+// or reads such a value includes sim/base/json.hpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

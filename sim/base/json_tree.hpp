@@ -47,7 +47,7 @@ struct Tree {
   std::string file;
   Node root;
   Errors duplicate_keys;
-  ReadRecorder* recorder = nullptr;  // told of every read, if there
+  ReadRecorder* recorder = nullptr;  // told of every read; null: reads are not recorded
 };
 
 [[nodiscard]] JsonKind kind_of(const Node& node);
@@ -61,12 +61,12 @@ struct Tree {
 /// A JSON pointer's part for a key: "~" and "/" escaped, after a "/".
 [[nodiscard]] std::string pointer_part(std::string_view key);
 
-/// A list grows by no more than this; afterwards one line says that there are more.
+/// The most faults that a list holds; one line after them says that there are more.
 inline constexpr std::size_t kMaxFaults = 100;
 void add_fault(Errors& errors, const std::string& file, std::string_view place,
                std::string message);
 
-/// Syntax, nesting, size. Duplicate keys go to the tree.
+/// Parses a file's text. Faults: syntax, nesting, size. Duplicate keys go to the tree.
 [[nodiscard]] Result<Tree> parse_tree(std::string_view text, std::string file);
 
 // Inside of json_reader: one JSON value as one typed value, or the message why it is not. Only
@@ -99,7 +99,7 @@ inline constexpr std::string_view kSchemaKey = "$schema";
 struct ObjectState {
   const Tree* tree = nullptr;
   Errors* errors = nullptr;
-  const Object* object = nullptr;  // null: not present, read in silence
+  const Object* object = nullptr;  // null: the object is absent, and reads of it give no faults
   std::unique_ptr<Object> spelled_out;  // the object that a text is short for
   std::string pointer;
   std::set<std::string, std::less<>> declared;

@@ -22,11 +22,11 @@ namespace bubblesim {
 [[nodiscard]] std::string unknown_name_message(std::string_view kind, std::string_view word,
                                                std::span<const std::string> candidates);
 
-/// "a, b, c", at most 24 of them, then "and 7 more"; "none" if there is none.
+/// "a, b, c", at most 24 names, then "and 7 more"; "none" for an empty list.
 [[nodiscard]] std::string list_names(std::span<const std::string_view> names);
 
-/// `text` between double quotes, control characters as \xNN, cut after 60 bytes: what a message
-/// shows of input.
+/// `text` as messages show input: between double quotes, control characters as \xNN, cut after 60
+/// bytes.
 [[nodiscard]] std::string quote_found(std::string_view text);
 
 }  // namespace bubblesim

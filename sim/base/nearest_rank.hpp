@@ -26,7 +26,7 @@ template <class Value>
   return ascending[static_cast<std::size_t>(nearest_rank(percent, ascending.size())) - 1];
 }
 
-/// The middle value, of an even number the upper one; Value{} where there are none.
+/// The middle value; of an even number of values the upper of the two; Value{} without values.
 template <class Value>
 [[nodiscard]] Value upper_median(std::vector<Value> values) {
   if (values.empty()) return Value{};
@@ -35,8 +35,8 @@ template <class Value>
   return *middle;
 }
 
-/// The value below which this share of the ascending values lies, [0, 1]; between two values,
-/// linear (Hyndman and Fan 1996, type 7). 0 where there are none.
+/// The quantile `share`, in [0, 1], of ascending values, interpolated linearly between two values
+/// (Hyndman and Fan 1996, type 7). 0 without values.
 [[nodiscard]] inline double interpolated_quantile(const std::vector<double>& ascending,
                                                   double share) {
   if (ascending.empty()) return 0;

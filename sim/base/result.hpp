@@ -20,8 +20,8 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-/// All faults of one input; never empty where it stands for a failure. A single fault converts to a
-/// list of one, so that a function can return a Result's fault as a CheckedResult's.
+/// All faults of one input; the error of a CheckedResult is never empty. A single fault converts to
+/// a list of one, so that a function can return a Result's fault as a CheckedResult's.
 class Errors : public std::vector<Error> {
  public:
   using std::vector<Error>::vector;
@@ -33,7 +33,7 @@ class Errors : public std::vector<Error> {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-/// All faults at once, of readers that go on after the first.
+/// The value, or all faults at once: for readers that go on after the first fault.
 template <class T>
 using CheckedResult = tl::expected<T, Errors>;
 

@@ -12,7 +12,7 @@ class Shared {
  public:
   Shared() : value_(std::make_shared<const T>()) {}
   Shared(T value) : value_(std::make_shared<const T>(std::move(value))) {}
-  /// `value` is not null; it may be a part of a larger object that it keeps.
+  /// `value` is not null; it may point to a part of a larger object that it keeps alive.
   explicit Shared(std::shared_ptr<const T> value) : value_(std::move(value)) {}
 
   [[nodiscard]] const T& operator*() const { return *value_; }

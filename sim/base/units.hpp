@@ -19,16 +19,16 @@ namespace bubblesim {
 /// Units: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
 [[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
 
-/// The byte units a second ("900GB/s"), and Mbit/s, Gbit/s. The nearest double, where the value
-/// is a whole number of bytes a second.
+/// Units: a byte unit a second ("900GB/s"), Mbit/s, Gbit/s. The value must be a whole number of
+/// bytes a second; the result is the nearest double.
 [[nodiscard]] Result<BytesPerSecond> parse_rate(std::string_view text);
 
-/// The units that the three know, smallest first.
+/// The units that the three parsers know, smallest first.
 [[nodiscard]] std::vector<std::string_view> duration_units();
 [[nodiscard]] std::vector<std::string_view> byte_units();
 [[nodiscard]] std::vector<std::string_view> rate_units();
 
-/// Exact, in the largest of ns, us, ms and s that is at most the span: "1.024ms", "0ns".
+/// The exact span in the largest of ns, us, ms and s that is at most the span: "1.024ms", "0ns".
 /// parse_duration reads it back, unless it is negative.
 [[nodiscard]] std::string format_duration(Duration span);
 

@@ -8,18 +8,18 @@
 
 namespace bubblesim::engine {
 
-/// What runs first among events of one instant, and why.
+/// The order of events of one instant, and why.
 enum class Phase : std::uint8_t {
   kCompletion,  ///< device work that ends frees what the rest of the instant may use
-  kArrival,     ///< requests are there before anyone looks for work
+  kArrival,     ///< requests arrive before host threads and policies look for work
   kHost,        ///< host threads see completions and arrivals of their instant
   kDispatch,    ///< streams hand work to the GPU after every host call of the instant
   kPolicy,      ///< a policy's timer sees the whole instant
   kObserve,     ///< samplers see what the instant left behind
 };
 
-/// Keys are equal only if they are of one event: no two events of an engine share a sequence, no
-/// two domains of a conductor a number.
+/// Two events never have equal keys: no two events of an engine share a sequence number, and no two
+/// domains of a conductor share a domain number.
 struct EventKey {
   SimTime time{};
   Phase phase = Phase::kCompletion;

@@ -1,5 +1,5 @@
-// A few threads that share short pieces of work many thousand times a second: between two pieces
-// they spin for a moment before they sleep, so that a piece may be tens of microseconds.
+// A few threads that share short pieces of work many thousand times a second. Between two pieces
+// the threads spin for a moment before they sleep, so that pieces of tens of microseconds pay off.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class ThreadPool {
   const std::function<void(std::size_t)>* task_ = nullptr;
   std::size_t count_ = 0;
   std::atomic<std::uint64_t> round_{0};     ///< rises with each piece of work
-  std::atomic<std::size_t> busy_{0};        ///< others that have not finished it
+  std::atomic<std::size_t> busy_{0};        ///< other threads that have not finished the piece
   std::atomic<bool> leave_{false};
 };
 

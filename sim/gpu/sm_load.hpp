@@ -55,7 +55,7 @@ struct SmRange {
   std::uint32_t end = 0;
 };
 
-/// What is held of each SM.
+/// The load of each SM.
 using Held = BySm<SmLoad>;
 /// Blocks of one kernel that each SM holds.
 using Footprint = BySm<std::uint32_t>;

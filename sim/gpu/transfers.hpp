@@ -1,8 +1,8 @@
 // Copies and memsets: work that takes its own time and no SM.
 //
 // A copy waits for one of the GPU's copy engines, first come first served (the direction of a copy
-// is not known here, so any engine serves any copy). A memset never waits. Both go on while other
-// contexts have the SMs: copy engines are apart from them.
+// is not known here, so any engine serves any copy). A memset never waits. Both go on while another
+// context has the SMs, since copy engines work independently of the SMs.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Transfers {
   void add_copy(WorkId work, Duration length);
   void add_memset(WorkId work, Duration length, SimTime now);
 
-  /// Takes out one operation that has ended by now: the earliest, ties in order of start.
-  /// False if there is none.
+  /// Removes one operation that has ended by now: the earliest, ties in order of start. False if
+  /// there is none.
   bool take_ended(SimTime now, WorkId& work);
   /// Starts one copy that waited, if an engine is free. False if there is none.
   bool take_started(SimTime now, WorkId& work);

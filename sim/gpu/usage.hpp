@@ -40,13 +40,14 @@ class Usage {
 
   /// An operation of the client begins, or goes on, to run.
   void begin(ClientId client, program::WorkKind kind, SimTime now);
-  /// It ends, or stands still.
+  /// A running operation of the client ends, or is suspended.
   void end(ClientId client, program::WorkKind kind, SimTime now);
-  /// It is finished for good.
+  /// An operation of the client has completed.
   void count(ClientId client, program::WorkKind kind);
   /// A kernel of the client begins anew.
   void count_reset(ClientId client) { ++clients_[client.index()].resets; }
-  /// SMs covered, those where kernels overlap once, times nanoseconds.
+  /// Adds SMs that the client's kernels cover, times nanoseconds; an SM with several kernels counts
+  /// once.
   void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
 
   [[nodiscard]] ClientUsage usage_of(ClientId client, SimTime now) const;
