@@ -13,8 +13,8 @@ namespace bubblesim::workload {
 /// Mean over ranks of the mean simulated iteration.
 [[nodiscard]] Duration mean_iteration(const ReplayReport& report);
 
-/// The sensitivities that traces/inspect/sensitivities.hpp defines, from five simulations of the
-/// job. Fault: as repeat_alone.
+/// The sensitivities that traces/inspect/sensitivities.hpp defines, from six calls of repeat_alone:
+/// the job unchanged, with each kind twice as fast, with all. Fault: as repeat_alone.
 [[nodiscard]] Result<traces::Sensitivities> find_sensitivities(const JobProgram& job,
                                                                const hardware::GpuSpec& spec);
 

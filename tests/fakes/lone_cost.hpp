@@ -1,4 +1,4 @@
-// What steps take at a server of one member: an engine's cost, for serve_alone.
+// The time that a step takes on a server of one member: an engine's cost, for serve_alone.
 #pragma once
 
 #include "sim/step_cost/engine_cost.hpp"

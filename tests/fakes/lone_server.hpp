@@ -1,5 +1,5 @@
-// A server that has its GPU to itself, without the event engine: how laws, benchmarks and unit
-// tests drive the scheduler, with requests that arrive, and what a step costs.
+// A server that has its GPU to itself, without the event engine. With it laws, benchmarks and unit
+// tests drive the scheduler, from a source of requests and a cost of steps.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace bubblesim::serving {
 
-/// Requests in order of arrival; not necessarily finitely many.
+/// Requests in order of arrival; their number may be infinite.
 class RequestSource {
  public:
   virtual ~RequestSource() = default;
-  /// The next request, whose arrival is not before that of the one before it; nothing: no more.
+  /// The next request. It arrives no earlier than the previous one. Nothing: there are no more.
   [[nodiscard]] virtual std::optional<Request> next() = 0;
 };
 
@@ -25,7 +25,7 @@ class StepCost {
  public:
   virtual ~StepCost() = default;
   /// From the step's start until the scheduler knows its tokens. A `queued` step was scheduled
-  /// while another ran: what the host does to prepare it is hidden behind that.
+  /// while another ran, which hides the host's time to prepare it.
   [[nodiscard]] virtual Duration step_time(const ScheduledStep& step, bool queued) = 0;
 };
 
@@ -90,8 +90,8 @@ class LoneServer {
   SimTime end_{};
 };
 
-/// Serves all requests of `source`, which must end, and returns when the last step has ended. A
-/// request that arrives while a step runs waits for its end, as in an engine whose loop is busy.
+/// Serves all requests of `source`, whose number must be finite, and returns the end of the last
+/// step. A request that arrives during a step waits for its end, as if the engine's loop were busy.
 inline SimTime serve_alone(Scheduler& scheduler, RequestSource& source, StepCost& cost,
                            ServerObserver& observer) {
   return LoneServer(scheduler, source, cost, observer).run();

@@ -35,7 +35,7 @@ struct SampleServiceOptions {
 /// One trace a rank, all on one clock. `check_options` must have found no fault.
 [[nodiscard]] JobTrace make_sample_training(const SampleOptions& options);
 
-/// One trace.
+/// A job of one trace.
 [[nodiscard]] JobTrace make_sample_inference(const SampleServiceOptions& options);
 
 /// A file of the samples: its path below the folder, and the profiler's JSON that it holds.
@@ -50,7 +50,7 @@ struct SampleFile {
 /// Compresses as gzip does, without a time stamp or file name: the same text gives the same bytes.
 [[nodiscard]] Result<std::string> gzip(const std::string& text);
 
-/// Writes all sample files below `folder`, which is made where it is missing. Returns the paths.
+/// Writes all sample files below `folder`, which it creates if it is missing. Returns the paths.
 [[nodiscard]] Result<std::vector<std::string>> write_samples(const std::string& folder);
 
 }  // namespace bubblesim::traces

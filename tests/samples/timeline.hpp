@@ -1,9 +1,9 @@
 // Scripts of host calls and the player that turns them into causally consistent traces.
 //
-// A script is what one rank's host thread does, in order: think, launch, record, wait,
-// synchronise. `play` runs the scripts of all ranks together: the host clock of a rank moves on
-// by the cost of each call, a device operation starts when it was launched, its stream is free
-// and the events that its stream waits for are reached, and the members of a collective end
+// A script lists the actions of one rank's host thread in order: think, launch, record, wait,
+// synchronise. `play` runs the scripts of all ranks together. The host clock of a rank moves on
+// by the cost of each call. A device operation starts once it is launched, its stream is free
+// and the events that its stream waits for are reached. The members of a collective end
 // together, one transfer time after the last of them has started.
 #pragma once
 
@@ -20,8 +20,8 @@ namespace bubblesim::traces {
 
 // How long the kernels of the samples take and how they are launched.
 //
-// The samples are illustrations, not measurements: durations are FLOPs or bytes over one rate a
-// kind, with the round numbers of timeline.cpp. Nothing that claims fidelity may use them.
+// The samples are illustrations, not measurements: a duration is FLOPs or bytes over the rate of
+// the kernel's kind, a round number of timeline.cpp. No result that claims fidelity may use them.
 
 /// A kernel of a sample: its name, how it is launched, and how long it takes alone.
 struct SampleKernel {
@@ -55,7 +55,7 @@ struct SampleKernel {
 /// One copy of `bytes` between host and device.
 [[nodiscard]] Duration host_copy_time(std::uint64_t bytes);
 
-/// One thing that a host thread does. Which fields count follows from the kind.
+/// One action of a host thread. The kind says which fields are used.
 struct ScriptStep {
   enum class Kind : std::uint8_t { kThink, kOp, kRecord, kWait, kStreamSync, kBegin, kEnd,
                                    kMemory };
@@ -80,17 +80,17 @@ class RankScript {
   void think(Duration span);
   /// The kernel's duration is jittered by `kDeviceJitter`.
   void launch(std::uint32_t stream, const SampleKernel& kernel);
-  /// Duration is the transfer alone; exact, because all members must agree on it.
+  /// The kernel's duration is the transfer alone, without jitter: all members must agree on it.
   void collective(std::uint32_t stream, const SampleKernel& kernel, const Collective& what);
   void copy(std::uint32_t stream, CopyDirection direction, std::uint64_t bytes);
-  /// Work that `after` gets from here on waits for what `before` has been given so far.
+  /// Work launched on stream `after` from here on waits for the work launched on `before` so far.
   void order(std::uint32_t before, std::uint32_t after);
   void stream_sync(std::uint32_t stream);
   void begin(MarkerKind kind, const std::string& name, std::int64_t number);
   void end();
   void memory(std::uint64_t allocated, std::uint64_t reserved);
 
-  /// The trace's own copy of names, for collectives' groups.
+  /// Interns a name in the trace, for the groups of collectives.
   NameId name(const std::string& text) { return trace_.names.intern(text); }
   [[nodiscard]] RankTrace& trace() { return trace_; }
   [[nodiscard]] const std::vector<ScriptStep>& steps() const { return steps_; }
@@ -105,7 +105,7 @@ class RankScript {
   std::uint64_t next_event_ = 1;
 };
 
-/// Scales by 1 + a normal deviate, held within three deviations.
+/// Scales `span` by 1 plus a normal deviate that is clamped to three deviations.
 [[nodiscard]] Duration jitter(Duration span, double deviation, RandomStream& random);
 
 inline constexpr double kDeviceJitter = 0.015;
@@ -114,7 +114,7 @@ inline constexpr double kHostJitter = 0.08;
 /// When the samples begin, in recorded time.
 inline constexpr TraceTime kOrigin{std::chrono::seconds{1}};
 
-/// Runs all scripts from `origin`. The scripts must not deadlock (a programmer fault).
+/// Runs all scripts from `origin`. Scripts that deadlock are a programmer fault.
 [[nodiscard]] JobTrace play(std::vector<RankScript>&& scripts, TraceTime origin);
 
 }  // namespace bubblesim::traces

@@ -1,8 +1,8 @@
-// A driver without a device: libcuda.so.1 as far as the recorder and its tests need one.
+// A driver without a device: the part of libcuda.so.1 that the recorder and its tests need.
 //
-// cuInit loads CUDA_INJECTION64_PATH and calls InitializeInjection, as NVIDIA's does. Work goes
-// onto a timeline for each stream: it starts when it is launched or when what is before it ends,
-// and takes as long as it is told. The tracer (the fake CUPTI) is told of every call.
+// cuInit loads CUDA_INJECTION64_PATH and calls InitializeInjection, as NVIDIA's driver does. Each
+// stream has a timeline: work starts when it is launched or when the work before it ends, and takes
+// the time that the caller gives. The tracer (the fake CUPTI) hears of every call.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class What : std::uint32_t {
   kNodeCreated, kNodeCopied, kWaitValue, kWriteValue
 };
 
-/// One call of the job, and the work that it put on the device.
+/// One call of the job, and the work that the call put on the device.
 struct Happening {
   What what = What::kKernel;
   std::uint32_t device = 0;
@@ -25,7 +25,7 @@ struct Happening {
   std::uint32_t thread = 0;
   const char* name = nullptr;
   std::uint64_t call_start = 0, call_end = 0;  ///< nanoseconds of CLOCK_REALTIME
-  std::uint64_t start = 0, end = 0;            ///< of the work on the device
+  std::uint64_t start = 0, end = 0;            ///< of the work on the device, in the same unit
   std::uint64_t bytes = 0;
   std::uint64_t address = 0;
   std::uint32_t event = 0;
@@ -52,17 +52,18 @@ extern "C" {
 int cuInit(unsigned flags);
 int cuDriverGetVersion(int* version);
 
-/// nullptr: no tracer. Returns 0 where the driver was not initialised.
+/// nullptr: no tracer. Returns 0 if the driver was not initialised.
 int fake_cuda_set_tracer(fake::Tracer tracer);
 /// Is there a tracer?
 int fake_cuda_is_traced();
 
-/// Each returns 0, or 3 (not initialised) before cuInit and in a forked child, as the driver does.
+/// All calls below return 0, or 3 (not initialised) before cuInit and in a forked child, as the
+/// driver does.
 int fake_cuda_launch(const fake::Launch* launch);
 int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nodes);
 /// The calling thread puts a kernel into a graph.
 int fake_cuda_capture_kernel(std::uint64_t node);
-/// A graph is instantiated: a copy of each of its nodes.
+/// Instantiating a graph copies its nodes: one call a node.
 int fake_cuda_copy_node(std::uint64_t node, std::uint64_t copy_of);
 int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes);
 int fake_cuda_memset(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes);
@@ -71,7 +72,7 @@ int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream);
 int fake_cuda_device_sync(std::uint32_t device);
 int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
 int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
-/// cuStreamWaitValue32 and cuStreamWriteValue32; nothing waits here.
+/// cuStreamWaitValue32 and cuStreamWriteValue32; the fake stream does not wait.
 int fake_cuda_stream_value(std::uint32_t stream, std::uint64_t address, std::uint32_t value,
                            int waits);
 int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address);

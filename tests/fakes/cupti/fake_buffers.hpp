@@ -1,4 +1,4 @@
-// The fake CUPTI's activity buffers: asked for, filled and given back as CUPTI does.
+// The fake CUPTI's activity buffers, which it requests, fills and gives back as CUPTI does.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class Buffers {
   void write(std::uint32_t thread, std::span<const std::uint8_t> record, std::uint64_t end);
   /// Gives back the buffers whose records are all complete; `forced`: all buffers.
   void flush(bool forced);
-  /// Records that found no buffer, and those that the options say, since the last call.
+  /// Records dropped since the last call: those that found no buffer, plus the option `drops`.
   [[nodiscard]] std::size_t take_dropped();
 
  private:
@@ -32,7 +32,7 @@ class Buffers {
     std::size_t used = 0;
     std::uint64_t complete_at = 0;
   };
-  /// The callback, outside the lock: it may call CUPTI.
+  /// Invokes the completion callback. The lock is not held: the callback may call CUPTI.
   void give_back(const std::vector<Buffer>& buffers);
 
   std::mutex mutex_;
@@ -44,10 +44,10 @@ class Buffers {
   std::atomic<bubblesim::capture::cupti::BufferCompleted> completed_{nullptr};
 };
 
-/// Bytes from one record to the next, as in CUDA 13.0; 0: no kind of record.
+/// Bytes from one record of this kind to the next, as in CUDA 13.0; 0: unknown kind.
 [[nodiscard]] std::size_t stride_of(std::uint32_t kind);
 
-/// Of a kind that no CUPTI has.
+/// A kind of record that no CUPTI has.
 inline constexpr std::uint32_t kUnknownKind = 4711;
 
 }  // namespace fake

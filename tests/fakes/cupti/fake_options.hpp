@@ -10,20 +10,20 @@ namespace fake {
 /// | option | what it does |
 /// |---|---|
 /// | subscribe=N | subscribing fails with N |
-/// | holder=TEXT | who holds CUPTI; with subscribe=39 |
-/// | subscribe_ms=N | subscribing takes so long |
+/// | holder=TEXT | name of the subscriber that holds CUPTI; with subscribe=39 |
+/// | subscribe_ms=N | subscribing takes N ms |
 /// | fail_kind=K, fail_with=N | enabling kind K fails with N (default 14) |
-/// | shared | one buffer for all threads; otherwise one a thread, as CUDA 13 does |
+/// | shared | one buffer for all threads; otherwise one a thread, as in CUDA 13 |
 /// | shuffle | flushed buffers come back in another order |
-/// | keep=N | so many buffers stay out until the process ends |
-/// | keep_large | so do all of more than 64 KiB |
-/// | drops=N | so many records were dropped, by the first count asked for |
+/// | keep=N | N buffers are never given back |
+/// | keep_large | buffers of more than 64 KiB are never given back |
+/// | drops=N | the first query for dropped records answers N more |
 /// | null_names | kernels have no name |
-/// | unknown | after every kernel comes a record of a kind that nobody knows |
+/// | unknown | after every kernel comes a record of kUnknownKind |
 /// | fatal_after=N | a fatal error is reported with the Nth kernel |
-/// | flush_ms=N | a flush takes so long |
-/// | step_ms=N | its clock is set forward by so much after 0.3 s |
-/// | stop_fails | disabling anything fails with 7 |
+/// | flush_ms=N | a flush takes N ms |
+/// | step_ms=N | its clock is set forward by N ms after 0.3 s |
+/// | stop_fails | disabling any kind fails with 7 |
 class Options {
  public:
   explicit Options(const char* text);

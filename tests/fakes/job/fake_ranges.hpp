@@ -1,5 +1,5 @@
-// NVTX as a library of a job has it: loads NVTX_INJECTION64_PATH at its first use and calls what
-// the tool has put into its table.
+// NVTX as it is compiled into a library of a job: it loads NVTX_INJECTION64_PATH at its first use
+// and calls the functions that the tool has put into its table.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What one GPU did, as lines of characters: one row a client, one column a span of time.
+// The timeline of one GPU as text: one row a client, one column a span of time.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bubblesim::golden {
 
-/// What is drawn.
+/// The part of a timeline that is drawn.
 struct TimelineView {
   GpuId gpu{};
   SimTime from{};
@@ -16,13 +16,13 @@ struct TimelineView {
   std::size_t columns = 0;
 };
 
-/// A letter is the kernel that ran for most of the column: the first of its name, small for
-/// collectives. "=" a kernel stood still, "h" nothing of the client ran and its host was held
-/// inside a launch, "." none of these.
+/// A letter stands for the kernel that ran for most of the column: the first letter of its name,
+/// in lower case for collectives. "=": a kernel was paused. "h": no work of the client ran, and the
+/// policy held its host inside a launch. ".": none of these.
 [[nodiscard]] std::string timeline_row(const observe::TimelineRecorder& timeline, ClientId client,
                                        const TimelineView& view);
 
-/// Marks every `each` and at it the time since `from`, in ms.
+/// A tick every `column` of time, followed by the time since `from` in whole ms.
 [[nodiscard]] std::string timeline_ruler(const TimelineView& view, Duration column);
 
 }  // namespace bubblesim::golden

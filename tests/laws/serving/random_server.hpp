@@ -1,4 +1,4 @@
-// A server on random requests, and what it did: for laws that hold for all of them.
+// A server under random requests, and a log of its steps, for laws that hold for any load.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ struct RandomLoad {
   double rate = 100;
   std::uint32_t most_prompt = 60;
   std::uint32_t most_output = 40;
-  std::uint64_t conversations = 0;  ///< 0: none; requests are turns of so many
-  bool handed = false;              ///< every second one comes from a prefill server
+  std::uint64_t conversations = 0;  ///< that the requests are turns of; 0: single requests
+  bool handed = false;              ///< every second request comes from a prefill server
 };
 
 class RandomSource final : public RequestSource {
@@ -54,7 +54,7 @@ class RandomSource final : public RequestSource {
   SimTime now_{};
 };
 
-/// A millisecond a step, and ten microseconds a token.
+/// A step takes 1 ms plus 10 us a token.
 class LinearCost final : public StepCost {
  public:
   Duration step_time(const ScheduledStep& step, bool) override {

@@ -13,7 +13,7 @@ class ChildProcess {
  public:
   explicit ChildProcess(const std::function<void()>& work) : pid_(fork()) {
     if (pid_ != 0) return;
-    alarm(60);  // it never outlives a broken test
+    alarm(60);  // ends the child even if the test breaks
     work();
     _exit(0);
   }
@@ -24,7 +24,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Returns when it has ended: its exit status, or minus the signal.
+  /// Waits for its end. Returns its exit status, or minus the signal that ended it.
   int wait() {
     int status = 0;
     waitpid(pid_, &status, 0);

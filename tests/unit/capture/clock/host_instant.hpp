@@ -1,4 +1,4 @@
-// Instants of a clock of turns, whose time begins at 0.
+// Instants of a TurnClock, whose time begins at 0.
 #pragma once
 
 #include "capture/clock/host_clock.hpp"

@@ -1,5 +1,5 @@
-// A recorder of the process that runs the test: the real protocol on the real addresses, with
-// whatever manners a test wants.
+// A recorder inside the test's process: it speaks the real protocol on the real addresses and
+// answers as the test says.
 #pragma once
 
 #include <unistd.h>
@@ -15,12 +15,12 @@
 
 namespace bubblesim::capture::testing {
 
-/// What is sent back to a message; empty: nothing, ever.
+/// Gives the reply to a message; an empty one is never sent.
 using Answer = std::function<std::string(const std::string& message)>;
 
 class FakeRecorder {
  public:
-  /// Listens at once. `folder`: of a path socket instead of the abstract one; `pid`: in its name.
+  /// Listens at once. `folder`: for a path socket, else an abstract one; `pid`: in its name.
   explicit FakeRecorder(Answer answer, const std::string& folder = {}, pid_t pid = getpid());
   ~FakeRecorder();
   FakeRecorder(const FakeRecorder&) = delete;
@@ -45,8 +45,8 @@ class FakeRecorder {
 /// Answers every message with that status.
 [[nodiscard]] Answer always(const RecorderStatus& status);
 
-/// Behaves like the real one: start and stop change its state; `status.output` names a file only
-/// once it is recording.
+/// Behaves like the real recorder: start and stop change its state; `status.output` names a file
+/// only once it is recording.
 [[nodiscard]] Answer obedient();
 
 }  // namespace bubblesim::capture::testing

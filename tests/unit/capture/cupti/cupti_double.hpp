@@ -1,4 +1,4 @@
-// A CUPTI of the test's: notes every call, fails where it is told to, keeps and returns buffers.
+// A CUPTI test double: it logs every call, fails where the test says, keeps and returns buffers.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace bubblesim::capture {
 
-/// One at a time: functions of a C interface need a place to find it.
+/// At most one exists at a time: the functions of the C interface find it through a global.
 class CuptiDouble {
  public:
   CuptiDouble();
@@ -22,36 +22,36 @@ class CuptiDouble {
 
   CuptiApi api;
 
-  // What the test sets.
-  std::map<std::string, cupti::Result> refuses;  ///< by call, as `calls` has it
+  // Settings, written by the test.
+  std::map<std::string, cupti::Result> refuses;  ///< by call, spelled as in `calls`
   std::size_t fail_at = 0;            ///< the call of this number, from 1, fails
   std::string holder;                 ///< not empty: another subscriber has CUPTI
-  std::atomic<std::size_t> dropped{0};  ///< answered once
+  std::atomic<std::size_t> dropped{0};  ///< dropped records; the first query resets it
   bool keeps_buffers = false;         ///< flushes return nothing
   bool keeps_incomplete = false;      ///< only forced flushes return buffers
 
-  // What the test looks at.
+  // Observations, read by the test.
   std::vector<std::string> calls;
-  std::set<std::string> enabled;  ///< calls of what is on, without "+"
-  std::map<std::uint32_t, std::set<std::uint32_t>> left_out;  ///< numbers of calls, by kind
+  std::set<std::string> enabled;  ///< the calls that switched on what is on, without "+"
+  std::map<std::uint32_t, std::set<std::uint32_t>> left_out;  ///< ids switched off, by kind
   bool subscribed = false;
   cupti::BufferRequested requested = nullptr;
   cupti::BufferCompleted completed = nullptr;
   cupti::Callback callback = nullptr;
   std::vector<std::uint8_t*> held;  ///< buffers
 
-  /// CUPTI needs a buffer, as it does at a first record.
+  /// Requests a buffer, as CUPTI does at a thread's first record.
   std::uint8_t* ask_for_buffer();
   void return_buffers(std::size_t valid);
   cupti::Result note(const std::string& call);
   cupti::Result set(const std::string& what, bool on);
   cupti::Result set_call(std::uint32_t kind, const std::string& library, std::uint32_t id, bool on);
-  /// As NVIDIA's does in a process whose context was made before: calls are recorded while their
-  /// kind is on, save for those that were switched off since.
+  /// As NVIDIA's CUPTI in a process whose context is older than the subscription: calls are
+  /// recorded while their kind is on, except for ids that were switched off since.
   [[nodiscard]] bool records_call(std::uint32_t kind, std::uint32_t id) const;
 };
 
-/// An owner that counts; its buffers are of 64 bytes.
+/// An owner that counts requests and hands out a buffer of 64 bytes.
 class OwnerDouble : public BufferOwner {
  public:
   std::uint8_t* buffer_wanted(std::size_t& size) noexcept override {

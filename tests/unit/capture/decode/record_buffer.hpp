@@ -17,7 +17,7 @@ namespace bubblesim::capture {
 inline constexpr std::uint32_t kVersion13 = 130000;
 inline constexpr std::uint32_t kVersion12 = 24;
 
-/// Bytes from a record of this kind to the next; 0: no kind of CUPTI's.
+/// Bytes from a record of this kind to the next; 0: CUPTI has no such kind.
 [[nodiscard]] std::size_t stride_of(std::uint32_t kind, std::uint32_t version);
 
 class RecordBuffer {
@@ -40,7 +40,7 @@ class RecordBuffer {
   std::vector<std::uint64_t> words_;
 };
 
-/// A CuptiApi with nothing but get_next_record(), which walks a RecordBuffer.
+/// A CuptiApi with one function, get_next_record(), which walks a RecordBuffer.
 [[nodiscard]] CuptiApi walker(std::uint32_t version = kVersion13);
 
 }  // namespace bubblesim::capture

@@ -1,5 +1,5 @@
-// A job on the stand-in of the driver (tests/fakes/live), with what it told and what the driver
-// saw.
+// A job on the stand-in of the driver (tests/fakes/live), with its output and the calls that
+// reached the driver.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace bubblesim::capture {
 
-/// Removed at the end, with what is in it.
+/// A temporary folder, removed with its contents at the end of the object's life.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -31,10 +31,10 @@ class ScratchFolder {
 /// This process's environment, the folder of the stand-in's library, and its log of calls.
 [[nodiscard]] Variables driver_environment(const std::string& log);
 
-/// Calls that reached the driver, in order, without lookups; all processes, or one.
+/// Calls that reached the driver, in order, without lookups. `process`: of this one; 0: of all.
 [[nodiscard]] std::vector<std::string> driver_calls(const std::string& log, pid_t process = 0);
 
-/// A process that runs; killed at the end of its life here.
+/// A running process; the destructor kills it.
 class RunningJob {
  public:
   RunningJob(const std::vector<std::string>& command, const Variables& variables);
@@ -43,7 +43,7 @@ class RunningJob {
   RunningJob& operator=(const RunningJob&) = delete;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// 128 + n where a signal ended it; fails the test after 30 s.
+  /// The exit code, or 128 + n if signal n ended it; fails the test after 30 s.
   int wait();
 
  private:

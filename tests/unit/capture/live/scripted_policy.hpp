@@ -1,5 +1,4 @@
-// A policy that writes down what it hears and holds the filler's launches until the test lets
-// them go.
+// A policy that logs its calls and holds the filler's launches until the test releases them.
 #pragma once
 
 #include <atomic>
@@ -18,12 +17,12 @@ class ScriptedPolicy final : public policy::Policy {
     std::vector<policy::LaunchInfo> launches;
     std::vector<policy::CompletionInfo> completions;
     std::vector<policy::IterationInfo> iterations;
-    std::size_t most_outstanding = 0;  ///< launches that had not completed, the asking one too
+    std::size_t most_outstanding = 0;  ///< launches not yet completed, the asking one included
   };
 
-  /// Launches of client 1 that may go; those beyond are held. From any thread.
+  /// Releases so many more launches of client 1; later ones are held. From any thread.
   void let_go(std::uint64_t launches) { allowed_ += launches; }
-  /// Its next call takes so long.
+  /// The next on_completion() takes so long.
   void stall(std::chrono::milliseconds span) { stall_ = span; }
   [[nodiscard]] Heard heard() const;
   [[nodiscard]] std::size_t launches() const { return heard().launches.size(); }
@@ -49,7 +48,7 @@ class ScriptedPolicy final : public policy::Policy {
 
 inline constexpr std::uint64_t kAllLaunches = 1U << 30;
 
-/// Its declaration: it hears of everything.
+/// Its declaration: it needs completions and iterations.
 [[nodiscard]] policy::PolicySpec scripted_spec();
 
 }  // namespace bubblesim::capture

@@ -1,4 +1,4 @@
-// Waiting for what another process does: bounded, and far longer than it takes.
+// Waits for an effect of another process, up to a bound far above the time that it needs.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace bubblesim::capture {
 
-/// Whether `ready` came true within 30 s.
+/// Waits until `ready` is true. False: 30 s have passed.
 template <class Condition>
 [[nodiscard]] bool becomes_true(Condition&& ready) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);

@@ -1,4 +1,4 @@
-// NVTX's side of its tables, without its header: what a library of a job calls.
+// NVTX's side of its tables, without NVTX's header: the calls that a library of a job makes.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ struct FakeNvtx {
   static constexpr unsigned kSlots = 16;
   static constexpr std::size_t kPayloadSlots = 63;
 
-  /// Empty tables of this size, with the code under test not yet in them.
+  /// Makes empty tables of this size; attach() lets the code under test fill them.
   explicit FakeNvtx(unsigned slots = kSlots);
   ~FakeNvtx();
   FakeNvtx(const FakeNvtx&) = delete;

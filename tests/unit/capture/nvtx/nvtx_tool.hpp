@@ -1,4 +1,4 @@
-// What the test program may ask of the tool that NVTX loaded.
+// The interface of the tool that NVTX loaded, for the test program.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// A policy host on a clock of turns, with a policy made of functions.
+// A policy host on a TurnClock, with a policy made of functions.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace bubblesim::capture {
 
 inline constexpr ClientId kFiller{1};
 
-/// Does what its functions say; logs every call, "5us launch 1.2".
+/// Forwards its calls to the functions below and logs them: "5us launch 1.2".
 class ScriptedPolicy final : public policy::Policy {
  public:
   using Instant = policy::Instant;
@@ -43,7 +43,7 @@ class ScriptedPolicy final : public policy::Policy {
   void note(Instant now, const std::string& what);
 };
 
-/// Client 0 tells, the others ask. The calling thread takes part, as the controller.
+/// Client 0's gate has mode `first`, the others ask. The calling thread is the controller.
 class HostRig {
  public:
   explicit HostRig(policy::Needs needs = {}, std::uint32_t clients = 2,
@@ -53,13 +53,13 @@ class HostRig {
   HostRig& operator=(const HostRig&) = delete;
 
   void start_host();
-  /// Starts a thread that is a client with a gate of its own.
+  /// Starts a thread that acts as a client with a gate of its own.
   void start_client(std::uint32_t id, Turn turn, std::function<void(GateClient&)> work);
   [[nodiscard]] std::unique_ptr<GateClient> open(std::uint32_t id,
                                                  Duration patience = std::chrono::seconds(1));
-  /// The log of the client threads; one runs at a time.
+  /// Adds to the log of the client threads, of which one runs at a time.
   void note(const std::string& what);
-  /// Lets all run until then, and ends the host.
+  /// Lets all threads run until `end`, then ends the host.
   void run_until(Duration end);
 
   std::unique_ptr<HostClock> clock;

@@ -1,4 +1,4 @@
-// A fake job with the recorder in it: started, talked to, waited for; and what it left behind.
+// Starts a fake job with the recorder in it, talks to it, waits for it and reads its recording.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@ namespace bubblesim::capture {
 
 /// How a job ended.
 struct JobEnd {
-  int code = -1;    ///< of exit; -1: by a signal
+  int code = -1;    ///< exit code; -1: a signal ended it
   int signal = 0;
   std::string error;  ///< what it wrote to stderr
 };
 
-/// A folder of its own that goes with the object.
+/// A temporary folder that is removed with the object.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -46,15 +46,15 @@ using Variables = std::map<std::string, std::string>;
 
 class JobProcess {
  public:
-  /// The fake job with these verbs (tests/fakes/job/fake_verbs.hpp), the recorder injected.
+  /// Starts the fake job with these verbs (tests/fakes/job/fake_verbs.hpp) and the recorder.
   JobProcess(const std::vector<std::string>& verbs, const Variables& variables);
   JobProcess(const JobProcess&) = delete;
   JobProcess& operator=(const JobProcess&) = delete;
-  /// Kills what still runs.
+  /// Kills the job if it still runs.
   ~JobProcess();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Waits for a line of the job's stdout; false: it ended or took too long.
+  /// Waits for a line of the job's stdout; false: the job ended or took too long.
   [[nodiscard]] bool says(const std::string& line);
   /// Lets the job's verb "hear" go on.
   void tell();
@@ -65,7 +65,7 @@ class JobProcess {
   [[nodiscard]] std::optional<RecorderStatus> status() const { return command({}); }
   [[nodiscard]] std::optional<RecorderStatus> stop() const;
   [[nodiscard]] std::optional<RecorderStatus> start(const std::string& output) const;
-  /// Asks until the recorder is in `state`; the last answer.
+  /// Asks until the recorder is in `state`; returns the last answer.
   [[nodiscard]] RecorderStatus await(RecorderState state) const;
 
  private:
@@ -79,10 +79,10 @@ class JobProcess {
 /// Runs a job to its end.
 [[nodiscard]] JobEnd run_job(const std::vector<std::string>& verbs, const Variables& variables);
 
-/// What a recording holds; fails the test if it cannot be read.
+/// The contents of a recording; read_recording() fails the test if the file cannot be read.
 struct Recorded {
   traces::RankTrace trace;
-  CounterSet file_counters;  ///< what the file lost
+  CounterSet file_counters;  ///< losses that reading the file counted
 
   [[nodiscard]] std::size_t kernels(const std::string& name) const;
   [[nodiscard]] std::size_t calls(const std::string& name) const;
@@ -90,7 +90,7 @@ struct Recorded {
 };
 [[nodiscard]] Recorded read_recording(const std::string& path);
 
-/// Connects to the recorder of a process; -1: nobody listens.
+/// Connects to the recorder of a process; -1: no recorder listens.
 [[nodiscard]] int connect_to(pid_t process);
 
 }  // namespace bubblesim::capture

@@ -14,10 +14,10 @@ using std::chrono::microseconds;
 /// A training plan of one iteration with no threads.
 [[nodiscard]] JobPlan empty_plan(std::uint32_t streams);
 
-/// Adds a kernel of one block that takes `solo` on the stream; its index.
+/// Adds a kernel of one block that takes `solo` alone on the stream; returns its index.
 std::uint32_t add_kernel(JobPlan& plan, std::uint32_t stream, Duration solo);
 
-/// `op` waits for `before`. Only for the plan's last operation.
+/// The plan's last operation waits for operation `before`.
 void add_edge(JobPlan& plan, std::uint32_t before);
 
 [[nodiscard]] program::Step pause(Duration think);

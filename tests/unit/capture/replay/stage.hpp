@@ -1,4 +1,4 @@
-// Where tests run jobs: a clock of turns, a device of queues, a gate that does what the test says.
+// A stage on which tests run jobs: a TurnClock, a device of queues, a gate that obeys the test.
 // Times are in microseconds since the job's time 0.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace bubblesim::capture::testing {
 
-/// Writes down what it is told, with the time.
+/// Logs what the job tells it, with the time.
 class StubGate final : public GateClient {
  public:
   explicit StubGate(HostClock& clock) : clock_(clock), origin_(clock.now()) {}
@@ -32,7 +32,7 @@ class StubGate final : public GateClient {
   GateClientCounts counts() const override { return {launches_, 0, 0}; }
 
   std::uint32_t window_size = 0;
-  std::map<std::uint64_t, Duration> held_until;  ///< by launch, since the clock's time at the start
+  std::map<std::uint64_t, Duration> held_until;  ///< by launch; since origin_
   std::vector<std::string> heard;                ///< "12 completed 3"
   std::vector<policy::LaunchInfo> launched;
 
@@ -53,7 +53,7 @@ class Stage {
 
   HostClock& clock() { return *clock_; }
   QueueDevice& device() { return *device_; }
-  /// From now on the job has a gate.
+  /// Gives the job a gate from now on.
   StubGate& gate();
 
   std::uint32_t iterations_told = 0;

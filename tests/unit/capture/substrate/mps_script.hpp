@@ -1,4 +1,4 @@
-// An nvidia-cuda-mps-control that is a shell script: a sleeping process stands for the daemon.
+// A shell script in place of nvidia-cuda-mps-control: a sleeping process stands for the daemon.
 #pragma once
 
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 
 namespace bubblesim::capture {
 
-/// Started with -d it does `at_start` and starts the process; called without, it does `when_told`,
-/// which has the daemon's process id in the file "$pid".
+/// With -d it runs `at_start` and starts the daemon's process. Without -d it runs `when_told`, and
+/// the file "$pid" has the daemon's process id.
 inline std::string mps_script(const std::string& when_told, const std::string& at_start = ":") {
   return R"sh(#!/bin/sh
 pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
@@ -22,11 +22,11 @@ fi
 )sh" + when_told + "\nexit 0\n";
 }
 
-/// What a daemon does that ends when it is told to.
+/// The `when_told` of a daemon that obeys "quit".
 inline constexpr const char* kQuitsWhenTold =
     "read -r word\n[ \"$word\" = quit ] && kill \"$(cat \"$pid\")\"";
 
-/// As the program of that name in `folder`.
+/// Writes the script to `folder` as nvidia-cuda-mps-control.
 inline void write_mps_program(const std::string& folder, const std::string& script) {
   const std::string path = folder + "/nvidia-cuda-mps-control";
   std::ofstream(path) << script;
