@@ -1,4 +1,5 @@
-// Values of each SM, kept once each: equal ones have one id, which is quick to compare and to copy.
+// Interns vectors with a value for each SM: equal vectors share one id, which is quick to compare
+// and to copy.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +19,15 @@ class ValueTable {
   using Value = BySm<T>;
   using Id = StrongId<Value>;
 
-  /// Id{} is the value in which every SM has T{}. It is never forgotten.
+  /// Id{} is the vector in which every SM has T{}. It is never forgotten.
   explicit ValueTable(std::uint32_t sms) { id_of(Value(sms)); }
 
   Id id_of(const Value& value);
   /// Valid until the next call of id_of().
   const Value& operator[](Id id) const { return values_[id.index()]; }
 
-  /// Counts owners: one that keeps an id beyond forget_others() replaces its former id by it. An
-  /// owner begins with Id{}, and ends by putting Id{} in place of its last id.
+  /// Replaces an owner's id and counts the owners of each id. An owner keeps its id beyond
+  /// forget_others(); it begins with Id{}, and ends by replacing its last id by Id{}.
   void replace(Id& id, Id next) {
     ++mentions_[next.index()];
     --mentions_[std::exchange(id, next).index()];

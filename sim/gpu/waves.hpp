@@ -1,13 +1,13 @@
 // The progress of one kernel: blocks waiting, blocks resident, and when the resident ones end.
 //
-// A kernel that lasts `solo` alone, in W waves, has blocks of solo / W each. To keep that exact,
+// A kernel that alone takes `solo`, in W waves, has blocks of solo / W each. To keep that exact,
 // work is counted in units: an unslowed kernel does W units a nanosecond, a block is `solo` units,
 // so the kernel ends after W * solo units, which take exactly `solo`. Units are whole numbers held
 // in doubles, exact below 2^53 (9 s times a million waves).
 //
-// Blocks placed together are a cohort. All of a kernel's cohorts run at one rate and last alike,
-// so they end in the order of their placement. Waves that only replace themselves are skipped in
-// one step: nothing here costs time per wave.
+// Blocks placed together are a cohort. All of a kernel's cohorts run at one rate and have equal
+// work, so they end in the order of their placement. Waves in which every block is replaced by one
+// of the same kernel are skipped in one step: the cost does not grow with the number of waves.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace bubblesim::gpu {
 
-/// What takes the place of the blocks that end.
+/// Which blocks take the place of blocks that end.
 enum class Refill : std::uint8_t {
-  kNone,  ///< nothing: their room is given back
+  kNone,  ///< none: their room is given back
   kSelf,  ///< blocks of the same kernel, as long as some wait
 };
 
@@ -29,17 +29,17 @@ class Waves {
  public:
   /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
   void start(Duration solo, std::uint64_t blocks, std::uint64_t capacity);
-  /// The waves of such a kernel when it runs alone. One wave, the usual case, needs no division.
+  /// The waves of a kernel that runs alone. One wave, the usual case, needs no division.
   [[nodiscard]] static double count(std::uint64_t blocks, std::uint64_t capacity) {
     return blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
   }
-  /// Does such a kernel end after exactly its own duration? Its units must stay whole numbers, and
-  /// its last wave counts as a whole one.
+  /// Whether a kernel that runs alone ends after exactly `solo`: its units must stay whole numbers;
+  /// the last wave counts as a full one.
   [[nodiscard]] static bool exact(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
     const auto solo_ns = static_cast<double>(solo.count());
     return static_cast<double>(blocks) * solo_ns + static_cast<double>(capacity) * solo_ns < 0x1p53;
   }
-  /// Blocks that never end by themselves, for collectives.
+  /// Starts a kernel whose blocks never end by themselves: a collective.
   void hold(std::uint64_t blocks);
 
   [[nodiscard]] std::uint64_t unplaced() const { return unplaced_; }
@@ -50,12 +50,12 @@ class Waves {
 
   /// Makes waiting blocks resident, now. Precondition: 0 < blocks <= unplaced().
   void place(std::uint64_t blocks);
-  /// Reduces the blocks that wait; those that are resident stay.
+  /// Reduces the kernel's blocks to `blocks` by dropping waiting ones; resident ones stay.
   void limit(std::uint64_t blocks);
   /// Speed from now on, relative to alone; > 0.
   void set_rate(double rate) { speed_ = waves_ * rate; }
 
-  /// No block is resident: those placed next begin when they are placed.
+  /// No block is resident: the next blocks begin when they are placed, not when others ended.
   void pause() { place_from_ = progress_; }
 
   struct Passed {
@@ -95,25 +95,25 @@ class Waves {
 
   /// The time until the next block ends; Duration::max() if none will.
   [[nodiscard]] Duration until_first_end() const { return whole_ns(left_to_first_end()); }
-  /// The time until the next block ends, in ns, unrounded; of several kernels the one with the
-  /// least ends first.
+  /// The time until the next block ends, in ns, unrounded, so that kernels can be compared: the
+  /// least time ends first.
   [[nodiscard]] double left_to_first_end() const {
     return head_ == cohorts_.size() ? kNever : left(cohorts_[head_].end);
   }
-  /// The time until everything has ended, if ending blocks are replaced by waiting ones; likewise.
+  /// The time until all blocks have ended, if waiting blocks replace ending ones; in ns, unrounded.
   [[nodiscard]] double left_to_last_end() const {
     if (head_ == cohorts_.size()) return kNever;
     return left(unplaced_ == 0 ? cohorts_.back().end : last_placed() + wave_units_);
   }
-  /// `left` rounded up; Duration::max() if it is as good as never.
+  /// `left` rounded up; Duration::max() if it exceeds the range of Duration.
   [[nodiscard]] static Duration whole_ns(double left) {
     if (left <= 0) return Duration::zero();
     if (left >= 0x1p62) return Duration::max();
     const auto whole = static_cast<std::int64_t>(left);
     return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
   }
-  /// The time until the last waiting block is placed, if waiting blocks replace ending ones; until
-  /// then as many are resident as now. If none waits: the time until the next block ends.
+  /// The time until the last waiting block is placed, if waiting blocks replace ending ones, which
+  /// keeps the number of resident blocks. If none waits: the time until the next block ends.
   [[nodiscard]] double left_to_last_placed() const {
     return unplaced_ == 0 || head_ == cohorts_.size() ? left_to_first_end() : left(last_placed());
   }
@@ -127,7 +127,7 @@ class Waves {
     std::uint64_t blocks;
   };
 
-  // A block that has less than this left has ended: far below a nanosecond, far above rounding.
+  // A block with less time left has ended: far below a nanosecond, far above rounding errors.
   static constexpr double kToleranceNs = 1e-6;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -153,7 +153,7 @@ class Waves {
   std::vector<Cohort> cohorts_;  ///< from head_ on, by end
   std::size_t head_ = 0;
   double progress_ = 0;     ///< units done since the start
-  double place_from_ = 0;   ///< where blocks placed now begin: see place()
+  double place_from_ = 0;   ///< the progress at which blocks placed now begin: see place()
   double wave_units_ = 0;   ///< units of a block
   double waves_ = 1;        ///< units a nanosecond, alone
   double speed_ = 1;        ///< units a nanosecond, now

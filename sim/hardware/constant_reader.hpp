@@ -9,14 +9,14 @@
 
 namespace bubblesim::hardware {
 
-/// The object of a constant, its source checked.
+/// The object of a constant; checks that it has a source.
 [[nodiscard]] ObjectReader constant(ObjectReader& parent, std::string_view key,
                                     Presence presence = Presence::kRequired);
 
-/// For values that are bare numbers: the unit beside them.
+/// Checks the key `unit` of a constant whose value is a bare number.
 void check_unit(ObjectReader& constant, std::string_view unit);
 
-/// The most of anything on a chip or in a cluster; it catches slips of the pen.
+/// The largest count of anything on a chip or in a cluster that a file may state; it catches typos.
 constexpr std::uint32_t kMaxCount = 1U << 20U;
 
 /// A constant that counts something, from 1 to kMaxCount, in the unit named.

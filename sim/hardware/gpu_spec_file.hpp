@@ -1,5 +1,5 @@
 // Reads device files (configs/devices/*.json; each key is explained in configs/devices/README.md)
-// and finds the one for a name. In a device file every constant is an object:
+// and finds the file that a name stands for. In a device file every constant is an object:
 //
 //   "sm_count": {"value": 132, "unit": "SMs", "source": "H100 data sheet"}
 //   "time_slice": {"value": "1.024ms", "source": "NVIDIA open kernel modules, ..."}

@@ -1,4 +1,4 @@
-// What a GPU draws, and what its clock does to time and power.
+// The power that a GPU draws, and how its SM clock changes time and power.
 //
 //   power    = idle + sum over running operations of their dynamic power
 //   dynamic  = power at the full clock x (c s(f) + 1 - c)
@@ -9,8 +9,8 @@
 // where DRAM bounds the kernel), b the part of its time that DRAM bounds (ContentionSpec). s(f) is
 // the switching power C V^2 f of CMOS with a voltage that rises from a floor on; floor and slope
 // are fitted to measured clocks and powers (tests/unit/sim/hardware/device_files_test.cpp). Idle
-// power is taken as the same at every clock, copies draw nothing, and a collective draws as a
-// kernel that DRAM bounds: links are not told apart.
+// power is taken as the same at every clock, copies as drawing none, and a collective as drawing
+// the power of a kernel that DRAM bounds, whatever its links.
 #pragma once
 
 namespace bubblesim::hardware {
@@ -34,17 +34,17 @@ struct PowerSpec {
 /// s(f). Precondition: spec.known(), mhz > 0.
 [[nodiscard]] double dynamic_share(const PowerSpec& spec, double mhz);
 
-/// How much longer a kernel takes at this share of the full clock, (0, 1], if DRAM bounds this part
-/// of its time.
+/// How much longer a kernel takes if the clock is `clock` times the full one, (0, 1], and DRAM
+/// bounds the share `memory_boundness` of its time.
 [[nodiscard]] constexpr double clock_stretch(double memory_boundness, double clock) {
   return memory_boundness + (1 - memory_boundness) / clock;
 }
 
-/// The lowest clock that a whole number of steps below the full one gives.
+/// The lowest clock that is a whole number of steps below the full one.
 [[nodiscard]] double lowest_clock(const PowerSpec& spec);
 
-/// The clock, in steps below the full one, that is as high as can be while
-/// idle + fixed_w + following_w x s(f) <= cap_w; the lowest one where none is low enough.
+/// The highest clock, a whole number of steps below the full one, at which
+/// idle + fixed_w + following_w x s(f) <= cap_w; lowest_clock() if even that exceeds the cap.
 [[nodiscard]] double clock_under(const PowerSpec& spec, double cap_w, double fixed_w,
                                  double following_w);
 

@@ -1,5 +1,5 @@
-// The simulator's GPU model behind the shared memory that processes of a rig see: a GPU for tests,
-// and for machines without one.
+// The simulator's GPU model behind the shared memory that the processes of a rig use: a fake GPU
+// for tests and for machines without a GPU.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace bubblesim::measure {
 
-/// The device no longer answers this client from `at` on, since FakeGpu::begin().
+/// The device stops answering this client `at` after FakeGpu::begin().
 struct FakeJobStall {
   ClientId client;
   Duration at{};
 };
 
-/// The device stands still for a while at `at`, since FakeGpu::begin().
+/// The device stands still for `length` from `at` after FakeGpu::begin() on.
 struct FakeDeviceStall {
   Duration at{};
   Duration length{};
@@ -28,7 +28,7 @@ struct FakeDeviceStall {
 struct FakeGpuFaults {
   std::optional<FakeJobStall> job_stall;
   std::optional<FakeDeviceStall> device_stall;
-  Duration late_notices{};  ///< hosts hear of each end so much later
+  Duration late_notices{};  ///< delay with which hosts hear of each operation's end
 };
 
 /// A GPU of this kind. One run at a time: begin(), run() in a thread, stop(). Its clock is a clock

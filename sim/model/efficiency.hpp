@@ -1,7 +1,7 @@
 // The constants of the roofline, for one device and one generation of its libraries. Read from
 // configs/efficiency/*.json (configs/efficiency/README.md explains each key, kernel_time.hpp
-// uses them); `scripts/fit kernels` writes such a file. The defaults below are
-// where a fit starts, and what holds where it has too few rows to know better.
+// uses them); `scripts/fit kernels` writes such a file. A fit starts from the defaults below, and
+// keeps them where it has too few rows.
 #pragma once
 
 #include <algorithm>
@@ -31,15 +31,15 @@ inline constexpr std::size_t kKernelKinds = 8;   ///< of KernelKind
 /// defaults are near those of the A100, of which most is known.
 struct GemmEfficiency {
   double math_share = 0.92;       ///< of the tensor cores' peak, by an endless tile
-  double fp32_math_share = 0.85;  ///< of the CUDA cores' peak, likewise
+  double fp32_math_share = 0.85;  ///< of the CUDA cores' peak, by an endless tile
   double tile_half_size = 9.5;    ///< elements; tile size tm*tn/(tm+tn) at half of math_share
   double wave_overhead_s = 8e-7;  ///< of each wave: first loads, last stores
   double fixed_s = 4e-6;          ///< of each kernel
   double dram_share = 0.92;       ///< of DRAM bandwidth
-  double sm_reach = 0.6;          ///< share of the SMs that suffices for all of that bandwidth
+  double sm_reach = 0.6;          ///< share of the SMs that suffices to reach dram_share
   double split_dram_share = 2.0;  ///< partial sums of split products, of DRAM bandwidth (in L2)
   double roof_exponent = 1.85;    ///< p in (compute^p + memory^p)^(1/p): how well they overlap
-  double idle_speedup = 0.55;     ///< of the time that idle SMs of the last wave give back
+  double idle_speedup = 0.55;     ///< share of the last wave's idle SM time that is won back
   double hot_slowdown = 0.09;     ///< of long kernels, which the power limit slows down
   double hot_after_s = 3e-4;      ///< compute time at which half of hot_slowdown applies
 };
@@ -54,13 +54,13 @@ struct StreamEfficiency {
 struct AttentionEfficiency {
   double math_share = 0.6;        ///< of peak, head size and keys endless
   double head_half_size = 28;     ///< head size at half of math_share
-  double key_overhead = 64;       ///< keys whose time each block of queries costs besides
+  double key_overhead = 64;       ///< fixed cost of each block of queries, as a number of keys
   double fixed_s = 4e-6;          ///< of each kernel
 };
 
 struct Efficiency {
   std::string id;          ///< file name without ".json"
-  std::string software;    ///< whose kernels these are
+  std::string software;    ///< the libraries that the kernels are from
   double boost_clock_hz = 0;   ///< at which the peaks hold
   /// FLOP/s, dense, by Precision: kFp32 of CUDA cores, the others of tensor cores. 0: the device
   /// has no such units; computed_in() says what is then computed instead.
@@ -70,11 +70,12 @@ struct Efficiency {
   GemmEfficiency gemm;
   GemmEfficiency convolution;
   AttentionEfficiency attention;
-  std::array<StreamEfficiency, kKernelKinds> streams;  ///< by KernelKind; of products unused
+  std::array<StreamEfficiency, kKernelKinds> streams;  ///< by KernelKind; unused for products
 };
 
-/// What the device computes in place of `precision`: itself, or as frameworks do, fp16 for bf16
-/// (fp32 where there is none), fp32 for tf32 and fp16, and what it has for bf16 in place of fp8.
+/// The precision in which the device computes `precision`: the same if it has units for it, else as
+/// frameworks do: fp16 for bf16 (fp32 if it lacks fp16 too), fp32 for tf32 and fp16, and for fp8
+/// the precision in which it computes bf16.
 [[nodiscard]] Precision computed_in(const Efficiency& efficiency, Precision precision);
 
 /// Peak FLOP/s of computed_in(precision).
@@ -89,7 +90,7 @@ struct Efficiency {
 // A constant without a source, with another unit, missing or unknown is a fault; all faults of a
 // file are reported at once.
 
-/// Everything but the id; finishes the root.
+/// Reads everything but the id; finishes the root.
 [[nodiscard]] Efficiency read_efficiency(ObjectReader& root);
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`: the id
@@ -119,7 +120,7 @@ inline constexpr std::array<Choice<Precision>, kPrecisions> kPrecisionNames{
      {"bf16", Precision::kBf16},
      {"fp8", Precision::kFp8}}};
 
-/// Those of 16 bits or more: fp8, the last, is left out.
+/// The precisions of 16 bits or more: all but fp8, the last.
 inline constexpr auto kWidePrecisionNames = [] {
   std::array<Choice<Precision>, kPrecisions - 1> wide{};
   std::copy_n(kPrecisionNames.begin(), wide.size(), wide.begin());

@@ -19,9 +19,9 @@ struct MixtureSpec {
   std::uint32_t experts = 0;
   std::uint32_t top_k = 0;            ///< experts that a token goes to
   std::uint64_t expert_ffn = 0;       ///< inner width of one expert
-  std::uint32_t shared_experts = 0;   ///< that every token goes to besides; same inner width
+  std::uint32_t shared_experts = 0;   ///< further ones that every token goes to; same inner width
   std::uint32_t first_dense = 0;      ///< blocks at the start without experts
-  std::uint32_t interval = 1;         ///< of the blocks after them each `interval`-th has experts
+  std::uint32_t interval = 1;         ///< after them, every `interval`-th block has experts
 };
 
 enum class AttentionMask : std::uint8_t { kCausal, kBidirectional };  ///< decoder, encoder
@@ -41,7 +41,7 @@ struct TransformerSpec {
   std::uint32_t layers = 0;
   std::uint64_t hidden = 0;
   std::uint32_t heads = 0;
-  std::uint32_t kv_heads = 0;      ///< groups of heads share keys and values where fewer
+  std::uint32_t kv_heads = 0;      ///< fewer than `heads`: groups of heads share keys and values
   std::uint64_t head_size = 0;     ///< usually hidden / heads
   std::uint64_t ffn = 0;           ///< inner width of the feed-forward part
   std::uint64_t vocabulary = 0;    ///< rows as published; 0: no embedding (a branch of a graph)
@@ -56,7 +56,7 @@ struct TransformerSpec {
   bool gated = false;              ///< SwiGLU (three matrices), else GELU (two)
   bool biases = true;              ///< of the linear layers
   bool tied_embeddings = true;     ///< the head's matrix is the embedding's
-  bool embedding_norm = false;     ///< as BERT
+  bool embedding_norm = false;     ///< a norm after the embedding, as in BERT
   bool dropout = true;             ///< in training
   std::optional<MixtureSpec> mixture;
 };
@@ -89,12 +89,12 @@ struct ConvolutionalSpec {
   std::vector<ConvolutionLayer> layers;
 };
 
-/// A chain of layers that is one of several beside each other.
+/// One of several parallel chains of layers.
 struct BranchSpec {
   enum class Kind : std::uint8_t { kTransformer, kFeedForward, kEmbeddingBag };
   std::string name;
   Kind kind = Kind::kFeedForward;
-  std::uint32_t repeat = 1;       ///< so many branches of this shape, each with own weights
+  std::uint32_t repeat = 1;       ///< the number of such branches, each with its own weights
   std::uint32_t layers = 0;       ///< linear layers with ReLU, or transformer blocks
   std::uint64_t inputs = 0;       ///< feed forward: width of what the first layer reads
   std::uint64_t width = 0;        ///< of each layer; embedding bag: of a row
@@ -125,8 +125,8 @@ struct ModelSpec {
 [[nodiscard]] ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
                             std::uint64_t vocabulary, std::uint64_t sequence);
 
-/// How many experts of one rank, of experts spread evenly over `ranks`, have a token when each of
-/// `tokens` goes to `top_k` different ones at random:
+/// The expected number of one rank's experts that have a token, if experts are spread evenly over
+/// `ranks` and each of `tokens` goes to `top_k` different experts at random:
 ///   experts / ranks x (1 - (1 - top_k / experts)^tokens).
 [[nodiscard]] double busy_experts(const MixtureSpec& mixture, double ranks, double tokens);
 
@@ -137,8 +137,8 @@ struct ModelSpec {
 [[nodiscard]] bool has_experts(const TransformerSpec& spec, std::uint32_t layer);
 
 /// The largest width, sequence or vocabulary (kMaxWidth) and the most layers or heads (kMaxCount)
-/// that a file may state. Both are beyond any network: they catch slips of the pen and keep sums of
-/// products within 64 bits.
+/// that a file may state. Both are beyond any network: they catch typos and keep sums of products
+/// within 64 bits.
 inline constexpr std::uint32_t kMaxWidth = 1U << 22U;
 inline constexpr std::uint32_t kMaxCount = 1U << 14U;
 

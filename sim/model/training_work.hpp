@@ -1,11 +1,11 @@
-// The work of training a model: what each layer launches for one micro-batch on one GPU, and what
-// it holds. Kernel for kernel as Megatron-LM (transformers) and PyTorch (images, graphs of
-// branches) launch them.
+// The work of training a model: the kernels that each layer launches for one micro-batch on one
+// GPU, and the memory that it holds. The kernels are those of Megatron-LM (transformers) and
+// PyTorch (images, graphs of branches), one by one.
 //
-// What is approximated: bytes count each operand once; collectives of gradients (data parallel,
-// norms' weights under sequence parallel, tied embeddings) are not here but with the plan; tokens
-// spread over experts evenly but for Split's loads of ranks; casts of weights under PyTorch's
-// autocast are left out.
+// Approximations: bytes count each operand once; tokens spread evenly over experts but for the
+// loads of ranks in Split; casts of weights under PyTorch's autocast are left out. Collectives of
+// gradients (data parallel, norms' weights under sequence parallel, tied embeddings) are the
+// plan's.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,17 @@
 
 namespace bubblesim::model {
 
-/// A split that does not divide the model is a fault that names the nearest that does. Models of
-/// images and of branches are not split within a layer. A sequence of 0 is as many tokens as the
-/// model has positions; branches have theirs. Cost: the kinds of layers, not their
-/// number.
+/// A split that does not divide the model is a fault that names the nearest split that does. Models
+/// of images and of branches are not split within a layer. A sequence of 0 means as many tokens as
+/// the model has positions; branches state their own. Cost: by kinds of layers, not by layers.
 [[nodiscard]] Result<ModelWork> training_work(const ModelSpec& model, const Split& split,
                                               const TrainingShape& shape);
 
-/// Elements of all tensors, unsplit; tied ones once.
+/// Elements of all tensors of the unsplit model; a tied tensor counts once.
 [[nodiscard]] Result<double> parameter_count(const ModelSpec& model);
 
 // The optimiser's step on one GPU: multi-tensor kernels that stream over gradients, weights and
-// states, and what those hold.
+// states, and the memory of these arrays.
 //
 // Sources: apex csrc/multi_tensor_*.cu (arrays read and written) and multi_tensor_apply.cuh
 // (65,536 elements a block; a launch takes 320 blocks at most, and 110 to 30 tensors by the number
@@ -63,8 +62,8 @@ struct OptimizerMemory {
 /// The step over `elements` parameters of one GPU (its share, where states are partitioned), in
 /// order: unscaling with the check for overflow (FP16 only), norm and scaling (clipping), update,
 /// copy to the weights that layers read, zeroing of the gradients. Many small `tensors` take more
-/// launches, each with an equal share. The exchange of the norm among GPUs is the plan's. Not a
-/// number, negative or beyond 1e13 elements, or more than 1e7 tensors: a fault.
+/// launches, each with an equal share. The exchange of the norm among GPUs is the plan's. Faults:
+/// elements that are NaN, negative or more than 1e13, or more than 1e7 tensors.
 [[nodiscard]] Result<std::vector<WorkItem>> optimizer_work(double elements,
                                                            const OptimizerSpec& spec,
                                                            std::uint32_t tensors = 1);

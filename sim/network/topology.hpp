@@ -1,8 +1,9 @@
-// A cluster's links, and what collectives on it cost.
+// A cluster's links, and the cost of collectives on them.
 //
-// Links, each with one direction out and one in: a port of every GPU (and, where GPUs are paired,
-// one between the two), every NIC, the up-links of every leaf switch (as one where flows are spread
-// over them, else each), every region's wide-area link. Immutable; may be read by many threads.
+// Every link has two directions, out and in. The links are: a port of every GPU (if GPUs are
+// paired, also one between the two of a pair), every NIC, the up-links of every leaf switch (one
+// link for all if flows are spread over them, else one for each), every region's wide-area link.
+// Immutable; may be read by many threads.
 #pragma once
 
 #include <compare>
@@ -16,13 +17,13 @@
 
 namespace bubblesim::network {
 
-/// Members are first + i * outer_stride + j * inner_stride for i < outer, j < inner; that covers
-/// every group of a regular parallel plan in 20 bytes. A list covers the rest.
+/// Members are first + i * outer_stride + j * inner_stride for i < outer, j < inner: 20 bytes for
+/// any group of a regular parallel plan. Other groups have a list.
 struct Group {
   std::uint32_t first = 0;
-  std::uint32_t inner = 1;         ///< members next to each other, inner_stride apart
+  std::uint32_t inner = 1;         ///< members of a run, inner_stride apart
   std::uint32_t inner_stride = 1;
-  std::uint32_t outer = 1;         ///< such runs, outer_stride apart
+  std::uint32_t outer = 1;         ///< runs, outer_stride apart
   std::uint32_t outer_stride = 1;
   std::vector<std::uint32_t> listed{};  ///< if not empty, these are the members, distinct
 
@@ -49,7 +50,7 @@ enum class Direction : std::uint8_t { kOut, kIn };
 /// The kernel of a collective that is not NCCL's own (TokenWeave, arXiv 2505.11329).
 struct CollectiveKernel {
   std::uint32_t blocks = 0;  ///< on each GPU, at most; 0: as many as NCCL opens
-  double local_bytes = 0;    ///< of its own memory that each GPU passes over besides
+  double local_bytes = 0;    ///< of its own memory that each GPU reads or writes besides
   friend auto operator<=>(const CollectiveKernel&, const CollectiveKernel&) = default;
 };
 
@@ -62,10 +63,10 @@ class Topology {
   [[nodiscard]] const LinkTable& links() const { return links_; }
 
   /// The cost of a collective. `bytes` is the whole array, as nccl-tests count it: what each rank
-  /// contributes and gets in an all-reduce or broadcast, the sum over ranks of what each gives
+  /// contributes and gets in an all-reduce or broadcast, the sum over ranks of what each rank gives
   /// (all-gather) or keeps (reduce-scatter), what each rank gives in an all-to-all. A group of one
-  /// costs nothing. An algorithm that does not apply to the collective or the group is replaced by
-  /// the fastest that does; Transfer::algorithm says which. O(members).
+  /// costs nothing. If `algorithm` does not apply to the collective or the group, the fastest one
+  /// that does is taken; Transfer::algorithm names it. O(members).
   /// Preconditions: members are distinct and lie on the cluster; a `form` needs the cluster's
   /// CollectiveSpec::block_bandwidth.
   [[nodiscard]] Transfer plan(CollectivePattern kind, Bytes bytes, const Group& group,
@@ -84,7 +85,7 @@ class Topology {
   /// The up-links of a node's leaf: all of them as one where flows are spread, else the one named.
   [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction,
                             std::uint32_t uplink = 0) const;
-  /// Links that stand for a leaf's up-links.
+  /// The number of links that stand for a leaf's up-links.
   [[nodiscard]] std::uint32_t uplinks() const;
   /// Precondition: the cluster has regions.
   [[nodiscard]] LinkId region(std::uint32_t node, Direction direction) const;

@@ -1,17 +1,17 @@
-// How sure a figure of a simulation is: confidence intervals by batch means.
+// Confidence intervals of simulated figures by batch means.
 //
-// Terms of one run depend on each other: a long iteration delays the next, a queue that is long now
-// is long for a while. So they are cut into batches of equal length, in order. Means of batches
-// depend on each other far less than terms do, and Student's t over the batches gives the interval
-// (A. M. Law, Simulation Modeling and Analysis, 5th ed., 9.5.3). What dependence is left widens it
-// by sqrt((1 + r) / (1 - r)), r being the batch means' correlation at lag 1, where that is positive
-// (the adjustment of SBatch: E. K. Lada, N. M. Steiger and J. R. Wilson, Operations Research 56(3),
+// Samples of one run depend on each other: a long iteration delays the next, a queue that is long
+// now stays long for a while. So samples are cut into batches of equal length, in order. Means of
+// batches depend on each other far less than samples do, and Student's t over the batches gives the
+// interval (A. M. Law, Simulation Modeling and Analysis, 5th ed., 9.5.3). If the batch means'
+// correlation r at lag 1 is positive, the interval is widened by sqrt((1 + r) / (1 - r)) (the
+// adjustment of SBatch: E. K. Lada, N. M. Steiger and J. R. Wilson, Operations Research 56(3),
 // 2008).
 //
-// A percentile's interval is one of shares, turned back into values: at the p-th percentile the
-// share of samples at or below it is a mean, with an interval of its own, p - h to p + h, and the
-// interval's ends are the percentiles there (R. S. Woodruff, JASA 47, 1952). It assumes nothing of
-// the distribution, and needs no batch to be long enough for a percentile of its own.
+// A percentile's interval comes from an interval of shares. The share of samples at or below the
+// p-th percentile is a mean and so has an interval, p - h to p + h; the percentiles p - h and p + h
+// are the ends of the percentile's interval (R. S. Woodruff, JASA 47, 1952). This assumes nothing
+// of the distribution, and no batch needs to be long enough for a percentile of its own.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace bubblesim::observe {
 
-/// A figure with the interval that holds the true one: value - half_width to value + half_width.
+/// A figure and its confidence interval: value - half_width to value + half_width.
 struct Estimate {
   double value = 0;
   double half_width = 0;
@@ -31,7 +31,8 @@ struct Estimate {
   [[nodiscard]] double relative() const { return half_width == 0 ? 0 : half_width / value; }
 };
 
-/// Batches of which an interval is made: fewer say nothing of their dependence, more gain nothing.
+/// The number of batches for an interval: with fewer their correlation is not known, more add
+/// nothing.
 inline constexpr std::size_t kFewestBatches = 10;
 inline constexpr std::size_t kMostBatches = 20;
 /// Samples that must lie beyond a percentile.
@@ -51,11 +52,12 @@ using Samples = std::span<const Duration>;
 /// reaches to either side of it; infinity where 1 - confidence is below rounding.
 [[nodiscard]] double students_t(double count, double confidence);
 
-/// What was done in a course a second; it is not empty, and has taken time.
+/// Work done a second in a course. Precondition: it is not empty and has taken time.
 [[nodiscard]] double rate_of(Course course);
 
-/// Estimates what all places do together in a second: the sum over places of work done over the
-/// time it took. The n-th batch is the n-th part of each place's course; `confidence` in (0, 1).
+/// Estimates the work that all places together do in a second: the sum over places of the work
+/// divided by its time. The n-th batch is the n-th part of each place's course; `confidence` in
+/// (0, 1).
 /// Nothing if a place has fewer than kFewestBatches pieces, or no time has passed in a batch.
 [[nodiscard]] std::optional<Estimate> rate_by_batches(std::span<const Course> places,
                                                       double confidence);

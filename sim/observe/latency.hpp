@@ -6,7 +6,7 @@
 //
 // Requests that had not completed when the run ended are samples too: each one enters with its
 // age at the end, which its latency can only exceed. A percentile that has such a sample at or
-// below its rank is a lower bound and says so. Nothing leaves the distribution quietly.
+// below its rank is marked as a lower bound. No request is left out.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ enum class Bound : std::uint8_t {
   kLower,  ///< the true value is this or more: unfinished requests lie at or below it
 };
 
-/// A latency, or what is known of it.
+/// A latency, exact or as a lower bound.
 struct LatencyValue {
   Duration value{};
   Bound bound = Bound::kExact;
@@ -44,7 +44,7 @@ struct LatencySummary {
   LatencyValue mean;  ///< rounded to the nearest nanosecond
 };
 
-/// Samples of one kind of request, which threads must not share.
+/// Samples of one kind of request. Threads must not share a distribution.
 class LatencyDistribution {
  public:
   /// A request that completed; `latency` >= 0, from arrival to completion.
@@ -67,7 +67,7 @@ class LatencyDistribution {
   /// Nearest-rank percentile; `percent` in (0, 100]. Nothing if there is no sample.
   /// O(n log n).
   [[nodiscard]] std::optional<LatencyValue> percentile(double percent) const;
-  /// All at once, for one sort. Nothing if there is no sample.
+  /// All percentiles of a summary with one sort. Nothing if there is no sample.
   [[nodiscard]] std::optional<LatencySummary> summary() const;
 
  private:
@@ -78,10 +78,10 @@ class LatencyDistribution {
 // Latencies counted in buckets: small, mergeable, and a percentile is off by at most 1 %.
 //
 // Buckets are log-linear: below 128 ns one a nanosecond; above, each power of two is cut into 128
-// equal parts, so a bucket is at most 1/128 = 0.79 % of its values wide, and its middle, which
-// stands for them, is off by at most 0.4 %. Merging adds counts: the same samples give the same
-// histogram in any order and grouping. The longest sample is kept as it is beside the buckets, so
-// that the maximum is exact; encode() leaves it out.
+// equal parts. So a bucket is at most 1/128 = 0.79 % of its values wide, and its middle, which
+// stands for its values, is off by at most 0.4 %. Merging adds counts: the same samples give the
+// same histogram in any order and grouping. The longest sample is also kept exactly, so that the
+// maximum is exact; encode() leaves it out.
 
 class LatencyHistogram {
  public:
@@ -95,9 +95,9 @@ class LatencyHistogram {
 
   [[nodiscard]] std::uint64_t completed() const { return completed_total_; }
   [[nodiscard]] std::uint64_t unfinished() const { return unfinished_total_; }
-  /// Nearest rank, as LatencyDistribution: the longest sample exactly, of any other the middle of
-  /// its bucket, at most the longest sample. It is kLower where an unfinished sample lies in the
-  /// bucket or below. Nothing if there is no sample.
+  /// Nearest rank, as LatencyDistribution: the longest sample exactly; for any other sample the
+  /// middle of its bucket, but at most the longest sample. kLower if an unfinished sample lies in
+  /// this bucket or below. Nothing if there is no sample.
   [[nodiscard]] std::optional<LatencyValue> percentile(double percent) const;
 
   /// A few bytes a bucket in use; equal histograms give the same bytes. The longest sample of what
@@ -123,7 +123,7 @@ class LatencyHistogram {
 /// All buckets from the first to the last that is in use, empty ones too.
 struct LatencyBuckets {
   std::vector<Duration> edges;  ///< bucket i is [edges[i], edges[i + 1]); one more than buckets
-  std::vector<Duration> middles;            ///< what stands for a bucket's values
+  std::vector<Duration> middles;            ///< by bucket, the value that stands for its samples
   std::vector<std::uint64_t> completed;     ///< by bucket
   std::vector<std::uint64_t> unfinished;    ///< by bucket, requests with their age
 };

@@ -17,7 +17,7 @@ namespace bubblesim::observe {
 
 /// How many columns a table has.
 enum class Columns : std::uint8_t {
-  kFew,  ///< those that say what was gained and what it cost
+  kFew,  ///< the columns on what was gained and what it cost
   kAll,
 };
 
@@ -34,25 +34,24 @@ enum class Notes : std::uint8_t {
 };
 inline constexpr std::size_t kFewNotes = 5;
 
-/// The footnote on reconstructed policies, then what must be known before the tables of these
-/// reports are trusted, a line each, the worst first; what is equal in all of them is said once.
-/// The last of few lines says how many are left out.
+/// The footnote on reconstructed policies, then the notes that readers must know before they trust
+/// the tables of these reports, a line each, the worst first; a note common to all reports appears
+/// once. With kFew, the last line says how many notes are left out.
 [[nodiscard]] std::string report_notes(std::span<const RunReport> reports, Notes notes);
 
-/// How a table calls the policy: its name; where several results have it, with the parameters in
+/// The policy's name in a table; if several results are of the same policy, with the parameters in
 /// which they differ.
 [[nodiscard]] std::string policy_label(const PolicyResult& policy,
                                        const std::vector<PolicyResult>& all);
 
-/// How a table calls the row of a policy, and of one of its fillers (an index; nothing: a row
-/// without): policy_label(), then the marks " (oracle)", " *" and " !" of report_table().
+/// The label of a table's row, of a policy and one of its fillers (an index; nothing: a row without
+/// filler): policy_label(), then the marks " (oracle)", " *" and " !" of report_table().
 [[nodiscard]] std::string row_label(const RunReport& report, const PolicyResult& policy,
                                     std::optional<std::size_t> filler);
 /// Such a label without its marks.
 [[nodiscard]] std::string_view without_marks(std::string_view label);
 
-/// Everything that the report holds but single latencies; times in whole nanoseconds. Ends with
-/// a newline.
+/// The whole report but for single latencies; times in whole nanoseconds. Ends with a newline.
 [[nodiscard]] std::string report_json(const RunReport& report);
 
 /// Names of the CSV columns, in order.

@@ -1,5 +1,5 @@
-// What users of language-model servers wait for, as text. OUTPUTS.md, "Servers", defines every
-// column. A report without servers has no text.
+// The waiting times of users of language-model servers, as text. OUTPUTS.md, "Servers", defines
+// every column. A report without servers gives an empty text.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace bubblesim::observe {
 
-/// A percentile of so many requests, in ms; of fewer than 20 only their number, of fewer than 100
-/// their number too.
+/// A percentile in ms. With fewer than 100 requests the cell also has their number, with fewer than
+/// 20 only their number.
 [[nodiscard]] std::string percentile_cell(const LatencyValue& value, std::size_t requests);
 
-/// A table with a row a policy and server; empty: there is none.
+/// A table with a row a policy and server; empty: there is no server.
 [[nodiscard]] std::string server_table(const RunReport& report, Columns columns);
 
 /// CSV: the line of column names; one line a policy and server.

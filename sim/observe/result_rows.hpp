@@ -1,5 +1,4 @@
-// A report as typed rows: what CSV writes and what a results store keeps. OUTPUTS.md defines the
-// columns.
+// A report as typed rows, which CSV files and results stores hold. OUTPUTS.md defines the columns.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +37,14 @@ struct ResultRow {
 
 // Numbers as the CSV files of this room write them (OUTPUTS.md, "CSV").
 
-/// The shortest text that reads back as the same double; of nothing, none.
+/// The shortest text that reads back as the same double; no value gives an empty text.
 inline std::string number(double value) { return shortest_text(value); }
 
 inline std::string number(const std::optional<double>& value) {
   return value ? number(*value) : std::string();
 }
 
-/// Nanoseconds over a power of ten, exactly: digits after the point are `decimals`.
+/// Nanoseconds divided by 10^`decimals`, exactly, with `decimals` digits after the point.
 inline std::string decimal(Duration span, std::size_t decimals) {
   std::string text;
   append_decimal(text, span.count(), decimals);

@@ -12,24 +12,24 @@ namespace bubblesim::pipeline {
 
 inline constexpr std::size_t kMaxFaults = 20;
 
-/// Empty if `schedule` is sound on `graph`: stages and ranks are there; every stage does each of
-/// its micro-batches once forward and once backward (B, or I and W) and no others, on its own
-/// rank; and all of it runs. A deadlock is reported with each rank that waits, at which action,
-/// and for what of whom. `place` of an error is "rank 2, action 5" (both from 0).
+/// Empty if `schedule` is sound on `graph`: its stages and ranks exist; every stage does each of
+/// its micro-batches once forward and once backward (B, or I and W) and no others, on its own rank;
+/// and no deadlock occurs. A deadlock is reported with each rank that waits, its next action, and
+/// the value that this action waits for. `place` of an error is "rank 2, action 5" (both from 0).
 [[nodiscard]] Errors check(const Schedule& schedule, const StageGraph& graph);
 
-/// The graph that a table without one belongs to: two directions if stage n/2+i sits on rank
+/// The graph of a schedule that comes without one: two directions if stage n/2+i sits on rank
 /// n/2-1-i and the halves share no micro-batch, else a chain.
 [[nodiscard]] StageGraph infer_graph(const Schedule& schedule);
 
-// The order in which a schedule's actions can run: each rank in its own order, each action when
-// what it waits for is done. Shared by check.hpp (does it end?) and execute.hpp (when?).
+// The order in which a schedule's actions can run: each rank in its own order, each action when its
+// inputs are done. Shared by check() (does the schedule end?) and execute.hpp (when?).
 //
 // F waits for the forwards of all producers, I and B for the own forward and for the input
 // gradients of all consumers, W for the own I, an overlapped pair for both of its parts.
 // Complexity: linear in actions and edges.
 
-/// What yields a value that others wait for.
+/// The kinds of values that other actions wait for.
 enum class Product : std::uint8_t { kForward, kInputGrad };
 
 /// A value of one micro-batch on one stage.
@@ -43,7 +43,7 @@ struct ProductRef {
 class CellIndex {
  public:
   explicit CellIndex(const StageGraph& graph);
-  /// The pair is one of the graph's.
+  /// Precondition: the graph has the pair.
   [[nodiscard]] std::size_t index(std::uint32_t stage, std::uint32_t micro_batch) const {
     return begin_[stage] + (micro_batch - graph_->stages[stage].first_micro_batch);
   }
@@ -86,7 +86,7 @@ struct WalkStep {
   std::uint32_t position = 0;  ///< in the rank's list
 };
 
-/// A rank that cannot go on: its next action and the first thing that this one waits for.
+/// A rank that cannot go on: its next action, and the first value that this action waits for.
 struct StuckHead {
   WalkStep step;
   ProductRef missing;
@@ -97,7 +97,7 @@ struct Walk {
   std::vector<StuckHead> stuck;  ///< by rank; empty if all actions ran
 };
 
-/// Every action names a (stage, micro-batch) of the graph: check.hpp sees to it.
+/// Precondition: every action names a (stage, micro-batch) of the graph; check() makes sure of it.
 [[nodiscard]] Walk walk(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace bubblesim::pipeline

@@ -1,12 +1,12 @@
-// What a schedule costs: start and end of every action, bubbles, activations held.
+// Times and memory of a schedule: start and end of every action, bubbles, activations held.
 //
 // Times are whole numbers in any unit, nanoseconds or abstract ones; sums are exact. An action
-// starts when its rank is free and all it waits for has ended, and `p2p` later if that came from
-// another rank. A transfer takes no time of either rank.
+// starts when its rank is free and all its inputs are done; an input from another rank arrives
+// `p2p` later. Both ranks go on computing during a transfer.
 //
 // Two measures of the bubble, which differ (ZB paper, arXiv 2401.10241, section 5.3):
 //  - per-stage span: (longest time from a rank's first start to its last end, minus the work of
-//    that rank) over that time. Right where no barrier stands between iterations.
+//    that rank) over that time. Right if no barrier separates iterations.
 //  - makespan: idle time of all ranks from first start to last end, over ranks x makespan.
 #pragma once
 
@@ -47,8 +47,9 @@ struct UnitTimes {
   }
 };
 
-/// What one micro-batch holds on one stage, in any unit: from the start of F to the end of B; or
-/// to the end of I, and then, for W, less of it. (1, 1) counts micro-batches until W or B.
+/// Memory that one micro-batch holds on one stage, in any unit: `forward` from the start of F to
+/// the end of B or I, and after I `after_input_grad` until the end of W. (1, 1) counts micro-batches
+/// until W or B.
 struct ActivationUnits {
   std::int64_t forward = 1;           ///< M_B of the ZB paper
   std::int64_t after_input_grad = 1;  ///< M_W
@@ -61,7 +62,7 @@ struct Span {
 };
 
 enum class BubbleKind : std::uint8_t {
-  kFillDrain,  ///< before a rank's first or after its last action: one piece across iterations
+  kFillDrain,  ///< before a rank's first or after its last action: one bubble across iterations
   kBetween,    ///< before a rank's first backward
   kGap,        ///< any other: short gaps, as in the cool-down of 1F1B
 };
@@ -94,14 +95,14 @@ struct Execution {
   [[nodiscard]] double contiguous_fraction() const;
 };
 
-/// The schedule has passed check(). Overflow: actions times the longest time stay below 2^63.
+/// Preconditions: the schedule has passed check(); actions times the longest time is below 2^63.
 [[nodiscard]] Execution execute(const Schedule& schedule, const StageGraph& graph,
                                 const UnitTimes& times, const ActivationUnits& units = {});
 
 [[nodiscard]] const char* bubble_kind_name(BubbleKind kind);
 
-// What is known in closed form of a schedule: idle time a rank, and the peak of activations. For
-// judging: nothing in the simulator uses these.
+// Closed forms of a schedule's idle time and of its peak of activations, by rank. They serve to
+// check schedules (`bubblesim schedule`, judges, tests); no simulated run uses them.
 
 enum class BubbleMeasure : std::uint8_t {
   kSpan,      ///< Execution::span_bubble()
@@ -116,8 +117,8 @@ struct ClosedForm {
   std::vector<std::int64_t> peaks;  ///< by rank, in ActivationUnits
 };
 
-/// None where there is no such form: transfers that take time, stages that differ, a graph, times
-/// outside of what the formula was made for (found by search over small times, see the tests).
+/// Nothing if there is no such form: transfers that take time, stages that differ, a graph, or
+/// times outside the formula's range (found by a search over small times, see the tests).
 [[nodiscard]] std::optional<ClosedForm> closed_form(std::string_view name,
                                                     const ScheduleRequest& request,
                                                     const UnitTimes& times,

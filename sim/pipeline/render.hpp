@@ -13,11 +13,11 @@ inline constexpr std::size_t kMaxGridColumns = 2'000;
 
 /// A row a rank, a column a unit of time (the greatest common divisor of all starts and ends):
 /// "F3" where the action starts, "-" while it goes on, "." idle. A rank with several stages
-/// shows them: "2F3". Ends with a note if what comes later is left out.
+/// shows them: "2F3". Ends with a note if the end of the schedule is left out.
 [[nodiscard]] std::string render_grid(const Schedule& schedule, const Execution& execution);
 
-/// `{"format": "bubblesim.schedule/1", ...}`: what is asked of execute(), and every action with
-/// start and end.
+/// `{"format": "bubblesim.schedule/1", ...}`: the inputs of execute(), and every action with start
+/// and end.
 [[nodiscard]] std::string render_json(const Schedule& schedule, const StageGraph& graph,
                                       const UnitTimes& times, const Execution& execution);
 

@@ -1,5 +1,5 @@
-// A pipeline schedule as a table: what each rank does, in order. It holds no times; execute.hpp
-// gives it some. Which stage waits for which is in the StageGraph beside it.
+// A pipeline schedule as a table: the actions of each rank, in order. It holds no times, which
+// execute.hpp computes. The StageGraph holds which stage waits for which.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Action {
   std::uint32_t other_stage = 0;        ///< of the backward part; 0 unless kOverlapped
   std::uint32_t other_micro_batch = 0;  ///< of the backward part; 0 unless kOverlapped
 
-  /// Whether a forward is (part of) it.
+  /// Whether the action is a forward or has one as a part.
   [[nodiscard]] constexpr bool has_forward() const {
     return kind == ActionKind::kForward || kind == ActionKind::kOverlapped;
   }
@@ -95,7 +95,7 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// Which stage waits for which, and which micro-batches each of them sees.
+// Which stage waits for which, and which micro-batches each stage computes.
 //
 // The forward of a stage waits for all its producers, the backward for all its consumers. Stages
 // may cut the batch into micro-batches of different sizes: a stage whose micro-batch is twice its
@@ -135,15 +135,15 @@ struct StageGraph {
 using StageEdge = std::pair<std::uint32_t, std::uint32_t>;  ///< producer, consumer
 
 /// Any DAG. `sizes` has a micro-batch size for each stage (empty: all 1); `samples` is the whole
-/// batch in the same unit. Faults: a stage that is not there, an edge given twice, a cycle, a size
-/// that does not divide the batch (with the nearest batch).
+/// batch in the same unit. Faults: an unknown stage, an edge given twice, a cycle, a size that does
+/// not divide the batch (with the nearest batch).
 [[nodiscard]] Result<StageGraph> make_stage_graph(std::uint32_t stages,
                                                   const std::vector<StageEdge>& edges,
                                                   const std::vector<std::uint32_t>& sizes,
                                                   std::uint32_t samples);
 
 /// Micro-batch numbers [first, second) of `to` that hold a sample of micro-batch `micro_batch` of
-/// `from`. Exact where batches end together; never outside of what `to` has.
+/// `from`. Exact if the batches of both end together; always within the micro-batches of `to`.
 [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> overlapping(const StageNode& from,
                                                                   std::uint32_t micro_batch,
                                                                   const StageNode& to);

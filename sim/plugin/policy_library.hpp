@@ -1,10 +1,11 @@
-// What a shared library of policies exports: one constant, `bubblesim_policy_library`, that says
-// what it was compiled for and how to get at its policies. Authors write one line:
+// A shared library of policies exports one constant, `bubblesim_policy_library`, with the contract
+// version and ABI that it was compiled for and the function that adds its policies. Authors write
+// one line:
 //
 //   BUBBLESIM_POLICY_LIBRARY(my_policy_spec)
 //
-// with any number of functions that return a policy::PolicySpec. The constant is data, so nothing
-// of the library has to be called to check its version.
+// with any number of functions that return a policy::PolicySpec. The constant is data, so the
+// version is checked before any code of the library is called.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The version of the policy contract, which a policy from outside the tree is held to when it is
-// loaded (sim/plugin).
+// The version of the policy contract. Loading checks that a policy from outside the tree was
+// compiled for this version (sim/plugin).
 //
 // Raise it by one with every change after which a policy that was compiled before must not run:
 // - a virtual function of Policy, Actions or Placer added, removed, moved or changed;

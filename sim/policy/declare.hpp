@@ -9,7 +9,7 @@
 
 namespace bubblesim::policy {
 
-/// What every declaration says besides its type, default and range.
+/// The parts that every declaration has besides its type, default and range.
 struct About {
   std::string unit;    ///< "blocks", "%", "windows"; empty for spans, factors and texts
   std::string help;    ///< one sentence

@@ -1,5 +1,5 @@
-// What a part of the SMs reaches, fitted: the constants of hardware::PartSpec from times of kernels
-// that ran alone on some of the SMs, by the GPU model's own formula (sim/gpu/contention.hpp).
+// Fits the speed of kernels on a part of the SMs: the constants of hardware::PartSpec from times of
+// kernels that ran alone on some of the SMs, by the GPU model's formula (sim/gpu/contention.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace bubblesim::measure {
 
-/// A kernel of many equal blocks, one on an SM at a time, on some of the SMs.
+/// The time of a kernel of many equal blocks, one on an SM at a time, on some of the SMs.
 struct PartTime {
   program::KernelClass kernel_class{};
   std::uint32_t sms = 0;
-  double waves = 1;     ///< over those on all SMs
-  double relative = 0;  ///< duration, over that on all SMs
+  double waves = 1;     ///< over the waves of the same kernel on all SMs
+  double relative = 0;  ///< duration over that of the same kernel on all SMs
 };
 
 /// SMs that a client of this MPS percentage has.

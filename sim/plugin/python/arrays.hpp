@@ -19,14 +19,14 @@ namespace bubblesim::plugin::python {
 
 namespace py = pybind11;
 
-/// One field of a record: its name in Python, NumPy's code of its type, its place.
+/// One field of a record: its name in Python, NumPy's code of its type, its offset in bytes.
 struct Field {
   const char* name;
   const char* type;
   std::size_t offset;
 };
 
-/// The type of records of `size` bytes of which these fields are shown.
+/// The type of records of `size` bytes that shows these fields of them.
 [[nodiscard]] py::dtype record_type(std::initializer_list<Field> fields, std::size_t size);
 
 /// `count` items at `data`, which `owner` keeps alive.
@@ -49,7 +49,7 @@ template <class T>
   return view(type, borrowed, owner);
 }
 
-// Tables on their way to pandas: a list of (name, kind, values, missing), a column each.
+// Tables for pandas: a list of (name, kind, values, missing), a column each.
 
 namespace py = pybind11;
 

@@ -9,28 +9,28 @@ namespace bubblesim::plugin::python {
 
 /// Helpers for spans of time: us(), ms(), seconds(), parse_duration(), format_duration().
 void bind_time(pybind11::module_& module);
-/// Enumerations, what a policy is told, and what it returns.
+/// Enumerations, and the types that a policy's methods take and return.
 void bind_contract(pybind11::module_& module);
 /// Policy, Actions, Counters.
 void bind_policy(pybind11::module_& module);
-/// Placer, and what it is told.
+/// Placer, and the types that its methods take.
 void bind_placer(pybind11::module_& module);
 /// Declarations of parameters, and register().
 void bind_register(pybind11::module_& module);
 /// LatencyHistogram.
 void bind_latency(pybind11::module_& module);
-/// simulate(), and what it gives.
+/// simulate(), and the types of its result.
 void bind_run(pybind11::module_& module);
 void bind_run_output(pybind11::module_& module);
 /// read_trace(), and the records of a trace.
 void bind_trace(pybind11::module_& module);
-/// read_store(), and what a store of results holds.
+/// read_store(), and the contents of a results store.
 void bind_store(pybind11::module_& module);
 /// execute_sweep().
 void bind_sweep(pybind11::module_& module);
-/// answer_question(), and what it gives.
+/// answer_question(), and the types of its result.
 void bind_advise(pybind11::module_& module);
-/// KernelTimes, Cluster, Testbed: what kernels, all-reduces and training jobs take.
+/// KernelTimes, Cluster, Testbed: the times of kernels, all-reduces and training jobs.
 void bind_fit(pybind11::module_& module);
 /// serve_measured() and schedules, for the judges of notebooks/lab.
 void bind_lab(pybind11::module_& module);

@@ -16,9 +16,9 @@ namespace bubblesim::plugin::python {
 /// A list of bubblesim.Fault.
 py::list fault_list(const Errors& faults);
 
-/// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. If a
-/// policy of Python's raised, that is the cause; if it was no Exception (Ctrl-C), it is raised
-/// itself.
+/// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. If a policy
+/// in Python raised an exception, that is the error's cause; if it raised a BaseException that is
+/// no Exception (Ctrl-C), that one is raised instead.
 [[noreturn]] void raise_faults(const Errors& faults, RunFault* of_policy = nullptr);
 
 template <class T>
@@ -44,9 +44,10 @@ void bind_errors(py::module_& module);
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick = {});
 
-/// While it lives, Ctrl-C also sets `stop`, for work on the calling thread; Python raises it when
-/// asked next. It does nothing off the main thread, where SIGINT's handler is not Python's default
-/// one, and inside another run. Made and destroyed with Python's lock.
+/// While it lives, Ctrl-C also sets `stop`, for work on the calling thread; Python raises
+/// KeyboardInterrupt when it next checks signals. It does nothing off the main thread, if SIGINT's
+/// handler is not Python's default one, and inside another run. Made and destroyed with Python's
+/// lock.
 class StopOnInterrupt {
  public:
   explicit StopOnInterrupt(std::atomic<bool>& stop);

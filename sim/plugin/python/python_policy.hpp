@@ -1,5 +1,5 @@
-// A policy whose methods are Python's: what C++ calls is passed on to an object of a subclass of
-// `bubblesim.Policy`, and what that raises ends the run.
+// A policy written in Python: calls from C++ are passed on to an object of a subclass of
+// `bubblesim.Policy`; an exception that it raises ends the run.
 //
 // Threads: every call takes Python's global lock. The lock must not be held by a thread that waits
 // for the run.
@@ -27,7 +27,7 @@ class DefaultPolicy final : public policy::Policy {
   }
 };
 
-/// What Python sees of an object that lives for one call: usable during it, an error after it.
+/// Python's handle of an object that lives for one call: usable during the call, an error after it.
 template <class T>
 class Borrowed {
  public:
@@ -46,10 +46,11 @@ using BorrowedCounters = Borrowed<CounterSet>;
 
 /// The first exception of a run, kept so that it can be the cause of the run's error.
 struct RunFault {
-  py::object exception;  ///< none yet: null
+  py::object exception;  ///< null: none yet
 };
 
-/// Takes the exception that was raised, and says what it was: "on_launch at 1.5ms: ValueError: x".
+/// Keeps the raised exception in `fault` and returns an error that describes it:
+/// "on_launch at 1.5ms: ValueError: x".
 [[nodiscard]] std::runtime_error told(py::error_already_set& raised, const std::string& where,
                                       RunFault& fault);
 
@@ -107,8 +108,8 @@ struct Registered {
   py::object make_placer;   ///< likewise a Placer; or None
 };
 
-/// The spec with a maker that calls Python. `fault` outlives what it makes; copies of the spec may
-/// be made without the lock, the last one is destroyed with it.
+/// The spec with a maker that calls Python. `fault` outlives the policies made. Copies of the spec
+/// may be made without the lock; the last copy is destroyed with the lock held.
 [[nodiscard]] policy::PolicySpec runnable(const Registered& registered, RunFault& fault);
 
 }  // namespace bubblesim::plugin::python

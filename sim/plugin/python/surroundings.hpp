@@ -1,4 +1,4 @@
-// What a run from Python finds beside its config: the policies there are, and the folder with
+// A run from Python needs, besides its config, the registered policies and the folder with
 // devices/, models/ and the like.
 #pragma once
 
@@ -17,14 +17,14 @@ namespace bubblesim::plugin::python {
 /// Built-in policies and those of the libraries (paths).
 [[nodiscard]] policy::Registry known_policies(const std::vector<std::string>& libraries);
 
-/// Adds what Python registered. `fault` outlives what the registry makes.
+/// Adds the policies that Python registered. `fault` outlives the policies that the registry makes.
 void add_registered(policy::Registry& registry, const py::module_& module, RunFault& fault);
 
-/// Whether a policy of Python's is among those of the config.
+/// Whether the config names a policy that Python registered.
 [[nodiscard]] bool uses_registered(const run::RunConfig& config, const py::module_& module);
 
-/// `given`, else $BUBBLESIM_CONFIGS, else what was installed with the module, else the source
-/// tree's.
+/// `given`, else $BUBBLESIM_CONFIGS, else the folder installed with the module, else the one of the
+/// source tree.
 [[nodiscard]] std::string config_folder(const py::module_& module,
                                         const std::optional<std::string>& given);
 

@@ -1,9 +1,9 @@
 // When the bubbles of training begin and end: the rule that a simulated GPU and a replayed job
 // share.
 //
-// A bubble that was measured beforehand begins when its operation ends and no other kernel of
-// training runs; it ends when the next kernel starts. Collectives, copies and memsets neither begin
-// nor end one.
+// A bubble that was measured beforehand begins when the operation before it ends and no other
+// kernel of training runs; it ends when the next kernel starts. Collectives, copies and memsets
+// neither begin nor end a bubble.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace bubblesim::policy {
 
 /// Time without a computing kernel of training, measured while the job ran alone.
 struct MeasuredBubble {
-  std::uint32_t after_op = 0;  ///< into the rank's program; the bubble begins when it ends
+  std::uint32_t after_op = 0;  ///< index into the rank's program; its end begins the bubble
   BubbleInfo info;
 };
 
@@ -28,14 +28,14 @@ class BubbleWatch {
   /// `bubbles`, in order of `after_op`, outlive the watch.
   explicit BubbleWatch(std::span<const MeasuredBubble> bubbles) : bubbles_(bubbles) {}
 
-  /// True: the bubble that had begun ends now.
+  /// Whether an open bubble ends now.
   [[nodiscard]] bool op_started(WorkKind kind) {
     if (kind != WorkKind::kKernel) return false;
     ++running_;
     return std::exchange(open_, false);
   }
 
-  /// The bubble that begins now; null: none does.
+  /// The bubble that begins now; null: none.
   [[nodiscard]] const BubbleInfo* op_finished(std::uint32_t op, WorkKind kind) {
     if (kind != WorkKind::kKernel) return nullptr;
     // A device that is observed from outside may lose the news of a start.
