@@ -1,4 +1,4 @@
-// Threads that take part in a clock, started and awaited by a thread that does too.
+// Threads that take part in a clock; the thread that starts and awaits them takes part too.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class Crew {
  public:
   /// `clock` outlives the crew.
   explicit Crew(HostClock& clock);
-  /// All threads have ended: as wait().
+  /// Waits, as wait() does, until every thread has ended.
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

@@ -11,12 +11,12 @@ namespace bubblesim::capture {
 /// CLOCK_MONOTONIC.
 [[nodiscard]] HostTime machine_now() noexcept;
 
-/// Sleeps while the word has this value, until it is woken or `deadline` (of machine_now();
-/// max(): none) has passed; may return earlier.
+/// Sleeps while the word has this value, until a wake-up or until machine_now() reaches `deadline`
+/// (max(): none); may return earlier.
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                 HostTime deadline) noexcept;
 
-/// Wakes all who sleep on the word.
+/// Wakes all threads that sleep on the word.
 void futex_wake(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace bubblesim::capture

@@ -1,9 +1,9 @@
 // Time, and waiting, for threads of several processes that act together on one GPU.
 //
 // Two clocks keep this contract. WallClock is the machine's own. TurnClock is for fake devices: its
-// threads, in any number of processes, take turns; time stands still while one of them runs and
-// jumps to the earliest moment that any of them waits for when all of them wait. So what runs on a
-// fake device gives the same numbers on any machine, however busy.
+// threads, in any number of processes, take turns; time stands still while one of them runs and,
+// once all of them wait, jumps to the earliest moment that any of them waits for. So a fake device
+// gives the same numbers on any machine, however busy.
 #pragma once
 
 #include <atomic>
@@ -41,13 +41,13 @@ enum class Turn : std::uint32_t {
   kPolicy = 10,
   kTraining = 20,  ///< threads of one job: in the order of their numbers
   kFiller = 30,
-  kControl = 40,   ///< whoever starts and stops the others
+  kControl = 40,   ///< the thread that starts and stops the others
 };
 
-/// The part whose turn it is. If two reads are equal, the turn did not change between them.
+/// The participant that has the turn. If two reads are equal, the turn did not change between them.
 struct TurnHolder {
-  std::int32_t pid = 0;     ///< 0: nobody's, or of a WallClock
-  std::uint64_t turns = 0;  ///< that there have been, this one included
+  std::int32_t pid = 0;     ///< 0: no participant has the turn, or a WallClock
+  std::uint64_t turns = 0;  ///< turns given so far, this one included
   friend bool operator==(const TurnHolder&, const TurnHolder&) = default;
 };
 
@@ -72,7 +72,7 @@ class HostClock {
 
   /// Returns when `bell` has been rung since it had `seen` rings, or at `deadline`; may return
   /// earlier, so callers look again at what they wait for. With a deadline that has passed, a
-  /// TurnClock first lets everybody go on who is due now (what they do may ring the bell).
+  /// TurnClock first runs all other threads that are due now (they may ring the bell).
   virtual void wait(Bell& bell, std::uint32_t seen, HostTime deadline) = 0;
 
   /// Spins before a wait: a waiter that still spins needs no ring, which costs the ringer cache
@@ -87,22 +87,22 @@ class HostClock {
     wait(bell, seen, deadline);
   }
 
-  /// Lets every thread go on that waits for the bell.
+  /// Wakes every thread that waits for the bell.
   virtual void ring(Bell& bell) = 0;
 
-  /// A number for a bell: differs from those of all bells of the same rig.
+  /// A number for a bell, unique among all bells of the same rig.
   [[nodiscard]] virtual std::uint32_t bell_id() = 0;
 
-  /// Parts that have ever begun. WallClock: 0.
+  /// Number of participants that have ever joined. WallClock: 0.
   [[nodiscard]] virtual std::uint32_t parts_begun() const = 0;
 
-  /// Called by whoever is about to start a process of the rig, or a thread of this one: the caller
-  /// keeps its turn until `parts` participants have begun in all. Gives up after `patience` of the
-  /// machine's own time and returns false. A WallClock returns true at once.
+  /// Called by the thread that starts a process of the rig or a thread of its own process: the
+  /// caller keeps its turn until `parts` participants in all have joined. Gives up after `patience`
+  /// of the machine's own time and returns false. A WallClock returns true at once.
   [[nodiscard]] virtual bool await_parts(std::uint32_t parts, Duration patience) = 0;
 
-  /// Whoever keeps a TurnClock's turn for long keeps all others waiting. Any thread may ask, and
-  /// gets its answer at once, whatever state others were stopped in.
+  /// The participant that has a TurnClock's turn; all others wait for it. Any thread may ask and is
+  /// answered at once, in whatever state other threads were stopped.
   [[nodiscard]] virtual TurnHolder holder() const = 0;
 
   /// What another process passes to open_clock() to share this clock.
@@ -113,17 +113,17 @@ class HostClock {
 
 inline constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 
-/// CLOCK_MONOTONIC. Waits of less than `spin` are spent looking, not sleeping: a futex wakes some
-/// 50 us late.
+/// CLOCK_MONOTONIC. Waits shorter than `spin` poll instead of sleeping: a futex wakes some 50 us
+/// late.
 [[nodiscard]] std::unique_ptr<HostClock> wall_clock(Duration spin = kDefaultSpin);
 
-/// The clock of "wall", or "wall:SPIN" with nanoseconds; null: `address` is another clock's, or of
+/// The clock of "wall", or "wall:SPIN" with nanoseconds; null: `address` names another clock or
 /// none.
 [[nodiscard]] std::unique_ptr<HostClock> wall_clock_at(const std::string& address);
 
-/// A new clock of turns that starts at zero; its shared memory goes with the object. Parts whose
-/// process has died lose their turn. If all wait for bells without deadline, the parts of the
-/// greatest Turn return from wait() once every 2 s of the machine's time.
+/// A new TurnClock that starts at zero; the object owns its shared memory. A participant whose
+/// process has died loses its turn. If all wait for bells without deadline, those of the greatest
+/// Turn return from wait() once every 2 s of the machine's time.
 [[nodiscard]] Result<std::unique_ptr<HostClock>> make_turn_clock();
 
 /// The clock that HostClock::address() names: "wall", "wall:SPIN", or "turns:NAME".

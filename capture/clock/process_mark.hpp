@@ -1,4 +1,4 @@
-// Which process it was: a process number alone is given out again.
+// Identifies a process even after its end: Linux gives process numbers out again.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct ProcessMark {
 
 [[nodiscard]] ProcessMark this_process() noexcept;
 
-/// True only if it is sure: the process has ended, or is a zombie. What is of another pid
-/// namespace cannot be seen from here. Some 10 us; no allocation.
+/// True only if the process has certainly ended or is a zombie; false for a process of another pid
+/// namespace, which cannot be seen from here. Some 10 us; no allocation.
 [[nodiscard]] bool has_ended(const ProcessMark& process) noexcept;
 
 }  // namespace bubblesim::capture

@@ -9,7 +9,7 @@
 
 namespace bubblesim::capture {
 
-/// Mapped while the object lives; the name goes with the object that made it. All zeros at first.
+/// Mapped while the object lives; all zeros at first. The object that made it removes its name.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
@@ -20,14 +20,14 @@ class SharedSegment {
   /// processes under "PREFIX." are removed first.
   [[nodiscard]] static Result<std::unique_ptr<SharedSegment>> make(const std::string& prefix,
                                                                    std::size_t bytes);
-  /// Fault: there is none of this name, or it has fewer bytes. `what` it is, for the fault's text.
+  /// Fault: no segment has this name, or it has fewer bytes. `what` names it in the fault's text.
   [[nodiscard]] static Result<std::unique_ptr<SharedSegment>> open(const std::string& name,
                                                                    std::size_t bytes,
                                                                    const std::string& what);
-  /// Takes a name away that a dead process left; nothing if there is none.
+  /// Removes a name that a dead process left; does nothing if there is no such name.
   static void remove(const std::string& name);
-  /// Takes away this user's segments of such names, older than a minute, whose makers have died
-  /// without doing so: makers hold a lock, which is seen from other pid namespaces too.
+  /// Removes this user's segments that are older than a minute, have such a name and whose makers
+  /// have died: a maker holds a lock, which other pid namespaces see too.
   static void sweep(const std::string& beginning, const std::string& folder = "/dev/shm");
 };
 

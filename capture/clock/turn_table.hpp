@@ -18,8 +18,8 @@ inline constexpr std::uint32_t kMostParts = 128;
 inline constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// After so long of the machine's time without anybody who can go on, the parts of the greatest
-/// Turn return from wait() once, so that a controller can say so.
+/// When no part could run for so long (machine's time), the parts of the greatest Turn return from
+/// wait() once, so that a controller can report it.
 inline constexpr Duration kStuckPatience = std::chrono::seconds(2);
 
 enum class PartState : std::uint32_t { kFree, kWaits, kRuns };
@@ -27,38 +27,38 @@ enum class PartState : std::uint32_t { kFree, kWaits, kRuns };
 struct TurnPart {
   PartState state;
   Turn turn;
-  std::uint32_t bell;      ///< that makes it due; 0: none
-  std::uint32_t last;      ///< 1: after all others that are due then
-  std::int64_t due;        ///< ns; kNever
-  std::uint64_t sequence;  ///< of joining
+  std::uint32_t bell;      ///< the bell that makes it due; 0: none
+  std::uint32_t last;      ///< 1: runs after all other parts due at that time
+  std::int64_t due;        ///< ns, or kNever
+  std::uint64_t sequence;  ///< place in the order of joining
   ProcessMark process;
   std::atomic<std::uint32_t> calls;  ///< how often it got the turn; a futex
 };
 
-/// Plain, valid when all zeros but for what set_up() writes. Methods but set_up() and those of
-/// atomics need the mutex. Every step leaves a state that drop_dead() can go on from.
+/// Plain data, valid when all zeros once set_up() has run. All methods but set_up() need the mutex;
+/// atomics do not. drop_dead() can go on from the state that any step leaves.
 struct TurnTable {
   std::uint64_t magic;
   std::uint32_t version;
-  std::uint64_t identity;  ///< differs from those of other clocks of turns
+  std::uint64_t identity;  ///< unique among clocks of turns
   pthread_mutex_t mutex;   ///< robust, process-shared
   std::atomic<std::int64_t> now;
-  std::atomic<std::uint32_t> running;  ///< into parts; kNobody
-  std::atomic<std::int32_t> holder;    ///< whose process that is; 0: nobody's
-  std::atomic<std::uint64_t> turns;    ///< twice how many there have been; odd: one is passed on
+  std::atomic<std::uint32_t> running;  ///< index into parts, or kNobody
+  std::atomic<std::int32_t> holder;    ///< pid of the running part; 0: none runs
+  std::atomic<std::uint64_t> turns;    ///< twice the turns so far; odd: one is being passed on
   std::atomic<std::uint32_t> begun;    ///< a futex
   std::atomic<std::uint32_t> bells;
   std::uint64_t sequence;
-  std::int64_t stuck_since;  ///< machine's time since when nobody runs
+  std::int64_t stuck_since;  ///< machine's time, ns, since which no part can run
   TurnPart parts[kMostParts];
 
   void set_up(std::uint64_t id) noexcept;
-  /// A free part, after those of dead processes were dropped if need be; kNobody.
+  /// A free part, after dropping those of dead processes if need be; kNobody: none.
   [[nodiscard]] std::uint32_t find_free() noexcept;
-  /// Nobody runs: the turn goes to whoever is due first, and time to that moment. Returns who.
+  /// While no part runs: gives the turn to the part due first, moves time there; returns the part.
   std::uint32_t pass_turn() noexcept;
-  /// Takes the turn from a process that has ended; wakes somebody where nobody can go on. Returns
-  /// who got the turn; kNobody: nothing changed.
+  /// Takes the turn from a process that has ended; wakes the parts of the greatest Turn if none can
+  /// run. Returns the part that got the turn; kNobody: nothing changed.
   std::uint32_t drop_dead() noexcept;
 
  private:
@@ -68,7 +68,7 @@ struct TurnTable {
   void wake_greatest() noexcept;
 };
 
-/// Holds the table's mutex. A process that died in it left a table that is fit for use.
+/// Holds the table's mutex. A process that died holding it left the table usable.
 class TableLock {
  public:
   explicit TableLock(TurnTable& table) noexcept;

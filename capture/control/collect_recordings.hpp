@@ -1,4 +1,4 @@
-// What a recording left: finds the files, makes timelines of them (traces/join) and sums them up.
+// Finds a recording's files, joins them into timelines (traces/join) and sums them up.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct RecordingSummary {
   std::uint64_t iterations = 0;
   std::uint64_t lost = 0;        ///< records, as far as they were counted
   std::uint64_t bytes = 0;       ///< of the file
-  bool complete = true;          ///< false: the file was cut off or damaged; what is whole is there
+  bool complete = true;          ///< false: the file was cut off or damaged; its whole part is read
   CounterSet counters;
 };
 
@@ -36,22 +36,22 @@ struct CollectedRecordings {
   Errors faults;                             ///< of files that could not be read or rewritten
 };
 
-/// Reads a .btr file and puts it where it is `wanted`, which may be `path` itself; one that the
-/// recorder wrote is joined and sorted. Of a rank that only NCCL named, "rank0.btr" becomes
-/// "rank<N>.btr" where that is free. The file at `path` goes only once the other is whole.
+/// Reads a .btr file and moves it to `wanted`, which may be `path` itself; a file of the recorder's
+/// is joined and sorted. If only NCCL named the rank, "rank0.btr" becomes "rank<N>.btr" where that
+/// is free. The file at `path` is removed only once the new one is whole.
 [[nodiscard]] Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
                                                                       const std::string& wanted);
 
-/// .btr files of a folder and those in it, in name order; none if it cannot be listed.
+/// .btr files of a folder and its subfolders, in name order; none if it cannot be listed.
 [[nodiscard]] std::vector<std::string> recordings_in(const std::string& folder);
 
 using CollectProgress = std::function<void(const std::string& path)>;
 
 /// The name that a recording gets once it is whole: "rank0.recording.btr", which a killed process
-/// left, becomes "rank0.btr"; another stays.
+/// left, becomes "rank0.btr"; any other name stays.
 [[nodiscard]] std::string whole_name(const std::string& path);
 
-/// Each file in its folder; under its whole_name(), unless there is such a file.
+/// Collects each file within its folder, under its whole_name() unless that name is taken.
 [[nodiscard]] CollectedRecordings collect_in_place(const std::vector<std::string>& paths);
 
 /// A folder within the output folder that one job alone records into, so that jobs side by side

@@ -19,19 +19,19 @@ struct WantedLibrary {
 };
 [[nodiscard]] WantedLibrary recorder_library();
 
-/// Looked for beside the program, which lies in `program_folder`: installed (../lib and the like),
-/// then in a build tree. The fault lists the places. `wanted`, if not empty, is the file itself,
-/// and must be a shared object. The result is an absolute path.
+/// Searches beside the program, which lies in `program_folder`: installed places (../lib and the
+/// like), then a build tree. The fault lists them. `wanted`, if not empty, is the file itself, and
+/// must be a shared object. The result is an absolute path.
 [[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
                                                const std::string& wanted,
                                                const WantedLibrary& library);
-/// The recorder.
+/// The same for recorder_library().
 [[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
                                                const std::string& wanted);
 
 struct JobSettings {
   std::string library;                  ///< absolute
-  std::optional<StartRequest> request;  ///< none: idle until told
+  std::optional<StartRequest> request;  ///< none: the recorder idles until a command
   std::string socket_folder;            ///< empty: as the environment has it
   std::string only;                     ///< empty: as the environment has it
 };
@@ -42,7 +42,7 @@ struct JobEnvironment {
 };
 
 /// Faults: CUDA_INJECTION64_PATH names another tool, which would be lost. NVTX's and NCCL's
-/// variables of others are left to them, with a note.
+/// variables that name another tool stay as they are, with a note.
 [[nodiscard]] Result<JobEnvironment> job_environment(const Variables& inherited,
                                                      const JobSettings& settings);
 

@@ -17,12 +17,12 @@ namespace bubblesim::capture {
 
 // The signals that a program which waits for its jobs handles itself.
 
-/// The signals that jobs are sent on (SIGINT, SIGTERM, SIGHUP, SIGQUIT), and SIGCHLD.
+/// The signals that are passed on to jobs (SIGINT, SIGTERM, SIGHUP, SIGQUIT), and SIGCHLD.
 [[nodiscard]] sigset_t awaited_signals();
 
-/// awaited_signals(), blocked for the calling thread as long as this lives; threads started
-/// meanwhile inherit that. SIGCHLD gets its standard action: an ignored one, which may be
-/// inherited, would take children's exit codes from us.
+/// Blocks awaited_signals() for the calling thread while it lives; threads started meanwhile
+/// inherit the mask. SIGCHLD gets its default action: if it were ignored, as a parent may have left
+/// it, children's exit codes would be lost.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -30,16 +30,16 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  /// The thread's mask as it was: a job's.
+  /// The thread's mask before; jobs start with it.
   [[nodiscard]] const sigset_t& previous_mask() const { return mask_; }
 
  private:
   sigset_t mask_{};
 };
 
-/// One at a time in a process, used by one thread, which blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT
-/// and SIGCHLD as long as the object lives. A signal that somebody sent to this process is sent on
-/// to the job; one from the terminal went to the job already.
+/// A process has one at a time, used by one thread, which blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT
+/// and SIGCHLD while the object lives. A signal sent to this process is passed on to the job; one
+/// from the terminal has reached the job already.
 class JobProcess {
  public:
   /// `command` is not empty; its first word is looked for in PATH.

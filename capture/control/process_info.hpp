@@ -20,7 +20,7 @@ struct ProcessInfo {
   std::vector<pid_t> inner;     ///< its pids in the namespaces within ours, outermost first
 };
 
-/// Nothing if there is no such process, or if only its exit status is left of it.
+/// Nothing if there is no such process, or if it is a zombie.
 [[nodiscard]] std::optional<ProcessInfo> process_info(pid_t pid);
 
 /// What is known of the recorder in a process; kUnknown where the system does not tell.

@@ -21,16 +21,16 @@ namespace bubblesim::capture {
 // namespace) and from a folder of path sockets.
 
 struct ListedRecorder {
-  uid_t user = 0;  ///< as its name says
-  pid_t pid = 0;   ///< as its name says: in a container, the container's
+  uid_t user = 0;  ///< as the socket's name says
+  pid_t pid = 0;   ///< as the socket's name says: in a container, the container's
   ControlAddress address;
 };
 
-/// Lists recorders by pid, abstract sockets first. `folder`: of path sockets; empty: none. A file
-/// without a listener is listed too: only connecting tells.
+/// Lists recorders by pid, abstract sockets first. `folder` holds path sockets; empty: none. A
+/// socket file without a listener is listed too: only a connection would tell.
 [[nodiscard]] std::vector<ListedRecorder> list_recorders(const std::string& folder);
 
-/// Parts of the above: the text of /proc/net/unix.
+/// The recorders that this text of /proc/net/unix names; a part of list_recorders().
 [[nodiscard]] std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix);
 
 struct ClientOptions {
@@ -41,16 +41,16 @@ struct ClientOptions {
 class RecorderClient {
  public:
   /// Finds the recorder of a process: `pid` as this namespace or, with path sockets, its container
-  /// counts. Faults: no such process, another user's, no recorder in it (and how to have one), a
-  /// socket of that name which somebody else holds.
+  /// counts. Faults: no such process, another user's process, no recorder in it (and how to get
+  /// one), a socket of that name that is not its recorder's.
   [[nodiscard]] static Result<RecorderClient> find(pid_t pid, const ClientOptions& options = {});
   /// A recorder that list_recorders() gave.
   RecorderClient(ListedRecorder recorder, const ClientOptions& options);
 
-  /// Faults: it is gone, no answer in time, an answer that is no status.
+  /// Faults: the recorder is gone, no answer in time, an answer that is no status.
   [[nodiscard]] Result<RecorderStatus> ask(const ControlCommand& command) const;
   [[nodiscard]] pid_t pid() const { return recorder_.pid; }
-  /// Of find(): whose process answered, as the system says.
+  /// The recorder's user: after find() as the system says, else as the socket's name says.
   [[nodiscard]] uid_t user() const { return recorder_.user; }
 
  private:
@@ -58,8 +58,8 @@ class RecorderClient {
   ClientOptions options_;
 };
 
-/// The recorders that answer, and what they say. Without root: the caller's own. A recorder that
-/// listens at two addresses is asked once; those without an answer give a fault.
+/// The recorders that answer, and what they say. Without root, only the caller's own. A recorder
+/// that listens at two addresses is asked once; each one without an answer gives a fault.
 struct RecorderSurvey {
   std::vector<RecorderStatus> recorders;  ///< by pid
   Errors faults;
@@ -76,9 +76,9 @@ class RecorderWatch {
   /// Watches the recorders of `job`, of its descendants and of all that write below `output`.
   RecorderWatch(pid_t job, std::string output, std::string socket_folder);
 
-  /// Asks every recorder; costs it one answer. Call about once a second.
+  /// Asks every recorder for one answer. Call about once a second.
   void look();
-  /// The last word of every recorder seen, by pid.
+  /// The last status of every recorder seen, by pid.
   [[nodiscard]] const std::map<std::int64_t, RecorderStatus>& seen() const { return seen_; }
   /// "2 recording, 120000 records, 3 MB"; empty: none seen.
   [[nodiscard]] std::string progress() const;
@@ -92,8 +92,8 @@ class RecorderWatch {
 
 struct JobFacts {
   Duration ran{};          ///< how long the job ran
-  Duration delay{};        ///< that the recording was to wait for
-  bool at_a_time = false;  ///< it was to wait for a wall-clock second
+  Duration delay{};        ///< the delay asked for before the recording
+  bool at_a_time = false;  ///< the recording was to wait for a wall-clock second
 };
 
 /// Whether this process could load the NVIDIA driver's library.

@@ -1,7 +1,7 @@
 // The host's side of a gate: its memory, what its clients say, and the answers.
 //
-// One thread takes and answers; open(), knock() and mark_gone() may come from any thread that takes
-// part in the clock.
+// One thread takes messages and answers them; open(), knock() and mark_gone() may come from any
+// thread that takes part in the clock.
 #pragma once
 
 #include <cstdint>
@@ -33,41 +33,41 @@ class GateBoard {
   /// Makes places for clients 0 to `clients` - 1, at most kMostGateClients. `clock` outlives this.
   [[nodiscard]] static Result<std::unique_ptr<GateBoard>> make(HostClock& clock,
                                                                std::uint32_t clients);
-  /// Opens the gate, and takes its name away.
+  /// Opens the gate and removes its name.
   ~GateBoard();
   GateBoard(const GateBoard&) = delete;
   GateBoard& operator=(const GateBoard&) = delete;
 
   [[nodiscard]] const std::string& name() const { return memory_->name(); }
-  /// Launches on all GPUs are the gate's; otherwise on the one of the filler's first launch.
+  /// The gate decides about launches on all GPUs; by default on that of the filler's first launch.
   void watch_all_gpus() { segment_.gpu.read_or_set({}); }
   void set_mode(ClientId client, GateMode mode);
   void set_window(ClientId client, std::uint32_t launches);
 
-  /// The earliest message of all that are there; of equal times the one that was sent first.
+  /// The earliest message that waits; of equal times the one that was sent first.
   [[nodiscard]] std::optional<GateEvent> take();
 
-  /// The thread's verdict was to wait. False: it has given up.
+  /// Tells the thread to wait. False: it has given up.
   bool hold(GateTicket ticket);
   /// Lets the thread go on, held or not. False: it has given up.
   bool let_go(GateTicket ticket);
 
-  /// The host is there, at this time.
+  /// Writes the heartbeat: the host is alive at this time.
   void beat(HostTime now);
-  /// How often somebody has knocked; to be read before looking for what the knock is about.
+  /// Number of knocks so far; read it before looking for what a knock announces.
   [[nodiscard]] std::uint32_t knocks() const { return segment_.host_bell.rings; }
-  /// Returns when a message is there, somebody has knocked since, or at `deadline`; maybe earlier.
+  /// Returns on a message, after more than `knocks` knocks, or at `deadline`; maybe earlier.
   void wait(std::uint32_t knocks, HostTime deadline);
   void knock();
 
-  /// Opens the gate for good: nobody is held and nobody asks any more.
+  /// Opens the gate for good: no launch is held or asks any more.
   void open();
   [[nodiscard]] bool is_open() const { return segment_.open != 0; }
 
-  /// The client's launches up to this number are of processes that have ended or left; nothing of
-  /// them is on the device any more, and another process may take the place.
+  /// The client's launches up to this number are of processes that have ended or left: none of them
+  /// is on the device any more, and another process may take the client's place.
   [[nodiscard]] std::uint64_t ended_through(ClientId client) const;
-  /// Nobody may join as this client any more. What is there of its messages can still be taken.
+  /// No process may join as this client any more. Messages that it has sent can still be taken.
   void mark_gone(ClientId client);
 
   /// The shortest silence of the host after which some client takes it for dead. 0: no client.
@@ -80,7 +80,7 @@ class GateBoard {
   GateBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory);
   void set_up(std::uint32_t clients);
   [[nodiscard]] bool has_messages() const;
-  /// That has the earliest of the messages seen in one look at all rows.
+  /// The row with the earliest message seen in one look at all rows.
   [[nodiscard]] std::optional<std::uint32_t> earliest_row();
   void free_if_left(GateRow& row);
   bool answer(GateTicket ticket, Answer from, Answer to);

@@ -2,14 +2,14 @@
 //
 // The gate is shared memory (Boost.Interprocess) between one policy host (policy_host/) and the
 // processes whose launches it decides on. Each thread has a ring of messages of its own; the host
-// takes them in the order of their times. Whether a client waits for a verdict is the host's to
-// say: the protected client tells and goes on (kTell), a filler asks and waits (kAsk), and where no
-// decision depends on launches, nobody hears of them (kPass).
+// takes them in the order of their times. The host sets whether a client waits for a verdict: the
+// protected client tells and goes on (kTell), a filler asks and waits (kAsk), and launches on which
+// no decision depends are not told (kPass).
 //
-// Nobody's death stops anybody: where the host has died, gone silent for longer than `patience`,
-// or closed the gate, launches go on as if there were none, and are counted. No call throws or
-// logs, and none but a thread's first allocates. Thread-safe; each thread uses its own ring. A
-// forked child is not the client: its launches go on, and count in the child only.
+// No process's death stops another: if the host has died, been silent for longer than `patience`,
+// or opened the gate for good, launches go on as if there were no gate, and are counted. No call
+// throws or logs, and none but a thread's first allocates. Thread-safe; each thread uses its own
+// ring. A forked child is not the client: its launches go on, and count in the child only.
 #pragma once
 
 #include <cstdint>
@@ -36,22 +36,22 @@ enum class GateMode : std::uint32_t {
 
 /// What became of a launch at the gate.
 struct Passage {
-  Duration asked{};         ///< from the request to the thread's going on; 0 where it did not ask
+  Duration asked{};         ///< from the request until the thread goes on; 0: it did not ask
   bool held = false;        ///< the policy held it
-  bool gate_open = false;   ///< nobody decided: the gate is closed or its host gone
+  bool gate_open = false;   ///< no decision: the gate is open for good or its host gone
 };
 
 /// What one process met at the gate; written by its own threads only.
 struct GateClientCounts {
   std::uint64_t launches = 0;
-  std::uint64_t ungated = 0;         ///< launches while nobody decided
-  std::uint64_t messages_dropped = 0;  ///< told while the thread's ring was full
+  std::uint64_t ungated = 0;         ///< launches without a decision
+  std::uint64_t messages_dropped = 0;  ///< lost because the thread's ring was full
 };
 
 class GateClient {
  public:
   /// Joins the gate of this name as this client. Fault: there is no such gate, it is of another
-  /// version, or the client's place is taken by a live process. `clock` outlives the client; its
+  /// version, or the client's place is taken by a live process. `clock` outlives the client, whose
   /// threads take part in it.
   [[nodiscard]] static Result<std::unique_ptr<GateClient>> open(
       const std::string& name, ClientId client, HostClock& clock,
@@ -64,21 +64,21 @@ class GateClient {
   /// The number that the calling thread's last launch() got.
   [[nodiscard]] virtual std::uint64_t last_launch() const = 0;
 
-  /// So many operations of the launch have ended, in one message.
+  /// Tells in one message that so many operations of the launch have ended.
   virtual void completed(program::WorkKind kind, std::uint64_t launch,
                          std::uint32_t operations = 1) = 0;
-  /// Whether a message of the calling thread would be kept: the host has taken what its ring had,
-  /// or nobody listens.
+  /// Whether a message of the calling thread would not be dropped: its ring has room, or the gate
+  /// is open for good.
   [[nodiscard]] virtual bool has_room() const = 0;
   virtual void iteration_ended(Duration length) = 0;
   virtual void bubble_began(const policy::BubbleInfo& bubble) = 0;
   virtual void bubble_ended() = 0;
 
-  /// Launches of this client that may be on the device at once (a bounded window limits how long
-  /// a policy's decision takes to show); the host may change it at any time. 0: no limit, or nobody
-  /// decides any more.
+  /// Launches of this client that may be on the device at once (a bounded window limits how long a
+  /// policy's decision takes to show); the host may change it at any time. 0: no limit, or the gate
+  /// is open for good.
   [[nodiscard]] virtual std::uint32_t window() const = 0;
-  /// For who waits at the window, now and then: opens the gate if the host's process has ended.
+  /// Called by threads waiting at the window: opens the gate if the host's process has ended.
   virtual void look_for_host() = 0;
 
   [[nodiscard]] virtual GateClientCounts counts() const = 0;

@@ -1,5 +1,5 @@
 // The memory that a gate's host and its clients share: plain, of a fixed layout, valid when all
-// zeros but for what the host writes before it tells anybody the name.
+// zeros once the host has written its fields, before it tells the name.
 //
 // Each launching thread has a row: a ring of messages with one writer and one reader, and an answer
 // word that both change by compare-and-swap, so that a thread that gives up and a host that answers
@@ -21,13 +21,13 @@ namespace bubblesim::capture {
 
 inline constexpr std::uint64_t kGateMagic = 0x62627367'61746531ULL;
 inline constexpr std::uint32_t kGateVersion = 5;
-/// Messages of one thread that the host has not taken yet, at most.
+/// The most messages of one thread that the host has not taken yet.
 inline constexpr std::uint32_t kGateRing = 1024;
 
 enum class MessageKind : std::uint32_t {
   kTold,     ///< a launch that goes on
   kAsked,    ///< a launch that waits
-  kUngated,  ///< a launch that went on without being asked for, in mode kAsk
+  kUngated,  ///< a launch in mode kAsk that went on without asking
   kCompleted,
   kIteration,
   kBubbleBegan,
@@ -39,7 +39,7 @@ struct GateMessage {
   std::uint64_t order = 0;  ///< among messages of one time
   MessageKind kind = MessageKind::kTold;
   std::uint32_t ask = 0;      ///< kAsked: the number of the question
-  policy::LaunchInfo launch;  ///< of ends: client, kind, number, operations; else the client only
+  policy::LaunchInfo launch;  ///< kCompleted: client, kind, number, operations; else only client
   policy::BubbleInfo bubble;
   Duration length{};
 };
@@ -63,7 +63,7 @@ struct AnswerWord {
 enum class RowState : std::uint32_t {
   kFree,
   kUsed,
-  kLeft,  ///< its thread will write no more; free once the host has taken what is there
+  kLeft,  ///< its thread writes no more; free once the host has taken its messages
 };
 
 /// The row of one launching thread.
@@ -88,13 +88,13 @@ struct GateRow {
   [[nodiscard]] bool is_empty() const { return written.load() == taken.load(); }
 };
 
-/// As CUDA and NVML say it, 16 bytes.
+/// A GPU's UUID as CUDA and NVML give it, 16 bytes.
 struct GpuUuid {
   std::array<std::uint8_t, 16> bytes{};
   friend bool operator==(const GpuUuid&, const GpuUuid&) = default;
 };
 
-/// The GPU on which launches are the gate's; written once.
+/// The GPU whose launches the gate decides about; written once.
 class WatchedGpu {
  public:
   /// Nothing: not known yet.
@@ -128,7 +128,7 @@ struct alignas(64) GatePlace {
   std::atomic<std::uint64_t> passed;  ///< in GateMode::kPass
   std::atomic<std::uint64_t> ungated;
   std::atomic<std::uint64_t> dropped;
-  ProcessMark process;  ///< of kJoined
+  ProcessMark process;  ///< the client's, in state kJoined
 };
 
 struct GateSegment {
@@ -136,12 +136,12 @@ struct GateSegment {
   std::uint32_t version;
   std::uint32_t clients;
   ProcessMark host;
-  alignas(64) std::atomic<std::uint32_t> open;       ///< nobody decides any more
+  alignas(64) std::atomic<std::uint32_t> open;       ///< not 0: no more decisions
   std::atomic<std::uint32_t> rows_given;             ///< rows from here on were never used
   std::atomic<std::int64_t> shortest_patience;       ///< of all clients, ns; 0: none yet
   alignas(64) std::atomic<std::int64_t> heartbeat;   ///< when the host last looked, ns
   alignas(64) std::atomic<std::uint64_t> order;      ///< of the last message
-  alignas(64) std::atomic<std::uint32_t> host_waits;  ///< it wants the bell to be rung
+  alignas(64) std::atomic<std::uint32_t> host_waits;  ///< the host wants its bell rung
   Bell host_bell;
   WatchedGpu gpu;
   GatePlace places[kMostGateClients];
@@ -159,11 +159,11 @@ struct HeldRow {
 /// Takes a row for the calling thread; none if all are in use.
 [[nodiscard]] HeldRow take_row(GateSegment& segment, std::uint32_t client) noexcept;
 
-/// Nothing if somebody else has it by now.
+/// Gives the row back; does nothing if another thread has it by now.
 void give_back(const HeldRow& held) noexcept;
 
-/// Appends; false if the ring is full. Gives the message its order. Called by the row's thread
-/// only.
+/// Appends the message and gives it its order; false if the ring is full. Called by the row's
+/// thread only.
 [[nodiscard]] bool put(GateSegment& segment, GateRow& row, GateMessage& message) noexcept;
 
 }  // namespace bubblesim::capture

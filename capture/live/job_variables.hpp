@@ -16,23 +16,23 @@ inline constexpr const char* kMpsMemoryLimit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
 struct GatedJob {
   std::uint32_t client = 0;
   std::string gates;          ///< PolicyHost::gate_name() of its GPUs, a line each
-  std::string folders;        ///< LiveFolder::path(), the same
+  std::string folders;        ///< LiveFolder::path() of its GPUs, a line each
   std::string library;
-  bool completions = false;   ///< to be told
+  bool completions = false;   ///< whether ends of launches are told
   std::string mps_directory;  ///< of the private daemon; empty: none
   std::string device;         ///< what it sees: UUIDs or indices; empty: as inherited
   std::size_t place = 0;      ///< GpuShare::place
 };
 
-/// `inherited`, the gate's shared object before what is preloaded already, and how it shares the
-/// GPU (set_share). An inherited limit of memory stays unless the plan has one.
+/// `inherited`, with the gate's shared object first in LD_PRELOAD, and the job's share of the GPU
+/// (set_share). An inherited limit of memory stays unless the plan has one.
 [[nodiscard]] Variables gated_environment(const Variables& inherited, const GatedJob& job,
                                           const LivePlan& plan);
 
-/// Ranks of the job that this process is started as one of, by torchrun, MPI or Slurm; 1: by none.
+/// Number of ranks of this process's job, as torchrun, MPI or Slurm says; 1: none of them does.
 [[nodiscard]] std::uint32_t ranks_of_job(const Variables& inherited);
 
-/// Fault: the loader would not find it, for it divides LD_PRELOAD at spaces and colons.
+/// Fault: the path has a space or colon, at which the loader divides LD_PRELOAD.
 [[nodiscard]] Result<void> can_be_preloaded(const std::string& library);
 
 }  // namespace bubblesim::capture

@@ -31,22 +31,22 @@ inline constexpr const char* kNotesFile = "notes";
 
 /// Every number only grows, by count().
 struct LiveCounts {
-  std::uint32_t processes = 0;  ///< that had the client's place, one by one
-  std::uint32_t ungated_processes = 0;  ///< that launched and found it taken
+  std::uint32_t processes = 0;  ///< that had the client's place, one after the other
+  std::uint32_t ungated_processes = 0;  ///< that launched and found the place taken
   std::uint32_t processes_elsewhere = 0;  ///< that launched on other GPUs
   std::uint64_t kernels = 0;     ///< launches of kernels and graphs
   std::uint64_t collectives = 0;
   std::uint64_t copies = 0;      ///< and memsets
   std::uint64_t blocks = 0;
-  std::uint64_t undecided = 0;   ///< launches while nobody decided
+  std::uint64_t undecided = 0;   ///< launches without a decision
   std::uint64_t held = 0;
-  /// All of the hook but the driver's own launch and waits for the window: of held launches, and of
-  /// those that were not, which is what the gate costs.
+  /// Time in the hook without the driver's own launch and waits for the window: of held launches,
+  /// and of all others, which is what the gate costs.
   std::uint64_t held_ns = 0;
   std::uint64_t passing_ns = 0;
   std::uint64_t window_waits = 0;
   std::uint64_t window_ns = 0;
-  std::uint64_t window_passed = 0;  ///< launches that waited long enough
+  std::uint64_t window_passed = 0;  ///< launches that gave up waiting for room
   std::uint64_t completions = 0;
   std::uint64_t completions_guessed = 0;  ///< the driver gave no event: told at once
   std::uint64_t iterations = 0;

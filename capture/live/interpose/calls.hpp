@@ -1,10 +1,10 @@
-// What all hooks have in common: calling the driver's own function, and the way past the gate.
+// What all hooks have in common: calling the driver's own function, and the way through the gate.
 #pragma once
 
 #include "capture/live/interpose/gate_seam.hpp"
 #include "capture/live/interpose/hooks.hpp"
 
-/// Seen from outside of the shared object.
+/// Exported from the shared object.
 #define BUBBLESIM_GATE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace bubblesim::capture::interpose {
@@ -21,8 +21,8 @@ struct CallOf<CuResult(Parameters...) noexcept> {
   }
 };
 
-/// How deep the thread is in the driver by way of a hook: what the driver, or the gate, calls by
-/// itself is no launch of the program's.
+/// How deep the thread is inside hooks: a call that the driver or the gate makes by itself is no
+/// launch of the program's.
 class Inside {
  public:
   Inside() noexcept { ++depth; }
@@ -35,11 +35,11 @@ class Inside {
   static thread_local int depth;
 };
 
-/// Whether what is put into the stream is recorded into a graph and not run.
+/// Whether the stream is being captured: its launches go into a graph and do not run.
 [[nodiscard]] bool is_captured(Stream stream, bool per_thread) noexcept;
 
-/// Makes the call, past the gate if it is the program's own and really a launch. `look` fills in
-/// what the gate is told, and is called only then.
+/// Makes the call, through the gate if it is a launch of the program's own. `look` fills in what
+/// the gate is told; it is called only for such launches.
 template <class Look, class Call>
 CuResult pass(Stream stream, bool per_thread, Look&& look, Call&& call) noexcept {
   if (!gate_is_wanted() || Inside::is_active()) return call();

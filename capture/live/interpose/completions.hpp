@@ -1,4 +1,4 @@
-// When launches have ended: an event behind each, and a thread that looks at them.
+// Finds out when launches have ended: an event behind each, and a thread that queries events.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +14,8 @@
 
 namespace bubblesim::capture::interpose {
 
-/// Never destroyed: its thread runs until stop(), or the process's end. The thread takes no
-/// signals: those are the program's.
+/// Never destroyed: its thread runs until stop(), or the process's end. The thread blocks all
+/// signals: they are the program's.
 class Completions {
  public:
   /// The end of one launch. `guessed`: the driver gave no event.
@@ -23,15 +23,15 @@ class Completions {
     policy::LaunchInfo info;
     bool guessed = false;
   };
-  /// Called by the thread that looks. False: to be told again later, for there is no room now.
+  /// Called by the thread that looks. False: no room now; it is told again later.
   using Tell = std::function<bool(const Ended&)>;
 
   explicit Completions(Tell tell);
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  /// After the launch, in its thread. `info.launch` is its number. What the driver `refused` has
-  /// ended.
+  /// Called after the launch, in its thread. `info.launch` is its number. A launch that the driver
+  /// `refused` counts as ended.
   void follow(const SeenLaunch& launch, bool refused);
   /// How a launch came to go on.
   enum class Room : std::uint8_t {
@@ -39,15 +39,15 @@ class Completions {
     kWaited,
     kGivenUp,  ///< what is on the GPU may wait for this launch: a collective that no name tells
   };
-  /// Waits, a second at most, until fewer than `window` launches are on the GPU, collectives left
-  /// out: those end when others come. `window` is read at each look, 0: no limit; `idle` is called
-  /// when nothing has ended for a while.
+  /// Waits, a second at most, until fewer than `window` launches are on the GPU, not counting
+  /// collectives, which end when others come. `window` is read at each look, 0: no limit; `idle` is
+  /// called when nothing has ended for a while.
   Room wait_for_room(const std::function<std::uint32_t()>& window,
                      const std::function<void()>& idle);
-  /// What is followed in this context has ended (null: in all); its events are not asked any more.
-  /// Waits for a look under way.
+  /// Every launch followed in this context (null: in all) counts as ended; its events are not
+  /// queried any more. Waits for a look under way.
   void forget(Handle context);
-  /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits.
+  /// From here on the driver is asked nothing, every launch counts as ended, and no thread waits.
   /// Called at the process's exit, when the driver goes away. Waits 100 ms at most for a look under
   /// way.
   void stop();
@@ -58,10 +58,10 @@ class Completions {
     Handle context = nullptr;
   };
   struct Pending {
-    Event event;  ///< none: it has ended
+    Event event;  ///< none: the launch has ended
     Ended end;
   };
-  /// The stream, and for the thread's own default stream the thread.
+  /// The stream; for a thread's own default stream also the thread.
   using StreamKey = std::pair<Stream, std::uintptr_t>;
   struct Head {
     StreamKey key;
@@ -73,11 +73,11 @@ class Completions {
   [[nodiscard]] bool put_event(const SeenLaunch& launch, Event& event);
   [[nodiscard]] bool is_stopped();
   [[nodiscard]] StreamKey key_of(const SeenLaunch& launch) const;
-  /// Whether any had ended.
+  /// Queries events. Returns whether any launch had ended.
   bool look();
-  /// `reusable`: the event, if nothing was forgotten since.
+  /// `reusable`: the event may be used again, if no context was forgotten since.
   void take_away(const Head& head, bool reusable, std::uint64_t forgotten);
-  /// Whether events that were seen when so much was forgotten may be asked.
+  /// Whether events that were seen at this count of forgotten_ may still be queried.
   [[nodiscard]] bool is_valid(std::uint64_t forgotten);
   /// Waits for something to look at. False: stopped.
   bool may_look();
@@ -89,12 +89,12 @@ class Completions {
   std::condition_variable room_;   ///< something has ended
   std::condition_variable still_;  ///< the thread is not in the driver
   bool looking_ = false;
-  std::uint64_t forgotten_ = 0;  ///< how often: a look that began before starts anew
+  std::uint64_t forgotten_ = 0;  ///< calls of forget(): a look that began before one starts anew
   bool stopped_ = false;
   std::map<StreamKey, std::deque<Pending>> streams_;
   std::map<Handle, std::vector<Handle>> free_;  ///< events by context
   std::size_t followed_ = 0;
-  std::size_t in_window_ = 0;  ///< those that are no collectives
+  std::size_t in_window_ = 0;  ///< followed launches but collectives
 };
 
 }  // namespace bubblesim::capture::interpose

@@ -36,7 +36,7 @@ struct KernelNode {
   unsigned shared_bytes;
   void** parameters;
   void** extra;
-  Handle kernel;   ///< meant if there is no function
+  Handle kernel;   ///< used if `function` is null
   Handle context;
 };
 

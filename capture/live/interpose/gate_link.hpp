@@ -1,8 +1,8 @@
 // A process's part in the gate: takes the client's place, asks before each launch, tells what ends.
 //
-// The first process of a job that launches anything is the client. Others that launch while it
-// lives go ungated, and say so. One that ends leaves its place to the next, one that becomes
-// another program by exec keeps it.
+// The first process of a job that launches anything is the client. Other processes that launch
+// while it lives go ungated, and note it. A client that ends leaves its place to the next process;
+// one that becomes another program by exec keeps it.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,12 @@ struct GateSettings {
   std::string gate;     ///< its name
   std::string client;   ///< its number
   std::string folder;   ///< of the counts; may be empty
-  bool completions = false;  ///< are told
+  bool completions = false;  ///< whether ends of launches are told
 };
 
-/// Never destroyed: programs launch until their last moment. Calls may come from any thread, but
-/// the constructor's and leave(). It joins the gate at the first launch, or finds that it cannot,
-/// which then stays so in this process. A process has one for each gate, and calls that of its GPU.
+/// Never destroyed: programs launch until their last moment. All calls but the constructor and
+/// leave() may come from any thread. The link joins the gate at the first launch; if it cannot, the
+/// process stays ungated. A process has one link for each gate, and calls that of its GPU.
 class Link {
  public:
   explicit Link(const GateSettings& settings);
@@ -41,22 +41,22 @@ class Link {
   [[nodiscard]] OwnGpu::Where where() const {
     return gpu_ == nullptr ? OwnGpu::Where::kNotKnownYet : gpu_->where();
   }
-  /// The process launches on a GPU without a gate.
+  /// Notes that the process launches on a GPU without a gate.
   void note_elsewhere();
-  /// In a thread that is on its way out, launches go on and are counted as undecided: what it had
-  /// at the gate has been given back already.
+  /// In a thread that is exiting, launches go on and are counted as undecided: its row at the gate
+  /// has been given back already.
   void before_launch(SeenLaunch& launch);
   void after_launch(const SeenLaunch& launch, CuResult result);
   void iteration();
-  /// Null: any.
+  /// `context` is about to end; null: any context may be.
   void context_ends(Handle context);
-  /// The driver is about to go: it is not asked for ends of launches any more.
+  /// The driver is about to shut down: it is not asked for ends of launches any more.
   void stop_looking();
   /// Gives up the place. Launches go on without the gate from here on.
   void leave();
 
  private:
-  /// A call that uses the client; not active: there is none, or no longer.
+  /// A call that uses the client; not active: there is no client, or no longer.
   class Use {
    public:
     explicit Use(Link& link) : link_(link) {
@@ -74,10 +74,10 @@ class Link {
   };
 
   void open_gate();
-  /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
+  /// Makes the calling thread take part in the clock from here on. False: the thread is exiting.
   bool join();
   void count_launch(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
-  /// How long it waited.
+  /// Returns how long the launch waited.
   Duration wait_for_room(const policy::LaunchInfo& info);
   void count_time(bool held, Duration spent);
   bool tell(const Completions::Ended& ended);

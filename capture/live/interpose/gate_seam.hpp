@@ -15,19 +15,19 @@ struct SeenLaunch {
   policy::LaunchInfo info;
   Stream stream = nullptr;
   bool per_thread = false;  ///< stream 0 is the thread's own
-  std::chrono::steady_clock::time_point began{};  ///< the gate's work for it
-  // The gate's to say.
+  std::chrono::steady_clock::time_point began{};  ///< when the gate's work for it began
+  // Set by the gate.
   Link* link = nullptr;  ///< to the gate of the GPU; null: it has none
   bool held = false;
 };
 
-/// Whether launches are to be told at all. A look at a flag.
+/// Whether the gate is to be told of launches at all. Reads one flag.
 [[nodiscard]] bool gate_is_wanted() noexcept;
 
-/// May wait, with no lock held.
+/// May wait; holds no lock meanwhile.
 void before_launch(SeenLaunch& launch) noexcept;
-/// The context is about to end, or may be (null: some context): nothing that the gate has in it is
-/// touched after this.
+/// The context is about to end, or may be (null: some context): after this call the gate touches
+/// nothing of its own in it.
 void context_ends(Handle context) noexcept;
 /// Called in the same thread, whatever came of the launch.
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept;

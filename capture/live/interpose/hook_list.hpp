@@ -1,5 +1,5 @@
-// The driver's functions that the gate stands before: symbol, name and version by which
-// cuGetProcAddress knows it, parameters. cudaTypedefs.h has the versions.
+// The driver's functions that the gate hooks: symbol, name and version by which cuGetProcAddress
+// knows it, parameters. cudaTypedefs.h has the versions.
 //
 // Each line of X is one function and, with _ptsz, its form for the thread's own default stream.
 // Forms of before CUDA 4 (32-bit addresses) are not listed: nothing that runs on CUDA 12 asks for
@@ -72,7 +72,7 @@
 
 // These calls make an executable graph of a graph: its kernels are counted there. Until CUDA 11.8
 // cuGraphInstantiate took five parameters; since 12.0 the name means cuGraphInstantiateWithFlags,
-// which takes three. All are in registers, so five handed on serve both.
+// which takes three. All parameters are in registers, so handing on five serves both.
 #define BUBBLESIM_GATE_INSTANTIATIONS(Y)                                                           \
   Y(cuGraphInstantiate, cuGraphInstantiate, 10000, false,                                          \
     (Handle * x, Handle g, void* a, void* b, size_t c), (x, g, a, b, c))                           \

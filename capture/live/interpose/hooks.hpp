@@ -1,4 +1,4 @@
-// The table of functions that the gate stands before, and what stands behind them.
+// The table of driver functions that the gate hooks, and the real functions behind the hooks.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Hook {
   std::atomic<void*> real{nullptr};  ///< the driver's; once set it stays
 };
 
-/// The hook of an exported symbol; null: the gate does not stand before it.
+/// The hook of an exported symbol; null: the gate does not hook it.
 [[nodiscard]] Hook* hook_of_symbol(std::string_view symbol) noexcept;
 
 /// The hook of what cuGetProcAddress is asked for: the newest form that `version` has.
@@ -46,8 +46,8 @@ struct Hook {
 /// A driver function that the gate itself calls; null: the driver lacks it.
 [[nodiscard]] void* driver_function(const char* symbol) noexcept;
 
-/// The library that the function is of stays loaded, whoever closes it: programs look for a GPU,
-/// close the driver and load it anew, and the gate goes on to call what it found first.
+/// Keeps the function's library loaded even if the program closes it: programs look for a GPU,
+/// close the driver and load it anew, and the gate still calls what it found first.
 void keep_loaded(void* function) noexcept;
 
 /// The C library's dlsym.

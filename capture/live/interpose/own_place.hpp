@@ -14,14 +14,14 @@
 namespace bubblesim::capture::interpose {
 
 /// Leaves the place to the next process, or image, that asks for it, and gives back the rows of all
-/// threads; those that wait go on. False, and nothing is done: the place is not held by this
-/// process, as far as that is sure, or there is no such gate.
+/// threads; waiting threads go on. False, with nothing done: it is not certain that this process
+/// holds the place, or there is no such gate.
 bool give_up_own_place(const std::string& gate, ClientId client) noexcept;
 
 // The files in which a job's processes leave what they count and what the user should know.
 
-/// The counts of this client in `folder`; where there is no such file, counts that nobody reads.
-/// They stay mapped.
+/// The counts of this client in `folder`; without such a file, counts that no process reads. The
+/// counts stay mapped.
 [[nodiscard]] LiveCounts& open_counts(const std::string& folder, const std::string& client);
 
 /// Adds a line to the folder's notes: "client 1: process 4711 (python3) WHAT". No folder: to
@@ -30,17 +30,17 @@ void note(const std::string& folder, const std::string& client, const std::strin
 
 // On which GPU a thread launches, and whether the gate watches that one.
 //
-// A gate decides about one GPU: the filler's. Whoever runs the programs says which if it is sure;
-// otherwise the filler's first launch does, and training's launches until then are none of the
-// gate's. So the rank of training that is on that GPU is the client, whichever rank launches first.
+// A gate decides about one GPU: the filler's. The tool that runs the programs names it if it is
+// sure; otherwise the filler's first launch does, and training's launches until then bypass the
+// gate. So the training rank on that GPU is the client, whichever rank launches first.
 
-/// Thread-safe. Where the driver or the gate does not say, every launch is on the gate's GPU.
+/// Thread-safe. If the driver or the gate does not say, every launch counts as on the gate's GPU.
 class OwnGpu {
  public:
   OwnGpu(const std::string& gate, ClientId client);
 
   enum class Where : std::uint8_t { kHere, kElsewhere, kNotKnownYet };
-  /// Of a launch into the calling thread's context. Some 20 ns once the context has been seen.
+  /// Where a launch into the calling thread's context goes. Some 20 ns once the context is known.
   [[nodiscard]] Where where() const;
 
  private:
