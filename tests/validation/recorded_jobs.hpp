@@ -1,4 +1,4 @@
-// What a replay of a recorded job says.
+// Replays of recorded jobs, and their errors.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ struct LoadedJob {
   hardware::GpuSpec device;
 };
 
-/// What came of loading and replaying.
+/// The outcome of loading and replaying a job.
 struct Replayed {
   std::string name;
-  bool has_host_calls = false;  ///< without them nothing says what an operation waited for
+  bool has_host_calls = false;  ///< false: the waits of operations are not known
   std::string fault;            ///< empty: it was replayed
   workload::ReplayReport report;
 
@@ -33,7 +33,7 @@ struct Replayed {
 
 [[nodiscard]] Result<LoadedJob> load(const RecordedJob& job);
 
-/// All of them, on every core; the order of the results is that of the jobs.
+/// Replays all jobs, on every core; the results are in the order of the jobs.
 [[nodiscard]] std::vector<Replayed> replay_all(const std::vector<RecordedJob>& jobs);
 
 }  // namespace bubblesim::validation

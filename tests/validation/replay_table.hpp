@@ -8,7 +8,7 @@
 
 namespace bubblesim::validation {
 
-/// Mean and largest of the mean errors of those that were replayed.
+/// Mean and largest of the jobs' mean errors, over the `count` jobs that were replayed.
 struct ReplayErrors {
   std::size_t count = 0;
   double mean = 0;
@@ -17,7 +17,7 @@ struct ReplayErrors {
 
 [[nodiscard]] ReplayErrors summarise(const std::vector<Replayed>& replays);
 
-/// One row a replay; what could not be replayed says why.
+/// One row a job; the row of a job that could not be replayed has the fault.
 [[nodiscard]] std::string markdown(const std::vector<Replayed>& replays);
 
 /// The whole page: single files, then jobs, each with its summary.

@@ -1,4 +1,4 @@
-// Layer times of a profile's folder, by way of the file that bubblesim.layers writes of it.
+// Layer times of a profile's folder, through the file that bubblesim.layers writes for it.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A small GPU for tests, and a listener that writes down what it is told.
+// A small GPU for tests, and a listener that logs its calls.
 //
 // The GPU has 4 SMs of 8 warps, so that every sum in a test can be done in the head: a kernel of
 // 4-warp blocks has 2 blocks an SM and 8 at once.
@@ -41,7 +41,7 @@ inline program::KernelProfile blocks_of_warps(std::uint64_t blocks, std::uint32_
   return profile;
 }
 
-/// Runs things at given times; in the phase in which streams hand work over.
+/// Runs actions at given times, in the phase in which streams hand work over.
 class Script final : public engine::EventHandler {
  public:
   explicit Script(engine::Engine& engine)
@@ -90,7 +90,7 @@ class GpuTest : public testing::Test, public WorkListener {
   void run(std::int64_t until_ns = 1'000'000'000'000) {
     engine_.run_until(SimTime{Duration{until_ns}});
   }
-  /// Expects of kernels by name: {{"start 2", 110}, {"end 2", 160}}.
+  /// Expects starts and ends of kernels, in ns: {{"start 2", 110}, {"end 2", 160}}.
   using Times = std::initializer_list<std::pair<std::string_view, std::int64_t>>;
   void expect_times(Times expected) const {
     for (const auto& [what, ns] : expected) {
@@ -126,7 +126,7 @@ class GpuTest : public testing::Test, public WorkListener {
   std::map<std::uint64_t, SimTime> ended_;
   std::vector<std::uint64_t> order_;
   std::function<void(std::uint64_t, WorkId)> on_start_;
-  bool more_launched_ = false;  ///< of every client
+  bool more_launched_ = false;  ///< answer for every client
   std::function<void(std::uint64_t)> on_finish_;
 };
 

@@ -1,5 +1,5 @@
-// Plays plans on a fake GPU: host threads in a clock of turns, without a gate. Host times are those
-// of workload::ProgramRun.
+// Plays plans on a fake GPU: host threads on a TurnClock, without a gate. Host times are the same
+// as in workload::ProgramRun.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace bubblesim::measure {
 
-/// What came of one job; instants are since the common start.
+/// The outcome of one job; instants are since the common start.
 struct Played {
   std::vector<Duration> iterations;  ///< ends
   std::vector<Duration> passes;      ///< ends: all threads done, device idle
@@ -24,23 +24,23 @@ struct Played {
 struct PlayedJob {
   capture::JobPlan plan;
   std::uint64_t passes = 1;
-  /// False: threads go on with the next pass at once; true: a pass begins when the last one and
-  /// the device are done.
+  /// False: threads go on with the next pass at once. True: a pass begins when the previous one
+  /// has ended and the device is idle.
   bool pass_by_pass = false;
   Duration until = Duration::max();  ///< no step and no pass begins from then on
   capture::DeviceListener* listener = nullptr;
   bool dies = false;  ///< the device is dropped after the last step, not closed
 };
 
-/// All jobs at once on a GPU of this kind, under this sharing. Terminates: devices that do not
-/// answer are given up by close().
+/// Plays all jobs at once on a GPU of this kind, under this sharing. It always terminates: close()
+/// gives up a device that does not answer.
 [[nodiscard]] std::vector<Played> play(const hardware::GpuSpec& spec,
                                        const std::vector<PlayedJob>& jobs,
                                        const policy::Sharing& sharing = {},
                                        const std::vector<policy::ClientSharing>& shares = {},
                                        const FakeGpuFaults& faults = {});
 
-/// The ends of spans that follow one another from 0 on.
+/// The ends of spans that lie end to end from 0 on.
 [[nodiscard]] std::vector<Duration> ends_of(const std::vector<Duration>& spans);
 
 }  // namespace bubblesim::measure

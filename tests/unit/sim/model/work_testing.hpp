@@ -1,4 +1,4 @@
-// What the tests of works of layers share.
+// Helpers for tests of the work of layers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ inline LayerWork layer_of(const ModelWork& work, std::string_view kind) {
   return {};
 }
 
-/// Arithmetic of matrix products only: what published FLOP formulas count.
+/// FLOPs of the matrix products only, as published FLOP formulas count them.
 inline double product_flops(const std::vector<WorkItem>& items) {
   double sum = 0;
   for (const WorkItem& item : items) {

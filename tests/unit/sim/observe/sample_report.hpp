@@ -101,7 +101,7 @@ inline RunReport sample_report() {
   return report;
 }
 
-/// 600 W s in 2 s of which fillers drew 100 above idle; 4 iterations a second, 4 requests.
+/// 600 J in 2 s, of which fillers drew 100 J above idle; 4 iterations a second, 4 requests.
 inline RunReport metered_report() {
   RunReport report = sample_report();
   PolicyResult& policy = report.policies.front();
@@ -112,7 +112,7 @@ inline RunReport metered_report() {
   return report;
 }
 
-/// The same report of a measurement on a real GPU, where the GPU's use is not known.
+/// The same report as of a measurement on a real GPU, which does not give the GPU's use.
 inline RunReport measured_report() {
   RunReport report = sample_report();
   report.measured = Measurement{"gpu", "2026-11-22T08:00:00Z", "580.65.06", 3, 2, 1980, 1965};

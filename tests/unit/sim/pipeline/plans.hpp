@@ -1,4 +1,4 @@
-// Short ways to make and run schedules in tests.
+// Helpers to make and run schedules in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ inline Execution ran(const PlannedSchedule& plan, const UnitTimes& times,
   return execute(plan.schedule, plan.graph, times, units);
 }
 
-/// "0F0 0B0" as the actions of a rank.
+/// The actions of a rank as text: "0F0 0B0".
 inline std::string text_of(const std::vector<Action>& actions) {
   std::string text;
   for (const Action& action : actions) text += (text.empty() ? "" : " ") + action_text(action);

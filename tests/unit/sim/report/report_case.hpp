@@ -1,4 +1,4 @@
-// A store of its own, and runs in it with figures that a test names.
+// A store for one test, and runs in it with figures that the test chooses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class ReportCase : public testing::Test {
   }
   ~ReportCase() override { std::filesystem::remove_all(folder_); }
 
-  /// A run of one policy at a load and a seed, with its p95 latency and the training it kept.
+  /// A run of one policy at a load and a seed, with its p95 latency and kept training throughput.
   store::RunRecord run(std::uint64_t number, const std::string& policy, const std::string& load,
                 std::uint64_t seed, double p95, double kept) {
     store::RunRecord record = store::sample_record(number);

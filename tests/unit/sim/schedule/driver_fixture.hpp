@@ -1,4 +1,4 @@
-// Programs on one GPU behind a policy that does what the test says. Times in us.
+// Programs on one GPU behind a policy that the test scripts. Times in us.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using workload::us;
 
 using Calls = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// Hands what a run does to the driver, and writes it down.
+/// Passes the events of a run on to the driver, and records them.
 class Observer final : public workload::RunObserver {
  public:
   explicit Observer(PolicyDriver& driver) : driver_(driver) {}
@@ -48,7 +48,7 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
     gpu_spec_.completion_notice = us(4);
   }
 
-  /// Runs client 0 and the fillers until all is quiet.
+  /// Runs client 0 and the fillers until no event is left.
   void run(const std::vector<program::Program>& programs) {
     programs_ = programs;
     gpu_ = std::make_unique<gpu::Gpu>(engine_, gpu_spec_, sharing_);

@@ -1,4 +1,4 @@
-// A policy that does what a test says, and writes down what it is told.
+// A policy that follows a test's functions, and logs its calls.
 #pragma once
 
 #include <functional>
@@ -56,7 +56,7 @@ class ScriptedPolicy final : public policy::Policy {
     note("tick done", now);
   }
 
-  /// Every call, in order; the instant in us.
+  /// Every call, in order, with its instant in us.
   std::vector<std::pair<std::string, std::int64_t>> calls;
 
   policy::Sharing sharing;

@@ -1,4 +1,4 @@
-// Steps in a form that tests compare as text, and small requests.
+// Steps as text that tests compare, and small requests.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ inline Request make_request(std::uint64_t number, std::uint32_t prompt, std::uin
   return request;
 }
 
-/// Blocks of four tokens, a budget of eight tokens, two sequences, and room for all of it.
+/// Blocks of four tokens, a budget of eight tokens a step, two sequences, and KV memory for both.
 inline SchedulerSpec small_spec() {
   SchedulerSpec spec;
   spec.max_num_batched_tokens = 8;

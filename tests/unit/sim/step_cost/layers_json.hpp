@@ -1,4 +1,4 @@
-// Layer times as the file that bubblesim.layers writes.
+// Layer times in the JSON that the Python module bubblesim.layers writes.
 #pragma once
 
 #include "sim/base/json.hpp"

@@ -1,4 +1,4 @@
-// Tables of a model so small that a step's time can be added up by hand.
+// Layer times of a model so small that a step's time can be added up by hand.
 #pragma once
 
 #include "sim/model/model_spec.hpp"
@@ -15,11 +15,11 @@ inline RankTables small_tables() {
   }
   tables.lm_head = TimeCurve({0, 10}, {10, 20});
   tables.sampler = TimeCurve({1}, {5});
-  // 4 us, and 0.01 us a token of each sequence.
+  // 4 us plus 0.01 us a token of each sequence.
   tables.decode = TimeGrid({{1, 8}, {0, 1000}}, {4, 14, 4, 84});
-  // 3 us a chunk of 16, 6 us of 32, and 0.1 us a token of its prefix.
+  // 3 us for a chunk of 16, 6 us for one of 32, plus 0.1 us a token of its prefix.
   tables.prefill = TimeGrid({{16, 32}, {0, 1000}}, {3, 103, 6, 106});
-  // The sum of the two, less 1 us.
+  // The sum of decode and prefill, less 1 us.
   tables.mixed = TimeGrid({{16, 32}, {0, 1000}, {1, 8}, {0, 1000}},
                           {6, 16, 6, 86, 106, 116, 106, 186, 9, 19, 9, 89, 109, 119, 109, 189});
   return tables;

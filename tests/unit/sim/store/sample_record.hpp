@@ -1,4 +1,4 @@
-// A record as a small run leaves it, with what tests look at as arguments.
+// The record of a small run; arguments set the fields that tests look at.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ inline std::size_t column_place(std::string_view name) {
   return columns.size();
 }
 
-/// 32 digits, from a number.
+/// The number as 32 digits.
 inline std::string sample_key(std::uint64_t number) {
   std::string digits = std::to_string(number);
   return std::string(32 - digits.size(), '0') + digits;
 }
 
-/// Every cell has a value, but for four.
+/// A row in which all cells but four have a value.
 inline observe::ResultRow sample_row(std::uint32_t policy, const std::string& name) {
   observe::ResultRow row{policy, 0, {}};
   const auto columns = observe::result_columns();

@@ -1,4 +1,4 @@
-// What every backend of the results store does, as tests of a fixture that opens one.
+// The contract of the results store: tests that run on every backend.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace bubblesim::store {
 
-/// A place for one store, empty at first, and how to reach it.
+/// A place for one store, empty at first, with the text that opens it.
 class StorePlace {
  public:
   virtual ~StorePlace() = default;
   [[nodiscard]] virtual std::string where() const = 0;
 };
 
-/// Makes a place; null where the backend is not there, with the reason.
+/// Makes a place; null, with the reason in `why_not`, if the backend is not available.
 using MakePlace = std::function<std::unique_ptr<StorePlace>(std::string& why_not)>;
 
 struct StoreBackend {

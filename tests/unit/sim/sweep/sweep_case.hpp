@@ -76,7 +76,7 @@ inline CheckedResult<SweepPlan> plan_of(const Folder& folder, const std::string&
 
 inline ExecuteOptions options(std::size_t threads) { return {threads, "s", kDeviceFolder, "1"}; }
 
-/// The settings of each run, a text each.
+/// The settings of each run as text.
 inline std::vector<std::string> settings_of(const SweepPlan& plan) {
   std::vector<std::string> all;
   for (const store::PlannedRun& run : plan.runs) all.push_back(settings_text(run.settings));

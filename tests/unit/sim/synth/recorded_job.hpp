@@ -1,4 +1,4 @@
-// A job of two ranks made by hand, whose times can be added up in the head. Microseconds.
+// A handmade job of two ranks whose times can be added up in the head. Times in microseconds.
 //
 //   call            launch at   lag   operation   stream   lasts   waits for
 //   A  (0)          1, cost 2   3     kernel      0        10 (rank 1: 20)

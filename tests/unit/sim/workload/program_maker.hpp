@@ -56,12 +56,12 @@ class ProgramMaker {
   ProgramMaker& end(std::int64_t think = 0) {
     return step(program::StepKind::kEnd, think, program_.iterations);
   }
-  /// Of the last step.
+  /// Sets the cost of the last step.
   ProgramMaker& cost(std::int64_t span) {
     last_step().cost = short_us(span);
     return *this;
   }
-  /// Of the last operation.
+  /// Sets the gap of the last operation.
   ProgramMaker& gap(std::int64_t span) {
     program_.ops.back().gap = short_us(span);
     return *this;
@@ -70,7 +70,8 @@ class ProgramMaker {
     program_.ops.back().launch_lag = short_us(span);
     return *this;
   }
-  /// The last operation may start `lag` after operation `before` has ended. Before the next one.
+  /// The last operation may start `lag` after operation `before` has ended. Call it before the next
+  /// operation is added.
   ProgramMaker& after(std::uint32_t before, std::int64_t lag) {
     program::Op& op = program_.ops.back();
     if (op.edge_count++ == 0) op.first_edge = static_cast<std::uint32_t>(program_.edges.size());

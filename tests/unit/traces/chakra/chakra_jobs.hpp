@@ -1,5 +1,5 @@
 // Chakra files byte by byte, from the schema's field numbers and the rules of protobuf's wire
-// format: what the importer is checked against owes nothing to its own code.
+// format: tests check the importer against them, so they share no code with it.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ inline std::string varint(std::uint64_t value) {
   return out;
 }
 
-/// A field that is a number: wire type 0.
+/// A field with a number: wire type 0.
 inline std::string number_field(unsigned field, std::uint64_t value) {
   return varint(field << 3U) + varint(value);
 }
 
-/// A field that has a length: wire type 2.
+/// A field with bytes behind their length: wire type 2.
 inline std::string bytes_field(unsigned field, std::string_view bytes) {
   return varint(field << 3U | 2U) + varint(bytes.size()) + std::string(bytes);
 }
@@ -72,7 +72,8 @@ inline std::string et_file(const std::vector<EtNode>& nodes) {
   return out;
 }
 
-// Jobs of Chakra files without starts whose time can be written down: what ASTRA-sim's users have.
+// Jobs as Chakra files without starts, as ASTRA-sim's users have them. Their times have closed
+// forms.
 
 inline constexpr int kComp = 4;
 inline constexpr int kSend = 5;
@@ -111,8 +112,8 @@ inline std::vector<std::vector<EtNode>> data_parallel(std::uint32_t ranks, std::
 }
 
 /// A pipeline of `stages` ranks and `batches` micro-batches: 10 us forward, 20 us backward, 3 us a
-/// transfer, each direction beside the other work. No stage begins a backward pass before its
-/// forward one. Closed form: (batches + stages - 1) x 30 + 2 x (stages - 1) x 3 us.
+/// transfer. Transfers of both directions overlap with other work. No stage begins a backward pass
+/// before its forward one. Closed form: (batches + stages - 1) x 30 + 2 x (stages - 1) x 3 us.
 inline std::vector<std::vector<EtNode>> pipeline(std::uint32_t stages, std::uint32_t batches) {
   std::vector<std::vector<EtNode>> job(stages);
   const auto to = [](std::uint32_t peer) { return attribute("comm_dst", peer); };
@@ -120,7 +121,7 @@ inline std::vector<std::vector<EtNode>> pipeline(std::uint32_t stages, std::uint
   for (std::uint32_t s = 0; s < stages; ++s) {
     const bool first = s == 0;
     const bool last = s + 1 == stages;
-    // Ids: of micro-batch b, forward 10 b to 10 b + 2, backward 10,000 later.
+    // Ids of micro-batch b: 10 b to 10 b + 2 forward, 10,000 higher backward.
     for (std::uint64_t b = 0; b < batches; ++b) {
       const std::uint64_t f = 10 * b;
       const std::uint64_t g = 10'000 + 10 * b;

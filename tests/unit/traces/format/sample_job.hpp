@@ -1,5 +1,5 @@
-// A small job in which every field of every record has a value of its own, and what the tests
-// need to compare jobs and to hold .btr files as bytes.
+// A small job in which every field of every record has a value of its own, and helpers to compare
+// jobs and to hold .btr files as bytes.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ using Bytes = std::vector<std::uint8_t>;
 [[nodiscard]] Bytes file_of(const JobTrace& job, const WriterOptions& options = {});
 void write_file(const std::string& path, const Bytes& bytes);
 
-/// The chunks of a file that is whole; it must outlive them.
+/// The chunks of an undamaged file; `file` must outlive them.
 [[nodiscard]] std::vector<ScannedChunk> chunks_of(const Bytes& file);
 [[nodiscard]] std::string_view kind_of(const ScannedChunk& chunk);
 

@@ -1,4 +1,4 @@
-// What the reader promises of any file: every id points at a record. For tests and the fuzzer.
+// The reader's promise for any file: every id points at a record. For tests and the fuzzer.
 #pragma once
 
 #include <algorithm>

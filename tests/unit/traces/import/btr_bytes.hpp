@@ -1,4 +1,4 @@
-// A job as the bytes of its .btr file: two imports are the same where these are.
+// A job as the bytes of its .btr file: two imports are equal if their bytes are.
 #pragma once
 
 #include <gtest/gtest.h>

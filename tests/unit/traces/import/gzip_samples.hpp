@@ -23,7 +23,7 @@ inline std::string gzip(std::string text, gz_header* header = nullptr, int level
   return out;
 }
 
-/// A member whose header has every optional field, and a sum of check of its own.
+/// A member whose header has every optional field and a checksum.
 inline std::string gzip_with_all_fields(const std::string& text) {
   std::string extra(300, 'e');
   std::string name = "trace.json";
@@ -37,7 +37,7 @@ inline std::string gzip_with_all_fields(const std::string& text) {
   return gzip(text, &header);
 }
 
-/// Text that packs as traces do: numbers that differ in what does not.
+/// Text that compresses as traces do: varying numbers in text that repeats.
 inline std::string like_a_trace(std::size_t bytes) {
   std::string text;
   unsigned number = 1;

@@ -1,4 +1,4 @@
-// A trace from a Kineto text that can be imported; it keeps what imported traces promise.
+// Imports a Kineto text, expecting success and a trace that keeps the invariants of imports.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What every imported trace promises, whatever the input was. Returns the first broken promise,
-// or an empty string.
+// The invariants that every imported trace keeps, for any input. Returns the first broken one as
+// text, or an empty string.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
-// Small handmade exports in the manner of Nsight Systems: tables with the columns that it writes,
-// rows that tests put in. Everything is made here; nothing was recorded.
+// Small handmade exports in the form of Nsight Systems: tables with the columns that it writes, and
+// rows that tests choose. None of it was recorded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace bubblesim::traces::sample {
 
-/// Nsight Systems' number of a process and of a thread in it.
+/// Nsight Systems' global ids of a process and of a thread in it.
 constexpr std::int64_t global_pid(std::int64_t pid) {
   return (std::int64_t{1} << 48U) | (pid << 24U);
 }
@@ -48,7 +48,7 @@ inline const std::string kNvtxTable =
     "rangeId INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, "
     "domainId INTEGER, jsonTextId INTEGER, jsonText TEXT, binaryData BLOB);";
 
-/// A database file of the test's own, removed with it.
+/// A database file for one test, removed with the object.
 class Export {
  public:
   explicit Export(const std::string& sql, const std::string& suffix = "") {
@@ -59,7 +59,7 @@ class Export {
     std::filesystem::remove(path_);
     sqlite3* handle = nullptr;
     EXPECT_EQ(sqlite3_open(path_.c_str(), &handle), SQLITE_OK);
-    // Nothing here must outlast a power cut.
+    // The file need not survive a power cut, so writes are not synchronised.
     sqlite3_exec(handle, "PRAGMA synchronous=OFF", nullptr, nullptr, nullptr);
     char* fault = nullptr;
     EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, &fault), SQLITE_OK)

@@ -1,4 +1,4 @@
-// Small handmade Kineto texts: pieces that tests put together, each quirk of the format by itself.
+// Small handmade Kineto texts: pieces that tests put together to show one quirk of the format each.
 #pragma once
 
 #include <string>

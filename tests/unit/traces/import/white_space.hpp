@@ -1,4 +1,4 @@
-// The same JSON text with other white space, which readers must not notice.
+// The same JSON text with other white space, which must not change the result of readers.
 #pragma once
 
 #include <string>

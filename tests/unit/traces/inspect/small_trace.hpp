@@ -1,5 +1,5 @@
-// Builds a rank's trace a line a record, in whole microseconds, so that a test's numbers can be
-// summed by hand.
+// Builds a rank's trace, one line of code a record, in whole microseconds, so that a test's numbers
+// can be summed by hand.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class SmallTrace {
  public:
   SmallTrace() { rank_.threads.resize(4), rank_.streams.resize(4); }
 
-  /// A call of [from, to) us; returns its index for `op`.
+  /// Adds a call of [from, to) us; returns its index for `op`.
   std::uint32_t call(HostCallKind kind, std::int64_t from, std::int64_t to,
                      std::uint32_t thread = 0) {
     HostCall record;

@@ -15,7 +15,7 @@ namespace bubblesim::run {
 
 using namespace std::chrono_literals;
 
-/// With its defaults, but for the reference of specinf: these runs take a second or two.
+/// A policy with its defaults. specinf gets a shorter reference, since these runs are short.
 inline PolicyChoice choice(const std::string& name, const policy::Registry& registry) {
   const policy::PolicySpec& spec = **registry.find(name);
   const policy::GivenParameter brief{"reference", "200ms"};
@@ -54,7 +54,7 @@ inline LoadedRun small_run(const std::vector<FillerConfig>& fillers) {
   return loaded;
 }
 
-/// The same with jitter, under every policy.
+/// small_run() with jitter, under every policy.
 inline LoadedRun every_policy(const std::vector<FillerConfig>& fillers,
                               const policy::Registry& registry) {
   LoadedRun loaded = small_run(fillers);
@@ -65,7 +65,7 @@ inline LoadedRun every_policy(const std::vector<FillerConfig>& fillers,
   return loaded;
 }
 
-/// Power that follows the clock in proportion: voltage is constant.
+/// Power in proportion to the clock: the voltage is constant.
 inline hardware::PowerSpec proportional() {
   hardware::PowerSpec power;
   power.idle_w = 50;

@@ -1,4 +1,4 @@
-// Requests for tests: shipped models on an H100 whose host is as fast or as slow as a test says.
+// Requests for tests: shipped models on an H100 with a host time that the test chooses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline std::string configs(const std::string& folder) {
   return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/" + folder;
 }
 
-/// Every launch costs the host `each`; the call itself takes 1 us of it.
+/// Every launch costs the host `host_time`, of which the call itself takes 1 us.
 inline InferenceRequest request(const std::string& model, Duration host_time = Duration{10'000}) {
   InferenceRequest out;
   out.model = value(model::find_model(model, configs("models")));
@@ -65,7 +65,7 @@ inline workload::StepTokens tokens_alone(const workload::StepProgram& program,
   return {tokens, tokens};
 }
 
-/// A step of a server without other members.
+/// Sets the program to a step of a server without other members.
 inline std::uint32_t set_alone(workload::StepProgram& program, const serving::ScheduledStep& step,
                                bool queued = false) {
   return program.set(step, tokens_alone(program, step), queued);

@@ -1,5 +1,5 @@
 // A job small enough to be added up by hand: equal linear layers in a row, a GPU and a framework
-// that cost nothing but kernels, links that cost nothing but bytes.
+// on which only kernels take time, links on which only bytes do.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ inline JobRequest tiny_job(std::uint32_t layers = 8) {
   return request;
 }
 
-/// With `count` micro-batches a replica.
+/// Sets the global batch so that each replica has `count` micro-batches.
 inline void set_micro_batches(JobRequest& request, std::uint32_t count) {
   request.plan.global_batch =
       std::uint64_t{request.plan.data} * request.plan.micro_batch * count;
@@ -105,7 +105,7 @@ inline double seconds(JobRequest request) {
   return seconds(plan, synthesise(plan));
 }
 
-/// Kernels of a rank whose name has `part` in it.
+/// Time of a rank's kernels whose name contains `part`.
 inline Duration kernel_time(const program::Program& program, std::string_view part) {
   Duration sum{};
   for (const program::Op& op : program.ops) {
@@ -114,7 +114,7 @@ inline Duration kernel_time(const program::Program& program, std::string_view pa
   return sum;
 }
 
-/// The optimiser's kernels on a rank.
+/// Time of the optimiser's kernels on a rank.
 inline double optimizer_seconds(const program::Program& program) {
   Duration sum{};
   for (const char* name : {"adam", "weight copy", "gradient zero", "gradient norm",
@@ -124,7 +124,7 @@ inline double optimizer_seconds(const program::Program& program) {
   return to_seconds(sum);
 }
 
-/// What the plan's schedule takes where nothing costs time but kernels: from sums of kernels.
+/// The time of the plan's schedule if only kernels take time, computed from sums of kernels.
 inline double table_seconds(const ParallelPlan& plan) {
   pipeline::UnitTimes times;
   for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
@@ -145,7 +145,7 @@ inline double table_seconds(const ParallelPlan& plan) {
   return static_cast<double>(pipeline::execute(plan.schedule, plan.graph, times).makespan) * 1e-9;
 }
 
-/// Whole arrays of the job's collectives of one kind, an iteration.
+/// Bytes of the whole arrays of the job's collectives of one kind, an iteration.
 inline double bytes_of_kind(const SynthesisedJob& job, traces::CollectiveKind kind) {
   double sum = 0;
   for (const workload::JoinedCollective& stage_times : job.program.collectives) {

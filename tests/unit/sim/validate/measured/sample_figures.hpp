@@ -8,7 +8,7 @@
 
 namespace bubblesim::validate {
 
-/// Alone 10 ms an iteration, the filler "svc" 100 requests a second.
+/// Alone, training takes 10 ms an iteration and the filler "svc" serves 100 requests a second.
 inline ReportFigures figures(const std::string& config, std::vector<PolicyFigures> policies) {
   ReportFigures out;
   out.config = config;
