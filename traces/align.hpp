@@ -1,8 +1,8 @@
-// Puts the clocks of a job's ranks on one axis: that of its first rank.
+// Shifts the times of a job's ranks to one clock: that of its first rank.
 //
 // Basis: a collective in which every rank waits for every other ends at the same moment on all of
 // them, up to the time the last bytes take. The shift of a rank is the median, over matched
-// collectives, of the difference of their ends; what remains is reported, never hidden.
+// collectives, of the difference of their ends. The report gives the remaining differences.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +23,37 @@ struct RankAlignment {
   std::uint32_t rank = 0;
   std::uint32_t reference = 0;  ///< the rank whose collectives it was matched with
   Duration offset{};            ///< added to every time of the rank
-  std::uint64_t matched = 0;    ///< collectives that the offset rests on, or, on a shared clock,
-                                ///< that `residual_median` does; 0: none
-  std::uint64_t unmatched = 0;  ///< of this rank, that would have counted but found no partner
+  std::uint64_t matched = 0;    ///< collectives that give the offset or, on a shared clock, only
+                                ///< `residual_median`; 0: none
+  std::uint64_t unmatched = 0;  ///< this rank's collectives of a matched kind without a partner
   Duration residual_median{};   ///< of |difference of ends| after the shift
   Duration residual_max{};
   bool ambiguous = false;       ///< another offset fits as well (`align_offset_ambiguous`)
 };
 
 struct AlignmentReport {
-  std::vector<RankAlignment> ranks;  ///< in the order of the job's
+  std::vector<RankAlignment> ranks;  ///< in the order of JobTrace::ranks
   std::uint64_t matched = 0;
   std::uint64_t unmatched = 0;
   Duration residual_median{};  ///< over all matched collectives of all ranks
   Duration residual_max{};
 };
 
-/// Shifts all times of every rank but the first. Matched are all-reduces, all-gathers,
-/// reduce-scatters, all-to-alls, barriers and kernels of unknown kind (expert dispatch); sends,
-/// receives, broadcasts and reductions to one rank are not, for their ends may differ truly;
-/// only a rank that shares nothing else with a placed one (a pipeline stage) is placed by its
+/// Shifts all times of every rank but the first. It matches all-reduces, all-gathers,
+/// reduce-scatters, all-to-alls, barriers and kernels of unknown kind (expert dispatch). It does
+/// not match sends, receives, broadcasts and reductions to one rank, whose ends may really differ.
+/// Exception: a rank that shares nothing else with a placed one (a pipeline stage) is placed by its
 /// sends and receives.
 /// Within a group, collectives are matched by recorded sequence number, else by order, with the
 /// shift in the order that leaves the least spread (ranks may have been recorded over different
-/// windows), then the least offset; where steps repeat evenly and clocks are about half a step
-/// apart, the shift that pairs most, and the rank is counted (`align_offset_ambiguous`).
-/// A rank that shares no collective with the first is matched with another that is placed; a job
-/// whose layout is inferred (traces/trace_origin.hpp) stays as it is; a rank that shares none at
-/// all stays, and is counted (`kRankNotAligned`).
-/// `clocks`: of each rank, the name of its clock; empty, or no list: one of its own. Ranks of one
-/// clock are moved together, by the first of them that is placed, and need no collective. A rank
-/// that was counted when its trace was written keeps a clock of its own.
+/// windows), then the least offset. If steps repeat evenly and clocks are about half a step
+/// apart, it takes the shift that pairs most, and counts the rank (`align_offset_ambiguous`).
+/// A rank that shares no collective with the first is matched with another placed rank. A rank that
+/// shares none with any stays as it is, and is counted (`kRankNotAligned`). So does a whole job
+/// whose layout is inferred (traces/trace_origin.hpp), uncounted.
+/// `clocks`: the name of each rank's clock; an empty name, or no list: the rank has its own clock.
+/// Ranks of one clock move together, with the first of them that is placed, and need no collective.
+/// A rank that was counted when its trace was written keeps a clock of its own.
 AlignmentReport align_ranks(JobTrace& job, std::span<const std::string> clocks = {});
 
 }  // namespace bubblesim::traces

@@ -1,8 +1,9 @@
 // A recorded job as Chakra execution traces (MLCommons): one protobuf file a rank, which ASTRA-sim
 // and other consumers of Chakra read, with exact nanoseconds in attributes of our own.
 //
-// Operations are nodes by their index, calls behind them; markers and stalls are METADATA_NODEs.
-// data_deps: launch, order of the stream, edges; what a call waited for. ctrl_deps: the launch.
+// A node's id is the index of its operation; calls follow; markers and stalls are METADATA_NODEs.
+// data_deps of an operation: its launch, the one before it on its stream, its edges. data_deps of a
+// call: the operations that it waited for. ctrl_deps: the launch.
 // Attributes: traces/import/chakra_attributes.hpp. Importing the files again
 // (traces/import/chakra_import.hpp) gives the same operations, calls, times, streams and shapes.
 #pragma once
@@ -16,7 +17,7 @@
 
 namespace bubblesim::traces {
 
-/// What was written.
+/// Counts of what was written and left out.
 struct ChakraStats {
   std::vector<std::string> files;           ///< one a rank, in the job's order
   std::uint64_t nodes = 0;
@@ -27,8 +28,8 @@ struct ChakraStats {
   std::uint64_t records_left_out = 0;       ///< memory samples and clock pairs
 };
 
-/// Writes `prefix`.RANK.et for every rank, the name by which ASTRA-sim finds them. A file is there
-/// only when it is whole. Memory: a few integers a record.
+/// Writes `prefix`.RANK.et for every rank, the name by which ASTRA-sim finds them. A file appears
+/// only once it is complete. Memory: a few integers a record.
 [[nodiscard]] Result<ChakraStats> export_chakra(const JobTrace& job, const std::string& prefix);
 
 /// One rank's file as bytes; for tests and small traces.

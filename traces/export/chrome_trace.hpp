@@ -1,7 +1,7 @@
 // Timelines as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
 //
 // Format: "Trace Event Format" (Google, 2016), JSON object form. Spans are "X" events, names "M",
-// values over time "C", arrows "s"/"t"/"f". Times are microseconds with three decimals, which is
+// values over time "C", arrows "s"/"t"/"f". Times are microseconds with three decimals, which keeps
 // every nanosecond; they should be counted from near zero, because viewers read them as doubles.
 // Spans of a track that overlap are put on lanes, each a thread of its own, so no
 // span ever partly overlaps another of its thread.
@@ -40,7 +40,7 @@ struct LaneSpan {
 [[nodiscard]] std::vector<std::uint32_t> assign_lanes(const std::vector<LaneSpan>& spans,
                                                       LaneShape shape);
 
-/// No arrow touches the span.
+/// The flow of a span without arrows.
 inline constexpr std::uint64_t kNoFlow = std::numeric_limits<std::uint64_t>::max();
 
 /// One span. Texts are borrowed: they outlive the trace.
@@ -77,7 +77,7 @@ struct ChromeTrace {
   std::vector<ChromeTrack> tracks;
   std::vector<ChromeSlice> slices;     ///< in any order
   std::vector<ChromeCounter> counters;
-  std::string flow_name = "flow";      ///< what the arrows are: "request", "launch"
+  std::string flow_name = "flow";      ///< what the arrows stand for: "request", "launch"
   std::vector<std::pair<std::string, std::string>> notes;  ///< "otherData": name, text
 };
 
@@ -91,8 +91,8 @@ struct ChromeStats {
   std::uint64_t dropped_samples = 0;  ///< values that JSON cannot hold
 };
 
-/// Writes piece by piece; needs about 40 bytes a span beside the trace. A stream that fails shows
-/// it in its state.
+/// Writes piece by piece; needs about 40 bytes a span beside the trace. A failed write shows in
+/// the state of `out`.
 ChromeStats write_chrome_trace(std::ostream& out, const ChromeTrace& trace);
 
 /// Writes to a file; a fault if it cannot be written whole.

@@ -12,18 +12,18 @@
 
 namespace bubblesim::traces {
 
-/// Times are counted from the job's earliest record, which "otherData" names as `origin_ns`.
+/// Times are counted from the job's earliest record, whose time is `origin_ns` in "otherData".
 /// Borrows the job's names: `job` outlives the result.
 [[nodiscard]] ChromeTrace job_to_chrome(const JobTrace& job);
 
 // A recorded job as CSV: one row a host call and a device operation, for spreadsheets and pandas.
 //
-// Columns: traces/export/README.md. Times are the trace's, in exact nanoseconds; absent values are
-// empty cells. Quoting as RFC 4180 has it; lines end with "\n".
+// Columns: traces/export/README.md. Times are those of the trace, in exact nanoseconds; absent
+// values are empty cells. Quoting follows RFC 4180; lines end with "\n".
 
-/// Writes row by row, each rank's host calls and then its device operations, in trace order; holds
-/// no more than a row. Returns the rows, without the header. A stream that fails shows it in its
-/// state.
+/// Writes row by row: each rank's host calls, then its device operations, in trace order. Memory:
+/// one row. Returns the number of rows, without the header. A failed write shows in the state of
+/// `out`.
 std::uint64_t write_job_csv(std::ostream& out, const JobTrace& job);
 
 /// Writes to a file; a fault if it cannot be written whole.

@@ -9,11 +9,11 @@
 
 namespace bubblesim::traces {
 
-/// A JSON string with its quotes. Control characters are escaped; bytes that are not UTF-8
-/// become U+FFFD, one each.
+/// Appends a JSON string with its quotes. Control characters are escaped; each byte that is not
+/// UTF-8 becomes U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
-/// Nanoseconds as microseconds with three decimals, exactly: -1500 ns is "-1.500".
+/// Appends nanoseconds as microseconds with three decimals, exactly: -1500 ns is "-1.500".
 inline void append_microseconds(std::string& out, std::int64_t ns) { append_decimal(out, ns, 3); }
 
 }  // namespace bubblesim::traces

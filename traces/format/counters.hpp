@@ -1,4 +1,4 @@
-// What reading a .btr file may count. None of these is an Error: what could be read was read.
+// Counters of reading a .btr file. None of them is an Error: reading keeps every readable record.
 #pragma once
 
 #include "sim/base/counters.hpp"

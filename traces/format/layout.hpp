@@ -1,6 +1,6 @@
 // The fixed parts of a .btr file: file header, chunk header, chunk kinds, limits.
 //
-// traces/format/FORMAT.md is the specification; the numbers here are its numbers. All integers are
+// traces/format/FORMAT.md is the specification and has the same numbers. All integers are
 // little-endian. Nothing here allocates or reads a file.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace bubblesim::traces::format {
 
-/// A reader refuses another major version; a higher minor version only adds what may be skipped.
+/// A reader refuses another major version. A higher minor version adds only skippable parts.
 inline constexpr std::uint16_t kMajorVersion = 1;
 inline constexpr std::uint16_t kMinorVersion = 5;
 
-/// Formed as PNG's: a high bit, a name, and line ends that a text-mode transfer would spoil.
+/// Built like PNG's magic: a high bit, a name, and line ends that a text-mode transfer changes.
 inline constexpr std::array<std::uint8_t, 8> kFileMagic{0x89, 'B',  'T',  'R',
                                                         0x0D, 0x0A, 0x1A, 0x0A};
 inline constexpr std::array<std::uint8_t, 4> kChunkMagic{0xC5, 'B', 'C', 'K'};
@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kMaxPayloadBytes = 64U << 20U;
 inline constexpr std::uint32_t kMaxExpansion = 32;
 /// The rank of chunks that belong to no rank.
 inline constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
-/// First-record positions beyond this are not believed; 2^48 records are petabytes.
+/// A chunk with a first-record position beyond this is damaged: 2^48 records are petabytes.
 inline constexpr std::uint64_t kMaxRecordPosition = std::uint64_t{1} << 48U;
 
 enum class ChunkKind : std::uint16_t {
@@ -47,7 +47,7 @@ enum class ChunkKind : std::uint16_t {
   kMarkers = 11,
   kMemory = 12,
   kCounters = 13,
-  kStalls = 14,      ///< since 1.1, as all below
+  kStalls = 14,      ///< this kind and all below: since 1.1
   kClocks = 15,
   kSyncs = 16,
   kNotes = 17,
@@ -58,7 +58,7 @@ enum class ChunkKind : std::uint16_t {
 
 enum class Codec : std::uint8_t { kStored = 0, kZstd = 1 };
 
-/// What precedes each payload. `kind` and `codec` are numbers, as they may be unknown.
+/// The header before each payload. `kind` and `codec` are numbers, since they may be unknown.
 struct ChunkHeader {
   std::uint16_t kind = 0;
   std::uint8_t codec = 0;
@@ -68,7 +68,7 @@ struct ChunkHeader {
   std::uint32_t stored_bytes = 0;  ///< of the payload, in the file
   std::uint32_t raw_bytes = 0;     ///< of the payload, decompressed
   std::uint32_t payload_crc = 0;   ///< CRC-32 (zlib's) of the stored bytes
-  std::uint64_t first_record = 0;  ///< records of this kind and rank in earlier chunks
+  std::uint64_t first_record = 0;  ///< number of records of this kind and rank in earlier chunks
 };
 
 struct FileHeader {

@@ -1,4 +1,4 @@
-// A chunk's payload between its columns and its bytes in the file: compression and checksum.
+// Turns a chunk's columns into its payload in the file and back: compression and checksum.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ZSTD_DCtx_s;
 
 namespace bubblesim::traces::format {
 
-/// Compresses payloads. Same columns, same level, same zstd library: same bytes.
+/// Compresses payloads. The same columns, level and zstd library give the same bytes.
 class PayloadPacker {
  public:
   explicit PayloadPacker(int level);
@@ -36,7 +36,7 @@ class PayloadPacker {
   int level_;
 };
 
-/// Decompresses payloads whose checksum was right.
+/// Decompresses payloads, after the caller has verified their checksums.
 class PayloadUnpacker {
  public:
   PayloadUnpacker();

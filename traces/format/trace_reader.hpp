@@ -1,8 +1,8 @@
 // Reads a .btr file (traces/format/FORMAT.md) into records.
 //
-// A damaged file is read as far as it is whole; what is missing is counted (counters.hpp), never
+// Undamaged chunks of a damaged file are read; missing records are counted (counters.hpp), never
 // guessed. Every id of the result points at a record that exists. Memory: the records, plus one
-// chunk. Calls share nothing, but threads must not read through one file handle at once.
+// chunk. Calls share no state, but two threads must not read through one file handle at once.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace bubblesim::traces::format {
 
 struct ReadOutcome {
   JobTrace job;         ///< ranks in order of their number; records in the order written
-  CounterSet counters;  ///< what the file lost; a rank's own counters are in its trace
+  CounterSet counters;  ///< losses of the file; a rank's own counters are in its trace
 };
 
 /// Fails only if the file cannot be read, is no .btr file or has another major version.

@@ -16,7 +16,7 @@ namespace bubblesim::traces::format {
 static_assert(std::endian::native == std::endian::little,
               "read_varint loads eight bytes as one little-endian word");
 
-/// The longest coding of 64 bits.
+/// Length of the longest encoding of 64 bits.
 inline constexpr std::size_t kMaxVarintBytes = 10;
 
 /// Readable bytes that must follow the last byte handed to read_varint.
@@ -29,7 +29,7 @@ inline constexpr std::size_t kVarintPadding = 16;
   return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1U));
 }
 
-/// Writes at most kMaxVarintBytes; returns the place after the last.
+/// Writes at most kMaxVarintBytes bytes; returns the place after the last one.
 inline std::uint8_t* write_varint(std::uint8_t* place, std::uint64_t value) {
   while (value >= 0x80) {
     *place++ = static_cast<std::uint8_t>(value | 0x80U);
@@ -51,7 +51,7 @@ inline const std::uint8_t* read_long_varint(const std::uint8_t* place, std::uint
   return nullptr;
 }
 
-/// The seven low bits of each of eight bytes, put together.
+/// Concatenates the seven low bits of each of eight bytes.
 constexpr std::uint64_t squeeze(std::uint64_t word) {
   word = (word & 0x007F007F007F007FU) | ((word & 0x7F007F007F007F00U) >> 1U);
   word = (word & 0x00003FFF00003FFFU) | ((word & 0x3FFF00003FFF0000U) >> 2U);
@@ -60,7 +60,8 @@ constexpr std::uint64_t squeeze(std::uint64_t word) {
 
 /// Reads one value; returns the place after it, nullptr if it exceeds 64 bits. Looks at up to
 /// kVarintPadding bytes, so the caller compares the place returned with the end of its data.
-/// Up to eight bytes are decoded without a branch on their number: kernel gaps mix lengths.
+/// Up to eight bytes are decoded without a branch on their number, which would be mispredicted:
+/// the lengths of kernel gaps vary.
 inline const std::uint8_t* read_varint(const std::uint8_t* place, std::uint64_t& value) {
   std::uint64_t word = 0;
   std::memcpy(&word, place, sizeof(word));
@@ -70,7 +71,7 @@ inline const std::uint8_t* read_varint(const std::uint8_t* place, std::uint64_t&
   return place + (static_cast<unsigned>(std::countr_zero(stops)) / 8 + 1);
 }
 
-/// A bit for each of 64 bytes that is the last of a value.
+/// A mask of 64 bytes: bit i is set if byte i is the last of a value.
 inline std::uint64_t value_ends(const std::uint8_t* place) {
   std::uint64_t more = 0;
   for (unsigned part = 0; part < 64; part += 16) {
@@ -89,8 +90,8 @@ inline std::uint64_t value_ends(const std::uint8_t* place) {
 /// Reads `count` values and hands each to take(i, value); returns the place after the last, nullptr
 /// if there are fewer before `end` or one exceeds 64 bits. kVarintPadding bytes follow `end`.
 ///
-/// A value's start depends on the length of the one before, so reading one by one waits for each;
-/// therefore the ends of 64 bytes' values are found at once.
+/// A value's start depends on the length of the one before, so decoding one at a time is a chain of
+/// dependencies. The function breaks it: it finds the ends of all values in 64 bytes at once.
 inline const std::uint8_t* read_varints(const std::uint8_t* place, const std::uint8_t* end,
                                         std::size_t count, auto take) {
   std::size_t i = 0;

@@ -1,6 +1,6 @@
 // Bytes of an input, one block after another: a file or memory, unpacked if its content is gzip
-// (whatever its name says). Knows how far it has come; never holds more than a block and
-// what unpacking needs (85 KiB at most).
+// (whatever its name says). Reports its progress; holds at most one block and the buffers of
+// unpacking (85 KiB).
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,11 @@ class ByteStream {
   /// Fills up to `size` bytes at `out`; fewer only at the end of the input, 0 after it.
   [[nodiscard]] std::size_t read(char* out, std::size_t size);
 
-  /// Is the input gzip? Known once something was read.
+  /// Is the input gzip? Valid after the first read().
   [[nodiscard]] bool packed() const;
-  /// The compressed stream ended early or is corrupt: what was read before is good.
+  /// True if the compressed stream ended early or is corrupt. Bytes read before that are good.
   [[nodiscard]] bool damaged() const;
-  /// Bytes taken from the file (packed) so far, and its size.
+  /// Bytes (packed) read from the file so far, and the size of the file.
   [[nodiscard]] std::uint64_t consumed() const;
   [[nodiscard]] std::uint64_t total() const;
 
@@ -43,8 +43,8 @@ class ByteStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// A bounded view of a text that is read block by block: everything from an anchor on that has
-// been read so far. Moving the anchor forgets what lies before it; `more()` lengthens the view.
+// A bounded view of a text that is read block by block: the text from an anchor to the end of the
+// last block. Moving the anchor drops the text before it; `more()` lengthens the view.
 
 class TextWindow {
  public:
@@ -61,7 +61,7 @@ class TextWindow {
   void advance(std::size_t count);
   /// Offset of the anchor in the unpacked input, in bytes.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
-  /// The input has ended: what `text()` shows is all there is.
+  /// True if the input has ended: `text()` is its whole rest.
   [[nodiscard]] bool at_end() const { return ended_; }
 
  private:

@@ -1,6 +1,6 @@
-// The attributes of Chakra nodes that bubblesim adds, shared by import and export. All of ours
-// begin with "bubblesim_"; other readers pass over them. Exact times are
-// bubblesim_start_ns and bubblesim_duration_ns; the schema's are rounded to microseconds.
+// The attributes that bubblesim adds to Chakra nodes, shared by import and export. Their names
+// begin with "bubblesim_"; other readers skip them. Exact times are in bubblesim_start_ns and
+// bubblesim_duration_ns; the schema's own times are rounded to microseconds.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace bubblesim::traces::chakra {
 
-/// Version of what is below; in the metadata of a file as "bubblesim_chakra".
+/// Version of the attributes below; a file's metadata has it as "bubblesim_chakra".
 inline constexpr std::uint64_t kAttributesVersion = 1;
 
 /// Numbers of the schema's NodeType.
@@ -27,10 +27,10 @@ inline constexpr std::array<std::string_view, 8> kNodeTypeNames{
     "COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "COMM_COLL_NODE"};
 
 // Device operations ("bubblesim_kind"), collectives ("bubblesim_collective"), markers and stalls
-// have the words of record_names.hpp: one that changes there raises kAttributesVersion.
+// have the words of record_names.hpp: a word that changes there raises kAttributesVersion.
 
 /// "bubblesim_kind" of host calls, by HostCallKind. Device operations have the same attribute, so
-/// the call of a copy or memset is called otherwise than in record_names.hpp.
+/// the calls of copies and memsets have other words here than in record_names.hpp.
 inline constexpr std::array<std::string_view, 13> kHostKinds{
     "launch_kernel", "launch_graph", "copy_call", "memset_call", "stream_sync", "device_sync",
     "event_sync", "event_record", "stream_wait_event", "event_query", "alloc", "free", "other"};
@@ -43,7 +43,7 @@ inline constexpr std::array<std::string_view, 6> kDirections{
     "none", "host_to_device", "device_to_host", "device_to_device", "peer_to_peer",
     "host_to_host"};
 
-/// The place of `name` in a table of names.
+/// The enumerator whose index `name` has in a table of names.
 template <class Enum, std::size_t Size>
 [[nodiscard]] std::optional<Enum> value_of(const std::array<std::string_view, Size>& names,
                                            std::string_view name) {

@@ -2,8 +2,8 @@
 // gzip. A Chakra trace is a graph of nodes with durations; when their starts are not recorded,
 // nodes are laid out by dependencies, each stream and thread one node at a time.
 //
-// Device nodes become operations, host nodes calls; what is guessed or dropped is counted
-// (chakra_node.hpp). Starts that files lack: chakra_layout.hpp.
+// Device nodes become operations, host nodes become calls; guesses and dropped nodes are counted
+// (chakra_node.hpp). chakra_layout.hpp lays out nodes without starts.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@
 
 namespace bubblesim::traces {
 
-/// Reads one file a rank. Ranks come from the file where bubblesim wrote it, else from its name
-/// ("job.3.et"), else from the order of `paths`. The result is sorted by rank; its ranks agree on
+/// Reads one file a rank. A file that bubblesim wrote gives its rank; else its name does
+/// ("job.3.et"), else the order of `paths`. The result is sorted by rank; its ranks agree on
 /// the world size. Faults: unreadable file, not a Chakra trace, no device node, no device node
 /// with a duration, durations that add up to more than 73 years, two files of one rank.
 /// `options.max_event_bytes` bounds a node.
@@ -31,7 +31,7 @@ namespace bubblesim::traces {
                                                     const ImportOptions& options = {});
 
 /// Does the file begin as a Chakra trace of either form does? Reads at most 64 KiB of it; false
-/// for what cannot be read. PyTorch's own execution traces ("nodes", "schema") are not Chakra's.
+/// if it cannot be read. PyTorch's own execution traces ("nodes", "schema") are another format.
 [[nodiscard]] bool looks_like_chakra(const std::filesystem::path& path);
 [[nodiscard]] bool looks_like_chakra_bytes(std::string_view head);
 

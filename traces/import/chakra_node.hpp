@@ -1,4 +1,4 @@
-// What one Chakra file says, whichever form it has: its metadata and its nodes, as read.
+// The metadata and the nodes of one Chakra file of either form, as read.
 #pragma once
 
 #include <cstddef>
@@ -98,8 +98,8 @@ inline constexpr CounterSpec kRankFromName{"chakra_rank_from_file_name", Severit
 inline constexpr CounterSpec kRankFromOrder{"chakra_rank_from_file_order", Severity::kNotice,
     "1: neither the file nor its name gives a rank; its place among the files did"};
 
-/// An attribute's value: one of number, text, numbers and texts; all absent for types that no
-/// known attribute has. Signed numbers as two's complement.
+/// An attribute's value: a number, a text, numbers or texts. All are absent for types that no
+/// known attribute has. Signed numbers are in two's complement.
 struct AttributeValue {
   std::optional<std::uint64_t> number;
   std::optional<std::string_view> text;
@@ -107,12 +107,12 @@ struct AttributeValue {
   std::vector<std::string> texts;
 };
 
-/// What bubblesim added to a node that it wrote.
+/// The attributes that bubblesim added to a node that it wrote.
 struct OwnFields {
   enum class What : std::uint8_t { kNone, kDeviceOp, kHostCall, kMarker, kStall };
   What what = What::kNone;
-  std::uint8_t kind = 0;  ///< DeviceOpKind, HostCallKind; of markers and stalls as named below
-  std::uint8_t sort = 0;  ///< MarkerKind, StallKind
+  std::uint8_t kind = 0;  ///< kDeviceOp: DeviceOpKind; kHostCall: HostCallKind; else unused
+  std::uint8_t sort = 0;  ///< kMarker: MarkerKind; kStall: StallKind; else unused
   CopyDirection direction = CopyDirection::kNone;
   CollectiveKind collective = CollectiveKind::kUnknown;
   bool has_shape = false;
@@ -130,7 +130,7 @@ struct OwnFields {
   LaunchShape shape;
   std::optional<NameId> group;
   std::vector<std::uint32_t> peers;
-  std::vector<std::uint64_t> inferred_edges;  ///< ids among data_deps, then indices
+  std::vector<std::uint64_t> inferred_edges;  ///< ids among data_deps; once resolved, indices
 };
 
 struct ChakraNode {
@@ -138,9 +138,9 @@ struct ChakraNode {
   NameId name{};
   std::int32_t type = kInvalidNode;
   bool on_cpu = false;
-  bool involves_dims = false;          ///< "involved_dim" with a dimension left out
+  bool involves_dims = false;          ///< "involved_dim" leaves a dimension out
   std::vector<std::uint64_t> control;  ///< ids; once resolved, indices of nodes
-  std::vector<std::uint64_t> data;     ///< the same
+  std::vector<std::uint64_t> data;     ///< ids; once resolved, indices of nodes
   std::optional<std::int64_t> start_ns;
   std::int64_t duration_ns = 0;
   std::optional<std::uint64_t> stream, tid;
@@ -150,8 +150,8 @@ struct ChakraNode {
   std::optional<std::uint32_t> source, destination;
   std::optional<NameId> group;
   std::uint32_t lane = kNone;  ///< index of the stream or thread that it runs on
-  /// Number in the job, from 1 on, of the collective that the layout ended without some of its
-  /// ranks; 0: none.
+  /// Set if the layout ended this collective without some of its ranks: its number in the job, from
+  /// 1 on. Else 0.
   std::uint32_t left_meeting = 0;
   std::unique_ptr<OwnFields> own;
 
@@ -177,8 +177,7 @@ struct File {
   RankTrace trace;  ///< names, streams, threads, device and counters so far
 };
 
-/// Puts an attribute of a node, or of the file's metadata, where it belongs; unknown ones are
-/// passed over.
+/// Stores an attribute of a node, or of the file's metadata, in its field; skips unknown ones.
 void apply_attribute(std::string_view name, const AttributeValue& value, ChakraNode& node,
                      File& file);
 void apply_metadata(std::string_view name, const AttributeValue& value, File& file);
@@ -189,7 +188,7 @@ void read_groups(std::string_view values, File& file);
 /// Interns a name; bytes that are not UTF-8 are replaced and counted.
 [[nodiscard]] NameId intern_name(std::string_view text, File& file);
 
-/// Micros of the schema as nanoseconds; nothing beyond 73 years.
+/// The schema's microseconds as nanoseconds; nothing beyond 73 years.
 [[nodiscard]] std::optional<std::int64_t> micros_to_ns(std::uint64_t micros);
 
 /// Times of this size and above are refused: 2^61 ns, 73 years.
@@ -198,11 +197,11 @@ inline constexpr std::int64_t kTimeLimit = std::int64_t{1} << 61U;
 // Reads a Chakra file of either form: a stream of protobuf messages, each behind its length, or
 // JSON text.
 
-/// The protobuf stream from the window's anchor on; a longer message than `limit` ends it.
+/// Reads the protobuf stream from the window's anchor on; a message longer than `limit` ends it.
 void read_stream(TextWindow& window, std::size_t limit, File& file);
 
-/// JSON: the feeder's form, an object with "workload_graph", or the jsonizer's, one object a
-/// message.
+/// Reads JSON text: the form of Chakra's feeder, an object with "workload_graph", or that of its
+/// jsonizer, one object a message.
 void read_json(TextWindow& window, File& file);
 
 /// Does a JSON text begin as Chakra's do?
@@ -210,7 +209,7 @@ void read_json(TextWindow& window, File& file);
 /// Do bytes begin as a stream of GlobalMetadata and Nodes does?
 [[nodiscard]] bool is_chakra_stream(std::string_view head);
 
-// The protobuf form of Chakra traces: one message's bytes to what it says.
+// The protobuf form of Chakra traces: decodes the bytes of one message.
 
 /// Reads Node messages, one after another, into the same memory.
 class NodeMessageReader {

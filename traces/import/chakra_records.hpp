@@ -1,4 +1,4 @@
-// The nodes of a Chakra file, laid out, as the records of a rank.
+// Turns the nodes of a Chakra file, once laid out, into the records of a rank.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace bubblesim::traces::chakra {
 /// The group of collectives that name none, until the job's world is known.
 inline constexpr std::string_view kWorldGroup = "world";
 
-/// Whether a device node named `name` is a collective, and of what kind.
+/// Whether a device node named `name` is a collective; the kind of that collective.
 [[nodiscard]] bool is_collective(const ChakraNode& node, std::string_view name);
 [[nodiscard]] CollectiveKind kind_of_node(const ChakraNode& node, std::string_view name);
 
@@ -21,10 +21,11 @@ inline constexpr std::string_view kWorldGroup = "world";
 
 // The graph of a Chakra file: ids to nodes, nodes to streams and threads.
 
-/// Sorts nodes by id, drops those whose id is taken; makes indices of the ids that nodes depend on.
+/// Sorts nodes by id, drops nodes whose id is taken, turns the ids of dependencies into indices.
 void resolve_ids(File& file);
 
-/// Gives every node of a device or host its lane; adds streams and threads as they appear.
+/// Gives every device node its stream and every host node its thread, and adds new streams and
+/// threads to the file.
 void assign_lanes(File& file);
 
 }  // namespace bubblesim::traces::chakra

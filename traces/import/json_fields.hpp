@@ -22,7 +22,7 @@ enum class StringRule { kStrict, kRepair };
 
 enum class JsonTextKind : std::uint8_t { kNothing, kString, kScalar, kArray, kObject };
 
-/// A value as it stands in the text. A string is without its quotes, escapes still in it.
+/// A value as written in the text. A string comes without its quotes, its escapes unresolved.
 struct JsonValue {
   JsonTextKind kind = JsonTextKind::kNothing;
   std::string_view text;
@@ -35,9 +35,9 @@ class FieldReader {
 
   /// The next field; false after the last one or at damage.
   [[nodiscard]] bool next(std::string_view& key, JsonValue& value);
-  /// One of the first kKeysKept keys has come again.
+  /// True if one of the first kKeysKept keys came again.
   [[nodiscard]] bool repeats() const { return repeats_; }
-  /// The object ended where it should.
+  /// True if the object was read to its closing bracket without damage.
   [[nodiscard]] bool complete() const { return complete_; }
   /// Bytes of `text` read so far; the object's length once complete.
   [[nodiscard]] std::size_t consumed() const { return at_; }
@@ -57,7 +57,7 @@ class FieldReader {
   bool started_ = false;
   bool complete_ = false;
   bool repeats_ = false;
-  std::uint64_t hashes_ = 0;  ///< a bit for each key so far: most keys need no comparison
+  std::uint64_t hashes_ = 0;  ///< a bit by hash for each key so far: most keys need no comparison
   std::size_t kept_ = 0;
   std::array<std::string_view, kKeysKept> keys_;
 };
@@ -69,8 +69,8 @@ class FieldReader {
 [[nodiscard]] std::optional<std::uint64_t> to_unsigned(const JsonValue& value);
 [[nodiscard]] std::optional<std::int64_t> to_signed(const JsonValue& value);
 
-/// Takes the numbers of a list: "[8, 1, 1]", an array or the text of one, with any JSON white
-/// space. False: `take` said so, or the text is anything else ("[0, 1, ...]").
+/// Passes the numbers of a list to `take`: "[8, 1, 1]", an array or the text of one, with any JSON
+/// white space. False: `take` returned false, or the text is no such list ("[0, 1, ...]").
 template <class Take>
 [[nodiscard]] bool for_each_in_list(std::string_view text, Take take) {
   const auto next = [&text] {

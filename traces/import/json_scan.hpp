@@ -1,8 +1,8 @@
 // Finds where JSON values end, without parsing them: string-aware bracket matching over a window,
 // and the search for the next event after damage. Cost: one pass over the text, ~1 ns a byte.
 //
-// Bounded on hostile input: nesting beyond kMaxDepth is damage, and a value longer than the
-// window's limit is too; so a damaged place is read again at most kMaxDepth times.
+// The cost is bounded on hostile input: nesting beyond kMaxDepth and values longer than the
+// window's limit are damage, so a damaged place is read again at most kMaxDepth times.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxDepth = 64;
 
 enum class ScanStatus {
   kComplete,   ///< the value ends after `length` bytes
-  kDamaged,    ///< a byte that no JSON has there, brackets that do not match, or too long
+  kDamaged,    ///< a byte that JSON does not allow there, unmatched brackets, or too long
   kTruncated,  ///< the input ends inside the value
 };
 
@@ -48,12 +48,12 @@ struct Scan {
 /// Offset from the anchor just after the next `"traceEvents": [`.
 [[nodiscard]] std::optional<std::size_t> find_events_array(TextWindow& window, std::size_t from);
 
-// The fast way to the end of an object or array that is in order: brackets matched 64 bytes at a
-// time, strings passed over by arithmetic. What it does not settle, `scan_value` reads byte by
-// byte (traces/import/json_scan.hpp), which has the last word on damage.
+// The fast way to the end of a well-formed object or array: it matches brackets 64 bytes at a time
+// and skips strings by arithmetic. If it finds no end, `scan_value` reads the value byte by byte
+// and decides whether it is damaged.
 
 /// What a byte means outside strings. Letters of true, false, null, NaN, Infinity and exponents
-/// are plain; all others are damage, which shows a lost quote within a few bytes.
+/// are plain; all other letters are damage, so a lost quote is found within a few bytes.
 enum class JsonByte : std::uint8_t { kPlain, kQuote, kOpen, kClose, kComma, kSpace, kBad };
 
 [[nodiscard]] constexpr std::array<JsonByte, 256> make_json_bytes() {

@@ -17,18 +17,18 @@ struct DeviceOpArgs {
   std::uint64_t bytes = 0;
   std::uint64_t graph_node = 0;
   std::int32_t priority = 0;
-  std::optional<LaunchShape> shape;  ///< both grid and block are there and sensible
+  std::optional<LaunchShape> shape;  ///< nothing unless grid and block are recorded and sensible
   // Arguments of collectives; empty where not recorded. Escapes are still in the text.
   std::string_view collective, dtype, group, group_ranks;
   std::optional<std::uint64_t> elements_in, group_size, sequence;
-  std::optional<std::uint64_t> from, to;  ///< ranks of the job: of a receive, of a send
-  std::optional<std::uint64_t> rank;      ///< in the group; of a send or receive its peer's
-  bool repeats = false;  ///< a key stands twice
+  std::optional<std::uint64_t> from, to;  ///< peer of a receive, of a send: its rank in the job
+  std::optional<std::uint64_t> rank;      ///< in the group; for a send or receive the peer's
+  bool repeats = false;  ///< a key occurs twice
 };
 
 [[nodiscard]] DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule);
 
-/// "Memcpy HtoD (Pageable -> Device)"; kNone for names that say nothing.
+/// The direction in a name like "Memcpy HtoD (Pageable -> Device)"; kNone if the name has none.
 [[nodiscard]] CopyDirection copy_direction(std::string_view name);
 
 }  // namespace bubblesim::traces
