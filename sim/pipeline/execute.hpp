@@ -48,8 +48,8 @@ struct UnitTimes {
 };
 
 /// Memory that one micro-batch holds on one stage, in any unit: `forward` from the start of F to
-/// the end of B or I, and after I `after_input_grad` until the end of W. (1, 1) counts micro-batches
-/// until W or B.
+/// the end of B or I, and after I `after_input_grad` until the end of W. (1, 1) counts
+/// micro-batches until W or B.
 struct ActivationUnits {
   std::int64_t forward = 1;           ///< M_B of the ZB paper
   std::int64_t after_input_grad = 1;  ///< M_W

@@ -1,5 +1,5 @@
-// What the GPU model needs to know of a kernel, apart from how long it takes: computed once for
-// each distinct launch shape and class on a device, shared by all launches of it.
+// The properties of a kernel that the GPU model uses besides its duration: computed once for each
+// distinct launch shape and class on a device, shared by all launches with that shape and class.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ struct Residency {
   std::uint32_t warps = 0;
   std::uint32_t registers = 0;
   std::uint64_t shared_memory_bytes = 0;
-  std::uint32_t blocks_per_sm = 1;  ///< at most, alone on the SM; >= 1
+  std::uint32_t blocks_per_sm = 1;  ///< the most blocks that an empty SM holds; >= 1
 };
 
 struct KernelProfile {
   std::uint64_t blocks = 1;
   Residency residency;
   KernelClass kernel_class = KernelClass::kUnknown;
-  /// Share of the DRAM bandwidth that can be had (GpuSpec::dram_reach) that the kernel takes alone,
-  /// at full residency; [0, 1].
+  /// DRAM bandwidth of the kernel alone at full residency, as a share of the attainable bandwidth
+  /// (GpuSpec::dram_reach); [0, 1].
   double dram_share = 0;
   double issue_share = 0;  ///< of the issue slots of the SMs it sits on; [0, 1]
 };
 
-/// KernelProfile::dram_share of a kernel that moves so many bytes in this time.
+/// KernelProfile::dram_share of a kernel that moves `bytes` in `time`.
 [[nodiscard]] double dram_share(double bytes, Duration time, const hardware::GpuSpec& gpu);
 
 /// The CUDA occupancy rules: blocks an SM holds, limited by warps, registers, shared memory and

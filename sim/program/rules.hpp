@@ -1,6 +1,6 @@
-// When the parts of a program happen: the rules that every way of running one shares, whatever its
-// clock is. An event-driven run, the recurrence, the fake GPU and the processes on a real one
-// differ only in how time passes.
+// When the operations and calls of a program start and end: the rules that all ways of running a
+// program share. An event-driven run, the recurrence, the fake GPU and the processes on a real GPU
+// differ only in their clocks.
 //
 // `Time` is a clock's time point.
 #pragma once
@@ -20,25 +20,25 @@ namespace bubblesim::program {
 /// channel takes about a thousand (measured by others as 1,022-1,024 launches).
 inline constexpr std::size_t kLaunchQueueDepth = 1024;
 
-/// The longest that hardware takes to start an operation that is launched or whose predecessor has
-/// ended.
+/// The longest time that hardware takes to start an operation after its launch or after the end of
+/// its predecessor.
 inline constexpr Duration kLongestLag = std::chrono::microseconds(20);
 
-/// Whether a launch takes a place in its stream's queue: a graph takes one however many operations
-/// it has; a step without cost was no call.
+/// Whether a launch step takes a place in its stream's queue. A graph takes one place, however many
+/// operations it has; a step without cost is not a call and takes none.
 [[nodiscard]] constexpr bool takes_place(const Step& step) { return step.cost.nanoseconds > 0; }
 
 /// When an operation may start, as far as it is known.
 template <class Time>
 struct OpStart {
-  Time at = Time::max();         ///< max(): the operation of an edge has not ended
-  const OpEdge* open = nullptr;  ///< the first such edge
+  Time at = Time::max();         ///< max(): the earlier operation of an edge has not ended
+  const OpEdge* open = nullptr;  ///< the first edge whose earlier operation has not ended
 };
 
 /// An operation starts once it is `ready` (its launch lag has passed since its call), its gap has
-/// passed since the end of its stream's previous operation, and each edge's lag since the end of
-/// the operation before. `end_of(edge)` is that end; Time::max(): it has not ended; Time::min():
-/// there is none to wait for.
+/// passed since the end of its stream's previous operation, and for each edge the edge's lag has
+/// passed since the end of OpEdge::before. `end_of(edge)` is that end; Time::max(): the operation
+/// has not ended; Time::min(): there is no operation to wait for.
 template <class Time, class EndOf>
 [[nodiscard]] OpStart<Time> start_of(const Program& program, const Op& op, Time ready,
                                      const std::optional<Time>& stream_end, const EndOf& end_of) {
@@ -53,7 +53,7 @@ template <class Time, class EndOf>
   return {start, nullptr};
 }
 
-/// How long an operation lasts that is slowed down by `factor`. A collective lasts its own span.
+/// The duration of an operation that is slowed down by `factor`, which collectives ignore.
 [[nodiscard]] inline Duration duration_of(const Op& op, double factor) {
   return op.kind == WorkKind::kCollective || factor == 1.0 ? op.duration
                                                            : scale(op.duration, factor);
@@ -70,7 +70,7 @@ enum class AwaitedKind : std::uint8_t {
 struct Awaited {
   AwaitedKind kind = AwaitedKind::kNothing;
   std::uint32_t index = 0;
-  std::uint32_t passes_back = 0;  ///< kOp: of an earlier pass; of one before the first: nothing
+  std::uint32_t passes_back = 0;  ///< kOp: how many passes earlier; no wait before the first pass
 };
 
 [[nodiscard]] inline Awaited awaited_by(const Program& program, const Step& step) {
@@ -92,8 +92,8 @@ struct Awaited {
   return pass + 1 - std::min<std::uint64_t>(pass + 1, passes_back);
 }
 
-/// The time from the end of what the step waits for to its call's return. A call that finds it
-/// ended has none.
+/// The time from the end of the awaited work to the return of the step's call. There is no such lag
+/// if the work had ended before the call.
 [[nodiscard]] inline Duration return_lag(const Program& program, const Step& step) {
   return step.detail == kNoIndex ? Duration{} : program.details[step.detail].return_lag.duration();
 }
@@ -115,7 +115,8 @@ struct Awaited {
          after.after_step + 1;
 }
 
-/// A program without any length must not keep the clock from moving.
+/// When the pass after one from `begin` to `end` starts: at least a nanosecond after `begin`, so
+/// that an empty program cannot stop the clock.
 template <class Time>
 [[nodiscard]] constexpr Time next_pass(Time begin, Time end) {
   return std::max(end, begin + Duration{1});

@@ -1,5 +1,5 @@
-// What a report shows, computed from a results store: the same store gives the same data, and
-// nothing else goes in (no clock, no machine).
+// The data of a report, computed from a results store alone (no clock, no machine): the same store
+// gives the same data.
 //
 // A *point* is a policy and a filler at one set of axis values. Its figures are means over the
 // seeds, with the interval of the mean by Student's t (compare_policies.hpp, paired_half_width: the
@@ -31,19 +31,19 @@ struct ReportOptions {
   double confidence = 0.95;  ///< of every interval, in (0, 1)
 };
 
-/// Texts of configs beyond this are left out, and counted.
+/// The most bytes of config texts in a report; further configs are left out and counted.
 inline constexpr std::size_t kReportConfigBytes = std::size_t{3} << 20;
-/// Failed runs whose reasons are kept; the rest is counted.
+/// The most failed runs that a report lists; further ones are counted.
 inline constexpr std::size_t kReportFailures = 500;
-/// A sweep's comparisons point by point are left out if there are more.
+/// The most comparisons point by point of a sweep; if there are more, all of them are left out.
 inline constexpr std::size_t kReportComparisons = 5000;
-/// Fronts of a sweep are made for every choice on its axes, up to so many.
+/// The most fronts of a sweep; fronts are made for every choice on its axes.
 inline constexpr std::size_t kReportFronts = 2000;
 
-/// A policy with its parameters; it looks the same everywhere on a page.
+/// A policy with its parameters; all charts and tables of a page draw it alike.
 struct ReportPolicy {
   std::string name;
-  std::string parameters;  ///< "name=value;...", but for those that a sweep varies
+  std::string parameters;  ///< "name=value;...", without the parameters that a sweep varies
   bool oracle = false;
 };
 
@@ -57,9 +57,9 @@ struct ReportRun {
   std::uint32_t device = 0;
   std::int64_t finished_unix_ns = 0;
   double cpu_s = 0;
-  /// What turns the sweep's base config into the run's: RFC 6902 as JSON. Nothing: left out.
+  /// The JSON Patch (RFC 6902) from the sweep's base config to the run's. Nothing: left out.
   std::optional<std::string> patch;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  ///< which, how often
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  ///< counter and count
 };
 
 struct ReportFailure {
@@ -89,13 +89,14 @@ struct ReportPoint {
   std::uint32_t filler = 0;
   std::vector<AxisPlace> values;     ///< by axis of the sweep
   std::vector<std::uint32_t> runs;   ///< a seed each
-  std::set<std::string> losses;      ///< of any of them: as their rows have them
+  std::set<std::string> losses;      ///< losses of any of `runs`, as in their rows
   std::vector<ReportValue> figures;  ///< by report_metrics()
   std::vector<std::vector<std::optional<double>>> by_run;  ///< the figures of each of `runs`
 };
 
-/// The points that no other beats, among those with these choices on the axes. Oracles stand
-/// outside: they neither are on a front nor beat others. There are fronts of two points or more.
+/// A Pareto front: the points that no other point beats, among points with these choices on the
+/// axes. Oracles are ignored: they neither are on a front nor beat others. A front has at least two
+/// points.
 struct ReportFront {
   std::uint32_t filler = 0;
   std::uint32_t trade = 0;
@@ -113,19 +114,19 @@ struct ReportCurve {
 
 struct ReportComparison {
   store::PolicyComparison line;
-  std::vector<AxisPlace> values;  ///< of one point; empty: over all of them
+  std::vector<AxisPlace> values;  ///< of one point; empty: over all points
 };
 
 struct ReportSweep {
   std::string name;
   std::string base_config;  ///< of its first run
   std::vector<ReportAxis> axes;
-  /// Policies of its runs with their names among these (compare_policies.hpp).
+  /// Policies of the sweep's runs, each with its label among these policies (compare_policies.hpp).
   std::vector<std::pair<std::uint32_t, std::string>> labels;
   std::vector<ReportFront> fronts;
   std::uint64_t fronts_left_out = 0;
   std::vector<ReportCurve> curves;
-  /// Comparisons are not made where parameters of policies are axes.
+  /// The policy that comparisons are against. A sweep with policy parameters as axes has none.
   std::string baseline;
   std::vector<ReportComparison> comparisons;
   std::uint64_t comparisons_left_out = 0;
@@ -159,7 +160,7 @@ struct ReportData {
   std::vector<ReportTimeline> timelines;
 };
 
-/// Reads the store. No rows are no fault: the report says so.
+/// Reads the store. A store without rows gives a report that says so, not a fault.
 [[nodiscard]] Result<ReportData> collect_report(store::ResultsStore& store,
                                                 const ReportOptions& options);
 

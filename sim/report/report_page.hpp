@@ -1,5 +1,5 @@
-// A report as one HTML page that needs nothing else: no network, no other file, no clock. Style,
-// script and data lie in it; its content security policy allows just these.
+// A report as one self-contained HTML page: no network, no other file, no clock. The page has its
+// style, script and data inside; its content security policy allows only these.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace bubblesim::report {
 
-/// The page. Texts of the store stand in it as data only: none can end a script or be markup.
+/// The page. Texts of the store are embedded as data only: none can end a script or be markup.
 [[nodiscard]] std::string report_page(const ReportData& data);
 
 /// The data as the page's script reads them: compact JSON without "<", ">" and "&"; numbers with
-/// six digits. Text that is no UTF-8 is replaced.
+/// six digits. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string report_json(const ReportData& data);
 
 }  // namespace bubblesim::report

@@ -1,5 +1,5 @@
-// Places the fillers of a simulation on GPUs: where the config says, or where the policy's placer
-// decides. Each is booked in a ClusterPlacement, which fill jobs use later.
+// Places the fillers of a simulation on GPUs as the config says, or as the policy's placer decides.
+// Every placement is booked in a ClusterPlacement, which fill jobs use later.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ class FillerPlaces {
     policy::JobInfo job;
   };
 
-  /// Both outlive this.
+  /// `loaded` and `scenario` outlive this object.
   FillerPlaces(const LoadedRun& loaded, const RunScenario& scenario);
 
-  /// Asks the placer, if there is one. Once. Fault: an illegal decision.
+  /// Places all fillers, asking the placer if there is one. To be called once. Fault: an illegal
+  /// decision.
   Result<void> decide();
   /// The policy on the GPU did not let the process in: its place is free again.
   void refuse(GpuId gpu, std::size_t place);
@@ -33,9 +34,10 @@ class FillerPlaces {
   [[nodiscard]] const std::vector<Placed>& placed_on(GpuId gpu) const {
     return placed_[gpu.index()];
   }
-  /// Alone, the requests of fill jobs never end: what is measured is how fast they are served.
+  /// The filler's mode. In a run of fillers alone, fill jobs count as offline: their requests never
+  /// end, so that their throughput is measured.
   [[nodiscard]] observe::FillerMode mode_of(std::uint32_t filler) const;
-  /// Instances of the filler that no GPU was found for.
+  /// Instances of the filler that found no GPU.
   [[nodiscard]] std::uint64_t unplaced(std::uint32_t filler) const { return unplaced_[filler]; }
   /// Ids from here on are free for fill jobs.
   [[nodiscard]] std::uint32_t next_job() const { return next_job_; }

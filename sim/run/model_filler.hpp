@@ -1,4 +1,4 @@
-// Inside of loading a run: fillers that are made from a model, to serve it or to train it.
+// Internal to loading a run: fillers that are made from a model, to serve it or to train it.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace bubblesim::run {
 
-// Kernel times of a server's steps from measurements, whatever form these have.
+// Kernel times of a server's steps from measurements of any form.
 
 struct MeasuredKernels {
   synth::StepKernelsMaker maker;
-  CounterSet counters;  ///< of another GPU's times, of steps beyond them
+  CounterSet counters;  ///< uses of another GPU's times, and of times beyond the measured steps
 };
 
 using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()>;
@@ -33,12 +33,13 @@ struct AskedStep {
   serving::ScheduledStep step;
   std::uint32_t tokens;  ///< that the matrix products see
 };
-/// The step with as many tokens, sequences and as long contexts as the scheduler allows at once.
+/// The step with the most tokens, the most sequences and the longest contexts that the scheduler
+/// allows at once.
 [[nodiscard]] AskedStep largest_step(const serving::SchedulerSpec& spec);
-/// The server's GPUs, as costs of steps see them.
+/// The layout of the server's GPUs for the costs of steps.
 [[nodiscard]] step_cost::ServerLayout layout_of(const synth::ServerPlan& plan);
 
-/// `asked`: steps whose times say what the measurements lack.
+/// `asked`: steps whose times are computed to find out what the measurements lack.
 [[nodiscard]] MeasuredKernels measured_kernels(KernelTimesMaker times,
                                                const synth::ServerPlan& plan,
                                                const std::vector<AskedStep>& asked);
@@ -50,11 +51,12 @@ inline constexpr CounterSpec kLayersOfOneSequence{
     "servers of several sequences at once whose layer times were measured of one alone: how much "
     "longer each further sequence makes a step is an estimate"};
 
-/// Faults: the first one of the file, and step_cost::tables_for.
+/// Faults: the first fault of the file, and those of step_cost::tables_for.
 [[nodiscard]] Result<MeasuredKernels> load_layer_kernels(const std::string& path,
                                                          const synth::ServerPlan& plan);
 
-/// A program. For an engine's server: its plan, and the program of its steps before any is set.
+/// A filler's program. For an engine's server: its plan, and the program of its steps before the
+/// first step is filled in.
 struct ModelFiller {
   program::Program program;
   std::optional<Shared<synth::ServerPlan>> server{};

@@ -1,4 +1,4 @@
-// Inside of the run config reader: the parts that its files share. Only run_config*.cpp include
+// Internal to the run config reader: the parts that its files share. Only run_config*.cpp include
 // this file.
 #pragma once
 
@@ -22,7 +22,7 @@ inline constexpr Range<Duration> kSpan{Duration::zero(), kLongestSpan};
 inline constexpr Range<Duration> kPositiveSpan{Duration{1}, kLongestSpan};
 inline constexpr Range<Bytes> kPositiveBytes{Bytes{1}};
 
-/// Speed of recorded hosts over the recording's: recorders and busy machines slow them.
+/// Speed of hosts over their recorded speed: recorders and busy machines slow recorded hosts down.
 inline constexpr Range<double> kHostSpeed{0.01, 100};
 
 /// Formats of recorded requests.
@@ -35,13 +35,13 @@ inline constexpr std::array<Choice<workload::ArrivalFormat>, 7> kFormats{
      {"queries", workload::ArrivalFormat::kQueries},
      {"bundle", workload::ArrivalFormat::kBundle}}};
 
-/// What every part needs to know.
+/// The context that every part of the reader needs.
 struct ReadContext {
-  std::filesystem::path folder;  ///< that paths are relative to
+  std::filesystem::path folder;  ///< the folder that paths are relative to
   FileCheck files = FileCheck::kNone;
 };
 
-/// The path against the config's folder. `place` is a key of `reader`, or "key/index".
+/// The path, resolved against the config's folder. `place` is a key of `reader`, or "key/index".
 [[nodiscard]] std::string resolve(const ReadContext& context, ObjectReader& reader,
                                   std::string_view place, const std::string& path);
 /// A required key that holds a path.
@@ -50,10 +50,10 @@ struct ReadContext {
 /// A required text that is not empty.
 [[nodiscard]] std::string read_name(ObjectReader& reader, std::string_view key);
 
-/// "training/synth": a job by the names of what it is made of.
+/// "training/synth": a job by the names of its model, plan, cluster and other parts.
 [[nodiscard]] synth::JobNames read_synth(const ReadContext& context, ObjectReader reader);
 
-/// A required name: an id stays as it is, a path is one against the config's folder.
+/// A required name: an id stays as it is, a path is resolved against the config's folder.
 [[nodiscard]] std::string read_id(const ReadContext& context, ObjectReader& reader,
                                   std::string_view key);
 [[nodiscard]] std::optional<std::string> read_optional_id(const ReadContext& context,
@@ -64,7 +64,7 @@ struct ReadContext {
 [[nodiscard]] synth::InferenceNames read_model_program(const ReadContext& context,
                                                        ObjectReader& program);
 
-/// The server of such a program, if it is an engine's: `names.engine`, and what drafts.
+/// The engine's server of such a program, if it names one: `names.engine`, and the drafting method.
 void read_engine_program(const ReadContext& context, ObjectReader& program,
                          synth::InferenceNames& names);
 

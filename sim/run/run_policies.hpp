@@ -18,25 +18,25 @@
 
 namespace bubblesim::run {
 
-/// How far a run is, for other threads: simulated time of its policies. More than one policy may
-/// run at once.
+/// Progress of a run, for other threads: simulated time, summed over its policies. Several policies
+/// may run at once.
 struct SimulatedTime {
   std::atomic<std::int64_t> done_ns{0};
   std::atomic<std::int64_t> all_ns{0};  ///< 0: not known yet
 };
 
-/// What becomes of a run that is stopped.
+/// The result of a run that is stopped.
 enum class WhenStopped : std::uint8_t {
-  kFault,     ///< nothing
-  kKeepDone,  ///< the results of policies that had ended; a fault if there is none
+  kFault,     ///< a fault
+  kKeepDone,  ///< the results of policies that had ended; a fault if none had
 };
 
-/// What one policy's run did around the end of the warm-up: `policy` into RunConfig::policies,
-/// `iteration` the mean time of one alone. Called on the thread that simulated it, which several
-/// may be at once.
+/// Takes the timeline of one policy's run around the end of the warm-up. `policy` is an index into
+/// RunConfig::policies, `iteration` the mean time of an iteration of the job alone. Called on the
+/// thread that simulated the policy; several threads may call at once.
 using TimelineSink = std::function<void(
     std::size_t policy, const observe::TimelineRecorder& timeline, Duration iteration)>;
-/// Recorded for a sink: so many mean iterations before the end of the warm-up and after it.
+/// The window that is recorded for a sink: mean iterations before and after the end of the warm-up.
 inline constexpr int kSinkIterationsBefore = 1;
 inline constexpr int kSinkIterationsAfter = 6;
 
@@ -44,15 +44,15 @@ inline constexpr int kSinkIterationsAfter = 6;
 enum class Size : std::uint8_t { kChecked, kAny };
 
 struct RunOptions {
-  /// For simulations that run at once and, if these are fewer, for the GPUs of each.
-  /// Results do not depend on it. 0 counts as 1.
+  /// Threads for simulations that run at once and, if there are more threads than simulations, for
+  /// the GPUs of each. Results do not depend on it. 0 counts as 1.
   std::size_t threads = 1;
-  /// The policy (into RunConfig::policies) whose timeline is recorded, and where.
+  /// The policy (index into RunConfig::policies) whose timeline is recorded, and the recorder.
   std::optional<std::size_t> timeline_of;
   observe::TimelineRecorder* timeline = nullptr;
-  /// Told of every policy's timeline; that of `timeline_of` is recorded in both windows.
+  /// Called with every policy's timeline. That of `timeline_of` is recorded in both windows.
   TimelineSink timelines = nullptr;
-  /// Length of the intervals of PolicyResult::usage; 0: it is not recorded. Other results do not
+  /// Length of the intervals of PolicyResult::usage; 0: usage is not recorded. Other results do not
   /// depend on it.
   Duration usage_interval{};
   ProgressText progress;
@@ -61,18 +61,19 @@ struct RunOptions {
   WhenStopped when_stopped = WhenStopped::kFault;
   SimulatedTime* time = nullptr;  ///< null: not watched
   Size size = Size::kChecked;
-  /// Parts of this run alone, as far as other runs have simulated them. No result depends on it.
+  /// Baselines (parts of this run alone) that other runs have simulated already. Results do not
+  /// depend on them.
   SharedBaselines baselines;
 };
 
-/// Reads traces, device and filler programs of a config, the ranks of the training job on
-/// `threads`. Every fault names its file.
+/// Reads traces, device and filler programs of a config; `threads` read the ranks of the training
+/// job. Every fault names its file.
 [[nodiscard]] CheckedResult<LoadedRun> load_run(const RunConfig& config,
                                                 const std::string& device_folder,
                                                 const ProgressText& progress = {},
                                                 std::size_t threads = 1);
 
-/// Everything that one config gives. The same inputs give the same report.
+/// Runs the config's baselines and policies. The same inputs give the same report.
 [[nodiscard]] Result<observe::RunReport> run_policies(const LoadedRun& loaded,
                                                       const policy::Registry& registry,
                                                       const RunOptions& options);

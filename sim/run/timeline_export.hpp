@@ -1,5 +1,5 @@
-// A recorded simulation as a Chrome trace: a process a GPU; of each client a track for its device
-// work, its host side, its requests and its bubbles, as far as there are any.
+// A recorded simulation as a Chrome trace: a process for each GPU, and in it tracks of each client:
+// one for device work, host calls, requests and bubbles each, as far as the client has any.
 #pragma once
 
 #include "sim/observe/timeline.hpp"
@@ -7,7 +7,7 @@
 
 namespace bubblesim::run {
 
-/// Only what lies within [from, to] of a recording is exported.
+/// The part of a recording, [from, to], that is exported.
 struct TimelineWindow {
   SimTime from = kSimStart;
   SimTime to = SimTime::max();

@@ -1,6 +1,6 @@
-// Notices of what a config asks for and its run did not give: a cap that no clock keeps, a key that
-// changed nothing. Whether a key changes anything depends on the run's length, which sweeps and
-// searches vary; so each result has its notices, and no run is refused.
+// Notices of requests in a config that its run did not meet: a power cap that no clock keeps, a key
+// that changed nothing. Whether a key changes anything depends on the run's length, which sweeps
+// and searches vary; so each result has its notices, and no run is refused.
 #pragma once
 
 #include "sim/base/counters.hpp"

@@ -1,5 +1,5 @@
-// The training job's bubbles, measured while it runs alone: what a pipeline engine knows of its
-// schedule after profiling it, and what policies that declare `bubbles` are told.
+// The training job's bubbles, measured while it runs alone, as a pipeline engine knows them after
+// profiling its schedule. Policies that declare `bubbles` are told of them.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace bubblesim::schedule {
 /// One rank's bubbles of a pass, by operation.
 using BubbleTable = std::vector<policy::MeasuredBubble>;
 
-/// Shorter gaps are not worth an instruction: launch gaps, not bubbles.
+/// The shortest gap that counts as a bubble; shorter ones are launch gaps.
 inline constexpr Duration kShortestBubble = std::chrono::microseconds(100);
 
 /// Which collectives of a job are waits for pipeline peers: sends, receives, and collectives among
@@ -27,9 +27,9 @@ inline constexpr Duration kShortestBubble = std::chrono::microseconds(100);
 ///
 /// A bubble is a wait for a pipeline peer if only pipeline_collectives() ran for half of it or
 /// more, or if one of them ended last. Its free memory is the device's less what the rank holds,
-/// which is the least that the program marks from `after_op` to the operation that ends the bubble
-/// (a micro-batch's activations are gone after its backward pass, and not there before its forward
-/// pass); a program without marks gives 0.
+/// which is the least memory that the program marks from `after_op` to the operation that ends the
+/// bubble (a micro-batch's activations exist from its forward pass to its backward pass); a program
+/// without marks gives 0.
 [[nodiscard]] Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job,
                                                                const hardware::GpuSpec& spec);
 

@@ -1,4 +1,4 @@
-// A policy's decisions before the start, in the terms of the GPU model.
+// A policy's decisions before the start, translated into settings of the GPU model.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace bubblesim::schedule {
 
 struct GpuPlan {
-  policy::StartDecisions decided;  ///< as the policy said it
+  policy::StartDecisions decided;  ///< the decisions themselves
   gpu::SharingSetup sharing;
   std::vector<gpu::ClientSetup> clients;  ///< by policy client; refused ones have no part
 };
@@ -27,10 +27,10 @@ struct GpuPlan {
                                        const std::vector<policy::ClientInfo>& clients,
                                        DrivenBy by = DrivenBy::kSimulator);
 
-/// Without a policy: one context, everybody admitted, all memory on the device.
+/// The plan without a policy: one context, all clients admitted, all memory on the device.
 [[nodiscard]] GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients);
 
-/// Decisions that are legal, in the GPU model's terms.
+/// Legal decisions as settings of the GPU model.
 [[nodiscard]] gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing,
                                             const hardware::GpuSpec& gpu);
 [[nodiscard]] gpu::ClientSetup gpu_client(const std::string& name,

@@ -1,5 +1,5 @@
-// A GPU as policies are told of it: the same for a simulated GPU, for a real one that plans are
-// launched on, and for one on which programs run already.
+// The description of a GPU that policies get: the same for a simulated GPU, for a real one on which
+// plans are launched, and for one on which programs already run.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bubblesim::schedule {
 
-/// A gate cannot change the priority of a client that runs.
+/// Who carries out a policy's actions. A gate cannot change the priority of a running client.
 enum class DrivenBy : std::uint8_t { kSimulator, kGate };
 
 [[nodiscard]] inline policy::GpuInfo gpu_info(const hardware::GpuSpec& gpu, DrivenBy by) {

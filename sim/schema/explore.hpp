@@ -1,12 +1,12 @@
-// Finds the form of a kind of file by asking its reader: it reads documents that are made up from
-// what earlier readings declared, one key and one value more each, until nothing new is declared.
+// Finds the form of a kind of file by running its reader on generated documents. Each document adds
+// one key and one value that earlier readings declared, until no reading declares a new one.
 //
-// The first document is {}. Each key that a reading declared is tried with every name of a
-// choice, an object, a list of one, a value inside the range, or, where a reader only looks at
-// the key, one value of each JSON kind; once in every situation of its object: the keys that it
-// was found to declare, and the names of the choices that earlier rounds found to decide which
-// keys are declared and required. So conditions on one value of one object are found; what
-// depends on two at once may be missed, and makes a form more lenient.
+// The first document is {}. Each declared key is tried with every name of a choice, an object, a
+// list of one, a value inside the range, or, if the reader only looks at the key, one value of each
+// JSON kind. Each trial is made once in every situation of its object: the set of keys that the
+// object declares, and the choices that decide which keys are declared and required. So conditions
+// on one value of one object are found; a condition on two values at once may be missed, which
+// makes the form more lenient.
 #pragma once
 
 #include <functional>

@@ -16,9 +16,9 @@ namespace bubblesim::plugin::python {
 /// A list of bubblesim.Fault.
 py::list fault_list(const Errors& faults);
 
-/// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. If a policy
-/// in Python raised an exception, that is the error's cause; if it raised a BaseException that is
-/// no Exception (Ctrl-C), that one is raised instead.
+/// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. If a
+/// policy in Python raised an exception, that is the error's cause; if it raised a BaseException
+/// that is no Exception (Ctrl-C), that one is raised instead.
 [[noreturn]] void raise_faults(const Errors& faults, RunFault* of_policy = nullptr);
 
 template <class T>

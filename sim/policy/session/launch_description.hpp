@@ -1,5 +1,5 @@
-// What a policy is told of a launch call, put together from the operations that it launches: the
-// same sums for a simulated GPU and for a job that is replayed on a real one.
+// Describes a launch call to a policy, from the operations that the call launches. A simulated GPU
+// and a job replayed on a real one share this code.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ struct LaunchedKernel {
 };
 
 /// Describes the launch of `count` operations from `first` on, at least one; the caller adds client
-/// and number. `kernel_of` gives the LaunchedKernel of an operation's index; it is asked for those
-/// with blocks and a profile. Blocks add up over the call's kernels; all other fields are those of
-/// the first kernel with blocks. A kernel is identified by its name and profile in the client's
-/// program.
+/// and number. `kernel_of` gives the LaunchedKernel of an operation's index; it is called for
+/// kernels with a profile. Blocks add up over the call's kernels, durations over its operations;
+/// threads_per_block is the largest of the kernels; the other fields are those of the first kernel
+/// with blocks. A kernel is identified by its name and profile in the client's program.
 template <class KernelOf>
 [[nodiscard]] LaunchInfo describe_launch(const program::Program& program, std::uint32_t first,
                                          std::uint32_t count, const KernelOf& kernel_of) {

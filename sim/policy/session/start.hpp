@@ -1,5 +1,5 @@
-// What a policy decides before its session begins, checked: how clients share the GPU, what each of
-// them has of it, and who is admitted.
+// Asks for and checks the decisions of a policy before its session begins: how clients share the
+// GPU, the share of each client, and which clients are admitted.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ namespace bubblesim::policy {
 struct StartDecisions {
   Sharing sharing;
   std::vector<ClientSharing> shares;
-  std::vector<Admission> admissions;  ///< client 0's: admitted
-  std::vector<Bytes> resident;        ///< of each client's memory, on the device
+  std::vector<Admission> admissions;  ///< client 0 is always admitted
+  std::vector<Bytes> resident;        ///< the part of each client's memory that is on the device
 };
 
-/// The policy that the spec's function makes; fault: it makes none, or throws.
+/// The policy that the spec's function makes; fault: the function makes none, or throws.
 [[nodiscard]] Result<std::unique_ptr<Policy>> make_policy(const PolicySpec& spec,
                                                           const ParameterSet& parameters);
 

@@ -1,5 +1,5 @@
-// Answers of `bubblesim advise` as one HTML page that needs nothing else: the text of the answer,
-// and every setting that was tried, by what training keeps and what the filler gains.
+// Answers of `bubblesim advise` as one self-contained HTML page: the text of the answer, and every
+// setting that was tried, by the throughput that training keeps and the gain of the filler.
 #pragma once
 
 #include <span>
@@ -16,12 +16,12 @@ struct ShownAdvice {
   std::string config;
 };
 
-/// Texts stand in it as data only: none can end a script or be markup.
+/// The page. Texts are embedded as data only: none can end a script or be markup.
 [[nodiscard]] std::string advice_page(std::span<const ShownAdvice> answers);
 
-// A fleet's plan as one HTML page that needs nothing else.
+// A fleet's plan as one self-contained HTML page.
 
-/// `plan`: what bubblesim.fleet prints as JSON, and its summary, a sentence.
+/// `plan`: the JSON that bubblesim.fleet prints, with its summary, a sentence.
 [[nodiscard]] std::string fleet_page(const Json& plan);
 
 }  // namespace bubblesim::report

@@ -1,5 +1,5 @@
-// What `bubblesim view` shows of a trace or of a run: charts of timelines, and tables beside them.
-// One page, one file of a run's folder, one picture are made of it.
+// The content of `bubblesim view` for a trace or a run: charts of timelines, with tables. HTML
+// pages, pictures and the file view.json of a run's folder are written from it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct ViewColumn {
   bool number = false;  ///< cells are aligned right
 };
 
-/// Cells are texts: the table's maker chose their digits.
+/// Cells are texts, with numbers already rounded for display.
 struct ViewTable {
   std::string caption;
   std::vector<ViewColumn> columns;
@@ -26,7 +26,7 @@ struct ViewTable {
 };
 
 struct ViewChart {
-  std::string label;  ///< what tells it from the section's others: "GPU 0"
+  std::string label;  ///< unique in the section: "GPU 0"
   TimelineChart chart;
 };
 
@@ -43,32 +43,32 @@ struct TimelineView {
   std::vector<ViewSection> sections;
 };
 
-/// The most spans of a section's charts together; beyond it neighbours are joined. A span takes
-/// about 15 bytes of a page.
+/// The most spans of a section's charts together, of a trace and of a run; if there are more, short
+/// neighbours are joined. A span takes about 15 bytes of a page.
 inline constexpr std::size_t kTraceSpans = 400'000;
 inline constexpr std::size_t kRunSpans = 80'000;
 
-/// Notes on charts whose short spans were joined.
+/// Adds notes on charts whose short spans were joined.
 void note_joined(const std::vector<ViewChart>& charts, std::vector<std::string>& notes);
 
-/// The file of a run's folder that view draws.
+/// The file of a run's folder that `bubblesim view` draws.
 inline constexpr const char* kViewFileName = "view.json";
 
 [[nodiscard]] std::string view_text(const TimelineView& view);
 
-/// What view_text() wrote. Faults name the file and the place.
+/// Reads a file that view_text() made. Faults name the file and the place.
 [[nodiscard]] CheckedResult<TimelineView> read_view(const std::string& path);
 
-/// Leaves the rows of these policies, in this order, in every chart and table of a run; an oracle's
-/// name may lack " (oracle)". No names: all rows. Fault: a policy that a section does not have.
+/// Keeps only the rows of these policies, in this order, in every chart and table of a run; an
+/// oracle's name may lack " (oracle)". No names: all rows. Fault: a policy that a section lacks.
 [[nodiscard]] Result<void> select_policies(TimelineView& view,
                                            const std::vector<std::string>& policies);
 
-/// A page that needs nothing else: no network, no other file, no clock. Texts of traces and runs
-/// stand in it as data only; its content security policy allows its own style and script.
+/// A self-contained page: no network, no other file, no clock. Texts of traces and runs are
+/// embedded as data only; the content security policy allows only the page's own style and script.
 [[nodiscard]] std::string view_page(const TimelineView& view);
 
-// A recorded job to look at: a row a rank, with kernels, communication, copies, and bubbles by
+// The view of a recorded job: a row a rank, with kernels, communication, copies, and bubbles by
 // cause.
 
 /// `title` of the page. If the job has more than `most_ranks` (at most 64), the first of them are

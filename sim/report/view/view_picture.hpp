@@ -1,5 +1,5 @@
-// Timelines as pictures: the same lanes and colours as the page's, as SVG that stands by itself and
-// follows the reader's light or dark scheme. What is shorter than a column is gathered into it:
+// Timelines as pictures, with the lanes and colours of the page, as self-contained SVG that follows
+// the reader's light or dark scheme. Spans shorter than a column of the picture are merged into it:
 // one GPU of a run takes some 20 kB, a recorded job less than 1 MB.
 #pragma once
 
@@ -20,7 +20,7 @@ struct PictureOptions {
 [[nodiscard]] Result<std::string> view_picture(const TimelineView& view,
                                                const PictureOptions& options);
 
-/// A recorded job, as trace_view() shows it; one without operations too (it says so).
+/// A recorded job, as trace_view() shows it. A job without operations gives a picture that says so.
 [[nodiscard]] std::string trace_picture(const TimelineView& view);
 
 }  // namespace bubblesim::report
