@@ -1,4 +1,4 @@
-// Whether a policy can decide over programs that nobody changed, and how they then share the GPU.
+// Whether a policy can decide over unmodified programs, and how they then share the GPU.
 //
 // What such programs cannot give: measured bubbles, profiles of kernels, marks of iterations unless
 // they make some (bubblesim_iteration). What cannot be done to them: other slices, other priorities
@@ -16,10 +16,10 @@
 
 namespace bubblesim::capture {
 
-/// As messages and reports say it, of the two sharings of a LivePlan.
+/// The word of messages and reports for either sharing of a LivePlan.
 [[nodiscard]] const char* live_sharing_name(policy::SharingMode sharing);
 
-/// What the user says about a sharing that cannot be had.
+/// What to do, by the user's choice, if the policy's sharing cannot be had.
 enum class Substitute : std::uint8_t { kRefuse, kTimeSliced };
 
 struct LivePlan {
@@ -34,12 +34,12 @@ struct LivePlan {
 };
 
 /// Bounds the memory of each filler that has no limit yet, from the policy or `inherited`, by what
-/// is `free` less a tenth. Notes what was done, or that it cannot be: without MPS, or where the
-/// driver does not say what is free.
+/// is `free` less a tenth. Notes what was done, or that no limit can be set: without MPS, or where
+/// the driver does not say what is free.
 void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
 
-/// Why a policy with these parameters cannot decide over live programs; empty: it can. Known before
-/// it is made.
+/// Why a policy with these parameters cannot decide over live programs; empty: it can. Needs no
+/// policy object.
 [[nodiscard]] std::string why_not_live(const policy::PolicySpec& spec,
                                        const policy::ParameterSet& parameters);
 
@@ -56,15 +56,14 @@ void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
 
 struct GpuFacts {
   policy::GpuInfo gpu;
-  std::string text;  ///< where they are from, a sentence
-  bool is_only_one = true;    ///< programs see no other, as far as the driver says
+  std::string text;  ///< where the facts are from, a sentence
+  bool is_only_one = true;    ///< programs see no other GPU, as far as the driver says
   std::optional<Bytes> free;  ///< memory that no process has; nothing: the driver does not say
 };
 
-/// Name, SMs and memory as the driver says them by NVML, the rest, and what it does not say, as
-/// `constants` have it. The card is `device` (UUID or index), if empty the first that
-/// CUDA_VISIBLE_DEVICES of `environment` names, else number 0 as nvidia-smi counts. Priorities do
-/// not change: the gate cannot do it.
+/// Name, SMs and memory come from NVML; the rest, and what NVML does not say, from `constants`. The
+/// card is `device` (UUID or index), if empty the first that CUDA_VISIBLE_DEVICES of `environment`
+/// names, else number 0 as nvidia-smi counts. Priorities do not change: the gate cannot do it.
 [[nodiscard]] GpuFacts facts_of_gpu(const policy::GpuInfo& constants, const std::string& device,
                                     const Variables& environment,
                                     const std::string& nvml = "libnvidia-ml.so.1");

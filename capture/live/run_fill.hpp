@@ -1,11 +1,11 @@
-// Runs a training program and beside it, on each of its GPUs, an inference program, none changed,
-// the latter gated by a policy.
+// Runs an unmodified training program and beside it, on each of its GPUs, an unmodified inference
+// program gated by a policy.
 //
-// All are preloaded with the gate's shared object (interpose/). Each GPU has a gate and a policy of
-// its own, driven in this process by the machine's clock; the process of training on that GPU and
-// its filler meet there. When training has ended the gates are open, and fillers are stopped or go
-// on. No program waits for another's death: a filler's end leaves training alone; so does this
-// program's, and fillers then go on ungated.
+// All programs are preloaded with the gate's shared object (interpose/). Each GPU has a gate and a
+// policy of its own, driven in this process by the machine's clock; the training process on that
+// GPU and its filler meet at that gate. When training has ended the gates are open, and fillers are
+// stopped or go on. No program's death holds up another: a filler's end leaves training alone; so
+// does this program's, and fillers then go on ungated.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@
 
 namespace bubblesim::capture {
 
-/// What becomes of the filler.
+/// What becomes of a filler when training has ended.
 enum class FillerThen : std::uint8_t {
   kStop,  ///< SIGTERM to its process group, SIGKILL after `grace`
-  kKeep,  ///< goes on ungated; it is waited for
+  kKeep,  ///< goes on ungated; run_fill() waits for its end
 };
 
 /// One GPU: its filler, and the policy that decides about it.
@@ -62,7 +62,7 @@ struct FillSetup {
 
 /// What one job did, all its processes together.
 struct LiveJobReport : LiveCounts {
-  std::optional<ChildEnd> end;  ///< nothing: could not be started, or lives on
+  std::optional<ChildEnd> end;  ///< nothing: the job could not be started, or lives on
   Duration ran{};
 
   [[nodiscard]] std::uint64_t launches() const { return kernels + collectives + copies; }
@@ -72,7 +72,7 @@ struct FillGpuReport {
   LiveJobReport training;         ///< its processes on this GPU
   LiveJobReport filler;
   bool filler_stopped = false;    ///< by this program
-  bool filler_killed = false;     ///< it did not end when it was told to
+  bool filler_killed = false;     ///< the filler did not end when told to
   PolicyHostCounts host;
   CounterSet counters;
   std::optional<Error> fault;     ///< of the policy: from then on the gate was open

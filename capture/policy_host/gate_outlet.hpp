@@ -3,7 +3,7 @@
 // blocks off, other forms of kernels, moving memory.
 //
 // Preemption (kAfterKernel) is done by the gate: launches of the client but collectives are parked,
-// though the policy admitted or released them; what the device has already been given ends.
+// even if the policy admitted or released them; launches already on the device run to their end.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace bubblesim::capture {
 
-/// A ticket as the session knows the thread that has it.
+/// The session's name for the thread that holds the ticket.
 [[nodiscard]] constexpr policy::Waiter waiter_of(GateTicket ticket) {
   return policy::Waiter{ticket.ask} << 32U | ticket.row;
 }
@@ -27,16 +27,16 @@ class GateOutlet final : public policy::Outlet {
   /// Clock and board outlive the outlet.
   GateOutlet(HostClock& clock, GateBoard& board, const std::vector<HostedClient>& clients);
 
-  /// When the thread asked whose launch is decided next.
+  /// Sets when the thread asked whose launch is decided next.
   void set_asked(HostTime time) { asked_ = time; }
-  /// The client's process has ended: nothing of it waits any more.
+  /// Called when the client's process has ended: none of its launches is parked any more.
   void forget(ClientId client) { clients_[client.index()].parked.clear(); }
   [[nodiscard]] bool has_parked() const;
 
   [[nodiscard]] std::optional<policy::Instant> next_tick() const { return tick_; }
   [[nodiscard]] SpanSummary decision_latency() const { return decisions_.summary(); }
   [[nodiscard]] SpanSummary policy_call() const { return calls_.summary(); }
-  /// Threads that did not wait for their answer.
+  /// Threads that gave up before their answer came.
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
   /// Launches that were ever parked.
   [[nodiscard]] std::uint64_t launches_parked() const { return launches_parked_; }

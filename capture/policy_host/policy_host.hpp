@@ -1,9 +1,9 @@
-// Drives a policy, the simulator's own object, by a clock that is not simulated: launches come
-// through the gate, decisions go back through it.
+// Drives a policy, the simulator's own object, by a real clock: launches come through the gate,
+// decisions go back through it.
 //
 // The session is the simulator's own (sim/policy/session), the outlet is the gate
-// (gate_outlet.hpp). Launches have the instant at which they asked, whenever the host came to it;
-// ticks the instant at which they run, after all that is there has been told. What hardware cannot
+// (gate_outlet.hpp). A launch has the instant at which it asked, however late the host reads it; a
+// tick has the instant at which it runs, after all waiting messages were told. What hardware cannot
 // do while a job runs ends the run as an illegal decision does.
 #pragma once
 
@@ -95,9 +95,9 @@ class PolicyHost {
   virtual void run() = 0;
   /// May be called by any thread that takes part in the clock; opens the gate.
   virtual void stop() = 0;
-  /// May be called by any thread: the client has ended, no process of it comes any more; what of it
-  /// waits is forgotten. Of a process that ends before its client the host learns by itself: the
-  /// place is the next one's.
+  /// May be called by any thread: the client has ended, no process of it will come, and its waiting
+  /// launches are forgotten. The host itself notices a process that ends before its client: the
+  /// next process takes the place.
   virtual void client_gone(ClientId client) = 0;
 
   /// After run():
@@ -107,7 +107,7 @@ class PolicyHost {
   [[nodiscard]] virtual CounterSet counters() const = 0;
 };
 
-// The policy's instants out of a clock's times: they never decrease, whatever the clock does.
+// Makes a clock's times into the policy's instants, which never decrease, whatever the clock does.
 
 class InstantLine {
  public:

@@ -1,5 +1,5 @@
-// What a recording is asked to do, and how the asking travels: in the environment of the job, or as
-// the same variables over the control socket. Shared by the injected library and the command.
+// What a recording is asked to do, and how the request travels: in the environment of the job, or
+// as the same variables over the control socket. Shared by the injected library and the command.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,14 +28,14 @@ enum class GraphRecords : std::uint8_t { kNode, kGraph };
 /// Who may read a recording: names of kernels and ranges say what a job computes.
 enum class Readers : std::uint8_t { kOwner, kAll };
 
-/// kLight: kernels and what NCCL launches, nothing else of the host, no copies, waits or memory.
+/// kLight: kernels and the calls by which NCCL launches; no copies, waits, memory or other calls.
 enum class Detail : std::uint8_t { kFull, kLight };
 enum class Names : std::uint8_t { kPlain, kHashed };
 /// What iterations are: ranges that mark them, or, where none does, collectives of the communicator
-/// of most ranks, whose numbers these ranks agree on.
+/// of most ranks, whose numbers its ranks agree on.
 enum class CountedBy : std::uint8_t { kRanges, kCollectives };
 
-/// Their words in messages and in the environment; the first is the default.
+/// The options' words in messages and in the environment; the first is the default.
 inline constexpr std::array<Choice<GraphRecords>, 2> kGraphsWords{
     {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
 inline constexpr std::array<Choice<Readers>, 2> kReadersWords{
@@ -57,7 +57,7 @@ struct StartRequest {
   std::optional<std::uint32_t> iterations;     ///< stops after so many whole iterations
   std::optional<std::int64_t> start_at_unix_s; ///< waits for this second, on all ranks alike
   std::optional<std::uint32_t> first_iteration; ///< begins where this numbered iteration does
-  /// Records `iterations` again from so many after each first one on, a folder each.
+  /// The next recording of `iterations` starts so many after the last one started; a folder each.
   std::optional<std::uint32_t> every;
   std::optional<Duration> last;                ///< keeps this much in memory, writes it at the end
   Duration delay{};                            ///< from the request to the start
@@ -134,8 +134,8 @@ struct RecorderStatus {
   friend bool operator==(const RecorderStatus&, const RecorderStatus&) = default;
 };
 
-/// One datagram of the control socket, and its answer. A command is never answered by silence:
-/// what cannot be read is answered with `message` and the state.
+/// One datagram of the control socket, and its answer. Every command is answered, an unreadable one
+/// with `message` and the state.
 struct ControlCommand {
   enum class Kind : std::uint8_t { kStart, kStop, kStatus, kMark };
   Kind kind = Kind::kStatus;
@@ -155,8 +155,7 @@ inline constexpr std::size_t kMaxMessageBytes = 64U << 10U;
 [[nodiscard]] std::string encode(const RecorderStatus& status);
 [[nodiscard]] Result<RecorderStatus> decode_status(std::string_view text);
 
-// What a recording may be asked for: the same limits in messages, in the environment and on the
-// command line.
+// The limits of a request: the same in messages, in the environment and on the command line.
 
 /// Bounds `duration` and `delay`; far from where sums of nanoseconds overflow.
 inline constexpr Duration kLongestSpan = std::chrono::hours(24 * 366);
@@ -171,7 +170,7 @@ inline constexpr std::size_t kMaxMarkBytes = 1024;
 /// A path that a file or folder can have: not empty, not too long, UTF-8 without control
 /// characters (messages are JSON). The fault's message begins with "found".
 [[nodiscard]] Result<void> check_output(std::string_view path);
-/// A mark's name: the same, but for its length.
+/// Checks a mark's name as check_output() does, but for its length.
 [[nodiscard]] Result<void> check_mark(std::string_view name);
 
 // The addresses at which the recorder of a process listens: an abstract SOCK_SEQPACKET socket

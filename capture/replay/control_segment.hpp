@@ -21,7 +21,7 @@
 namespace bubblesim::capture {
 
 enum class WorkerState : std::uint32_t {
-  kStarting,   ///< nobody has taken the seat yet
+  kStarting,   ///< no worker has taken the seat yet
   kPreparing,  ///< reads the plan, opens gate and device, measures stand-ins
   kReady,      ///< waits for the start
   kRunning,
@@ -57,18 +57,18 @@ class ControlBoard {
 
   /// `client` below kMostGateClients.
   [[nodiscard]] WorkerStatus status(ClientId client) const;
-  /// What a worker said that could not take its seat (an unreadable plan); the first; or empty.
+  /// The first fault told by a worker without a seat (an unreadable plan); empty: none.
   [[nodiscard]] std::string fault() const;
 
-  /// Every job's time 0, which may lie ahead. Once; also for seats that get ready later.
+  /// Sets every job's time 0, which may lie ahead. Called once; holds for later seats too.
   void start(HostTime origin);
-  /// The job ends soon: before its next step, or out of the wait that it is in. A launch that the
-  /// policy holds ends with the gate (PolicyHost::stop) or its release.
+  /// Makes the job end soon: before its next step, or out of the wait that it is in. A launch that
+  /// the policy holds ends with the gate (PolicyHost::stop) or its release.
   void stop(ClientId client);
   void stop_all();
 
-  /// Rung at every change of a seat's state. It is used as every bell: `seen = changes()`, look at
-  /// what is waited for, then wait.
+  /// Changes of seats' states so far. Use: `seen = changes()`, check the awaited condition, then
+  /// wait_for_change(seen).
   [[nodiscard]] std::uint32_t changes() const;
   void wait_for_change(std::uint32_t seen, HostTime deadline);
 
@@ -91,18 +91,18 @@ class ControlSeat {
   ControlSeat(const ControlSeat&) = delete;
   ControlSeat& operator=(const ControlSeat&) = delete;
 
-  /// Tells the rig. kFailed with the reason.
+  /// Tell the rig the seat's state; fail() is kFailed with the reason.
   void set_state(WorkerState state);
   void fail(const std::string& why);
   /// Says how far preparing is, "stand-ins 12 of 40"; counts as progress.
   void say(const std::string& text);
   void add_progress();
-  /// Returns how many that makes.
+  /// Returns the number of iterations so far.
   std::uint64_t add_iteration();
 
   /// When all jobs start; nothing until the rig has said so.
   [[nodiscard]] std::optional<HostTime> start() const;
-  /// The rig wants the job to end, or has died.
+  /// Whether the rig wants the job to end, or has died.
   [[nodiscard]] bool stop_asked() const;
 
   /// Rung at ControlBoard::start and stop, and by call_worker().
@@ -119,8 +119,8 @@ class ControlSeat {
   ClientId client_;
 };
 
-/// Told by a worker that has no seat: what is wrong with its input. If there is no such board,
-/// nothing happens.
+/// Called by a worker that has no seat: tells the rig what is wrong with its input. If there is no
+/// such board, nothing happens.
 void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why);
 
 }  // namespace bubblesim::capture

@@ -21,7 +21,7 @@ struct OpInstance {
   std::uint64_t launch = 0;
 };
 
-/// Told of operations as the host comes to know of them, by one thread at a time. Times are of the
+/// Hears of operations as the host learns of them, by one thread at a time. Times are of the
 /// device's own record on the rig's clock.
 class DeviceListener {
  public:
@@ -33,7 +33,7 @@ class DeviceListener {
 /// How one job uses the device.
 struct DeviceJob {
   const JobPlan* plan = nullptr;       ///< outlives the device
-  DeviceListener* listener = nullptr;  ///< null: nobody watches, which is cheaper
+  DeviceListener* listener = nullptr;  ///< null: no listener, which is cheaper
   std::function<void(const std::string&)> progress;  ///< may be empty
 };
 
@@ -53,19 +53,19 @@ class Device {
   /// Fault: what the device cannot hold or do, with the operation's name.
   [[nodiscard]] virtual Result<void> prepare(const DeviceJob& job) = 0;
 
-  /// Shortly before the job's first launch, once, if at all: what changes with time, as clocks do,
-  /// is looked at again. Whatever goes wrong close() says.
+  /// Called at most once, shortly before the job's first launch: measures again what changes with
+  /// time, such as clocks. close() reports its faults.
   virtual void settle() {}
 
   /// Puts operations [first.op, first.op + count) on their streams, after their edges; each lasts
   /// `factor` times its solo time. Called by host threads of the job; returns when the launch call
   /// would; kPlanned: at once, or when there is room in the stream's launch queue, in which a call
-  /// has a place whose `cost` (program::Step::cost) is not 0.
+  /// has a place if its `cost` (program::Step::cost) is not 0.
   virtual void launch(const OpInstance& first, std::uint32_t count, double factor,
                       Duration cost) = 0;
 
-  /// Each blocks the calling thread. wait_op: until so often (pass + 1 times) the operation ended;
-  /// it has been launched so often.
+  /// Each blocks the calling thread. wait_op: until the operation has ended pass + 1 times; it has
+  /// been launched as often.
   virtual void wait_op(std::uint32_t op, std::uint64_t pass) = 0;
   virtual void wait_stream(std::uint32_t stream) = 0;
   virtual void wait_all() = 0;
@@ -76,14 +76,14 @@ class Device {
   /// Operations that have been launched and have not ended, as far as the host knows.
   [[nodiscard]] virtual std::uint64_t in_flight() const = 0;
 
-  /// The job stops: later launches do nothing, also one that is waiting for room. What waits for an
-  /// operation that was never launched does not run, and nobody waits for it. Called by any thread;
-  /// others may be inside launch() and waits. Called again it does nothing. The default is for
-  /// devices on which nothing waits for what was never launched.
+  /// Stops launching: later launches do nothing, also one that waits for room. An operation that
+  /// waits for one never launched does not run, and no call waits for it. Called by any thread,
+  /// also while others are inside launch() or a wait; again it does nothing. The default is for
+  /// devices on which no operation waits for one never launched.
   virtual void end_launches() {}
 
-  /// Waits for what was launched, and lets go of everything. A device that no longer answers is a
-  /// fault; what was found wrong with stand-ins is in counters().
+  /// Waits for launched operations and releases everything. A device that no longer answers is a
+  /// fault; what was wrong with stand-ins is in counters().
   [[nodiscard]] virtual Result<void> close() = 0;
   [[nodiscard]] virtual CounterSet counters() const = 0;
 };

@@ -29,14 +29,14 @@ class HostSignals {
   [[nodiscard]] bool stopping() const { return stopping_.load(); }
   void stop();
 
-  /// False: told to stop before.
+  /// False: the job was told to stop before.
   [[nodiscard]] bool sleep_until(HostTime until);
 
   /// Returns when `done()`, which is asked again after each notify(wake) and every `look`. False:
   /// told to stop.
   template <class Done>
   [[nodiscard]] bool await(WakeEvent wake, const Done& done, Duration look = Duration::max());
-  /// After a change of what somebody may await; cheap if nobody does.
+  /// Called after a change that a thread may await; cheap if none does.
   void notify(WakeEvent wake);
 
   /// Around calls of the device, the only ones that a stop does not end.
@@ -66,8 +66,8 @@ class HostSignals {
   std::atomic<std::uint32_t> inside_device_{0};
 };
 
-// Sequentially consistent on both sides: either the waiter sees the change, or who made it sees the
-// waiter.
+// Sequentially consistent on both sides: either the waiter sees the change, or the thread that made
+// it sees the waiter.
 template <class Done>
 bool HostSignals::await(WakeEvent wake, const Done& done, Duration look) {
   Signal& awaited = signal(wake);

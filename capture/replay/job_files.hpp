@@ -3,8 +3,8 @@
 // what they are, and before their hash. A file of another build, or one that is not whole, is a
 // fault.
 //
-// A reader of a plan checks everything that an index refers to, so that whoever runs a plan need
-// not: also that what is waited for is launched (PlanCheck).
+// A reader of a plan checks everything that an index refers to, so that a runner need not; also
+// that every awaited operation is launched (PlanCheck).
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace bubblesim::capture {
 [[nodiscard]] std::string job_plan_bytes(const JobPlan& plan);
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<JobPlan> parse_job_plan(std::string_view bytes, std::string label);
-/// Whole or not at all: under another name first.
+/// Writes the file whole or not at all: under another name first.
 [[nodiscard]] Result<void> write_job_plan(const std::string& path, const JobPlan& plan);
 [[nodiscard]] CheckedResult<JobPlan> read_job_plan(const std::string& path);
 

@@ -3,8 +3,8 @@
 // a run config by sim/measure, or by a calibration probe; handed from process to process as a file
 // (job_files.hpp).
 //
-// A plan says nothing of ranks that are not there: a collective lasts its time with so many blocks
-// resident, whatever else runs. Op::profile is into JobPlan::forms or, of a copy or memset, into
+// A plan leaves out the other ranks: a collective lasts its time with so many blocks resident,
+// whatever else runs. Op::profile is into JobPlan::forms or, of a copy or memset, into
 // JobPlan::copies. Lags, gaps and costs are for fake devices only: hardware has its own.
 #pragma once
 
@@ -63,7 +63,7 @@ struct JobPlan {
   std::vector<KernelForm> forms;
   std::vector<CopyForm> copies;
   std::vector<policy::MeasuredBubble> bubbles;  ///< by after_op; the policy is told of them
-  std::optional<LoopMode> loop;         ///< one of the two
+  std::optional<LoopMode> loop;         ///< either this or `serve`
   std::optional<ServeMode> serve;
   Bytes memory;                         ///< of the device, to be held; 0: none beyond what it needs
   std::int32_t priority = 0;            ///< of its streams; larger first
@@ -73,10 +73,10 @@ struct JobPlan {
   std::uint64_t seed = 0;
   /// A probe: the plan's lags, gaps and shares of forms say nothing, and a fake device applies its
   /// own: GpuSpec::launch_latency from the end of a launch call to the start on an idle stream,
-  /// stream_gap after the stream's previous operation, sync_latency after what was waited for,
-  /// the shares of each kernel's class; copies whose duration is 0 last as long as their bytes take
+  /// stream_gap after the stream's previous operation, sync_latency after what was waited for, the
+  /// shares of each kernel's class; copies whose duration is 0 last as long as their bytes take
   /// (host_bandwidth; device to device: twice the bytes by dram_reach of dram_bandwidth). Hardware
-  /// always does.
+  /// always applies its own.
   bool device_lags = false;
 };
 

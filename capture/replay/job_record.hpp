@@ -1,5 +1,5 @@
-// What one process of a rig did: written by the process when it ends, read by whoever started it
-// (job_files.hpp). Instants are since the start that all processes of the rig share.
+// What one process of a rig did: written by the process when it ends, read by the program that
+// started it (job_files.hpp). Instants are since the start that all processes of the rig share.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@ struct JobRecord {
   std::vector<Duration> passes;       ///< ends
   std::vector<std::uint64_t> pass_requests;  ///< served by each pass
   std::vector<RequestRecord> requests;       ///< online, served, in order of their ends
-  std::vector<Duration> unfinished;          ///< arrivals of the others
+  std::vector<Duration> unfinished;          ///< arrivals of requests not served
   std::uint64_t launches = 0;
-  Duration gate_time{};               ///< threads of the job spent at the gate, without holds
+  Duration gate_time{};               ///< of the job's threads at the gate, without holds
   Duration held_time{};
   GateClientCounts gate;
   std::vector<OperationRecord> operations;   ///< if asked for

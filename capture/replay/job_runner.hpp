@@ -5,10 +5,10 @@
 // service does a pass for each batch of requests, when it is idle; its pass has ended when its
 // threads and all that they launched have. An online service ends when its last request is served.
 //
-// A stop takes threads out of their thinking, out of waits for each other and out of waits for
-// room in the window, and lets no launch through that has not reached the device. It does not end
-// calls of the device, which come back when what was launched has ended, nor a hold of the policy,
-// which ends with the gate.
+// A stop ends threads' think times, their waits for each other and their waits for room in the
+// window, and lets no further launch reach the device. It does not end calls of the device, which
+// return when the launched operations have ended, nor a hold of the policy, which ends with the
+// gate.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@
 namespace bubblesim::capture {
 
 // What a job does when it hears of its operations: tells the gate of completions and bubbles,
-// writes operations down, lets those go on who wait for room.
+// writes operations down, wakes threads that wait for room.
 
 class LaunchPath;
 
@@ -48,7 +48,7 @@ class DeviceWatch final : public DeviceListener {
   /// Whether anything that the plan asks for needs to hear of operations.
   [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate);
 
-  /// Before the first launch: instants are since `origin`.
+  /// Called before the first launch: recorded instants are since `origin`.
   void begin(HostTime origin) { origin_ = origin; }
 
   void on_started(const OpInstance& op, HostTime start) override;
@@ -65,7 +65,7 @@ class DeviceWatch final : public DeviceListener {
   HostTime origin_{};
   policy::BubbleWatch bubbles_;
   std::vector<OperationRecord> operations_;
-  std::vector<std::uint64_t> launches_;  ///< of operations_
+  std::vector<std::uint64_t> launches_;  ///< launch numbers of operations_
 };
 
 // Requests in front of a service, and when the next batch of them starts (program::Batching), for a
@@ -93,8 +93,8 @@ class RequestQueue {
 
  private:
   const ServeMode& mode_;
-  std::size_t first_ = 0;  ///< of those taken and not served
-  std::size_t next_ = 0;   ///< not taken
+  std::size_t first_ = 0;  ///< first request taken and not served
+  std::size_t next_ = 0;   ///< first request not taken
 };
 
 /// What a job runs on. All outlive the runner.
@@ -156,7 +156,7 @@ class JobRunner {
   std::size_t leader_ = 0;                            ///< the first of them
   HostTime origin_{};
   HostTime begin_{};                                  ///< of the first pass
-  std::atomic<std::int64_t> began_{0};                ///< really
+  std::atomic<std::int64_t> began_{0};                ///< when the first pass really began
 
   // A service's pass; written by the leader while the others wait for the next one.
   std::optional<RequestQueue> queue_;

@@ -1,5 +1,5 @@
-// One host thread of a plan: thinks, calls, waits, hands over by sim/program/rules.hpp, lived
-// through instead of scheduled.
+// One host thread of a plan: thinks, calls, waits, hands over by sim/program/rules.hpp, in real
+// time where the simulator schedules.
 //
 // Think times count from what really happened: after a late wake-up the thread is late, as a real
 // one is, and never catches up.
@@ -32,8 +32,8 @@ class IterationLog {
 
   void begin(HostTime origin) { origin_ = last_ = origin; }
 
-  /// A kIteration or kEnd step. The first iteration lasts from the origin on. True: the job has
-  /// reached its iterations.
+  /// Marks a kIteration or kEnd step. The first iteration lasts from the origin on. True: the job
+  /// has reached its iterations.
   [[nodiscard]] bool mark(const program::Step& step, HostTime now);
 
   /// A service's pass for so many requests has ended.
@@ -99,7 +99,7 @@ class ReplayThread {
   HostTime last_end_{};
   LaunchCosts costs_;
   std::atomic<std::uint64_t> steps_done_{0};  ///< over all passes
-  std::vector<std::atomic<std::int64_t>> step_ends_;  ///< empty: nobody waits for a hand-over
+  std::vector<std::atomic<std::int64_t>> step_ends_;  ///< empty: no thread waits for a hand-over
 };
 
 }  // namespace bubblesim::capture

@@ -40,7 +40,7 @@ class RigRun {
     WorkerProcess process;
     std::vector<std::size_t> jobs;  ///< into RigSetup::jobs
     bool gone = false;              ///< its end has been dealt with
-    TurnHolder seen{};              ///< when the watchdog last looked
+    TurnHolder seen{};              ///< the turn when the watchdog last looked
   };
 
   Result<void> begin_fake(const policy::Sharing& sharing,
@@ -61,7 +61,7 @@ class RigRun {
   void end_mps(RigResult& result);
   Result<void> collect(RigResult& result);
 
-  /// Looks after processes that have ended. True: one has, since the last time.
+  /// Deals with processes that have ended. True: one has ended since the last call.
   bool reap();
   [[nodiscard]] WorkerStatus status(std::size_t job) const;
   [[nodiscard]] bool alive(std::size_t job) const;
@@ -84,7 +84,7 @@ class RigRun {
   std::unique_ptr<MpsDaemon> mps_;  ///< ends after the workers do
   std::unique_ptr<ControlBoard> board_;
   std::unique_ptr<PolicyHost> host_;
-  std::atomic<bool> host_ended_{false};  ///< its run()
+  std::atomic<bool> host_ended_{false};  ///< its run() has returned
   std::string device_;            ///< address that workers open
   mutable std::mutex mutex_;      ///< of workers_: the watchdog kills
   std::vector<std::unique_ptr<Worker>> workers_;

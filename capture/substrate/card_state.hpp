@@ -1,5 +1,5 @@
-// The GPU's settings and state, read before and after a run and never set: a run during which
-// somebody changed a setting measured two machines.
+// The GPU's settings and state, read before and after a run and never set: a run during which a
+// setting changed measured two machines.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace bubblesim::capture {
 
-/// Nothing: the card or its NVML does not say.
+/// An empty field: the card or its NVML does not say.
 struct CardState {
   std::string name;
   std::string uuid;  ///< "GPU-..."; CUDA_VISIBLE_DEVICES takes it
@@ -34,8 +34,8 @@ struct CardState {
   std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bits
 };
 
-/// What became of settings, a sentence each: "compute mode was Default, is now ExclusiveProcess".
-/// Empty: nothing changed. What is unknown on either side is not compared.
+/// Changes of settings, a sentence each: "compute mode was Default, is now ExclusiveProcess".
+/// Empty: nothing changed. A setting unknown on either side is not compared.
 [[nodiscard]] std::vector<std::string> setting_changes(const CardState& before,
                                                        const CardState& after);
 /// The changes of setting_changes as a fault that names the card.
@@ -53,7 +53,7 @@ class CardReader {
   ~CardReader();
 
   /// `device`: an index as nvidia-smi numbers them, or a UUID or its beginning. Fault: no such
-  /// card, with those that there are.
+  /// card, with the cards that exist.
   [[nodiscard]] Result<CardState> read(const std::string& device) const;
 
  private:

@@ -35,13 +35,13 @@ struct GpuShare {
   MpsPriority priority = MpsPriority::kNormal;
 };
 
-/// A path at which nothing is. Without CUDA_MPS_PIPE_DIRECTORY a process would join whatever daemon
+/// A path that does not exist. Without CUDA_MPS_PIPE_DIRECTORY a process would join whatever daemon
 /// listens at /tmp/nvidia-mps.
 inline constexpr const char* kNoMps = "/nonexistent/bubblesim-no-mps";
 
-/// Takes every CUDA_MPS_ variable away and says what the share is. A daemon numbers the GPUs that
-/// its CUDA_VISIBLE_DEVICES shows it from 0, and its clients count by that: "2,3", with which both
-/// were started, is "0,1" to a client, and "3", at place 1, is "1". UUIDs stay.
+/// Removes every CUDA_MPS_ variable and sets those of the share. A daemon numbers the GPUs that its
+/// CUDA_VISIBLE_DEVICES shows it from 0, and its clients count by that: "2,3", with which both were
+/// started, is "0,1" to a client, and "3", at place 1, is "1". UUIDs stay.
 void set_share(Variables& variables, const GpuShare& share);
 
 /// "0,1" of two GPUs that CUDA_VISIBLE_DEVICES names, each with the suffix; unset: of one.
@@ -54,9 +54,9 @@ struct WorkerSettings : GpuShare {
 };
 
 /// CUDA_DEVICE_MAX_CONNECTIONS: 32, so that streams share hardware queues, and wait for each other,
-/// as late as can be. All clients of an MPS server have theirs from one pool, each for itself: 60
-/// clients of 2 fill it (NVIDIA, Multi-Process Service, "Client-Server Connection Limits"), and
-/// whoever then comes gets error 809. Under kMps the clients share half of that pool.
+/// as late as can be. All clients of an MPS server take theirs from one pool, each for itself: 60
+/// clients of 2 fill it (NVIDIA, Multi-Process Service, "Client-Server Connection Limits"), and the
+/// next client gets error 809. Under kMps the clients share half of that pool.
 [[nodiscard]] std::uint32_t device_connections(const WorkerSettings& settings);
 
 /// `inherited` with the share, and with what the substrate needs: device_connections();

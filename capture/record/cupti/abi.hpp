@@ -4,8 +4,8 @@
 // Layouts are prefixes: CUPTI appends fields and gives a record a new name, it moves none. What is
 // declared here is at the same place in CUDA 11.2 to 13.0 unless its comment says otherwise; the
 // distance between records comes from cuptiActivityGetNextRecord, never from sizeof. Times are
-// nanoseconds of CUPTI's clock (the base of CLOCK_REALTIME); 0 says that there is none.
-// tests/unit/capture/cupti/abi_test.cpp holds all of it against cupti.h where there is one.
+// nanoseconds of CUPTI's clock (the base of CLOCK_REALTIME); 0 means no time.
+// tests/unit/capture/cupti/abi_test.cpp compares all of it with cupti.h where that is present.
 #pragma once
 
 #include <cstddef>
@@ -98,7 +98,7 @@ enum SynchronizationType : std::uint32_t {
   kSyncContext = 4,
 };
 
-/// Others are the profiler's own work.
+/// Other kinds are the profiler's own work.
 enum OverheadKind : std::uint32_t {
   kOverheadUnknown = 0,
   kOverheadDriverCompiler = 1,
@@ -145,7 +145,7 @@ struct KernelRecord {
   std::uint32_t local_memory_total;
   std::uint32_t correlation;
   std::int64_t grid_id;
-  const char* name;  ///< mangled; CUPTI's own for the process's life
+  const char* name;  ///< mangled; CUPTI keeps it for the process's life
   void* reserved;
   std::uint64_t queued;
   std::uint64_t submitted;
@@ -364,8 +364,8 @@ struct CallbackData {
   std::uint32_t correlation;
 };
 
-/// Calls that make a stream wait for a value in memory, or write one. The next number is that of
-/// the same call for the thread's default stream.
+/// Calls that make a stream wait for a value in memory, or write one. The next number is the same
+/// call for the thread's default stream.
 enum class ValueCall : std::uint8_t { kWait, kWrite, kBatch };
 struct StreamValueCall {
   std::uint32_t id;
@@ -377,7 +377,7 @@ inline constexpr StreamValueCall kStreamValueCalls[] = {
     {661, ValueCall::kWait}, {663, ValueCall::kWrite}, {665, ValueCall::kWrite},
     {667, ValueCall::kBatch}};
 
-/// Their parameters; those of kBatch have `count` and `operations` instead.
+/// Parameters of a StreamValueCall; kBatch has BatchParameters instead.
 struct StreamValueParameters {
   void* stream;
   std::uint64_t address;
@@ -422,7 +422,7 @@ struct StateData {
 struct SubscriberState;
 using Subscriber = SubscriberState*;
 
-/// `data`: by domain.
+/// `data` is the domain's struct.
 using Callback = void (*)(void* user, std::uint32_t domain, std::uint32_t id, const void* data);
 using BufferRequested = void (*)(std::uint8_t** buffer, std::size_t* size,
                                  std::size_t* max_records);
@@ -433,7 +433,7 @@ using BufferCompleted = void (*)(void* context, std::uint32_t stream, std::uint8
 struct SubscriberParams {
   std::size_t struct_size;
   const char* name;   ///< at most kSubscriberNameBytes
-  char* holder;       ///< who has CUPTI, if it is not free
+  char* holder;       ///< the tool that holds CUPTI, if one does
   std::size_t holder_size;
 };
 inline constexpr std::size_t kSubscriberNameBytes = 53;

@@ -2,8 +2,8 @@
 //
 // CUPTI's buffer callbacks carry no user data, so one atomic pointer of the process says where they
 // go: the recorder's only mutable global. CUPTI may call from any thread, and after a session has
-// ended: a callback that finds the gate shut gets a buffer to waste, for old CUPTIs crash on a
-// nullptr, and says nothing to anyone.
+// ended: a callback that finds the gate shut gives CUPTI a discard buffer, for old CUPTIs crash on
+// a nullptr, and tells no session.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ struct CallbackTarget {
 
 /// Lets callbacks through to `target`. False: the gate is open for another one.
 [[nodiscard]] bool open_gate(CallbackTarget& target) noexcept;
-/// Lets no callback begin with `target` any more; waits for those that are under way, at most two
-/// seconds. False: one still is (or this was called from one), `target` must stay.
+/// Lets no callback begin with `target` any more; waits for callbacks under way, at most two
+/// seconds. False: one still runs (or made this call), and `target` must stay.
 [[nodiscard]] bool shut_gate(CallbackTarget& target) noexcept;
 
 /// The callbacks, with CUPTI's signatures.

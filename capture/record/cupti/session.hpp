@@ -1,7 +1,7 @@
 // One recording session with CUPTI: subscribes, enables what is recorded, and undoes all of it.
 //
-// Any error on the way undoes what was done, in reverse order, and is the result; the job goes on
-// as if nothing had been asked (research: XLA's error manager). Order of calls: session.cpp.
+// On an error, start() undoes what was done, in reverse order, and returns the error; the job goes
+// on as if nothing had been asked (research: XLA's error manager). Order of calls: session.cpp.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +34,16 @@ struct StreamValue {
   bool waits = false;
 };
 
-/// Called from CUPTI's and the job's threads. They must not throw, block or call CUPTI, save for
-/// what their comment allows.
+/// Its methods run on CUPTI's and the job's threads. They must not throw, block or call CUPTI, save
+/// for what their comment allows.
 class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
   /// A buffer of `size` bytes, 8-byte aligned. Never nullptr: old CUPTIs crash on it, so an
   /// exhausted owner gives a buffer whose content it will discard and count.
   virtual std::uint8_t* buffer_wanted(std::size_t& size) noexcept = 0;
-  /// Each buffer once, but not every buffer: what CUPTI has not returned when stop() is done, it
-  /// may write into for the rest of the process's life, and the owner must leave it.
+  /// Called once for each buffer that CUPTI returns. Into a buffer not returned when stop() is done
+  /// CUPTI may write for the rest of the process's life: the owner must leave it.
   virtual void buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept = 0;
   /// CUPTI dropped `count` records.
   virtual void records_dropped(std::uint64_t count) noexcept = 0;
@@ -52,8 +52,8 @@ class BufferOwner {
   /// The job is about to destroy a context or reset its device: flush now or lose records.
   /// flush() of the session may be called here; stop() may not.
   virtual void context_ending() noexcept = 0;
-  /// The calling thread has put a kernel into a graph (`copy_of` 0), or a graph's node was copied:
-  /// instantiated. CUPTI's numbers; those of kernel records are the copies'.
+  /// The calling thread has put a kernel into a graph (`copy_of` 0), or a graph's node was copied
+  /// by instantiation. Both are CUPTI's numbers; kernel records have the copy's.
   virtual void graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept = 0;
   /// The calling thread makes a stream wait for a value in memory, or write one.
   virtual void stream_value(const StreamValue& value) noexcept = 0;
@@ -73,17 +73,16 @@ class CuptiSession {
 
   /// Asks CUPTI for buffers whose records are complete. May call `owner`. False: CUPTI refused.
   bool flush() noexcept;
-  /// CUPTI has buffers that it has not returned: the GPU may not be done with what was launched.
-  /// Before stop() an owner flushes until there are none, for what a disabled kind has pending is
-  /// lost. It must empty its buffers meanwhile: each flush of a job that goes on takes one of every
-  /// thread, however little it holds. The count stands in for the fence that other tools put into
-  /// the job's streams: it costs the job nothing, and what runs at the moment of stop is half
-  /// recorded either way.
+  /// CUPTI has buffers that it has not returned: the GPU may still run launched work. Before stop()
+  /// an owner flushes until CUPTI has none, for disabling a kind loses its pending records. The
+  /// owner must empty its buffers meanwhile: in a running job each flush takes one buffer of every
+  /// thread, however little it holds. Other tools put a fence into the job's streams; this count
+  /// costs the job nothing, and work that runs at the moment of stop is half recorded either way.
   [[nodiscard]] bool holds_buffers() const noexcept;
   /// Flushes, disables everything, flushes until CUPTI holds no buffer (at most 1 s), then takes
-  /// incomplete records too, unsubscribes. `exiting`: takes them at once, for they will never be
-  /// complete.
-  /// Idempotent; not from a callback. False: some step failed; the rest was done nevertheless.
+  /// incomplete records too, unsubscribes. `exiting`: takes incomplete records at once, for they
+  /// will never be complete. Idempotent; not from a callback. False: some step failed; the rest was
+  /// done nevertheless.
   bool stop(bool exiting) noexcept;
   /// What the settings asked for that this CUPTI or driver refused, one sentence each.
   [[nodiscard]] const std::vector<std::string>& reduced() const;

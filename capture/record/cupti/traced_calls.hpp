@@ -1,7 +1,7 @@
 // The calls of the CUDA runtime and driver that are recorded, by CUPTI's number (cbid).
 //
-// What puts work on the device, waits for it, or takes memory: all that replay needs. Queries and
-// the many small calls between are left out, since each record costs the job's thread time.
+// They put work on the device, wait for it, or take memory: all that replay needs. Queries and the
+// many small calls between are left out, since each record costs the job's thread time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kCallNumbers = 1024;
 /// so an older CUPTI does not know the last of them.
 [[nodiscard]] std::span<const TracedCall> traced_runtime_calls();
 [[nodiscard]] std::span<const TracedCall> traced_driver_calls();
-/// Of the driver's calls, those by which NCCL launches (from 2.18 on), and hardly anything else.
+/// The driver's calls by which NCCL launches (from 2.18 on), and hardly any other library.
 [[nodiscard]] std::span<const TracedCall> traced_nccl_launches();
 
 }  // namespace bubblesim::capture

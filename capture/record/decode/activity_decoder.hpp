@@ -20,8 +20,8 @@
 
 namespace bubblesim::capture {
 
-/// Set in SyncRecord::event where only the event is known, not which of its recordings: the two
-/// kinds of number must not meet.
+/// Set in SyncRecord::event where only the event is known, not which of its recordings: event and
+/// recording numbers must not collide.
 inline constexpr std::uint64_t kEventOnly = std::uint64_t{1} << 63U;
 
 class ActivityDecoder {
@@ -32,21 +32,21 @@ class ActivityDecoder {
   /// Appends what the first `valid` bytes hold to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
-  /// As a synchronisation record of CUPTI's.
+  /// Appends `sync` as if it were a synchronisation record of CUPTI's.
   void take_value(traces::SyncRecord sync, std::uint32_t context, std::uint32_t stream,
                   RecordedBatch& batch);
 
-  /// What began before `at` is left out; TraceTime::max(): all.
+  /// Records that began before `at` are left out; TraceTime::max(): all are.
   void start_at(TraceTime at) { start_ = at; }
-  /// The same, of records that were decoded before.
+  /// Leaves such records out of a batch that was decoded before.
   void leave_out_early(RecordedBatch& batch) const;
-  /// From here on calls that begin after `at` are left out, and what they launched. What the device
-  /// began later may be of either: it is kept back until finish().
+  /// From here on calls that begin after `at` are left out, and what they launched. An operation
+  /// begun later may be of an earlier call: it is kept back until finish().
   void stop_at(TraceTime at) { stop_ = at; }
-  /// After the last decode(): appends what was kept back and had been launched before the stop.
+  /// After the last decode(): appends kept-back records that were launched before the stop.
   void finish(RecordedBatch& batch);
 
-  /// The device that records described: the one of most kernels so far.
+  /// The description of the device with most kernels so far.
   [[nodiscard]] const traces::DeviceInfo& device() const { return devices_.busiest(); }
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
 
@@ -63,11 +63,11 @@ class ActivityDecoder {
 
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
-  /// What all operations have; nullptr: the record has no time.
+  /// Adds the fields that all operations have; nullptr: the record has no time.
   template <class Record>
   traces::DeviceOp* add_op(const Record& record, traces::DeviceOpKind kind, RecordedBatch& batch);
   void take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch);
-  /// Of one device or between two.
+  /// Takes a copy on one device or between two.
   template <class Record>
   void take_copy(const Record& record, RecordedBatch& batch);
   void take_memset(const cupti::MemsetRecord& record, RecordedBatch& batch);

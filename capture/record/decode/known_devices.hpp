@@ -26,7 +26,7 @@ class KnownDevices {
   }
   /// Nothing: no record named the context yet.
   [[nodiscard]] std::optional<std::uint32_t> device_of(std::uint32_t context) const;
-  /// The description of the device of most kernels; of the lowest number if there is none.
+  /// The description of the device with most kernels; of the lowest number if none ran.
   [[nodiscard]] const traces::DeviceInfo& busiest() const;
 
  private:
@@ -49,8 +49,8 @@ class KnownDevices {
 
 // Device memory that the process holds, followed from one allocation and release to the next.
 //
-// Begins at zero when the recording does: what was there before is not known. The release of such
-// memory changes nothing.
+// Begins at zero with the recording: earlier allocations are not known, and releasing one changes
+// nothing.
 
 class LiveMemory {
  public:

@@ -1,9 +1,9 @@
 // A queue of fixed length for any number of producers and one consumer or several, without locks.
 //
 // Lock-free on purpose: producers are threads of the job inside CUPTI, NVTX or NCCL. None of them
-// may wait for another, and a fork must not leave a lock that nobody will ever release. Each slot
-// carries a number that says whose turn it is (D. Vyukov's bounded queue): a producer claims a
-// place with one exchange and publishes it with one store. Order of items: that of the claims.
+// may wait for another, and a fork must not leave a lock that is never released. Each slot carries
+// a number that says whose turn it is (D. Vyukov's bounded queue): a producer claims a place with
+// one exchange and publishes it with one store. Order of items: that of the claims.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class BoundedQueue {
   static_assert(std::is_nothrow_move_assignable_v<T>);
 
  public:
-  /// Room for `length` items, rounded up to a power of two. Allocates here and nowhere else.
+  /// Room for `length` items, rounded up to a power of two. Only the constructor allocates.
   explicit BoundedQueue(std::size_t length)
       : mask_(std::bit_ceil(length < 2 ? std::size_t{2} : length) - 1),
         slots_(std::make_unique<Slot[]>(mask_ + 1)) {
@@ -47,7 +47,7 @@ class BoundedQueue {
     }
   }
 
-  /// False: nothing there, or the next item is still being moved in.
+  /// False: the queue is empty, or the next item is still being moved in.
   [[nodiscard]] bool pop(T& item) noexcept {
     std::size_t place = head_.load(std::memory_order_relaxed);
     for (;;) {
@@ -65,7 +65,7 @@ class BoundedQueue {
     }
   }
 
-  /// Items claimed and not yet popped; true for an instant only.
+  /// Items claimed and not yet popped; valid for an instant only.
   [[nodiscard]] std::size_t size() const {
     const std::size_t head = head_.load(std::memory_order_acquire);
     const std::size_t tail = tail_.load(std::memory_order_acquire);

@@ -57,7 +57,7 @@ struct MarkEvent {
 
 /// A stream waits for a value in memory, or writes one.
 struct StreamValueEvent {
-  traces::SyncRecord sync;  ///< without stream and device, which these numbers of CUPTI's say
+  traces::SyncRecord sync;  ///< without stream and device: CUPTI's numbers below name them
   std::uint32_t context = 0, number = 0;
 };
 
@@ -74,18 +74,18 @@ void emit_host_event(HostEvent&& event) noexcept;
 /// gettid(), cached by thread.
 [[nodiscard]] std::uint64_t host_thread_id() noexcept;
 
-/// After a fork: the numbers that threads remember are those of the parent. Async-signal-safe.
+/// Called after a fork: the ids that threads have cached are the parent's. Async-signal-safe.
 void forget_host_threads() noexcept;
 
-/// A collective that the calling thread captures into a graph: an event of the next kernel that the
-/// thread puts into one, with those before it of its communicator.
+/// The calling thread captures a collective into a graph: it belongs to the next kernel that the
+/// thread puts into a graph, as do earlier ones of its communicator.
 void await_graph_node(CollectiveEvent&& event) noexcept;
 /// As BufferOwner::graph_node().
 void tell_graph_node(std::uint64_t node, std::uint64_t copy_of) noexcept;
 
-// What threads of the job say, on its way to the writer: bounded in number and in bytes.
+// Events of the job's threads on their way to the writer: bounded in number and in bytes.
 
-/// The bytes that are kept of a name or a group, and the number of peers: they bound a full queue.
+/// The most bytes kept of a name or a group, and the most peers: they bound a full queue.
 inline constexpr std::size_t kMaxEventText = 512;
 inline constexpr std::size_t kMaxEventPeers = 4096;
 

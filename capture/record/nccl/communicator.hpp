@@ -5,9 +5,9 @@
 //  - v5 and v6 report the program's calls before anything is launched: their time is taken.
 //  - v4 reports what a launch consisted of right after it: the event takes the end of the report
 //    before it on the thread. The first launch of a thread in a recording has none and is left out.
-// Sends and receives of one launch are one event, which names their peers. A lone one has the
-// number that it has among those to its peer, or from it: its other end counts alike. Nothing here
-// locks; all of it is noexcept.
+// Sends and receives of one launch are one event, which names their peers. A lone send or receive
+// is numbered among those to, or from, its peer: the other end counts alike. No function here locks
+// or throws.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct NcclMessage {
 enum class GraphCapture : std::uint8_t { kNo, kYes };
 
 /// An instant of a thread as an opaque handle, null for none: NCCL carries it from a call to the
-/// launch that the call ends up in, which may be never, or more than once.
+/// launches that the call ends up in: none, one or more.
 using CallHandle = void*;
 
 class NcclCommunicator {
@@ -42,11 +42,11 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// v5: the program calls a collective. What is captured into a graph counts, too, and is recorded
-  /// with its kernel's node: it runs when the graph does, if ever.
+  /// v5: the program calls a collective. A captured call counts, too, and is recorded with its
+  /// kernel's node: it runs when the graph does, if ever.
   void collective_called(const NcclMessage& message, GraphCapture captured) noexcept;
-  /// v5: the program calls ncclSend or ncclRecv. Null: no launch is awaited. What is captured is
-  /// recorded with its kernel's node: what is sent, for nothing says to whom.
+  /// v5: the program calls ncclSend or ncclRecv. Null: no launch is awaited. A captured call is
+  /// recorded with its kernel's node: bytes sent, without a peer.
   [[nodiscard]] static CallHandle exchange_called(const NcclMessage& message,
                                                   GraphCapture captured) noexcept;
   /// v4: a collective was part of the thread's latest launch.
@@ -55,7 +55,7 @@ class NcclCommunicator {
   void exchange_launched(const NcclMessage& message, CallHandle call) noexcept;
   void exchange_launched_v4(const NcclMessage& message) noexcept;
 
-  /// Around the reports of one launch, on its thread.
+  /// Called before and after the reports of one launch, on its thread.
   static void launch_report_begins() noexcept;
   static void launch_report_ends() noexcept;
 
@@ -72,8 +72,8 @@ class NcclCommunicator {
   const std::uint64_t hash_;
   const std::uint32_t ranks_;  ///< 0: not known
   const std::uint32_t place_;  ///< of this rank, plus 1; 0: not known
-  /// Of each peer, sends to it and receives from it since the communicator was made; null: there
-  /// are too many.
+  /// Of each peer, sends to it and receives from it since the communicator was made; null: too many
+  /// peers.
   const std::unique_ptr<std::atomic<std::uint64_t>[]> transfers_;
   std::atomic<std::uint64_t> collectives_{0};  ///< called since the communicator was made
   std::atomic<std::int64_t> previous_ns_{0};   ///< of the report before; 0: not recorded

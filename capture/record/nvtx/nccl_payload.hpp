@@ -12,25 +12,25 @@
 
 namespace bubblesim::capture {
 
-/// Parts of a payload that are read; a range with more is not NCCL's.
+/// The most parts of a payload that are read; a range with more is not NCCL's.
 inline constexpr std::int32_t kMostPayloads = 16;
 
 struct NcclPayload {
   std::uint64_t communicator = 0;  ///< 0: not recorded
   std::uint64_t bytes = 0;         ///< 0: not recorded
   std::uint32_t ranks = 0;         ///< 0: not recorded
-  std::uint32_t place = 0;         ///< where it is made: this rank's, plus 1
+  std::uint32_t place = 0;         ///< when a communicator is made: this rank's, plus 1
   std::uint32_t peer = 0;          ///< of a send or a receive: the peer's place, plus 1
 };
 
-/// Keeps the layout of a payload of NCCL's domain; bounded, later registrations of an id are as
-/// the first. Null pointers and odd contents are ignored.
+/// Keeps the layout of a payload of NCCL's domain; bounded in number; the first registration of an
+/// id counts. Null pointers and odd contents are ignored.
 void register_nccl_schema(const nvtx_abi::SchemaAttributes& schema) noexcept;
 
 [[nodiscard]] NcclPayload read_nccl_payload(std::span<const nvtx_abi::PayloadData> parts) noexcept;
 
-/// Communicators, from the ranges of their making; kept while nothing records too. One in which the
-/// process has several ranks has no place.
+/// Keeps a communicator from the range in which it is made, also while nothing records. A
+/// communicator in which the process has several ranks has no place.
 void remember_communicator(const NcclPayload& made) noexcept;
 [[nodiscard]] NcclPayload known_communicator(std::uint64_t hash) noexcept;
 

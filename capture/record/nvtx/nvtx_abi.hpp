@@ -2,7 +2,7 @@
 // are handed. Declared from NVTX's public headers (nvtxTypes.h, nvToolsExt.h, nvToolsExtPayload.h,
 // nvtxExtTypes.h); unit tests compare them with the real headers where those are present.
 //
-// Every library of a process that uses NVTX has tables of its own and asks for ours by itself.
+// Every library of a process that uses NVTX has its own tables and asks this tool to fill them.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ enum class Core2 : unsigned {
   kRegisterStringA = 10, kRegisterStringW = 11, kCreateA = 12, kCreateW = 13,
 };
 
-/// What a range is returned as that is not tracked.
+/// What a push or pop returns for a range that is not tracked.
 inline constexpr int kNotTracked = -2;
 
 using Domain = void*;        ///< nvtxDomainHandle_t: made by the tool; null: the default domain
@@ -97,7 +97,7 @@ struct SchemaEntry {
   const char* name;
   const char* description;
   std::uint64_t detail;
-  std::uint64_t offset;  ///< 0 of any but the first: after the one before, naturally aligned
+  std::uint64_t offset;  ///< 0 after the first entry: follows the last one, naturally aligned
   const void* semantics;
   const void* reserved;
 };

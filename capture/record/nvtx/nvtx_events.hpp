@@ -1,8 +1,8 @@
-// Turns what NVTX is told of a range or a mark into the event that the session's writer gets.
+// Turns an NVTX range or mark into the event that the session's writer gets.
 //
 // Announcements of stand-ins and NCCL's operations become CollectiveEvents, other ranges
 // RangeEvents, marks MarkEvents. NCCL's other ranges are bookkeeping of its own: left out, but for
-// the making and ending of communicators. A range without a name is nothing.
+// the making and ending of communicators. A range without a name gives no event.
 #pragma once
 
 #include <optional>

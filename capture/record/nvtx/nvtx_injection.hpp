@@ -1,8 +1,8 @@
 // The symbols that NVTX looks for in the library that NVTX_INJECTION64_PATH names.
 //
-// Both fill NVTX's tables with functions that are noexcept, do nothing but one look while nothing
-// records, and take what they are given as it may be: null, too small, of unknown kinds. They
-// return 1, or 0 where the tables are not to be had: NVTX then goes on without a tool.
+// Both fill NVTX's tables with functions that are noexcept, only check a flag while nothing
+// records, and accept any argument: null, too small, of unknown kinds. They return 1, or 0 where
+// the tables cannot be had: NVTX then goes on without a tool.
 #pragma once
 
 #include "capture/record/nvtx/nvtx_abi.hpp"

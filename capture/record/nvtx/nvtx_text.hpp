@@ -25,10 +25,10 @@ void cut(std::string& text, std::size_t limit);
 // The text that a stand-in of a process group announces a collective with: the message of an NVTX
 // range, "bubblesim.collective op=all_reduce bytes=4096 ..." (grammar: capture/torch/README.md).
 
-/// Is `text` an announcement? Cheap: every range is asked.
+/// Is `text` an announcement? Cheap: every range is tested.
 [[nodiscard]] bool announces_collective(std::string_view text);
 
-/// What an announcement says; unknown keys are skipped, values that are no numbers are as absent.
+/// What an announcement says; unknown keys are skipped, values that are no numbers count as absent.
 /// `source` is kStandIn; start, duration and thread are left to the caller.
 [[nodiscard]] CollectiveEvent read_announcement(std::string_view text);
 

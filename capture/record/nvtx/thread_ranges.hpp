@@ -1,6 +1,6 @@
-// The open ranges of threads: pushed ones, a stack a thread and domain, and started ones, which
-// any thread may end. What is open is bounded; what does not fit is counted and left out, and the
-// rest stays in balance.
+// The open ranges of threads: pushed ones, a stack for each thread and domain, and started ones,
+// which any thread may end. Their number is bounded; a range that does not fit is counted and left
+// out, and the rest stays in balance.
 #pragma once
 
 #include <sched.h>
@@ -16,9 +16,9 @@ namespace bubblesim::capture {
 
 // A lock that gives up: for tables that a fork may leave locked for ever in the child.
 //
-// Holders do a few instructions and one allocation at most, but may be preempted meanwhile for
-// some time slices of the host. Waiting ends after a tenth of a second; who does not get it does
-// without. Then the lock counts as abandoned, and nobody waits for it any more until it is free.
+// Holders do a few instructions and one allocation at most, but may be preempted meanwhile for some
+// time slices of the host. Waiting ends after a tenth of a second; a thread that does not get it
+// does without. The lock then counts as abandoned, and no thread waits for it until it is free.
 
 class BoundedLock {
  public:
@@ -62,7 +62,7 @@ class BoundedLock {
   std::atomic<bool> abandoned_{false};
 };
 
-/// What happened to ranges that are not in the recording, since the process began.
+/// Ranges that are not in the recording, by reason, since the process began.
 struct NvtxCounts {
   std::uint64_t pops_without_push = 0;  ///< while recording: pushed before the recording began
   std::uint64_t too_deep = 0;           ///< more than 256 in a domain of a thread, 4,096 started
@@ -74,7 +74,7 @@ struct NvtxCounts {
 /// Counts what an entry point had to give up on.
 void count_lost() noexcept;
 
-/// Whether a push has to be told of: while recording, and while ranges of this thread are open.
+/// Whether pushes must be tracked: while recording, and while ranges of this thread are open.
 [[nodiscard]] bool tracks_ranges() noexcept;
 
 /// The range's level, from 0; kNotTracked while nothing records and where it does not fit.

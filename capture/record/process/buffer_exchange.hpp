@@ -1,4 +1,4 @@
-// Between CUPTI's callbacks, on threads of the job, and the writer: buffers out, buffers in.
+// Gives buffers to CUPTI's callbacks, on threads of the job, and full ones back to the writer.
 //
 // Lives as long as the process: CUPTI may come with a buffer at any time, even after a session was
 // stopped, even in a forked child. Callbacks take no lock, throw nothing and only enqueue.
@@ -19,8 +19,8 @@ namespace bubblesim::capture {
 // The buffers that CUPTI fills: bounded memory, zeroed before CUPTI sees them.
 //
 // Two sizes: a few large ones for jobs that launch from a thread or two, and many small ones for
-// CUPTIs that give every launching thread a buffer of its own. If all are out, buffers are handed
-// out whose content nobody keeps; never none, for old CUPTIs crash on that.
+// CUPTIs that give every launching thread a buffer of its own. If all are out, the pool hands out
+// buffers whose content is discarded; never a nullptr, on which old CUPTIs crash.
 
 struct PoolLimits {
   std::size_t large_bytes = 4U << 20U;
@@ -41,20 +41,20 @@ class BufferPool {
 
   /// Any thread. Aligned to 64 bytes.
   [[nodiscard]] std::uint8_t* take(std::size_t& size) noexcept;
-  /// A buffer whose content nobody will read: for processes in which nothing is recorded any more.
+  /// A buffer whose content will be discarded: for processes in which nothing is recorded any more.
   [[nodiscard]] std::uint8_t* take_discard(std::size_t& size) noexcept;
-  /// Was it handed out to be discarded?
+  /// Was the buffer handed out to be discarded?
   [[nodiscard]] static bool is_discard(const std::uint8_t* buffer) noexcept;
   /// Frees a discard buffer; zeroes any other and keeps it for take(). A few milliseconds.
   void give_back(std::uint8_t* buffer) noexcept;
   /// Has `count` large buffers ready, so that callbacks need not allocate.
   void prepare(std::size_t count) noexcept;
-  /// Frees what is not out.
+  /// Frees the buffers that are not out.
   void trim() noexcept;
 
   /// Buffers of the two sizes that CUPTI or a queue has now.
   [[nodiscard]] std::size_t out() const { return out_.load(std::memory_order_relaxed); }
-  /// How many there can be at once; a queue of this length takes them all.
+  /// The most buffers out at once; a queue of this length takes them all.
   [[nodiscard]] std::size_t most_out() const { return limits_.large_count + limits_.small_count; }
   /// Bytes of both sizes, out or ready.
   [[nodiscard]] std::size_t bytes() const;
@@ -88,7 +88,7 @@ class Wake {
 
   /// Async-signal-safe. Without a descriptor it does nothing; sleepers also wake by time.
   void notify() noexcept;
-  /// Returns after notify(), also an earlier one that nobody waited for, or after `longest`.
+  /// Returns after notify(), also one that came before this wait, or after `longest`.
   void wait(Duration longest) noexcept;
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
@@ -116,9 +116,9 @@ class BufferExchange final : public BufferOwner {
   /// must be discarded; nullptr: each buffer counts as one.
   using NextRecord = decltype(CuptiApi::get_next_record);
   void open(NextRecord next_record) noexcept;
-  /// `session` is there for context_ending().
+  /// Makes `session` available to context_ending().
   void lend(CuptiSession& session) noexcept;
-  /// The session is no longer lent; returns when nobody uses it.
+  /// The session is no longer lent; returns when no callback uses it.
   void recall() noexcept;
   /// No more buffers are taken in. Memory that is not out is freed.
   void close() noexcept;
@@ -128,7 +128,7 @@ class BufferExchange final : public BufferOwner {
   /// Has spare buffers ready.
   void prepare() noexcept;
   [[nodiscard]] Losses take_losses() noexcept;
-  /// What CUPTI said when it broke; empty: it did not.
+  /// CUPTI's error that broke the session; empty: none.
   [[nodiscard]] std::string broken() const;
   [[nodiscard]] Wake& wake() { return wake_; }
   [[nodiscard]] const BufferPool& pool() const { return pool_; }

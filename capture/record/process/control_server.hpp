@@ -24,14 +24,14 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
   ~ControlServer();
 
-  /// Listens; true if at least one address is open. If another process has the abstract one (two
-  /// containers that share a network but not their process ids) only the path is left.
+  /// Listens; true if at least one address is open. If another process has the abstract address
+  /// (two containers that share a network but not their process ids) only the path socket is left.
   [[nodiscard]] bool listen();
   /// Serves until close_descriptors() or a fault of the system.
   void serve();
   /// Removes the path socket's file. Async-signal-safe.
   void remove_path() noexcept;
-  /// Called in a forked child: closes its copies. Async-signal-safe.
+  /// Called in a forked child: closes the child's copies of the descriptors. Async-signal-safe.
   void close_descriptors() noexcept;
 
  private:
@@ -43,7 +43,7 @@ class ControlServer {
   [[nodiscard]] bool open_listener(std::size_t slot, const ControlAddress& address);
   [[nodiscard]] bool watch(int descriptor, std::size_t slot) const;
   void accept_from(std::size_t listener);
-  /// A free slot; or that of a peer who may not command, or has been silent for longest.
+  /// A free slot; or that of a peer that may not command, or has been silent for longest.
   [[nodiscard]] std::size_t room_for_peer() const;
   void hear(std::size_t slot);
   void drop(std::size_t slot) noexcept;

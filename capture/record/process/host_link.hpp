@@ -1,5 +1,5 @@
-// The recorder's side of capture/record/host/host_event.hpp: switches what threads of the job say
-// on and off, takes it in, and makes records of it. One recording at a time.
+// The recorder's side of capture/record/host/host_event.hpp: switches events of the job's threads
+// on and off, takes them in, and makes records of them. One recording at a time.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ void adjust_host_link(Duration offset) noexcept;
 /// Events are ignored from now on. Async-signal-safe.
 void close_host_link() noexcept;
 
-// What threads of the job said, as records of the trace. The writer's thread.
+// Makes events of the job's threads into records of the trace. Used by the writer's thread.
 
 class HostRecords {
  public:
@@ -47,7 +47,7 @@ class HostRecords {
   HostRecords(RecordTables& tables, TraceTime since) : tables_(tables), since_(since) {}
 
   void add(const HostEvent& event, RecordedBatch& batch);
-  /// As if the recording had begun then.
+  /// Treats the recording as begun at `since`.
   void begin_at(TraceTime since);
 
   /// Iterations seen whole, of the thread that marks most.
@@ -65,7 +65,7 @@ class HostRecords {
   RecordTables& tables_;
   TraceTime since_;
   std::uint32_t iterations_ = 0;
-  std::unordered_map<std::uint64_t, std::uint32_t> threads_;  ///< iterations by system's number
+  std::unordered_map<std::uint64_t, std::uint32_t> threads_;  ///< iterations by gettid()
   CounterSet counters_;
 };
 

@@ -16,17 +16,17 @@ struct JobIdentity {
 };
 
 /// Rank: RANK (torchrun), OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, the first that holds a
-/// number; world size likewise. Neither is believed where it is no number below 2^24.
+/// number; world size likewise. A value that is no number below 2^24 is ignored.
 [[nodiscard]] JobIdentity identify_job(const Environment& env);
 
-/// getenv. To be called by threads of the job only, since a setenv in another thread moves what
+/// getenv. For threads of the job only, since a setenv in another thread moves the memory that
 /// getenv reads: the recorder's own threads never look at the environment.
 [[nodiscard]] Environment process_environment();
 
 // The one way in which the recorder speaks to the user of the job: a line on stderr.
 
-/// One write of "bubblesim capture: TEXT\n"; what the system refuses is lost. The text is not
-/// buffered, for buffers of the job's streams are the job's.
+/// One write of "bubblesim capture: TEXT\n"; text that the system refuses is lost. The text
+/// bypasses stdio, whose buffers are the job's.
 void say(const std::string& text) noexcept;
 
 }  // namespace bubblesim::capture

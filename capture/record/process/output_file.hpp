@@ -1,7 +1,7 @@
 // The name of a recording: rank<N>.recording.btr while it grows, rank<N>.btr once it is whole.
 //
-// No file that is there already is ever written to or replaced: processes that share a rank (a
-// launcher and its worker, a job run twice) get ".pid<P>" into their names instead.
+// An existing file is never written to or replaced: processes that share a rank (a launcher and its
+// worker, a job run twice) get ".pid<P>" into their names instead.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class RecordingFile {
 
   /// The path at which the recording is now.
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Gives the file its final name. Fails where the folder has gone or is read-only; then the
-  /// recording keeps the name it has.
+  /// Gives the file its final name. Fails if the folder has gone or is read-only; the recording
+  /// then keeps its present name.
   [[nodiscard]] Result<void> complete();
   /// Removes the file: nothing was recorded.
   void discard() noexcept;

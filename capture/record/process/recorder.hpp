@@ -1,8 +1,8 @@
 // Recordings of this process, one after the other: started, stopped and asked about from any
 // thread; each runs on a thread of its own, which sets CUPTI up, decodes and writes.
 //
-// Nothing here waits for CUPTI but that thread, so that a CUPTI that takes seconds to start, or
-// never comes back, keeps nobody else: a status is always answered, a stop always accepted.
+// Only that thread waits for CUPTI. If CUPTI takes seconds to start, or never returns, a status is
+// answered and a stop accepted all the same.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace bubblesim::capture {
 
 enum class StopReason : std::uint8_t { kAsked, kExiting };
 
-/// What started the recording: faults of a start from the environment go to stderr, for nobody else
-/// would learn.
+/// What started the recording: faults of a start from the environment go to stderr, since no
+/// command waits for an answer.
 enum class StartOrigin : std::uint8_t { kSocket, kEnvironment };
 
 struct RecorderSettings {
@@ -39,13 +39,13 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder() = delete;
 
-  /// Returns at once; what becomes of it is in status(). Faults: a recording is under way, or the
-  /// system gives no thread. All signals must be blocked in the calling thread: the recording's
-  /// inherits that.
+  /// Returns at once; status() says what becomes of the recording. Faults: a recording is under
+  /// way, or the system gives no thread. All signals must be blocked in the calling thread: the
+  /// recording's thread inherits the mask.
   [[nodiscard]] Result<void> start(const StartRequest& request, StartOrigin origin);
-  /// Returns at once. Nothing under way: nothing happens.
+  /// Returns at once. Without a recording under way nothing happens.
   void stop(StopReason reason) noexcept;
-  /// Waits until nothing is under way. False: after `longest` something still was.
+  /// Waits until no recording is under way. False: one still was after `longest`.
   [[nodiscard]] bool wait_idle(Duration longest) const noexcept;
   [[nodiscard]] RecorderStatus status() const;
   /// Puts a mark into the trace. False: nothing records.

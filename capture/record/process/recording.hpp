@@ -47,7 +47,7 @@ struct RecordingShare {
   BufferExchange buffers;
   StatusBoard board;
   std::atomic<Stop> stop{Stop::kNo};
-  std::atomic<bool> records{false};  ///< there is something that a signal may have written
+  std::atomic<bool> records{false};  ///< the recording has begun: a signal may end it
   std::atomic<int> file_descriptor{-1};  ///< of the open trace, for a forked child to close
 };
 
@@ -59,24 +59,24 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   ~Recording();
 
-  /// All of it. The board's last state is kIdle or kFailed. True: it has ended by its iterations or
-  /// a signal and later ones are wanted; then the state is kScheduled.
+  /// Runs all of it. The board's last state is kIdle or kFailed. True: it has ended by its
+  /// iterations or a signal, and another recording is wanted; then the state is kScheduled.
   bool run();
 
  private:
   using Stop = RecordingShare::Stop;
 
   [[nodiscard]] bool stop_wanted() const { return share_.stop.load() != Stop::kNo; }
-  /// Until so long before the time. False: a stop came before that.
+  /// Waits until so long before the start time. False: a stop came first.
   [[nodiscard]] bool wait_for_start(Duration before);
-  /// CUPTI is ready; what comes until the time is left out.
+  /// Waits for the start time with CUPTI on; records from before it are left out.
   void wait_prepared();
-  /// Until the iterations before the first wanted one are about to run; CUPTI is off. False: a stop
-  /// came before that.
+  /// Waits, with CUPTI off, until the iterations before the first wanted one are about to run.
+  /// False: a stop came first.
   [[nodiscard]] bool wait_for_iteration();
   /// Begins where the last iteration before the first wanted one ends, and counts later ones.
   void note_iteration(const HostEvent& event);
-  /// Whole ones, since the first wanted one began.
+  /// Whole iterations since the first wanted one began.
   [[nodiscard]] std::uint32_t iterations() const;
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> open_file();
@@ -88,23 +88,23 @@ class Recording {
   void drain_buffers();
   void drain_host_events();
   void append();
-  /// Records stay in memory: it is not known yet, or never before the end, which are written.
+  /// Whether records stay in memory: which of them are written is not known yet.
   [[nodiscard]] bool holds() const { return !begun_ || request_.last.has_value(); }
   void hold();
-  /// Writes what is held, but for what the decoder leaves out as too early.
+  /// Writes held records, but for those that the decoder leaves out as too early.
   void release();
-  /// What was appended since the last call is in the file, or is lost.
+  /// Counts records appended since the last call as in the file, or as lost.
   void settle(const Result<void>& written);
   /// After the first write that fails nothing more is written; the recording ends.
   void note_write(const Result<void>& written);
   void read_clock();
-  /// A clock that was set is written down at once, with the reading before.
+  /// If the system clock was set, writes that down at once, with the reading before.
   void watch_clock();
   /// Why the recording is over; empty: it is not.
   [[nodiscard]] std::string reason_to_end() const;
   void close();
   void end_session();
-  /// Takes in what the GPU still does of what was launched.
+  /// Takes in records of launched work that the GPU still does.
   void await_buffers();
   void end_file();
   void end_without_file();
@@ -113,7 +113,7 @@ class Recording {
   [[nodiscard]] CounterSet all_counters() const;
   void publish();
   void fail_with(const std::string& message);
-  bool stopped_early(const char* why);  ///< false
+  bool stopped_early(const char* why);  ///< returns false
   void summarise() const;
 
   StartRequest request_;
@@ -135,7 +135,7 @@ class Recording {
   std::int64_t last_collective_ = 0;
   CounterSet counters_;
   std::string fault_;           ///< of the recording, once it runs
-  bool writable_ = true;        ///< every write so far was done
+  bool writable_ = true;        ///< every write so far succeeded
   std::string described_;       ///< the device's name in the file
   std::string reduced_;
   std::int64_t began_ns_ = 0;   ///< CLOCK_MONOTONIC

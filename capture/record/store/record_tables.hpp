@@ -29,14 +29,14 @@ class RecordTables {
   [[nodiscard]] ShapeId shape(const traces::LaunchShape& shape);
   /// `system_id`: gettid() of the thread.
   [[nodiscard]] ThreadId thread(std::uint64_t system_id);
-  /// `context` and `stream` are CUPTI's ids, which say which stream it is; `device` is noted at its
+  /// `context` and `stream` are CUPTI's ids, which identify the stream; `device` is noted at its
   /// first use.
   [[nodiscard]] StreamId stream(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
   /// Both: only until take_new() has handed the stream or thread out. False: too late.
   bool describe_stream(StreamId stream, std::int32_t priority, traces::StreamKind kind);
   bool name_thread(ThreadId thread, std::string_view name);
 
-  /// What a kernel that was captured into a graph communicates; of grouped ones, the sum.
+  /// Notes the collective of a kernel captured into a graph; of grouped collectives, the sum.
   void announce(std::uint64_t graph_node, const traces::Collective& collective);
   void copy_node(std::uint64_t graph_node, std::uint64_t copy_of);
   /// nullptr: nothing was announced for the node.
@@ -92,7 +92,7 @@ struct RecordedBatch {
   std::vector<traces::HostStall> stalls;
   std::vector<traces::ClockPair> clocks;
   /// The `collective` of an operation or a note is an index into `collectives` of this batch; the
-  /// store makes it one into the rank's table.
+  /// store makes it an index into the rank's table.
   std::vector<traces::Collective> collectives;
   std::vector<traces::CollectiveNote> notes;
 

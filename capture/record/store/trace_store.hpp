@@ -1,5 +1,5 @@
 // The file of one session: batches of records in, a .btr that holds every whole chunk at any
-// moment. One thread at a time: the writer's. What it writes is not joined (traces/join).
+// moment. One thread at a time: the writer's. The file is not joined yet (traces/join).
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace bubblesim::capture {
 
 class TraceStore {
  public:
-  /// Creates the file. Chunks are small (4096 records), since a kill loses the open one. Whoever
-  /// keeps a reference to tables() must not move the store any more.
+  /// Creates the file. Chunks are small (4096 records), since a kill loses the open one. While a
+  /// reference to tables() is kept, the store must not be moved.
   [[nodiscard]] static Result<TraceStore> create(const std::string& path, RankId rank);
 
   [[nodiscard]] RecordTables& tables() { return tables_; }
   [[nodiscard]] Result<void> describe(const traces::format::RankDescription& description);
-  /// Writes the batch, what its ids need first, and clears it, also where writing failed.
+  /// Writes the table entries that the batch needs, then the batch; clears it even on a fault.
   [[nodiscard]] Result<void> append(RecordedBatch& batch);
-  /// Writes what is pending, however little.
+  /// Writes pending records, however few.
   [[nodiscard]] Result<void> flush();
   [[nodiscard]] Result<void> finish(const CounterSet& counters);
-  /// Bytes in the file; what is pending is not among them.
+  /// Bytes in the file, without pending records.
   [[nodiscard]] std::uint64_t bytes_written() const { return writer_.bytes_written(); }
   [[nodiscard]] int descriptor() const { return writer_.descriptor(); }
 

@@ -23,10 +23,10 @@ struct CudaOptions {
   Duration fit_budget = std::chrono::minutes(5);  ///< then stand-ins are measured less well
   Duration warm_up = std::chrono::milliseconds(200);  ///< device time before anything is measured
   Duration hang_limit = std::chrono::seconds(30);     ///< without any start or end: it hangs
-  Duration edge_limit = std::chrono::seconds(10);     ///< for another thread's launch
+  Duration edge_limit = std::chrono::seconds(10);     ///< of waits for another thread's launch
 };
 
-/// `clock` outlives the device, and is the machine's own: turns have no GPU. Fault: no driver, no
+/// `clock` outlives the device, and is a WallClock: a real GPU takes no turns. Fault: no driver, no
 /// such GPU, or a build without stand-in kernels (no CUDA compiler).
 [[nodiscard]] Result<std::unique_ptr<Device>> open_cuda_device(std::uint32_t index,
                                                                HostClock& clock,

@@ -65,9 +65,9 @@ class DeviceContext {
 };
 
 // What a job holds of the device's memory: buffers that stand-ins stream through and copies move,
-// and the rest of what its plan says.
+// and the rest of the memory that its plan asks for.
 
-/// Longer copies are several copies.
+/// A longer copy is split into several.
 inline constexpr std::uint64_t kCopyChunk = 64ULL << 20;
 
 class DeviceMemory {
@@ -82,12 +82,12 @@ class DeviceMemory {
   /// A power of two, at least twice the L2 cache.
   [[nodiscard]] std::uint64_t stream_bytes() const { return stream_bytes_; }
   [[nodiscard]] DevicePointer stream_buffer() const { return stream_; }
-  /// Each of copy_bytes(); 0: the plan has no copies.
+  /// The size of each copy buffer; 0: the plan has no copies.
   [[nodiscard]] std::uint64_t copy_bytes() const { return copy_bytes_; }
   [[nodiscard]] DevicePointer copy_from() const { return copy_; }
   [[nodiscard]] DevicePointer copy_to() const { return copy_ + copy_bytes_; }
   [[nodiscard]] void* host() const { return host_; }
-  /// One float a graph.
+  /// One float for each graph.
   [[nodiscard]] DevicePointer scales() const { return scales_; }
 
  private:

@@ -1,4 +1,4 @@
-// All that a job has on the device, made in order and let go of in the opposite one.
+// All that a job has on the device, made in order and released in the opposite order.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// Passes of which events are kept: a later one is waited for on the host.
+/// Passes whose events are kept. For an event already reused, the host waits itself.
 inline constexpr std::uint64_t kEventPasses = 4;
 
 /// Events of launch units: an operation launched by itself, or a graph (by its first operation),
@@ -27,10 +27,10 @@ class UnitEvents {
   UnitEvents& operator=(const UnitEvents&) = delete;
   [[nodiscard]] Result<void> make();
 
-  /// What `op` is launched with.
+  /// The launch unit of `op`.
   [[nodiscard]] std::uint32_t unit(std::uint32_t op) const;
   [[nodiscard]] std::uint32_t stream(std::uint32_t unit) const { return streams_[unit]; }
-  /// Null: nobody waits for it. `pass` counts from 0.
+  /// Null: no operation waits for the unit. `pass` counts from 0.
   [[nodiscard]] EventHandle event(std::uint32_t unit, std::uint64_t pass) const;
   /// The event of a stream that joins a graph's launch.
   [[nodiscard]] EventHandle stream_event(std::uint32_t stream) const;
@@ -57,8 +57,8 @@ struct DeviceParts {
   ClockTrack clock;
 };
 
-/// Fills `parts`, whose context is there. Everything is measured with the whole GPU, before the
-/// job's own streams, which may have a part of it only, are made.
+/// Fills `parts`, whose context exists. Everything is measured with the whole GPU, before the job's
+/// own streams, which may have a part of it only, are made.
 [[nodiscard]] Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
                                       const CudaOptions& options, CounterSet& counters);
 

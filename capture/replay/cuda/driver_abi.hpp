@@ -8,7 +8,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// CUresult; those that are told apart here.
+/// CUresult: the codes that are told apart here.
 enum class Status : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -76,8 +76,8 @@ inline constexpr int kCaptureThreadLocal = 1;
 inline constexpr unsigned kGreenDefaultStream = 0x01;
 inline constexpr int kResourceSm = 1;
 
-/// CUdevResource of ABI 1. Later ABIs are longer, hence the room; a function of the name without a
-/// version keeps to the ABI that it came with.
+/// CUdevResource of ABI 1. Later ABIs are longer, hence `room`; a function whose name has no
+/// version keeps the ABI that it came with.
 struct DeviceResource {
   int type;
   std::uint8_t inside[92];

@@ -18,11 +18,11 @@
 
 namespace bubblesim::capture::cuda {
 
-// Tells when copies and memsets end that are launched by themselves: by an event each.
+// Tells, by an event each, when copies and memsets end that are launched outside of graphs.
 //
-// A kernel that stamps the time before and after a copy needs the compute engine. If contexts take
-// turns, a request would wait for a turn at each copy, though copies need none: on an H100 a
-// request of 1 ms took 12 ms so (2026-11-26). Stamps stay where records are asked for
+// A kernel that stamps the time before and after a copy needs the compute engine. If contexts are
+// time-sliced, a request would wait for a slice at each copy, though copies need none: on an H100 a
+// request of 1 ms then took 12 ms (2026-11-26). Stamps stay where records are asked for
 // (JobPlan::record_operations), and in graphs, whose launches have no event of each operation.
 
 class GraphSet;
@@ -34,14 +34,14 @@ class CopyEvents {
   CopyEvents(const CopyEvents&) = delete;
   CopyEvents& operator=(const CopyEvents&) = delete;
 
-  /// Events of the operations of `plan` that are told by one. The context is current.
+  /// Makes events for the operations of `plan` whose ends events tell. The context is current.
   [[nodiscard]] Result<void> make(const JobPlan& plan, const GraphSet& graphs);
 
-  /// Whether the operation's end is told by an event, and no start is.
+  /// Whether an event tells the operation's end; nothing then tells its start.
   [[nodiscard]] bool tells(std::uint32_t op) const { return place_[op] != kNone; }
   /// After execution `n` (from 1 on), on its stream. The context is current.
   [[nodiscard]] Result<void> record(std::uint32_t op, std::uint64_t n, StreamHandle stream) const;
-  /// Any thread. A driver that fails says not yet: the device's health is looked at elsewhere.
+  /// Any thread. False if the driver fails: the device's health is checked elsewhere.
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
 
  private:
@@ -59,15 +59,15 @@ class CopyEvents {
 /// The class is not thread-safe, but for the counts, which any thread may read.
 class Flights {
  public:
-  /// All outlive it.
+  /// All arguments outlive the object.
   Flights(const RecordRing& ring, const CopyEvents& copies, const program::Program& program);
 
   /// The next execution of `op` was put on `stream`.
   void launched(const OpInstance& op, std::uint32_t stream, HostTime now);
 
-  /// Looks at the records: what started and ended since then is told, a stream's in order.
-  /// Returns whether anything had. What an event tells ends when it is seen, at `now`, and starts
-  /// at its launch or where its stream's last operation ended.
+  /// Tells the starts and ends in the records since the last look, a stream's in order. Returns
+  /// whether there were any. An operation with an event ends when the event is seen, at `now`, and
+  /// starts at its launch or where its stream's last operation ended.
   bool look(const ClockTrack& clock, HostTime now, DeviceListener* listener);
 
   /// Device time of the latest end that was seen; 0: none.
@@ -78,7 +78,7 @@ class Flights {
   [[nodiscard]] std::uint64_t in_flight() const { return in_flight_.load(); }
   [[nodiscard]] std::uint64_t in_flight(std::uint32_t stream) const;
 
-  /// What is waited for where nothing moves: the first of each stream, "op 7, execution 3, begun".
+  /// What a hung device waits for: the first execution of each stream, "op 7, execution 3, begun".
   [[nodiscard]] std::string waited_for() const;
 
  private:

@@ -1,8 +1,8 @@
 // Launch calls of several operations, as CUDA graphs made beforehand.
 //
-// A graph's kernels are the same as outside: which execution of its operation this is each kernel
-// reads from the operation's state, so one graph serves all launches. The driver runs launches of
-// one graph one after the other.
+// A graph's kernels are the same as outside: each kernel reads the number of its operation's
+// execution from the operation's state, so one graph serves all launches. The driver runs launches
+// of one graph one after the other.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace bubblesim::capture::cuda {
 struct Graph {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
-  std::uint32_t stream = 0;                ///< it is launched there: the first operation's
+  std::uint32_t stream = 0;                ///< where it is launched: the first operation's
   std::vector<std::uint32_t> other_streams;  ///< of its operations
   std::uint32_t copies = 0;
   GraphExecHandle exec = nullptr;

@@ -16,8 +16,8 @@ namespace bubblesim::capture::cuda {
 /// Executions of one operation whose records the host has yet to read; a power of two.
 inline constexpr std::uint32_t kSlots = 16;
 
-/// What a kernel's duration in a trace, which is CUPTI's, has beyond the time from its first
-/// block's start to its last block's end, which records have. Measured on an H200: 1.09 to 1.28 us
+/// By how much a kernel's duration in a trace, which is CUPTI's, exceeds the time from its first
+/// block's start to its last block's end, which records hold. Measured on an H200: 1.09 to 1.28 us
 /// (middle eight tenths of 13,040 kernels), whatever the kernel's size (tests/validation/h200). All
 /// of it is taken to come after the last block; how much comes before the first was not measured.
 inline constexpr Duration kBesideBlocks = std::chrono::nanoseconds(1190);
@@ -35,8 +35,8 @@ class RecordRing {
   [[nodiscard]] std::uint64_t slots(std::uint32_t op) const;
   [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
 
-  /// Whether execution `n` (from 1 on) has started, has ended; only then its times may be read.
-  /// The device may write the end first: an execution has ended when both are there.
+  /// Whether execution `n` (from 1 on) has started, has ended; only then its times may be read. The
+  /// device may write the end first: an execution has ended when both times are there.
   [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const;

@@ -19,19 +19,19 @@ struct alignas(16) RecordSlot {
 };
 static_assert(sizeof(RecordSlot) == 32 && offsetof(RecordSlot, end_ns) == 16);
 
-/// One operation's, in device memory. Executions of one operation never overlap: they are in one
-/// stream, or in one graph, whose launches run one after the other.
+/// The state of one operation, in device memory. Executions of one operation never overlap: they
+/// are in one stream, or in one graph, whose launches run one after the other.
 struct OperationState {
-  /// Executions that ended, in the upper 32 bits, and blocks of the present one that did: one
-  /// addition counts a block and tells the last one its number. Records need it as it is past the
-  /// L1 cache, whose line may be older than the execution before.
+  /// The upper 32 bits count ended executions, the rest ended blocks of the present one: one
+  /// addition counts a block and tells the last block its number. Records need it read past the L1
+  /// cache, whose line may be older than the execution before.
   std::uint64_t progress;
   std::uint64_t start_ns;  ///< of a collective's present execution; 0: no block has started
 };
 
-/// Arguments of every stand-in. The loop runs base + slope * scale times a block, to the unit: of
-/// the last loop a block does so many units as make that number on average over the blocks.
-/// Collectives take the number as nanoseconds since the first block's start.
+/// Arguments of every stand-in. Each block runs base + slope * scale loops, exact to the unit: in
+/// the last loop it does as many units as make that number on average over the blocks. Collectives
+/// take the number as nanoseconds since the first block's start.
 struct StandInArguments {
   std::uint64_t state;   ///< OperationState
   std::uint64_t slots;   ///< RecordSlot[slot_count], of this operation
@@ -39,7 +39,7 @@ struct StandInArguments {
   std::uint64_t buffer;  ///< streamed by memory steps
   std::uint64_t buffer_lines;  ///< its size in 16 bytes, a power of two
   /// Execution n (from 0) streams from line first + n * advance on, modulo the buffer: it goes on
-  /// where what ran before it ended. Starting over would find its lines in the L2 cache.
+  /// where the execution before it ended. Starting over would find its lines in the L2 cache.
   std::uint64_t first_line;
   std::uint64_t advance;
   float base;
@@ -51,10 +51,10 @@ struct StandInArguments {
   std::uint32_t wide;
   std::uint32_t tensor;
   std::uint32_t units;         ///< of a loop, all kinds together
-  std::uint32_t unit_rate;     ///< memory_rate of one of them
+  std::uint32_t unit_rate;     ///< memory_rate of one unit
   std::uint32_t refresh;       ///< loops between uses of registers held for size alone; 0: never
-  /// Blocks of the lowest ranks whose ends nobody counts: those that as many as the GPU holds come
-  /// after. Blocks start in the order of their ranks and last equally long.
+  /// Blocks of the lowest ranks whose ends are not counted: all but the last blocks, as many as the
+  /// GPU holds. Blocks start in the order of their ranks and last equally long.
   std::uint32_t uncounted;
 };
 static_assert(sizeof(StandInArguments) == 7 * 8 + 12 * 4);
@@ -73,7 +73,7 @@ struct StampArguments {
   std::uint32_t pad;
 };
 
-// A memory step of a thread: so many lines of 16 bytes, read; the last one written in their place.
+// A memory step of a thread reads so many lines of 16 bytes and overwrites the last one.
 inline constexpr std::uint32_t kLinesPerStep = 4;
 inline constexpr std::uint32_t kBytesPerStep = 16 * (kLinesPerStep + 1);
 inline constexpr std::uint32_t kRateUnit = 1U << 20;

@@ -28,7 +28,7 @@ struct DurationLine {
 struct Fit {
   DurationLine line;
   double error = 0;       ///< of the last check: |measured - solo| / solo
-  std::uint32_t rounds = 0;  ///< 0: the line that was known held
+  std::uint32_t rounds = 0;  ///< 0: the known line held
   bool at_floor = false;  ///< without any loop it lasts longer than `solo`
   bool held = false;      ///< within the tolerance, or at the floor
 };
@@ -37,19 +37,19 @@ inline constexpr double kFitTolerance = 0.02;
 inline constexpr std::uint32_t kFitRounds = 5;
 
 struct FitLimits {
-  /// Nanoseconds by which a measured duration may be off: no check is stricter, and lines are laid
-  /// through durations of at least 50 times as much.
+  /// Nanoseconds by which a measured duration may be off: no check is stricter, and lines are
+  /// fitted to durations of at least 50 times as much.
   double resolution_ns = 0;
   std::uint32_t rounds = kFitRounds;
 };
 
-/// Runs the stand-in alone with so many loops, to the unit on average over its blocks; its duration
-/// in nanoseconds.
+/// Runs the stand-in alone with so many loops, to the unit on average over its blocks; returns its
+/// duration in nanoseconds.
 using Measure = std::function<Result<double>(double loops)>;
 
-/// What whole number of nanoseconds all differences between `durations` are multiples of: the step
-/// in which the device's clock is read at starts and ends of kernels. One kernel that looks at it
-/// all the time sees finer ones (H100: 32 against 256). 0: too few differ.
+/// The whole number of nanoseconds of which all differences between `durations` are multiples: the
+/// step of the device's clock as read at starts and ends of kernels. A kernel that reads it all the
+/// time sees finer steps (H100: 32 against 256). 0: too few differ.
 [[nodiscard]] double step_of(const std::vector<double>& durations);
 
 /// Tries `known` first, then no loop at all, then up to kFitRounds times three points about the
@@ -62,14 +62,14 @@ using Measure = std::function<Result<double>(double loops)>;
 // Fits of stand-ins, kept in a file between processes: a worker that has only a part of the GPU
 // (MPS percentages) cannot measure how long a kernel lasts on all of it.
 
-/// What makes stand-ins equal.
+/// Stand-ins with equal keys have the same fit.
 struct FitKey {
   KernelForm form;
   Duration solo{};
   friend auto operator<=>(const FitKey&, const FitKey&) = default;
 };
 
-/// What was found for one.
+/// The fit found for one key.
 struct CachedFit {
   DurationLine line;
   Mix mix;

@@ -26,7 +26,7 @@ struct Mix {
 inline constexpr std::uint32_t kMostMemoryRate = 64 * kRateUnit;
 
 /// Shares that a form leaves at 0 are taken from its bound: memory 0.8 of DRAM and 0.2 of issue
-/// slots, compute 0.05 and 0.8, unknown 0.3 and 0.4. Assumptions, as good as a guess.
+/// slots, compute 0.05 and 0.8, unknown 0.3 and 0.4. These are assumed, not measured.
 struct Shares {
   double dram = 0;
   double issue = 0;
@@ -39,10 +39,10 @@ struct Shares {
                          const StandInShape& shape);
 
 /// Bytes of DRAM traffic that the stand-in should cause in `solo`; 0 where the driver does not say
-/// what DRAM can do. A share is of what memory steps reach, 0.836 of the interface's rate.
+/// what DRAM can do. Share 1 is what memory steps reach, 0.836 of the interface's rate.
 [[nodiscard]] double wanted_traffic(const DeviceFacts& facts, const KernelForm& form,
                                     Duration solo);
-/// Bytes of `loops` loops in every block.
+/// Bytes of DRAM traffic when every block runs `loops` loops.
 [[nodiscard]] double traffic_of(const StandInShape& shape, const Mix& mix, double loops);
 
 }  // namespace bubblesim::capture::cuda

@@ -47,7 +47,7 @@ class StandIns {
     std::function<void(const std::string&)> progress;
     Duration warm_up{};       ///< device time that the first stand-in runs before it is measured
     Duration patience{};      ///< for one measured execution
-    Duration budget{};        ///< of measuring: what is left then is measured once, less well
+    Duration budget{};        ///< of measuring; then each is measured once, less well
     bool may_measure = true;  ///< false: only a part of the GPU is there; all fits are the cache's
   };
 

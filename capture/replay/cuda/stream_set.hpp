@@ -32,8 +32,8 @@ class StreamSet {
 
   [[nodiscard]] StreamHandle at(std::uint32_t stream) const { return streams_[stream]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(streams_.size()); }
-  /// That threads which use these streams have current: the primary one in any case. A stream knows
-  /// its green context by itself, and a green context may be current to one thread only.
+  /// The context that threads using these streams have current: always the primary one. A stream
+  /// knows its green context by itself, and a green context may be current to one thread only.
   [[nodiscard]] ContextHandle context() const { return context_.primary(); }
   [[nodiscard]] std::uint32_t sms() const { return sms_; }
 

@@ -1,4 +1,4 @@
-// A job's end of a fake device: hands launches to the FakeGpu of another process through shared
+// A job's side of a fake device: hands launches to the FakeGpu of another process through shared
 // memory, and waits in the clock's turns.
 //
 // Host times are the plan's (HostCosts::kPlanned). A listener hears of a start at once and of an
@@ -25,7 +25,7 @@ inline constexpr CounterSpec kFakeNoticesLost{"fake_device_notices_lost", Severi
 inline constexpr Duration kFakeNoAnswer = std::chrono::seconds(10);
 
 /// The fake GPU of this name (FakeGpu::begin, without "fake:"). Fault: there is none, the client
-/// has no job on it, or another process has opened that.
+/// has no job on it, or another process has opened the job.
 [[nodiscard]] Result<std::unique_ptr<Device>> open_fake_device(const std::string& name,
                                                                HostClock& clock, ClientId client);
 

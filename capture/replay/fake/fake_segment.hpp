@@ -1,9 +1,9 @@
 // The shared memory between a fake GPU and the jobs on it: what they launched, what has ended, who
 // waits for what.
 //
-// One part a job. All who use it take turns (TurnClock), so nobody sees a change half done; cursors
-// are atomic and moved last, so that the death of a process in the midst of a change leaves what
-// was there before. Everything is counted from 0 and in nanoseconds of the rig's clock.
+// Each job has a part. All users take turns (TurnClock), so none sees a change half done; cursors
+// are atomic and moved last, so that the death of a process during a change leaves the state
+// before. Counts start at 0; times are nanoseconds of the rig's clock.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct FakeLaunch {
   std::uint32_t count = 0;
   std::uint64_t pass = 0;
   std::uint64_t launch = 0;
-  std::int64_t at = 0;       ///< of the call's start; JobPlan::device_lags: of its end
+  std::int64_t at = 0;       ///< the call's start; JobPlan::device_lags: its end
   double factor = 1;
   bool takes_place = false;  ///< in the launch queue of the first operation's stream
 };
@@ -95,14 +95,14 @@ struct FakeJobPart {
   std::atomic<std::uint32_t> taken{0};     ///< a process has opened it
   std::atomic<std::uint32_t> watched{0};   ///< notices are wanted
   std::atomic<std::uint32_t> no_more{0};   ///< launches will not come
-  std::atomic<std::uint32_t> quiet{0};     ///< and what was launched has ended, or never will
+  std::atomic<std::uint32_t> quiet{0};     ///< also, launched operations have ended or never will
   std::atomic<std::uint64_t> notices_lost{0};
   std::int64_t sync = 0;                   ///< from what was waited for to the wait's return, ns
   FakeRing<FakeLaunch, 4096> launches;
   Bell room;                               ///< launches were taken
   FakeRing<FakeNotice, 16384> starts;
   FakeRing<FakeNotice, 16384> ends;
-  Bell news;                               ///< a start or an end was put there
+  Bell news;                               ///< a start or an end was put into its ring
   std::array<FakeWaiter, kFakeWaiters> waiters;
   std::size_t streams_at = 0;              ///< bytes from here
   std::size_t ended_at = 0;
@@ -118,7 +118,7 @@ struct FakeJobPart {
 struct FakeHeader {
   std::uint64_t magic = 0;
   std::size_t bytes = 0;                   ///< of the whole memory
-  ProcessMark device;                      ///< whose end is the end of the GPU
+  ProcessMark device;                      ///< the GPU's process: its end is the GPU's
   std::uint32_t job_count = 0;
   std::array<std::size_t, kMostGateClients> job_at{};  ///< bytes from here
   Bell to_device;
@@ -146,7 +146,7 @@ class FakeSegment {
   [[nodiscard]] FakeHeader& header() const;
   /// The job at `index`, in the order of create().
   [[nodiscard]] FakeJobPart& job(std::size_t index) const;
-  /// Null: it has no job here.
+  /// Null: the client has no job here.
   [[nodiscard]] FakeJobPart* find(ClientId client) const;
 
  private:
