@@ -2,22 +2,24 @@
 // of each. It knows no clock, GPU or network: a caller tells it what arrives and when steps end.
 //
 // The rules are those of vLLM's V1 engine (version 0.19; class Scheduler in vllm/v1/core/sched),
-// and what scheduler_spec.hpp offers besides:
+// with the further options of scheduler_spec.hpp:
 //   1. A step has a budget of tokens. Running sequences come first, in the order in which they were
-//      admitted: each takes what it lacks, one token to decode or a chunk of its prompt.
+//      admitted: each takes the tokens it lacks, one to decode or a chunk of its prompt.
 //   2. If a running sequence needs a block and none is free, the sequence admitted last is
-//      preempted (by priority: the least urgent), perhaps the needy one itself. It goes to the
-//      front of the queue, keeps the tokens it has sampled, and computes prompt and output again.
-//   3. If none was preempted, waiting requests are admitted in order while budget, sequences and
-//      blocks allow (Reserve); the first that is not admitted ends the step.
+//      preempted (by priority: the least urgent), which may be the one that needs the block. The
+//      preempted sequence goes to the front of the queue, keeps the tokens it has sampled, and
+//      computes prompt and output again.
+//   3. If no sequence was preempted, waiting requests are admitted in order while budget, sequences
+//      and blocks allow (Reserve); the first one that is not admitted ends the step.
 //   4. The step that computes a sequence's last known token samples the next one.
 //   5. A request that a prefill server hands over (Request::handed) takes the blocks of its prompt
-//      when it is admitted, and decodes from its first token on; preempted, it is like any other.
+//      when it is admitted, and decodes from its first token on. Once preempted, it is treated like
+//      any other request.
 //
 // Scheduling one ahead (Pacing::kOneAhead): up to two steps are in flight. next_step assumes that
 // the step in flight samples its tokens; a preempted sequence still receives its token in flight.
 //
-// How to drive it (StepQueue does):
+// Calls that a caller makes (StepQueue makes the latter two):
 //   when a request arrives:  arrive(request); if no step is in flight, next_step(now) until nothing
 //   when a step ends:        finish_step(now); the step in flight, if any, starts; next_step(now)
 // Steps end in the order in which they were scheduled. Memory grows with requests in flight only.
@@ -40,7 +42,7 @@
 
 namespace bubblesim::serving {
 
-/// What became of a request at its arrival.
+/// Whether a request was queued at its arrival, or why it was refused.
 enum class ArrivalOutcome : std::uint8_t {
   kQueued,
   kLongerThanWindow,  ///< prompt and output exceed max_model_len
@@ -51,7 +53,7 @@ enum class ArrivalOutcome : std::uint8_t {
 /// A request in flight.
 struct UnfinishedRequest {
   SimTime arrival{};
-  std::optional<SimTime> first_token{};  ///< if it has one
+  std::optional<SimTime> first_token{};  ///< nothing: none yet
 };
 
 class Scheduler {
@@ -61,15 +63,15 @@ class Scheduler {
 
   /// Whether a request could ever be served by these settings.
   [[nodiscard]] static ArrivalOutcome admissible(const SchedulerSpec& spec, const Request& request);
-  /// Takes a request into the queue, or refuses it and counts that.
+  /// Takes a request into the queue, or refuses it and counts the refusal.
   ArrivalOutcome arrive(const Request& request);
 
-  /// Schedules a step. Nothing if as many are in flight as Pacing allows, or if no sequence can do
-  /// anything before a step in flight ends, or at all. The step stays as it is until it has ended
-  /// and next_step is called again.
+  /// Schedules a step. Null if as many steps are in flight as Pacing allows, or if no sequence can
+  /// compute a token now. The step stays unchanged until it has ended and next_step is called
+  /// again.
   [[nodiscard]] const ScheduledStep* next_step(SimTime now);
-  /// The oldest step in flight ends. The outcome stays as it is until the next call. Precondition:
-  /// one is in flight.
+  /// The oldest step in flight ends. The outcome stays unchanged until the next call.
+  /// Precondition: a step is in flight.
   const StepOutcome& finish_step(SimTime now);
 
   [[nodiscard]] const SchedulerSpec& spec() const { return spec_; }
@@ -84,7 +86,7 @@ class Scheduler {
   [[nodiscard]] std::uint32_t blocks_used() const { return pool_.used(); }
   [[nodiscard]] std::uint32_t host_blocks_used() const { return host_blocks_used_; }
   [[nodiscard]] const SchedulerCounts& counts() const { return counts_; }
-  /// The request that was admitted first of those that run; nothing: none runs.
+  /// The running request that was admitted first; nothing: no request runs.
   [[nodiscard]] std::optional<std::uint64_t> oldest_running() const;
   /// The requests in flight, by arrival.
   [[nodiscard]] std::vector<UnfinishedRequest> unfinished() const;
@@ -100,13 +102,13 @@ class Scheduler {
     std::uint32_t received = 0;       ///< output tokens that are known
     std::uint32_t sampling = 0;       ///< output tokens of steps in flight
     std::uint32_t prefill_end = 0;    ///< tokens known at its last admission
-    std::uint32_t known_blocks = 0;   ///< of `blocks`, those that the prefix cache was told of
+    std::uint32_t known_blocks = 0;   ///< of `blocks`, how many the prefix cache was told of
     std::uint32_t lost = 0;           ///< tokens computed before its last preemption
     std::uint32_t swapped_blocks = 0; ///< on the host, and not in the cache
     std::uint32_t host_blocks = 0;    ///< on the host
     std::uint32_t preemptions = 0;
-    std::uint32_t checks = 0;         ///< steps that checked drafts of its
-    std::uint64_t life = 0;           ///< tells users of the slot apart; 0: none
+    std::uint32_t checks = 0;         ///< steps that checked drafts of this sequence
+    std::uint64_t life = 0;           ///< unique for each use of the slot; 0: the slot is free
     std::int64_t turn = 0;            ///< its place in the queue among equals
     bool runs = false;
     SimTime admitted{};
@@ -181,9 +183,9 @@ class Scheduler {
   std::array<Flight, 2> flights_;
   std::size_t oldest_flight_ = 0;
   std::size_t flying_ = 0;
-  ScheduledStep* step_ = nullptr;    ///< that is being scheduled
-  std::uint32_t budget_ = 0;         ///< tokens left to it
-  std::size_t next_running_ = 0;     ///< of `running_`, the next that it asks
+  ScheduledStep* step_ = nullptr;    ///< the step that is being scheduled
+  std::uint32_t budget_ = 0;         ///< tokens left to step_
+  std::size_t next_running_ = 0;     ///< index into running_ of the next sequence to schedule
   std::vector<BlockIndex> prefix_;   ///< blocks that find_prefix found
   std::uint32_t reserved_blocks_ = 0;
   std::uint32_t host_blocks_used_ = 0;
@@ -205,11 +207,12 @@ struct StepStart {
 /// scheduler. The caller says when a step ends.
 class StepQueue {
  public:
-  /// `scheduler` outlives this, and only this schedules and ends its steps.
+  /// `scheduler` outlives this object, and only this object schedules and ends its steps.
   explicit StepQueue(Scheduler& scheduler) : scheduler_(scheduler) {}
 
-  /// Schedules what can be scheduled now; to be called when requests have arrived and nothing runs,
-  /// and when a step has ended and what arrived meanwhile was taken. The step that starts, if any.
+  /// Schedules as many steps as Pacing allows; returns the step that starts, if any. To be called
+  /// when requests have arrived and no step runs, and when a step has ended, after the arrivals
+  /// during the step have been handed to the scheduler.
   [[nodiscard]] std::optional<StepStart> refill(SimTime now) {
     std::optional<StepStart> start;
     if (running_ == nullptr && next_ != nullptr) {

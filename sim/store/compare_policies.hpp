@@ -1,11 +1,11 @@
-// Policies against one of them, over the runs of a store.
+// Compares policies with a baseline policy, over the runs of a store.
 //
 // Runs are paired: the same sweep, the same settings but those of policies, the same seed, so that
-// both had the same arrivals and differ by the policy alone. The interval is that of the mean of
-// the paired differences by Student's t with pairs - 1 degrees of freedom: A. M. Law, Simulation
+// both runs had the same arrivals and differ by the policy alone. The interval is that of the mean
+// of the paired differences by Student's t with pairs - 1 degrees of freedom: A. M. Law, Simulation
 // Modeling and Analysis, 5th edition 2015, section 10.2.1 (paired t; common random numbers are
-// section 11.2). Each interval holds alone with the confidence given: they are not widened for
-// their number. Over several points of a sweep the mean is over the points as they were chosen.
+// section 11.2). Each interval has the given confidence by itself: there is no correction for
+// multiple comparisons. Over several points of a sweep, every point chosen has the same weight.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,23 @@
 
 namespace bubblesim::store {
 
-// What policies are called where several runs are put side by side: the name, with the parameters
-// in which those of its name differ.
+// Labels of policies when several runs are compared: the policy's name, with the parameters in
+// which policies of that name differ.
 
 class PolicyLabels {
  public:
   /// `parameters`: "name=value;name=value", as the column policy_parameters has them.
   void see(const std::string& policy, const std::string& parameters);
-  /// "mps", or "mps(filler_percentage=30)" where the parameters of the seen ones differ in that.
-  /// Precondition: it was seen.
+  /// "mps", or "mps(filler_percentage=30)" if the policies seen under this name differ in that
+  /// parameter. Precondition: see() was called with it.
   [[nodiscard]] std::string label(const std::string& policy, const std::string& parameters) const;
 
  private:
   std::map<std::string, std::set<std::string>> seen_;
 };
 
-/// Is the setting one of the point at which policies are compared: neither a policy nor the seed?
+/// Whether the setting belongs to the point at which policies are compared: it sets neither a
+/// policy nor the seed.
 [[nodiscard]] bool is_of_point(const Setting& setting);
 
 enum class ComparisonGroup : std::uint8_t {
@@ -56,12 +57,12 @@ struct PolicyComparison {
   std::string metric;
   std::string filler;            ///< empty: the metric is of the whole run
   std::vector<Setting> point;    ///< of kPoint
-  std::string policy;            ///< with the parameters that tell it from others of its name
+  std::string policy;            ///< its PolicyLabels::label
   std::uint64_t pairs = 0;
   std::uint64_t unpaired = 0;    ///< values of the policy without one of the baseline
   std::uint64_t lower_bounds = 0;  ///< pairs with a latency that is only a lower bound
   std::uint64_t overloaded = 0;    ///< pairs with a latency of an overloaded filler
-  std::set<std::string> losses;    ///< of any run of a pair: what its inputs have lost
+  std::set<std::string> losses;    ///< losses in the inputs of any run of a pair
   double mean = 0;               ///< of the policy, over the pairs
   double baseline_mean = 0;
   double difference = 0;         ///< mean of the differences
@@ -77,14 +78,14 @@ struct Comparison {
 /// training_normalised_fraction, filler_normalised_fraction, latency_p95_ms.
 [[nodiscard]] std::span<const std::string> default_metrics();
 
-/// Is the column one of a filler, not of the whole run?
+/// Whether the column is about a filler, not about the whole run.
 [[nodiscard]] bool is_of_filler(std::string_view column);
 
-/// Is the latency in that column of the row a lower bound?
+/// Whether the latency in that column of the row is a lower bound.
 [[nodiscard]] bool is_lower_bound(const observe::ResultRow& row, std::string_view column);
 
-/// Is it a latency of a filler that falls behind (OUTPUTS.md, Overloaded)? It then
-/// measures the length of the run, and tables show the word instead.
+/// Whether the column is a latency and the row's filler falls behind (OUTPUTS.md, Overloaded). Such
+/// a latency depends on the length of the run, and tables show "overloaded" instead.
 [[nodiscard]] bool is_overloaded(const observe::ResultRow& row, std::string_view column);
 
 /// Place of a column among result_columns(), or the fault that names the nearest.

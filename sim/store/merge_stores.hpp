@@ -1,4 +1,4 @@
-// Several stores into one: what job arrays and other machines wrote.
+// Merges stores, such as those that job arrays or other machines wrote, into one.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct MergeCount {
   std::uint64_t stored = 0;    ///< of these, stored now
 };
 
-/// Every key once: done before failed; of several that are done the first that finished, of
-/// failures the last. What the output has as done stays; a run belongs to every sweep that it
-/// belongs to in some input. The output's content does not depend on
+/// Stores one run for each key: a finished one rather than a failed one; of several finished ones
+/// the first to finish, of several failed ones the last. A finished run in the output stays. A run
+/// belongs to every sweep that it belongs to in some input. The output's content does not depend on
 /// the order of the inputs, and merging again changes nothing. All inputs are opened before the
-/// output is made. `progress` is told of the records read so far.
+/// output is made. `progress` is called with the number of records read so far.
 [[nodiscard]] Result<MergeCount> merge_stores(
     const std::vector<std::string>& inputs, const std::string& output,
     const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);

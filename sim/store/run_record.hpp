@@ -1,5 +1,5 @@
-// What a finished run leaves: everything that a store keeps of it. Plain values, so that a run on
-// one machine can be stored on another.
+// The record of a finished run, as a store keeps it. Plain values, so that a run on one machine can
+// be stored on another.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace bubblesim::store {
 
-/// What an axis sets in this run: a JSON pointer into the run config and the value as JSON text.
+/// The value that an axis has in this run: a JSON pointer into the run config, and JSON text.
 struct Setting {
   std::string pointer;
   std::string value;
@@ -26,7 +26,7 @@ struct Setting {
 struct PlannedRun {
   std::uint64_t index = 0;        ///< in the plan, from 0
   std::string key;                ///< 32 hexadecimal digits: sim/sweep/run_key.hpp
-  std::string point;              ///< 16 digits: what is set, without seed and repetition
+  std::string point;              ///< 16 digits: hash of the settings without seed and repetition
   std::vector<Setting> settings;  ///< in the order of the axes
   std::uint64_t seed = 1;
   std::uint32_t repetition = 0;   ///< of its point, from 0
@@ -49,7 +49,7 @@ struct RunRecord {
   std::vector<observe::ResultRow> rows;
   std::vector<RecordedLatency> latencies;
   CounterSet counters;           ///< of the run and its inputs
-  // These are no part of the result: they differ from run to run.
+  // Not part of the result: these members differ when the run is repeated.
   std::string host;
   std::string version;           ///< of the program, with its commit where known
   std::int64_t finished_unix_ns = 0;
@@ -60,12 +60,12 @@ struct RunRecord {
 [[nodiscard]] std::vector<std::uint8_t> encode(const RunRecord& record);
 [[nodiscard]] Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes);
 
-// A check sum of what a run left, stored beside it: damage that the database does not notice (a bit
+// A check sum of a run's record, stored with it: damage that the database does not notice (a bit
 // inside a number) is found when the whole record is read.
 
 /// The digest of everything that a store keeps of the record; FNV-1a with 64 bits (Fowler, Noll,
-/// Vo: draft-eastlake-fnv), no defence against forgery. NaN is as if absent, -0 as 0. Rows have as
-/// many cells as there are columns.
+/// Vo: draft-eastlake-fnv), no defence against forgery. NaN counts as absent, -0 as 0.
+/// Precondition: rows have a cell for each column.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
 
 /// The digest of a record whose histograms of `latencies` are encoded already.
@@ -73,7 +73,7 @@ using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
                                           const EncodedHistograms& histograms);
 
-/// The digest of what a sweep says of a run: sweep, key, index, point, repetition, settings.
+/// The digest of a run's membership in a sweep: sweep, key, index, point, repetition, settings.
 [[nodiscard]] std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run);
 
 [[nodiscard]] EncodedHistograms encode_histograms(const RunRecord& record);

@@ -1,8 +1,8 @@
-// The little of SQL that the store needs, the same for SQLite and PostgreSQL: prepared statements
+// The part of SQL that the store needs, the same for SQLite and PostgreSQL: prepared statements
 // with $1, $2, ... (in the order of their first appearance), transactions, rows handed to a
-// visitor.
+// visitor. SqlDialect holds the differences between the two.
 //
-// One thread at a time. What differs between the two is in SqlDialect.
+// One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ struct SqlDialect {
   std::string_view keyed_table_end;  ///< the same, of a table that is stored by its primary key
   std::string_view has_table;     ///< query: one row if there is a table $1
   std::string_view columns_of;    ///< query: names of the columns of table $1
-  std::string_view lock_schema;   ///< first in a transaction that makes tables; empty: not needed
+  std::string_view lock_schema;   ///< statement before tables are made; empty: not needed
 };
 
 enum class SqlTransaction : std::uint8_t { kRead, kWrite };
@@ -68,7 +68,7 @@ class SqlDatabase {
   virtual ~SqlDatabase() = default;
 
   [[nodiscard]] virtual const SqlDialect& dialect() const = 0;
-  /// What messages call it: the path, the connection string without its password.
+  /// The database's name in messages: the path, or the connection string without its password.
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// Statements without parameters or answers, separated by ";".
   [[nodiscard]] virtual Result<void> execute(const std::string& sql) = 0;
@@ -76,17 +76,17 @@ class SqlDatabase {
   [[nodiscard]] virtual Result<Statement> prepare(const std::string& sql) = 0;
   [[nodiscard]] virtual Result<void> run(Statement statement, const SqlParameters& parameters,
                                          const SqlVisitor& visit) = 0;
-  /// A question that is asked once.
+  /// Runs a query once, without preparing it.
   [[nodiscard]] virtual Result<void> query(const std::string& sql,
                                            const std::function<void(const SqlRow&)>& visit) = 0;
-  /// kRead: one state of the database until the end. kWrite: waits for other writers.
+  /// kRead: sees one state of the database until its end. kWrite: waits for other writers.
   [[nodiscard]] virtual Result<void> begin(SqlTransaction kind) = 0;
   [[nodiscard]] virtual Result<void> commit() = 0;
   /// Does nothing where no transaction is open.
   virtual void roll_back() noexcept = 0;
-  /// Whether the file was deleted, moved or replaced since it was opened; of a server: false.
+  /// Whether the file was deleted, moved or replaced since it was opened; false for a server.
   [[nodiscard]] virtual bool is_gone() const { return false; }
-  /// Whether the whole database reads well, checked by the database itself.
+  /// Runs the database's own check of all its contents; fault: damage.
   [[nodiscard]] virtual Result<void> check() = 0;
 };
 
@@ -94,7 +94,7 @@ class SqlDatabase {
 [[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_sqlite(const std::string& path,
                                                                StoreAccess access);
 
-/// Whether the file is one of ours, whatever state it is in.
+/// Whether the file has the mark of a bubblesim store, even if it is damaged or of another version.
 [[nodiscard]] bool is_marked_sqlite(const std::string& path);
 
 /// A PostgreSQL database. A build without libpq refuses, and says so.

@@ -19,11 +19,11 @@ enum class ExportFormat : std::uint8_t { kCsv, kJson };
 /// Takes pieces of the text in order; a fault ends the export.
 using TextSink = std::function<Result<void>(std::string_view)>;
 
-/// How many rows there were.
+/// Writes the rows that pass the filter to `sink`; returns their number.
 [[nodiscard]] Result<std::size_t> export_rows(ResultsStore& store, const RowFilter& filter,
                                               ExportFormat format, const TextSink& sink);
 
-/// Every pointer that the runs set, sorted.
+/// All JSON pointers that the settings of the runs have, sorted.
 [[nodiscard]] Result<std::vector<std::string>> swept_pointers(ResultsStore& store,
                                                               const RowFilter& filter);
 

@@ -13,16 +13,16 @@
 
 namespace bubblesim::store {
 
-/// What an older store may lack.
+/// The parts of the tables that an older store may lack.
 struct StoreShape {
-  std::vector<std::string> row_columns;  ///< that the table `rows` has
-  bool memberships = true;               ///< since version 2
+  std::vector<std::string> row_columns;  ///< the columns that the table `rows` has
+  bool memberships = true;               ///< it has memberships, as stores have since version 2
 };
 
-/// Under which sweeps a run comes.
+/// How often a run is visited that several sweeps share.
 enum class RunsOf : std::uint8_t {
-  kEachSweep,
-  kFirstSweep,  ///< that stored it
+  kEachSweep,   ///< once for each of its sweeps
+  kFirstSweep,  ///< once, for the sweep that stored it
 };
 
 /// A run as stored, with the digest that it was stored with.
@@ -32,18 +32,18 @@ struct StoredRecord {
   /// The sweep that the record was read for, if another one stored it: its name, and the run's
   /// index, point, repetition and settings in it.
   std::optional<std::pair<std::string, PlannedRun>> member;
-  /// Puts that sweep's place into the record, whose digest no longer matches then.
+  /// Replaces the record's sweep by `member`; `digest` no longer matches the record then.
   void relabel();
 };
 
 /// Runs that may pass the filter (sweeps and settings are checked, rows are not), in the order of
-/// sweep, index, key. One state of the store: what others add meanwhile is not seen. `visit` ends
-/// the walk with a fault, and so does a run that has another digest than it was stored with.
+/// sweep, index, key. Reads one state of the store: records added meanwhile are not seen. A fault
+/// of `visit` ends the walk, and so does a run whose digest differs from the stored one.
 [[nodiscard]] Result<void> read_records(
     SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape,
     const std::function<Result<void>(StoredRecord&)>& visit);
 
-/// Does a row have one of the filter's policies and fillers?
+/// Whether a row has one of the filter's policies and one of its fillers.
 [[nodiscard]] bool passes(const observe::ResultRow& row, const RowFilter& filter);
 
 }  // namespace bubblesim::store

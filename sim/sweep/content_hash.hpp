@@ -1,4 +1,4 @@
-// Hashes of contents: equal ones mean equal bytes.
+// Hashes of contents: equal hashes mean equal bytes.
 //
 // The hash is XXH3-128 (libxxhash): it reads traces as fast as memory gives them, and 2^64 runs
 // would be needed for two to share a key by accident. It protects against change, not malice.
@@ -19,8 +19,8 @@ namespace bubblesim::sweep {
 /// Hashes of files, each read once a process: content, not name or date. Thread-safe.
 class FileHashes {
  public:
-  /// A folder's hash is that of the relative names and contents of all files below, in the order of
-  /// names. Fault: it cannot be read.
+  /// The hash of a file or folder. A folder's hash covers the relative names and contents of all
+  /// files below it, in the order of names. Fault: `path` cannot be read.
   [[nodiscard]] Result<std::string> hash(const std::string& path);
 
  private:

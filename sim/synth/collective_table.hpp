@@ -1,6 +1,6 @@
 // The collectives of a job under construction: each rank asks for its next use of a communicator,
-// and ranks that ask for the same use get the same collective. What it asks of the network is
-// worked out once for each size.
+// and ranks that ask for the same use get the same collective. The collective's network transfer is
+// computed once for each size.
 #pragma once
 
 #include <compare>
@@ -34,7 +34,7 @@ enum class Channel : std::uint8_t {
 struct Use {
   Channel channel = Channel::kTensor;
   std::uint32_t communicator = 0;  ///< tells communicators of a channel apart
-  std::uint64_t number = 0;        ///< of the use; transfers: iteration, edge, micro-batch
+  std::uint64_t number = 0;        ///< of the use; transfers: from iteration, edge, micro-batch
   friend auto operator<=>(const Use&, const Use&) = default;
 };
 
@@ -82,7 +82,7 @@ class CollectiveTable {
 // tensor ranks on nodes of 8), or one leaf is full of groups and another is not, the slowest stands
 // for all, since groups wait for each other when gradients are exchanged.
 
-/// Does each of the groups take as long as the others when it runs alone?
+/// Whether all groups take equally long when each runs alone.
 enum class Twins : std::uint8_t { kAlike, kApart };
 
 struct FoldedTransfer {
@@ -90,7 +90,7 @@ struct FoldedTransfer {
   Twins twins = Twins::kAlike;
 };
 
-/// Plans groups until their places on nodes, leaves and regions repeat, at most all. Complexity:
+/// Plans groups until their places on nodes, leaves and regions repeat, or all of them. Complexity:
 /// O(ranks of a pipeline stage).
 [[nodiscard]] FoldedTransfer folded_transfer(const network::Topology& topology,
                                              network::CollectivePattern kind, Bytes bytes,

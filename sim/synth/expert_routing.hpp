@@ -1,7 +1,7 @@
-// How tokens are routed to experts, and which rank holds which expert: the loads of the ranks, of
-// which all wait for the busiest in the exchange that follows (MoETuner, arXiv 2502.06643).
+// How tokens are routed to experts, and which rank holds which expert. Both give the loads of the
+// ranks, which all wait for the busiest one in the following exchange (MoETuner, arXiv 2502.06643).
 //
-// All layers and all ranks' tokens are routed alike; only experts differ.
+// Routing is the same in all layers and for the tokens of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ExpertRouting {
   std::vector<double> shares;  ///< of the tokens, by expert, in any unit; empty: `zipf`
   std::optional<std::string> shares_csv;  ///< path of a table that has them (read_shares)
   ExpertPlacement placement = ExpertPlacement::kContiguous;
-  std::vector<std::uint32_t> ranks;  ///< that hold each expert; empty: `placement`
+  std::vector<std::uint32_t> ranks;  ///< by expert, the rank that holds it; empty: `placement`
 };
 
 /// The column `share` of a CSV file, a row an expert, in their order. Faults name file and line.
@@ -35,9 +35,9 @@ struct ExpertRouting {
 /// Shares of the tokens by expert; they add up to 1.
 [[nodiscard]] std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t experts);
 
-/// Tokens of each of `ranks` ranks over their mean. Faults: lists of another length than the
-/// experts', shares that are all 0, ranks that are not there or hold more than their number of
-/// experts. Precondition: `ranks` > 0 divides `experts`; `shares_csv` is read.
+/// Tokens of each of `ranks` ranks over their mean. Faults: lists whose length is not the number of
+/// experts, shares that are all 0, ranks that do not exist or hold too many experts. Precondition:
+/// `ranks` > 0 divides `experts`; `shares_csv` is read.
 [[nodiscard]] Result<std::vector<double>> rank_loads(const ExpertRouting& routing,
                                                      std::uint32_t experts, std::uint32_t ranks);
 
@@ -45,7 +45,7 @@ struct ExpertRouting {
 /// rest evenly. Precondition: 1 <= `busiest` <= `ranks`.
 [[nodiscard]] std::vector<double> loads_beside(double busiest, std::uint32_t ranks);
 
-/// The largest of `loads`; at least 1, which their mean is.
+/// The largest of `loads`; at least 1, their mean.
 [[nodiscard]] double busiest_load(const std::vector<double>& loads);
 
 }  // namespace bubblesim::synth

@@ -2,15 +2,17 @@
 //
 // PyTorch DDP: gradients go into buckets in the order in which the backward pass makes them, and
 // a bucket is reduced when it is full, beside the rest of the backward pass. ZeRO-1: each replica
-// gets its part of the reduced gradients and, after its part of the optimiser step, everyone's
-// parameters. ZeRO-2 keeps no more than its part (when it scatters: rank_memory.hpp).
-// ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and its gradients scattered
-// after each backward pass. ZeRO++: what a forward pass has gathered is kept in parts by
-// neighbours, who gather it for the backward pass; kernels that quantise are left out.
+// gets its part of the reduced gradients and, after its part of the optimiser step, the parameters
+// of all replicas. ZeRO-2 keeps only its part of the gradients (rank_memory.hpp says when it
+// scatters). ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and its gradients
+// scattered after each backward pass. ZeRO++: neighbours keep parts of the parameters that a
+// forward pass has gathered, and gather these for the backward pass; kernels that quantise are left
+// out.
 //
-// After the replicas: norms' weights among tensor ranks that split the sequence (Megatron-LM,
-// finalize_model_grads.py), tied embeddings between first and last stage, and the two copies of
-// each stage in DualPipe and Chimera, at once when all backward passes have ended.
+// Gradients that are exchanged after those of the replicas: norms' weights among tensor ranks that
+// split the sequence (Megatron-LM, finalize_model_grads.py), tied embeddings between first and last
+// stage, and the two copies of each stage in DualPipe and Chimera, at once when all backward passes
+// have ended.
 #pragma once
 
 #include <array>
@@ -31,7 +33,7 @@ class GradientExchange {
   /// Before layer `at` of a pass over `layers` (in the order of use) is computed. `pass`: forward
   /// or backward.
   void before_layer(const std::vector<std::uint32_t>& layers, std::size_t at, HostPass pass);
-  /// After a backward pass of the layer. `last`: gradients are exchanged with it.
+  /// After a backward pass of the layer. `last`: whether this pass exchanges gradients.
   void after_backward(std::uint32_t layer, LastPass last);
   /// After a backward pass of a whole stage.
   void end_pass(LastPass last);
@@ -75,8 +77,8 @@ class GradientExchange {
   Family shared_;
   Family experts_;
   std::map<Channel, std::uint64_t> uses_;
-  std::array<Gathered, 2> gathered_;      ///< by lane: of its present pass
-  std::uint32_t last_reduction_ = program::kNoIndex;  ///< all are on one stream
+  std::array<Gathered, 2> gathered_;      ///< by lane, of the lane's present pass
+  std::uint32_t last_reduction_ = program::kNoIndex;  ///< all reductions are on one stream
   std::vector<Launches> optimizer_;
 };
 

@@ -1,6 +1,5 @@
-// What an inference instance serves: a model on one GPU, and the shape of its requests.
-//
-// An instance is one GPU, but for an engine's server (server_plan.hpp).
+// An inference instance: a model on one GPU, and the shape of its requests. Only an engine's server
+// may have several GPUs (server_plan.hpp).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,7 @@ enum class DecodeMode : std::uint8_t {
 struct DraftSpeculation {
   model::ModelSpec draft;
   model::TokenTree tree;
-  double acceptance = 0;  ///< that a drafted token is accepted, 0 to 1
+  double acceptance = 0;  ///< probability that a drafted token is accepted, 0 to 1
 };
 
 /// A request is a prompt and the tokens that follow it, with a KV cache. The prompt's pass yields
@@ -66,10 +65,11 @@ struct InstanceMemory {
   [[nodiscard]] double total() const { return weights + kv_cache + activations; }
 };
 
-/// Fault: a request that the model cannot serve. Does not ask whether it fits.
+/// Fault: a request that the model cannot serve. Whether the memory fits the GPU is not checked.
 [[nodiscard]] Result<InstanceMemory> instance_memory(const InferenceRequest& request);
 
-/// Fault: the instance does not fit the GPU's memory; with the largest batch that does.
+/// instance_memory(), with a further fault: it exceeds the GPU's memory; names the largest batch
+/// that fits.
 [[nodiscard]] Result<InstanceMemory> memory_that_fits(const InferenceRequest& request);
 
 /// Weights in `precision`, each tensor once.

@@ -1,4 +1,4 @@
-// What can be wrong with a plan, and the nearest plan that works.
+// Checks of a plan; faults name the nearest plan that works.
 #pragma once
 
 #include "sim/base/result.hpp"
@@ -7,13 +7,13 @@
 
 namespace bubblesim::synth {
 
-/// Before anything is built: sizes that do not divide the batch or fit the cluster.
+/// Checks before the job is built. Faults: sizes that do not divide the batch or fit the cluster.
 [[nodiscard]] Errors check_plan(const JobRequest& request);
 
 /// The schedule that a plan names, or its CSV file.
 [[nodiscard]] Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan);
 
-/// Ranks that need more memory than the device has, with what would fit.
+/// Faults: ranks that need more memory than the device has, with plans that would fit.
 [[nodiscard]] Errors check_memory(const ParallelPlan& plan);
 
 }  // namespace bubblesim::synth

@@ -13,8 +13,8 @@
 
 namespace bubblesim::synth {
 
-/// Most that a plan may ask for: ranks of a split and of all splits, samples of an iteration and of
-/// a micro-batch, stages a rank.
+/// The most that a plan may ask for: ranks (of one split and of all), samples of an iteration,
+/// samples of a micro-batch, stages a rank.
 inline constexpr std::uint32_t kMostRanks = 65'536;
 inline constexpr std::uint32_t kMostSamples = 1U << 24U;
 inline constexpr std::uint32_t kMostMicroBatch = 1U << 16U;

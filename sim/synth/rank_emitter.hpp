@@ -1,4 +1,5 @@
-// Emits a rank's kernels and exchanges in order: keeps what the next kernel has to wait for.
+// Emits a rank's kernels and exchanges in order, and keeps the operations that the next kernel has
+// to wait for.
 //
 // Streams: kComputeStream; kExchangeStream for exchanges inside layers; kGradientStream for
 // gradients and sharded parameters; kWideAreaStream for exchanges between regions that are not
@@ -39,15 +40,15 @@ struct CollectiveCall {
   network::CollectiveKernel form;
 };
 
-/// A kernel whose profile and name the rank's program has.
+/// A kernel whose profile and name are already in the rank's program.
 struct PreparedKernel {
   std::uint32_t profile = program::kNoIndex;
   NameId name{};
   Duration duration{};
 };
 
-/// Does a backward pass exchange gradients? Only its stage's last one of the iteration, or of a run
-/// (rank_memory.hpp, Scattering), does.
+/// Whether a backward pass exchanges gradients: only the stage's last pass of the iteration, or of
+/// a run (rank_memory.hpp, Scattering), does.
 enum class LastPass : std::uint8_t { kNo, kYes };
 
 class RankEmitter {
@@ -58,26 +59,26 @@ class RankEmitter {
   [[nodiscard]] const RankPlace& place() const { return place_; }
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
-  /// Kernels and exchanges, each after the one before it.
+  /// Emits kernels and exchanges; each waits for the one before it.
   void emit(std::span<const TimedItem> items, HostPass pass);
-  /// Alternates two parts of a micro-batch: while one exchanges, the other computes.
+  /// Alternates two parts of a micro-batch: while one part communicates, the other computes.
   void emit_in_turns(std::span<const TimedItem> first, std::span<const TimedItem> second,
                      HostPass pass);
-  /// The next kernel waits for all that the next kernel of either part would wait for.
+  /// Ends the alternation: the next kernel waits for the pending operations of both parts.
   void join_parts();
-  /// A kernel that no layer has: the optimiser's.
+  /// Adds a kernel that is not in the model's layers, such as the optimiser's, to the program.
   [[nodiscard]] PreparedKernel prepare(const TimedKernel& kernel);
   void emit(const PreparedKernel& kernel, HostPass pass);
 
   /// Launches a collective after all compute so far; returns its operation. Compute does not wait
   /// for it.
   std::uint32_t launch(const CollectiveCall& call, Duration think);
-  /// As launch(), and also after all that the lane's next kernel waits for.
+  /// As launch(), and also after all operations that the lane's next kernel waits for.
   std::uint32_t launch_in_turn(const CollectiveCall& call, Duration think);
-  /// A collective that waits for nothing: a receive that is posted ahead.
+  /// Launches a collective that waits for no operation: a receive that is posted ahead.
   std::uint32_t launch_at_once(const CollectiveCall& call, Duration think);
 
-  /// The next kernel (of the lane) waits for the operation too.
+  /// The lane's next kernel waits for the operation too.
   void wait_next(std::uint32_t op) { lane().waits.push_back(op); }
 
   /// Kernels of one lane do not wait for the other's exchanges: a forward and a backward that
@@ -85,7 +86,7 @@ class RankEmitter {
   void select_lane(std::uint32_t number) { lane_ = number; }
   [[nodiscard]] std::uint32_t lane_number() const { return lane_; }
 
-  /// What the next kernel of the lane waits for, and the last kernel so far.
+  /// The operations that the lane's next kernel waits for, and the last kernel so far.
   [[nodiscard]] std::vector<std::uint32_t> awaited();
   /// A stream for one use alone.
   [[nodiscard]] std::uint16_t new_stream() { return next_stream_++; }
@@ -121,13 +122,13 @@ class RankEmitter {
   std::uint32_t last_compute_ = program::kNoIndex;
 };
 
-/// What a collective's kernel takes on a GPU: a block a channel. NCCL launches 512 threads and a
-/// warp a block, with 96 registers a thread (launch shapes of ncclDevKernel in the H100 and A100
+/// The launch of a collective's kernel: a block a channel, and in each block 512 threads and one
+/// more warp, with 96 registers a thread (launch shapes of ncclDevKernel in the H100 and A100
 /// traces of the public profiler data; earlier versions differ by a few warps).
 [[nodiscard]] program::LaunchNeeds collective_needs(std::uint32_t channels);
 [[nodiscard]] model::Launch collective_launch(std::uint32_t channels);
 
-/// What the network calls an exchange.
+/// The network's pattern for an exchange.
 [[nodiscard]] network::CollectivePattern collective_kind(model::Exchange exchange);
 
 }  // namespace bubblesim::synth

@@ -1,10 +1,10 @@
-// A program as the trace that a profiler would have written of it.
+// Simulates a job and returns the trace that a profiler would have recorded of it.
 //
-// The job runs alone, from its start; what is written is every host call, device operation, edge,
-// collective, iteration and memory mark of its first iterations, in simulated time from zero. The
-// trace goes the way of any recording: written as .btr, inspected, replayed, filled.
+// The job runs alone, from its start. The trace has every host call, device operation, edge,
+// collective, iteration and memory mark of the first iterations, in simulated time from zero. It
+// can be used like any recording: written as .btr, inspected, replayed, filled.
 //
-// What a program does not hold is not invented: copies have no bytes and no direction (counted).
+// Values that a program does not hold stay absent: copies have no bytes and no direction (counted).
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct RecordSetup {
   traces::Provenance provenance{};  ///< `format` is always kMadeFormat
 };
 
-/// One trace a rank, in the job's order. The collectives of one process group have sequence numbers
-/// that are alike on all ranks; they are unique, not in order of start.
+/// One trace a rank, in the job's order. A collective has the same sequence number on all ranks;
+/// numbers are unique within a process group, but not in order of start.
 /// Fault: no rank, no iteration asked for, or a dependency that is never met.
 [[nodiscard]] Result<traces::JobTrace> record_trace(const workload::JobProgram& job,
                                                     const hardware::GpuSpec& spec,

@@ -1,17 +1,17 @@
-// A captured data-parallel job as it would run with another number of replicas, on another
-// interconnect, on another device.
+// Predicts a captured data-parallel job with another number of replicas, on another interconnect,
+// or on another device.
 //
 // Collectives in which every rank takes part are the data-parallel ones. Each rank's span in one,
 // from the last rank's arrival to its own end, is the recorded one times
 //
 //   model(new cluster, new replicas) / model(recorded cluster, recorded replicas)
 //
-// with the network's cost of a collective alone (sim/network/topology.hpp), so that nothing changed
-// gives back the recording. If the recorded cluster is not named, the span is the model's own. The
-// array of a collective stays as large as it was: gradients and parameters do not depend on the
+// with the network's cost of a collective alone (sim/network/topology.hpp), so that an unchanged
+// cluster gives back the recording. If the recorded cluster is not named, the span is the model's.
+// A collective's array keeps its recorded size: gradients and parameters do not depend on the
 // number of replicas. Kernels are scaled by a ratio that is handed in; hosts stay as recorded.
 //
-// Whatever is not in the recording is named: counters say how often, `extrapolated` says what.
+// Every assumption beyond the recording is reported: counters say how often, `extrapolated` what.
 #pragma once
 
 #include <cstdint>
@@ -73,10 +73,10 @@ struct DeviceChange {
   KernelRatio ratio;
 };
 
-/// What becomes of ranks that repeat recorded ones.
+/// Whether ranks that repeat recorded ones are simulated.
 enum class Copies : std::uint8_t {
-  kUnfolded,  ///< each is a rank of the job
-  kFolded,    ///< none is: a copy arrives when its original does, so times are the same
+  kUnfolded,  ///< each copy is a rank of the job
+  kFolded,    ///< no copy is: it would arrive when its original does, so times are the same
 };
 
 struct RetargetSpec {
@@ -90,19 +90,20 @@ struct RetargetSpec {
 struct Retargeted {
   workload::JobProgram job;
   std::uint32_t replicas = 0;              ///< of the real job, folded ones included
-  std::vector<std::string> extrapolated;   ///< in words, one thing each
+  std::vector<std::string> extrapolated;   ///< sentences, one assumption each
   CounterSet counters;                     ///< also in job.counters
 };
 
-/// Fault: a job that was not captured; another number of replicas of one that is not data-parallel
-/// alone (it has transfers or collectives between some ranks, or no collective of all); no cluster
-/// to model the new number on; more ranks than a cluster without NICs has GPUs.
+/// Faults: a job that was not captured; a new number of replicas for a job that is not purely
+/// data-parallel (it has transfers or collectives between some ranks, or no collective of all
+/// ranks); a new number without a cluster to model it on; more ranks than a cluster without NICs
+/// has GPUs.
 [[nodiscard]] Result<Retargeted> retarget(workload::JobProgram job, const RetargetSpec& spec);
 
-// Modelled times of a recorded job's collectives on one cluster: of those that retarget takes
-// there, and of those whose recording has sizes only.
+// Modelled times of a recorded job's collectives on one cluster, for retarget() and for recordings
+// that have only the sizes of collectives.
 
-/// What the network calls a recorded kind: a reduce moves what a broadcast moves, the other way
+/// The network's pattern for a recorded kind: a reduce moves the bytes of a broadcast the other way
 /// round; a barrier is an all-reduce of one element. Nothing: not known, or between some ranks.
 [[nodiscard]] std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind kind);
 
@@ -114,14 +115,14 @@ struct Retargeted {
 /// Ranks 0 to n-1 on consecutive GPUs of a cluster.
 class CollectiveModel {
  public:
-  /// A cluster with NICs gets as many nodes as the ranks need (said in `notes`); one without that
-  /// is too small is a fault.
+  /// A cluster with NICs gets as many nodes as the ranks need, and `notes` a sentence about it.
+  /// Fault: a cluster without NICs that is too small.
   [[nodiscard]] static Result<CollectiveModel> make(hardware::ClusterSpec cluster,
                                                     std::uint32_t ranks,
                                                     std::vector<std::string>& notes);
 
-  /// Alone on the cluster, between all ranks, or those listed: a send goes from the first of them
-  /// to the second.
+  /// The time of a collective alone on the cluster, between all ranks or the `listed` ones; a send
+  /// goes from the first listed rank to the second.
   [[nodiscard]] Duration time(network::CollectivePattern kind, double array,
                               std::vector<std::uint32_t> listed = {});
   /// The array that takes `span`, to one part in a thousand; nothing: even one byte takes longer.
@@ -136,15 +137,15 @@ class CollectiveModel {
       times_;
 };
 
-/// The times of collectives on a cluster, rank n on its GPU n. Each is alone on its links. Fault,
-/// when asked: a cluster that is too small for the job.
+/// A function that gives the times of collectives on a cluster, rank n on GPU n, each alone on its
+/// links. The function's fault: a cluster that is too small for the job.
 [[nodiscard]] traces::CollectiveTimes collective_times(hardware::ClusterSpec cluster);
 
-// How much longer a recorded kernel takes on another device, by the roof that its name puts it
-// under (sim/model/kernel_time.hpp has the formula).
+// How much longer a recorded kernel takes on another device, by the roof (compute or memory) that
+// its name suggests (sim/model/kernel_time.hpp has the formula).
 //
-// A recording has no shapes of operands, so nothing finer is known: tiles and waves that fit one
-// device better than the other are not modelled.
+// A recording has no shapes of operands, so tiles and waves that fit one device better than the
+// other are not modelled.
 
 /// A device and how well kernels use it.
 struct RooflineDevice {
@@ -156,7 +157,7 @@ struct RooflineDevice {
 /// nvjet put in its name ("bf16", "f16_s16816gemm", "h884", "tf32", "sgemm"); nothing: no word.
 [[nodiscard]] std::optional<model::Precision> precision_of(std::string_view kernel_name);
 
-/// A name without a precision counts as bfloat16, or what `from` computes that in.
+/// A kernel name without a precision counts as bfloat16, or as computed_in() of it on each device.
 [[nodiscard]] KernelRatio kernel_ratio(RooflineDevice from, RooflineDevice to);
 
 }  // namespace bubblesim::synth

@@ -1,5 +1,5 @@
-// Stages of a pipeline: which layers each of them holds; of graph pipelines, the stages as a plan
-// gives them, and what flows between stages.
+// Stages of a pipeline: the layers of each stage; for graph pipelines, the stages as a plan gives
+// them, and the bytes between stages.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,11 @@ struct StageLayers {
   friend bool operator==(const StageLayers&, const StageLayers&) = default;
 };
 
-/// Splits a model into `stages` runs of layers. Transformers: as many blocks in each, what comes
-/// before the blocks in the first, what comes after them in the last, as Megatron-LM does.
-/// Others: so that the longest stage is as short as can be. `blocks_per_stage` overrides it (of
-/// transformers: blocks; of others: layers). Fault: it does not divide, with the nearest that does.
+/// Splits a model into `stages` runs of layers. Transformers: equally many blocks in each stage,
+/// layers before the blocks in the first, layers after them in the last, as Megatron-LM does. Other
+/// models: so that the longest stage is as short as possible. `blocks_per_stage` overrides the
+/// split (transformers: blocks; others: layers). Fault: the number does not divide, with the
+/// nearest that does.
 [[nodiscard]] Result<std::vector<StageLayers>> split_layers(
     const TimedModel& model, std::uint32_t stages,
     const std::vector<std::uint32_t>& blocks_per_stage);
@@ -39,9 +40,9 @@ struct StageLayers {
                                                             const model::ModelWork& work);
 
 /// Bytes that each stage sends to each of its consumers (as in StageNode::consumers) for one of
-/// its own micro-batches. A layer's output goes to each stage that reads it, straight where there
-/// is an edge, else through other stages, once along each edge. `layers`: by stage. Fault: a stage
-/// that reads what no path leads to.
+/// its own micro-batches. A layer's output goes to each stage that reads it, directly if there is
+/// an edge, else through other stages, once along each edge. `layers`: by stage. Fault: a stage
+/// that reads an output from which no path leads to it.
 [[nodiscard]] Result<std::vector<std::vector<double>>> sent_bytes(
     const PlanSpec& plan, const pipeline::StageGraph& graph, const std::vector<StageLayers>& layers,
     const model::ModelWork& work);

@@ -24,7 +24,7 @@ struct TimedKernel {
   double flops = 0;
 };
 
-/// What the GPU model needs to know of a launch.
+/// The launch in the terms of the GPU model.
 [[nodiscard]] program::LaunchNeeds needs_of(const model::Launch& launch);
 
 [[nodiscard]] bool begins_with_norm(const model::LayerWork& layer);
@@ -37,7 +37,7 @@ struct TimedLayer {
   std::vector<TimedItem> recompute;
   std::vector<TimedItem> input_grad;
   std::vector<TimedItem> weight_grad;
-  std::vector<TimedItem> backward;   ///< both, not taken apart: each after the other
+  std::vector<TimedItem> backward;   ///< both halves in one pass
   bool norm_first = false;   ///< the forward pass begins with a norm
   Duration forward_time{};   ///< sum of kernels
   Duration backward_time{};  ///< recomputation included
@@ -67,7 +67,8 @@ class KernelTimer {
   std::uint32_t sm_carveout_;  ///< SMs that products leave free, where they can
 };
 
-/// Appends the kinds of `work`, those of another micro-batch; returns the number of the first.
+/// Appends the kinds of layers of `work`, such as those for another size of micro-batch; returns
+/// the index of the first one.
 std::uint32_t append_kinds(TimedModel& model, model::ModelWork work, const KernelTimer& timer,
                            model::BackwardExchanges exchanges);
 

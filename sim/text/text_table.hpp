@@ -12,14 +12,14 @@ namespace bubblesim {
 
 // A table of aligned columns.
 
-/// How a column's cells are aligned. `kNumbersRight`: cells that are numbers right, others left.
+/// How a column's cells are aligned. `kNumbersRight`: numbers right, other cells left.
 enum class Align { kLeft, kRight, kNumbersRight };
 
-/// Rows of cells; columns are as wide as their widest cell and two spaces apart; lines do not end
-/// in spaces. Widths count characters of UTF-8, not bytes. Control characters are shown as \xNN.
+/// Rows of cells. Columns are as wide as their widest cell and two spaces apart; lines have no
+/// trailing spaces. Widths count UTF-8 characters, not bytes. Control characters are shown as \xNN.
 class TextTable {
  public:
-  /// Columns without an alignment stand to the right.
+  /// Columns without an alignment are aligned right.
   TextTable(std::vector<std::string> headings, std::vector<Align> aligns,
             std::string indent = "  ");
 
@@ -36,15 +36,15 @@ class TextTable {
 
 /// A line in columns, "  loss  records_dropped  12  records that ...", with its line break.
 [[nodiscard]] std::string counter_line(std::string_view name, const CounterSet::Entry& entry);
-/// Such a line for each counter.
+/// A counter_line() for each counter.
 [[nodiscard]] std::string counter_lines(const CounterSet& counters);
-/// A line for each loss and error, "Lost: 12 records_dropped: records that ...": what a recording
-/// lacks; figures below it are of the rest.
+/// A line for each loss and error, "Lost: 12 records_dropped: records that ...", to be shown above
+/// figures that lack these records.
 [[nodiscard]] std::string loss_lines(const CounterSet& counters);
 
-/// An object by name; of each its count, severity and help.
+/// An object with each counter's count, severity and help, by name.
 [[nodiscard]] Json counters_object(const CounterSet& counters);
-/// An object by name; of each its severity and count.
+/// An object with each counter's severity and count, by name.
 [[nodiscard]] Json counts_object(const CounterSet& counters);
 
 }  // namespace bubblesim

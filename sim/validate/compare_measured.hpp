@@ -1,5 +1,5 @@
-// Simulated against measured: every figure that both sides of a comparison have, cell by cell,
-// and by name what one of them lacks.
+// Compares simulated with measured results: a cell for every figure that both sides have, and a
+// cell with a note for every figure that one side lacks.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@
 namespace bubblesim::validate {
 
 enum class MeasuredMetric : std::uint8_t {
-  kSlowdown,          ///< %: mean iteration / the same of the job alone on the same side, less 1
+  kSlowdown,          ///< %: mean iteration / mean iteration of the job alone, same side, less 1
   kIteration,         ///< ms: mean
   kFillerThroughput,  ///< requests a second
-  kFillerOfOwnGpu,    ///< %: throughput / the same on a GPU of its own on the same side
+  kFillerOfOwnGpu,    ///< %: throughput / throughput on a GPU of its own, same side
   kP50,               ///< ms, of latencies
   kP95,
   kP99,
@@ -54,11 +54,11 @@ struct MeasuredCell {
   std::string config;
   std::string policy;
   std::string filler;  ///< empty: the training job
-  std::optional<MeasuredMetric> metric;  ///< nothing: all of the policy, or of the config
+  std::optional<MeasuredMetric> metric;  ///< nothing: all metrics of the policy or config
   double measured = 0;  ///< median over the repetitions
   double measured_low = 0;
   double measured_high = 0;
-  std::size_t repetitions = 0;  ///< of the measurement that have the figure
+  std::size_t repetitions = 0;  ///< repetitions of the measurement that have the figure
   double simulated = 0;         ///< median over seeds, if there are several
   RowOutcome outcome = RowOutcome::kPredicted;
   std::string note;  ///< why it is not judged
@@ -70,11 +70,12 @@ struct MeasuredCell {
   [[nodiscard]] std::string name() const;
 };
 
-/// Cells come in the order of `matched`; first what runs alone, then by policy and filler. Not
-/// judged are
-///  - stated: what was simulated and not measured, lower bounds, fillers that ran on neither side,
-///    policies that admit none on either (their training is the job alone);
-///  - failed: what was measured and not simulated; a throughput of zero simulated as more.
+/// Cells come in the order of `matched`: first baselines alone, then by policy and filler. Cells
+/// without a judgement are
+///  - stated: figures that were simulated but not measured, lower bounds, fillers that ran on
+///    neither side, policies that admit no filler on either side (training is the job alone);
+///  - failed: figures that were measured but not simulated; a throughput measured as zero and
+///    simulated as more.
 [[nodiscard]] std::vector<MeasuredCell> compare_measured(const std::vector<MatchedReports>& matched,
                                                          const MeasuredRoles& roles);
 

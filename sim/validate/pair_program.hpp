@@ -13,8 +13,8 @@
 
 namespace bubblesim::validate {
 
-// A GPU on which measured sharing is simulated, whole or as a MIG instance, with constants that may
-// be other than its file says.
+// A GPU on which measured sharing is simulated, whole or as a MIG instance. Its constants may
+// differ from those of its file.
 
 struct PairMachine {
   hardware::GpuSpec gpu;
@@ -22,7 +22,7 @@ struct PairMachine {
   std::string models;  ///< folder of model files
 };
 
-/// `device`: a file of configs/devices and of configs/efficiency.
+/// `device`: the id of a file of configs/devices and of configs/efficiency.
 [[nodiscard]] CheckedResult<PairMachine> find_pair_machine(const std::string& device,
                                                       const std::string& configs);
 
@@ -30,14 +30,14 @@ struct PairMachine {
 /// its share of the memory slices, of their bandwidth and L2. Fault: the GPU has no such instance.
 [[nodiscard]] Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices);
 
-/// Puts a constant of sharing, such as "time_slice" or "contention/l2_slowdown"; times in
-/// nanoseconds. Fault: an unknown one.
+/// Sets a constant of sharing, such as "time_slice" or "contention/l2_slowdown"; times in
+/// nanoseconds. Fault: an unknown constant.
 [[nodiscard]] Result<void> put_constant(hardware::GpuSpec& gpu, const std::string& key,
                                         double value);
 
-/// One pass: an iteration, or a request, of `batch` samples where the workload leaves that to the
-/// table. Fault: such a workload without a batch, an unknown model, a shape that it does not have,
-/// more kernels than fit.
+/// One pass: an iteration or a request. It has `batch` samples if the workload leaves the batch to
+/// the measured table. Faults: such a workload with a `batch` of 0, an unknown model, a shape that
+/// the model does not support, more kernels than a program may have.
 [[nodiscard]] CheckedResult<program::Program> pair_program(const PairWorkload& workload,
                                                             const PairMachine& machine,
                                                             std::uint32_t batch = 0);

@@ -1,6 +1,6 @@
-// One job of a measured co-location pair: what a training iteration or an inference request does,
-// step by step, read from configs/workloads/*.json (configs/workloads/README.md explains each
-// key). No GPU here, and no time but the host's.
+// One job of a measured co-location pair: the steps of a training iteration or an inference
+// request, read from configs/workloads/*.json (configs/workloads/README.md explains each key).
+// Independent of the GPU; only host times are given.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace bubblesim::validate {
 /// The host computes; the device may run dry meanwhile.
 struct HostStep {
   Duration span{};
-  Duration each_sample{};  ///< besides, for each sample of the batch that the table gives
+  Duration each_sample{};  ///< added for each sample of the measured table's batch
 };
 
 /// A copy between host and device.
 struct CopyStep {
   double bytes = 0;
-  double each_sample = 0;  ///< besides, as above
+  double each_sample = 0;  ///< bytes added for each sample of the measured table's batch
 };
 
 /// The host waits for everything that it launched.
@@ -38,7 +38,7 @@ enum class Convolutions : std::uint8_t {
                 ///< unfolded by a kernel of their own
 };
 
-/// What of a model is launched.
+/// The part of a model's work that is launched.
 enum class ModelPass : std::uint8_t { kTraining, kForward, kDecode };
 
 /// A pass over a model of configs/models.
@@ -56,11 +56,11 @@ struct ModelStep {
 struct KernelLine {
   model::KernelWork work;
   std::uint32_t count = 1;
-  /// Given instead of computed from `work`: its launch, and its time alone if it is known.
+  /// Measured values used instead of `work`: the launch, and the time alone if it is known.
   struct Given {
     std::optional<Duration> time;
     model::Launch launch;
-    bool memory_bound = false;  ///< where its time is known
+    bool memory_bound = false;  ///< used if `time` is known
   };
   std::optional<Given> given;
 };
@@ -87,7 +87,7 @@ struct PairWorkload {
   std::string source;
   Duration launch_gap{};           ///< host time before each launch call
   Duration launch_call{};          ///< of the call itself
-  std::uint32_t batch = 0;         ///< where the table gives no other; 0: it has to
+  std::uint32_t batch = 0;         ///< default of the table's batch; 0: the table must give one
   double kernel_factor = 1;        ///< on the computed times of its kernels
   std::vector<WorkloadStep> steps; ///< of an iteration or a request
 };
@@ -97,19 +97,19 @@ struct PairWorkload {
 /// All files of a folder, in the order of their names.
 [[nodiscard]] CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder);
 
-/// Whether a table's batch size reaches what a GPU computes.
+/// Whether the GPU's work depends on the measured table's batch size.
 [[nodiscard]] bool is_resizable(const std::vector<WorkloadStep>& steps);
 
 /// The different batch sizes of its models; 0: the table's.
 [[nodiscard]] std::vector<std::uint32_t> model_batches(const std::vector<WorkloadStep>& steps);
 
-/// When requests come: one at random within each of equally many expected arrivals (jittered
-/// sampling: random between neighbours, even over the run). Those within a span `burst` come
-/// together, at a random instant of it: a day's trace that is scaled to minutes has bursts.
+/// When requests arrive. The run is cut into as many equal intervals as requests are expected, and
+/// each has one arrival at a random instant (jittered sampling). All arrivals within a span `burst`
+/// come together, at a random instant of the span: a day's trace scaled to minutes has bursts.
 struct ArrivalSetting {
   double load = 0.5;  ///< requests' solo time over all time, in (0, 1]
   std::uint64_t seed = 1;
-  Duration burst{};  ///< 0: each comes alone
+  Duration burst{};  ///< 0: each request arrives alone
 };
 
 /// Ascending, all before `length`. `solo`: a request's time alone.

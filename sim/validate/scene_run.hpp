@@ -1,8 +1,8 @@
 // One run of a measured scene: any number of clients on one GPU under one policy, or one alone.
 //
-// A client works in a closed loop, or starts a pass when a request has arrived and the one before
-// has ended; a latency is counted from that start to the end, so that waiting in the queue is not
-// in it. Deterministic.
+// A client runs in a closed loop, or starts a pass when a request has arrived and the previous pass
+// has ended. Latency is the time from a pass's start to its end, without the wait in the queue.
+// Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ struct SceneClient {
   std::uint32_t epoch = 0;        ///< of a loop: after so many passes it pauses; 0: never
   Duration pause{};
   Duration host_gap{};            ///< host time between passes, in no latency; with epochs
-  Duration feed{};                ///< the data loader makes a pass's input in it; with epochs
+  Duration feed{};                ///< the data loader's time for a pass's input; with epochs
 };
 
-/// Inputs that a data loader has ready at most: two workers, each two ahead (PyTorch's defaults).
+/// The most inputs that a data loader has ready: two workers, each two ahead (PyTorch's defaults).
 inline constexpr std::size_t kInputsAhead = 4;
 
 struct SceneSetup {
@@ -43,7 +43,7 @@ struct SceneSetup {
   std::vector<SceneClient> clients;            ///< the first is the protected one
   Duration length{};
   Duration from{};            ///< passes that end before it are not counted
-  double latencies_from = 0;  ///< of each client's passes, the first share gives no latency
+  double latencies_from = 0;  ///< share of each client's passes, from the first, without latency
 };
 
 /// One client's passes that ended within the run, from SceneSetup::from on.
@@ -53,9 +53,10 @@ struct ClientFigures {
   std::vector<Duration> latencies;  ///< ascending, of the passes kept
   std::vector<SimTime> ends;        ///< of all passes of the run, ascending
 
-  /// Takes a further run in, whose rate counts by `share`; `ends` stay those of the first run.
+  /// Adds the figures of a further run, whose rate has the weight `share`; `ends` stay those of the
+  /// first run.
   void add(ClientFigures run, double share);
-  /// Both 0 without a pass.
+  /// Mean and percentile of `latencies`; 0 without any.
   [[nodiscard]] double mean_ms() const;
   [[nodiscard]] double percentile_ms(double percent) const;
 };
@@ -63,7 +64,7 @@ struct ClientFigures {
 /// Figures in the order of the clients. Fault: an illegal decision, a client that is not admitted.
 [[nodiscard]] Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup);
 
-/// One client's program, and what it does alone under no policy.
+/// One client's program, with its rate and mean latency alone, without a policy.
 struct LoneClient {
   program::Program program;
   double per_s = 0;

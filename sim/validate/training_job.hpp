@@ -1,5 +1,6 @@
-// Training jobs and pipelines as judges and fits of measured tables (notebooks/lab) have them
-// simulated: an iteration alone, and schedules held to closed forms and to published figures.
+// Simulations of training jobs and pipelines, for judges and fits of measured tables
+// (notebooks/lab): an iteration alone, and schedules compared with closed forms and published
+// figures.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace bubblesim::validate {
 
-/// What a table's jobs ran on.
+/// The hardware and software that a measured table's jobs ran on.
 struct Testbed {
   hardware::ClusterSpec cluster;
   hardware::GpuSpec gpu;
@@ -28,8 +29,8 @@ struct Testbed {
   synth::SoftwareSpec software;
 };
 
-/// Everything by name from a folder of configs. `cluster`: a file's name; `software`: that, or a
-/// path.
+/// Finds all parts by name in a folder of configs. `cluster`: a file's name; `software`: a file's
+/// name or a path.
 [[nodiscard]] CheckedResult<Testbed> find_testbed(const std::string& configs,
                                                   const std::string& cluster,
                                                   const std::string& software);
@@ -42,15 +43,16 @@ struct Testbed {
 
 enum class MemoryCheck : std::uint8_t { kMade, kLeftOut };
 
-/// An iteration of the job alone, folded. `gpus`: the cluster gets as many nodes; 0: its own.
+/// The time of an iteration of the job alone, folded. `gpus`: the cluster gets as many nodes as
+/// these GPUs need; 0: its own number.
 /// Fault: the plan cannot be built, or does not fit the device's memory.
 [[nodiscard]] CheckedResult<double> iteration_seconds(const Testbed& machine,
                                                       const model::ModelSpec& model,
                                                       const synth::PlanSpec& plan,
                                                       std::uint32_t gpus, MemoryCheck check);
 
-/// Times for which a schedule has a closed form, and for how many of them idle times and peaks of
-/// activations equal it exactly.
+/// `cases`: how many of the given times have a closed form; `equal`: for how many of these cases
+/// idle times and peaks of activations equal the closed form exactly.
 struct ClosedFormCases {
   std::uint32_t cases = 0;
   std::uint32_t equal = 0;

@@ -1,4 +1,4 @@
-// What building a program had to infer, clamp or leave out.
+// Counters of data that building a program had to infer, clamp or leave out.
 #pragma once
 
 #include "sim/base/counters.hpp"

@@ -1,5 +1,5 @@
-// The threads of a program that wait for one thread's hand-over. In a job of thousands of threads
-// each step asks for those that go on; asking all threads would take the square of their number.
+// The threads of a program that wait for one thread's hand-overs. Each step of a job of thousands
+// of threads asks which threads go on; asking every thread would take quadratic time.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace bubblesim::workload {
 
-/// `Thread` names one; threads are in order.
+/// `Thread` identifies a thread; its values are ordered.
 template <class Thread>
 class Followers {
  public:

@@ -1,5 +1,5 @@
-// The requests of a measured run on its simulated server: what becomes of each, as JSON. The
-// module `bubblesim` hands it to the judge (notebooks/lab/serving.py).
+// Runs the requests of a measured run on its simulated server and returns each request's course as
+// JSON. The module `bubblesim` hands it to the judge (notebooks/lab/serving.py).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@
 
 namespace bubblesim::validate {
 
-// A measured server as the simulator runs it: settings that were recorded, and the engine's
-// defaults for the others.
+// A measured server as the simulator runs it: recorded settings, and the engine's defaults for
+// settings that were not recorded.
 
 /// Settings that are absent were not recorded: the engine's defaults hold.
 struct ServerSettings {
@@ -49,7 +49,7 @@ struct ServerSettings {
   step_cost::ServerLayout layout;
 };
 
-/// The keys of an object are the names of the members above, and those of the layout.
+/// The object's keys are the names of the members above, and the names of the layout's members.
 [[nodiscard]] ServerSettings read_server_settings(ObjectReader& object);
 
 /// A server's requests by arrival, and what the run calls them.
@@ -65,7 +65,7 @@ struct ServerSetup {
   serving::SchedulerSpec scheduler;
   step_cost::CaptureSizes capture_sizes;  ///< empty: it captured no graphs
   std::optional<step_cost::LayerTables> layers;  ///< nothing: the kernel model
-  std::optional<step_cost::RecordedSteps> steps;  ///< that the kernel model is corrected by
+  std::optional<step_cost::RecordedSteps> steps;  ///< they correct the kernel model
   std::optional<model::Efficiency> efficiency;   ///< of the kernel model
   bool blocks_computed = false;  ///< the size of the KV cache was not recorded
 
@@ -76,7 +76,7 @@ struct SetupRequest {
   std::string configs;              ///< folder with devices/, models/, engines/, efficiency/
   std::string engine = "vllm-0.19"; ///< a file of configs/engines
   std::optional<step_cost::LayerTables> layers;
-  std::optional<step_cost::RecordedSteps> steps;  ///< none where there are layers
+  std::optional<step_cost::RecordedSteps> steps;  ///< nothing if `layers` is given
 };
 
 /// Faults: unknown GPUs and models, layer times of another model, several members without experts,
@@ -85,16 +85,16 @@ struct SetupRequest {
                                                        const MeasuredLoad& load,
                                                        const SetupRequest& request);
 
-/// Where the server's step times are from, besides the kernel model; paths, or empty.
+/// The files that the server's step times are from, besides the kernel model; paths, or empty.
 struct ServeSources {
   std::string configs;
   std::string engine;  ///< a file of configs/engines
   std::string layers;
-  std::string steps;   ///< empty where there are layers
+  std::string steps;   ///< empty if `layers` is given
 };
 
 /// `settings`: an object of server settings. Instants of the answer are nanoseconds since the first
-/// arrival, of the requests in the order given; "queued_ns" is when the engine's loop took it.
+/// arrival, of the requests in the order given; at "queued_ns" the engine's loop took the request.
 [[nodiscard]] CheckedResult<Json> serve_measured(std::string_view settings,
                                                  const MeasuredLoad& load,
                                                  const ServeSources& sources);
@@ -102,7 +102,7 @@ struct ServeSources {
 // A server with its GPUs to itself, of one member or of several that split the requests and step
 // together (data-parallel attention whose experts are spread over the members).
 
-/// What became of a request.
+/// The course of a request on the simulated server.
 struct SimulatedRequest {
   SimTime queued{};  ///< the engine's loop took it: the end of the step that ran at its arrival
   serving::FinishedRequest finished;
@@ -116,8 +116,9 @@ struct ServedLoad {
 };
 
 /// Serves `requests`, which are ordered by arrival and numbered from 0 on; each is admissible.
-/// Among several members, a request goes to that of the least 4 x waiting + running, the first of
-/// equals (vLLM's DPLBAsyncMPClient); a step of the group lasts as long as its slowest member's.
+/// Among several members, a request goes to the member with the least 4 x waiting + running, the
+/// first of equals (vLLM's DPLBAsyncMPClient). A step of the group lasts as long as that of its
+/// slowest member.
 [[nodiscard]] ServedLoad serve_group(const serving::SchedulerSpec& spec, std::uint32_t members,
                                      std::span<const serving::Request> requests,
                                      step_cost::EngineCost& cost);

@@ -1,4 +1,4 @@
-// Requests in formats with one of them a line: Azure, Splitwise, ServeGen, Mooncake, bundles.
+// Formats with one request a line: Azure, Splitwise, ServeGen, Mooncake, bundles.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,11 @@ class ArrivalLines {
  public:
   ArrivalLines(ArrivalFormat format, std::string label, Lengths lengths);
 
-  /// A line without its end. A fault ends the reading: a wrong header, too many lines.
+  /// Reads a line, given without its line end. Faults end the reading: a wrong header, too many
+  /// lines.
   [[nodiscard]] Result<void> add(std::string_view line, LineEnd end);
-  /// Sorts, counts from the first arrival, and judges the damage.
+  /// Sorts the arrivals, subtracts the first one's time, and decides whether too many lines are
+  /// damaged.
   [[nodiscard]] Result<RecordedArrivals> finish() &&;
 
  private:
@@ -45,7 +47,7 @@ class ArrivalLines {
   std::string label_;
   Lengths lengths_;
   std::size_t line_ = 0;       ///< lines so far, blank ones included
-  std::size_t damaged_ = 0;    ///< with a line end
+  std::size_t damaged_ = 0;    ///< damaged lines that have a line end
   std::size_t time_column_ = 0;
   std::size_t prompt_column_ = 0;
   std::size_t output_column_ = 0;

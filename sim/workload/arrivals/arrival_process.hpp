@@ -29,7 +29,7 @@ struct GammaArrivals {
   double cv = 1;          ///< coefficient of variation of the gaps, > 0
 };
 
-/// What an arrivals file looks like; README.md has a line of each.
+/// The format of an arrivals file; README.md shows a line of each.
 enum class ArrivalFormat : std::uint8_t {
   kAzure,      ///< CSV: TIMESTAMP,ContextTokens,GeneratedTokens
   kMooncake,   ///< JSON lines with "timestamp" in ms
@@ -40,8 +40,8 @@ enum class ArrivalFormat : std::uint8_t {
   kQueries,    ///< JSON: {"queries": [{"timestamp": s, ...}]}
 };
 
-/// Recorded arrivals, once from beginning to end. The first arrival of formats with absolute
-/// times is at the start of the run.
+/// Recorded arrivals, replayed once from beginning to end. In formats with absolute times, the
+/// first arrival is at the start of the run.
 struct FileArrivals {
   std::string path;  ///< may end in .gz
   ArrivalFormat format = ArrivalFormat::kAzure;
@@ -61,8 +61,8 @@ class ArrivalProcess {
   [[nodiscard]] virtual const CounterSet& counters() const = 0;
 };
 
-/// A process for a specification; a fault if its values are impossible or its file cannot be
-/// read. `random` is used by random processes only.
+/// The process of a specification; a fault if the specification's values are impossible or its file
+/// cannot be read. Only random processes use `random`.
 [[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> make_arrivals(const ArrivalSpec& spec,
                                                                     RandomStream random);
 

@@ -18,8 +18,8 @@ using ParsedDecimal = tl::expected<T, std::string>;
 inline constexpr int kSecondDigits = 9;
 inline constexpr int kMillisecondDigits = 6;
 
-/// "12", "0.0230", "1e-05" in a unit of 10^`unit_digits` ns. Digits finer than a nanosecond are
-/// cut off. Signs are refused (negative times make no sense in arrivals), and so is what exceeds
+/// Reads "12", "0.0230", "1e-05" in a unit of 10^`unit_digits` ns. Digits finer than a nanosecond
+/// are cut off. Signs are refused (arrivals have no negative times), and so are times of more than
 /// 100 years.
 [[nodiscard]] ParsedDecimal<Duration> parse_decimal(std::string_view text, int unit_digits);
 

@@ -1,5 +1,5 @@
-// Numbers of a request in one line of a file: of the outermost object of a JSON line, as they were
-// written, never through a double.
+// The numbers of a request in one line of a file. Numbers of a JSON line are those of its outermost
+// object, kept as their text, never through a double.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace bubblesim::workload {
 
-/// What a format calls its fields; empty: it has none.
+/// The names of a format's fields; empty: the format lacks the field.
 struct FieldNames {
   std::string_view time;
   std::string_view prompt;
@@ -27,7 +27,7 @@ struct LineFields {
   std::vector<std::uint64_t> hashes;
 };
 
-/// The fields of a JSON object. Keys inside of nested values are other fields.
+/// The fields of a JSON object. Keys of nested objects are ignored.
 [[nodiscard]] ParsedDecimal<LineFields> json_fields(std::string_view line,
                                                     const FieldNames& names);
 
