@@ -26,7 +26,7 @@ struct Setting {
 struct PlannedRun {
   std::uint64_t index = 0;        ///< in the plan, from 0
   std::string key;                ///< 32 hexadecimal digits: sim/sweep/run_key.hpp
-  std::string point;              ///< 16 digits: hash of the settings without seed and repetition
+  std::string point;              ///< 16 digits: hash of the run without seed and repetition
   std::vector<Setting> settings;  ///< in the order of the axes
   std::uint64_t seed = 1;
   std::uint32_t repetition = 0;   ///< of its point, from 0
