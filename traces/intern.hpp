@@ -1,4 +1,4 @@
-// Interning: each distinct value is held once and named by a small id, in order of first use.
+// Interning: each distinct value is stored once and has a small id, in order of first use.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,5 @@
-// Launch shapes that a recording lacks: how they are written, and when their absence is a loss.
+// Launch shapes that a recording lacks: the value that stands for them, and when their absence is a
+// loss.
 //
 // A kernel without a recorded grid and block has `kUnknownShape`, never a made-up one. The
 // simulator estimates a shape where it needs one, and says so (sim/workload/estimated_shape.hpp).
@@ -10,7 +11,7 @@
 
 namespace bubblesim::traces {
 
-/// The shape of launches whose grid and block were not recorded. No launch has a grid of no block.
+/// The shape of launches whose grid and block were not recorded. A real grid has one block or more.
 inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
 
 [[nodiscard]] inline bool is_known(const LaunchShape& shape) {
@@ -23,8 +24,8 @@ inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
   return launched && op.shape.index() < trace.shapes.size() && is_known(trace.shapes[op.shape]);
 }
 
-/// How long a rank's kernels run, collectives apart: their length is mostly waiting. Kernels that
-/// run side by side count twice.
+/// How long a rank's kernels run, without collectives, whose time is mostly waiting. Time in which
+/// two kernels run counts twice.
 struct ShapedTime {
   Duration all{};
   Duration without_shape{};  ///< of kernels whose launch shape is not known
@@ -50,7 +51,7 @@ struct ShapedTime {
 }
 
 /// Above this share of a rank's kernel time, missing shapes are a loss: an error of that size in
-/// how full the GPU is shows in the throughput of whatever shares the GPU with the rank.
+/// the GPU's occupancy shows in the throughput of the clients that share the GPU with the rank.
 inline constexpr double kMostTimeWithoutShape = 0.05;
 
 inline constexpr CounterSpec kShapesMostlyMissing{

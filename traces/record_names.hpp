@@ -1,6 +1,5 @@
-// Kinds of records as words: what CSV, JSON, tables, Chakra files (traces/import/
-// chakra_attributes.hpp) and the Python module call them. snake_case, in the order of the
-// enumerators.
+// The words for kinds of records in CSV, JSON, tables, Chakra files (traces/import/
+// chakra_attributes.hpp) and the Python module. snake_case, in the order of the enumerators.
 #pragma once
 
 #include <array>
@@ -27,7 +26,7 @@ inline constexpr std::array<std::string_view, 4> kMarkerKindNames{"iteration", "
 inline constexpr std::array<std::string_view, 4> kStallKindNames{"queue_full", "profiler",
                                                                  "module_load", "other"};
 
-/// `value`'s word in its list above.
+/// The word for `value` in its list above.
 template <class Enum, std::size_t kCount>
 [[nodiscard]] constexpr std::string_view name_in(
     const std::array<std::string_view, kCount>& names, Enum value) {

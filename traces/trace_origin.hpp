@@ -1,5 +1,5 @@
-// Marks of traces that are not plain recordings: an importer laid out their starts (so a replay has
-// no error to report), a simulation made the job, or the file is a viewer's timeline.
+// Recognises traces that are not plain recordings: an importer laid out their starts (so a replay
+// has no error to report), a simulation made the job, or the file is a timeline for viewers.
 #pragma once
 
 #include <string_view>
@@ -17,13 +17,13 @@ inline constexpr CounterSpec kLayoutInferred{
   return trace.counters.count(kLayoutInferred.name) > 0;
 }
 
-// How a trace that a simulation wrote (sim/synth) is told from a recording.
+// The mark of a trace that a simulation wrote (sim/synth).
 
 /// Provenance::format of such a trace.
 inline constexpr std::string_view kMadeFormat = "bubblesim-synth";
 
-// How a timeline that bubblesim wrote for viewers (traces/export/chrome_trace.hpp) is told from a
-// recording: it has kernels too, but not what joins them to their launches.
+// The mark of a timeline that bubblesim wrote for viewers (traces/export/chrome_trace.hpp). Such a
+// file has kernels, as a recording does, but no correlations of kernels with their launches.
 
 /// A member of the file's "otherData".
 inline constexpr std::string_view kTimelineMarkKey = "bubblesim";

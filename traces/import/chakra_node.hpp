@@ -20,7 +20,7 @@ class Node;
 
 namespace bubblesim::traces::chakra {
 
-// Everything that the Chakra import drops, repairs, infers or leaves out, by name.
+// The counters of everything that the Chakra import drops, repairs, infers or leaves out.
 
 // Damage.
 inline constexpr CounterSpec kTruncated{"chakra_truncated", Severity::kLoss,

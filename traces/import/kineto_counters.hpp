@@ -1,4 +1,4 @@
-// Everything that the Kineto import drops, repairs, infers or leaves out, by name.
+// The counters of everything that the Kineto import drops, repairs, infers or leaves out.
 #pragma once
 
 #include "sim/base/counters.hpp"

@@ -16,7 +16,7 @@
 
 namespace bubblesim::traces {
 
-// What stands beside `traceEvents`: the device, the job, the clock's base, what wrote the file.
+// The metadata beside `traceEvents`: the device, the job, the clock's base, the writer of the file.
 
 /// A process group of distributedInfo.
 struct ProcessGroup {
@@ -35,13 +35,13 @@ struct KinetoMetadata {
   bool own_timeline = false;  ///< the file says that bubblesim wrote it for viewers
 };
 
-/// Whether `add` wants this top-level key; other values need not be held.
+/// True if `add` uses this top-level key. The values of other keys need not be kept.
 [[nodiscard]] bool is_wanted_metadata(std::string_view key);
 
 /// Collects top-level values in the order of the file, then reads them all.
 class KinetoMetadataReader {
  public:
-  /// `json`: the value as it stands in the file.
+  /// `json`: the value as written in the file.
   void add(std::string_view key, std::string_view json);
   [[nodiscard]] KinetoMetadata finish(CounterSet& counters) const;
 
@@ -53,27 +53,27 @@ class KinetoMetadataReader {
 /// ("[0, 1, ...]") or wrong list.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_rank_list(std::string_view text);
 
-/// What was seen of the text as a whole, for the fault messages of files that are refused.
+/// The top-level structure of the text, for the fault messages of files that are refused.
 struct KinetoTextShape {
   enum class Root { kObject, kArray, kOther };
   Root root = Root::kOther;
   std::vector<std::string> keys;  ///< top-level keys, at most 32
   std::string first_bytes;        ///< at most 512
   bool has_events_array = false;
-  bool truncated = false;         ///< the text ends before its last value does
-  std::uint64_t events = 0;       ///< objects read in it
+  bool truncated = false;         ///< the text ends inside its last value
+  std::uint64_t events = 0;       ///< objects read in the array of events
 };
 
 class KinetoReader {
  public:
   explicit KinetoReader(TextWindow& window) : window_(window) {}
 
-  /// Reads to the end of the text, or until it is clear that it has no events.
+  /// Reads to the end of the text, or until it is clear that the text has no events.
   void run();
 
   [[nodiscard]] const KinetoTextShape& shape() const { return shape_; }
   [[nodiscard]] const KinetoMetadataReader& metadata() const { return metadata_; }
-  /// Damage met on the way.
+  /// Counts of the damage found by run().
   [[nodiscard]] const CounterSet& counts() const { return counts_; }
   [[nodiscard]] KinetoRecords take_records() { return recorder_.take(); }
 

@@ -1,4 +1,4 @@
-// What the events of one Kineto file say, before they are sorted and joined.
+// The records in the events of one Kineto file, before they are sorted and joined.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@
 
 namespace bubblesim::traces {
 
-// One element of `traceEvents` as it stands in the file: field views, nothing interpreted but the
-// category. Valid only while the window's text is.
+// One element of `traceEvents` as views of its fields; only the category is interpreted. Valid as
+// long as the window's text.
 
-/// What the importer does with an event's category, whatever its spelling was in that version.
+/// An event's category as the importer treats it; versions of Kineto spell it differently.
 enum class KinetoCategory : std::uint8_t {
   kMissing,          ///< no "cat": metadata, old instant events
   kKernel,
@@ -37,14 +37,14 @@ enum class KinetoCategory : std::uint8_t {
   kTraceSpan,        ///< "Trace": the profiler's own span
   kOverhead,         ///< what held a thread; all but a full launch queue are the profiler's own
   kProfilerInternal, ///< cuda_event and other rows that replay does not need
-  kForeign,          ///< none of Kineto's
+  kForeign,          ///< not a category of Kineto's
 };
 
-/// The event of category overhead that is a stall of the host's.
+/// The name of the overhead event that is a stall of the host.
 inline constexpr std::string_view kQueueFullEvent = "Command Buffer Full";
 
-/// The operator that describes a collective, around its launch; of a batch of sends and receives,
-/// before it. Kernels carry what it says only where it is around their launch.
+/// The operator that describes a collective. It runs around the collective's launch or, for a batch
+/// of sends and receives, before it. Only in the first case do kernels carry its arguments.
 inline constexpr std::string_view kCommunicationOperator = "record_param_comms";
 
 [[nodiscard]] KinetoCategory kineto_category(std::string_view text);
@@ -53,21 +53,21 @@ struct RawEvent {
   char phase = 0;  ///< 'X', 'i', 'M', ...; 0: missing
   KinetoCategory category = KinetoCategory::kMissing;
   std::string_view category_text;
-  std::string_view name;  ///< escapes still in it
+  std::string_view name;  ///< with its escapes unresolved
   JsonValue pid, tid, ts, dur, args;
-  bool repeats = false;  ///< a key stands twice; those of args are not looked at
-  StringRule rule = StringRule::kStrict;  ///< by which it was read, and args are to be
+  bool repeats = false;  ///< a key of the event occurs twice; keys inside args are not checked
+  StringRule rule = StringRule::kStrict;  ///< the rule for the event's fields and for args
 };
 
 enum class EventStatus {
   kUsed,     ///< all fields are read
-  kSkipped,  ///< read as far as was needed to see that it is not stored
+  kSkipped,  ///< not stored; read only until that was clear
   kDamaged,
 };
 
 struct EventRead {
   EventStatus status = EventStatus::kDamaged;
-  std::size_t length = 0;  ///< of the object; with kSkipped not known
+  std::size_t length = 0;  ///< of the object; not known with kSkipped
 };
 
 /// Reads the event that starts at `text[0]`.
@@ -85,19 +85,19 @@ struct PendingOp {
   std::uint64_t graph_node = 0;
 };
 
-/// One end of a send or a receive; what nothing in the file names is empty.
+/// One end of a send or a receive. A field is empty if the file does not give it.
 struct TransferEnd {
   CollectiveKind kind = CollectiveKind::kUnknown;
   std::optional<std::uint32_t> own;           ///< this rank, by its place in the group
   std::optional<std::uint32_t> partner;       ///< the other end, by its place in the group
-  std::optional<std::uint32_t> partner_rank;  ///< and by its rank in the job
+  std::optional<std::uint32_t> partner_rank;  ///< the other end, by its rank in the job
 };
 
 struct PendingCollective {
   Collective record;
   bool recorded = false;      ///< the kernel carried its collective's arguments
   bool ranks_cut = false;     ///< the list of ranks was truncated
-  std::vector<TransferEnd> ends;  ///< of what one kernel sends and receives
+  std::vector<TransferEnd> ends;  ///< the sends and receives of the kernel
 };
 
 /// A send or a receive as the host describes it: by PyTorch's operator or by its range.
@@ -105,7 +105,7 @@ struct AnnouncedTransfer {
   TraceTime start{};
   Duration duration{};
   ThreadId thread{};
-  PendingCollective what;  ///< of one end
+  PendingCollective what;  ///< has one end
 
   [[nodiscard]] TraceTime end() const { return start + duration; }
 };
@@ -136,14 +136,14 @@ struct KinetoRecords {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> stream_ids;
   std::array<std::uint64_t, 16> category_counts{};  ///< events by KinetoCategory
   std::map<std::string, std::uint64_t, std::less<>> foreign_categories;
-  bool any_fraction = false;  ///< some time has digits below 1 us
+  bool any_fraction = false;  ///< at least one time has digits below 1 us
 
   [[nodiscard]] std::uint64_t& count(KinetoCategory category) {
     return category_counts[static_cast<std::size_t>(category)];
   }
 };
 
-/// Interprets events and files them in the records. One instance a file.
+/// Interprets events and adds them to the records. One instance a file.
 class KinetoRecorder {
  public:
   KinetoRecorder();
@@ -157,7 +157,7 @@ class KinetoRecorder {
     TraceTime start{};
     Duration duration{};
   };
-  /// False: no usable time; counted.
+  /// False, and a count: the event has no usable time.
   [[nodiscard]] bool read_span(const RawEvent& event, Span& span);
   [[nodiscard]] bool read_instant(const JsonValue& value, TraceTime& at);
   void add_device_op(const RawEvent& event);
@@ -172,7 +172,7 @@ class KinetoRecorder {
   void add_other_phase(const RawEvent& event);
   void count_without_category(const RawEvent& event);
 
-  /// Both count arguments that stand twice.
+  /// This function and device_op_args() count arguments that occur twice.
   template <class Take>
   void each_argument(const RawEvent& event, Take take);
   [[nodiscard]] DeviceOpArgs device_op_args(const RawEvent& event);

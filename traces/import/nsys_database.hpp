@@ -1,5 +1,5 @@
-// An SQLite database that is not trusted, read only: its ordinary tables, their columns, their
-// rows in stored order.
+// Read-only access to an untrusted SQLite database: its ordinary tables, their columns, their rows
+// in stored order.
 //
 // Bounds: pages of a damaged or hostile file may refer to one another in circles, so rows and
 // bytes of text are limited to what a file of its size can hold. Views, virtual tables, triggers
@@ -22,7 +22,7 @@ struct sqlite3_stmt;
 
 namespace bubblesim::traces::nsys {
 
-/// What the file of every SQLite database begins with.
+/// The first bytes of every SQLite database file.
 inline constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
 
 class Database {
@@ -39,19 +39,19 @@ class Database {
 
   /// Names of ordinary tables, in the order of the schema.
   [[nodiscard]] const std::vector<std::string>& tables() const;
-  /// Upper and lower case are alike, as in SQL.
+  /// Ignores case, as SQL does.
   [[nodiscard]] bool has_table(std::string_view table) const;
   /// Columns of a table, as stored; empty if there is no such table.
   [[nodiscard]] std::vector<std::string> columns(std::string_view table) const;
-  /// The largest row number: how many rows there are, more or less. 0: unknown.
+  /// The largest row number, an estimate of the number of rows. 0: unknown.
   [[nodiscard]] std::uint64_t estimated_rows(std::string_view table) const;
-  /// Is the column the table's integer primary key, so that a row is found by it at once?
+  /// Is the column the table's integer primary key, which finds a row without a scan?
   [[nodiscard]] bool is_row_key(std::string_view table, std::string_view column) const;
 
-  [[nodiscard]] const std::string& source() const;  ///< as the user named it
+  [[nodiscard]] const std::string& source() const;  ///< the file, as the user named it
   [[nodiscard]] std::uint64_t size() const;         ///< bytes of the database
   [[nodiscard]] bool gzip_damaged() const;
-  /// The first fault of SQLite that reading met; empty: none.
+  /// The first error that SQLite reported while reading; empty: none.
   [[nodiscard]] const std::string& damage() const;
 
   struct State;
@@ -62,8 +62,8 @@ class Database {
   std::unique_ptr<State> state_;
 };
 
-/// Goes over the rows of a table once, reading the named columns. Those that the table lacks read
-/// as absent values; a missing table has no rows. The database must outlive it.
+/// Goes over the rows of a table once, reading the named columns. Columns that the table lacks read
+/// as absent values; a missing table has no rows. The database must outlive this object.
 class Rows {
  public:
   Rows(const Database& database, std::string_view table,
@@ -74,14 +74,14 @@ class Rows {
   Rows(Rows&&) noexcept;
   ~Rows();
 
-  /// Makes by_key's row that of another key.
+  /// by_key() only: the next call of next() reads the row of this key.
   void seek(std::int64_t key);
-  /// False at the end, which is early where the table is damaged.
+  /// Moves to the next row. False: the table's end, or damage.
   [[nodiscard]] bool next();
   [[nodiscard]] bool damaged() const { return damaged_; }
   [[nodiscard]] bool has(std::size_t column) const { return present_[column]; }
 
-  /// Nothing where the value is of another type or absent.
+  /// Nothing if the value is of another type or absent.
   [[nodiscard]] std::optional<std::int64_t> integer(std::size_t column) const;
   /// Valid until the next call of next().
   [[nodiscard]] std::optional<std::string_view> text(std::size_t column) const;

@@ -1,7 +1,7 @@
 // Import of Nsight Systems profiles, as `nsys export --type sqlite` writes them, plain or gzip.
 //
 // Tables and columns are found by name; any may be absent, and their set differs between versions.
-// What is guessed or dropped is counted (nsys_session.hpp). Memory is a small multiple of the
+// Guesses and dropped rows are counted (nsys_session.hpp). Memory is a small multiple of the
 // result; a gzip file is unpacked in memory.
 #pragma once
 
@@ -18,12 +18,12 @@ namespace bubblesim::traces {
 /// Does the file start as an SQLite database does, plain or inside gzip? False if unreadable.
 [[nodiscard]] bool looks_like_sqlite(const std::filesystem::path& path);
 
-/// Is it a report of Nsight Systems itself, by its name? Only Nsight Systems reads those; the
-/// import refuses them with the command that exports them.
+/// By its name, is the file a report of Nsight Systems, not an export? Only Nsight Systems reads
+/// reports; the import's fault gives the command that exports one.
 [[nodiscard]] bool is_nsys_report(const std::filesystem::path& path);
 
-/// Reads one export: one rank a process and GPU that ran kernels, joined, sorted by rank. Ranks
-/// come from MPI, NCCL or the environment where recorded, else from the order of processes and
+/// Reads one export: one rank for each process and GPU that ran kernels, joined, sorted by rank.
+/// Ranks come from MPI, NCCL or the environment if recorded, else from the order of processes and
 /// GPUs; counters say which. Faults: unreadable, not an export, or no device activity in it.
 [[nodiscard]] Result<JobTrace> import_nsys_file(const std::filesystem::path& path,
                                                 const ProgressCallback& progress = {});

@@ -14,10 +14,10 @@ namespace bubblesim::traces::nsys {
 
 // Payloads of NVTX ranges: named numbers, as bytes by a schema or as JSON text.
 //
-// Bytes are a head of 32 (how many payloads, schema, size of the payload, end; 8 each) and the
-// payload, as Nsight Systems of 2024 to 2026 write them. Fields are found by their names.
+// The bytes are a head of 32 (number of payloads, schema, size of the payload, end; 8 each) and the
+// payload, as Nsight Systems 2024 to 2026 writes them. Fields are found by their names.
 
-/// The fields of NCCL's payloads that matter here; nothing: the payload lacks it.
+/// The fields of NCCL's payloads that the import uses; nothing: the payload lacks the field.
 struct PayloadFields {
   std::optional<std::uint64_t> communicator;
   std::optional<std::uint64_t> bytes;
@@ -30,7 +30,7 @@ struct PayloadFields {
 class PayloadSchemas {
  public:
   explicit PayloadSchemas(NsysSession& session);
-  /// Nothing: no schema of NCCL's, or bytes that do not fit it.
+  /// Nothing: the schema is not NCCL's, or the bytes do not fit it.
   [[nodiscard]] std::optional<PayloadFields> decode(std::string_view bytes,
                                                   std::int64_t domain) const;
 
@@ -60,8 +60,8 @@ struct NvtxCommunicator {
 /// Communicators by process, each process's in the order of the table.
 using Communicators = std::map<std::int64_t, std::vector<NvtxCommunicator>>;
 
-/// Adds markers, and notes with their collectives. Calls come first: a range goes to the ranks
-/// that its thread works for.
+/// Adds the markers of NVTX ranges and the notes of NCCL's ranges, with their collectives. Read the
+/// calls first: they say for which ranks a range's thread works.
 [[nodiscard]] Communicators read_nvtx(NsysSession& session, RankSet& set);
 
 }  // namespace bubblesim::traces::nsys

@@ -1,4 +1,4 @@
-// What holds for all ranks of one export while it is read: its names, its clock, its counts.
+// The state that all ranks of one export share while it is read: names, clock and counters.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@
 
 namespace bubblesim::traces::nsys {
 
-// Everything that the import of Nsight Systems exports drops, repairs, infers or leaves out.
+// The counters of everything that the import of Nsight Systems exports drops, repairs, infers or
+// leaves out.
 
 // Damage.
 inline constexpr CounterSpec kTableDamaged{"nsys_tables_damaged", Severity::kLoss,
@@ -111,11 +112,11 @@ inline constexpr CounterSpec kScatterBytes{"nsys_reduce_scatters_without_size", 
 inline constexpr CounterSpec kMemoryRows{"nsys_memory_rows_skipped", Severity::kInfo,
     "allocations on a GPU of no rank, or of host memory"};
 
-/// Times and durations beyond this (36 years) are no times.
+/// Times and durations beyond this (36 years) are taken as damage.
 inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 60U;
 
-/// Nsight Systems packs machine, virtual machine, process and thread into one number, the lowest
-/// 24 bits the thread; of a process's number they are zero.
+/// Nsight Systems packs machine, virtual machine, process and thread into one global id. The lowest
+/// 24 bits are the thread; in the id of a process they are zero.
 [[nodiscard]] constexpr std::int64_t process_of(std::int64_t global_id) {
   return global_id & ~std::int64_t{0xFFFFFF};
 }
@@ -139,7 +140,7 @@ class Strings {
   [[nodiscard]] std::optional<std::string> find(std::int64_t id);
 
  private:
-  bool keyed_;   ///< found in the file one by one; else all are held
+  bool keyed_;   ///< true: each string is looked up in the file; false: all_ holds them all
   Rows lookup_;
   std::unordered_map<std::int64_t, std::string> all_;
 };
@@ -153,20 +154,20 @@ class NsysSession {
   Strings strings;
   std::string product;  ///< what wrote the export, with version; empty: not recorded
 
-  /// The span of a row's times; nothing if they are none. Counts durations below zero.
+  /// The span from `start` to `end`; nothing if they are unusable. Counts negative durations.
   [[nodiscard]] std::optional<RowSpan> span(std::optional<std::int64_t> start,
                                             std::optional<std::int64_t> end);
-  /// The text as UTF-8; counts what is not.
+  /// The text with bytes that are not UTF-8 replaced; counts such texts.
   [[nodiscard]] std::string clean(std::string_view text);
-  /// "unnamed" and a count where StringIds lacks it.
+  /// The string of this id; if StringIds lacks it, "unnamed", and a count.
   [[nodiscard]] std::string name(std::optional<std::int64_t> id);
 
   void count(const CounterSpec& spec, std::uint64_t n = 1) {
     counters.add(spec, n);
   }
-  /// Every table's end comes here; a table read halfway is counted.
+  /// To be called after the last row of every table; counts a table that damage cut short.
   void finish(const Rows& rows);
-  /// A row was read.
+  /// To be called for every row read; reports progress now and then.
   void tick() {
     if (++rows_ % 65536 == 0) report();
   }
@@ -189,12 +190,12 @@ class NsysSession {
 inline constexpr std::int64_t kMaxDevice = 1 << 16U;
 /// What a copy, a memset or a collective may have moved; records of more bytes are damaged.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50U;
-/// Processes and GPUs with kernels in one export; more is no export.
+/// The most pairs of process and GPU with kernels in one export; more is a fault.
 inline constexpr std::size_t kMaxRanks = 4096;
-/// GPUs of one process whose threads are looked up by name; no machine has more.
+/// The most GPUs of one process whose threads are looked up by name; no machine has more.
 inline constexpr std::size_t kMaxGpus = 64;
 
-/// One rank as it is read: records unsorted and unjoined.
+/// One rank while it is read: its records are neither sorted nor joined.
 class NsysRankBuilder {
  public:
   NsysRankBuilder(std::int64_t process_id, std::uint32_t device_id)
@@ -204,7 +205,7 @@ class NsysRankBuilder {
   std::uint32_t device;
   RankTrace trace;
 
-  /// `device_of`: where the row says the stream is; numbers of streams are unique in a context.
+  /// `device_of`: the stream's device according to the row. Stream ids are unique in a context.
   [[nodiscard]] StreamId stream(std::uint32_t device_of, std::int64_t context, std::int64_t id);
   [[nodiscard]] ThreadId thread(std::int64_t thread_id);
   [[nodiscard]] std::optional<ThreadId> known_thread(std::int64_t thread_id) const;
@@ -230,11 +231,11 @@ class NsysRankBuilder {
 /// A process with its ranks: one a GPU.
 struct Process {
   std::int64_t id = 0;
-  std::vector<std::uint32_t> ranks;  ///< by device
-  std::uint32_t main = 0;            ///< the rank of most kernels
+  std::vector<std::uint32_t> ranks;  ///< in order of device
+  std::uint32_t main = 0;            ///< the rank with most kernels
   /// The rank that a correlation belongs to, for processes with several GPUs.
   std::unordered_map<std::uint64_t, std::uint32_t> rank_of_correlation;
-  /// The device of each context, as device operations name it; kNone: they name several.
+  /// The device of each context, from the rows of device operations; kNone: they disagree.
   std::map<std::int64_t, std::uint32_t> device_of_context;
 };
 
@@ -250,7 +251,7 @@ class RankSet {
   /// The rank that a device operation belongs to: its GPU's, else the main one of its process.
   [[nodiscard]] NsysRankBuilder* of_device(std::optional<std::int64_t> global_pid,
                                        std::uint32_t device);
-  /// The ranks whose threads a row of the process may name: all, of any real process.
+  /// The ranks whose threads a row of the process may name: the first kMaxGpus, in practice all.
   [[nodiscard]] std::span<const std::uint32_t> ranks_with_threads(const Process& owner) const {
     return std::span(owner.ranks).first(std::min(owner.ranks.size(), kMaxGpus));
   }

@@ -1,4 +1,4 @@
-// Reads the files of a job, which know nothing of each other, on as many threads as the caller has.
+// Reads the files of a job, which are independent of each other, on the caller's threads.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,9 @@
 
 namespace bubblesim::traces {
 
-/// read_one(path, progress) gives a Result<File>. The files in order of `paths`, or the fault of
-/// the first that has one. `progress` is called on the calling thread only, of its own files.
+/// read_one(path, progress) gives a Result<File>. Returns the files in the order of `paths`, or the
+/// fault of the first that has one. `progress` is called on the calling thread only, for the files
+/// that this thread reads.
 template <class File, class ReadOne>
 [[nodiscard]] Result<std::vector<File>> read_files(std::span<const std::filesystem::path> paths,
                                                    const TaskRunner& runner,

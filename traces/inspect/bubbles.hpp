@@ -1,4 +1,4 @@
-// Finds when a rank's GPU has no work of its own to do, and why: every nanosecond named once.
+// Finds when a rank's GPU runs no computing kernel, and why: every such nanosecond has one cause.
 //
 // Window: from the start of the rank's first device operation to the end of its last.
 // Busy: a kernel, copy or memset runs. Idle: none runs. Bubble: no computing kernel runs, so that a
@@ -6,12 +6,12 @@
 // copy or memset all.
 //
 // A bubble falls into segments with one cause each. While a collective runs:
-//   collective_wait   at least one running collective is not point-to-point
+//   collective_wait   at least one running collective is no send or receive
 //   peer_wait         only sends and receives run (pipeline stages, expert exchange)
 // While only copies and memsets run: transfer.
-// While nothing runs, the reason lies with the operation N that ends the gap and with the host
-// call L that launched it. Let g be the gap, `queued` the end of L.
-// The part of g before `queued` (N was not launched yet) goes by what the host did:
+// While nothing runs, the cause follows from the operation N that ends the gap and the host call L
+// that launched N. Let g be the gap, `queued` the end of L.
+// The part of g before `queued` (N was not launched yet) has its cause in the host's activity:
 //   synchronisation   a driving thread was blocked, and none was in another call. Blocked: in a
 //                     stream, device or event synchronisation, in a free, or in a copy or memset
 //                     call that returned no earlier than its own device operation ended.
@@ -24,7 +24,7 @@
 //   launch_bound      N started within `launch_latency_limit` of `queued`: launch latency
 //   turnaround        else, if that part is at most `turnaround_limit`: the device's own pause
 //                     between queued operations
-//   other             else: launched, device empty, and not started; nothing recorded says why
+//   other             else: N was launched and the device was empty; no record says why N waited
 // Without a recorded launch of N, the whole gap is `turnaround` up to `turnaround_limit`, else
 // `other`, and `inspect_gap_without_launch` counts it.
 //
@@ -57,7 +57,7 @@ inline constexpr std::size_t kBubbleCauseCount = 8;
 /// The name for people: "collective wait".
 [[nodiscard]] std::string_view bubble_cause_label(BubbleCause cause);
 
-/// Thresholds of the attribution. They move time between causes, never in or out of the sum.
+/// Thresholds of the attribution. They move time between causes and do not change the sum.
 /// Sources: seven public PyTorch traces (HolisticTraceAnalysis ns_resolution, nccl_parser and
 /// trace_diff; TraceLens owlv2 and nsfw; sam2 c33d09d; Kineto resnet50_num_workers_0).
 struct BubbleThresholds {
@@ -68,7 +68,7 @@ struct BubbleThresholds {
   /// 12 us.
   Duration turnaround_limit{20'000};
   /// A host thread that launches eagerly pauses for less than this between launches. Measured:
-  /// 99 % below 90-540 us in six traces, 2 ms in one; what is longer is mostly tens of ms.
+  /// 99 % below 90-540 us in six traces, 2 ms in one. Longer pauses are mostly tens of ms.
   Duration host_silence{1'000'000};
 };
 
@@ -78,7 +78,7 @@ struct BubbleSegment {
   friend bool operator==(const BubbleSegment&, const BubbleSegment&) = default;
 };
 
-/// When which kind of operation runs on the device; each list sorted and disjoint.
+/// When each kind of operation runs on the device. Each list is sorted and disjoint.
 struct DeviceUse {
   Interval window;       ///< first start to last end; both zero without operations
   Intervals busy;        ///< any operation
@@ -88,13 +88,13 @@ struct DeviceUse {
   Intervals peer;        ///< sends and receives
 };
 
-/// Sends and receives. A collective of unknown kind counts as not point-to-point.
+/// True for sends and receives. A collective of unknown kind is not taken as one of them.
 [[nodiscard]] bool is_peer_operation(const RankTrace& rank, const DeviceOp& op);
 
 [[nodiscard]] DeviceUse device_use(const RankTrace& rank);
 
 /// The rank's bubbles in time order, adjacent segments of one cause joined.
-/// Total length: window minus `own`. Adds to `counters` what could not be explained.
+/// Total length: window minus `own`. Adds the counts of unexplained gaps to `counters`.
 [[nodiscard]] std::vector<BubbleSegment> bubble_segments(const RankTrace& rank,
                                                          const DeviceUse& use,
                                                          const BubbleThresholds& thresholds,

@@ -1,4 +1,4 @@
-// What `bubblesim inspect` says of a trace: plain numbers, no text. Times are recorded time.
+// The figures that `bubblesim inspect` shows of a trace, as numbers. Times are recorded time.
 //
 // inspect_rank costs O(n log n) in the rank's records. Fractions are computed from the sums held
 // here, never stored. Causes, busy, idle and bubble are defined in bubbles.hpp.
@@ -38,16 +38,16 @@ struct LengthBucket {
   CauseTimes by_cause{};  ///< sums to `total`
 };
 
-/// The device over one window of one rank, or summed over ranks. All fields add up.
+/// The device over one window of one rank, or summed over ranks (add()).
 struct WindowUse {
   Duration length{};         ///< of the window
   Duration busy{};           ///< any operation runs
-  Duration own{};            ///< any operation but collectives runs
+  Duration own{};            ///< a computing kernel runs
   Duration communication{};  ///< any collective runs
-  Duration overlapped{};     ///< a collective and another operation run
+  Duration overlapped{};     ///< a collective and a computing kernel run
   CauseTimes by_cause{};   ///< of bubbles; sums to bubble()
   std::array<LengthBucket, kLengthBucketCount> lengths{};  ///< of bubbles; sums to bubble()
-  std::uint64_t bubbles = 0;     ///< maximal spans without an operation of the rank's own
+  std::uint64_t bubbles = 0;     ///< maximal spans in which no computing kernel runs
   Duration longest_bubble{};
   std::uint64_t gaps = 0;        ///< maximal spans in which nothing runs
   std::uint64_t gaps_100us = 0;  ///< of at least 100 us
@@ -73,15 +73,15 @@ struct Iteration {
 };
 
 struct Iterations {
-  bool marked = false;       ///< false: none marked; the whole recording is taken as one
+  bool marked = false;       ///< false: no markers; the whole recording counts as one iteration
   std::vector<Iteration> all;
   std::size_t used = 0;
-  /// Over the iterations used: host time, device time, and the length at which they repeat, which
-  /// is the longer of the two, or that of a slower rank of the job.
+  /// Over the iterations used: host time, device time, and the period with which the pass repeats,
+  /// which is the longer of the two, or the period of a slower rank of the job.
   Duration host_time{};
   Duration device_time{};
   Duration length{};
-  /// Mean iteration of those that are used, as they repeat; 0 without any.
+  /// `length` over the number of iterations used; 0 if none is.
   [[nodiscard]] Duration steady_mean() const;
   [[nodiscard]] Duration shortest() const;
   [[nodiscard]] Duration longest() const;
@@ -99,8 +99,8 @@ struct CollectiveUse {
   CollectiveKind kind = CollectiveKind::kUnknown;
   std::uint64_t count = 0;
   Duration total{};
-  std::uint64_t bytes = 0;          ///< of those whose size is recorded
-  std::uint64_t without_bytes = 0;  ///< those whose size is not
+  std::uint64_t bytes = 0;          ///< of the collectives whose size is recorded
+  std::uint64_t without_bytes = 0;  ///< collectives whose size is not recorded
 };
 
 struct CopyUse {
@@ -145,7 +145,7 @@ struct RankInspection {
   MemoryUse memory;
   CounterSet counters;      ///< the trace's own and those of the inspection
 
-  /// The iterations used, else the whole recording: a filler does not meet the job's warm-up.
+  /// `steady` if present, since fillers run long after the job's warm-up; else `whole`.
   [[nodiscard]] const WindowUse& representative() const { return steady ? *steady : whole; }
 };
 
@@ -166,7 +166,7 @@ struct JobInspection {
   std::vector<Explanation> explained;  ///< by rank
 };
 
-/// `pass` is the job's; without it, that of the settled iterations.
+/// `pass`: the pass of the job; without it, the pass of the settled iterations.
 [[nodiscard]] JobInspection inspect_job(const JobTrace& job, const JobPass& pass,
                                         const InspectOptions& options = {});
 [[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});

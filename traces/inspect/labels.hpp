@@ -1,4 +1,4 @@
-// Words and numbers for people, shared by the text and the picture.
+// Words and numbers for people, shared by the text and the picture of an inspection.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ namespace bubblesim::traces {
 /// "<10 us", "10-100 us", ...
 [[nodiscard]] std::string_view length_bucket_label(std::size_t bucket);
 
-/// `text` in at most `columns` characters: what is cut from the middle is replaced by "..". It
-/// never cuts a UTF-8 character.
+/// `text` in at most `columns` characters: ".." replaces the part cut from the middle. The cut
+/// never splits a UTF-8 character.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t columns);
 
 /// "NVIDIA H100 80GB HBM3 (132 SMs)", or "device not recorded".

@@ -1,4 +1,4 @@
-// An inspection for people: aligned columns, units, percentages; at most 100 columns.
+// An inspection as text for people: aligned columns, units, percentages; at most 100 columns.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bubblesim::traces {
 
-/// Shares are of each rank's representative window: steady where iterations are marked.
+/// Shares are of each rank's representative window (RankInspection::representative).
 /// Ends with a newline.
 [[nodiscard]] std::string render_text(const JobInspection& job);
 
@@ -17,11 +17,11 @@ namespace bubblesim::traces {
 /// Shares in the representative window, over all ranks.
 [[nodiscard]] DeviceShares device_shares(const JobInspection& job);
 
-/// A table, a reason for each that is near zero, and the cause of the bubbles that they confirm.
-/// Empty where the job has no sensitivities. At most 100 columns but for the cause.
+/// A table of sensitivities, with a reason for each that is near zero, and the cause of the bubbles
+/// that they confirm. Empty if the job has no sensitivities. At most 100 columns, except the cause.
 [[nodiscard]] std::string sensitivities_text(const JobInspection& job);
 
-/// {iteration_ns, kernels, copies, link, host, rest, bottleneck, near_zero: {name: reason},
+/// {iteration_ns, kernels, copies, link, host, rest, fixed, bottleneck, near_zero: {name: reason},
 /// main_cause, main_cause_fraction, confirmed_cause}. Precondition: the job has sensitivities.
 [[nodiscard]] Json sensitivities_json(const JobInspection& job);
 

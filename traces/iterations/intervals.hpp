@@ -27,18 +27,18 @@ using Intervals = std::vector<Interval>;
 /// The union of `spans`, in any order; spans that touch become one.
 [[nodiscard]] Intervals unite(std::vector<Interval> spans);
 
-/// What both hold; empty spans are dropped.
+/// The time that is in both; empty spans are dropped.
 [[nodiscard]] Intervals intersect(const Intervals& a, const Intervals& b);
 
-/// What `window` holds and `busy` does not; empty spans are dropped.
+/// The time of `window` that is not in `busy`; empty spans are dropped.
 [[nodiscard]] Intervals gaps_within(const Intervals& busy, Interval window);
 
-/// What `from` holds and `taken` does not; empty spans are dropped.
+/// The time of `from` that is not in `taken`; empty spans are dropped.
 [[nodiscard]] Intervals subtract(const Intervals& from, const Intervals& taken);
 
 [[nodiscard]] Duration total_length(const Intervals& spans);
 
-/// The part of `spans` within `window`; its empty spans are kept.
+/// The part of `spans` within `window`; empty spans are kept.
 [[nodiscard]] Intervals clip(const Intervals& spans, Interval window);
 
 }  // namespace bubblesim::traces

@@ -1,5 +1,5 @@
-// The ranges "nccl:all_reduce" that PyTorch puts around the launches of its collectives. Under
-// emit_nvtx, more follows: "nccl:all_to_all, op_id = 991144".
+// The ranges "nccl:all_reduce" that PyTorch puts around the launches of its collectives. With
+// emit_nvtx the name goes on: "nccl:all_to_all, op_id = 991144".
 #pragma once
 
 #include <optional>
@@ -11,11 +11,12 @@ namespace bubblesim::traces {
 
 class NcclRanges {
  public:
-  /// The trace's markers stand in order of start.
+  /// Precondition: the trace's markers are in order of start.
   explicit NcclRanges(const RankTrace& trace);
 
-  /// The kind that the innermost range around the launch names, where what is `known` leaves it
-  /// open: kernels named SendRecv carry all-to-alls too. Nothing: no such range, or none needed.
+  /// The kind that the innermost range around the launch names. Nothing if there is no such range,
+  /// or if `known` is certain: it is not for unknown kinds and for kernels named SendRecv, which
+  /// also carry all-to-alls.
   [[nodiscard]] std::optional<CollectiveKind> kind_of(CollectiveKind known,
                                                       const HostCall& launch) const;
 

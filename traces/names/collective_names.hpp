@@ -15,10 +15,11 @@ namespace bubblesim::traces {
 /// Transformer Engine's userbuffers.
 [[nodiscard]] bool is_communication_kernel(std::string_view kernel_name);
 
-/// kUnknown where the name does not say (DeepEP dispatch and combine, NVSHMEM).
+/// kUnknown if the name does not give the kind (DeepEP dispatch and combine, NVSHMEM).
 [[nodiscard]] CollectiveKind kind_of_kernel(std::string_view kernel_name);
 
-/// The kind of "Collective name" ("_allgather_base", "all_to_allv") and of what follows "nccl:".
+/// The kind for a value of "Collective name" ("_allgather_base", "all_to_allv") or for the rest of
+/// a range's name after "nccl:".
 [[nodiscard]] CollectiveKind kind_of_collective(std::string_view collective_name);
 
 /// Bytes of an element of a PyTorch dtype ("BFloat16"); nothing for unknown names.
@@ -34,9 +35,9 @@ struct MarkerClass {
 /// Upper and lower case do not matter.
 [[nodiscard]] MarkerClass classify_marker(std::string_view name);
 
-// Names of kernels as they stand in the source.
+// Names of kernels as written in their source code.
 
-/// A mangled C++ name in words; any other name as it is.
+/// Demangles a C++ name; any other name stays as it is.
 [[nodiscard]] std::string demangled(const char* name);
 
 }  // namespace bubblesim::traces
