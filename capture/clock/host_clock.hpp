@@ -31,7 +31,7 @@ using HostTime = RigClock::time_point;
 /// Something that threads wait for. Lives in memory that they share; only a HostClock changes it.
 struct Bell {
   std::atomic<std::uint32_t> rings{0};
-  std::uint32_t id = 0;  ///< HostClock::bell_id(); written before anyone waits
+  std::uint32_t id = 0;  ///< HostClock::bell_id(); written before any wait
   std::atomic<std::uint32_t> sleepers{0};  ///< WallClock: threads to be woken; never too few
 };
 

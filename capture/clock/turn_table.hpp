@@ -1,4 +1,4 @@
-// What the processes of a clock of turns share: who takes part, when each is due, whose turn it is.
+// The state that the processes of a TurnClock share: its parts, their due times, the one that runs.
 #pragma once
 
 #include <pthread.h>

@@ -1,6 +1,5 @@
-// Asks the recorder of a process: one connection, one command, one answer. A recorder that is
-// slow, silent or speaks nonsense is a fault that says so; nothing here waits longer than it was
-// told to.
+// Asks the recorder of a process: one connection, one command, one answer. A recorder that is slow,
+// silent or speaks nonsense is a fault that says so; no call waits longer than it was told to.
 #pragma once
 
 #include <sys/types.h>

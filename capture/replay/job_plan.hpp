@@ -45,7 +45,7 @@ struct CopyForm {
 
 /// A job that trains: its threads go on with the next pass at once.
 struct LoopMode {
-  std::uint64_t iterations = 0;  ///< after so many it stops; 0: when it is told to
+  std::uint64_t iterations = 0;  ///< the job stops after so many; 0: when it is told to
 };
 
 /// A service: passes for batches of requests.

@@ -1,5 +1,5 @@
-// The way of a launch call: window, gate, device. Says what the call is, by the sums that the
-// simulator makes too (sim/policy/session/launch_description.hpp).
+// The way of a launch call: window, gate, device. Describes the call to the policy by the same sums
+// as the simulator (sim/policy/session/launch_description.hpp).
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace bubblesim::capture {
 
-/// What a thread met on its way to the device.
+/// What a thread's launches cost before the device.
 struct LaunchCosts {
   std::uint64_t launches = 0;
   Duration gate{};  ///< without holds
@@ -33,10 +33,10 @@ class LaunchPath {
   [[nodiscard]] bool launch(const program::Step& step, std::uint64_t pass, double factor,
                             LaunchCosts& costs);
 
-  /// Waits until the operation has been launched so often as `pass` says. False: told to stop.
+  /// Waits until the operation has been launched pass + 1 times. False: told to stop.
   [[nodiscard]] bool await_launch(std::uint32_t op, std::uint64_t pass);
 
-  /// When a launch call began and ended. Told if JobPlan::record_operations, after the last launch.
+  /// When a launch call began and ended: after the last launch, if JobPlan::record_operations.
   struct Call {
     HostTime start{};
     HostTime end{};
@@ -60,7 +60,7 @@ class LaunchPath {
   HostSignals& signals_;
   std::vector<policy::LaunchInfo> infos_;         ///< those of the job's launches
   std::vector<std::uint32_t> info_of_op_;         ///< by first operation; with a gate only
-  std::vector<std::atomic<std::uint64_t>> launched_;  ///< times, by operation
+  std::vector<std::atomic<std::uint64_t>> launched_;  ///< number of launches, by operation
   std::atomic<std::uint64_t> ungated_launches_{0};
   std::mutex mutex_;                              ///< of calls_
   std::unordered_map<std::uint64_t, Call> calls_;  ///< by launch

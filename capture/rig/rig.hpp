@@ -3,7 +3,7 @@
 //
 // A rig starts the processes (replay/: bubblesim_replay) in the environment that the substrate asks
 // for, makes the gate, waits until all are ready, lets them start at one moment, drives the policy,
-// ends them, and reads what each did. A process that dies or hangs ends neither the others nor the
+// ends them, and reads their records. A process that dies or hangs ends neither the others nor the
 // rig: its client is gone, and the result says so.
 #pragma once
 
@@ -74,7 +74,7 @@ struct RigResult {
 class FakeGpu {
  public:
   virtual ~FakeGpu() = default;
-  /// Before a run: these jobs come, under this sharing. What bubblesim_replay opens by its address.
+  /// Before a run, with its jobs and sharing. Returns the address that bubblesim_replay opens.
   [[nodiscard]] virtual Result<std::string> begin(
       HostClock& clock, const RigSetup& setup, const policy::Sharing& sharing,
       const std::vector<policy::ClientSharing>& shares) = 0;
@@ -89,9 +89,9 @@ struct RigPlace {
   std::string folder;               ///< for plans and records; exists, is left as found
   FakeGpu* fake = nullptr;          ///< null: the GPU of the machine
   /// File in which fits of stand-ins are kept from run to run; empty: none. A process with a part
-  /// of the GPU cannot make its own, so whoever shares ran alone before.
+  /// of the GPU cannot make its own, so jobs that share have run alone before.
   std::string fits;
-  /// How long whoever waits for another process looks before it sleeps; of the machine's clock.
+  /// How long a thread that waits for another process polls before it sleeps; machine's time.
   Duration spin = kDefaultSpin;
   std::string gpu;                  ///< index or UUID; empty: as CUDA_VISIBLE_DEVICES says
   Variables environment;            ///< of the calling program

@@ -1,4 +1,4 @@
-// A process that a rig started: its words on stderr go to a file, its end is known once.
+// A process that a rig started: its stderr goes to a file, its end is reaped once.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class WorkerProcess {
   /// True once it has ended. Never waits.
   [[nodiscard]] bool ended();
   void kill();
-  /// "exited with 3: cannot open job0.plan", "killed by signal 9"; with the end of what it said.
+  /// "exited with 3: cannot open job0.plan", "killed by signal 9"; with the end of its stderr.
   [[nodiscard]] std::string end_text() const;
 
  private:
@@ -45,17 +45,17 @@ class WorkerProcess {
   std::optional<ChildEnd> end_;
 };
 
-// Kills workers that are stuck. Looks on from outside of the rig's clock, in the machine's time: a
-// worker that never gives back its turn stops a fake clock, and everybody with it.
+// Kills workers that are stuck. Runs outside of the rig's clock, in the machine's time: a worker
+// that never gives back its turn stops a fake clock and all its participants.
 
 /// A number that changes while a worker with these seats is not stuck. Devices get ready one after
-/// the other, so who gets ready stands still no longer than all `others` that do.
+/// the other, so one that gets ready is stuck only if all such `others` are.
 [[nodiscard]] std::uint64_t progress_among(std::span<const WorkerStatus> own,
                                            std::span<const WorkerStatus> others);
 
 class Watchdog {
  public:
-  /// Whom it looks at. Functions are called by the watchdog's thread.
+  /// A process under watch. Functions are called by the watchdog's thread.
   struct Watched {
     std::function<bool()> busy;               ///< false: it may stand still; asked once a look
     std::function<std::uint64_t()> progress;  ///< has changed: it is not stuck

@@ -24,12 +24,12 @@ enum class Substrate : std::uint8_t {
 /// MPS knows two: CUDA_MPS_CLIENT_PRIORITY 0 and 1.
 enum class MpsPriority : std::uint8_t { kNormal, kBelowNormal };
 
-/// What a process has of the GPUs that it sees.
+/// A process's share of the GPUs that it sees.
 struct GpuShare {
   /// UUIDs ("GPU-...", CardState::uuid) or indices; empty: what CUDA_VISIBLE_DEVICES says already.
   /// The process numbers them from 0. Of a client of MPS: some of MpsSettings::device.
   std::string device;
-  std::size_t place = 0;      ///< of the first of them among MpsSettings::device
+  std::size_t place = 0;      ///< of the first of these GPUs among MpsSettings::device
   std::string mps_directory;  ///< MpsDaemon::pipe_directory(); empty: no daemon is in reach
   std::uint32_t sm_percentage = 100;  ///< of a client of MPS: [1, 100]
   MpsPriority priority = MpsPriority::kNormal;

@@ -23,7 +23,7 @@ struct NcclPayload {
   std::uint32_t peer = 0;          ///< of a send or a receive: the peer's place, plus 1
 };
 
-/// Keeps the layout of a payload of NCCL's domain; bounded in number; the first registration of an
+/// Keeps the layout of a payload of NCCL's domain; bounded in number. The first registration of an
 /// id counts. Null pointers and odd contents are ignored.
 void register_nccl_schema(const nvtx_abi::SchemaAttributes& schema) noexcept;
 

@@ -71,7 +71,7 @@ struct NvtxCounts {
 };
 [[nodiscard]] NvtxCounts nvtx_counts() noexcept;
 
-/// Counts what an entry point had to give up on.
+/// Counts a range that an entry point had to give up on.
 void count_lost() noexcept;
 
 /// Whether pushes must be tracked: while recording, and while ranges of this thread are open.

@@ -88,12 +88,12 @@ class Recording {
   void drain_buffers();
   void drain_host_events();
   void append();
-  /// Whether records stay in memory: which of them are written is not known yet.
+  /// Whether records stay in memory: which are written is not known yet, or only at the end.
   [[nodiscard]] bool holds() const { return !begun_ || request_.last.has_value(); }
   void hold();
   /// Writes held records, but for those that the decoder leaves out as too early.
   void release();
-  /// Counts records appended since the last call as in the file, or as lost.
+  /// Counts records appended since the last call as kept in the file, or as lost.
   void settle(const Result<void>& written);
   /// After the first write that fails nothing more is written; the recording ends.
   void note_write(const Result<void>& written);

@@ -69,7 +69,7 @@ class RecordTables {
   std::unordered_map<traces::LaunchShape, ShapeId, ShapeHash> shapes_;
   std::unordered_map<std::uint64_t, ThreadId> threads_;
   std::unordered_map<std::uint64_t, StreamId> streams_;
-  std::unordered_map<std::uint64_t, traces::Collective> nodes_;  ///< of graphs, by CUPTI's number
+  std::unordered_map<std::uint64_t, traces::Collective> nodes_;  ///< of graph nodes, by CUPTI's id
   // Records of one thread and of one stream follow one another.
   std::uint64_t last_thread_ = 0;
   ThreadId last_thread_id_{};

@@ -22,7 +22,7 @@ struct CudaOptions {
   bool whole_gpu = true;
   Duration fit_budget = std::chrono::minutes(5);  ///< then stand-ins are measured less well
   Duration warm_up = std::chrono::milliseconds(200);  ///< device time before anything is measured
-  Duration hang_limit = std::chrono::seconds(30);     ///< without any start or end: it hangs
+  Duration hang_limit = std::chrono::seconds(30);     ///< without any start or end: device hangs
   Duration edge_limit = std::chrono::seconds(10);     ///< of waits for another thread's launch
 };
 

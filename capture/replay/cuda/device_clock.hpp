@@ -3,13 +3,13 @@
 //
 // A ping kernel reads globaltimer at some moment between two readings of the host's clock: each
 // ping bounds the offset from both sides, and the bounds of many are as tight as the luckiest two.
-// The pings do not say where between the two readings it lies. Most of the way to the kernel is the
-// launch call itself; from its return, which the driver's word to the device comes shortly before,
-// to the kernel it is about as far as from the kernel's record back to the host: each once across
-// the bus. Halfway between return and record is the offset's best value.
+// The pings do not say where between the two readings the kernel ran. Most of the time before it is
+// the launch call, which signals the device shortly before it returns. From that return to the
+// kernel takes about as long as from the kernel's record to the host: one crossing of the bus each.
+// So the best value of the offset puts the kernel halfway between return and record.
 //
-// Two crystals drift apart by some parts in 100,000, so 50 us in a run of 4 s. What the host sees
-// of a run's own records bounds the offset from above, as pings do: no more of them are needed.
+// Two crystals drift apart by some parts in 100,000, so 50 us in a run of 4 s. A run's own records
+// bound the offset from above, as pings do: no more pings are needed.
 #pragma once
 
 #include <cstddef>
@@ -34,13 +34,13 @@ struct ClockOffset {
 /// The offset as it changes. The class is not thread-safe.
 class ClockTrack {
  public:
-  /// Measured: times go by it from now on. The first time nobody else uses the GPU. Later ones
-  /// count by their upper bound; how fast the offset changes is what that changed by since the
-  /// first, if it was long enough ago.
+  /// Times go by this measurement from now on. During the first one no other process uses the GPU.
+  /// Later ones count by their upper bound; its change since the first measurement, if that was
+  /// long enough ago, gives the rate at which the offset changes.
   void measured(const ClockOffset& offset);
 
-  /// At `now` the host saw a record that the device wrote at `device_ns`. Seen late it says little:
-  /// of many the earliest counts.
+  /// At `now` the host saw a record that the device wrote at `device_ns`. A record seen late says
+  /// little: of many, the one seen soonest counts.
   void saw(HostTime now, std::uint64_t device_ns);
 
   [[nodiscard]] HostTime host(std::uint64_t device_ns) const {
@@ -69,10 +69,10 @@ class ClockTrack {
   std::size_t records_ = 0;
   std::int64_t block_end_ns_ = 0;  ///< since offset_.at_ns
   bool measured_ = false;
-  bool sure_ = false;              ///< of the rate: records would make it worse
+  bool sure_ = false;              ///< the rate is sure: records would make it worse
 };
 
-/// Pings so often, one after the other. The context is current and the device idle. Fault: the
+/// Sends `pings` pings, one after the other. The context is current and the device idle. Fault: the
 /// driver's; no answer within `patience` of the clock's time.
 [[nodiscard]] Result<ClockOffset> measure_offset(DeviceContext& context, HostClock& clock,
                                                  StreamHandle stream, Duration patience,

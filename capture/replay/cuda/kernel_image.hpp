@@ -1,4 +1,4 @@
-// The stand-in kernels as nvcc made them, inside this library; nothing where the build had no nvcc.
+// The stand-in kernels as nvcc made them, inside this library; empty if the build had no nvcc.
 #pragma once
 
 #include <cstddef>

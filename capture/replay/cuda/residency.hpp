@@ -30,8 +30,8 @@ struct StandInShape {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint32_t shared_bytes = 0;  ///< dynamic
   std::uint32_t registers = 32;    ///< of the variant
-  std::uint32_t traced_blocks = 0;   ///< an SM's, of the traced kernel
-  std::uint32_t blocks = 0;          ///< an SM's, of the stand-in by the rules above
+  std::uint32_t traced_blocks = 0;   ///< of the traced kernel that an SM holds
+  std::uint32_t blocks = 0;          ///< of the stand-in that an SM holds, by blocks_per_sm()
   bool clamped = false;              ///< the traced shape is beyond this GPU's limits
 
   /// Threads of a block.
@@ -40,8 +40,8 @@ struct StandInShape {
   }
 };
 
-/// The variant that is nearest to the traced kernel's residency; of several the one that is nearest
-/// in registers, since what a block leaves of its SM decides who fits beside it; of two, fewer.
+/// The variant nearest to the traced kernel's residency; of several the one nearest in registers,
+/// since what a block leaves of its SM decides which blocks fit beside it; of two, fewer.
 [[nodiscard]] StandInShape shape_stand_in(const DeviceFacts& facts,
                                           const traces::LaunchShape& traced);
 

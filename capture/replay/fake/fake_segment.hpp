@@ -127,7 +127,7 @@ struct FakeHeader {
   std::atomic<std::uint64_t> memory_used{0};
 };
 
-/// What a job needs room for.
+/// The sizes of a job's part.
 struct FakeJobSize {
   ClientId client;
   std::uint32_t ops = 0;
@@ -136,7 +136,7 @@ struct FakeJobSize {
 
 class FakeSegment {
  public:
-  /// Under a name of its own, which goes with the object; at most kMostGateClients jobs.
+  /// Makes it under a name of its own, which it removes; at most kMostGateClients jobs.
   [[nodiscard]] static Result<std::unique_ptr<FakeSegment>> create(
       HostClock& clock, const std::vector<FakeJobSize>& jobs);
   /// Fault: there is no fake GPU of this name, or one of another version.
