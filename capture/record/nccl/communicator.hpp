@@ -77,7 +77,7 @@ class NcclCommunicator {
   const std::unique_ptr<std::atomic<std::uint64_t>[]> transfers_;
   std::atomic<std::uint64_t> collectives_{0};  ///< called since the communicator was made
   std::atomic<std::int64_t> previous_ns_{0};   ///< time of the last report; 0: not recorded
-  std::atomic<std::uint64_t> exchanges_{0};    ///< launches with sends or receives since then
+  std::atomic<std::uint64_t> exchanges_{0};    ///< launches with sends or receives so far
 };
 
 }  // namespace bubblesim::capture

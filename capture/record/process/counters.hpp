@@ -1,4 +1,4 @@
-// What a recording counts beside what the decoder counts; it goes into the file and the summary.
+// The counters of a recording besides the decoder's; they go into the file and the summary.
 #pragma once
 
 #include "sim/base/counters.hpp"

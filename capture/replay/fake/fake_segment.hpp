@@ -136,7 +136,7 @@ struct FakeJobSize {
 
 class FakeSegment {
  public:
-  /// Makes it under a name of its own, which it removes; at most kMostGateClients jobs.
+  /// Makes the segment; the object removes its name. At most kMostGateClients jobs.
   [[nodiscard]] static Result<std::unique_ptr<FakeSegment>> create(
       HostClock& clock, const std::vector<FakeJobSize>& jobs);
   /// Fault: there is no fake GPU of this name, or one of another version.
