@@ -86,7 +86,7 @@ struct FillReport {
 };
 
 /// Uses SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD of the calling thread, as JobProcess does;
-/// each job leads a process group, and signals to this program go to both groups. Training has this
+/// each job leads a process group, and signals to this program go to all groups. Training has this
 /// program's input, unless that is a terminal. Fault: the setup failed; no program runs.
 [[nodiscard]] Result<FillReport> run_fill(const FillSetup& setup);
 
