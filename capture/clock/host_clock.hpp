@@ -28,7 +28,7 @@ struct RigClock {
 };
 using HostTime = RigClock::time_point;
 
-/// Something that threads wait for. Lives in memory that they share; only a HostClock changes it.
+/// Threads wait for its rings. Lives in memory that they share; only a HostClock changes it.
 struct Bell {
   std::atomic<std::uint32_t> rings{0};
   std::uint32_t id = 0;  ///< HostClock::bell_id(); written before any wait
@@ -63,8 +63,8 @@ class HostClock {
 
   [[nodiscard]] virtual HostTime now() const = 0;
 
-  /// The calling thread takes part until the returned object dies. Needed before it calls any of
-  /// the methods below; once a thread. Blocks until it is the thread's turn.
+  /// Makes the calling thread a participant until the returned object dies; once a thread. It must
+  /// come before any method below. Blocks until the thread has the turn.
   [[nodiscard]] virtual std::unique_ptr<ClockPart> join(Turn turn) = 0;
 
   /// Returns at once if `until` has passed.
@@ -93,7 +93,7 @@ class HostClock {
   /// A number for a bell, unique among all bells of the same rig.
   [[nodiscard]] virtual std::uint32_t bell_id() = 0;
 
-  /// Number of participants that have ever joined. WallClock: 0.
+  /// Number of threads that ever joined. WallClock: 0.
   [[nodiscard]] virtual std::uint32_t parts_begun() const = 0;
 
   /// Called by the thread that starts a process of the rig or a thread of its own process: the
@@ -101,15 +101,15 @@ class HostClock {
   /// of the machine's own time and returns false. A WallClock returns true at once.
   [[nodiscard]] virtual bool await_parts(std::uint32_t parts, Duration patience) = 0;
 
-  /// The participant that has a TurnClock's turn; all others wait for it. Any thread may ask and is
-  /// answered at once, in whatever state other threads were stopped.
+  /// The participant that has a TurnClock's turn. Any thread may call this and gets the answer at
+  /// once, even if all others are stopped.
   [[nodiscard]] virtual TurnHolder holder() const = 0;
 
   /// What another process passes to open_clock() to share this clock.
   [[nodiscard]] virtual std::string address() const = 0;
 };
 
-// The clocks that there are, by address.
+// Makes and opens clocks by address.
 
 inline constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 
@@ -117,8 +117,7 @@ inline constexpr Duration kDefaultSpin = std::chrono::microseconds(50);
 /// late.
 [[nodiscard]] std::unique_ptr<HostClock> wall_clock(Duration spin = kDefaultSpin);
 
-/// The clock of "wall", or "wall:SPIN" with nanoseconds; null: `address` names another clock or
-/// none.
+/// The clock of "wall", or of "wall:SPIN" (in nanoseconds); null for any other address.
 [[nodiscard]] std::unique_ptr<HostClock> wall_clock_at(const std::string& address);
 
 /// A new TurnClock that starts at zero; the object owns its shared memory. A participant whose

@@ -1,4 +1,4 @@
-// Identifies a process even after its end: Linux gives process numbers out again.
+// Identifies a process even after its end, since Linux reuses process numbers.
 #pragma once
 
 #include <cstdint>

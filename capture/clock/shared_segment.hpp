@@ -1,4 +1,4 @@
-// A piece of named shared memory of one user's processes.
+// A named piece of memory that processes of one user share.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ class SharedSegment {
   /// processes under "PREFIX." are removed first.
   [[nodiscard]] static Result<std::unique_ptr<SharedSegment>> make(const std::string& prefix,
                                                                    std::size_t bytes);
-  /// Fault: no segment has this name, or it has fewer bytes. `what` names it in the fault's text.
+  /// Fault: no segment has this name, or it is smaller. `what` names the segment in the fault.
   [[nodiscard]] static Result<std::unique_ptr<SharedSegment>> open(const std::string& name,
                                                                    std::size_t bytes,
                                                                    const std::string& what);
   /// Removes a name that a dead process left; does nothing if there is no such name.
   static void remove(const std::string& name);
-  /// Removes this user's segments that are older than a minute, have such a name and whose makers
-  /// have died: a maker holds a lock, which other pid namespaces see too.
+  /// Removes this user's segments whose names begin so, that are older than a minute and whose
+  /// makers have died. A maker holds a lock, which other pid namespaces see too.
   static void sweep(const std::string& beginning, const std::string& folder = "/dev/shm");
 };
 

@@ -1,4 +1,4 @@
-// The state that the processes of a TurnClock share: its parts, their due times, the one that runs.
+// The state that the processes of a TurnClock share: parts (threads), their due times, the turn.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kMostParts = 128;
 inline constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// When no part could run for so long (machine's time), the parts of the greatest Turn return from
+/// If no part can run for this long (machine's time), the parts of the greatest Turn return from
 /// wait() once, so that a controller can report it.
 inline constexpr Duration kStuckPatience = std::chrono::seconds(2);
 
@@ -36,7 +36,7 @@ struct TurnPart {
 };
 
 /// Plain data, valid when all zeros once set_up() has run. All methods but set_up() need the mutex;
-/// atomics do not. drop_dead() can go on from the state that any step leaves.
+/// atomics do not. drop_dead() also works on a table that a dead process left half changed.
 struct TurnTable {
   std::uint64_t magic;
   std::uint32_t version;
@@ -49,7 +49,7 @@ struct TurnTable {
   std::atomic<std::uint32_t> begun;    ///< a futex
   std::atomic<std::uint32_t> bells;
   std::uint64_t sequence;
-  std::int64_t stuck_since;  ///< machine's time, ns, since which no part can run
+  std::int64_t stuck_since;  ///< machine's time, ns, from which on no part could run
   TurnPart parts[kMostParts];
 
   void set_up(std::uint64_t id) noexcept;

@@ -25,9 +25,9 @@ struct RecordingSummary {
   std::uint64_t calls = 0;
   std::uint64_t ranges = 0;      ///< without iterations
   std::uint64_t iterations = 0;
-  std::uint64_t lost = 0;        ///< records, as far as they were counted
+  std::uint64_t lost = 0;        ///< records known to be lost
   std::uint64_t bytes = 0;       ///< of the file
-  bool complete = true;          ///< false: the file was cut off or damaged; its whole part is read
+  bool complete = true;          ///< false: cut off or damaged; its readable part counts
   CounterSet counters;
 };
 
@@ -64,7 +64,7 @@ class JobFolder {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   /// Collects all but `busy`, which processes still write, and removes the folder if that leaves it
-  /// empty. Nothing is replaced: where there is a rank0.btr already, the new one gets the name
+  /// empty. No file is replaced: if rank0.btr exists, the new one is named
   /// "rank0.<host>.<pid>.btr".
   [[nodiscard]] CollectedRecordings collect(const std::vector<std::string>& busy,
                                             const CollectProgress& progress = {}) const;

@@ -1,4 +1,4 @@
-// What the system says of a process: whose it is, what is loaded into it. Linux: /proc.
+// What the system says of a process: its user, the libraries loaded into it. Linux: /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -17,13 +17,13 @@ struct ProcessInfo {
   pid_t parent = 0;
   uid_t user = 0;               ///< effective
   std::string name;             ///< of its program, at most 15 bytes
-  std::vector<pid_t> inner;     ///< its pids in the namespaces within ours, outermost first
+  std::vector<pid_t> inner;     ///< its pids in the namespaces inside ours, outermost first
 };
 
 /// Nothing if there is no such process, or if it is a zombie.
 [[nodiscard]] std::optional<ProcessInfo> process_info(pid_t pid);
 
-/// What is known of the recorder in a process; kUnknown where the system does not tell.
+/// What is known of the recorder in a process; kUnknown: the system does not say.
 enum class RecorderTrace {
   kUnknown,
   kLoaded,      ///< the library is mapped

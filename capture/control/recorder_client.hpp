@@ -1,5 +1,5 @@
 // Asks the recorder of a process: one connection, one command, one answer. A recorder that is slow,
-// silent or speaks nonsense is a fault that says so; no call waits longer than it was told to.
+// silent or unreadable gives a fault; no call waits longer than its timeout.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +29,7 @@ struct ListedRecorder {
 /// socket file without a listener is listed too: only a connection would tell.
 [[nodiscard]] std::vector<ListedRecorder> list_recorders(const std::string& folder);
 
-/// The recorders that this text of /proc/net/unix names; a part of list_recorders().
+/// The recorders named in this text of /proc/net/unix; used by list_recorders().
 [[nodiscard]] std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix);
 
 struct ClientOptions {
@@ -58,7 +58,7 @@ class RecorderClient {
 };
 
 /// The recorders that answer, and what they say. Without root, only the caller's own. A recorder
-/// that listens at two addresses is asked once; each one without an answer gives a fault.
+/// that listens at two addresses is asked once; a recorder that does not answer gives a fault.
 struct RecorderSurvey {
   std::vector<RecorderStatus> recorders;  ///< by pid
   Errors faults;
@@ -67,19 +67,19 @@ struct RecorderSurvey {
 
 [[nodiscard]] inline ControlCommand status_command() { return {}; }
 
-// Watches the recorders of a job that runs: for a line of progress, and, when the job left no
-// recording, for the reason.
+// Watches the recorders of a running job: for a line of progress, and for the reason if the job
+// leaves no recording.
 
 class RecorderWatch {
  public:
-  /// Watches the recorders of `job`, of its descendants and of all that write below `output`.
+  /// Watches the recorders of `job`, of its descendants and of all that write files below `output`.
   RecorderWatch(pid_t job, std::string output, std::string socket_folder);
 
   /// Asks every recorder for one answer. Call about once a second.
   void look();
   /// The last status of every recorder seen, by pid.
   [[nodiscard]] const std::map<std::int64_t, RecorderStatus>& seen() const { return seen_; }
-  /// "2 recording, 120000 records, 3 MB"; empty: none seen.
+  /// "2 recording, 120000 records, 3 MB"; empty: no recorder seen.
   [[nodiscard]] std::string progress() const;
 
  private:

@@ -39,12 +39,12 @@ class GateBoard {
   GateBoard& operator=(const GateBoard&) = delete;
 
   [[nodiscard]] const std::string& name() const { return memory_->name(); }
-  /// The gate decides about launches on all GPUs; by default on that of the filler's first launch.
+  /// The gate decides about launches on all GPUs, not only on the GPU of the filler's first launch.
   void watch_all_gpus() { segment_.gpu.read_or_set({}); }
   void set_mode(ClientId client, GateMode mode);
   void set_window(ClientId client, std::uint32_t launches);
 
-  /// The earliest message that waits; of equal times the one that was sent first.
+  /// The waiting message that was sent first; by number among messages of one time.
   [[nodiscard]] std::optional<GateEvent> take();
 
   /// Tells the thread to wait. False: it has given up.
@@ -54,7 +54,7 @@ class GateBoard {
 
   /// Writes the heartbeat: the host is alive at this time.
   void beat(HostTime now);
-  /// Number of knocks so far; read it before looking for what a knock announces.
+  /// Number of knocks so far. Read it before looking for the change that a knock announces.
   [[nodiscard]] std::uint32_t knocks() const { return segment_.host_bell.rings; }
   /// Returns on a message, after more than `knocks` knocks, or at `deadline`; maybe earlier.
   void wait(std::uint32_t knocks, HostTime deadline);
@@ -64,13 +64,14 @@ class GateBoard {
   void open();
   [[nodiscard]] bool is_open() const { return segment_.open != 0; }
 
-  /// The client's launches up to this number are of processes that have ended or left: none of them
-  /// is on the device any more, and another process may take the client's place.
+  /// Launches up to this number came from processes that have ended or left the client's place:
+  /// none is on the device any more, and another process may take the place.
   [[nodiscard]] std::uint64_t ended_through(ClientId client) const;
-  /// No process may join as this client any more. Messages that it has sent can still be taken.
+  /// Lets no further process join as this client. Messages that were sent can still be taken.
   void mark_gone(ClientId client);
 
-  /// The shortest silence of the host after which some client takes it for dead. 0: no client.
+  /// The least patience of a client: it takes a host that is silent for longer for dead. 0: no
+  /// client.
   [[nodiscard]] Duration shortest_patience() const;
   [[nodiscard]] std::uint64_t messages_dropped() const;
   [[nodiscard]] std::uint64_t launches_ungated() const;

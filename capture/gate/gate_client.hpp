@@ -1,4 +1,4 @@
-// The launching side of the gate: a process asks before each launch, and tells what happens.
+// The launching side of the gate: a process asks before each launch, and reports ends.
 //
 // The gate is shared memory (Boost.Interprocess) between one policy host (policy_host/) and the
 // processes whose launches it decides on. Each thread has a ring of messages of its own; the host
@@ -64,7 +64,7 @@ class GateClient {
   /// The number that the calling thread's last launch() got.
   [[nodiscard]] virtual std::uint64_t last_launch() const = 0;
 
-  /// Tells in one message that so many operations of the launch have ended.
+  /// Reports in one message that this many operations of the launch have ended.
   virtual void completed(program::WorkKind kind, std::uint64_t launch,
                          std::uint32_t operations = 1) = 0;
   /// Whether a message of the calling thread would not be dropped: its ring has room, or the gate

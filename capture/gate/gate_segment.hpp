@@ -1,5 +1,5 @@
-// The memory that a gate's host and its clients share: plain, of a fixed layout, valid when all
-// zeros once the host has written its fields, before it tells the name.
+// The memory that a gate's host and its clients share: plain, of a fixed layout. It starts as
+// zeros; the host fills in its fields before it gives out the name.
 //
 // Each launching thread has a row: a ring of messages with one writer and one reader, and an answer
 // word that both change by compare-and-swap, so that a thread that gives up and a host that answers
@@ -47,7 +47,7 @@ static_assert(std::is_trivially_copyable_v<GateMessage>);
 
 enum class Answer : std::uint32_t { kNone, kAsked, kHeld, kGo, kReleased, kWithdrawn };
 
-/// A question and what is known of its answer, in one word.
+/// A question and the state of its answer, in one word.
 struct AnswerWord {
   std::uint32_t ask = 0;
   Answer answer = Answer::kNone;

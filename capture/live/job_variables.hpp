@@ -29,7 +29,7 @@ struct GatedJob {
 [[nodiscard]] Variables gated_environment(const Variables& inherited, const GatedJob& job,
                                           const LivePlan& plan);
 
-/// Number of ranks of this process's job, as torchrun, MPI or Slurm says; 1: none of them does.
+/// Number of ranks of this process's job, as torchrun, MPI or Slurm says; 1: none says it.
 [[nodiscard]] std::uint32_t ranks_of_job(const Variables& inherited);
 
 /// Fault: the path has a space or colon, at which the loader divides LD_PRELOAD.

@@ -1,8 +1,8 @@
 // Whether a policy can decide over unmodified programs, and how they then share the GPU.
 //
-// What such programs cannot give: measured bubbles, profiles of kernels, marks of iterations unless
-// they make some (bubblesim_iteration). What cannot be done to them: other slices, other priorities
-// of streams, fewer SMs than MPS's percentage, blocks driven off, kernels rewritten, memory moved.
+// Such programs give no measured bubbles, no profiles of kernels, and marks of iterations only if
+// they call bubblesim_iteration. A policy cannot change their slices, stream priorities, kernels or
+// memory, evict blocks, or limit SMs other than by MPS's percentage.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace bubblesim::capture {
 
-/// The word of messages and reports for either sharing of a LivePlan.
+/// The word for a LivePlan's sharing in messages and reports.
 [[nodiscard]] const char* live_sharing_name(policy::SharingMode sharing);
 
 /// What to do, by the user's choice, if the policy's sharing cannot be had.
@@ -29,13 +29,13 @@ struct LivePlan {
   std::vector<policy::ClientSharing> shares;  ///< by client
   /// Training waits for verdicts too: the policy may hold it.
   bool asks_training = false;
-  std::vector<std::string> notes;             ///< what is not as the policy asked, a sentence each
+  std::vector<std::string> notes;             ///< where the plan departs from the policy, a
+                                              ///< sentence each
   std::string warning;  ///< to be said before a filler starts; empty: nothing
 };
 
-/// Bounds the memory of each filler that has no limit yet, from the policy or `inherited`, by what
-/// is `free` less a tenth. Notes what was done, or that no limit can be set: without MPS, or where
-/// the driver does not say what is free.
+/// Limits the memory of each filler that neither the policy nor `inherited` limits, to `free` less
+/// a tenth. Notes the limit, or why there is none: no MPS, or the driver does not say what is free.
 void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
 
 /// Why a policy with these parameters cannot decide over live programs; empty: it can. Needs no

@@ -4,8 +4,8 @@
 // All programs are preloaded with the gate's shared object (interpose/). Each GPU has a gate and a
 // policy of its own, driven in this process by the machine's clock; the training process on that
 // GPU and its filler meet at that gate. When training has ended the gates are open, and fillers are
-// stopped or go on. No program's death holds up another: a filler's end leaves training alone; so
-// does this program's, and fillers then go on ungated.
+// stopped or go on. No program's death holds up another: training goes on after a filler's end, and
+// all go on ungated after this program's.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ inline constexpr const char* kEnvFiller = "BUBBLESIM_FILLER";
 
 struct FillSetup {
   std::string train;          ///< a line for /bin/sh
-  std::vector<FillGpu> gpus;  ///< all are shared in one way; training sees all of them
+  std::vector<FillGpu> gpus;  ///< all share in one way; training sees all these GPUs
   const policy::PolicySpec* spec = nullptr;
   std::vector<policy::ClientInfo> clients;  ///< training, a filler
   Variables environment;             ///< inherited
@@ -54,8 +54,8 @@ struct FillSetup {
   bool one_gpu = true;               ///< PolicyHostSetup::one_gpu
   std::uint32_t window = 0;          ///< launches of a filler on its GPU at once; 0: any
   bool ask_training = false;         ///< training waits for verdicts, whatever the policy
-  FillerThen after_end = FillerThen::kStop;    ///< training exited with 0, or was interrupted
-  FillerThen after_death = FillerThen::kKeep;  ///< it exited otherwise, or was killed
+  FillerThen after_end = FillerThen::kStop;    ///< after training exits with 0 or is interrupted
+  FillerThen after_death = FillerThen::kKeep;  ///< after any other end of training
   Duration grace = std::chrono::seconds(10);
   std::function<void(const std::string&)> say;  ///< what happens meanwhile; may be empty
 };

@@ -27,7 +27,7 @@ class GateOutlet final : public policy::Outlet {
   /// Clock and board outlive the outlet.
   GateOutlet(HostClock& clock, GateBoard& board, const std::vector<HostedClient>& clients);
 
-  /// Sets when the thread asked whose launch is decided next.
+  /// Sets when the thread asked for the launch that is decided next.
   void set_asked(HostTime time) { asked_ = time; }
   /// Called when the client's process has ended: none of its launches is parked any more.
   void forget(ClientId client) { clients_[client.index()].parked.clear(); }
@@ -36,7 +36,7 @@ class GateOutlet final : public policy::Outlet {
   [[nodiscard]] std::optional<policy::Instant> next_tick() const { return tick_; }
   [[nodiscard]] SpanSummary decision_latency() const { return decisions_.summary(); }
   [[nodiscard]] SpanSummary policy_call() const { return calls_.summary(); }
-  /// Threads that gave up before their answer came.
+  /// Number of threads that gave up before their answer came.
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
   /// Launches that were ever parked.
   [[nodiscard]] std::uint64_t launches_parked() const { return launches_parked_; }

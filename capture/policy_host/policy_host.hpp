@@ -72,7 +72,7 @@ struct PolicyHostCounts {
   policy::SessionCounts session;
   SpanSummary decision_latency;   ///< from a request's time to its verdict, if it was not held
   SpanSummary policy_call;        ///< inside the policy's own code
-  std::uint64_t clock_steps = 0;  ///< times that came out of order and were taken as the last one's
+  std::uint64_t clock_steps = 0;  ///< times earlier than the last one, moved to it
   Duration longest_step{};
   std::uint64_t messages_dropped = 0;
   std::uint64_t clients_died = 0;
@@ -95,8 +95,8 @@ class PolicyHost {
   virtual void run() = 0;
   /// May be called by any thread that takes part in the clock; opens the gate.
   virtual void stop() = 0;
-  /// May be called by any thread: the client has ended, no process of it will come, and its waiting
-  /// launches are forgotten. The host itself notices a process that ends before its client: the
+  /// The client has ended: no process will take its place, and its waiting launches are forgotten.
+  /// Any thread may call this. The host itself notices a process that ends before its client: the
   /// next process takes the place.
   virtual void client_gone(ClientId client) = 0;
 
@@ -116,8 +116,8 @@ class InstantLine {
     last_ = origin;
   }
 
-  /// The instant of an event of `time` that is noticed at `now`: not before the last instant, nor
-  /// after `now`. Events that must be moved for that are counted; those before the origin are at 0.
+  /// The instant of an event of `time` that is noticed at `now`: not before the last instant, not
+  /// after `now`. Events moved to keep this are counted; events before the origin are at 0.
   policy::Instant at(HostTime time, HostTime now) {
     now = std::max(now, last_);
     const HostTime taken = std::clamp(time, last_, now);

@@ -31,8 +31,8 @@ enum class Readers : std::uint8_t { kOwner, kAll };
 /// kLight: kernels and the calls by which NCCL launches; no copies, waits, memory or other calls.
 enum class Detail : std::uint8_t { kFull, kLight };
 enum class Names : std::uint8_t { kPlain, kHashed };
-/// What iterations are: ranges that mark them, or, where none does, collectives of the communicator
-/// of most ranks, whose numbers its ranks agree on.
+/// How iterations are found: by ranges that mark them or, without such ranges, by collectives of
+/// the communicator of most ranks, whose numbers its ranks agree on.
 enum class CountedBy : std::uint8_t { kRanges, kCollectives };
 
 /// The options' words in messages and in the environment; the first is the default.
@@ -150,14 +150,14 @@ inline constexpr std::size_t kMaxMessageBytes = 64U << 10U;
 /// One JSON object (keys: control_message.cpp). Bytes that are no UTF-8 become U+FFFD; the texts of
 /// a status too long for a message are cut.
 [[nodiscard]] std::string encode(const ControlCommand& command);
-/// Faults: no JSON, unknown or missing keys, wrong types, values out of range, too long.
+/// Faults: not JSON, unknown or missing keys, wrong types, values out of range, too long.
 [[nodiscard]] Result<ControlCommand> decode_command(std::string_view text);
 [[nodiscard]] std::string encode(const RecorderStatus& status);
 [[nodiscard]] Result<RecorderStatus> decode_status(std::string_view text);
 
 // The limits of a request: the same in messages, in the environment and on the command line.
 
-/// Bounds `duration` and `delay`; far from where sums of nanoseconds overflow.
+/// Bounds `duration` and `delay`, so that sums of nanoseconds cannot overflow.
 inline constexpr Duration kLongestSpan = std::chrono::hours(24 * 366);
 inline constexpr Bytes kLeastMaxBytes{1U << 20U};
 /// Bounds `start_at_unix_s`: the year 2200.

@@ -1,4 +1,4 @@
-// What all hooks have in common: calling the driver's own function, and the way through the gate.
+// Shared by all hooks: calling the driver's own function, and passing the gate.
 #pragma once
 
 #include "capture/live/interpose/gate_seam.hpp"
@@ -21,8 +21,8 @@ struct CallOf<CuResult(Parameters...) noexcept> {
   }
 };
 
-/// How deep the thread is inside hooks: a call that the driver or the gate makes by itself is no
-/// launch of the program's.
+/// How deep the thread is inside hooks: calls made there are the driver's or the gate's, not
+/// launches of the program.
 class Inside {
  public:
   Inside() noexcept { ++depth; }

@@ -23,7 +23,7 @@ class Completions {
     policy::LaunchInfo info;
     bool guessed = false;
   };
-  /// Called by the thread that looks. False: no room now; it is told again later.
+  /// Called by the thread that queries events. False: no room now; it calls again later.
   using Tell = std::function<bool(const Ended&)>;
 
   explicit Completions(Tell tell);
@@ -33,15 +33,15 @@ class Completions {
   /// Called after the launch, in its thread. `info.launch` is its number. A launch that the driver
   /// `refused` counts as ended.
   void follow(const SeenLaunch& launch, bool refused);
-  /// How a launch came to go on.
+  /// Why a launch went on.
   enum class Room : std::uint8_t {
     kAtOnce,
     kWaited,
-    kGivenUp,  ///< what is on the GPU may wait for this launch: a collective that no name tells
+    kGivenUp,  ///< the wait timed out: work on the GPU may wait for this launch
   };
-  /// Waits, a second at most, until fewer than `window` launches are on the GPU, not counting
-  /// collectives, which end when others come. `window` is read at each look, 0: no limit; `idle` is
-  /// called when nothing has ended for a while.
+  /// Waits until fewer than `window` launches are on the GPU, a second at most. Collectives are not
+  /// counted: they end only when other ranks launch theirs. `window` is read at each look, 0: no
+  /// limit; `idle` is called when nothing has ended for a while.
   Room wait_for_room(const std::function<std::uint32_t()>& window,
                      const std::function<void()>& idle);
   /// Every launch followed in this context (null: in all) counts as ended; its events are not
@@ -79,7 +79,7 @@ class Completions {
   void take_away(const Head& head, bool reusable, std::uint64_t forgotten);
   /// Whether events that were seen at this count of forgotten_ may still be queried.
   [[nodiscard]] bool is_valid(std::uint64_t forgotten);
-  /// Waits for something to look at. False: stopped.
+  /// Waits for a launch to follow. False: stopped.
   bool may_look();
   void run();
 
@@ -87,7 +87,7 @@ class Completions {
   std::mutex mutex_;
   std::condition_variable work_;   ///< something is followed
   std::condition_variable room_;   ///< something has ended
-  std::condition_variable still_;  ///< the thread is not in the driver
+  std::condition_variable still_;  ///< the thread is outside of the driver
   bool looking_ = false;
   std::uint64_t forgotten_ = 0;  ///< calls of forget(): a look that began before one starts anew
   bool stopped_ = false;

@@ -1,4 +1,4 @@
-// A process's part in the gate: takes the client's place, asks before each launch, tells what ends.
+// A process's part in the gate: takes the client's place, asks before each launch, reports ends.
 //
 // The first process of a job that launches anything is the client. Other processes that launch
 // while it lives go ungated, and note it. A client that ends leaves its place to the next process;
@@ -30,7 +30,7 @@ struct GateSettings {
 
 /// Never destroyed: programs launch until their last moment. All calls but the constructor and
 /// leave() may come from any thread. The link joins the gate at the first launch; if it cannot, the
-/// process stays ungated. A process has one link for each gate, and calls that of its GPU.
+/// process stays ungated. A process has a link for each gate, and calls the link of the GPU in use.
 class Link {
  public:
   explicit Link(const GateSettings& settings);
@@ -48,7 +48,7 @@ class Link {
   void before_launch(SeenLaunch& launch);
   void after_launch(const SeenLaunch& launch, CuResult result);
   void iteration();
-  /// `context` is about to end; null: any context may be.
+  /// `context` is about to end; null: it is not known which one.
   void context_ends(Handle context);
   /// The driver is about to shut down: it is not asked for ends of launches any more.
   void stop_looking();
@@ -56,7 +56,7 @@ class Link {
   void leave();
 
  private:
-  /// A call that uses the client; not active: there is no client, or no longer.
+  /// A call that uses the client; not active: there is no client (any more).
   class Use {
    public:
     explicit Use(Link& link) : link_(link) {

@@ -1,4 +1,4 @@
-// What the hooks know of the gate: whether there is one, and two calls around each launch.
+// All that the hooks know of the gate: whether it exists, and a call before and after each launch.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@ struct SeenLaunch {
   bool held = false;
 };
 
-/// Whether the gate is to be told of launches at all. Reads one flag.
+/// Whether the gate wants to hear of launches at all. Reads one flag.
 [[nodiscard]] bool gate_is_wanted() noexcept;
 
 /// May wait; holds no lock meanwhile.
 void before_launch(SeenLaunch& launch) noexcept;
-/// The context is about to end, or may be (null: some context): after this call the gate touches
-/// nothing of its own in it.
+/// The context is about to end, or may be (null: it is not known which): after this call the gate
+/// touches none of its own events in it.
 void context_ends(Handle context) noexcept;
-/// Called in the same thread, whatever came of the launch.
+/// Called in the same thread, whether the launch succeeded or not.
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept;
 
 }  // namespace bubblesim::capture::interpose

@@ -35,7 +35,7 @@ struct Hook {
 /// The hook of an exported symbol; null: the gate does not hook it.
 [[nodiscard]] Hook* hook_of_symbol(std::string_view symbol) noexcept;
 
-/// The hook of what cuGetProcAddress is asked for: the newest form that `version` has.
+/// The hook of the function that cuGetProcAddress is asked for: the newest form that `version` has.
 [[nodiscard]] Hook* hook_of_request(std::string_view api, int version,
                                     std::uint64_t flags) noexcept;
 

@@ -13,9 +13,9 @@
 
 namespace bubblesim::capture::interpose {
 
-/// Leaves the place to the next process, or image, that asks for it, and gives back the rows of all
-/// threads; waiting threads go on. False, with nothing done: it is not certain that this process
-/// holds the place, or there is no such gate.
+/// Frees the place for the next process or image, and gives back the rows of all threads; waiting
+/// threads go on. False, with nothing done: it is not certain that this process holds the place, or
+/// there is no such gate.
 bool give_up_own_place(const std::string& gate, ClientId client) noexcept;
 
 // The files in which a job's processes leave what they count and what the user should know.
@@ -28,7 +28,7 @@ bool give_up_own_place(const std::string& gate, ClientId client) noexcept;
 /// standard error.
 void note(const std::string& folder, const std::string& client, const std::string& what);
 
-// On which GPU a thread launches, and whether the gate watches that one.
+// Tells on which GPU a thread launches, and whether the gate watches this GPU.
 //
 // A gate decides about one GPU: the filler's. The tool that runs the programs names it if it is
 // sure; otherwise the filler's first launch does, and training's launches until then bypass the

@@ -54,10 +54,10 @@ struct CuptiApi {
 /// without is missing; the message names it and the library.
 [[nodiscard]] Result<CuptiApi> bind_cupti(void* library, const std::string& path);
 
-/// `wanted`, if not empty: a path, and nothing else is tried. Otherwise looks, in this order, for a
-/// copy that the process has mapped (libcupti.so.13, .so.12, any other in /proc/self/maps); beside
-/// the libcudart or torch that is mapped; in lib64 and extras/CUPTI/lib64 of `cuda_home` (the value
-/// of $CUDA_HOME; may be empty) and of /usr/local/cuda; on the loader's own path. Faults: none was
+/// `wanted`, if not empty, is the only path tried. Otherwise looks, in this order, for a copy that
+/// the process has mapped (libcupti.so.13, .so.12, any other in /proc/self/maps); beside the
+/// libcudart or torch that is mapped; in lib64 and extras/CUPTI/lib64 of `cuda_home` (the value of
+/// $CUDA_HOME; may be empty) and of /usr/local/cuda; on the loader's own path. Faults: none was
 /// found; the message lists where it looked.
 [[nodiscard]] Result<CuptiApi> find_cupti(const std::string& wanted,
                                           const std::string& cuda_home = {});

@@ -15,7 +15,7 @@
 
 namespace bubblesim::capture {
 
-/// What callbacks of one session work on.
+/// The state that callbacks of one session use.
 struct CallbackTarget {
   const CuptiApi& api;
   BufferOwner& owner;

@@ -34,16 +34,16 @@ struct StreamValue {
   bool waits = false;
 };
 
-/// Its methods run on CUPTI's and the job's threads. They must not throw, block or call CUPTI, save
-/// for what their comment allows.
+/// Its methods run on CUPTI's and the job's threads. They must not throw or block, and may call
+/// CUPTI only where their comment says so.
 class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
   /// A buffer of `size` bytes, 8-byte aligned. Never nullptr: old CUPTIs crash on it, so an
   /// exhausted owner gives a buffer whose content it will discard and count.
   virtual std::uint8_t* buffer_wanted(std::size_t& size) noexcept = 0;
-  /// Called once for each buffer that CUPTI returns. Into a buffer not returned when stop() is done
-  /// CUPTI may write for the rest of the process's life: the owner must leave it.
+  /// Called once for each buffer that CUPTI returns. If a buffer is not returned by the end of
+  /// stop(), the owner must never free it: CUPTI may still write into it.
   virtual void buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept = 0;
   /// CUPTI dropped `count` records.
   virtual void records_dropped(std::uint64_t count) noexcept = 0;
@@ -76,8 +76,8 @@ class CuptiSession {
   /// CUPTI has buffers that it has not returned: the GPU may still run launched work. Before stop()
   /// an owner flushes until CUPTI has none, for disabling a kind loses its pending records. The
   /// owner must empty its buffers meanwhile: in a running job each flush takes one buffer of every
-  /// thread, however little it holds. Other tools put a fence into the job's streams; this count
-  /// costs the job nothing, and work that runs at the moment of stop is half recorded either way.
+  /// thread, however little it holds. This count costs the job nothing, unlike a fence in its
+  /// streams, and work that runs at the stop is half recorded either way.
   [[nodiscard]] bool holds_buffers() const noexcept;
   /// Flushes, disables everything, flushes until CUPTI holds no buffer (at most 1 s), then takes
   /// incomplete records too, unsubscribes. `exiting`: takes incomplete records at once, for they

@@ -38,7 +38,7 @@ class ActivityDecoder {
 
   /// Records that began before `at` are left out; TraceTime::max(): all are.
   void start_at(TraceTime at) { start_ = at; }
-  /// Leaves such records out of a batch that was decoded before.
+  /// Leaves such early records out of a batch that was decoded before start_at().
   void leave_out_early(RecordedBatch& batch) const;
   /// From here on calls that begin after `at` are left out, and what they launched. An operation
   /// begun later may be of an earlier call: it is kept back until finish().
@@ -63,7 +63,7 @@ class ActivityDecoder {
 
   void leave_out_late(RecordedBatch& batch);
   void take(const cupti::Record* record, RecordedBatch& batch);
-  /// Adds the fields that all operations have; nullptr: the record has no time.
+  /// Adds an operation with the fields that all kinds have; nullptr: the record has no time.
   template <class Record>
   traces::DeviceOp* add_op(const Record& record, traces::DeviceOpKind kind, RecordedBatch& batch);
   void take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch);

@@ -1,5 +1,5 @@
-// What records said of devices, and which device each context is of: synchronisations name only
-// their context.
+// Devices as records describe them, and each context's device: synchronisations name only their
+// context.
 #pragma once
 
 #include <cstddef>

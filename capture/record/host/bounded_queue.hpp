@@ -3,7 +3,7 @@
 // Lock-free on purpose: producers are threads of the job inside CUPTI, NVTX or NCCL. None of them
 // may wait for another, and a fork must not leave a lock that is never released. Each slot carries
 // a number that says whose turn it is (D. Vyukov's bounded queue): a producer claims a place with
-// one exchange and publishes it with one store. Order of items: that of the claims.
+// one exchange and publishes it with one store. Items come out in the order of the claims.
 #pragma once
 
 #include <atomic>

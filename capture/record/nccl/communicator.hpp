@@ -31,7 +31,7 @@ struct NcclMessage {
 enum class GraphCapture : std::uint8_t { kNo, kYes };
 
 /// An instant of a thread as an opaque handle, null for none: NCCL carries it from a call to the
-/// launches that the call ends up in: none, one or more.
+/// call's launches (none, one or more).
 using CallHandle = void*;
 
 class NcclCommunicator {
@@ -42,11 +42,11 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// v5: the program calls a collective. A captured call counts, too, and is recorded with its
-  /// kernel's node: it runs when the graph does, if ever.
+  /// v5: the program calls a collective. A call captured into a graph is recorded, too, with its
+  /// kernel's node: it runs whenever the graph does.
   void collective_called(const NcclMessage& message, GraphCapture captured) noexcept;
   /// v5: the program calls ncclSend or ncclRecv. Null: no launch is awaited. A captured call is
-  /// recorded with its kernel's node: bytes sent, without a peer.
+  /// recorded with its kernel's node, with the bytes sent and no peer.
   [[nodiscard]] static CallHandle exchange_called(const NcclMessage& message,
                                                   GraphCapture captured) noexcept;
   /// v4: a collective was part of the thread's latest launch.
@@ -55,15 +55,15 @@ class NcclCommunicator {
   void exchange_launched(const NcclMessage& message, CallHandle call) noexcept;
   void exchange_launched_v4(const NcclMessage& message) noexcept;
 
-  /// Called before and after the reports of one launch, on its thread.
+  /// Called before and after NCCL reports one launch, on the launching thread.
   static void launch_report_begins() noexcept;
   static void launch_report_ends() noexcept;
 
  private:
   struct LaunchReport;
   static LaunchReport& report() noexcept;
-  /// v4: an instant before the latest launch and after the one before it, on this thread or, where
-  /// that has none (a communicator that does not block), of this communicator.
+  /// v4: an instant between the latest launch and the one before it on this thread or, for a
+  /// communicator that does not block, on any thread.
   [[nodiscard]] std::int64_t after_previous() noexcept;
   void add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept;
   std::optional<std::uint64_t> next_number(int peer, bool sends) noexcept;

@@ -25,7 +25,7 @@ struct NcclCall {
 };
 
 /// `name` is "AllReduce" as the profiler interface says it, or "ncclAllReduce", the function.
-/// Nothing for what moves no data between ranks (ncclGroupEnd) and for null.
+/// Nothing for null, and for calls that move no data between ranks (ncclGroupEnd).
 [[nodiscard]] std::optional<NcclCall> nccl_call(const char* name);
 
 /// Bytes of an element, by "ncclFloat32" and the like; 0 for unknown names and null.

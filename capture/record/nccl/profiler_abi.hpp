@@ -1,9 +1,9 @@
 // NCCL's profiler plug-in interface, versions 4 to 6, declared from its specification (NCCL's
 // ext-profiler README and the headers it refers to): only what a plug-in of collectives reads.
 //
-// NCCL fills every member of the variant that an event's type selects and nothing else of it;
-// other bytes of a descriptor are undefined. Handles are opaque to NCCL: it never looks into one.
-// v4: NCCL 2.27; v5: from 2.28; v6: from 2.29, v5 with more event types. NCCL takes the newest.
+// NCCL fills all members of the variant for an event's type; other bytes of a descriptor are
+// undefined. Handles are opaque to NCCL: it never looks into one. v4: NCCL 2.27; v5: from 2.28; v6:
+// from 2.29, v5 with more event types. NCCL takes the newest.
 #pragma once
 
 #include <cstddef>

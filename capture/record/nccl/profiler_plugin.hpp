@@ -1,7 +1,7 @@
 // The symbols that NCCL looks for in a profiler plug-in (NCCL_PROFILER_PLUGIN).
 //
-// Costs nothing but a counter while nothing records. Every function returns success whatever it is
-// given: NCCL's own work never depends on this one. Events asked for: v4 collectives, sends and
+// While nothing records, the only cost is a counter. Every function returns success for any
+// arguments: NCCL's work never depends on the plug-in. Events asked for: v4 collectives, sends and
 // receives of launches; v5 and v6 the calls, and which sends and receives a launch has.
 #pragma once
 

@@ -23,8 +23,8 @@ struct NcclPayload {
   std::uint32_t peer = 0;          ///< of a send or a receive: the peer's place, plus 1
 };
 
-/// Keeps the layout of a payload of NCCL's domain; bounded in number. The first registration of an
-/// id counts. Null pointers and odd contents are ignored.
+/// Keeps the layout of a payload of NCCL's domain; bounded in number. Later registrations of an id
+/// are ignored. Null pointers and odd contents are ignored.
 void register_nccl_schema(const nvtx_abi::SchemaAttributes& schema) noexcept;
 
 [[nodiscard]] NcclPayload read_nccl_payload(std::span<const nvtx_abi::PayloadData> parts) noexcept;
