@@ -1,6 +1,6 @@
-// AntMan's local coordinator: from the lengths of the protected job's mini-batches to the
-// percentage that opportunistic jobs may run (OSDI'20: lower it when they get longer than alone).
-// Its law is not public; this is additive increase and multiplicative decrease, reconstructed.
+// AntMan's local coordinator: sets the percentage that opportunistic jobs may run from the lengths
+// of the protected job's mini-batches (OSDI'20: lower when they are longer than alone). Its law is
+// not public; additive increase and multiplicative decrease are reconstructed.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// AntMan's throttle inside one opportunistic job, as the re-implementation for TensorFlow has it
-// (gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at 2069b38): after a
-// mini-batch that took d, s of it inserted, the job should take (d - s) 100 / p. It sleeps the
-// missing time, less a fixed cost, at once. The same time is then spread evenly over the operations
-// of the next mini-batch, which needs no sleep after it. So mini-batches alternate between one
-// sleep after them and short ones within.
+// AntMan's throttle inside one opportunistic job, as in the re-implementation for TensorFlow
+// (gpu_resource_management.cc of alibaba/GPU-scheduler-for-deep-learning at 2069b38). Of a
+// mini-batch of length d, s is inserted waiting; at percentage p its length should be (d - s) 100 /
+// p. The job sleeps the missing time, less a fixed cost, at once. The same time is then spread
+// evenly over the operations of the next mini-batch, which needs no sleep after it. So a long sleep
+// after one mini-batch alternates with short sleeps within the next.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ class AntManThrottle {
  public:
   explicit AntManThrottle(Duration fixed_cost) : fixed_cost_(fixed_cost) {}
 
-  /// A mini-batch ended. Its length, from its first operation to its end; the percentage, 1..100.
-  /// Returns how long the job sleeps before the next mini-batch.
+  /// Called after a mini-batch with its length and the percentage (1..100). Returns how long the
+  /// job sleeps before the next mini-batch.
   Duration end_batch(Duration length, std::int64_t percentage) {
     most_operations_ = std::max(most_operations_, operations_);
     operations_ = 0;

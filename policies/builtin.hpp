@@ -26,7 +26,7 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec ideal_spec();
 [[nodiscard]] policy::PolicySpec ideal_spatial_spec();
 
-/// All of the above, in that order.
+/// All of these policies, in this order.
 [[nodiscard]] policy::Registry builtin_policies();
 
 /// A system that appears only in published tables of measurements; users cannot run it.

@@ -1,6 +1,7 @@
-// How much longer bursts of kernel launches are than undisturbed ones (inflation), and whether the
-// quota is cut or recovers. The rule of Dilu's RCKM.c (github.com/sigserverless/Dilu at 1134655a),
-// which the SpecInF reconstruction shares. Lengths are in periods.
+// Measures how much longer bursts of kernel launches are than undisturbed ones (inflation), and
+// decides whether the quota is cut or recovers. This is the rule of Dilu's RCKM.c
+// (github.com/sigserverless/Dilu at 1134655a), which the SpecInF reconstruction shares. Lengths are
+// in periods.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ class BurstHistory {
   [[nodiscard]] std::int64_t shortest() const { return shortest_; }
   /// The shortest of the last bursts, 2 at least. Precondition: there was one.
   [[nodiscard]] std::int64_t shortest_recent() const;
-  /// What follows from this inflation of the latest burst; the code's states emergency, recovery
-  /// and contention.
+  /// The reaction to this inflation of the latest burst; the code's states emergency, recovery and
+  /// contention.
   [[nodiscard]] Reaction react(double inflation) const;
 
  private:

@@ -1,10 +1,9 @@
-// What each client has given to the driver and the GPU has not yet been seen to finish: launches in
-// their order, counted by operations (a CUDA graph is as many as it holds). A policy knows no more
-// of a queue: not which stream a launch is in, and an end only when it is noticed.
+// Each client's launches that are not known to have ended, in order, counted by operations (a CUDA
+// graph counts all of its own). A policy knows no more of a queue: not a launch's stream, and an
+// end only when it is noticed.
 //
 // Used by policies that run fillers while the protected client has nothing outstanding, and that
-// bound what fillers have in flight. A queue that has reached its greatest length allocates
-// nothing more.
+// bound what fillers have in flight. A queue allocates only to exceed its greatest length so far.
 #pragma once
 
 #include <cstddef>

@@ -2,10 +2,9 @@
 // seat for each job, by client. The rig has the board; each worker takes a seat for each of its
 // jobs. (Plans and records are files; launches go through the gate.)
 //
-// Life of a seat: starting -> preparing -> ready -> running (-> ending) -> done, or from anywhere
-// failed. The rig waits until all are ready, sets the common start, and stops jobs when it wants
-// to. All calls are thread-safe; those that ring or wait are for threads that take part in the
-// clock.
+// States of a seat: starting -> preparing -> ready -> running (-> ending) -> done; any -> failed.
+// The rig waits until all are ready, sets the common start, and stops jobs when it wants to. All
+// calls are thread-safe; those that ring or wait are for threads that take part in the clock.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +26,15 @@ enum class WorkerState : std::uint32_t {
   kRunning,
   kEnding,      ///< has done its iterations; closes its device and writes its record
   kDone,       ///< its record is written
-  kFailed,     ///< text says why; a record may have been written all the same
+  kFailed,     ///< text says why; a record may have been written
 };
 
 /// A seat at one moment.
 struct WorkerStatus {
   WorkerState state = WorkerState::kStarting;
   std::uint32_t pid = 0;         ///< 0: not taken
-  /// Grows while the worker is not stuck: steps, ended operations, news of preparing, and once a
-  /// second while none of its threads is inside a call of the device.
+  /// Grows while the worker is not stuck: with steps, ended operations, messages about preparing,
+  /// and once a second while none of its threads is inside a call of the device.
   std::uint64_t progress = 0;
   std::uint64_t iterations = 0;  ///< ended; of a service: passes
   std::string text;              ///< kFailed: why; else what it last said about preparing
@@ -57,13 +56,13 @@ class ControlBoard {
 
   /// `client` below kMostGateClients.
   [[nodiscard]] WorkerStatus status(ClientId client) const;
-  /// The first fault told by a worker without a seat (an unreadable plan); empty: none.
+  /// The first fault reported by a worker without a seat (an unreadable plan); empty: none.
   [[nodiscard]] std::string fault() const;
 
   /// Sets every job's time 0, which may lie ahead. Called once; holds for later seats too.
   void start(HostTime origin);
-  /// Makes the job end soon: before its next step, or out of the wait that it is in. A launch that
-  /// the policy holds ends with the gate (PolicyHost::stop) or its release.
+  /// Makes the job end soon: before its next step, or out of its present wait. A launch that the
+  /// policy holds ends with the gate (PolicyHost::stop) or its release.
   void stop(ClientId client);
   void stop_all();
 
@@ -94,13 +93,13 @@ class ControlSeat {
   /// Tell the rig the seat's state; fail() is kFailed with the reason.
   void set_state(WorkerState state);
   void fail(const std::string& why);
-  /// Says how far preparing is, "stand-ins 12 of 40"; counts as progress.
+  /// Reports how far preparing is, "stand-ins 12 of 40"; counts as progress.
   void say(const std::string& text);
   void add_progress();
   /// Returns the number of iterations so far.
   std::uint64_t add_iteration();
 
-  /// When all jobs start; nothing until the rig has said so.
+  /// When all jobs start; nothing until the rig has set the time.
   [[nodiscard]] std::optional<HostTime> start() const;
   /// Whether the rig wants the job to end, or has died.
   [[nodiscard]] bool stop_asked() const;
@@ -119,8 +118,8 @@ class ControlSeat {
   ClientId client_;
 };
 
-/// Called by a worker that has no seat: tells the rig what is wrong with its input. If there is no
-/// such board, nothing happens.
+/// Called by a worker that has no seat: tells the rig about a fault of its input. Does nothing if
+/// there is no such board.
 void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why);
 
 }  // namespace bubblesim::capture

@@ -14,15 +14,15 @@
 
 namespace bubblesim::capture {
 
-/// One execution of an operation. `launch`: as JobRunner numbers the launch calls of the job.
+/// One execution of an operation. `launch`: the number of the launch call in the job, by JobRunner.
 struct OpInstance {
   std::uint32_t op = 0;
   std::uint64_t pass = 0;
   std::uint64_t launch = 0;
 };
 
-/// Hears of operations as the host learns of them, by one thread at a time. Times are of the
-/// device's own record on the rig's clock.
+/// Is told of operations as the host learns of them, by one thread at a time. Times are those of
+/// the device's own record on the rig's clock.
 class DeviceListener {
  public:
   virtual ~DeviceListener() = default;
@@ -37,9 +37,9 @@ struct DeviceJob {
   std::function<void(const std::string&)> progress;  ///< may be empty
 };
 
-/// What decides how long the host's calls take.
+/// Where the time of the host's calls comes from.
 enum class HostCosts : std::uint8_t {
-  kOwn,      ///< hardware's: program::Step::cost and return_lag are left alone
+  kOwn,      ///< the hardware: program::Step::cost and return_lag are ignored
   kPlanned,  ///< the plan's: calls of a fake device take no time; JobRunner sleeps for them
 };
 
@@ -49,8 +49,8 @@ class Device {
 
   [[nodiscard]] virtual HostCosts host_costs() const { return HostCosts::kOwn; }
 
-  /// Gets ready to launch: memory, streams, stand-ins measured until they last what the plan says.
-  /// Fault: what the device cannot hold or do, with the operation's name.
+  /// Gets ready to launch: memory, streams, stand-ins fitted to the plan's durations. Fault: a
+  /// request that the device cannot meet, with the operation's name.
   [[nodiscard]] virtual Result<void> prepare(const DeviceJob& job) = 0;
 
   /// Called at most once, shortly before the job's first launch: measures again what changes with
@@ -60,12 +60,12 @@ class Device {
   /// Puts operations [first.op, first.op + count) on their streams, after their edges; each lasts
   /// `factor` times its solo time. Called by host threads of the job; returns when the launch call
   /// would; kPlanned: at once, or when there is room in the stream's launch queue, in which a call
-  /// has a place if its `cost` (program::Step::cost) is not 0.
+  /// takes a place if its `cost` (program::Step::cost) is not 0.
   virtual void launch(const OpInstance& first, std::uint32_t count, double factor,
                       Duration cost) = 0;
 
-  /// Each blocks the calling thread. wait_op: until the operation has ended pass + 1 times; it has
-  /// been launched as often.
+  /// Each blocks the calling thread. wait_op: until the operation has ended pass + 1 times; it was
+  /// launched as often.
   virtual void wait_op(std::uint32_t op, std::uint64_t pass) = 0;
   virtual void wait_stream(std::uint32_t stream) = 0;
   virtual void wait_all() = 0;
@@ -76,14 +76,14 @@ class Device {
   /// Operations that have been launched and have not ended, as far as the host knows.
   [[nodiscard]] virtual std::uint64_t in_flight() const = 0;
 
-  /// Stops launching: later launches do nothing, also one that waits for room. An operation that
-  /// waits for one never launched does not run, and no call waits for it. Called by any thread,
-  /// also while others are inside launch() or a wait; again it does nothing. The default is for
-  /// devices on which no operation waits for one never launched.
+  /// Stops launching: later launches do nothing, also one that waits for room. Operations that
+  /// depend on an operation never launched do not run, and no call waits for them. Called by any
+  /// thread, also while others are inside launch() or a wait; a second call does nothing. The
+  /// default is for devices on which no operation depends so.
   virtual void end_launches() {}
 
   /// Waits for launched operations and releases everything. A device that no longer answers is a
-  /// fault; what was wrong with stand-ins is in counters().
+  /// fault; problems of stand-ins are in counters().
   [[nodiscard]] virtual Result<void> close() = 0;
   [[nodiscard]] virtual CounterSet counters() const = 0;
 };

@@ -11,7 +11,7 @@ namespace bubblesim::capture {
 
 /// What a host thread may wait for, besides time and the device.
 enum class WakeEvent : std::uint8_t {
-  kStop,  ///< nothing else
+  kStop,  ///< the job is told to stop; nothing else
   kStep,  ///< a thread has ended a step that others wait for, or has launched an operation
   kDone,  ///< an operation has ended
   kPass,  ///< a pass begins, or a thread has ended one
@@ -32,14 +32,14 @@ class HostSignals {
   /// False: the job was told to stop before.
   [[nodiscard]] bool sleep_until(HostTime until);
 
-  /// Returns when `done()`, which is asked again after each notify(wake) and every `look`. False:
-  /// told to stop.
+  /// Returns when `done()` is true; calls it after each notify(wake) and every `look`. False: told
+  /// to stop.
   template <class Done>
   [[nodiscard]] bool await(WakeEvent wake, const Done& done, Duration look = Duration::max());
   /// Called after a change that a thread may await; cheap if none does.
   void notify(WakeEvent wake);
 
-  /// Around calls of the device, the only ones that a stop does not end.
+  /// Marks calls of the device, the only ones that a stop does not end.
   class InsideDevice {
    public:
     explicit InsideDevice(HostSignals& signals) : signals_(signals) { ++signals_.inside_device_; }

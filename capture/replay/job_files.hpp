@@ -1,10 +1,9 @@
-// Plans and records of jobs as files, from one program of a build to another of the same
-// (bubblesim and bubblesim_replay): the tables' bytes as memory holds them, after a line that says
-// what they are, and before their hash. A file of another build, or one that is not whole, is a
-// fault.
+// Plans and records of jobs as files between two programs of one build (bubblesim and
+// bubblesim_replay): a line that names the format, the tables' bytes as in memory, a hash. A file
+// of another build, or a truncated one, is a fault.
 //
-// A reader of a plan checks everything that an index refers to, so that a runner need not; also
-// that every awaited operation is launched (PlanCheck).
+// A reader of a plan checks all indices, and that every awaited operation is launched (PlanCheck),
+// so that a runner need not.
 #pragma once
 
 #include <string>
@@ -19,7 +18,7 @@ namespace bubblesim::capture {
 [[nodiscard]] std::string job_plan_bytes(const JobPlan& plan);
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<JobPlan> parse_job_plan(std::string_view bytes, std::string label);
-/// Writes the file whole or not at all: under another name first.
+/// Writes another file and renames it, so that the file is whole or absent.
 [[nodiscard]] Result<void> write_job_plan(const std::string& path, const JobPlan& plan);
 [[nodiscard]] CheckedResult<JobPlan> read_job_plan(const std::string& path);
 

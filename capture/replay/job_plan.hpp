@@ -1,11 +1,10 @@
-// What one process of a rig launches: a program (sim/program), and what a GPU needs besides: the
-// form of each kernel's stand-in, the bytes of copies, the job's role, what is reported. Made from
-// a run config by sim/measure, or by a calibration probe; handed from process to process as a file
-// (job_files.hpp).
+// What one process of a rig launches: a program (sim/program), the form of each kernel's stand-in,
+// the bytes of copies, the job's role, what is reported. Made from a run config by sim/measure, or
+// by a calibration probe; handed from process to process as a file (job_files.hpp).
 //
-// A plan leaves out the other ranks: a collective lasts its time with so many blocks resident,
-// whatever else runs. Op::profile is into JobPlan::forms or, of a copy or memset, into
-// JobPlan::copies. Lags, gaps and costs are for fake devices only: hardware has its own.
+// A plan leaves out the other ranks: a collective holds its blocks for its duration, whatever else
+// runs. Op::profile is into JobPlan::forms or, of a copy or memset, into JobPlan::copies. Lags,
+// gaps and costs are for fake devices only: hardware has its own.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +23,7 @@
 
 namespace bubblesim::capture {
 
-/// What a kernel's stand-in must be like.
+/// How to build a kernel's stand-in.
 struct KernelForm {
   traces::LaunchShape shape;
   program::KernelClass bound = program::KernelClass::kUnknown;
@@ -45,7 +44,7 @@ struct CopyForm {
 
 /// A job that trains: its threads go on with the next pass at once.
 struct LoopMode {
-  std::uint64_t iterations = 0;  ///< the job stops after so many; 0: when it is told to
+  std::uint64_t iterations = 0;  ///< the job stops after this many; 0: when told to
 };
 
 /// A service: passes for batches of requests.
@@ -65,22 +64,22 @@ struct JobPlan {
   std::vector<policy::MeasuredBubble> bubbles;  ///< by after_op; the policy is told of them
   std::optional<LoopMode> loop;         ///< either this or `serve`
   std::optional<ServeMode> serve;
-  Bytes memory;                         ///< of the device, to be held; 0: none beyond what it needs
+  Bytes memory;                         ///< device memory to hold; 0: only what it needs
   std::int32_t priority = 0;            ///< of its streams; larger first
   std::uint32_t sms = 0;                ///< green context of so many SMs; 0: all
   bool report_completions = false;      ///< to the gate
   bool record_operations = false;       ///< JobRecord::operations
   std::uint64_t seed = 0;
-  /// A probe: the plan's lags, gaps and shares of forms say nothing, and a fake device applies its
-  /// own: GpuSpec::launch_latency from the end of a launch call to the start on an idle stream,
-  /// stream_gap after the stream's previous operation, sync_latency after what was waited for, the
-  /// shares of each kernel's class; copies whose duration is 0 last as long as their bytes take
+  /// A probe: the plan's lags, gaps and shares of forms are ignored; a fake device applies its own:
+  /// GpuSpec::launch_latency from the end of a launch call to the start on an idle stream,
+  /// stream_gap after the stream's previous operation, sync_latency after the awaited operation,
+  /// the shares of each kernel's class; copies whose duration is 0 last as long as their bytes take
   /// (host_bandwidth; device to device: twice the bytes by dram_reach of dram_bandwidth). Hardware
   /// always applies its own.
   bool device_lags = false;
 };
 
-/// The copy that the operation is. Precondition: it is no kernel.
+/// The copy of a copy operation. Precondition: it is not a kernel.
 [[nodiscard]] inline CopyForm copy_of(const JobPlan& plan, const program::Op& op) {
   return op.profile == program::kNoIndex ? CopyForm{} : plan.copies[op.profile];
 }

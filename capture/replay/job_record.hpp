@@ -25,7 +25,7 @@ struct OperationRecord {
   Duration start{};
   Duration end{};
   Duration returned{};  ///< end of the launch call
-  Duration noticed{};   ///< when the process came to know of the end, through DeviceListener
+  Duration noticed{};   ///< when DeviceListener told the process of the end
 };
 
 struct JobRecord {
@@ -34,7 +34,7 @@ struct JobRecord {
   std::uint32_t rank = 0;
   Duration began{};                   ///< first step
   Duration ended{};
-  std::vector<Duration> iterations;   ///< ends, ascending: of the host's mark, as frameworks do
+  std::vector<Duration> iterations;   ///< ends, ascending: when the host marks them
   std::vector<Duration> passes;       ///< ends
   std::vector<std::uint64_t> pass_requests;  ///< served by each pass
   std::vector<RequestRecord> requests;       ///< online, served, in order of their ends

@@ -2,8 +2,8 @@
 // the clock.
 //
 // A job that trains does pass after pass until it has reached its iterations or is stopped. A
-// service does a pass for each batch of requests, when it is idle; its pass has ended when its
-// threads and all that they launched have. An online service ends when its last request is served.
+// service does a pass for each batch of requests, when it is idle; a pass ends with its threads and
+// all their launches. An online service ends when its last request is served.
 //
 // A stop ends threads' think times, their waits for each other and their waits for room in the
 // window, and lets no further launch reach the device. It does not end calls of the device, which
@@ -33,8 +33,8 @@
 
 namespace bubblesim::capture {
 
-// What a job does when it hears of its operations: tells the gate of completions and bubbles,
-// writes operations down, wakes threads that wait for room.
+// Reacts to a job's operations: tells the gate of completions and bubbles, writes operations down,
+// wakes threads that wait for room.
 
 class LaunchPath;
 
@@ -45,7 +45,7 @@ class DeviceWatch final : public DeviceListener {
               const std::function<void()>& progress)
       : plan_(plan), gate_(gate), signals_(signals), progress_(progress), bubbles_(plan.bubbles) {}
 
-  /// Whether anything that the plan asks for needs to hear of operations.
+  /// Whether the plan asks for anything that needs to hear of operations.
   [[nodiscard]] static bool is_needed(const JobPlan& plan, const GateClient* gate);
 
   /// Called before the first launch: recorded instants are since `origin`.
@@ -54,7 +54,7 @@ class DeviceWatch final : public DeviceListener {
   void on_started(const OpInstance& op, HostTime start) override;
   void on_finished(const OpInstance& op, HostTime start, HostTime end) override;
 
-  /// After Device::close(). `path` knows the launch calls.
+  /// After Device::close(). `path` has the launch calls.
   [[nodiscard]] std::vector<OperationRecord> take_operations(const LaunchPath& path);
 
  private:
@@ -68,20 +68,20 @@ class DeviceWatch final : public DeviceListener {
   std::vector<std::uint64_t> launches_;  ///< launch numbers of operations_
 };
 
-// Requests in front of a service, and when the next batch of them starts (program::Batching), for a
-// process that looks at them when it is free.
+// Queues a service's requests and says when the next batch starts (program::Batching); its process
+// looks when it is free.
 
 class RequestQueue {
  public:
   /// `mode` outlives it. Instants are since the job's time 0.
   explicit RequestQueue(const ServeMode& mode) : mode_(mode) {}
 
-  /// When the next batch may start, at `now` or later: when a batch is due. Nothing: there are
-  /// no more requests. Offline: at once.
+  /// The time from `now` on at which the next batch is due. Nothing: no more requests. Offline:
+  /// `now`.
   [[nodiscard]] std::optional<Duration> next_start(Duration now) const;
 
-  /// Takes the batch that starts now, and says how many requests it has. Precondition: `now` is at
-  /// least what next_start() said.
+  /// Takes the batch that starts now, and returns its number of requests. Precondition: `now` is at
+  /// or after next_start().
   std::uint64_t take(Duration now);
   /// Arrivals of the batch that was taken last; offline: empty.
   [[nodiscard]] std::span<const Duration> batch() const;
@@ -106,9 +106,9 @@ struct JobSetup {
   std::function<void()> on_iteration;    ///< iterations, a service's passes; may be empty
 };
 
-/// What came of a job.
+/// The result of a job.
 struct ReplayEnd {
-  JobRecord record;            ///< up to the fault, if there is one
+  JobRecord record;            ///< up to the fault, if any
   std::optional<Error> fault;  ///< of the device
 };
 

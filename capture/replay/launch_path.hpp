@@ -16,7 +16,7 @@
 
 namespace bubblesim::capture {
 
-/// What a thread's launches cost before the device.
+/// The times that a thread's launches spent before the device.
 struct LaunchCosts {
   std::uint64_t launches = 0;
   Duration gate{};  ///< without holds
@@ -28,8 +28,8 @@ class LaunchPath {
   /// All outlive it; `gate` may be null. The device is prepared.
   LaunchPath(const JobPlan& plan, Device& device, GateClient* gate, HostSignals& signals);
 
-  /// Launches what the step says. False: told to stop, and nothing was launched. A launch waits for
-  /// room in the window first and then asks the policy: its verdict is acted on at once.
+  /// Launches the operations of the step. False: told to stop, nothing launched. A launch waits for
+  /// room in the window first and then asks the policy, so that the verdict is acted on at once.
   [[nodiscard]] bool launch(const program::Step& step, std::uint64_t pass, double factor,
                             LaunchCosts& costs);
 
@@ -43,7 +43,7 @@ class LaunchPath {
   };
   [[nodiscard]] Call call(std::uint64_t launch) const;
 
-  /// What a policy is told of the launch of these operations, but for client and number.
+  /// What a policy is told of a launch of these operations, without client and number.
   [[nodiscard]] static policy::LaunchInfo describe(const JobPlan& plan, const Device& device,
                                                    std::uint32_t first, std::uint32_t count);
 
@@ -58,7 +58,7 @@ class LaunchPath {
   Device& device_;
   GateClient* gate_;
   HostSignals& signals_;
-  std::vector<policy::LaunchInfo> infos_;         ///< those of the job's launches
+  std::vector<policy::LaunchInfo> infos_;         ///< of the job's launches
   std::vector<std::uint32_t> info_of_op_;         ///< by first operation; with a gate only
   std::vector<std::atomic<std::uint64_t>> launched_;  ///< number of launches, by operation
   std::atomic<std::uint64_t> ungated_launches_{0};

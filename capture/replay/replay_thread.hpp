@@ -1,8 +1,8 @@
 // One host thread of a plan: thinks, calls, waits, hands over by sim/program/rules.hpp, in real
 // time where the simulator schedules.
 //
-// Think times count from what really happened: after a late wake-up the thread is late, as a real
-// one is, and never catches up.
+// Think times count from actual times: after a late wake-up the thread stays late, as a real one
+// does.
 #pragma once
 
 #include <atomic>
@@ -57,7 +57,7 @@ class IterationLog {
 
 class ReplayThread;
 
-/// What the threads of a job share. All outlive them.
+/// What the threads of a job share. All pointers outlive them.
 struct ReplayThreadSetup {
   const JobPlan* plan = nullptr;
   Device* device = nullptr;
@@ -77,7 +77,7 @@ class ReplayThread {
   /// `factor` times their own time. False: told to stop.
   [[nodiscard]] bool run_pass(HostTime begin, double factor);
 
-  /// The end of the last step that was done.
+  /// The end of the last finished step.
   [[nodiscard]] HostTime last_end() const { return last_end_; }
   [[nodiscard]] const LaunchCosts& costs() const { return costs_; }
 

@@ -36,7 +36,7 @@ enum class WorkerExit : int {
 
 struct WorkerEnd {
   WorkerExit exit = WorkerExit::kWell;
-  std::string text;  ///< what was wrong, for stderr
+  std::string text;  ///< the fault's text, for stderr
 };
 
 /// open_device(), or a test's own.
@@ -45,8 +45,8 @@ using OpenDevice = std::function<Result<std::unique_ptr<Device>>(
 
 /// Reads plans, opens gates and devices, prepares, says "ready", waits for the common start, runs
 /// all jobs side by side, and writes each one's record when it has ended. The calling thread takes
-/// part in the clock (Turn::kControl) from the first thing it does to the last. A job that cannot
-/// get ready keeps the others of its process from starting.
+/// part in the clock (Turn::kControl) all the time. If one job cannot get ready, no job of the
+/// process starts.
 [[nodiscard]] WorkerEnd run_worker(const WorkerSetup& setup, const OpenDevice& open_device);
 
 }  // namespace bubblesim::capture

@@ -1,5 +1,5 @@
-// Runs jobs side by side on one GPU, each in a process of its own, under a policy or none: the one
-// machine behind `measure` and `calibrate`.
+// Runs jobs side by side on one GPU, each in a process of its own, under a policy or none, for
+// `measure` and `calibrate`.
 //
 // A rig starts the processes (replay/: bubblesim_replay) in the environment that the substrate asks
 // for, makes the gate, waits until all are ready, lets them start at one moment, drives the policy,
@@ -26,8 +26,8 @@
 
 namespace bubblesim::capture {
 
-/// How jobs come to share a GPU under `mode`. Modes that a rig cannot give a real GPU (partitions,
-/// bounds) are streams: only fake devices take them, and share as the mode says.
+/// How jobs share a GPU under `mode`. Modes that a real GPU cannot have (partitions, bounds) become
+/// streams: only fake devices take them, and share as the mode says.
 [[nodiscard]] constexpr Substrate substrate_for(policy::SharingMode mode) {
   switch (mode) {
     case policy::SharingMode::kTimeSliced: return Substrate::kTimeSliced;
@@ -42,7 +42,7 @@ struct RigJob {
   std::uint32_t sm_percentage = 100;  ///< kMps
 };
 
-/// One run of the rig. Pointers outlive it.
+/// One run of the rig. Pointed-to objects outlive it.
 struct RigSetup {
   Substrate substrate = Substrate::kAlone;
   std::vector<RigJob> jobs;              ///< by client
@@ -62,8 +62,8 @@ struct JobOutcome {
 
 struct RigResult {
   std::vector<JobOutcome> jobs;     ///< by RigSetup::jobs
-  /// The time from the common start until training, or all, had done their work; at most
-  /// RigSetup::limit.
+  /// The time from the common start until training (without training, all jobs) had done its work;
+  /// at most RigSetup::limit.
   Duration length{};
   std::optional<PolicyHostCounts> host;
   CounterSet counters;
@@ -83,13 +83,13 @@ class FakeGpu {
   virtual void stop() = 0;
 };
 
-/// What rigs need of the machine that they run on.
+/// What rigs need of their machine.
 struct RigPlace {
   std::string worker;               ///< path of bubblesim_replay
   std::string folder;               ///< for plans and records; exists, is left as found
   FakeGpu* fake = nullptr;          ///< null: the GPU of the machine
   /// File in which fits of stand-ins are kept from run to run; empty: none. A process with a part
-  /// of the GPU cannot make its own, so jobs that share have run alone before.
+  /// of the GPU cannot measure fits, so jobs that share have run alone before.
   std::string fits;
   /// How long a thread that waits for another process polls before it sleeps; machine's time.
   Duration spin = kDefaultSpin;
@@ -99,7 +99,7 @@ struct RigPlace {
   const std::atomic<bool>* stop = nullptr;  ///< once true, the run ends soon with a fault
 };
 
-/// Fault: what could not be set up; a policy's illegal decision. Jobs that died are no fault.
+/// Fault: a setup that failed; a policy's illegal decision. Jobs that died are no fault.
 [[nodiscard]] Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
                                         const policy::Sharing& sharing,
                                         const std::vector<policy::ClientSharing>& shares);

@@ -39,7 +39,7 @@ class RigRun {
   struct Worker {
     WorkerProcess process;
     std::vector<std::size_t> jobs;  ///< into RigSetup::jobs
-    bool gone = false;              ///< its end has been dealt with
+    bool gone = false;              ///< its end was handled
     TurnHolder seen{};              ///< the turn when the watchdog last looked
   };
 
@@ -61,7 +61,7 @@ class RigRun {
   void end_mps(RigResult& result);
   Result<void> collect(RigResult& result);
 
-  /// Deals with processes that have ended. True: one has ended since the last call.
+  /// Handles processes that have ended. True: one has ended since the last call.
   bool reap();
   [[nodiscard]] WorkerStatus status(std::size_t job) const;
   [[nodiscard]] bool alive(std::size_t job) const;

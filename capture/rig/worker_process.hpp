@@ -1,4 +1,4 @@
-// A process that a rig started: its stderr goes to a file, its end is reaped once.
+// A process that a rig started: stderr goes to a file; the end is reaped once.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace bubblesim::capture {
 class WorkerProcess {
  public:
   /// `command[0]` is a path. The worker is in a process group of its own: signals of the terminal
-  /// are the rig's. Fault: it cannot be started.
+  /// reach the rig only. Fault: it cannot be started.
   [[nodiscard]] static Result<WorkerProcess> start(const std::vector<std::string>& command,
                                                    const Variables& environment,
                                                    const std::string& error_file);
@@ -48,8 +48,8 @@ class WorkerProcess {
 // Kills workers that are stuck. Runs outside of the rig's clock, in the machine's time: a worker
 // that never gives back its turn stops a fake clock and all its participants.
 
-/// A number that changes while a worker with these seats is not stuck. Devices get ready one after
-/// the other, so one that gets ready is stuck only if all such `others` are.
+/// A number that changes unless a worker with these seats is stuck. Devices prepare one after the
+/// other, so a preparing worker is stuck only if all such `others` are.
 [[nodiscard]] std::uint64_t progress_among(std::span<const WorkerStatus> own,
                                            std::span<const WorkerStatus> others);
 
@@ -57,8 +57,8 @@ class Watchdog {
  public:
   /// A process under watch. Functions are called by the watchdog's thread.
   struct Watched {
-    std::function<bool()> busy;               ///< false: it may stand still; asked once a look
-    std::function<std::uint64_t()> progress;  ///< has changed: it is not stuck
+    std::function<bool()> busy;               ///< false: it may be idle; called at each look
+    std::function<std::uint64_t()> progress;  ///< changes unless it is stuck
     std::function<void()> kill;
   };
 

@@ -1,5 +1,5 @@
-// The GPU's settings and state, read before and after a run and never set: a run during which a
-// setting changed measured two machines.
+// The GPU's settings and state, read before and after a run and never set: if a setting changes
+// during a run, the run is invalid.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace bubblesim::capture {
 
-/// An empty field: the card or its NVML does not say.
+/// An empty field: unknown to the card or its NVML.
 struct CardState {
   std::string name;
   std::string uuid;  ///< "GPU-..."; CUDA_VISIBLE_DEVICES takes it
   std::string driver;
   std::optional<std::uint32_t> sm_count;
-  std::optional<std::uint64_t> memory_bytes;  ///< all of it, the driver's own included
-  std::optional<std::uint64_t> free_bytes;    ///< that no process has; a state, not a setting
+  std::optional<std::uint64_t> memory_bytes;  ///< all of it, including the driver's own
+  std::optional<std::uint64_t> free_bytes;    ///< free for processes; a state, not a setting
   // Settings.
   std::optional<std::string> compute_mode;  ///< Default, ExclusiveProcess, Prohibited
   std::optional<std::string> mig;           ///< Disabled, Enabled
@@ -52,8 +52,8 @@ class CardReader {
       const std::string& library = "libnvidia-ml.so.1");
   ~CardReader();
 
-  /// `device`: an index as nvidia-smi numbers them, or a UUID or its beginning. Fault: no such
-  /// card, with the cards that exist.
+  /// `device`: an index as in nvidia-smi, or a UUID or its beginning. Fault: no such card, with the
+  /// cards that exist.
   [[nodiscard]] Result<CardState> read(const std::string& device) const;
 
  private:

@@ -1,8 +1,8 @@
 // An MPS control daemon of a rig's own: private folders, started for one run and ended after it.
 //
-// Daemons already running are never asked, used or ended: notes() names the one that listens at
+// A daemon already running is never used or ended: notes() names one that listens at
 // CUDA_MPS_PIPE_DIRECTORY or /tmp/nvidia-mps. No GPU setting is changed: MPS works in compute mode
-// Default, and EXCLUSIVE_PROCESS, which its manual recommends, is the owner's to choose.
+// Default; EXCLUSIVE_PROCESS, which its manual recommends, is left to the owner.
 #pragma once
 
 #include <sys/types.h>
@@ -30,7 +30,7 @@ class MpsDaemon {
   /// start or does not answer, with what it said and its log; a folder too long for a socket's
   /// address.
   [[nodiscard]] static Result<std::unique_ptr<MpsDaemon>> start(const MpsSettings& settings);
-  /// Quits; a fault is not reported.
+  /// Quits; ignores faults.
   ~MpsDaemon();
   MpsDaemon(const MpsDaemon&) = delete;
   MpsDaemon& operator=(const MpsDaemon&) = delete;
@@ -41,8 +41,8 @@ class MpsDaemon {
   /// What the daemon logged so far: control.log and server.log.
   [[nodiscard]] std::string log() const;
 
-  /// Precondition: clients have ended. Tells the daemon to quit and waits; one that does not go is
-  /// killed, with its servers, and that is a fault. Further calls do nothing.
+  /// Precondition: clients have ended. Tells the daemon to quit and waits; a daemon that does not
+  /// end is killed, with its servers, which is a fault. Further calls do nothing.
   [[nodiscard]] Result<void> quit();
 
  private:
@@ -60,7 +60,7 @@ class MpsDaemon {
   Variables environment_;       ///< of the daemon and of programs that talk to it
   std::vector<std::string> notes_;
   pid_t pid_ = 0;               ///< of the daemon; 0: not known
-  std::string started_;         ///< its start, by the kernel: the pid may be another's later
+  std::string started_;         ///< its start time in the kernel, since a pid may be reused
   bool running_ = false;
 };
 

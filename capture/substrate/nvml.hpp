@@ -28,7 +28,7 @@ struct Memory {
   unsigned long long total, free, used;
 };
 
-/// A null pointer: this library has no such function, and what it reads stays unknown.
+/// A null pointer: the library lacks this function, and the value stays unknown.
 struct Api {
   ReturnCode (*init)() = nullptr;
   ReturnCode (*shutdown)() = nullptr;
@@ -55,7 +55,7 @@ struct Api {
 /// An NVML that has been initialised; shut down with the object.
 class Library {
  public:
-  /// Faults: no such library; one without the functions that every NVML has; no driver.
+  /// Faults: no such library; a library without the functions of every NVML; no driver.
   [[nodiscard]] static Result<std::unique_ptr<Library>> open(const std::string& path);
   ~Library();
   Library(const Library&) = delete;

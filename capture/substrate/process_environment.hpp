@@ -1,5 +1,5 @@
-// The environment in which a worker of a rig runs, so that it shares the GPU as its substrate says
-// and by no accident of the shell that started it.
+// The environment in which a worker of a rig runs, so that it shares the GPU as its substrate says,
+// whatever shell started it.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ enum class Substrate : std::uint8_t {
 };
 [[nodiscard]] const char* substrate_name(Substrate substrate);
 
-/// MPS knows two: CUDA_MPS_CLIENT_PRIORITY 0 and 1.
+/// The priorities of MPS: CUDA_MPS_CLIENT_PRIORITY 0 and 1.
 enum class MpsPriority : std::uint8_t { kNormal, kBelowNormal };
 
 /// A process's share of the GPUs that it sees.
 struct GpuShare {
-  /// UUIDs ("GPU-...", CardState::uuid) or indices; empty: what CUDA_VISIBLE_DEVICES says already.
-  /// The process numbers them from 0. Of a client of MPS: some of MpsSettings::device.
+  /// UUIDs ("GPU-...", CardState::uuid) or indices; empty: as CUDA_VISIBLE_DEVICES says. The
+  /// process numbers them from 0. A client of MPS takes them from MpsSettings::device.
   std::string device;
   std::size_t place = 0;      ///< of the first of these GPUs among MpsSettings::device
   std::string mps_directory;  ///< MpsDaemon::pipe_directory(); empty: no daemon is in reach
@@ -40,11 +40,11 @@ struct GpuShare {
 inline constexpr const char* kNoMps = "/nonexistent/bubblesim-no-mps";
 
 /// Removes every CUDA_MPS_ variable and sets those of the share. A daemon numbers the GPUs that its
-/// CUDA_VISIBLE_DEVICES shows it from 0, and its clients count by that: "2,3", with which both were
-/// started, is "0,1" to a client, and "3", at place 1, is "1". UUIDs stay.
+/// CUDA_VISIBLE_DEVICES shows it from 0, and its clients use these numbers: GPUs "2,3" of the
+/// daemon are "0,1" to a client, and "3", at place 1, is "1". UUIDs stay.
 void set_share(Variables& variables, const GpuShare& share);
 
-/// "0,1" of two GPUs that CUDA_VISIBLE_DEVICES names, each with the suffix; unset: of one.
+/// "0,1" if CUDA_VISIBLE_DEVICES names two GPUs, each with the suffix; unset: as for one GPU.
 [[nodiscard]] std::string numbered_gpus(const Variables& variables, const std::string& suffix = {},
                                         std::size_t first = 0);
 
@@ -53,10 +53,10 @@ struct WorkerSettings : GpuShare {
   std::uint32_t clients = 1;  ///< kMps: of the daemon's server, this one included
 };
 
-/// CUDA_DEVICE_MAX_CONNECTIONS: 32, so that streams share hardware queues, and wait for each other,
-/// as late as can be. All clients of an MPS server take theirs from one pool, each for itself: 60
-/// clients of 2 fill it (NVIDIA, Multi-Process Service, "Client-Server Connection Limits"), and the
-/// next client gets error 809. Under kMps the clients share half of that pool.
+/// CUDA_DEVICE_MAX_CONNECTIONS: 32, so that as few streams as possible share a hardware queue. All
+/// clients of an MPS server take connections from one pool: 60 clients of 2 fill it (NVIDIA,
+/// Multi-Process Service, "Client-Server Connection Limits"), and the next client gets error 809.
+/// Under kMps the clients share half of that pool.
 [[nodiscard]] std::uint32_t device_connections(const WorkerSettings& settings);
 
 /// `inherited` with the share, and with what the substrate needs: device_connections();

@@ -1,5 +1,5 @@
-// Names as NVTX hands them over, to valid UTF-8 of bounded length. Bad input gives U+FFFD, never
-// a fault; null gives an empty text.
+// Converts names from NVTX to valid UTF-8 of bounded length. Bad input gives U+FFFD, never a fault;
+// null gives an empty text.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace bubblesim::capture {
 inline constexpr std::size_t kLongestName = 256;          ///< bytes of a range's or mark's name
 inline constexpr std::size_t kLongestAnnouncement = 1024; ///< of the text of a stand-in
 
-/// At most `limit` bytes of `text` are looked at; cut between characters.
+/// Reads at most `limit` bytes of `text`; cuts between characters.
 [[nodiscard]] std::string name_of(const char* text, std::size_t limit = kLongestName);
 /// wchar_t is UTF-32 on Linux.
 [[nodiscard]] std::string name_of(const wchar_t* text, std::size_t limit = kLongestName);
@@ -28,8 +28,8 @@ void cut(std::string& text, std::size_t limit);
 /// Is `text` an announcement? Cheap: every range is tested.
 [[nodiscard]] bool announces_collective(std::string_view text);
 
-/// What an announcement says; unknown keys are skipped, values that are no numbers count as absent.
-/// `source` is kStandIn; start, duration and thread are left to the caller.
+/// What an announcement says; unknown keys are skipped, values that are not numbers count as
+/// absent. `source` is kStandIn; the caller sets start, duration and thread.
 [[nodiscard]] CollectiveEvent read_announcement(std::string_view text);
 
 }  // namespace bubblesim::capture

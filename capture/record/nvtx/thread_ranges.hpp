@@ -1,6 +1,6 @@
-// The open ranges of threads: pushed ones, a stack for each thread and domain, and started ones,
-// which any thread may end. Their number is bounded; a range that does not fit is counted and left
-// out, and the rest stays in balance.
+// The open ranges of threads: a stack of pushed ranges for each thread and domain, and started
+// ranges, which any thread may end. Their number is bounded; a range that does not fit is counted
+// and left out, and the rest stays in balance.
 #pragma once
 
 #include <sched.h>
@@ -17,8 +17,8 @@ namespace bubblesim::capture {
 // A lock that gives up: for tables that a fork may leave locked for ever in the child.
 //
 // Holders do a few instructions and one allocation at most, but may be preempted meanwhile for some
-// time slices of the host. Waiting ends after a tenth of a second; a thread that does not get it
-// does without. The lock then counts as abandoned, and no thread waits for it until it is free.
+// time slices of the host. Waiting ends after a tenth of a second; a thread that does not get the
+// lock gives up its range. The lock then counts as abandoned: no thread waits until it is free.
 
 class BoundedLock {
  public:
@@ -71,7 +71,7 @@ struct NvtxCounts {
 };
 [[nodiscard]] NvtxCounts nvtx_counts() noexcept;
 
-/// Counts a range that an entry point had to give up on.
+/// Counts a range that an entry point had to give up.
 void count_lost() noexcept;
 
 /// Whether pushes must be tracked: while recording, and while ranges of this thread are open.

@@ -1,6 +1,5 @@
 // Gives buffers to CUPTI's callbacks, on threads of the job, and full ones back to the writer.
-//
-// Lives as long as the process: CUPTI may come with a buffer at any time, even after a session was
+// Lives as long as the process: CUPTI may return a buffer at any time, even after a session was
 // stopped, even in a forked child. Callbacks take no lock, throw nothing and only enqueue.
 #pragma once
 
@@ -41,9 +40,9 @@ class BufferPool {
 
   /// Any thread. Aligned to 64 bytes.
   [[nodiscard]] std::uint8_t* take(std::size_t& size) noexcept;
-  /// A buffer whose content will be discarded: for processes in which nothing is recorded any more.
+  /// A buffer whose content will be discarded: for processes that no longer record.
   [[nodiscard]] std::uint8_t* take_discard(std::size_t& size) noexcept;
-  /// Was the buffer handed out to be discarded?
+  /// Whether take_discard() made this buffer.
   [[nodiscard]] static bool is_discard(const std::uint8_t* buffer) noexcept;
   /// Frees a discard buffer; zeroes any other and keeps it for take(). A few milliseconds.
   void give_back(std::uint8_t* buffer) noexcept;
@@ -76,9 +75,9 @@ class BufferPool {
   std::atomic<std::size_t> out_{0};
 };
 
-// Lets one thread sleep until another, or a callback inside the job, has something for it.
+// Lets one thread sleep until another, or a callback inside the job, has work for it.
 
-/// An eventfd: no lock that a fork could leave taken, and it can be waited for beside sockets.
+/// An eventfd: a fork cannot leave it locked, and poll can wait for it together with sockets.
 class Wake {
  public:
   Wake();
@@ -104,23 +103,22 @@ class BufferExchange final : public BufferOwner {
     std::uint8_t* buffer = nullptr;
     std::size_t valid = 0;
   };
-  /// What was lost on the way since the last call.
+  /// Records lost on the way since the last call.
   struct Losses {
     std::uint64_t dropped = 0;    ///< records, by CUPTI
     std::uint64_t discarded = 0;  ///< records that found no buffer to keep
     std::uint64_t late = 0;       ///< buffers that came back after their session
   };
 
-  // The writer's side; one thread.
-  /// Buffers are taken in from now on. `next_record` (CUPTI's) counts the records of buffers that
-  /// must be discarded; nullptr: each buffer counts as one.
+  // The writer's side; one thread. / Accepts buffers from now on. `next_record` (CUPTI's) counts
+  // the records of buffers that / must be discarded; nullptr: each buffer counts as one.
   using NextRecord = decltype(CuptiApi::get_next_record);
   void open(NextRecord next_record) noexcept;
   /// Makes `session` available to context_ending().
   void lend(CuptiSession& session) noexcept;
   /// The session is no longer lent; returns when no callback uses it.
   void recall() noexcept;
-  /// No more buffers are taken in. Memory that is not out is freed.
+  /// Accepts no more buffers. Memory that is not out is freed.
   void close() noexcept;
   [[nodiscard]] bool next(Done& done) noexcept { return done_.pop(done); }
   [[nodiscard]] std::size_t waiting() const { return done_.size(); }
@@ -133,7 +131,7 @@ class BufferExchange final : public BufferOwner {
   [[nodiscard]] Wake& wake() { return wake_; }
   [[nodiscard]] const BufferPool& pool() const { return pool_; }
 
-  /// Called in a forked child: nothing is taken in any more, ever. Async-signal-safe.
+  /// Called in a forked child: accepts nothing any more. Async-signal-safe.
   void abandon() noexcept;
 
   // CUPTI's side; any thread.

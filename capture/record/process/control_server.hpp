@@ -1,7 +1,7 @@
 // The recorder's end of the control socket: takes commands, answers each with a status.
 //
 // Only the process's own user and root are heard (SO_PEERCRED). A peer that does not read its
-// answers, or says nothing sensible, is cut off; none can hold the server up.
+// answers, or sends nonsense, is cut off, so that no peer can block the server.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class ControlServer {
   ~ControlServer();
 
   /// Listens; true if at least one address is open. If another process has the abstract address
-  /// (two containers that share a network but not their process ids) only the path socket is left.
+  /// (two containers that share a network but not their process ids) only the path socket listens.
   [[nodiscard]] bool listen();
   /// Serves until close_descriptors() or a fault of the system.
   void serve();
@@ -43,7 +43,7 @@ class ControlServer {
   [[nodiscard]] bool open_listener(std::size_t slot, const ControlAddress& address);
   [[nodiscard]] bool watch(int descriptor, std::size_t slot) const;
   void accept_from(std::size_t listener);
-  /// A free slot; or that of a peer that may not command, or has been silent for longest.
+  /// A free slot; else that of a peer that may not command, or of the peer silent for longest.
   [[nodiscard]] std::size_t room_for_peer() const;
   void hear(std::size_t slot);
   void drop(std::size_t slot) noexcept;

@@ -14,11 +14,11 @@
 
 namespace bubblesim::capture {
 
-// CUPTI's clock beside the host's.
+// Reads CUPTI's clock beside the host's.
 
 struct ClockReading {
   traces::ClockPair pair;
-  /// CUPTI's clock minus CLOCK_REALTIME; 0 where the two agree within the time that reading took.
+  /// CUPTI's clock minus CLOCK_REALTIME; 0 where they differ by less than the reading took.
   Duration offset{};
 };
 
@@ -30,13 +30,13 @@ struct ClockReading {
 [[nodiscard]] std::int64_t realtime_ns() noexcept;
 [[nodiscard]] std::int64_t monotonic_ns() noexcept;
 
-/// The queue, made at its first use; it lives as long as the process, for a thread of the job may
-/// hold on to it at any time. Throws std::bad_alloc.
+/// The queue, made at its first use. It lives as long as the process, since a thread of the job may
+/// hold a reference at any time. Throws std::bad_alloc.
 [[nodiscard]] HostEventQueue& host_queue();
-/// From now on events are taken. `offset`: of CUPTI's clock to CLOCK_REALTIME.
+/// Accepts events from now on. `offset`: CUPTI's clock minus CLOCK_REALTIME.
 void open_host_link(Duration offset) noexcept;
 void adjust_host_link(Duration offset) noexcept;
-/// Events are ignored from now on. Async-signal-safe.
+/// Ignores events from now on. Async-signal-safe.
 void close_host_link() noexcept;
 
 // Makes events of the job's threads into records of the trace. Used by the writer's thread.
@@ -50,7 +50,7 @@ class HostRecords {
   /// Treats the recording as begun at `since`.
   void begin_at(TraceTime since);
 
-  /// Iterations seen whole, of the thread that marks most.
+  /// Whole iterations of the thread that marks most of them.
   [[nodiscard]] std::uint32_t iterations() const { return iterations_; }
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
 

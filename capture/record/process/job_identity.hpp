@@ -1,4 +1,4 @@
-// The recorded process: its rank, its program, its environment, and the words to its user.
+// The recorded process: its rank, program and environment, and messages to its user.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct JobIdentity {
 /// getenv reads: the recorder's own threads never look at the environment.
 [[nodiscard]] Environment process_environment();
 
-// The one way in which the recorder speaks to the user of the job: a line on stderr.
+// The one way in which the recorder writes to the user of the job: a line on stderr.
 
 /// One write of "bubblesim capture: TEXT\n"; text that the system refuses is lost. The text
 /// bypasses stdio, whose buffers are the job's.

@@ -14,13 +14,13 @@ namespace bubblesim::capture {
 
 class RecordingFile {
  public:
-  /// `output`: a path that ends with ".btr", or a folder, which is made if it is not there.
-  /// Creates an empty file, for its owner alone or for all to read. Faults: the folder or the file
-  /// cannot be made.
+  /// `output`: a path that ends with ".btr", or a folder, which is made if missing. Creates an
+  /// empty file, for its owner alone or for all to read. Faults: the folder or the file cannot be
+  /// made.
   [[nodiscard]] static Result<RecordingFile> claim(const std::string& output, std::uint32_t rank,
                                                 std::int64_t pid, Readers readers);
 
-  /// The path at which the recording is now.
+  /// The present path of the recording.
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Gives the file its final name. Fails if the folder has gone or is read-only; the recording
   /// then keeps its present name.

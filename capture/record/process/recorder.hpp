@@ -1,8 +1,7 @@
-// Recordings of this process, one after the other: started, stopped and asked about from any
-// thread; each runs on a thread of its own, which sets CUPTI up, decodes and writes.
-//
-// Only that thread waits for CUPTI. If CUPTI takes seconds to start, or never returns, a status is
-// answered and a stop accepted all the same.
+// Runs recordings of this process, one after the other; any thread starts, stops and queries them.
+// Each runs on a thread of its own, which sets CUPTI up, decodes and writes.  Only that thread
+// waits for CUPTI: even if CUPTI takes seconds to start, or never returns, the recorder answers a
+// status and accepts a stop.
 #pragma once
 
 #include <functional>
@@ -39,11 +38,11 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder() = delete;
 
-  /// Returns at once; status() says what becomes of the recording. Faults: a recording is under
-  /// way, or the system gives no thread. All signals must be blocked in the calling thread: the
+  /// Returns at once; status() reports the recording's progress. Faults: a recording is under way,
+  /// or the system gives no thread. All signals must be blocked in the calling thread: the
   /// recording's thread inherits the mask.
   [[nodiscard]] Result<void> start(const StartRequest& request, StartOrigin origin);
-  /// Returns at once. Without a recording under way nothing happens.
+  /// Returns at once. Does nothing if no recording is under way.
   void stop(StopReason reason) noexcept;
   /// Waits until no recording is under way. False: one still was after `longest`.
   [[nodiscard]] bool wait_idle(Duration longest) const noexcept;

@@ -59,15 +59,15 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   ~Recording();
 
-  /// Runs all of it. The board's last state is kIdle or kFailed. True: it has ended by its
-  /// iterations or a signal, and another recording is wanted; then the state is kScheduled.
+  /// Runs the whole recording. The board's last state is kIdle or kFailed; kScheduled if it returns
+  /// true: iterations or a signal have ended the recording, and another one is wanted.
   bool run();
 
  private:
   using Stop = RecordingShare::Stop;
 
   [[nodiscard]] bool stop_wanted() const { return share_.stop.load() != Stop::kNo; }
-  /// Waits until so long before the start time. False: a stop came first.
+  /// Waits until `before` the start time. False: a stop came first.
   [[nodiscard]] bool wait_for_start(Duration before);
   /// Waits for the start time with CUPTI on; records from before it are left out.
   void wait_prepared();
@@ -81,14 +81,14 @@ class Recording {
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> open_file();
   void record();
-  /// What happens twice a second.
+  /// Called twice a second.
   void tick();
   /// Writes what CUPTI and the job's threads have handed over.
   void drain();
   void drain_buffers();
   void drain_host_events();
   void append();
-  /// Whether records stay in memory: which are written is not known yet, or only at the end.
+  /// Whether records stay in memory: their beginning is not known yet, or the end writes them.
   [[nodiscard]] bool holds() const { return !begun_ || request_.last.has_value(); }
   void hold();
   /// Writes held records, but for those that the decoder leaves out as too early.
@@ -100,7 +100,7 @@ class Recording {
   void read_clock();
   /// If the system clock was set, writes that down at once, with the reading before.
   void watch_clock();
-  /// Why the recording is over; empty: it is not.
+  /// Why the recording must end; empty: it goes on.
   [[nodiscard]] std::string reason_to_end() const;
   void close();
   void end_session();
@@ -130,7 +130,7 @@ class Recording {
   std::uint64_t held_records_ = 0;
   bool repeats_ = false;        ///< what run() returns
   bool begun_ = true;           ///< the first wanted iteration has begun
-  TraceTime iteration_end_ = TraceTime::min();  ///< of the latest one, until then
+  TraceTime iteration_end_ = TraceTime::min();  ///< end of the latest iteration, until then
   std::optional<std::int64_t> first_collective_;
   std::int64_t last_collective_ = 0;
   CounterSet counters_;
@@ -142,7 +142,7 @@ class Recording {
   std::int64_t ended_ns_ = 0;
   std::int64_t next_clock_ns_ = 0;
   traces::ClockPair seen_clock_;
-  // Records that say something of the job:
+  // Counts of records about the job:
   std::uint64_t pending_ = 0;   ///< appended; the store may still hold them
   std::uint64_t kept_ = 0;      ///< in the file
   std::uint64_t lost_ = 0;

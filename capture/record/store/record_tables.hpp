@@ -1,6 +1,6 @@
-// Names, launch shapes, threads and streams of a session, each known by the order of its first
-// use. What is new since the last call of take_new() goes into the file before the records that
-// refer to it. One thread at a time: the writer's.
+// Names, launch shapes, threads and streams of a session, numbered in the order of their first use.
+// Entries since the last take_new() go into the file before the records that refer to them. One
+// thread at a time: the writer's.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,11 @@ namespace bubblesim::capture {
 class RecordTables {
  public:
   [[nodiscard]] NameId name(std::string_view text);
-  /// Looks a name up by the pointer that CUPTI hands out for a kernel's name: it is one string for
-  /// the process's life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled. This
-  /// is faster than by text.
+  /// Looks up the name of a kernel by CUPTI's pointer, which is faster than by text: one string for
+  /// the process's life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled.
   [[nodiscard]] NameId name_at(const char* pointer);
-  /// From now on name_at() and hidden_name() give hashes, equal on all ranks. Kernels that
-  /// communicate keep their names, by which collectives are known.
+  /// From now on name_at() and hidden_name() give hashes, equal on all ranks. Communication kernels
+  /// keep their names, which identify collectives.
   void hash_names() { hashed_ = true; }
   [[nodiscard]] NameId hidden_name(std::string_view text);
   [[nodiscard]] ShapeId shape(const traces::LaunchShape& shape);
@@ -32,7 +31,7 @@ class RecordTables {
   /// `context` and `stream` are CUPTI's ids, which identify the stream; `device` is noted at its
   /// first use.
   [[nodiscard]] StreamId stream(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
-  /// Both: only until take_new() has handed the stream or thread out. False: too late.
+  /// Describes a stream, or names a thread. False: too late, take_new() has handed it out.
   bool describe_stream(StreamId stream, std::int32_t priority, traces::StreamKind kind);
   bool name_thread(ThreadId thread, std::string_view name);
 
@@ -70,7 +69,7 @@ class RecordTables {
   std::unordered_map<std::uint64_t, ThreadId> threads_;
   std::unordered_map<std::uint64_t, StreamId> streams_;
   std::unordered_map<std::uint64_t, traces::Collective> nodes_;  ///< of graph nodes, by CUPTI's id
-  // Records of one thread and of one stream follow one another.
+  // A fast path: successive records often have the same thread and stream.
   std::uint64_t last_thread_ = 0;
   ThreadId last_thread_id_{};
   std::uint64_t last_stream_ = 0;

@@ -1,5 +1,5 @@
-// The file of one session: batches of records in, a .btr that holds every whole chunk at any
-// moment. One thread at a time: the writer's. The file is not joined yet (traces/join).
+// The file of one session: takes batches of records; at any moment the .btr holds all whole chunks.
+// One thread at a time: the writer's. traces/join has yet to join the file.
 #pragma once
 
 #include <cstdint>

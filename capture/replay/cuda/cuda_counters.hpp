@@ -1,4 +1,4 @@
-// What a CUDA device counts: where stand-ins differ from what they stand for.
+// What a CUDA device counts: where stand-ins differ from the traced operations.
 #pragma once
 
 #include "sim/base/counters.hpp"

@@ -2,13 +2,13 @@
 // changes.
 //
 // A ping kernel reads globaltimer at some moment between two readings of the host's clock: each
-// ping bounds the offset from both sides, and the bounds of many are as tight as the luckiest two.
-// The pings do not say where between the two readings the kernel ran. Most of the time before it is
-// the launch call, which signals the device shortly before it returns. From that return to the
-// kernel takes about as long as from the kernel's record to the host: one crossing of the bus each.
-// So the best value of the offset puts the kernel halfway between return and record.
+// ping bounds the offset from both sides, and the tightest bounds of all pings count. The pings do
+// not say where between the two readings the kernel ran. The launch call, which takes most of the
+// time before the kernel, signals the device shortly before it returns. From that return to the
+// kernel, and from the kernel's record to the host, the bus is crossed once each. So the best value
+// of the offset puts the kernel halfway between return and record.
 //
-// Two crystals drift apart by some parts in 100,000, so 50 us in a run of 4 s. A run's own records
+// Two crystals drift apart by some parts in 100,000: 50 us in a run of 4 s. A run's own records
 // bound the offset from above, as pings do: no more pings are needed.
 #pragma once
 
@@ -31,23 +31,23 @@ struct ClockOffset {
   std::int64_t at_ns = 0;    ///< device time of the last ping
 };
 
-/// The offset as it changes. The class is not thread-safe.
+/// The offset as it changes with time. Not thread-safe.
 class ClockTrack {
  public:
-  /// Times go by this measurement from now on. During the first one no other process uses the GPU.
-  /// Later ones count by their upper bound; its change since the first measurement, if that was
-  /// long enough ago, gives the rate at which the offset changes.
+  /// Takes a measurement as the offset from now on. During the first measurement no other process
+  /// uses the GPU. Of a later one the upper bound counts; its change since the first measurement,
+  /// if that was long enough ago, gives the rate of drift.
   void measured(const ClockOffset& offset);
 
-  /// At `now` the host saw a record that the device wrote at `device_ns`. A record seen late says
-  /// little: of many, the one seen soonest counts.
+  /// At `now` the host saw a record that the device wrote at `device_ns`. Of many records only the
+  /// one seen soonest matters.
   void saw(HostTime now, std::uint64_t device_ns);
 
   [[nodiscard]] HostTime host(std::uint64_t device_ns) const {
     const auto device = static_cast<std::int64_t>(device_ns);
     return HostTime{Duration{device + offset_.best_ns + change_ns(device)}};
   }
-  /// How much an offset measured now differs from the one that times went by.
+  /// The difference between an offset measured now and the offset that was in use.
   [[nodiscard]] std::int64_t error_ns(const ClockOffset& now) const;
   /// How much the clocks have moved apart since the last measurement.
   [[nodiscard]] std::int64_t moved_ns(const ClockOffset& now) const {
@@ -69,7 +69,7 @@ class ClockTrack {
   std::size_t records_ = 0;
   std::int64_t block_end_ns_ = 0;  ///< since offset_.at_ns
   bool measured_ = false;
-  bool sure_ = false;              ///< the rate is sure: records would make it worse
+  bool sure_ = false;              ///< the rate is final: records would make it worse
 };
 
 /// Sends `pings` pings, one after the other. The context is current and the device idle. Fault: the

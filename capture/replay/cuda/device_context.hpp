@@ -1,4 +1,4 @@
-// One GPU's primary context, which all jobs of a process share, its facts, and the kernels.
+// One GPU's primary context, which all jobs of a process share; the GPU's facts; the kernels.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct DeviceFacts {
 
 class DeviceContext {
  public:
-  /// Faults: no such GPU, with how many there are; what the driver refused; no kernel image.
+  /// Faults: no such GPU (with their number); a call that the driver refused; no kernel image.
   [[nodiscard]] static Result<std::unique_ptr<DeviceContext>> open(const std::string& library,
                                                                    std::uint32_t index);
   ~DeviceContext();
@@ -64,15 +64,15 @@ class DeviceContext {
   std::map<std::string, KernelHandle> kernels_;
 };
 
-// What a job holds of the device's memory: buffers that stand-ins stream through and copies move,
-// and the rest of the memory that its plan asks for.
+// A job's device memory: buffers for streaming stand-ins and for copies, and the rest of the memory
+// that the plan asks for.
 
 /// A longer copy is split into several.
 inline constexpr std::uint64_t kCopyChunk = 64ULL << 20;
 
 class DeviceMemory {
  public:
-  /// The context is current. Fault: what does not fit, with what is free.
+  /// The context is current. Fault: an allocation that does not fit, with the free memory.
   [[nodiscard]] static Result<std::unique_ptr<DeviceMemory>> make(DeviceContext& context,
                                                                   const JobPlan& plan);
   ~DeviceMemory();

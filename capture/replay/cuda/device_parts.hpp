@@ -1,4 +1,4 @@
-// All that a job has on the device, made in order and released in the opposite order.
+// Everything that a job has on the device, made in order and released in reverse.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@
 
 namespace bubblesim::capture::cuda {
 
-/// Passes whose events are kept. For an event already reused, the host waits itself.
+/// Passes whose events are kept. The host itself waits for an operation whose event was reused.
 inline constexpr std::uint64_t kEventPasses = 4;
 
-/// Events of launch units: an operation launched by itself, or a graph (by its first operation),
-/// where an operation of another stream comes after it.
+/// Events of launch units: an operation launched by itself, or a graph (by its first operation), if
+/// an operation of another stream waits for the unit.
 class UnitEvents {
  public:
   UnitEvents(const Driver& driver, const JobPlan& plan, const GraphSet& graphs);
@@ -57,8 +57,8 @@ struct DeviceParts {
   ClockTrack clock;
 };
 
-/// Fills `parts`, whose context exists. Everything is measured with the whole GPU, before the job's
-/// own streams, which may have a part of it only, are made.
+/// Fills `parts`, whose context exists. Measures with the whole GPU, before it makes the job's own
+/// streams, which may have only a part of it.
 [[nodiscard]] Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
                                       const CudaOptions& options, CounterSet& counters);
 

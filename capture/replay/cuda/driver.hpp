@@ -105,8 +105,8 @@ struct Driver {
   [[nodiscard]] std::string failure(const char* what, Status status) const;
 };
 
-/// Looks for the driver and its functions; the library stays loaded, as CUDA's own runtime leaves
-/// it. Faults: no such library; a function that every driver of CUDA 12 has is missing.
+/// Finds the driver and its functions; the library stays loaded, as with CUDA's own runtime.
+/// Faults: no such library; a function that every driver of CUDA 12 has is missing.
 [[nodiscard]] Result<Driver> find_driver(const std::string& path);
 
 /// `status` as a Result; the fault's place is `where` (an operation's name), if not empty.

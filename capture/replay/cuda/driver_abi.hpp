@@ -1,6 +1,6 @@
 // CUDA's driver interface as this device uses it: the few types and numbers of cuda.h (12.4 to
-// 13.0), written down so that host code builds without a toolkit. A test holds them against
-// NVIDIA's header where there is one.
+// 13.0), written down so that host code builds without a toolkit. A test compares them with
+// NVIDIA's header where it is installed.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// CUresult: the codes that are told apart here.
+/// CUresult: the codes that this device distinguishes.
 enum class Status : int {
   kSuccess = 0,
   kInvalidValue = 1,

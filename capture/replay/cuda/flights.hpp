@@ -1,4 +1,4 @@
-// Executions that were launched and have not been seen to end, in the order of their streams.
+// Executions in flight: launched, not yet seen to end; in the order of their streams.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@
 
 namespace bubblesim::capture::cuda {
 
-// Tells, by an event each, when copies and memsets end that are launched outside of graphs.
+// Detects by events when copies and memsets outside of graphs end.
 //
 // A kernel that stamps the time before and after a copy needs the compute engine. If contexts are
 // time-sliced, a request would wait for a slice at each copy, though copies need none: on an H100 a
-// request of 1 ms then took 12 ms (2026-11-26). Stamps stay where records are asked for
-// (JobPlan::record_operations), and in graphs, whose launches have no event of each operation.
+// request of 1 ms then took 12 ms (2026-11-26). Stamps remain for recorded operations
+// (JobPlan::record_operations) and in graphs, whose launches have no event for each operation.
 
 class GraphSet;
 
@@ -34,12 +34,12 @@ class CopyEvents {
   CopyEvents(const CopyEvents&) = delete;
   CopyEvents& operator=(const CopyEvents&) = delete;
 
-  /// Makes events for the operations of `plan` whose ends events tell. The context is current.
+  /// Makes an event for each operation of `plan` that needs one. The context is current.
   [[nodiscard]] Result<void> make(const JobPlan& plan, const GraphSet& graphs);
 
-  /// Whether an event tells the operation's end; nothing then tells its start.
+  /// Whether an event marks the operation's end; its start is then unknown.
   [[nodiscard]] bool tells(std::uint32_t op) const { return place_[op] != kNone; }
-  /// After execution `n` (from 1 on), on its stream. The context is current.
+  /// Records the event after execution `n` (from 1 on), on its stream. The context is current.
   [[nodiscard]] Result<void> record(std::uint32_t op, std::uint64_t n, StreamHandle stream) const;
   /// Any thread. False if the driver fails: the device's health is checked elsewhere.
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
@@ -59,13 +59,13 @@ class CopyEvents {
 /// The class is not thread-safe, but for the counts, which any thread may read.
 class Flights {
  public:
-  /// All arguments outlive the object.
+  /// All arguments outlive it.
   Flights(const RecordRing& ring, const CopyEvents& copies, const program::Program& program);
 
   /// The next execution of `op` was put on `stream`.
   void launched(const OpInstance& op, std::uint32_t stream, HostTime now);
 
-  /// Tells the starts and ends in the records since the last look, a stream's in order. Returns
+  /// Reports the starts and ends recorded since the last look, in order within a stream. Returns
   /// whether there were any. An operation with an event ends when the event is seen, at `now`, and
   /// starts at its launch or where its stream's last operation ended.
   bool look(const ClockTrack& clock, HostTime now, DeviceListener* listener);
@@ -78,7 +78,7 @@ class Flights {
   [[nodiscard]] std::uint64_t in_flight() const { return in_flight_.load(); }
   [[nodiscard]] std::uint64_t in_flight(std::uint32_t stream) const;
 
-  /// What a hung device waits for: the first execution of each stream, "op 7, execution 3, begun".
+  /// The first execution that each stream of a hung device waits for: "op 7, execution 3, begun".
   [[nodiscard]] std::string waited_for() const;
 
  private:

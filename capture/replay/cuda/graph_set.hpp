@@ -1,6 +1,6 @@
-// Launch calls of several operations, as CUDA graphs made beforehand.
+// CUDA graphs, made beforehand, for launch calls of several operations.
 //
-// A graph's kernels are the same as outside: each kernel reads the number of its operation's
+// Kernels are the same inside and outside of graphs: each reads the number of its operation's
 // execution from the operation's state, so one graph serves all launches. The driver runs launches
 // of one graph one after the other.
 #pragma once
@@ -30,8 +30,8 @@ struct Graph {
 
 class GraphSet {
  public:
-  /// Captures each launch call of several operations that the plan's threads make, on the job's
-  /// streams, which are idle. Fault: the driver's, with the first operation's name.
+  /// Captures each launch call of several operations in the plan on the job's streams, which are
+  /// idle. Fault: the driver's, with the first operation's name.
   [[nodiscard]] static Result<std::unique_ptr<GraphSet>> make(DeviceContext& context,
                                                               const JobPlan& plan,
                                                               const DeviceMemory& memory,
@@ -42,7 +42,7 @@ class GraphSet {
   GraphSet(const GraphSet&) = delete;
   GraphSet& operator=(const GraphSet&) = delete;
 
-  /// Null: the plan launches no such range.
+  /// Null: the plan has no launch call for this range.
   [[nodiscard]] Graph* find(std::uint32_t first, std::uint32_t count);
   /// The range that holds the operation; null: it is launched by itself.
   [[nodiscard]] const Graph* holding(std::uint32_t op) const;

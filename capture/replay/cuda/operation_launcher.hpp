@@ -22,11 +22,11 @@ class OperationLauncher {
       : context_(context), plan_(plan), memory_(memory), ring_(ring),
         stand_ins_(std::move(stand_ins)) {}
 
-  /// Finds the stamp kernels. Measures how fast copies are whose bytes the plan does not say: one
+  /// Finds the stamp kernels. Measures the speed of copies whose bytes the plan does not say: one
   /// chunk of each path, by `clock`, with the device idle.
   [[nodiscard]] Result<void> prepare(HostClock& clock, StreamHandle stream, Duration patience);
 
-  /// `scale`: a graph's or 0; `stamped`: copies, memsets. The stream's context is current.
+  /// `scale`: the graph's or 0; `stamped`: of copies, memsets. The stream's context is current.
   [[nodiscard]] Result<void> enqueue(std::uint32_t op, StreamHandle stream, double factor,
                                      DevicePointer scale, bool stamped = true) const;
   [[nodiscard]] const StandIn& stand_in(std::uint32_t op) const { return stand_ins_[op]; }

@@ -1,5 +1,5 @@
-// The ring into which executions write when they started and ended: a few slots an operation in
-// pinned host memory, which the host looks at, and the operations' states in device memory.
+// The ring into which executions write when they started and ended: a few slots for each operation
+// in pinned host memory, which the host polls, and the operations' states in device memory.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ namespace bubblesim::capture::cuda {
 /// Executions of one operation whose records the host has yet to read; a power of two.
 inline constexpr std::uint32_t kSlots = 16;
 
-/// By how much a kernel's duration in a trace, which is CUPTI's, exceeds the time from its first
-/// block's start to its last block's end, which records hold. Measured on an H200: 1.09 to 1.28 us
+/// A kernel's duration in a trace, measured by CUPTI, exceeds that in a record, from the first
+/// block's start to the last block's end, by this much. Measured on an H200: 1.09 to 1.28 us
 /// (middle eight tenths of 13,040 kernels), whatever the kernel's size (tests/validation/h200). All
 /// of it is taken to come after the last block; how much comes before the first was not measured.
 inline constexpr Duration kBesideBlocks = std::chrono::nanoseconds(1190);
@@ -35,7 +35,7 @@ class RecordRing {
   [[nodiscard]] std::uint64_t slots(std::uint32_t op) const;
   [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
 
-  /// Whether execution `n` (from 1 on) has started, has ended; only then its times may be read. The
+  /// Whether execution `n` (from 1 on) has started or ended; before that its times are invalid. The
   /// device may write the end first: an execution has ended when both times are there.
   [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;

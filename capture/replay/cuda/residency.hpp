@@ -24,14 +24,14 @@ inline constexpr std::array<Variant, 8> kVariants{{{32, 1024}, {40, 768}, {48, 6
 [[nodiscard]] std::uint32_t blocks_per_sm(const DeviceFacts& facts, std::uint32_t threads,
                                           std::uint32_t registers, std::uint64_t shared_bytes);
 
-/// A kernel's shape as a stand-in can have it.
+/// The shape of a stand-in for a kernel.
 struct StandInShape {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint32_t shared_bytes = 0;  ///< dynamic
   std::uint32_t registers = 32;    ///< of the variant
-  std::uint32_t traced_blocks = 0;   ///< of the traced kernel that an SM holds
-  std::uint32_t blocks = 0;          ///< of the stand-in that an SM holds, by blocks_per_sm()
+  std::uint32_t traced_blocks = 0;   ///< resident blocks of the traced kernel on an SM
+  std::uint32_t blocks = 0;          ///< of the stand-in, by blocks_per_sm()
   bool clamped = false;              ///< the traced shape is beyond this GPU's limits
 
   /// Threads of a block.
@@ -40,8 +40,8 @@ struct StandInShape {
   }
 };
 
-/// The variant nearest to the traced kernel's residency; of several the one nearest in registers,
-/// since what a block leaves of its SM decides which blocks fit beside it; of two, fewer.
+/// The variant nearest to the traced kernel's residency; of several the nearest in registers, since
+/// the registers left on an SM decide which blocks fit beside it; of two, the one with fewer.
 [[nodiscard]] StandInShape shape_stand_in(const DeviceFacts& facts,
                                           const traces::LaunchShape& traced);
 

@@ -8,9 +8,9 @@
 namespace bubblesim::capture::cuda {
 
 /// One execution of an operation, in pinned host memory that the device writes. `n` counts the
-/// operation's executions from 1. A time and the number that vouches for it are 16 aligned bytes,
-/// which one store writes: a fence between two stores would wait for the host's memory, about a
-/// microsecond of each kernel. Nothing orders the two pairs.
+/// operation's executions from 1. One store writes a time and its execution number together (16
+/// aligned bytes): a fence between two stores would wait for the host's memory, about a microsecond
+/// of each kernel. The two pairs are written in no fixed order.
 struct alignas(16) RecordSlot {
   std::uint64_t start_ns;  ///< globaltimer, of the first block
   std::uint64_t started;   ///< n: start_ns is that of execution n
@@ -23,23 +23,23 @@ static_assert(sizeof(RecordSlot) == 32 && offsetof(RecordSlot, end_ns) == 16);
 /// are in one stream, or in one graph, whose launches run one after the other.
 struct OperationState {
   /// The upper 32 bits count ended executions, the rest ended blocks of the present one: one
-  /// addition counts a block and tells the last block its number. Records need it read past the L1
-  /// cache, whose line may be older than the execution before.
+  /// addition counts a block and gives the last block the execution's number. Read it past the L1
+  /// cache, which may hold an older execution's value.
   std::uint64_t progress;
   std::uint64_t start_ns;  ///< of a collective's present execution; 0: no block has started
 };
 
-/// Arguments of every stand-in. Each block runs base + slope * scale loops, exact to the unit: in
-/// the last loop it does as many units as make that number on average over the blocks. Collectives
-/// take the number as nanoseconds since the first block's start.
+/// Arguments of every stand-in. Each block runs base + slope * scale loops; units of the last loop
+/// make up the fraction on average over the blocks. Collectives read the sum as nanoseconds since
+/// the first block's start.
 struct StandInArguments {
   std::uint64_t state;   ///< OperationState
   std::uint64_t slots;   ///< RecordSlot[slot_count], of this operation
   std::uint64_t scale;   ///< float that the host sets before a graph's launch; 0: 1
   std::uint64_t buffer;  ///< streamed by memory steps
   std::uint64_t buffer_lines;  ///< its size in 16 bytes, a power of two
-  /// Execution n (from 0) streams from line first + n * advance on, modulo the buffer: it goes on
-  /// where the execution before it ended. Starting over would find its lines in the L2 cache.
+  /// Execution n (from 0) streams from line first + n * advance on, modulo the buffer: it continues
+  /// where the last execution ended, since earlier lines may be in the L2 cache.
   std::uint64_t first_line;
   std::uint64_t advance;
   float base;
@@ -53,8 +53,8 @@ struct StandInArguments {
   std::uint32_t units;         ///< of a loop, all kinds together
   std::uint32_t unit_rate;     ///< memory_rate of one unit
   std::uint32_t refresh;       ///< loops between uses of registers held for size alone; 0: never
-  /// Blocks of the lowest ranks whose ends are not counted: all but the last blocks, as many as the
-  /// GPU holds. Blocks start in the order of their ranks and last equally long.
+  /// Number of first blocks whose ends are not counted: all but as many last blocks as the GPU
+  /// holds. Blocks start in the order of their ranks and last equally long.
   std::uint32_t uncounted;
 };
 static_assert(sizeof(StandInArguments) == 7 * 8 + 12 * 4);
@@ -73,7 +73,7 @@ struct StampArguments {
   std::uint32_t pad;
 };
 
-// A memory step of a thread reads so many lines of 16 bytes and overwrites the last one.
+// A memory step of a thread reads this many lines of 16 bytes and overwrites the last one.
 inline constexpr std::uint32_t kLinesPerStep = 4;
 inline constexpr std::uint32_t kBytesPerStep = 16 * (kLinesPerStep + 1);
 inline constexpr std::uint32_t kRateUnit = 1U << 20;

@@ -1,5 +1,5 @@
-// How many loops make a stand-in last what the trace says: a straight line through measured
-// durations, measured again until it holds.
+// Finds how many loops make a stand-in last as long as traced: fits a straight line to measured
+// durations, and measures again until the line predicts well.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace bubblesim::capture::cuda {
 
-/// duration = floor_ns + loop_ns * loops, near the loops that make a duration. With fewer, a kernel
-/// may last as long as starting its many blocks takes.
+/// duration = floor_ns + loop_ns * loops, near the wanted duration. With fewer loops, a kernel may
+/// last as long as starting its many blocks takes.
 struct DurationLine {
   double floor_ns = 0;
   double loop_ns = 0;
@@ -43,18 +43,18 @@ struct FitLimits {
   std::uint32_t rounds = kFitRounds;
 };
 
-/// Runs the stand-in alone with so many loops, to the unit on average over its blocks; returns its
+/// Runs the stand-in alone with so many loops (a fraction: on average over its blocks); returns its
 /// duration in nanoseconds.
 using Measure = std::function<Result<double>(double loops)>;
 
 /// The whole number of nanoseconds of which all differences between `durations` are multiples: the
-/// step of the device's clock as read at starts and ends of kernels. A kernel that reads it all the
-/// time sees finer steps (H100: 32 against 256). 0: too few differ.
+/// step of the device's clock as read at starts and ends of kernels. A kernel that reads that clock
+/// in a loop sees finer steps (H100: 32 ns against 256 ns). 0: too few durations differ.
 [[nodiscard]] double step_of(const std::vector<double>& durations);
 
-/// Tries `known` first, then no loop at all, then up to kFitRounds times three points about the
-/// wanted loops (least squares) and a check; the line of the best check. `guess` > 0: loops that
-/// may last `solo`. Fault: the measurement's own.
+/// Tries `known` first, then no loop at all, then up to kFitRounds rounds of three points about the
+/// wanted loops (least squares) and a check. Returns the line with the best check. `guess` > 0:
+/// loops that may last `solo`. Fault: the measurement's own.
 [[nodiscard]] Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess,
                                     const DurationLine* known = nullptr,
                                     const FitLimits& limits = {});
@@ -79,13 +79,13 @@ struct CachedFit {
 
 class FitCache {
  public:
-  /// `path` empty: nothing is read or written. A file that is not there, or is of another GPU or
-  /// driver, or damaged, is an empty cache: measuring again costs time and nothing else.
+  /// `path` empty: nothing is read or written. A file that is missing, damaged, or of another GPU
+  /// or driver gives an empty cache: measuring again only costs time.
   FitCache(std::string path, const DeviceFacts& facts);
 
   [[nodiscard]] const CachedFit* find(const FitKey& key) const;
   void put(const FitKey& key, const CachedFit& fit) { fits_.insert_or_assign(key, fit); }
-  /// Writes beside the file and renames. False: it could not be written.
+  /// Writes another file and renames it. False: it could not be written.
   [[nodiscard]] bool save() const;
 
  private:

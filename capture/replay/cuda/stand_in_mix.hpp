@@ -1,5 +1,5 @@
-// What one loop of a stand-in does, so that it takes about the shares of issue slots and DRAM
-// bandwidth that the form says. How many loops make the duration is measured (stand_in_fit.hpp).
+// The instructions of one loop of a stand-in, chosen to take about the form's shares of issue slots
+// and DRAM bandwidth. The number of loops is measured (stand_in_fit.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// Units of StandInArguments, a loop.
+/// Units of StandInArguments for one loop.
 struct Mix {
   std::uint32_t sparse = 0;
   std::uint32_t dense = 0;
@@ -38,8 +38,8 @@ struct Shares {
 [[nodiscard]] Mix mix_of(const DeviceFacts& facts, const KernelForm& form,
                          const StandInShape& shape);
 
-/// Bytes of DRAM traffic that the stand-in should cause in `solo`; 0 where the driver does not say
-/// what DRAM can do. Share 1 is what memory steps reach, 0.836 of the interface's rate.
+/// Bytes of DRAM traffic that the stand-in should cause in `solo`; 0 if the driver does not give
+/// DRAM's rate. Share 1 is the rate that memory steps reach, 0.836 of the interface's rate.
 [[nodiscard]] double wanted_traffic(const DeviceFacts& facts, const KernelForm& form,
                                     Duration solo);
 /// Bytes of DRAM traffic when every block runs `loops` loops.

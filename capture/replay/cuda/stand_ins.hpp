@@ -1,5 +1,5 @@
-// The stand-in of each operation of a plan: shape, kernel, and the loops that make it last what the
-// plan says when it is alone.
+// The stand-in of each operation of a plan: shape, kernel, and the loops for the plan's duration
+// when it runs alone.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct StandIn {
   std::uint64_t advance = 0;
   double base = 0;   ///< loops = base + slope * factor; of a collective, nanoseconds
   double slope = 0;
-  double excess_ns = 0;  ///< it lasts so much longer than its solo time: it can be no shorter
+  double excess_ns = 0;  ///< even its shortest form lasts this much longer than its solo time
   std::uint32_t blocks_per_sm = 0;  ///< the occupancy calculator's
   std::uint32_t uncounted = 0;      ///< StandInArguments
 };
@@ -47,8 +47,8 @@ class StandIns {
     std::function<void(const std::string&)> progress;
     Duration warm_up{};       ///< device time that the first stand-in runs before it is measured
     Duration patience{};      ///< for one measured execution
-    Duration budget{};        ///< of measuring; then each is measured once, less well
-    bool may_measure = true;  ///< false: only a part of the GPU is there; all fits are the cache's
+    Duration budget{};        ///< for measuring; later stand-ins are measured once, less well
+    bool may_measure = true;  ///< false: with a part of the GPU, all fits are the cache's
   };
 
   /// On the whole GPU, which should be idle: the primary context is made current. Equal forms of

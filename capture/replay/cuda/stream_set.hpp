@@ -1,5 +1,5 @@
-// A job's streams: of the priority that the job asks for, and on SMs of its own (a green context)
-// where it asks for some.
+// A job's streams: with the job's priority and, if it asks for some, on SMs of its own (a green
+// context).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct StreamWish {
 class StreamSet {
  public:
   /// Priorities are clamped to the driver's range and counted. Jobs of one process get different
-  /// SMs as long as there are enough; what the driver rounds up or makes overlap is counted.
-  /// Fault: the driver's; SMs were asked of a driver without green contexts.
+  /// SMs as long as there are enough; SMs that the driver adds or that overlap are counted. Fault:
+  /// the driver's; SMs were asked of a driver without green contexts.
   [[nodiscard]] static Result<std::unique_ptr<StreamSet>> make(DeviceContext& context,
                                                                const StreamWish& wish,
                                                                CounterSet& counters);
@@ -33,7 +33,7 @@ class StreamSet {
   [[nodiscard]] StreamHandle at(std::uint32_t stream) const { return streams_[stream]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(streams_.size()); }
   /// The context that threads using these streams have current: always the primary one. A stream
-  /// knows its green context by itself, and a green context may be current to one thread only.
+  /// keeps its green context, and a green context may be current to one thread only.
   [[nodiscard]] ContextHandle context() const { return context_.primary(); }
   [[nodiscard]] std::uint32_t sms() const { return sms_; }
 

@@ -20,12 +20,11 @@ namespace bubblesim::capture {
 inline constexpr CounterSpec kFakeNoticesLost{"fake_device_notices_lost", Severity::kLoss,
     "starts and ends of operations that a fake device had no room to tell of"};
 
-/// How long close() of a stopped device waits, by the clock, for the end of any operation before it
-/// gives up.
+/// How long close() of a stopped device waits, by the clock, for any operation to end.
 inline constexpr Duration kFakeNoAnswer = std::chrono::seconds(10);
 
-/// The fake GPU of this name (FakeGpu::begin, without "fake:"). Fault: there is none, the client
-/// has no job on it, or another process has opened the job.
+/// The fake GPU of this name (FakeGpu::begin, without "fake:"). Fault: no such GPU, the client has
+/// no job on it, or another process has opened the job.
 [[nodiscard]] Result<std::unique_ptr<Device>> open_fake_device(const std::string& name,
                                                                HostClock& clock, ClientId client);
 

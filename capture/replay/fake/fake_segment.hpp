@@ -1,9 +1,8 @@
-// The shared memory between a fake GPU and the jobs on it: what they launched, what has ended, who
-// waits for what.
+// The shared memory between a fake GPU and the jobs on it: launches, ends and waits.
 //
-// Each job has a part. All users take turns (TurnClock), so none sees a change half done; cursors
-// are atomic and moved last, so that the death of a process during a change leaves the state
-// before. Counts start at 0; times are nanoseconds of the rig's clock.
+// Each job has a part. All users take turns (TurnClock), so none sees half a change; cursors are
+// atomic and moved last, so that a process that dies during a change leaves the old state. Counts
+// start at 0; times are nanoseconds of the rig's clock.
 #pragma once
 
 #include <array>
@@ -49,7 +48,7 @@ struct FakeNotice {
   std::int64_t due = 0;
 };
 
-/// First in, first out, from one side to the other.
+/// A queue from one side to the other, first in, first out.
 template <class T, std::size_t Size>
 class FakeRing {
  public:
@@ -97,14 +96,14 @@ struct FakeJobPart {
   std::atomic<std::uint32_t> no_more{0};   ///< launches will not come
   std::atomic<std::uint32_t> quiet{0};     ///< also, launched operations have ended or never will
   std::atomic<std::uint64_t> notices_lost{0};
-  std::int64_t sync = 0;                   ///< from what was waited for to the wait's return, ns
+  std::int64_t sync = 0;                   ///< from an awaited end to the wait's return, ns
   FakeRing<FakeLaunch, 4096> launches;
   Bell room;                               ///< launches were taken
   FakeRing<FakeNotice, 16384> starts;
   FakeRing<FakeNotice, 16384> ends;
   Bell news;                               ///< a start or an end was put into its ring
   std::array<FakeWaiter, kFakeWaiters> waiters;
-  std::size_t streams_at = 0;              ///< bytes from here
+  std::size_t streams_at = 0;              ///< offset in bytes from here
   std::size_t ended_at = 0;
   std::size_t resident_at = 0;
 
@@ -118,9 +117,9 @@ struct FakeJobPart {
 struct FakeHeader {
   std::uint64_t magic = 0;
   std::size_t bytes = 0;                   ///< of the whole memory
-  ProcessMark device;                      ///< the GPU's process: its end is the GPU's
+  ProcessMark device;                      ///< the GPU's process; if it ends, the GPU has gone
   std::uint32_t job_count = 0;
-  std::array<std::size_t, kMostGateClients> job_at{};  ///< bytes from here
+  std::array<std::size_t, kMostGateClients> job_at{};  ///< offset in bytes from here
   Bell to_device;
   std::int64_t notice = 0;                 ///< from an end to the host's knowledge of it
   std::uint64_t memory = 0;                ///< bytes; 0: without limit
