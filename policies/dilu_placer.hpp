@@ -21,8 +21,8 @@
 namespace bubblesim::policies {
 
 struct DiluPlacerConstants {
-  double requests = 1.0;  ///< the most that a GPU's requests may add up to
-  double limits = 1.5;    ///< the most that its limits may add up to
+  double requests = 1.0;  ///< bound on the sum of a GPU's requests
+  double limits = 1.5;    ///< bound on the sum of its limits
   double sm_weight = 0.6;
   double training_request = 0.3;  ///< of the worker on each GPU
   double training_limit = 0.9;
@@ -48,7 +48,7 @@ class DiluPlacer final : public policy::Placer {
 
   DiluPlacerConstants constants_;
   JobSlots slots_;
-  /// Kinds of jobs and where they were placed; forgotten when the GPU has no jobs any more.
+  /// Kinds of jobs and their GPUs; an entry is removed when its GPU has no jobs left.
   std::vector<std::pair<std::uint32_t, GpuId>> placed_;
 };
 

@@ -1,14 +1,13 @@
 // The token server of Dilu, after RCKM.c (github.com/sigserverless/Dilu at 1134655a). Each process
 // reports every period the blocks that its grants have not covered yet; the server answers with the
-// blocks that the process may launch in the next period.
-// SLO-sensitive processes (inference) are watched. The others (training) are throttled when a
-// sensitive process's bursts of launches get longer, and get more again as the bursts recover.
-// One server serves one GPU; RCKM.c has one conservative quota for all GPUs of a node.
-// Kept as in RCKM.c: a service that was idle for at most 10 periods does not veto scaling up, and
-// services after one that vetoes are skipped; a service counts itself as a busy peer; only the
-// throttled process that reported last decides whether blocks are left over; a language model's
-// floor is compared ten times lower than it is set; without a reference every fifth burst counts as
-// a recovery; fractions of blocks are cut off.
+// blocks that the process may launch in the next period. SLO-sensitive processes (inference) are
+// watched. The others (training) get fewer blocks when a sensitive process's bursts of launches get
+// longer, and more when the bursts recover. One server serves one GPU; RCKM.c has one conservative
+// quota for all GPUs of a node. Kept as in RCKM.c: a service that was idle for at most 10 periods
+// does not veto scaling up, and services after a vetoing one are skipped; a service counts itself
+// as a busy peer; only the last report of a throttled process decides whether blocks are left over;
+// a language model's floor counts as a tenth of its setting; without a reference every fifth burst
+// counts as a recovery; fractions of blocks are cut off.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ class DiluRckm {
   void disconnect(std::size_t task);
   /// A period of the process ended with `blocks` not yet covered. Returns its next grant.
   std::int64_t report(std::size_t task, std::int64_t blocks);
-  /// The task's grant without a report, for the time before its first period has ended.
+  /// The task's grant before its first period has ended.
   std::int64_t grant(std::size_t task);
 
   /// The conservative quota: blocks a period for all throttled processes; each may use its

@@ -4,16 +4,16 @@
 // In a bubble of length L that begins at b, a launch fits if
 //     max(now, end of the plan) + its duration + switch_cost <= b + f * L.
 // A launch that fits no bubble by this rule, but fits the whole of the longest one (duration +
-// switch_cost <= L), runs there alone: first, and nothing after it. Which bubble is the longest is
-// known once an iteration of training has ended.
+// switch_cost <= L), runs there alone: first, and nothing after it. The longest bubble is known
+// once an iteration of training has ended.
 //
-// Memory: fillers come into a bubble one after the other, with their first launch in it. Those in
-// it must fit into its free memory together. With offloading the rest is moved: fillers' memory
-// beyond what training's peak leaves of the device comes in at the bubble's beginning and goes out
-// at its end; training's memory goes out and comes back, by as much as the bubble lacks. Both moves
-// take bytes / bandwidth of the host link, are planned, and count against f * L. The simulator does
-// not occupy the link, and the reported high-water mark adds memory that is never there at once.
-// The paper also adapts batch size and checkpointing; here they stay as they are.
+// Memory: fillers come into a bubble one after the other, with their first launch in it. Fillers in
+// one bubble must together fit into its free memory. With offloading, memory that does not fit is
+// moved: fillers' memory beyond what training's peak leaves of the device comes in at the bubble's
+// beginning and goes out at its end; of training's memory, as much as the bubble lacks goes out and
+// comes back. Both moves take bytes / bandwidth of the host link, are planned, and count against
+// f * L. The simulator does not occupy the link, and the reported high-water mark adds memory of
+// different times. The paper also adapts batch size and checkpointing; here they stay as they are.
 #pragma once
 
 #include <cstdint>
@@ -45,10 +45,10 @@ class FillPlan {
   /// Call when all bubbles of an iteration have been seen.
   void end_iteration();
 
-  /// Plans the launch if it may go now; O(1).
+  /// Plans the launch at `now` if it fits; O(1).
   [[nodiscard]] bool take(ClientId client, Duration length, policy::Instant now);
-  /// The instant at which the client's memory, which is being moved, is there; only after a take()
-  /// that failed.
+  /// When the client's memory, now being moved, will be on the device; only after a take() that
+  /// failed.
   [[nodiscard]] std::optional<policy::Instant> ready(ClientId client) const;
 
   /// Whether a launch of this length has a place in any bubble seen so far.
@@ -63,8 +63,8 @@ class FillPlan {
   struct Client {
     Bytes memory;
     bool inside = false;    ///< of this bubble
-    bool entered = false;   ///< any bubble
-    bool refused = false;   ///< ever, for memory
+    bool entered = false;   ///< entered any bubble
+    bool refused = false;   ///< ever refused for lack of memory
     policy::Instant ready{};
   };
 

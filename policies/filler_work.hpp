@@ -1,5 +1,5 @@
-// The work that fillers have on the GPU, in time: launches that passed and have not been seen to
-// end, each for as long as it took before. Fillers share the GPU, so their work adds up.
+// The GPU time of fillers' outstanding launches: each counts the time that it took before. Fillers
+// share the GPU, so their times add up.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace bubblesim::policies {
 
 class FillerWork {
  public:
-  /// A kernel that was never seen to end counts as `unknown`.
+  /// A kernel that was never seen to end counts `unknown`.
   FillerWork(std::size_t clients, Duration unknown) : unknown_(unknown), queues_(clients) {}
 
   [[nodiscard]] Duration estimate(const policy::LaunchInfo& launch) const {
@@ -33,7 +33,7 @@ class FillerWork {
     Queue& queue = queues_[completion.client.index()];
     const auto launch = std::ranges::find(queue, completion.launch, &Launch::number);
     if (launch == queue.end() || --launch->operations > 0) return;
-    // It begins behind the client's launch before it, or at its own call.
+    // A launch begins after the client's previous launch, or at its own call.
     times_.observe(launch->key, now - std::max(launch->passed, queue.last_end));
     queue.last_end = now;
     queue.erase(launch);
@@ -47,7 +47,7 @@ class FillerWork {
     plan_end(now);
   }
 
-  /// How long the GPU is busy with it from now on, if nothing else runs.
+  /// How long the fillers' launches keep the GPU busy from now on, if nothing else runs.
   [[nodiscard]] Duration left(policy::Instant now) const {
     return launches_ == 0 ? Duration{} : std::max(Duration{}, ends_ - now);
   }

@@ -1,8 +1,8 @@
 // FreeRide's manager. A side task queues at a GPU (pipeline stage) whose headroom exceeds the
-// task's memory: at the one with the shortest queue; of these the most headroom, then the lowest
-// number. A task of unknown memory queues where headroom is largest. Each GPU runs the tasks of its
-// queue one after another. Headroom is the device memory that training's peak leaves free. Endless
-// tasks (instances of services) are placed by the same rule, but block no queue.
+// task's memory: at the one with the shortest queue; ties go to the most headroom, then to the
+// lowest number. A task of unknown memory queues at the GPU of largest headroom. Each GPU runs the
+// tasks of its queue one after another. Headroom is the device memory that training's peak leaves
+// free. Endless tasks (instances of services) are placed by the same rule, but block no queue.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A queue in one array: pushed at the back, popped at the front, looked at by its place. It
-// allocates nothing once it has reached its greatest length.
+// A queue in one array: items are pushed at the back, popped at the front, read by index. It
+// allocates only beyond its greatest length so far.
 #pragma once
 
 #include <cstddef>

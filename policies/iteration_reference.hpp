@@ -1,6 +1,6 @@
-// How long an iteration of the protected client is while nothing disturbs it: given, or measured
-// over its first iterations, during which the policy keeps the fillers out. The median of them, so
-// that a slow first one does not count.
+// The length of an undisturbed iteration of the protected client: given, or measured over its first
+// iterations, while the policy keeps fillers out. The median, so that a slow first iteration does
+// not count.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace bubblesim::policies {
 
 struct ReferenceConstants {
   Duration given{};             ///< 0: to be measured
-  std::int64_t iterations = 3;  ///< so many are measured
+  std::int64_t iterations = 3;  ///< how many are measured
   /// Measuring ends here at the latest. Reconstructed: the sources take a run of training alone.
   Duration longest = std::chrono::seconds(60);
 };
@@ -23,13 +23,13 @@ class IterationReference {
  public:
   explicit IterationReference(const ReferenceConstants& constants);
 
-  /// An iteration has ended. Counts while measuring, is ignored after that.
+  /// Called at an iteration's end. Ignored once measuring has ended.
   void add(Duration length, policy::Instant now);
   /// Whether fillers must be kept out.
   [[nodiscard]] bool is_measuring(policy::Instant now) const;
   /// When measuring ends even if no iteration does.
   [[nodiscard]] policy::Instant deadline() const { return constants_.longest; }
-  /// The median of what was measured so far; nothing: no iteration yet.
+  /// The median of the lengths measured so far; nothing: no iteration yet.
   [[nodiscard]] std::optional<Duration> value() const { return value_; }
 
  private:

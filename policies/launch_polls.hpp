@@ -9,8 +9,8 @@
 
 namespace bubblesim::policies {
 
-/// The held launches' sleeping threads, in the order in which they were held. Threads of one
-/// client are served oldest first, whichever of them wakes up. O(1) unless a thread wakes up.
+/// The held launches' sleeping threads, in the order in which they were held. Any thread of a
+/// client that wakes up serves the client's oldest launch. O(1) unless a thread wakes up.
 class LaunchPolls {
  public:
   explicit LaunchPolls(Duration period) : period_(period) {}
@@ -24,8 +24,8 @@ class LaunchPolls {
   /// When the next thread wakes up.
   [[nodiscard]] std::optional<policy::Instant> next() const { return earliest_; }
 
-  /// Wakes every thread that is due. `passes(launch)` says whether the gate lets this launch
-  /// pass, and accounts for it if so.
+  /// Wakes every thread that is due. `passes(launch)` returns whether the gate lets this launch
+  /// pass, and accounts for the launch.
   template <class Passes>
   void wake(policy::Instant now, policy::Actions& actions, Passes passes) {
     if (!earliest_ || *earliest_ > now) return;
@@ -60,7 +60,7 @@ class LaunchPolls {
   return (now / period + 1) * period;
 }
 
-/// Admission under such a hook, whose clients see a GPU with `reserve` less memory.
+/// Admission under such a hook, which hides `reserve` bytes of the GPU's memory from clients.
 [[nodiscard]] policy::Admission admit_with_reserve(const policy::ClientInfo& filler, Bytes used,
                                                    Bytes reserve, const policy::GpuInfo& gpu);
 

@@ -1,16 +1,15 @@
 // The parts of Orion's scheduler that keep state of their own: how many SMs an operation needs, how
 // large an operation may be beside a training job, and how much best-effort work may be
 // outstanding. Source: scheduler_eval.cpp and profiling/postprocessing of eth-easl/orion at aded65d
-// (MIT), described in our own words.
-// Kept as in that code: the SMs needed count all waves, so a kernel that needs more SMs than the
-// GPU has never runs beside a service; the sum of the fillers' SMs begins anew with each poll, so
-// it bounds only the launches of one instant; completions do not lower the sum of durations, only a
-// drain of all fillers does. The threshold begins at half of a filler's largest need and moves half
-// way to a bound every 10 iterations; as fractions are cut off, it never reaches that need, and
-// the largest kernels never run beside training's. The limit that Orion's authors used beside
-// training is not public: with the scripts' default (orion_hp_limit 1 ms, launch_jobs.py), which is
-// below any iteration, the threshold falls to 0. Figures 7 and 10 of the artifact protect
-// inference, which has no such search.
+// (MIT), described in our own words. Kept as in that code: the SMs needed count all waves, so a
+// kernel that needs more SMs than the GPU has never runs beside a service; the sum of the fillers'
+// SMs restarts with each poll, so it bounds only the launches of one instant; only a drain of all
+// fillers lowers the sum of durations, not completions. The threshold begins at half of a filler's
+// largest need and moves half way to a bound every 10 iterations; as fractions are cut off, the
+// threshold never reaches that need, and the largest kernels never run beside training's. The limit
+// that Orion's authors used beside training is not public: with the scripts' default
+// (orion_hp_limit 1 ms, launch_jobs.py), which is below any iteration, the threshold falls to 0.
+// Figures 7 and 10 of the artifact protect inference, which has no such search.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +29,9 @@ namespace bubblesim::policies {
 }
 
 /// The most SMs that an operation may need beside a protected training job, by binary search. After
-/// every `iterations` iterations their mean length is compared with the limit: if it is above, the
-/// upper bound falls to the threshold, else the lower bound rises to the threshold. The search
-/// begins half way to the largest need of any filler.
+/// every `iterations` iterations their mean length is compared with the limit: if the mean is
+/// above, the upper bound falls to the threshold, else the lower bound rises to the threshold. The
+/// search begins half way to the largest need of any filler.
 class SmThreshold {
  public:
   explicit SmThreshold(std::int64_t iterations) : iterations_(iterations) {}
@@ -44,7 +43,7 @@ class SmThreshold {
     high_ = sms;
     threshold_ = (low_ + high_) / 2;
   }
-  /// An iteration of the protected job has ended; `limit` is that of the mean length.
+  /// Called at an iteration's end; `limit` bounds the mean length.
   void end_iteration(Duration length, Duration limit) {
     if (threshold_ == low_) return;  // the search is over, or no filler has launched yet
     sum_ += length;
@@ -68,11 +67,11 @@ class SmThreshold {
 };
 
 /// Bounds best-effort work between two drains. When the durations of the operations launched since
-/// the last drain add up to more than `most`, no further one is launched until all have completed;
-/// then the sum begins anew.
+/// the last drain add up to more than `most`, no operation is launched until all have completed;
+/// then the sum restarts.
 class DrainRule {
  public:
-  /// Whether an operation may be launched that all other rules allow.
+  /// Whether the rule lets an operation go that all other rules allow.
   [[nodiscard]] bool lets_go() {
     if (!is_full_) return true;
     if (outstanding_ > 0) return false;

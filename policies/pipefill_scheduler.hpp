@@ -1,9 +1,8 @@
 // PipeFill's scheduler of fill jobs: one job a GPU at a time, chosen by a rule.
 //
-// A job fits a GPU if its memory, where both are known, is at most what training leaves free in
-// every bubble and fits beside the fillers there (offloading: at most the device's memory). Of the
-// free GPUs that it fits, the job gets the one with the most bubble time; of equals, the lowest
-// number.
+// A job fits a GPU if its memory fits into what training leaves free in every bubble, beside the
+// fillers there (offloading: into the device's memory); unknown memory fits. Of the free GPUs that
+// it fits, the job gets the one with the most bubble time, then the lowest number.
 //   first_come    in order of submission
 //   shortest_job  least work first; unknown work last
 //   makespan      most work first (longest processing time, Graham 1969)
@@ -44,7 +43,7 @@ class FillScheduler final : public policy::Placer {
   void add_counts(CounterSet& counters) const override;
 
  private:
-  /// The part of training's time that fillers have; 0: not known.
+  /// The share of training's time that fillers can use; 0: not known.
   [[nodiscard]] double share(const policy::GpuState& gpu) const;
   [[nodiscard]] bool fits_bubbles(const policy::JobInfo& job, const policy::GpuState& gpu) const;
   [[nodiscard]] bool fits_now(const policy::JobInfo& job, const policy::GpuState& gpu) const;
@@ -56,7 +55,7 @@ class FillScheduler final : public policy::Placer {
       std::span<const policy::JobInfo> waiting) const;
 
   FillScheduling scheduling_;
-  std::map<GpuId, std::uint32_t> endless_;  ///< placed for good
+  std::map<GpuId, std::uint32_t> endless_;  ///< endless jobs, placed for good
   std::set<std::uint32_t> refused_;         ///< by job
 };
 

@@ -1,6 +1,5 @@
-// Decides on how many SMs, and for how long, a filler may run beside the kernel of training that
-// runs now: the arithmetic of REEF's dynamic kernel padding, without merged kernels. Pure
-// functions.
+// Decides on how many SMs, and for how long, a filler may run beside training's present kernel: the
+// arithmetic of REEF's dynamic kernel padding, without merged kernels. Pure functions.
 #pragma once
 
 #include <cstdint>

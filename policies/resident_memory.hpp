@@ -1,7 +1,7 @@
 // How much of each client's memory is on the device if fillers may allocate more than fits (TGS:
 // unified memory; AntMan: host memory behind its allocator). The protected client is fully
-// resident. The memory that it and a reserve leave goes to the fillers in client order; what does
-// not fit lies in host memory.
+// resident. The memory left by this client and a reserve goes to the fillers in client order; the
+// rest of their memory lies in host memory.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ResidentMemory {
              Bytes reserve);
   /// The client's memory on the device; nothing: not known.
   [[nodiscard]] std::optional<Bytes> resident_of(ClientId client) const;
-  /// A filler has ended: later fillers get its room.
+  /// A filler has ended: later fillers get its memory.
   void remove(ClientId client);
 
  private:

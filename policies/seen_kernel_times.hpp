@@ -2,9 +2,9 @@
 // shortest time seen between the instant from which it could run and its noticed end.
 //
 // A hook sees no streams, so it cannot tell whether a kernel launched after an outstanding
-// collective waited for it. Both readings are kept for each kernel: the time since the kernel could
-// run, and the time since the collective's end. If the second one repeats, it is believed, since
-// only kernels that waited take the same time after every collective's end.
+// collective waited for it. Both times are kept for each kernel: since the kernel could run, and
+// since the collective's end. If the second one repeats, it is the estimate, since only kernels
+// that waited take the same time after every collective's end.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SpecInF's placement: an instance of inference goes where training leaves it enough memory.
-// Source: the paper's abstract says only that instances are placed beside training by spare memory.
-// The order among GPUs with room is reconstructed: most spare memory first, or least (best fit).
+// SpecInF's placement: an instance of inference goes to a GPU on which training leaves enough
+// memory. The paper's abstract says only that instances are placed beside training by spare memory;
+// the order among GPUs with room is reconstructed: most spare memory first, or least (best fit).
 #pragma once
 
 #include <memory>
@@ -37,8 +37,7 @@ class SpareMemoryPlacer final : public policy::Placer {
     const policy::ParameterSet& given);
 [[nodiscard]] policy::ParameterSpec spare_memory_parameter();
 
-/// Whether the job's memory fits beside what the GPU holds and `reserve`. If the memory of the GPU
-/// or of the job is unknown, it fits.
+/// Whether the job's memory fits beside the GPU's used memory and `reserve`. Unknown memory fits.
 [[nodiscard]] bool fits(const policy::GpuState& gpu, const policy::JobInfo& job, Bytes reserve);
 
 }  // namespace bubblesim::policies

@@ -1,13 +1,12 @@
-// Which form a filler's kernel is launched in under Tally: unchanged, as slices of its grid that
-// are launched one after the other, or as persistent workers that stop between blocks when told.
-// This is the search of Tally's scheduler, with estimated times in place of measured ones. Pure.
+// Chooses the form of a filler's kernel under Tally: unchanged, as slices of its grid launched one
+// after the other, or as persistent workers that stop between blocks when told. This is the search
+// of Tally's scheduler, with estimated times in place of measured ones. Pure functions.
 //
-// Estimates. A kernel with fewer resident blocks is not slower in proportion. A compute-bound one
-// runs at full speed while every SM has `busy_threads`; a memory-bound one, while `dram_share` of
-// the blocks that fit are resident; one of an unknown class, while both hold. A form's resident
-// blocks are as many as give the estimated duration in the GPU model, not as many as it has
-// workers. Kernels with at most one block an SM stay unchanged, as in Tally's code, and cannot
-// retreat.
+// Estimates: a compute-bound kernel runs at full speed while every SM has `busy_threads`; a
+// memory-bound kernel, while `dram_share` of the blocks that fit are resident; a kernel of unknown
+// class, while both hold. A form's resident blocks give the estimated duration in the GPU model;
+// their number is not that of its workers. Kernels with at most one block an SM stay unchanged, as
+// in Tally's code, and cannot retreat.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +18,9 @@ namespace bubblesim::policies {
 
 /// A kernel as profiled.
 struct TallyKernel {
-  Duration length{};            ///< alone, in its own form
+  Duration length{};            ///< of the unchanged kernel alone
   std::uint64_t blocks = 0;
-  std::uint32_t threads = 0;    ///< a block; 0: not known
+  std::uint32_t threads = 0;    ///< of a block; 0: not known
   std::uint64_t sm_blocks = 0;  ///< that all SMs hold at once; 0: not known
   policy::KernelClass bound = policy::KernelClass::kUnknown;
 };
@@ -34,10 +33,10 @@ struct TallyLimits {
   Duration slice_overhead{};       ///< of each slice's launch after the first
   std::uint32_t threads_per_sm = 1536;  ///< the most threads of workers on an SM
   std::uint32_t least_blocks = 24;      ///< the fewest workers, and the smallest slice
-  double lowest_speed = 0.1;            ///< forms slower than this are not taken
-  double short_speed = 0.5;             ///< the same for kernels shorter than the turnaround
+  double lowest_speed = 0.1;            ///< slower forms are not chosen
+  double short_speed = 0.5;             ///< the same, for kernels shorter than the turnaround
   std::uint32_t busy_threads = 128;     ///< threads that keep an SM's units busy
-  double dram_share = 0.45;             ///< share of the blocks that fit that keeps DRAM busy
+  double dram_share = 0.45;             ///< this share of the blocks that fit keeps DRAM busy
 };
 
 struct TallyForm {

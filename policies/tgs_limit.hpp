@@ -1,18 +1,18 @@
-// TGS's limit manager: from the productive job's launch rate, one report after the other, to the
-// blocks that the opportunistic job may launch in a window. Source: pkusys/TGS at e1c6a31,
+// TGS's limit manager: computes from reports of the productive job's launch rate how many blocks
+// the opportunistic job may launch in a window. Source: pkusys/TGS at e1c6a31,
 // low_priority_hijack_call.c (limit_manager, update_rate_limit, shift_window), in our own words.
 // Kept as the code has it: limits are cut off to whole numbers; the deviation is absolute, so that
-// a faster training throttles the filler too; the profile goes on while a report renews the best
+// faster training throttles the filler, too; the profile goes on while a report reaches the best
 // rate to within a block. Changed: the profile has a longest length (`profile_longest`: 5 reports,
 // as on the GV100), since an exactly periodic simulated job would profile for ever; the ring of
-// reports starts with zeros (uninitialised in the code). A share beyond a few percent needs a
-// training with slack, for the limit rises until 3 % of the launch *rate* are lost. A data loader
-// or a service's idle time is slack (12.7 and 20.6 % on the GV100); a job whose host and GPU wait
-// for each other, or that fills its GPU, has none: 2 to 4 %. The share rises and falls in teeth of
-// some two minutes. XSched's authors ran a copy (sys/tgs of their artifact) with `tolerance` 0.02,
-// hence `severe_deviation` 0.06, whose profile ends when the rate is steady, and whose slow start
-// does not count a faster training as harm; the last is left out here. The limit's path in their
-// log is met within 11 % (test moves_as_the_share_that_was_logged_on_a_gv100).
+// reports starts with zeros (uninitialised in the code). The filler gets more than a few percent
+// only if training has slack, since the limit rises until 3 % of the launch *rate* are lost. A data
+// loader or a service's idle time is slack (share 12.7 and 20.6 % on the GV100); a job whose host
+// and GPU wait for each other, or that fills its GPU, has none (2 to 4 %). The share follows a
+// sawtooth of some two minutes. XSched's authors ran a copy (sys/tgs of their artifact) with
+// `tolerance` 0.02, hence `severe_deviation` 0.06, whose profile ends when the rate is steady, and
+// whose slow start does not count faster training as harm (left out here). The limit's path in
+// their log is met within 11 % (test moves_as_the_share_that_was_logged_on_a_gv100).
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,19 @@ namespace bubblesim::policies {
 
 /// The constants of the control loop. Rates are blocks a report, limits blocks a window.
 struct TgsConstants {
-  std::int64_t report_window;     ///< reports whose adjacent means give the best rate
-  std::int64_t profile_reports;   ///< least reports of a profile
+  std::int64_t report_window;     ///< the best mean of two adjacent reports is sought in these
+  std::int64_t profile_reports;   ///< fewest reports of a profile
   std::int64_t profile_longest;   ///< most reports of a profile
   double profile_tolerance;       ///< the profile's rate has settled within this
-  double profile_margin;          ///< kept below a rise of the rate, above a fall
+  double profile_margin;          ///< profile: the rate counts less this if it rises, plus this if
+                                  ///< it falls
   double drift_tolerance;         ///< control: the best rate is followed up within this
   double reprofile_tolerance;     ///< control: beyond this the profile starts again
   std::int64_t initial_limit;     ///< where slow start begins
   std::int64_t idle_blocks;       ///< a report below this counts as idle
-  std::int64_t idle_reports;      ///< more idle reports in the window lift the limit
-  std::int64_t adaptive_reports;  ///< before so many reports it is never lifted
-  double tolerance;               ///< deviation of the rate that counts as no harm
+  std::int64_t idle_reports;      ///< with more idle reports in the window, the limit is lifted
+  std::int64_t adaptive_reports;  ///< not before this many reports
+  double tolerance;               ///< a smaller deviation of the rate is no harm
   double growth;                  ///< slow start's factor
   double additive_share;          ///< additive step, as a share of the best rate
   std::int64_t least_step;        ///< least step up or down
@@ -43,7 +44,7 @@ struct TgsConstants {
   double severe_deviation;        ///< from here on the limit is divided by severe_divisor
   std::int64_t severe_divisor;
   double missed_deviation;      ///< a report this far off the best rate misses it
-  std::int64_t missed_reports;  ///< so many in a row shrink the best rate
+  std::int64_t missed_reports;  ///< this many in a row shrink the best rate
   double missed_factor;         ///< by this factor
   std::int64_t slow_start_cap;
   std::int64_t limit_cap;  ///< also the limit when training is idle
@@ -83,7 +84,7 @@ class TgsLimit {
   std::vector<double> window_;  ///< newest first
   Phase phase_ = Phase::kProfile;
   State state_ = State::kSlowStart;
-  double best_ = 0;              ///< what training reaches undisturbed, as far as known
+  double best_ = 0;              ///< training's undisturbed rate, as far as known
   std::int64_t profiled_ = 0;    ///< reports of this profile
   bool profile_again_ = false;   ///< the last report moved the best rate
   std::int64_t controlled_ = 0;  ///< reports of the control phase, over all profiles

@@ -1,13 +1,13 @@
-// What an iteration of training takes without fillers, and where iterations end: by the marks of
-// the framework, or, where none come, by the period of the job's launches.
+// The length of an iteration of training without fillers, and the ends of iterations: by the
+// framework's marks or, without marks, by the period of the job's launches.
 //
-// Fillers are kept out of the first iterations, for `reference` (5 s) and until one was whole, and
-// once more when the first mark comes; so a job shorter than a minute gains little. The reference
+// Fillers are kept out of the first iterations, for `reference` (5 s) and until one iteration was
+// whole, and again after the first mark; so a job shorter than a minute gains little. The reference
 // is the mean length of the whole iterations that ended before fillers come in; if lengths repeat
-// in a cycle, each place of the cycle has its own. For iterations longer than 20 times `reference`
-// it is a bound: the least disturbed iteration less all that fillers may have cost it, until an
-// iteration without fillers ends. If a policy starts later on one GPU than on the job's others, its
-// reference includes the others' fillers.
+// in a cycle, each place of the cycle has its own reference. For iterations longer than 20 times
+// `reference`, until an iteration without fillers ends, the reference is a bound: the least
+// disturbed iteration less all time that fillers may have cost. If a policy starts later on one GPU
+// than on the job's others, its reference includes the others' fillers.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@
 
 namespace bubblesim::policies {
 
-/// The period of `lengths`: after so many iterations the later half repeats to within 1 %; at most
-/// 64, and seen twice. 0: none.
+/// The period of `lengths`: the number of iterations after which the later half repeats to within 1
+/// %; at most 64, and seen twice. 0: none.
 [[nodiscard]] std::size_t repeating_lengths(std::span<const Duration> lengths);
 
-/// The length of the shortest sequence that the later half of `keys` repeats; 0: none, or less
-/// than twice.
+/// The length of the shortest sequence that the later half of `keys` repeats at least twice; 0:
+/// none.
 [[nodiscard]] std::size_t repeating_period(std::span<const std::uint64_t> keys);
 
 class TrainingPace {
@@ -52,10 +52,10 @@ class TrainingPace {
   /// What fillers did to an iteration.
   struct FillerCost {
     Duration exposed;  ///< time with fillers in its way
-    Duration charged;  ///< what they seem to have cost it
-    Duration at_once;  ///< what the budget lets them cost a single one, at most
+    Duration charged;  ///< time that they seem to have cost
+    Duration at_once;  ///< the most that the budget lets them cost in one iteration
   };
-  /// An iteration has ended at `now`. What it lost against the reference; nothing: there was none
+  /// Called at an iteration's end. Returns its loss against the reference; nothing: no reference
   /// yet.
   std::optional<Duration> end_iteration(bool filled, const FillerCost& cost, policy::Instant now);
 
@@ -69,8 +69,8 @@ class TrainingPace {
   [[nodiscard]] Duration spread() const;
 
  private:
-  /// A bound in place of an undisturbed iteration drifts, and the budget with it. For a job of
-  /// hours a start-up of 20 times `alone` is the lesser evil.
+  /// A bound in place of an undisturbed iteration drifts, and the budget with it: a start-up of 20
+  /// times `alone` is better for a job of hours.
   static constexpr int kMostAlone = 20;
 
   void learn(Duration length);
@@ -78,7 +78,7 @@ class TrainingPace {
                                               Duration at_once);
   [[nodiscard]] static bool is_other_kind(Duration length, Duration expected, Duration at_once);
 
-  /// More kernels of an unmarked job within `alone` / 2 cost an allocation or two.
+  /// An unmarked job with more kernels within `alone` / 2 costs an allocation or two.
   static constexpr std::size_t kUsualKeys = 4096;
 
   Duration alone_;
@@ -87,12 +87,12 @@ class TrainingPace {
   std::size_t period_ = 0;
   std::size_t phase_ = 0;
   std::vector<Duration> quiet_;  ///< lengths of the undisturbed iterations at the beginning
-  std::vector<Duration> turn_;   ///< the last of `quiet_`, which repeat in a cycle; may be none
-  std::size_t place_ = 0;        ///< of the present iteration in that cycle
-  std::optional<policy::Instant> begin_;  ///< of the present iteration
+  std::vector<Duration> turn_;   ///< the repeated cycle at the end of `quiet_`; may be empty
+  std::size_t place_ = 0;        ///< the present iteration's index in the cycle
+  std::optional<policy::Instant> begin_;  ///< start of the present iteration
   std::optional<Duration> reference_;
   bool bounded_ = false;  ///< the reference is a bound from a disturbed iteration
-  Duration bound_exposed_{};  ///< of that iteration
+  Duration bound_exposed_{};  ///< `exposed` of that iteration
 };
 
 }  // namespace bubblesim::policies

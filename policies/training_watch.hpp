@@ -1,14 +1,14 @@
-// The Bubble Monitor of specinf: whether training computes now, from its launches and from
-// completions that are noticed late, as a hook in the driver library sees them.
+// The Bubble Monitor of specinf: tells whether training computes now, from its launches and late
+// completions, as a hook in the driver library sees them.
 //
 // A bubble is a time in which no computing kernel of training can run: none is outstanding, or the
 // oldest outstanding one stands behind an older collective. A hook does not see streams, so it does
-// not see whether the kernel waits for that collective. It does if training idled at this place of
-// the iteration last time, or if the kernel is overdue by twice its own length.
+// not see whether the kernel waits for that collective. The kernel is taken to wait if training
+// idled at this place of the last iteration, or if the kernel is overdue by twice its own length.
 //
-// The length of a bubble is learned for its place: the count of kernels since the iteration began,
-// and, where that place has not been seen, the last eight kernels. A bubble at whose end fillers
-// were in the way shortens what is known, and never lengthens it.
+// The length of a bubble is learned for its place: the count of kernels since the iteration began
+// or, for a new place, the last eight kernels. A bubble at whose end fillers ran can shorten the
+// learned length, never lengthen it.
 #pragma once
 
 #include <array>
@@ -26,12 +26,12 @@ namespace bubblesim::policies {
 
 class TrainingWatch {
  public:
-  /// Shorter idle times behind a collective are not told from noise.
+  /// Idle times behind a collective that are shorter than `shortest` count as noise.
   explicit TrainingWatch(Duration shortest) : shortest_(shortest) {}
 
   /// Training's launch goes to the driver. Kernels and collectives; others are ignored.
   void launch(const policy::LaunchInfo& launch, policy::Instant now);
-  /// `disturbed`: fillers were on the GPU since training came back.
+  /// `disturbed`: a filler was on the GPU after training had resumed.
   void complete(const policy::CompletionInfo& completion, bool disturbed, policy::Instant now);
   /// Launches from now on belong to the next iteration.
   void begin_iteration() { place_ = 0; }
@@ -41,16 +41,16 @@ class TrainingWatch {
   [[nodiscard]] bool computes() const { return computes_; }
   /// When the present bubble began. Precondition: not computes().
   [[nodiscard]] policy::Instant bubble_begin() const { return bubble_begin_; }
-  /// When it ended at this place last time; nothing: not known.
+  /// When the bubble at this place ended last time; nothing: not known.
   [[nodiscard]] std::optional<policy::Instant> expected_end() const { return expected_end_; }
-  /// When the kernel that seems to run will be overdue; nothing: it cannot be.
+  /// When the kernel that seems to run will be overdue; nothing: none can be.
   [[nodiscard]] std::optional<policy::Instant> overdue_at() const { return overdue_at_; }
-  /// Time that training's outstanding kernels take, as far as known.
+  /// Known time of training's outstanding kernels.
   [[nodiscard]] Duration ahead() const { return ahead_; }
   /// Computing kernels outstanding.
   [[nodiscard]] std::size_t kernels() const { return kernels_; }
   [[nodiscard]] bool empty() const { return queue_.empty(); }
-  /// How much later than expected the last completed kernel ended, counted from the one before it.
+  /// How much later than expected the last kernel ended, counted from the kernel before it.
   [[nodiscard]] Duration delay() const { return delay_; }
 
  private:
@@ -84,7 +84,7 @@ class TrainingWatch {
   std::size_t recent_at_ = 0;
   std::uint64_t context_ = 0;              ///< hash of `recent_` in the order of launches
   std::optional<policy::Instant> last_end_;  ///< of a kernel
-  policy::Instant last_collective_{};        ///< end of one older than the next kernel
+  policy::Instant last_collective_{};        ///< end of a collective older than the next kernel
   std::vector<Duration> gaps_;               ///< by place; negative: not seen
   std::unordered_map<std::uint64_t, Duration> gaps_by_context_;  ///< looked up, never iterated
   Duration delay_{};

@@ -1,8 +1,8 @@
 // The bucket of tokens of one process, as the launch hook of Tencent's vcuda-controller keeps it
 // (tkestack/vcuda-controller, src/hijack_call.c: rate_limiter, delta, change_token): a launch takes
-// a token a thread block, and waits while the bucket is below 0. A watcher adds a share
-// periodically; the share grows while the process uses at most its limit of the GPU, and shrinks
-// while it uses more. The arithmetic is the code's, in whole numbers.
+// a token a thread block, and waits while the bucket is below 0. A watcher adds tokens
+// periodically; their number grows while the process uses at most its limit of the GPU, and shrinks
+// while it uses more. The arithmetic is that of the code, in whole numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace bubblesim::policies {
 /// The constants of vcuda-controller's code, and those of the GPU.
 struct VcudaConstants {
   std::int64_t sms = 1;
-  std::int64_t threads_per_sm = 2048;  ///< resident ones, as the CUDA attribute says
+  std::int64_t threads_per_sm = 2048;  ///< resident threads, by the CUDA attribute
   std::int64_t factor = 32;            ///< tokens of a full bucket, for each resident thread
 };
 
@@ -32,9 +32,9 @@ class VcudaTokens {
     return true;
   }
 
-  /// The watcher saw the process use `used` percent of the GPU; `alone`: no other process ran. A
-  /// process that is alone and below a tenth of its limit has just begun: its bucket is set, and
-  /// its share stays.
+  /// The watcher saw the process use `used` percent of the GPU; `alone`: no other process ran. If a
+  /// process is alone and below a tenth of its limit, it has just begun: its bucket is filled, and
+  /// the number added stays.
   void refill(std::int64_t used, bool alone);
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }

@@ -1,5 +1,5 @@
-// The answer to a question, as plain values: what to run, what it gains and costs, how sure that is
-// and what stands in the way of more. Its settings point into the registry that was searched.
+// The answer to a question, as plain values: the setting to run, its gain and cost, how sure they
+// are, and what limits the gain. Its settings point into the registry that was searched.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct JobAlone {
   Duration iteration{};
   double bubble = 0;               ///< share of the time
   std::vector<CauseShare> causes;  ///< without fillers
-  std::vector<OwnFiller> fillers;  ///< offline, on one GPU of their own
+  std::vector<OwnFiller> fillers;  ///< offline, each on one GPU of its own
   Duration filler_longest{};       ///< their longest operation
   Duration filler_pass{};          ///< their longest pass; 0: none has passes
   bool memory_known = true;        ///< of training; false: it counts as 0
@@ -52,19 +52,19 @@ struct Advice {
   Question question;
   JobAlone alone;
   Found found;
-  /// What the recommendation leaves unfilled, by cause. If it gains nothing: what the setting that
-  /// breaks the limits least leaves.
+  /// The time that the recommendation leaves unfilled, by cause. Without a gain: that of the
+  /// setting that breaks the limits least.
   std::vector<CauseShare> unfilled;
-  std::vector<std::string> refused;  ///< why the same setting does not admit some instances
-  std::optional<TrialResult> with_memory;  ///< the result with all admitted; empty: all are
+  std::vector<std::string> refused;  ///< why the recommended setting does not admit some instances
+  std::optional<TrialResult> with_memory;  ///< the result if all were admitted; empty: all are
   bool tools_asked = false;          ///< `measure` and `fill` were asked; their answers follow
   std::string why_not_measured;      ///< why `measure` refuses it; empty: it does not
   std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler
   std::string why_not_live;          ///< why `fill` refuses the recommendation; empty: it does not
   std::vector<KnownError> errors;    ///< of the recommended policy; empty: nothing was measured
   CounterSet counters;               ///< of the recommended run and its inputs
-  std::string run_config;            ///< of the recommendation, JSON, for `run` and `measure`
-  bool stopped = false;              ///< before the search had ended
+  std::string run_config;            ///< for `run` and `measure`, JSON
+  bool stopped = false;              ///< stopped before the search had ended
   std::size_t simulated = 0;         ///< runs, now
   std::size_t stored = 0;            ///< runs that the store had
 };
@@ -73,48 +73,48 @@ struct Advice {
 
 /// `config`: the file that the recommendation's run config is written to.
 [[nodiscard]] std::string advice_text(const Advice& advice, const std::string& config);
-/// Keys are in configs/README.md ("A question").
+/// configs/README.md ("A question") explains the keys.
 [[nodiscard]] Json advice_json(const Advice& advice, const std::string& config);
 
-// Beside the recommended setting: why others lost, known errors, and how to put it in practice.
+// Texts beside the recommendation: why others lost, known errors, how to run it.
 
 /// "it keeps 0.975 of training, 0.005 below the limit": how a setting lost to the best.
 [[nodiscard]] std::string why_it_lost(const Tried& lost, const Tried& best, const Limits& limits);
 
-/// Limits a little looser, each with the text of what is looser: "keep 0.95".
+/// Slightly looser limits, each with the text of the loosened one: "keep 0.95".
 [[nodiscard]] std::vector<std::pair<std::string, Limits>> looser_limits(const Limits& limits);
 
-/// For each limit that the result breaks, the value that it would keep: "keep 0.953, p95 63.1 ms";
-/// empty: it keeps all.
+/// For each broken limit the value that the result would keep: "keep 0.953, p95 63.1 ms"; empty: it
+/// keeps all.
 [[nodiscard]] std::string needed_limits(const TrialResult& result, const Limits& limits);
 /// "breaks keep, p95"; empty: it keeps all.
 [[nodiscard]] std::string broken_limits(const TrialResult& result, const Limits& limits);
 
-/// A setting that gains so many times as much as the best is reported.
+/// A setting is reported if it gains this many times the best one's gain.
 inline constexpr double kWorthTelling = 1.05;
 
-/// Policies that the system cannot run, and that would keep the limits and gain at least 5 % more.
+/// Policies that the system cannot run but that would keep the limits and gain at least 5 % more.
 [[nodiscard]] std::vector<Tried> worth_having(const Advice& advice);
 
 /// "12.3 ms".
 [[nodiscard]] std::string milliseconds(Duration span);
 
-// What puts a recommendation into practice: lines for `run`, `measure` and `fill`.
+// Commands for a recommendation: lines for `run`, `measure` and `fill`.
 
 struct Practice {
   std::string word;     ///< "simulate", "measure", "live"
   std::string command;  ///< for a shell, in the folder that `config` is relative to
-  std::string note;     ///< what is not as recommended; may be empty
+  std::string note;     ///< difference from the recommendation; may be empty
 };
 
-/// Nothing where nothing is recommended. `config`: the file of the recommendation's run config.
+/// Empty without a recommendation. `config`: the file of the recommendation's run config.
 [[nodiscard]] std::vector<Practice> practice_of(const Advice& advice, const std::string& config);
 
-// How far the simulator was from measurements under a policy: configs/validation/errors.csv, whose
-// figures are those of docs/validation.md.
+// Measured errors of the simulator under a policy: configs/validation/errors.csv, whose figures are
+// those of docs/validation.md.
 
-/// The rows of a policy, in the order of the file; none: nothing was measured under it. `device`:
-/// the name that a device file has, of the device that is asked about.
+/// The rows of a policy, in the order of the file; empty: not measured. `device`: the device's name
+/// in its file.
 [[nodiscard]] CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_folder,
                                                                   const std::string& policy,
                                                                   const std::string& device);

@@ -1,4 +1,4 @@
-// Answers a question: the job alone, the search, what it means.
+// Answers a question: runs the job alone, searches, explains the result.
 #pragma once
 
 #include <atomic>
@@ -16,15 +16,15 @@ namespace bubblesim::advise {
 
 struct AnswerOptions {
   std::string config_folder;             ///< holds devices/, models/, ...
-  std::string version;                   ///< of the program: part of keys
+  std::string version;                   ///< the program's; part of keys
   std::size_t threads = 1;               ///< answers do not depend on it
   store::ResultsStore* store = nullptr;  ///< null: nothing is kept
-  const std::atomic<bool>* stop = nullptr;  ///< true: come to an end at once; null: never
+  const std::atomic<bool>* stop = nullptr;  ///< true: end at once; null: never
   std::function<void(const std::string& step)> begins;
-  std::function<void(const SearchPlan&)> planned = nullptr;  ///< before the search begins
+  std::function<void(const SearchPlan&)> planned = nullptr;  ///< called before the search begins
   std::function<void(const Trial&, const TrialResult&)> tried;
   /// Why `bubblesim fill` would refuse a setting, and `bubblesim measure` one rank of a run config;
-  /// an empty text: they take it. Set both or neither; without them no refusal is looked for.
+  /// an empty text: no refusal. Set both or neither; without them the search ignores refusals.
   std::function<std::string(const Proposal&, policy::Role filler)> why_not_live;
   std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured;
 };

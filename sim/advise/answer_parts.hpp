@@ -1,4 +1,4 @@
-// An answer as headings and lines: the wording that text and page lay out.
+// An answer as headings and lines: the wording shared by text and page.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct AnswerPart {
   std::vector<AnswerLine> lines;
 };
 
-/// The job alone; the recommendation, or why there is none; the runner-up; what stands in the way
-/// of more; the commands. `config`: the file of the recommendation's run config.
+/// The job alone; the recommendation, or why there is none; the runner-up; the limits of the gain;
+/// the commands. `config`: the file of the recommendation's run config.
 [[nodiscard]] std::vector<AnswerPart> answer_parts(const Advice& advice, const std::string& config);
 
 /// The recommendation's figures as means over all seeds that it was simulated under.
@@ -33,7 +33,7 @@ struct AnswerPart {
 /// The setting as people read it: "mps filler_percentage=30, rate_per_s 12".
 [[nodiscard]] std::string setting_text(const Proposal& proposal);
 
-/// What a setting gains and costs, both in GPUs' worth of the whole job.
+/// A setting's gain and cost, in GPUs' worth of the whole job.
 struct Balance {
   double gains = 0;
   double costs = 0;  ///< of training, negative where training gains

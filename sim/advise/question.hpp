@@ -1,6 +1,6 @@
-// What is asked: a training job and what may fill its bubbles, the limits, and what the system has.
-// configs/README.md documents the keys of a question's file; `bubblesim advise TRAINING` makes one
-// from options.
+// The question: a training job and possible fillers of its bubbles, the limits, and the system's
+// features. configs/README.md documents the keys of a question's file; `bubblesim advise TRAINING`
+// makes one from options.
 #pragma once
 
 #include <optional>
@@ -19,28 +19,28 @@ class JsonDocument;
 
 namespace bubblesim::advise {
 
-/// 95th percentiles of services that write tokens. An empty one: no limit, or not measured.
+/// 95th percentiles for services that write tokens. Empty: no limit, or not measured.
 struct TokenLatency {
   std::optional<Duration> ttft;  ///< from a request's arrival to its first token
-  std::optional<Duration> tpot;  ///< a request's mean time of each further token
+  std::optional<Duration> tpot;  ///< mean over a request's further tokens
   friend bool operator==(const TokenLatency&, const TokenLatency&) = default;
 };
 
-/// What a setting must keep to be recommended.
+/// Limits that a recommended setting keeps.
 struct Limits {
   double keep = 0.98;           ///< least training_normalised_fraction, (0, 1]
-  std::optional<Duration> p95;  ///< of every online filler; nothing: it must not be overloaded
+  std::optional<Duration> p95;  ///< of every online filler; nothing: not overloaded suffices
   TokenLatency slo = {};        ///< of every online filler that writes tokens
 };
 
 /// The limits with all latencies times `part`.
 [[nodiscard]] Limits with_latencies_scaled(Limits limits, double part);
 
-/// What the operator's system has.
+/// The features of the operator's system.
 struct SystemChoice {
   std::optional<std::vector<policy::SystemFeature>> can;  ///< nothing: all
   std::vector<policy::SystemFeature> cannot;
-  std::vector<std::string> policies;  ///< that are tried; empty: all
+  std::vector<std::string> policies;  ///< policies to try; empty: all
 
   [[nodiscard]] bool has(policy::SystemFeature feature) const;
 };
@@ -48,27 +48,27 @@ struct SystemChoice {
 /// Whether online fillers' load is searched too.
 enum class Load : std::uint8_t { kSearched, kAsGiven };
 
-/// The length of the runs that settings are confirmed in before they are reported.
+/// The length of the runs that confirm settings before they are reported.
 enum class ConfirmedAt : std::uint8_t {
   kAskedLength,      ///< the base's, whatever the budget is
-  kAffordedLength,   ///< what half of the budget allows: no length was asked for
-  kSearchedLength,   ///< that of trials: for many questions that share a budget
+  kAffordedLength,   ///< as half of the budget allows: no length was asked for
+  kSearchedLength,   ///< the trials' length: for many questions with one budget
 };
 
 inline constexpr Duration kDefaultBudget = std::chrono::seconds(60);
 
 struct Question {
-  std::string file;  ///< that faults name
+  std::string file;  ///< its name in faults
   std::string name;
-  std::string base;  ///< a run config, JSON, paths absolute; its policies do not count
+  std::string base;  ///< a run config, JSON, paths absolute; its policies are ignored
   std::string base_file;
   Limits limits;
   SystemChoice system;
   Load load = Load::kSearched;
-  /// Load of every online filler, as a share of what it could serve on GPUs of its own; nothing: as
-  /// `load` says. A file has no such key: it has rates.
+  /// Load of every online filler, as a share of its capacity on GPUs of its own; nothing: see
+  /// `load`. A file has no such key: it has rates.
   std::optional<double> load_share;
-  std::vector<sweep::SweepAxis> axes;  ///< places of the base that are searched besides
+  std::vector<sweep::SweepAxis> axes;  ///< further values of the base to search
   Duration budget = kDefaultBudget;    ///< of search.hpp
   ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
 };
@@ -77,8 +77,8 @@ struct Question {
 [[nodiscard]] CheckedResult<Question> read_question(const std::string& path,
                                                     const policy::Registry& registry);
 
-/// Reads a question as above from a text; `path` names it in faults and is what paths are relative
-/// to.
+/// Reads a question as above from a text; `path` names it in faults, and its folder is where
+/// relative paths begin.
 [[nodiscard]] CheckedResult<Question> read_question_text(const std::string& text,
                                                          const std::string& path,
                                                          const policy::Registry& registry);
@@ -94,15 +94,15 @@ struct Question {
 /// "ttft=500ms,tpot=50ms", as the option --slo has it. Faults name the option.
 [[nodiscard]] TokenLatency read_slo(const std::string& text, Errors& faults);
 
-/// What contradicts itself in limits and system, before anything is loaded.
+/// Contradictions among limits and system, found before anything is loaded.
 [[nodiscard]] Errors check_question(const Question& question, const policy::Registry& registry);
 
 // Questions that have no answer, found before anything is searched.
 
-/// No filler to advise on; a filler that is larger than every GPU's free memory, with the largest
-/// that would do; a p95 that a service could not keep with a GPU of its own, with the least that it
-/// could; limits on tokens where no filler is a language-model server. A job that does not fit its
-/// GPU cannot be loaded: that fault is sim/run's.
+/// No filler to advise on; a filler larger than every GPU's free memory (the fault says the largest
+/// that fits); a p95 that a service cannot keep even with a GPU of its own (with the least
+/// possible); limits on tokens without a language-model server. A job that does not fit its GPU
+/// cannot be loaded: sim/run reports it.
 [[nodiscard]] Errors check_job(const Question& question, const run::LoadedRun& loaded);
 
 }  // namespace bubblesim::advise

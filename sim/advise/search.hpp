@@ -1,13 +1,13 @@
 // The search for the setting that gains most within the limits.
 //
-// Successive halving over simulated time: all starts are tried for a short time, the best quarter
-// for three times as long, and so on. The best setting of each policy is kept until the last step,
-// since some policies gain late. Each trial warms up until its policy has settled. Then the search
-// finds the largest load of each policy, and changes the best settings of different policies one
-// dimension at a time, in ever smaller steps, then in all dimensions that helped. The leading
-// setting is simulated again at the length that the user asked for, under other seeds and with
-// durations that are 5 % off; if it breaks a limit there, the next setting or a smaller load takes
-// its place.
+// Successive halving over simulated time: all first settings are tried for a short time, the best
+// quarter for three times as long, and so on. The best setting of each policy is kept until the
+// last step, since some policies gain late. Each trial warms up until its policy has settled. Then
+// the search finds the largest load of each policy, and changes the best settings of different
+// policies one dimension at a time, in ever smaller steps, then in all dimensions that helped. The
+// leading setting is simulated again at the length that the user asked for, under other seeds and
+// with durations 5 % off; if it breaks a limit there, the next setting or a smaller load takes its
+// place.
 //
 // The budget counts events of the simulations, kEventsPerSecond for a second on two cores. So the
 // same question has the same answer on every machine and any number of threads; slow machines take
@@ -30,26 +30,27 @@
 
 namespace bubblesim::advise {
 
-/// Events that two cores simulate in a second: between 20 and 40 million, by job and load (Release,
-/// Intel Xeon, November 2026). The constant is lower, since loading the job takes time too.
+/// Events that two cores simulate in a second: measured 20 to 40 million, by job and load (Release,
+/// Intel Xeon); less here, since loading the job takes time, too.
 inline constexpr double kEventsPerSecond = 16e6;
 
-/// How long a full trial is, at most.
+/// Bounds of the length of a full trial.
 struct FullLength {
   Duration length{};
   Duration warmup{};
-  Duration shortest{};  ///< of any trial's measured part: what a gain needs to show
+  Duration shortest{};  ///< of any trial: the least time that shows a gain
   std::uint64_t seed = 1;
-  Duration iteration{};  ///< of training alone; some policies settle after so many of these
+  Duration iteration{};  ///< length of an iteration alone; some policies settle after a number of
+                         ///< them
 };
 
-/// A policy that was not judged: its settings settle after the warm-up that was asked for.
+/// A policy that was not judged: it settles only after the warm-up that was asked for.
 struct Unsettled {
   const policy::PolicySpec* policy = nullptr;
   Duration settling{};
 };
 
-/// A policy that was not judged: each trial of it would have spent more than the budget has.
+/// A policy that was not judged: each trial of it would have exceeded the budget.
 struct Unafforded {
   const policy::PolicySpec* policy = nullptr;
   double events = 0;  ///< of its cheapest trial
@@ -66,28 +67,28 @@ struct SearchPlan {
 /// Runs the trials, on any number of threads; gives a result for each, in their order.
 using TryAll = std::function<Result<std::vector<TrialResult>>(const std::vector<Trial>&)>;
 
-/// A setting and what it showed.
+/// A setting and its result.
 struct Tried {
   Proposal proposal;
   TrialResult result;
   bool available = true;  ///< whether it may be recommended
   Duration length{};      ///< simulated
-  Duration warmup{};      ///< of that
+  Duration warmup{};      ///< of `length`, the warm-up
   [[nodiscard]] Duration measured() const { return length - warmup; }
 };
 
-/// How a setting did when it was simulated again.
+/// The results of simulating a setting again.
 struct Confirmation {
-  std::vector<TrialResult> seeds;     ///< other seeds
-  std::vector<TrialResult> windows;   ///< longer runs, where the seed changes nothing
+  std::vector<TrialResult> seeds;     ///< under other seeds
+  std::vector<TrialResult> windows;   ///< longer runs, if seeds change nothing
   std::vector<TrialResult> slower;    ///< training's durations 5 % longer
-  std::vector<TrialResult> faster;    ///< and shorter
-  std::size_t broke = 0;              ///< of the seeds and windows, how many broke a limit
+  std::vector<TrialResult> faster;    ///< and 5 % shorter
+  std::size_t broke = 0;              ///< number of the seeds and windows that broke a limit
   bool random = true;                 ///< false: other seeds give the same figures
 };
 
-/// How often another seed is expected to break a limit: Laplace's rule, (broke + 1) / (seeds + 2);
-/// 0 where nothing is random and nothing broke a limit.
+/// The expected chance that another seed breaks a limit: Laplace's rule, (broke + 1) / (seeds + 2);
+/// 0 if nothing is random and no limit broke.
 [[nodiscard]] double break_rate(const Confirmation& confirmed);
 
 /// A setting that broke a limit when it was simulated again.
@@ -102,7 +103,7 @@ struct Looser {
   Tried tried;
 };
 
-/// What the search found.
+/// The result of a search.
 struct Found {
   std::optional<Tried> best;          ///< nothing: no setting keeps the limits
   Confirmation confirmed;             ///< of `best`
@@ -118,10 +119,10 @@ struct Found {
   std::vector<Unafforded> unafforded; ///< likewise
   bool exhausted = false;             ///< the budget did not suffice to confirm all results
   std::vector<Tried> all;             ///< each setting's longest trial, in order of first trials
-  Duration length{};                  ///< of a full trial; more for policies that have to settle
+  Duration length{};                  ///< of a full trial; longer for policies that must settle
   Duration warmup{};
   Duration searched{};                ///< the longest trial of the search before the last step
-  Duration searched_warmup{};         ///< of that
+  Duration searched_warmup{};         ///< its warm-up
   [[nodiscard]] Duration measured() const { return length - warmup; }
   std::size_t trials = 0;
   double events = 0;
@@ -138,7 +139,7 @@ struct SearchOptions {
   double events = 60 * kEventsPerSecond;  ///< the budget
   ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
   /// Whether the user's next tool accepts a setting. If it refuses the best one, the search also
-  /// looks for the best that it accepts. Empty: there is no such tool.
+  /// looks for the best setting that the tool accepts. Empty: no tool.
   std::function<bool(const Proposal&)> takes = nullptr;
   const std::atomic<bool>* stop = nullptr;  ///< set to true to end the search; null: never
   std::function<void(const SearchPlan&)> planned = nullptr;  ///< told before the search begins

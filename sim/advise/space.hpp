@@ -1,6 +1,6 @@
-// What may be proposed: every policy that the system can run, with its declared parameters, and the
-// places that are searched besides. A Space also gives a search's first proposals, and the
-// neighbours of a proposal.
+// The settings that may be proposed: every policy that the system can run, with its declared
+// parameters, and further places of the base. A Space also gives a search's first proposals, and
+// the neighbours of a proposal.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace bubblesim::advise {
 
-// A setting that could be recommended: a policy with parameters, and values of the places that are
-// searched besides; how it is put to a trial, and what a trial showed.
+// A setting that could be recommended (a policy with parameters, values of searched places), its
+// trial, and the trial's result.
 
 struct Proposal {
   const policy::PolicySpec* policy = nullptr;
@@ -31,7 +31,7 @@ struct Proposal {
 [[nodiscard]] std::string proposal_text(const Proposal& proposal);
 /// All values, defaults included.
 [[nodiscard]] policy::ParameterSet parameters_of(const Proposal& proposal);
-/// What the system would need.
+/// The features that the proposal needs.
 [[nodiscard]] std::vector<policy::SystemFeature> demanded(const Proposal& proposal);
 /// The proposal as an element of a run config's "policies".
 [[nodiscard]] Json policy_entry(const Proposal& proposal);
@@ -42,49 +42,50 @@ struct Trial {
   Duration length{};        ///< simulated
   Duration warmup{};
   std::uint64_t seed = 1;
-  double slowdown = 1;      ///< of everything that training does: durations that are off
+  double slowdown = 1;      ///< on all of training's durations
 };
 
-/// How long the policy measures and tries at its start. `iteration`: of training alone.
+/// How long the policy measures and tries at its start. `iteration`: its length alone.
 [[nodiscard]] Duration settling_of(const Proposal& proposal, Duration iteration);
-/// The trial with a warm-up in which its policy settles; it measures as long as before.
+/// The trial with a warm-up in which its policy settles; the measured time stays.
 [[nodiscard]] Trial settled(Trial trial, Duration iteration);
 
-/// What a filler's gains are counted in.
+/// The units of a filler's gain.
 struct OwnFiller {
   double requests_per_s = 0;      ///< served offline, on one GPU of its own
-  double tokens_per_request = 0;  ///< that it writes; 0: none, or not known
+  double tokens_per_request = 0;  ///< of its output; 0: none, or not known
 };
 
-/// What a trial showed.
+/// The result of a trial.
 struct TrialResult {
   bool done = false;
   std::string reason;              ///< why not
   double kept = 0;                 ///< of training, 1: as alone
-  double gain = 0;                 ///< what fillers got, in GPUs of their own
+  double gain = 0;                 ///< fillers' throughput, in GPUs of their own
   double requests_per_s = 0;       ///< of all fillers
-  double tokens_per_s = 0;         ///< that they write; 0: none, or not known
+  double tokens_per_s = 0;         ///< output of all fillers; 0: none, or not known
   double offered_per_s = 0;        ///< of online ones
   std::optional<Duration> p95;     ///< the worst online filler's
-  TokenLatency tokens;             ///< likewise
+  TokenLatency tokens;             ///< of the worst such filler
   bool p95_is_lower_bound = false; ///< too many requests had not completed when the run ended
   bool overloaded = false;
   bool refused = false;            ///< some of the arrivals, but not all
-  /// What it cost: events of the simulation; twice as many where a filler was set, which is then
-  /// simulated alone, too.
+  /// Its cost in events of the simulation; doubled if a filler's setting differs, since that filler
+  /// is simulated alone, too.
   double events = 0;
   std::string key;                 ///< of its run
 };
 
-/// How far the result is beyond the limits, as a share of them; 0: it keeps them.
+/// How far the result exceeds the limits, as a share of them; 0: it keeps them.
 [[nodiscard]] double violation(const TrialResult& result, const Limits& limits);
 
 /// Whether `left` is the better answer. A result at most `slack` beyond a limit counts as within
-/// it. Gains within 0.3 % of each other are equal; then more of training kept, then the lower p95.
+/// it. Gains within 0.3 % of each other are equal; then the higher share of training kept decides,
+/// then the lower p95.
 [[nodiscard]] bool is_better(const TrialResult& left, const TrialResult& right,
                              const Limits& limits, double slack = 0);
 
-/// The best trial so far, for those who watch a search: never one under an oracle.
+/// The best trial so far, to show during a search: never one under an oracle.
 struct BestTrial {
   std::size_t trials = 0;             ///< all that were noted
   std::optional<TrialResult> result;  ///< nothing: none was done
@@ -97,10 +98,10 @@ struct BestTrial {
 struct PlaceRange {
   std::string pointer;
   std::vector<std::string> values;  ///< JSON texts; where searches begin
-  /// All numbers from the first to the last value are values too.
+  /// If set, all numbers from the first to the last value are allowed, too.
   std::optional<std::pair<double, double>> range = std::nullopt;
-  /// Searches begin with the base as it is and step to the first value from there: places that
-  /// seldom matter.
+  /// Searches start at the base's own value and step from there to the first of `values`: for
+  /// places that seldom matter.
   bool begins_at_base = false;
 };
 
@@ -115,20 +116,20 @@ class Space {
   Space(const policy::Registry& registry, SystemChoice system, std::vector<PlaceRange> places);
 
   /// Each policy with its defaults at each combination of the places' values (64 at most, spread
-  /// evenly), and at the middle one with every other word of its parameters and with numbers far
-  /// from the defaults. Oracles, and policies that the system cannot have, with their defaults
-  /// alone.
+  /// evenly); at the middle combination also with every other word of its parameters and with
+  /// numbers far from the defaults. Oracles, and policies that the system cannot run, with their
+  /// defaults alone.
   [[nodiscard]] std::vector<Proposal> starts() const;
 
-  /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges; what
-  /// the system cannot have is left out. `only`: these dimensions; empty: all.
+  /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges;
+  /// without values that the system cannot have. `only`: these dimensions; empty: all.
   [[nodiscard]] std::vector<SpaceStep> steps(const Proposal& from, double factor,
                                              const std::vector<std::string>& only) const;
 
-  /// May it be recommended? Not an oracle, not a policy left out by the question, not one whose
-  /// demands the system lacks.
+  /// Whether it may be recommended: it is no oracle, the question did not leave its policy out, and
+  /// the system has all that it needs.
   [[nodiscard]] bool is_available(const Proposal& proposal) const;
-  /// The features that the proposal demands and the system lacks.
+  /// The features that the proposal needs and the system lacks.
   [[nodiscard]] std::vector<policy::SystemFeature> lacking(const Proposal& proposal) const;
   /// The proposal with every load times `factor`, within their ranges.
   [[nodiscard]] Proposal with_load(const Proposal& proposal, double factor) const;
@@ -143,20 +144,20 @@ class Space {
   std::vector<PlaceRange> places_;
 };
 
-// Which places of the base a search varies besides policies and their parameters: loads, batch
+// The places of the base that a search varies besides policies and their parameters: loads, batch
 // sizes, the GPUs of fillers, and the question's own axes.
 
-/// What the job and its fillers did alone.
+/// The job and its fillers, each measured alone.
 struct PartsAlone {
   std::vector<OwnFiller> fillers;         ///< by RunConfig::fillers
   std::vector<std::size_t> filler_gpus;   ///< how many each may run on
   std::vector<double> gpu_bubbles;        ///< share of the time, by GPU
 };
 
-/// A load is searched between 0.2 % and 120 % of what the service's own GPUs could serve; a batch
-/// size is a quarter, the base's, four times as many; the GPUs are the base's, then the half of
-/// them with the most idle time, and half of that, where GPUs differ. A question's axis of a place
-/// stands in for these, and for those inside it.
+/// A load is searched between 0.2 % and 120 % of the capacity of the service's own GPUs; a batch
+/// size at a quarter of the base's, the base's, and four times it; the GPUs are the base's, then
+/// the idlest half of them, and half of that, if GPUs differ. A question's axis of a place replaces
+/// these, and those inside it.
 [[nodiscard]] std::vector<PlaceRange> searched_places(const Question& question, const Json& base,
                                                       const PartsAlone& alone);
 

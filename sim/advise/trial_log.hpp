@@ -1,11 +1,11 @@
 // The trials of a search: how long they are, what they cost, and each setting's longest one.
 //
-// There are two lengths. The length that was asked for is what a recommendation is confirmed at.
-// The searched length is shorter where the budget does not allow hundreds of trials of the asked
-// one; the trials of the search last a fraction of it.
+// There are two lengths. Recommendations are confirmed at the length that was asked for. The
+// searched length is shorter if the budget does not allow hundreds of full trials; trials of the
+// search last a fraction of it.
 //
-// A trial that would spend more than is allowed is not run. What it would cost is known from trials
-// of its policy, or else of the costliest one.
+// A trial that would exceed the allowance is not run. Its cost is estimated from trials of its
+// policy, or else of the costliest policy.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +26,15 @@ namespace bubblesim::advise {
 class TrialLog {
  public:
   enum class Which : std::uint8_t { kAvailable, kOutOfReach };
-  static constexpr std::size_t kEveryPolicy = 1000;  ///< more than there are
+  static constexpr std::size_t kEveryPolicy = 1000;  ///< more than the number of policies
 
   /// All three must outlive the log.
   TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options);
 
-  /// Sets the searched length, at most a quarter of it warm-up. A full length that nobody asked for
-  /// becomes at most `times` the searched length.
+  /// Sets the searched length, at most a quarter of it warm-up. A full length that the user did not
+  /// set becomes at most `times` the searched length.
   void shorten(Duration length, double times);
-  /// Events that all trials may spend, those that were spent included.
+  /// Sets how many events all trials together may spend, those already spent included.
   void allow(double events);
   /// True if a trial of at most full length was left out since allow().
   [[nodiscard]] bool is_exhausted() const { return exhausted_; }
@@ -50,7 +50,7 @@ class TrialLog {
   [[nodiscard]] Result<std::vector<Tried>> try_out(const std::vector<Proposal>& proposals,
                                                    double part);
   [[nodiscard]] Result<std::vector<Tried>> try_full(const std::vector<Proposal>& proposals);
-  /// Trials that vary what is already logged: they are counted, and their results are not kept.
+  /// Runs variants of settings already logged: they are counted, and their results are not kept.
   [[nodiscard]] Result<std::vector<TrialResult>> try_again(const std::vector<Trial>& trials);
 
   /// The best setting of each policy; settings that were tried for a third of the searched length
@@ -58,10 +58,10 @@ class TrialLog {
   [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which reach,
                                                   std::size_t most) const;
 
-  /// Policies that the system can have and that were not judged.
+  /// Policies that the system can run and that were not judged.
   [[nodiscard]] std::vector<Unsettled> unsettled() const;
-  /// Policies that the system can have and that have no trial, because each would spend more than
-  /// is allowed.
+  /// Policies that the system can run and that have no trial, because each would exceed the
+  /// allowance.
   [[nodiscard]] std::vector<Unafforded> unafforded() const;
 
   /// Each setting's longest trial, in order of its first.
@@ -76,7 +76,7 @@ class TrialLog {
   [[nodiscard]] const FullLength& full() const { return full_; }
 
  private:
-  /// What is known of a policy by its trials.
+  /// Costs of a policy's trials.
   struct PolicyCost {
     const policy::PolicySpec* policy = nullptr;
     double rate = 0;                   // highest, events a simulated second; 0: not run
@@ -109,7 +109,7 @@ class TrialLog {
   bool exhausted_ = false;
   double highest_rate_ = 0;  // events a simulated second
   std::vector<PolicyCost> costs_;  // in order of their first trial
-  std::map<std::string, TrialResult> results_;  // of what was run: the same trial costs once
+  std::map<std::string, TrialResult> results_;  // of trials that were run: a repeated trial is free
   std::size_t trials_ = 0;
   std::vector<Tried> all_;
   std::map<std::string, std::size_t> index_;  // into all_
@@ -118,28 +118,28 @@ class TrialLog {
 // One setting simulated again: under other seeds, or, where no seed changes anything, in longer
 // windows; and with training's durations off by 5 %.
 
-/// Simulates the setting under other seeds at the length that was asked for. Two of them come
-/// first: if both give the figures of `setting`, nothing in the run is random, and windows up to
-/// twice as long take the place of the rest. There, figures may be 0.1 % beyond a limit, for a
-/// window begins and ends within iterations.
+/// Simulates the setting under other seeds at the length that was asked for. Two seeds come first:
+/// if both give the figures of `setting`, nothing in the run is random, and windows up to twice as
+/// long replace the other seeds. In windows, figures may be 0.1 % beyond a limit, since a window
+/// begins and ends within iterations.
 [[nodiscard]] Result<Confirmation> confirm(const Tried& setting, const Limits& limits,
                                            TrialLog& log);
 
-/// Adds what 5 % longer and shorter durations of training do.
+/// Adds results with training's durations 5 % longer and shorter.
 [[nodiscard]] Result<void> vary_durations(const Proposal& proposal, TrialLog& log,
                                           Confirmation& confirmed);
 
 // The last step of a search: from the trials of the searched length to the results.
 //
 // The leading settings are simulated at the length that was asked for, best first, until the best
-// of all has been. A setting that keeps the limits there is confirmed under other seeds (below);
-// one that does not is replaced by the next, or by a smaller load. The runner-up, the best setting
-// that the user's tool takes, those of looser limits and those that the system cannot have are
-// simulated at that length, too; if one of them is within the limits and better, it is confirmed
+// of all is known. A setting that keeps the limits there is confirmed under other seeds
+// (confirm()); else the next setting, or a smaller load, replaces it. The runner-up, the best
+// setting that the user's tool takes, those for looser limits and those that the system cannot run
+// are simulated at that length, too; any of them that is within the limits and better is confirmed
 // and replaces the best.
 
-/// kYes: the budget does not cover the shortest trials of a whole search, so fewer settings come
-/// into the finals.
+/// kYes: the budget does not cover the shortest trials of a whole search, so fewer settings enter
+/// the last step.
 enum class Scarce : std::uint8_t { kNo, kYes };
 
 /// A search that is stopped has the best of its trials, unconfirmed.

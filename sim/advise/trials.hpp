@@ -1,5 +1,6 @@
-// Trials as runs of a sweep: planned as run configs, simulated on threads, kept in a store, and not
-// simulated again where the store or this process has them. Results do not depend on threads.
+// Trials as runs of a sweep: planned as run configs, simulated on threads, kept in a store. A trial
+// that the store or this process already has is not simulated again. Results do not depend on
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ struct TrialOptions {
   sweep::ExecuteOptions execute;
   std::string config_folder;           ///< holds devices/, models/, ...
   store::ResultsStore* store = nullptr;  ///< null: nothing is kept
-  std::function<void(const Trial&, const TrialResult&)> told;  ///< of each trial, in order
+  std::function<void(const Trial&, const TrialResult&)> told;  ///< called for each trial, in order
 };
 
 class Trials {

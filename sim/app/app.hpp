@@ -1,5 +1,5 @@
-// The command line program `bubblesim`: the only place that prints and exits, and where the
-// simulator and the policies meet. One file a command; each adds itself to the parser.
+// The command line program `bubblesim`: the only place that prints and exits, and that knows all
+// policies. Each command has a file and adds itself to the parser.
 //
 // Exit codes: 0 done; 1 a result that must not be trusted (a counter of severity error); 2 an
 // input fault (command line, config, trace, store); of sweeps: 3 runs failed; 130 stopped by a
@@ -24,16 +24,16 @@ class Option;
 
 namespace bubblesim::app {
 
-// One guard for every file that a command writes: a file that the command reads is never written
-// over, and one that this program did not make only with --force. It looks before the command
-// starts, so that a refusal costs nothing.
+// Guards all files that commands write: a file that the command reads is never overwritten, and a
+// file that this program did not make only with --force. It checks before the command starts, so
+// that a refusal costs nothing.
 class OutputGuard {
  public:
-  /// The files that are written where the option has this value.
+  /// The files that are written if the option has this value.
   using Files = std::function<std::vector<std::string>(const std::string& value)>;
 
-  /// The option of this name says what its command writes: one file, or `files`. The command gets
-  /// --force.
+  /// Declares that this option's value is an output of its command: one file, or `files`. The
+  /// command gets --force.
   void writes(CLI::App& command, const std::string& option, Files files = {});
 
   /// Faults of the outputs of the parsed commands; with --force only outputs that are also read are
@@ -49,7 +49,7 @@ class OutputGuard {
   std::vector<Output> outputs_;
 };
 
-/// A folder's files, at any depth, whose names begin and end so.
+/// A folder's files, at any depth, whose names begin and end with these.
 [[nodiscard]] OutputGuard::Files files_named(std::vector<std::string> beginnings,
                                              std::string ending);
 /// These files of a folder.
@@ -74,7 +74,7 @@ struct AppContext {
   [[nodiscard]] std::string device_folder() const { return config_folder + "/devices"; }
 };
 
-/// One line on a terminal, rewritten as work goes on; silent where stderr is no terminal.
+/// One line on a terminal, rewritten as work goes on; silent if stderr is no terminal.
 class ProgressLine {
  public:
   ProgressLine();
@@ -102,11 +102,11 @@ int report_fault(const Error& fault);
 /// The exit code; for faults, that of report_faults().
 [[nodiscard]] int reported(const ExitCode& done);
 
-/// Returns the exit code of a program that would exit with `code`: if not all that it printed could
-/// be written (a full disk), another code, with a message. Call once, at the end.
+/// Returns the exit code of a program that would exit with `code`: another one, with a message, if
+/// its output could not all be written (a full disk). Call once, at the end.
 [[nodiscard]] int with_standard_output(int code);
 
-/// Makes the folder that `path` lies in, if it is not there.
+/// Makes the folder of `path`, if missing.
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
 
 /// Makes the folder and writes the output that an option asked for, whole or not at all. No path:
@@ -116,7 +116,7 @@ int report_fault(const Error& fault);
 /// The text as a shell reads it back as one word: with quotes if it needs them.
 [[nodiscard]] std::string shell_word(const std::string& word);
 
-/// The number asked for; one a core if that is 0.
+/// `asked`, or the number of cores if it is 0.
 [[nodiscard]] std::size_t threads_of(std::size_t asked);
 
 /// "a,b , c" as {"a", "b", "c"}.
@@ -148,19 +148,18 @@ void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
 void add_calibrate_command(CLI::App& parser, AppContext& context);
 void add_fill_command(CLI::App& parser, AppContext& context);
-/// Adds help and describe, which show all commands that the parser has when they run.
+/// Adds help and describe, which show all commands of the parser when they run.
 void add_document_commands(CLI::App& parser, AppContext& context);
 
 /// Prints to standard output.
 void print(const std::string& text);
 
-// What `bubblesim --version` says.
+// The text of `bubblesim --version`.
 
-/// Release and commit, compiler and kind of build, and with and without which optional parts it was
-/// built: lines.
+/// Lines: release and commit, compiler and kind of build, optional parts that it has and lacks.
 [[nodiscard]] std::string version_text();
 
-// The job that a command reads: its traces, what they lack, and the cluster that stands in for it.
+// The job that a command reads: its traces, what they lack, and the cluster to simulate it on.
 
 /// A job's traces, as a command line names them.
 struct JobArguments {

@@ -1,4 +1,4 @@
-// Inside of `bubblesim capture`: what its files share.
+// `bubblesim capture`: declarations that its files share.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ struct CaptureOptions {
   bool readable = false;
 };
 
-/// Adds the options above but `sockets`. They do not go with those that are `excluded`.
+/// Adds the options above but `sockets`. They exclude the options `excluded`.
 void add_recording_options(CLI::App& command, CaptureOptions& options,
                            const std::vector<std::string>& excluded = {});
 void add_sockets_option(CLI::App& command, CaptureOptions& options);
@@ -41,16 +41,16 @@ void add_sockets_option(CLI::App& command, CaptureOptions& options);
 /// The fault names the option. The output is made absolute; the folder is not made.
 [[nodiscard]] Result<capture::StartRequest> capture_request(const CaptureOptions& options);
 
-/// attach, stop, status, mark.
+/// The commands attach, stop, status, mark.
 void add_capture_control_commands(CLI::App& capture, AppContext& context);
 
-/// A row a recording, and a line for each count of what was lost.
+/// A row for each recording, and a line for each count of lost records.
 [[nodiscard]] std::string recordings_text(
     const std::vector<capture::RecordingSummary>& recordings);
 /// The recordings as a JSON list.
 [[nodiscard]] std::string recordings_json(
     const std::vector<capture::RecordingSummary>& recordings);
-/// A row a recorder, and a line for each that has something to say.
+/// A row for each recorder, and a line for each message.
 [[nodiscard]] std::string recorders_text(const std::vector<capture::RecorderStatus>& recorders);
 [[nodiscard]] std::string recorders_json(const std::vector<capture::RecorderStatus>& recorders);
 /// Whether the device did any work in one of them.

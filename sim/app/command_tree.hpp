@@ -1,5 +1,5 @@
-// The commands as their declarations (CLI::App) describe them, as plain values: what man pages,
-// completions (scripts/cmake/documents.py) and messages about unknown words are made of.
+// The commands as declared (CLI::App), in plain values: for man pages, completions
+// (scripts/cmake/documents.py) and messages about unknown words.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The program as a process: where it lies, its environment, signals, and notes of its crash.
+// The program as a process: its folder, its environment, signals, and notes of its crash.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace bubblesim::app {
 
 [[nodiscard]] Variables inherited_environment();
 
-/// The system's folder for temporary files: TMPDIR or /tmp; empty if it cannot be told.
+/// The system's folder for temporary files: TMPDIR or /tmp; empty: none found.
 [[nodiscard]] std::string temporary_folder();
 
 /// The folder that holds the program.
 [[nodiscard]] std::string program_folder();
 
-/// A program of bubblesim's that is not `bubblesim`: beside it, installed
+/// Finds a program of bubblesim other than `bubblesim`: beside it, installed
 /// (../libexec/bubblesim), or in the build tree. The fault lists the places.
 [[nodiscard]] Result<std::string> find_helper_program(const std::string& name);
 
@@ -30,10 +30,10 @@ namespace bubblesim::app {
 // makes the process ignore stays ignored.
 
 /// What the second signal does. kIsCounted: the command watches the count itself and ends the
-/// process at the second signal; the third ends it at once.
+/// process at the second signal; the third signal ends it at once.
 enum class SecondSignal : std::uint8_t { kEnds, kIsCounted };
 
-/// One at a time in a process.
+/// At most one object in a process.
 class StopSignals {
  public:
   explicit StopSignals(SecondSignal second = SecondSignal::kEnds);
@@ -41,9 +41,9 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Signals that have come.
+  /// Number of signals received.
   [[nodiscard]] int count() const;
-  /// Whether a signal has come, as a flag that long work can poll.
+  /// Whether a signal was received, as a flag that long work can poll.
   [[nodiscard]] const std::atomic<bool>& stop() const;
 
  private:
@@ -57,7 +57,7 @@ class StopSignals {
 
 /// While it lives, a handler of SIGABRT (a failed check), SIGSEGV, SIGBUS, SIGFPE and SIGILL notes
 /// the policy call and the run of the crashed thread; then the signal ends the process as it would
-/// without the handler. One at a time in a process.
+/// without the handler. At most one object in a process.
 class CrashNotes {
  public:
   CrashNotes();

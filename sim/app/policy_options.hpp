@@ -26,12 +26,11 @@ void add_policy_library_option(CLI::App& command, std::vector<std::string>& want
 [[nodiscard]] CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
                                                         AppContext& context);
 
-/// The program's version (sim/sweep/program_version.hpp) and the policies from libraries, which are
-/// part of it.
+/// The program's version (sim/sweep/program_version.hpp), which includes policies from libraries.
 [[nodiscard]] Result<std::string> version_with_policies(const AppContext& context);
 
 // The option --policy-timeout: how long a call of a policy may take, in wall time. A policy that
-// loops cannot be stopped from outside; the process ends without it.
+// loops cannot be stopped from outside, so the process ends.
 
 inline constexpr Duration kPolicyBound = std::chrono::seconds(10);
 

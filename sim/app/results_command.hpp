@@ -1,4 +1,4 @@
-// Inside of `bubblesim results`: what its parts share.
+// `bubblesim results`: declarations that its parts share.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +37,11 @@ struct FilteredStore {
   store::RowFilter filter;
 };
 
-/// The store, to read, and the filter that the options ask for. Fault: the filter has a name that
-/// the store lacks.
+/// The store, opened to read, and the options' filter. Fault: the filter has a name that the store
+/// lacks.
 [[nodiscard]] Result<FilteredStore> open_filtered(const ResultsArguments& arguments);
 
-/// Each prints.
+/// Each function prints.
 [[nodiscard]] ExitCode list_results(const ResultsArguments& arguments);
 [[nodiscard]] ExitCode show_result(const ResultsArguments& arguments);
 [[nodiscard]] ExitCode compare_results(const ResultsArguments& arguments);
@@ -49,12 +49,12 @@ struct FilteredStore {
 [[nodiscard]] ExitCode check_results(const ResultsArguments& arguments);
 [[nodiscard]] ExitCode merge_results(const ResultsArguments& arguments);
 
-// Inside of `bubblesim results`: tables as text, for people and for programs.
+// `bubblesim results`: tables as text, for people and for programs.
 
 /// Cells of a line; the first line of a table holds the names.
 using Line = std::vector<std::string>;
 
-/// Digits of a key in lists; `show` accepts as few.
+/// Digits of a key in lists; `show` accepts this many.
 inline constexpr std::size_t kShownDigits = 8;
 
 /// Aligned columns, numbers to the right.
@@ -68,7 +68,7 @@ inline constexpr std::size_t kShownDigits = 8;
 [[nodiscard]] std::string short_number(double value);
 /// "/a=1 /b=text".
 [[nodiscard]] std::string assignments_text(const std::vector<store::Setting>& settings);
-/// Says on standard error that nothing in the store passes the filter, if the output does not.
+/// Says on standard error that no row passes the filter, unless the output says so.
 void tell_of_no_rows(const ResultsArguments& arguments);
 
 }  // namespace bubblesim::app

@@ -1,4 +1,4 @@
-// What `bubblesim run` is asked for: its options, and what their texts say.
+// The arguments of `bubblesim run`: its options, and the readers of their texts.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace bubblesim::app {
 
 struct QuickRun {
   std::vector<std::string> training;          ///< traces
-  std::string cluster;     ///< of their collectives without times; empty: none
+  std::string cluster;     ///< of collectives without times; empty: none
   std::optional<synth::JobNames> synth;       ///< instead of traces
   std::string filler;
   std::string filler_memory;  ///< such as "4GB"; empty: not known
@@ -39,14 +39,14 @@ struct QuickRun {
   std::uint64_t seed = 1;
 };
 
-/// The named policies, comma-separated, with their defaults but for what NAME:PARAMETER=VALUE
-/// gives; "all": every one there is; no name: common practice, four published systems, their bound,
-/// and what libraries brought.
+/// The named policies, comma-separated, with their defaults except for NAME:PARAMETER=VALUE; "all":
+/// every policy; no name: common practice, four published systems, their bound, and libraries'
+/// policies.
 [[nodiscard]] CheckedResult<std::vector<run::PolicyChoice>> choose_policies(
     const std::string& names, const AppContext& context);
 
-/// The config of one mode; the online arrival rate is `load` times what `requests_per_s` (of one
-/// GPU of its own) could serve, for each of `gpus` GPUs.
+/// The config of one mode; the online arrival rate, for each of `gpus` GPUs, is `load` times
+/// `requests_per_s`, which one GPU of the service's own serves.
 [[nodiscard]] CheckedResult<run::RunConfig> quick_config(const QuickRun& quick,
                                                          observe::FillerMode mode,
                                                          double requests_per_s, std::size_t gpus,
@@ -56,7 +56,7 @@ struct QuickRun {
 /// exclusive.
 [[nodiscard]] std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode);
 
-/// What the command line says in place of a config.
+/// Values from the command line that override a config's.
 struct ConfigOverrides {
   std::optional<std::uint64_t> seed;
   std::optional<Duration> duration;
@@ -64,8 +64,8 @@ struct ConfigOverrides {
 };
 
 struct RunArguments {
-  std::string command = "run";             ///< whose arguments, for faults
-  std::string config_kind = "run config";  ///< what its file is called
+  std::string command = "run";             ///< the command's name in faults
+  std::string config_kind = "run config";  ///< the file's name in faults
   std::string config;  ///< or the training job's traces, if a filler stands behind it
   std::string second_path;  ///< that filler; read_job() moves both to `quick`
   QuickRun quick;
@@ -82,17 +82,17 @@ struct RunArguments {
   std::string warmup = "60s";
   ConfigOverrides overrides;  ///< of a run with a config
   std::string timeline_window = "1s";
-  Duration timeline_length{};  ///< what it says
+  Duration timeline_length{};  ///< `timeline` as a span
   std::string slo;  ///< limits of servers' requests, in place of the config's; empty: not given
   std::string usage;
   std::string usage_interval;  ///< empty: not given
-  Duration usage_length{};     ///< what it says, or its default
+  Duration usage_length{};     ///< `usage_interval` as a span, or its default
   std::optional<std::uint32_t> lone_rank;  ///< nothing: the whole job
   std::size_t threads = 0;
   bool json = false;
   bool csv = false;
-  bool force = false;    ///< whatever it costs
-  bool notices = false;  ///< all notes, not the few that must be known
+  bool force = false;    ///< run however costly
+  bool notices = false;  ///< print all notes, not only the important ones
   bool wide = false;     ///< all columns of the table
 };
 
@@ -101,31 +101,31 @@ void add_job_options(CLI::App& command, RunArguments& arguments);
 /// Declares every option of the command `run`.
 void add_run_arguments(CLI::App& command, RunArguments& arguments);
 
-/// Which of the three forms was asked for: a config, traces, a synthesised job.
+/// Decides which of the three forms was asked for: a config, traces, a synthesised job.
 [[nodiscard]] Result<void> read_job(RunArguments& arguments);
-/// An option that only runs without a config have, and where a config says the same.
+/// An option for runs without a config, and the place of the same value in a config.
 struct ConfigPlace {
   const char* option;
   const char* place;
 };
-/// Fault, with that place: one of them was given beside a config.
+/// Fault, naming that place: such an option was given together with a config.
 [[nodiscard]] Result<void> refuse_beside_config(const CLI::App& command,
                                                 const RunArguments& arguments,
                                                 std::span<const ConfigPlace> options);
-/// The spans that options give, and where usage over time goes.
+/// Reads the spans that options give, and the file for usage over time.
 [[nodiscard]] Result<void> read_times(RunArguments& arguments, const CLI::App& command);
-/// Sets what the command line says in place of the config.
+/// Overrides the config's values by the command line's.
 [[nodiscard]] Result<void> override_config(const RunArguments& arguments, run::RunConfig& config);
 
-/// Limits as --slo has them: "ttft=500ms,tpot=50ms,latency=10s", each of them at most once.
+/// Reads --slo: "ttft=500ms,tpot=50ms,latency=10s", each at most once.
 [[nodiscard]] Result<observe::ServiceLimits> read_limits(const std::string& text);
 
-/// The policy whose timeline is written: the one asked for; else SpecInF, if it is there; else the
+/// The policy whose timeline is written: the one asked for; else SpecInF, if it runs; else the
 /// last.
 [[nodiscard]] std::string timeline_policy(const RunArguments& arguments,
                                           const run::RunConfig& config);
-/// The path of the timeline. Both modes of a quick run have one: the online one's file says so in
-/// its name.
+/// The path of the online run's timeline: `path` with a mark in the file's name, since both modes
+/// of a quick run write one.
 [[nodiscard]] std::string online_timeline(const std::string& path);
 [[nodiscard]] std::string timeline_path(const RunArguments& arguments,
                                         const run::RunConfig& config);

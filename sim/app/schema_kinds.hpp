@@ -1,4 +1,4 @@
-// The kinds of config files that have a JSON Schema, and the readers it is made from. A new kind
+// The kinds of config files that have a JSON Schema, and the readers that generate it. A new kind
 // is an entry of schema_kinds(); configs/schema/README.md says how.
 #pragma once
 
@@ -13,13 +13,13 @@ namespace bubblesim::app {
 
 struct SchemaKind {
   std::string name;    ///< the schema is name.schema.json
-  std::string folder;  ///< of configs, that holds such files
+  std::string folder;  ///< folder of configs for such files
   std::string what;    ///< "a GPU"
   /// Reads a document as a file of the kind; does not open the files that its paths name.
   std::function<Errors(const JsonDocument&)> read;
 };
 
-/// Borrows the policies.
+/// Keeps a reference to the policies.
 [[nodiscard]] std::vector<SchemaKind> schema_kinds(const policy::Registry& policies);
 
 /// The text of the schema's file.

@@ -1,5 +1,5 @@
-// A sweep's runs on the threads of this process: takes them, shows them on a terminal or as JSON
-// lines, stores them, stops.
+// Does a sweep's runs on the threads of this process: shows them on a terminal or as JSON lines,
+// stores them, stops.
 #pragma once
 
 #include <chrono>
@@ -24,30 +24,30 @@
 
 namespace bubblesim::app {
 
-// What a sweep shows while it runs: a line on a terminal, or JSON lines for machines.
+// The display of a running sweep: a line on a terminal, or JSON lines for machines.
 
 enum class SweepOutput : std::uint8_t { kText, kJsonLines };
 
-/// How far a sweep is.
+/// Progress of a sweep.
 struct SweepCounts {
   std::size_t planned = 0;    ///< runs of this shard
-  std::size_t stored = 0;     ///< of these, done or failed before this start
-  std::size_t to_do = 0;      ///< of these, to be done now
-  std::size_t done = 0;       ///< now, failed ones too
-  std::size_t failed = 0;     ///< of these
+  std::size_t stored = 0;     ///< planned runs done or failed before this start
+  std::size_t to_do = 0;      ///< planned runs to do now
+  std::size_t done = 0;       ///< runs done now, failed ones included
+  std::size_t failed = 0;     ///< failed runs among `done`
 };
 
-/// Told of runs by any thread; shown by one.
+/// Any thread reports runs; one thread shows them.
 class SweepDisplay {
  public:
   SweepDisplay(SweepCounts counts, sweep::BestSoFar best, SweepOutput output);
 
   void started(const store::PlannedRun& run);
-  /// `took`: wall time, if it is known better than from started().
+  /// `took`: wall time, if known better than from started().
   void finished(const store::RunRecord& record, std::optional<Duration> took = std::nullopt);
   /// Rewrites the line, or prints one; a few times a second at most.
   void show(bool stopping);
-  /// Ends the line.
+  /// Removes the line.
   void clear();
 
   [[nodiscard]] SweepCounts counts() const;
@@ -55,7 +55,7 @@ class SweepDisplay {
   /// Time that all threads together spent in runs.
   [[nodiscard]] Duration time_in_runs() const;
   [[nodiscard]] Duration elapsed() const;
-  /// A counter of severity error in a run's results.
+  /// Whether a run's results have a counter of severity error.
   [[nodiscard]] bool untrusted() const;
 
  private:
@@ -82,22 +82,22 @@ class SweepDisplay {
 /// "1h02m", "3m20s", "12s".
 [[nodiscard]] std::string short_time(Duration span);
 
-/// "120.5 (specinf, /a = 1)" or "none yet"; if none keeps enough of training, the one that keeps
+/// "120.5 (specinf, /a = 1)" or "none yet"; if no run keeps enough of training, the one that keeps
 /// most.
 [[nodiscard]] std::string best_text(const sweep::BestSoFar& best);
 
-// What `bubblesim sweep --dry-run` says: how many runs, how long, how much memory.
+// The answer of `bubblesim sweep --dry-run`: number of runs, time, memory.
 
 struct SweepForecast {
   sweep::RunCost cost;
-  Duration a_run{};         ///< the store's mean if it has runs of the sweep, else the measured
+  Duration a_run{};         ///< the store's mean if it has runs of the sweep, else measured
   bool from_store = false;
   std::size_t threads = 1;
   Duration all{};
   std::uint64_t memory = 0;  ///< bytes
 };
 
-/// Measures some of the runs that are left.
+/// Measures some of the remaining runs.
 [[nodiscard]] SweepForecast forecast(const sweep::RemainingRuns& left,
                                      const sweep::ExecuteOptions& options,
                                      const policy::Registry& policies);
@@ -119,18 +119,17 @@ struct ForecastSubject {
                                         const sweep::RemainingRuns& left,
                                         const SweepForecast& cast);
 
-// A sweep's runs on the threads of this process: takes them, shows them, stores them, stops.
+// Does a sweep's runs on the threads of this process.
 
-// The share of a sweep that this process does, and on how many threads: as the command line says,
-// and Slurm's environment.
+// This process's share of a sweep, and its threads: from the command line and Slurm's environment.
 
 /// "INDEX/COUNT", or "slurm": the place of this process among those of its job array, of its srun,
-/// or of both. Fault: neither; or it is one of several that mpirun or srun started, each of which
-/// would do the same runs.
+/// or of both. Fault: another text; or this is one of several processes of mpirun or srun, each of
+/// which would do the same runs.
 [[nodiscard]] Result<sweep::Shard> shard_of_this_process(const std::string& text);
 
-/// Threads for runs, where none are asked for: cores that this process may use; shared among the
-/// processes of this host unless each is bound to some of its own.
+/// Threads for runs by default: cores that this process may use; shared among the processes of this
+/// host unless each is bound to some of its own.
 [[nodiscard]] std::size_t usual_threads();
 
 enum class SweepEnd : std::uint8_t {
@@ -138,16 +137,16 @@ enum class SweepEnd : std::uint8_t {
   kStopped,  ///< by a signal; what was finished is stored
 };
 
-/// What to do when something ends a sweep early.
+/// What to do if a sweep ends early.
 struct SweepEndings {
   Duration policy_bound{};  ///< of policy_options.hpp
   std::string kept_in;      ///< of execute.hpp
 };
 
 /// Runs `runs` and adds their records to `store`; untrusted ones are stored as failed, and those
-/// that must run alone come last. A first Ctrl-C or other such signal lets the runs in flight end;
-/// a second ends the process with 130 as soon as what is finished is stored. Fault: the store's; no
-/// further run is begun then. What is in flight is in `journal`, unless it is null.
+/// that must run alone come last. A first Ctrl-C or other stop signal lets the runs in flight end;
+/// a second ends the process with 130 as soon as finished runs are stored. Fault: the store's; no
+/// further run is begun then. `journal`, unless null, lists the runs in flight.
 [[nodiscard]] Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs,
                                               const sweep::DeadJournals& dead,
                                               const policy::Registry& registry,
@@ -156,11 +155,11 @@ struct SweepEndings {
                                               std::unique_ptr<sweep::RunJournal> journal,
                                               SweepDisplay& display, const SweepEndings& endings);
 
-/// Ends the display and stores what is finished, for a process that ends amid runs.
+/// Ends the display and stores finished runs, for a process that ends amid runs.
 void keep_finished(sweep::RecordWriter& writer, SweepDisplay& display);
 
-/// Ends the process with 130, amid runs: everything that is finished is stored, runs in flight are
-/// dropped. `journal` may be null.
+/// Ends the process with 130 amid runs: finished runs are stored, runs in flight are dropped.
+/// `journal` may be null.
 [[noreturn]] void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
                               const sweep::RunJournal* journal);
 

@@ -1,5 +1,5 @@
-// Programmer faults: a broken invariant ends the program with the place and a sentence.
-// No file or command line that a user writes may make such a check fail.
+// Programmer faults: a broken invariant ends the program with the place and a sentence. No user's
+// file or command line may cause one.
 #pragma once
 
 #include <string_view>

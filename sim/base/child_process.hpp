@@ -1,4 +1,4 @@
-// Child processes: the one place that starts a program and asks whether it has ended.
+// Child processes: the one place that starts programs and reaps them.
 #pragma once
 
 #include <sys/types.h>
@@ -30,7 +30,7 @@ struct StartFault {
   int exit_code = kExitNotFound;
 };
 
-/// The child's process group. In its parent's group the child gets the terminal's signals, too.
+/// The child's process group. A child in its parent's group gets the terminal's signals, too.
 enum class ChildGroup { kOfParent, kOwn, kOwnSession };
 
 inline constexpr int kInherited = -1;  ///< the parent's stream
@@ -49,7 +49,7 @@ struct ChildSettings {
                                                           const Variables& environment,
                                                           const ChildSettings& settings);
 
-/// `pid` is a child of this process. Empty while it runs; a second call after its end gives exit
+/// `pid` is a child of this process. Nothing while it runs; a second call after its end gives exit
 /// code 1.
 [[nodiscard]] std::optional<ChildEnd> reap_child(pid_t pid);
 

@@ -23,7 +23,7 @@ enum class Severity : std::uint8_t {
 struct CounterSpec {
   std::string_view name;  ///< snake_case, unique in the program
   Severity severity;
-  std::string_view help;  ///< one sentence: what was counted, and what follows from it
+  std::string_view help;  ///< one sentence: the counted event and its consequence
 };
 
 /// Counts by name, in name order. Zero counts are not held.

@@ -1,5 +1,5 @@
 // A table of measurements: CSV with a header line (RFC 4180; lines may end in CRLF). Cells are read
-// by column name; blanks around a cell that is not quoted are no part of it.
+// by column name; blanks around an unquoted cell are removed.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace bubblesim {
 class CsvTable {
  public:
   /// Faults: the file cannot be read, has no row, names a column twice, or a row has another number
-  /// of cells than the header. Empty lines are no rows.
+  /// of cells than the header. Empty lines are skipped.
   [[nodiscard]] static Result<CsvTable> read(const std::string& path);
   [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file);
 
@@ -25,7 +25,7 @@ class CsvTable {
   [[nodiscard]] bool has(std::string_view column) const { return index_of(column).has_value(); }
   /// The names of the header, in its order.
   [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
-  /// Faults: columns that are not there.
+  /// Faults: missing columns.
   [[nodiscard]] CheckedResult<void> expect(std::span<const std::string_view> columns) const;
   /// Empty if there is no such column, or the cell is empty.
   [[nodiscard]] std::string_view text(std::size_t row, std::string_view column) const;

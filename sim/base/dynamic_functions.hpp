@@ -10,7 +10,7 @@ class FunctionFinder {
  public:
   explicit FunctionFinder(void* library) : library_(library) {}
 
-  /// Null where the library has no such function.
+  /// Null if the library lacks the function.
   template <class Function>
   void wanted(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(::dlsym(library_, name));
