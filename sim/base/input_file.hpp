@@ -26,7 +26,7 @@ namespace bubblesim {
 /// escaped, so no part of the path can look like a query.
 [[nodiscard]] std::string file_uri(const std::string& path);
 
-// The order in which people count files: worker2.json comes before worker10.json.
+// The order in which people sort files: worker2.json comes before worker10.json.
 
 /// Whether `a` comes before `b`, folder by folder: runs of digits compare as numbers of any length,
 /// all other bytes as they are. Names that differ in leading zeros alone compare as text, so that
@@ -39,8 +39,9 @@ namespace bubblesim {
 /// The id of a data file: its name without folder and ".json".
 [[nodiscard]] std::string data_file_id(const std::string& path);
 
-/// Whether the name begins with ".", as files do that macOS puts into archives ("._rank0.json"
-/// beside "rank0.json", AppleDouble) and that editors leave. Readers of whole folders skip them.
+/// Whether the name begins with ".", as do files that macOS puts into archives ("._rank0.json"
+/// beside "rank0.json", AppleDouble) and that editors leave behind. Readers of whole folders skip
+/// them.
 [[nodiscard]] bool is_hidden_file(const std::filesystem::path& path);
 
 /// Paths of all "*.json" of a folder, in the order of their names, hidden ones left out. Fault: the
@@ -48,8 +49,8 @@ namespace bubblesim {
 [[nodiscard]] Result<std::vector<std::string>> list_data_files(const std::string& folder,
                                                                std::string_view what);
 
-/// The path that `name` stands for: `name` itself if it is a path, else the path of the file in
-/// `folder` with that id. Fault: no such file, with the nearest id.
+/// The path for `name`: `name` itself if it is a path, else the path of the file in `folder` with
+/// this id. Fault: no such file, with the nearest id.
 [[nodiscard]] Result<std::string> find_data_file(std::string_view name, const std::string& folder,
                                                  std::string_view what);
 

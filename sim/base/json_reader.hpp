@@ -15,8 +15,8 @@
 // Each read declares its key. A reader with a `fallback` makes the key optional. After a fault
 // it returns the fallback, or the least value of the range, so that checking goes on.
 //
-// Reads are the only declaration of a file's form: JSON Schemas are made from them (sim/schema).
-// The root of every file may have a text "$schema", which editors read and nothing else does.
+// Reads are the only declaration of a file's form: JSON Schemas are generated from them
+// (sim/schema). The root of every file may have a text "$schema", which only editors read.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ namespace bubblesim {
 
 inline constexpr std::size_t kMaxJsonFileBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxJsonDepth = 64;       ///< objects and lists inside each other
-inline constexpr std::size_t kMaxJsonValues = 4000000;  ///< bounds memory; larger is no config
+inline constexpr std::size_t kMaxJsonValues = 4000000;  ///< bounds memory; no config is larger
 
 inline constexpr Duration kMaxDuration = Duration::max();
 
@@ -93,10 +93,10 @@ template <class E, std::size_t N>
   return choices.front().name;
 }
 
-/// A value that holds no others.
+/// A value that is no list and no object.
 using JsonScalar = std::variant<bool, std::int64_t, double, std::string>;
 
-/// A fallback, as recorders are told of it.
+/// A fallback, in the form that recorders get.
 using JsonDefault = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, Duration,
                                  Bytes, BytesPerSecond>;
 
@@ -107,7 +107,7 @@ struct Tree;
 struct Node;
 struct ObjectState;
 
-/// The integers that are read; others are narrowed from them.
+/// The integer type that is read; others are narrowed from it.
 template <std::integral T>
 using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
 }  // namespace json_detail
@@ -131,20 +131,20 @@ class ObjectReader {
   [[nodiscard]] JsonKind kind(std::string_view key);
   /// The value as compact JSON text; empty if absent. Declares the key.
   [[nodiscard]] std::string raw(std::string_view key);
-  /// The value as it was written; what JsonScalar does not hold (null, lists, objects, integers
-  /// from 2^63 on) is its raw() text. Declares the key.
+  /// The value as written; for values that JsonScalar cannot hold (null, lists, objects, integers
+  /// from 2^63 on) their raw() text. Declares the key.
   [[nodiscard]] JsonScalar scalar(std::string_view key);
 
-  /// Whether the key is there; if not, `message` is a fault of the object.
+  /// Whether the key is present; if not, `message` becomes a fault of the object.
   [[nodiscard]] bool require(std::string_view key, std::string message);
-  /// Exactly one of the keys is there, at least two are given; all else is a fault.
+  /// Exactly one of the keys (at least two) must be present; else a fault.
   void one_of(std::initializer_list<std::string_view> keys);
-  /// The value is checked by other code; schemas call its form `definition`.
+  /// Other code checks the value; schemas call its form `definition`.
   void defined_by(std::string_view key, std::string_view definition);
 
   [[nodiscard]] std::string text(std::string_view key);
   [[nodiscard]] std::string text(std::string_view key, std::string_view fallback);
-  /// Required, and this text.
+  /// Required; the value must be this text.
   void expect(std::string_view key, std::string_view text);
 
   [[nodiscard]] bool flag(std::string_view key);
@@ -189,7 +189,7 @@ class ObjectReader {
   [[nodiscard]] ObjectReader child(std::string_view key, Presence presence = Presence::kRequired);
   [[nodiscard]] std::vector<ObjectReader> children(std::string_view key,
                                                    Presence presence = Presence::kRequired);
-  /// An element that is a text is short for an object that has it as `short_for` and nothing else;
+  /// A text among the elements stands for an object with this text as `short_for` and nothing else;
   /// faults of that key then have the element's own place.
   [[nodiscard]] std::vector<ObjectReader> children_or_texts(std::string_view key,
                                                             std::string_view short_for);
@@ -244,7 +244,7 @@ class JsonDocument {
   /// Reports duplicate keys into `errors`, and a root that is not an object.
   [[nodiscard]] ObjectReader root(Errors& errors) const;
   /// Reads a file that is one object or a list of them, as root() does; pointers of the latter
-  /// begin with "/0", "/1" and so on. Elements that are no objects are faults and left out.
+  /// begin with "/0", "/1" and so on. Elements that are no objects are faults and are left out.
   [[nodiscard]] std::vector<ObjectReader> roots(Errors& errors) const;
 
  private:

@@ -1,5 +1,5 @@
-// Inside of json_reader: the parsed values, and the parser that fills them. Only json_*.cpp of
-// this room include this file.
+// json_reader's parsed values, and the parser that fills them. Only json_*.cpp of this room include
+// this file.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ struct Tree {
 
 [[nodiscard]] JsonKind kind_of(const Node& node);
 
-/// What a message calls a value: `the number 5`, `the text "abc"`, `a list of 3`.
+/// A value as messages call it: `the number 5`, `the text "abc"`, `a list of 3`.
 [[nodiscard]] std::string describe(const Node& node);
 
 /// Compact JSON.
@@ -61,7 +61,7 @@ struct Tree {
 /// A JSON pointer's part for a key: "~" and "/" escaped, after a "/".
 [[nodiscard]] std::string pointer_part(std::string_view key);
 
-/// The most faults that a list holds; one line after them says that there are more.
+/// The most faults that a list holds; one more line says that there are others.
 inline constexpr std::size_t kMaxFaults = 100;
 void add_fault(Errors& errors, const std::string& file, std::string_view place,
                std::string message);
@@ -69,8 +69,8 @@ void add_fault(Errors& errors, const std::string& file, std::string_view place,
 /// Parses a file's text. Faults: syntax, nesting, size. Duplicate keys go to the tree.
 [[nodiscard]] Result<Tree> parse_tree(std::string_view text, std::string file);
 
-// Inside of json_reader: one JSON value as one typed value, or the message why it is not. Only
-// json_*.cpp of this room include this file.
+// Converts one JSON value to a typed value, or says why it cannot. Only json_*.cpp of this room
+// include this file.
 
 /// A value or, as the error, the message about it.
 template <class T>
@@ -90,8 +90,8 @@ using Parsed = tl::expected<T, std::string>;
 [[nodiscard]] Parsed<BytesPerSecond> to_ranged(const Node& node,
                                                const Range<BytesPerSecond>& range);
 
-// Inside of json_reader: what one ObjectReader and its copies share. Only json_*.cpp of this
-// room include this file.
+// The state that one ObjectReader and its copies share. Only json_*.cpp of this room include this
+// file.
 
 /// Allowed at the root of every file.
 inline constexpr std::string_view kSchemaKey = "$schema";
@@ -100,7 +100,7 @@ struct ObjectState {
   const Tree* tree = nullptr;
   Errors* errors = nullptr;
   const Object* object = nullptr;  // null: the object is absent, and reads of it give no faults
-  std::unique_ptr<Object> spelled_out;  // the object that a text is short for
+  std::unique_ptr<Object> spelled_out;  // the object that this text stands for
   std::string pointer;
   std::set<std::string, std::less<>> declared;
   // Readers of children by key, so that reading a key twice gives the same declarations.

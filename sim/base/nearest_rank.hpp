@@ -13,14 +13,14 @@
 
 namespace bubblesim {
 
-/// ceil(percent / 100 * count), from 1 to count. The product is formed first: 0.95 * 100 is not
-/// 95 in binary, 95 * 100 / 100 is.
+/// ceil(percent / 100 * count), from 1 to count. Multiplies before it divides: 0.95 * 100 is not
+/// exactly 95 in binary; 95 * 100 / 100 is.
 [[nodiscard]] inline std::uint64_t nearest_rank(double percent, std::uint64_t count) {
   const double rank = std::ceil(percent * static_cast<double>(count) / 100.0);
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(rank), 1, count);
 }
 
-/// The value at that rank of ascending values, of which there is at least one.
+/// The value at this rank of ascending values. Precondition: there is a value.
 template <class Value>
 [[nodiscard]] const Value& percentile_of(const std::vector<Value>& ascending, double percent) {
   return ascending[static_cast<std::size_t>(nearest_rank(percent, ascending.size())) - 1];
@@ -49,8 +49,8 @@ template <class Value>
 
 // Buckets of a histogram of durations whose relative width is bounded.
 
-/// 2^kBits buckets of one width in each power of two of nanoseconds; below 2^(kBits + 1) ns each
-/// nanosecond has its own. Negative durations count as zero.
+/// 2^kBits buckets of equal width in each power of two of nanoseconds; below 2^(kBits + 1) ns each
+/// nanosecond has its own bucket. Negative durations count as zero.
 template <unsigned kBits>
 struct LogBuckets {
   [[nodiscard]] static constexpr std::uint32_t bucket_of(Duration span) {

@@ -34,7 +34,7 @@ inline void append_decimal(std::string& out, std::int64_t value, std::size_t dec
 }
 
 /// Reads a number as std::from_chars does: decimal, no blanks, no plus sign, in the range of
-/// `Number`. Nothing: `text` is empty, is not such a number, or has characters after one.
+/// `Number`. Nothing: `text` is not such a number, or has characters after it.
 template <class Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
   Number number{};

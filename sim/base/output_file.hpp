@@ -1,4 +1,4 @@
-// A file that no reader sees half: written beside its name, and put in its place when it is whole.
+// A file that no reader sees half-written: written beside its name, and renamed when complete.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,21 @@ namespace bubblesim {
 
 /// The paths to which the bytes of an output go.
 struct OutputTarget {
-  std::string path;     ///< what a link of that name points to
+  std::string path;     ///< the target of a link of that name
   std::string partial;  ///< written first, then renamed to `path`; empty: `path` is no regular file
                         ///< (a device, a pipe), and is written in place
 };
 
-/// The one rule for all that write files. Fault: a folder, or a link that leads nowhere.
+/// The rule by which all writers choose these paths. Fault: a folder, or a link to nowhere.
 [[nodiscard]] Result<OutputTarget> output_target(const std::string& path);
 
 /// Opens a new file for writing, as open() does. An existing file of that name (of a killed writer,
 /// or another user's link) is removed, not written to. EEXIST: it cannot be removed.
 [[nodiscard]] int open_new_file(const std::string& path, unsigned rights);
 
-/// What is written goes to PATH.partial, which finish() renames to PATH; without finish(), or after
-/// a failed one, it is removed and PATH is as it was. What is not a regular file (a device, a pipe)
-/// is written in place. Threads must not share an object.
+/// Writes to PATH.partial, which finish() renames to PATH; without a successful finish(),
+/// PATH.partial is removed and PATH stays as it was. A device or a pipe is written in place.
+/// Threads must not share an object.
 class OutputFile {
  public:
   /// Fault: it cannot be opened for writing, with the system's reason.
@@ -37,15 +37,14 @@ class OutputFile {
 
   /// finish() reports failed writes.
   [[nodiscard]] std::ostream& stream() { return *stream_; }
-  /// The only call after the last write. Fault: something could not be written (a full disk), or
-  /// the file cannot be put in its place.
+  /// Must be the last call. Fault: a write failed (a full disk), or the file cannot be renamed.
   [[nodiscard]] Result<void> finish();
 
  private:
   class Buffer;
   OutputFile(std::string path, OutputTarget target);
 
-  std::string path_;  ///< as it was given, for faults
+  std::string path_;  ///< the path as given, for faults
   OutputTarget target_;
   std::unique_ptr<Buffer> buffer_;  ///< null: finished or moved from
   std::unique_ptr<std::ostream> stream_;
@@ -54,14 +53,14 @@ class OutputFile {
 /// The whole file at once. Faults: as above.
 [[nodiscard]] Result<void> write_whole_file(const std::string& path, const std::string& text);
 
-// A folder for files that only matter while a command runs.
+// A folder for a command's temporary files.
 
 class ScratchFolder {
  public:
   /// "bubblesim-PURPOSE-" and six letters, in `parent`, which exists. Fault: it cannot be made.
   [[nodiscard]] static Result<std::unique_ptr<ScratchFolder>> make(const std::string& parent,
                                                                    const std::string& purpose);
-  /// Removed with all that is in it.
+  /// Removes the folder with its contents.
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;

@@ -1,5 +1,5 @@
-// Files that may be packed by gzip, which their content says and not their name. It is a target of
-// its own, `packed_file`, since jobs and policies link sim/base without zlib.
+// Files that may be packed by gzip, as their content shows, not their name. It is a target of its
+// own, `packed_file`, so that jobs and policies can link sim/base without zlib.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace bubblesim {
 
-/// Hands the file's bytes on, unpacked and in pieces, until the end or a fault of the taker.
-/// Fault: the file cannot be opened or read to its end, or its compression is damaged.
+/// Hands on the file's bytes, unpacked and in pieces, until the end or a fault of the taker. Fault:
+/// the file cannot be opened or read to its end, or its compression is damaged.
 [[nodiscard]] Result<void> read_packed_file(
     const std::string& path, const std::function<Result<void>(std::string_view)>& take);
 
-/// The whole file, unpacked. Fault too: more than `most_mib` MiB, where `expected` was.
+/// The whole file, unpacked. Also a fault: more than `most_mib` MiB where `expected` was expected.
 [[nodiscard]] Result<std::string> read_packed_text(const std::string& path, std::size_t most_mib,
                                                    std::string_view expected);
 

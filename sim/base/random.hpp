@@ -1,6 +1,6 @@
-// Seeded random streams. A stream is named, so that adding one consumer of randomness does not
-// change what another draws; the same (seed, name) gives the same numbers on every machine
-// (Boost.Random's generators and distributions are specified bit by bit, the standard's are not).
+// Seeded random streams. A stream is named, so that a new consumer of randomness does not change
+// another's numbers. The same (seed, name) gives the same numbers on every machine: Boost.Random's
+// generators and distributions are specified bit by bit, unlike the standard's.
 #pragma once
 
 #include <boost/random/mersenne_twister.hpp>

@@ -1,4 +1,4 @@
-// What the readers of a document declare of its keys, for sim/schema, which describes files to
+// Records the keys that a document's readers declare, for sim/schema, which describes files to
 // people and editors. A document without a recorder pays a null check a read.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace bubblesim {
 
-/// A read by has, kind or raw, which declares nothing of the value.
+/// A read by has, kind or raw, which says nothing of the value.
 struct AnyShape {
   friend bool operator==(const AnyShape&, const AnyShape&) = default;
 };
@@ -36,7 +36,7 @@ struct DefinedShape {
   friend bool operator==(const DefinedShape&, const DefinedShape&) = default;
 };
 
-/// A range is a number or, of a quantity, a text with a unit.
+/// A Range is a number; a quantity's Range is a text with a unit.
 using JsonShape =
     std::variant<AnyShape, TextShape, FlagShape, ObjectShape, ChoiceShape, DefinedShape,
                  Range<std::int64_t>, Range<std::uint64_t>, Range<double>, Range<Duration>,
@@ -48,13 +48,14 @@ enum class JsonCount : std::uint8_t { kOne, kList };
 struct JsonRead {
   const std::string& object;  ///< its pointer: "/jobs/0"
   std::string_view key;
-  bool object_present = false;  ///< false: absent, and read for what it declares
+  bool object_present = false;  ///< false: the object is absent, and is read only to declare its
+                                ///< keys
   Presence presence = Presence::kOptional;
   JsonCount count = JsonCount::kOne;
   JsonShape shape;
 };
 
-/// Told in the order of reading. Must not read the document.
+/// Called in the order of reading. Must not read the document.
 class ReadRecorder {
  public:
   ReadRecorder() = default;
@@ -63,7 +64,7 @@ class ReadRecorder {
   virtual ~ReadRecorder() = default;
 
   virtual void on_read(const JsonRead& read) = 0;
-  /// What the key is if it is absent.
+  /// The value of the key if it is absent.
   virtual void on_default(const std::string& object, std::string_view key,
                           const JsonDefault& value) = 0;
   /// Exactly one of these keys is present.

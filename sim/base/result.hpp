@@ -1,4 +1,4 @@
-// Input faults as values. A fault names the file, the place in it, what was found and what is
+// Input faults as values. A fault names the file, the place in it, the value found and the values
 // allowed; no exception crosses a room. Programmer faults use check.hpp instead.
 #pragma once
 
@@ -11,11 +11,11 @@ namespace bubblesim {
 
 /// One fault of the input (config, trace, command line, environment).
 struct Error {
-  std::string file;     ///< path as the user gave it; empty if there is none
-  std::string place;    ///< JSON pointer, "line 12" or "byte 4096"; empty if none
+  std::string file;     ///< path as the user gave it; may be empty
+  std::string place;    ///< JSON pointer, "line 12" or "byte 4096"; may be empty
   std::string message;  ///< what was found, what was expected, the nearest valid name
 
-  /// "file: place: message", leaving out what is empty.
+  /// "file: place: message", without empty parts.
   [[nodiscard]] std::string text() const;
   friend bool operator==(const Error&, const Error&) = default;
 };

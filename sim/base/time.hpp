@@ -36,7 +36,7 @@ using TraceTime = TraceClock::time_point;
 /// The instant at which every simulation starts.
 inline constexpr SimTime kSimStart{};
 
-/// The count of nanoseconds; the only way out of the time types, for files and displays.
+/// The count of nanoseconds, for files and displays; no other function leaves the time types.
 template <class Clock>
 [[nodiscard]] constexpr std::int64_t to_ns(std::chrono::time_point<Clock, Duration> instant) {
   return instant.time_since_epoch().count();

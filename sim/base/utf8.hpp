@@ -1,4 +1,4 @@
-// Characters of UTF-8 (RFC 3629) in texts that may be anything.
+// Characters of UTF-8 (RFC 3629) in arbitrary bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace bubblesim {
 
-/// U+FFFD, in place of bytes that are no character.
+/// U+FFFD, which replaces invalid bytes.
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 /// Whether a byte is the second or a later one of its character.
@@ -24,14 +24,14 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
   return lead < 0xE0U ? 2 : lead < 0xF0U ? 3 : 4;
 }
 
-/// Bytes of the character that `text` starts with; 0 if it starts with none: an empty text, a byte
-/// out of place, a form longer than needed, a surrogate, or a number beyond U+10FFFF.
+/// Bytes of the character that `text` starts with; 0 for an empty text and for invalid UTF-8 (a
+/// byte out of place, a form longer than needed, a surrogate, a number beyond U+10FFFF).
 [[nodiscard]] std::size_t character_length(std::string_view text);
 
-/// Whether `text` is nothing but characters.
+/// Whether `text` is valid UTF-8.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// `text` with U+FFFD in place of each byte that belongs to no character.
+/// `text` with U+FFFD in place of each invalid byte.
 [[nodiscard]] std::string repaired_utf8(std::string_view text);
 
 /// Appends the character of a number; U+FFFD for surrogates and numbers beyond U+10FFFF.
@@ -40,7 +40,7 @@ void append_character(std::string& out, std::uint32_t number);
 /// The most bytes that can be kept of `text`, up to `limit`, without cutting a character.
 [[nodiscard]] std::size_t uncut_length(std::string_view text, std::size_t limit);
 
-/// Columns that a text takes in a terminal, as far as each character takes one.
+/// Columns of a text in a terminal, if each character takes one.
 [[nodiscard]] std::size_t letter_count(std::string_view text);
 
 // Text from outside, made fit for a terminal.
@@ -48,7 +48,7 @@ void append_character(std::string& out, std::uint32_t number);
 /// `text` with ASCII control characters as \xNN: they would end lines, move the cursor or end the
 /// output.
 [[nodiscard]] std::string escape_controls(std::string_view text);
-/// As escape_controls, but line ends stay: for text of several lines with outside names in it.
+/// As escape_controls, but keeps line ends: for text of several lines with outside names in it.
 [[nodiscard]] std::string escape_but_lines(std::string_view text);
 
 }  // namespace bubblesim

@@ -1,15 +1,15 @@
 // Several engines, a domain each (a GPU with everything on it), in one order of time.
 //
 // The order is that of EventKey with the domain before the sequence: time, phase, domain, then the
-// order of scheduling in the domain. An event may call into other domains; there, exactly the
+// order of scheduling in the domain. An event may call into other domains, in which exactly the
 // events before it in this order have run.
 //
-// Mostly domains do not touch each other: GPUs of a job meet at collectives. Each domain knows a
-// time before which it touches no other domain (ContactBound). What several domains do together,
-// each its part, touches them when the last part is done (JointContact). Up to the least of these
-// times lies a *window*: each domain runs its events there on its own, one domain after another,
-// which keeps the caches warm, or side by side on several threads. Windows, their lengths and the
-// threads change no result: inside one, nothing passes between domains.
+// Domains seldom interact: GPUs of a job meet at collectives. Each domain knows a time before which
+// it calls into no other domain (ContactBound). A joint action, to which several domains
+// contribute, affects others only with its last part (JointContact). Until the least of these times
+// lies a *window*: each domain runs its events there on its own, one domain after another, which
+// keeps caches warm, or in parallel on several threads. Windows, their lengths and the threads
+// change no result, since domains do not interact inside a window.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace bubblesim::engine {
 
-/// What a domain says of its future.
+/// Bounds a domain's next call into other domains.
 class ContactBound {
  public:
   virtual ~ContactBound() = default;
@@ -33,29 +33,28 @@ class ContactBound {
   [[nodiscard]] virtual SimTime next_contact(SimTime now) const = 0;
 };
 
-/// A contact to which several domains contribute, each by itself: only the last part changes
-/// anything for the others. In a window a domain keeps its parts to itself
-/// (Engine::in_order() is false).
+/// A contact to which several domains contribute: only the last contribution affects others. In a
+/// window a domain does not publish its contributions (Engine::in_order() is false).
 class JointContact {
  public:
   virtual ~JointContact() = default;
-  /// Until the returned time, exclusive, no joint contact gets its last part, as long as no domain
-  /// is called from outside. The result is `now` or later; events before `now` have run.
+  /// Until the returned time, exclusive, no joint contact gets its last contribution, as long as no
+  /// domain is called from outside. The result is `now` or later; events before `now` have run.
   /// SimTime::max(): never.
   [[nodiscard]] virtual SimTime next_completion(SimTime now) = 0;
-  /// A window is over, its events have run: the parts that were done in it count from now on.
+  /// A window is over and its events have run: its contributions count from now on.
   virtual void after_window() = 0;
 };
 
 enum class Windows : std::uint8_t {
-  kNever,       ///< one event after another: someone watches them all, in order
+  kNever,       ///< one event after another: an observer watches all of them in order
   kWorthwhile,  ///< where they are expected to hold enough events
   kAlways,      ///< however short; for tests
 };
 
 struct ConductorSetup {
   Windows windows = Windows::kWorthwhile;
-  std::size_t threads = 1;  ///< that share a window's domains; 0 counts as 1
+  std::size_t threads = 1;  ///< that run a window's domains; 0 counts as 1
 };
 
 class Conductor {
@@ -63,7 +62,7 @@ class Conductor {
   explicit Conductor(const ConductorSetup& setup = {});
   ~Conductor();
 
-  /// The domain of what all share. Its events never run in a window.
+  /// The domain of shared state. Its events never run in a window.
   [[nodiscard]] Engine& shared() { return *engines_.front(); }
   /// Must not be called during a run; `bound` outlives the conductor's last run.
   Engine& add_domain(const ContactBound& bound);
@@ -78,7 +77,7 @@ class Conductor {
   [[nodiscard]] std::optional<SimTime> next_due() const;
   [[nodiscard]] SimTime now() const;
   [[nodiscard]] std::uint64_t events() const;
-  /// The part of events() that ran in windows.
+  /// The number of events() that ran in windows.
   [[nodiscard]] std::uint64_t events_in_windows() const { return events_in_windows_; }
   [[nodiscard]] std::uint64_t windows() const { return windows_; }
 
@@ -96,7 +95,7 @@ class Conductor {
   std::vector<std::unique_ptr<Engine>> engines_;  ///< the shared one first
   std::vector<const ContactBound*> bounds_;       ///< of the others
   JointContact* joint_ = nullptr;
-  std::int64_t stretch_ = 1;  ///< between looks for a window
+  std::int64_t stretch_ = 1;  ///< events between attempts to open a window
   std::uint64_t windows_ = 0;
   std::uint64_t events_in_windows_ = 0;
   bool stopped_ = false;

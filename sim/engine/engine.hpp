@@ -1,5 +1,5 @@
-// The event loop. What is pending is entities (a GPU's next completion, a thread's next call),
-// each with one key that moves in place: a completion that moves because sharing changed costs one
+// The event loop. Each entity (a GPU's next completion, a thread's next call) has at most one
+// pending event, whose key changes in place: moving a completion when sharing changes costs one
 // walk of a tree, where a heap would need a search (figures: tests/bench/README.md).
 //
 // Single-threaded; nothing here allocates once the entities are added.
@@ -23,14 +23,14 @@ namespace bubblesim::engine {
 class EventHandler {
  public:
   virtual ~EventHandler() = default;
-  /// Called once when the entity's key is the smallest; the key is already gone. May schedule
-  /// or cancel any entity, never at a time before `now`.
+  /// Called once when the entity's key is the smallest; the key is already removed. May schedule or
+  /// cancel any entity, never at a time before `now`.
   virtual void on_event(SimTime now) = 0;
 };
 
 class Conductor;
 
-/// Runs events in the order of EventKey: on its own, or as one of a Conductor's domains.
+/// Runs events in the order of EventKey: alone, or as one of a Conductor's domains.
 class Engine {
  public:
   Engine() = default;
@@ -45,7 +45,7 @@ class Engine {
   void schedule(EntityId entity, SimTime at);
   /// Removes the entity's event, if it has one.
   void cancel(EntityId entity);
-  /// True if no other entity has its phase: the order of scheduling then decides nothing.
+  /// Whether no other entity has its phase: the order of scheduling then does not matter.
   [[nodiscard]] bool is_only_of_phase(EntityId entity) const {
     return of_phase_[static_cast<std::size_t>(entities_[entity.index()].phase)] == 1;
   }
@@ -55,9 +55,8 @@ class Engine {
   /// When the next event is due; nothing if none is pending. Must not be called by an event.
   [[nodiscard]] std::optional<SimTime> next_due() const;
 
-  /// The time of the event that runs now, or of the last one that ran; the limit after a run_until
-  /// that left events for later. In a domain it is never earlier than the event that another domain
-  /// runs now.
+  /// The time of the present or last event; the limit after a run_until that left events for later.
+  /// In a domain it is never earlier than the event that another domain runs now.
   [[nodiscard]] SimTime now() const { return std::max(now_, *floor_); }
   /// How many events have run.
   [[nodiscard]] std::uint64_t events() const { return events_; }
@@ -72,19 +71,19 @@ class Engine {
   /// Always true without a conductor.
   [[nodiscard]] bool in_order() const { return order_ == nullptr || order_->in_order; }
 
-  /// Inside a window this is the latest phase that the domain's events of this instant have had.
-  /// Outside windows, events of one instant run by this phase, then by domain: no domain enters a
-  /// phase while another has work left before it.
+  /// Inside a window: the latest phase of the domain's events of this instant. Outside windows,
+  /// events of one instant run by this phase, then by domain: no domain enters a phase while
+  /// another has events of an earlier phase.
   [[nodiscard]] Phase reached_phase() const { return reached_; }
 
  private:
   friend class Conductor;
-  /// What the domains of a conductor have in common.
+  /// State that the domains of a conductor share.
   struct Order {
     SimTime clock = kSimStart;  ///< of the event that runs in order
     EventQueue firsts{Ties::kByEntity};  ///< each domain's next event, while they run in order
     bool in_order = true;       ///< false: in a window, where each domain runs on its own
-    bool stopped = false;       ///< by an event that ran in order
+    bool stopped = false;       ///< by an event outside windows
   };
 
   [[gnu::noinline]] void schedule_with_room(EntityId entity, SimTime at);
@@ -117,14 +116,14 @@ class Engine {
   SimTime now_ = kSimStart;
   std::uint64_t events_ = 0;
   bool stopped_ = false;
-  bool tells_ = false;  ///< the conductor is to know at once of what comes next
+  bool tells_ = false;  ///< the conductor must hear at once of new events
   Phase reached_ = Phase::kCompletion;
   const SimTime* floor_ = &now_;
   Order* order_ = nullptr;  ///< null: no conductor
   EntityId domain_{};       ///< in `firsts`
 };
 
-// Runs the next event, which is this entity's, and what comes at once after it.
+// Runs the next event, which is this entity's, and the event that it scheduled at once.
 inline void Engine::step(EntityId next) {
   now_ = queue_.first_time();
   running_ = next;

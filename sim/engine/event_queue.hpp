@@ -2,9 +2,9 @@
 //
 // A key is one number of 64 bits, so that a match is one comparison without a branch and a walk
 // from a leaf to the root touches nothing but keys: from the highest bits on, time after a base,
-// phase, a ticket drawn when the key was set, and the entity. Two fields can
-// overflow: times too far after the base count as one late time until the base has followed, and
-// tickets are given out anew when they have run out. Neither changes an order.
+// phase, a ticket drawn when the key was set, and the entity. Two fields can overflow: times too
+// far after the base count as one late time until the base has followed, and all tickets are
+// renumbered when they run out. Neither changes an order.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace bubblesim::engine {
 
 using EntityId = StrongId<struct EntityTag>;
 
-/// What comes first of two entities with one time and phase.
+/// The order of two entities with the same time and phase.
 enum class Ties : std::uint8_t {
-  kByScheduling,  ///< whose key was set first
-  kByEntity,      ///< which was added first
+  kByScheduling,  ///< the key set first comes first
+  kByEntity,      ///< the entity added first comes first
 };
 
 /// The pending events of a growing set of entities, ordered by time, phase, and `Ties`.
@@ -54,8 +54,8 @@ class EventQueue {
   }
   void make_room(SimTime time);
 
-  /// set() in two steps: draw_key(), then put(), at once or later or never. Between the two neither
-  /// set() nor add() may make room. Precondition: has_room(time).
+  /// set() in two steps: draw_key(), then put(), at once or later or never. Between the two, set()
+  /// and add() must not make room. Precondition: has_room(time).
   using Key = std::uint64_t;
   [[nodiscard]] Key draw_key(EntityId entity, SimTime time, Phase phase) {
     const Key rest = Key{static_cast<std::uint8_t>(phase)} << phase_shift_ | ticket_ | entity.value;
@@ -63,7 +63,7 @@ class EventQueue {
     return pack(entity, time, base_, rest);
   }
   void put(EntityId entity, Key key) { replay(entity, key); }
-  /// Whether a key that was drawn comes before all that are there, that of `except` left out.
+  /// Whether a drawn key comes before all present keys except that of `except`.
   [[nodiscard]] bool is_first(Key key, std::optional<EntityId> except) const {
     if (!except) return key < tree_[kRoot];
     for (std::size_t node = leaves_ + except->index(); node > kRoot; node /= 2) {
@@ -91,9 +91,9 @@ class EventQueue {
     }
     return EntityId{static_cast<std::uint32_t>(tree_[kRoot] & (leaves_ - 1))};
   }
-  /// The time of first(). Precondition: there is one.
+  /// The time of first(). Precondition: an event is pending.
   [[nodiscard]] SimTime first_time() const { return early_time(tree_[kRoot]); }
-  /// True: nothing is due at `time` or before. False: first() is to be asked. Costs a comparison.
+  /// True: nothing is due at `time` or before. False: call first(). Costs a comparison.
   [[nodiscard]] bool first_is_after(SimTime time) const {
     return time >= base_ && tree_[kRoot] >> time_shift_ > static_cast<Key>((time - base_).count());
   }
@@ -137,16 +137,16 @@ class EventQueue {
   void play_all() const;
 
   Ties ties_;
-  // mutable: another base describes the same pending events.
+  // mutable: a change of base keeps the pending events.
   mutable std::vector<Key> tree_{kNone, kNone};  ///< winners, the final one at 1; then leaves
   mutable std::vector<SimTime> late_times_;      ///< by entity, where the key does not hold it
-  mutable SimTime base_ = kSimStart;             ///< no pending time is before
+  mutable SimTime base_ = kSimStart;             ///< no pending event is earlier
   std::size_t leaves_ = 1;  ///< a power of two
-  Key late_ = kNone;        ///< the smallest key of times that are too far after the base
+  Key late_ = kNone;        ///< the smallest key of late times
   Key late_after_ = kNone;      ///< nanoseconds after the base from which on times are late
   unsigned time_shift_ = 0;
   unsigned phase_shift_ = 0;
-  // Tickets, where they stand in keys.
+  // Tickets, at their place in keys.
   Key ticket_ = 0;       ///< the next one
   Key ticket_step_ = 0;  ///< between two tickets; kByEntity: 0, all keys have the same
   Key tickets_end_ = 1;

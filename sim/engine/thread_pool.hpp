@@ -33,7 +33,7 @@ class ThreadPool {
 
   std::size_t size_;
   std::vector<std::thread> others_;
-  std::vector<std::exception_ptr> faults_;  ///< by thread
+  std::vector<std::exception_ptr> faults_;  ///< by thread; null: none
   const std::function<void(std::size_t)>* task_ = nullptr;
   std::size_t count_ = 0;
   std::atomic<std::uint64_t> round_{0};     ///< rises with each piece of work

@@ -1,4 +1,4 @@
-// Decides to which SMs blocks of a kernel come, and which they leave.
+// Chooses the SMs on which blocks of a kernel are placed, and from which they leave.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace bubblesim::gpu {
 
-/// The next block of a kernel goes to the SM that has room for the most of its blocks, to the first
-/// of several (Gilman and Walls: most room first). Blocks of a kernel are not told apart: one that
-/// ends leaves the SM that has room for the fewest more, the last of several, so that blocks which
-/// replace ended ones leave everything as it was. Nothing is rounded, so nothing drifts.
+/// The next block of a kernel goes to the SM with room for the most of its blocks, the first such
+/// SM (Gilman and Walls: most room first). Blocks of a kernel are interchangeable: an ending block
+/// leaves the SM with room for the fewest more, the last such SM, so that replacing ended blocks
+/// restores the same placement. Nothing is rounded, so nothing drifts.
 class BlockPlacer {
  public:
   explicit BlockPlacer(const hardware::GpuSpec& spec);
@@ -21,23 +21,23 @@ class BlockPlacer {
     const SmLoad& block;
     std::uint32_t blocks_per_sm;
     const Footprint& placed;
-    SmRange sms;              ///< that its blocks may come to
-    const Held& passed_over;  ///< held resources that do not keep it waiting
+    SmRange sms;              ///< on which its blocks may be
+    const Held& passed_over;  ///< held resources that do not block it
   };
 
-  /// A full wave of these needs fits if nothing is held.
+  /// Whether a full wave with these needs fits on empty SMs.
   [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const;
-  /// Returns how many further blocks of the kernel fit beside what is held, at most `most`, and
-  /// puts them into drawn().
+  /// Returns how many further blocks of the kernel fit beside `held`, at most `most`, and puts them
+  /// into drawn().
   std::uint64_t find_room(const Held& held, const Kernel& kernel, std::uint64_t most);
-  /// Chooses which `blocks` of the kernel leave, and puts them into drawn(). Precondition: so many
-  /// are placed.
+  /// Chooses which `blocks` of the kernel leave, and puts them into drawn(). Precondition: at least
+  /// as many are placed.
   void choose_leavers(const Held& held, const Kernel& kernel, std::uint64_t blocks);
-  /// The blocks that the last call chose to come or leave.
+  /// The blocks that the last call placed or removed.
   [[nodiscard]] const Footprint& drawn() const { return drawn_; }
 
  private:
-  /// SMs that offer a block each at every level of [low, high).
+  /// SMs that have room for a block each at every level of [low, high).
   struct Offer {
     SmRange sms;
     std::uint32_t low;
@@ -45,7 +45,7 @@ class BlockPlacer {
     [[nodiscard]] std::uint32_t count() const { return sms.end - sms.begin; }
   };
 
-  /// The level of the last blocks to be placed: `blocks` of the `sms` SMs that offer one there.
+  /// The level at which the last blocks are placed: `blocks` of the `sms` SMs with room there.
   struct LastLevel {
     std::uint32_t level = 0;
     std::uint32_t sms = 0;
@@ -66,7 +66,7 @@ class BlockPlacer {
 
   SmLoad total_;  ///< of one SM
   std::uint32_t sm_count_;
-  std::vector<Offer> offers_;  ///< kept for its memory
+  std::vector<Offer> offers_;  ///< a member to reuse its memory
   Footprint drawn_;
 };
 

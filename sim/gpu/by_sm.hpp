@@ -1,5 +1,5 @@
-// A value of each SM of a GPU, kept as runs: neighbours that have the same value stand together.
-// Few kernels are resident at a time, and each covers its SMs evenly, so runs are few.
+// A value for each SM of a GPU, kept as runs of neighbours with equal values. Few kernels are
+// resident at a time, and each covers its SMs evenly, so runs are few.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace bubblesim::gpu {
 template <class T>
 class BySm {
  public:
-  /// SMs from the end of the run before it to `end`.
+  /// SMs from the end of the previous run to `end`.
   struct Run {
     std::uint32_t end;
     T value;
@@ -30,9 +30,9 @@ class BySm {
   /// Equal objects have equal hashes.
   [[nodiscard]] std::uint64_t hash() const;
 
-  /// Runs are given anew by append(), from the first SM to the last.
+  /// Removes all runs; append() then adds new ones, from the first SM to the last.
   void restart() { runs_.clear(); }
-  /// SMs from where the last call ended to `end` have `value`; there may be none.
+  /// Gives `value` to the SMs from the end of the last call to `end`; possibly none.
   [[gnu::always_inline]] void append(std::uint32_t end, const T& value) {
     if (end == (runs_.empty() ? 0 : runs_.back().end)) return;
     if (!runs_.empty() && runs_.back().value == value) {

@@ -5,12 +5,12 @@
 //
 //   rate = 1 / (b * max(1, D) + (1 - b) * max(1, I)) / (1 + a * L)
 //
-// D, I: demand of all clients for DRAM bandwidth and issue slots; L: the other clients' demand
-// for DRAM bandwidth, which stands in for their pressure on L2; a: ContentionSpec::l2_slowdown.
-// The form is fluid sharing of each resource in proportion to demand; the L2 factor is that of
-// iGniter (TPDS 2023). Kernels of one client never slow each other: where they ran together, their
-// recorded durations say so already; so one client's demand is at most 1. Clients that share a
-// MIG instance share its part of the DRAM bandwidth (set_bandwidth), and D is relative to that.
+// D, I: demand of all clients for DRAM bandwidth and issue slots; L: the other clients' demand for
+// DRAM bandwidth, which stands in for their pressure on L2; a: ContentionSpec::l2_slowdown. The
+// form is fluid sharing of each resource in proportion to demand; the L2 factor is that of iGniter
+// (TPDS 2023). Kernels of one client never slow each other, since recorded durations of overlapping
+// kernels include their contention; so one client's demand is at most 1. Clients that share a MIG
+// instance share its part of the DRAM bandwidth (set_bandwidth), and D is relative to that.
 //
 // Alone, a kernel spreads its blocks over SMs before it stacks them. If its client may use only a
 // share s of those SMs, the kernel has fewer blocks at a time, or more on an SM. These blocks run
@@ -22,11 +22,11 @@
 //   m(s) = ((s^4 + a^4) / (1 + a^4))^(1/4)        a: PartSpec::dram_saturating_sms
 //   c(l) = min(PartSpec::dark_clock_gain, l^(-1/3))
 //
-// m is the smooth minimum of what SMs ask for and what DRAM gives; c keeps the power of the SMs,
-// lit share x clock x voltage^2, where it is, the voltage being in proportion to the clock.
-// DRAM moves the kernel's bytes and knows no waves: the few blocks of a last wave have more
-// bandwidth each. If the kernel takes W waves on all SMs and V on the part, w = W / (s V), so that
-// its DRAM-bound time grows by m(s) / s whatever V is.
+// m is the smooth minimum of the SMs' demand and DRAM's supply; c keeps the power of the SMs, lit
+// share x clock x voltage^2, constant, with voltage in proportion to the clock. DRAM's work is the
+// kernel's bytes, whatever its waves: the few blocks of a last wave have more bandwidth each. If
+// the kernel takes W waves on all SMs and V on the part, w = W / (s V), so that its DRAM-bound time
+// grows by m(s) / s whatever V is.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ namespace bubblesim::gpu {
 [[nodiscard]] double memory_boundness(const hardware::ContentionSpec& spec,
                                       program::KernelClass kernel_class);
 
-/// What kernels ask for, as shares of the whole GPU.
+/// The demand of kernels, as shares of the whole GPU.
 struct Demand {
   double dram = 0;
   double issue = 0;
@@ -63,7 +63,7 @@ struct Pressure {
   double dram = 0;           ///< D, of the GPU's whole bandwidth
   double dram_stretch = 1;   ///< max(1, D)
   double issue_stretch = 1;  ///< max(1, I)
-  bool all_fit = true;       ///< all demands fit, L2 apart
+  bool all_fit = true;       ///< all demands fit, ignoring L2
 };
 
 /// The part of the GPU that a kernel is confined to (formula above).
@@ -81,11 +81,11 @@ class Contention {
   Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count,
              const hardware::PartSpec& part = {});
 
-  /// Sets the share of the DRAM bandwidth that these clients have together, (0, 1]; it starts at 1.
+  /// Sets the share of the DRAM bandwidth that these clients together may use, (0, 1]; 1 at first.
   void set_bandwidth(double share) { bandwidth_ = share; }
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
-  /// Share of the SMs that a kernel with a full wave of so many blocks sits on. With fewer blocks
-  /// than SMs each block has an SM of its own: the hardware spreads blocks before it stacks them.
+  /// The share of the SMs that hold a kernel whose full wave has this many blocks. If blocks are
+  /// fewer than SMs, each has an SM of its own: the hardware spreads blocks before it stacks them.
   [[nodiscard]] double sm_share(std::uint64_t full_wave) const {
     const auto blocks = static_cast<double>(full_wave);
     return blocks >= sm_count_ ? 1.0 : blocks / sm_count_;
@@ -119,7 +119,7 @@ class Contention {
         (1 - memory) * all.issue_stretch / clock(confined.lit);
     return 1 / (std::max(0.0, stretch) * (1 + l2));
   }
-  /// What rate() returns without confinement.
+  /// rate() of a kernel that is not confined.
   [[nodiscard]] double rate_on_all_sms(const Pressure& all, double own_dram,
                                        program::KernelClass kernel_class) const {
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
@@ -141,23 +141,24 @@ class Contention {
 };
 
 /// Adds up demands by client: clear, add each kernel's, total. A round's cost grows with the
-/// clients that demand something, not with all clients. Mostly they are those of the round before.
+/// clients of nonzero demand, not with all clients. They are mostly the same as in the previous
+/// round.
 class DemandSum {
  public:
   void set_clients(std::size_t count) { clients_.resize(count); }
   void clear() { ++round_; }
   void add(ClientId client, const Demand& demand);
-  /// To be called after the last add: each client's demand is at most 1 from then on. Clients are
-  /// added in their order, since a sum of doubles must not depend on who came first.
+  /// Call after the last add: from then on each client's demand is at most 1. Clients are added in
+  /// their order, so that a sum of doubles does not depend on the order of calls.
   [[nodiscard]] Demand total();
-  /// The client's demand, at most 1; to be called after total().
+  /// The client's demand, at most 1; call after total().
   [[nodiscard]] const Demand& demand_of(ClientId client) const {
     return clients_[client.index()].demand;
   }
 
  private:
   struct Client {
-    Demand demand;            ///< of the round in which it was last added to
+    Demand demand;            ///< in the round in which it was last added to
     std::uint64_t round = 0;
     bool listed = false;      ///< in listed_
   };

@@ -1,10 +1,10 @@
 // One GPU context: the kernels whose blocks share the SMs in space. Under MPS all clients are in
-// one; in time slices each client has its own, with the whole GPU's resources to itself in its
-// slice; in partitions each has its own part all the time.
+// one context; in time slices each client has a context of its own, with the whole GPU's resources
+// in its slice; in partitions each context has a part of the GPU all the time.
 //
-// Between events nothing is touched. `settle` lets the time since the last event pass, `place`
-// hands out what is free, and `next_event` says when something changes that others notice. Waves
-// that only replace themselves are no events.
+// State changes only in events. `settle` accounts for the time since the last event, `place` fills
+// free room, and `look_ahead` returns the next change that others notice. Waves that only replace
+// themselves are no events.
 #pragma once
 
 #include <cstdint>
@@ -26,83 +26,84 @@ class Context {
   void set_clients(std::size_t count) {
     demands_.set_clients(count);
   }
-  /// The share of the DRAM bandwidth that its clients have.
+  /// The share of the DRAM bandwidth for its clients.
   void set_bandwidth(double share) { contention_.set_bandwidth(share); }
-  /// Each change of free_sms() is an event from now on.
+  /// From now on each change of free_sms() is an event.
   void watch() { watched_ = true; }
-  /// SMs of the whole GPU that its resident blocks leave, 0 to all.
+  /// The SMs of the whole GPU that its resident blocks leave free, in SMs (0 to all).
   [[nodiscard]] double free_sms() const;
   /// Resident work other than collectives.
   [[nodiscard]] bool has_kernels() const;
-  /// From now on kernels run as fast as so many SMs let them, however many they occupy.
-  /// Precondition: settled to now, not frozen, sms > 0.
+  /// From now on kernels run at the speed of this many SMs, however many they occupy. Precondition:
+  /// settled to now, not frozen, sms > 0.
   void set_leftover(double sms);
 
   /// Queues a kernel or collective for placement.
   void add(WorkId id);
-  /// Queues a kernel that the front end has passed on: at once, or client_switch later if the
-  /// kernel before it was another process's.
+  /// Queues a kernel that has passed the front end: at once, or client_switch later if the previous
+  /// kernel was another process's.
   void arrive(WorkId id, SimTime now);
-  /// Whether a kernel that is submitted now has the whole GPU to itself until another is submitted,
-  /// and so ends when it has run for as long as alone.
+  /// Whether a kernel submitted now has the whole GPU to itself until the next submission, and so
+  /// ends after its solo duration.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
-  /// If no kernel waits and no resident kernel is over, a kernel that is submitted now and fits
-  /// with all of its blocks begins at once, as if it had arrived and been placed. False: it does
-  /// not, and nothing was done. Precondition: its waves have been started.
+  /// Lets a kernel submitted now begin at once, as if it had arrived and been placed, if no kernel
+  /// waits, no resident kernel is over and all of its blocks fit. False: nothing was done.
+  /// Precondition: its waves have been started.
   [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
-  /// No block waits for room; kernels may be on their way through the front end.
+  /// Whether no block waits for room; kernels may be on their way through the front end.
   [[nodiscard]] bool nobody_waits() const { return waiting_.empty(); }
-  /// If exactly one of the resident kernels is over now and nothing else happens, time passes, that
-  /// one leaves, and the others go on, as if all had been settled and placed. Nothing: it is not
-  /// so, and nothing was done. Precondition: nobody_waits().
+  /// Removes the one resident kernel that is over now, if nothing else happens, as if all had been
+  /// settled and placed: time passes and the other kernels go on. Nothing: this is not the case,
+  /// and nothing was done. Precondition: nobody_waits().
   [[nodiscard]] std::optional<WorkId> end_one(SimTime now);
-  /// A kernel of leaves_alone() begins, or has ended: this context keeps no state of it meanwhile.
+  /// A kernel of leaves_alone() begins or has ended: this context keeps no state of the kernel
+  /// meanwhile.
   void pass_alone(ClientId client, SimTime now);
-  /// Takes in a kernel that has run alone since then, as if it had been placed here.
+  /// Adopts a kernel that has run alone since `since`, as if it had been placed here.
   void take_over(WorkId id, SimTime since);
   /// Restores the order of placement after a client's priority changed.
   void sort_waiting();
   /// Adapts collectives that are not yet placed to a new cap of their client.
   void limit_collectives(ClientId client);
 
-  /// Kills the client's resident kernels; they wait to begin anew. Precondition: settled.
+  /// Kills the client's resident kernels; they wait and start over. Precondition: settled.
   void reset(ClientId client, SimTime now);
-  /// Kernels or collectives, resident, or waiting and not kept off the GPU.
+  /// Whether kernels or collectives are resident, or wait and are not kept off the GPU.
   [[nodiscard]] bool has_work() const;
 
-  /// The context has the GPU from now on, or has it no more.
+  /// The context has the GPU from now on (thaw), or no longer (freeze).
   void thaw(SimTime now);
   void freeze(SimTime now);
 
-  /// Lets time pass up to now; ends what has ended. No effect while frozen.
+  /// Lets time pass up to now; removes ended work. No effect while frozen.
   void settle(SimTime now);
   [[nodiscard]] SimTime settled() const { return settled_; }
-  /// Something changed from outside that rates or placements depend on.
+  /// An outside input of rates or placements has changed.
   void touch() { changed_ = true; }
   void touch_rates() { rates_due_ = true; }
-  /// Brings everything to now, as if what has ended had been an event of its own: completions of an
-  /// instant come before its submissions and changes.
+  /// Brings everything to now, as if the ends so far had been events of their own: completions of
+  /// an instant come before its submissions and changes.
   void catch_up(SimTime now);
   /// Places waiting blocks, highest priority first. Precondition: settled to now, not frozen.
   void place(SimTime now);
-  /// SMs times nanoseconds that the client's blocks covered since the last settling.
+  /// SMs times nanoseconds covered by the client's blocks since the last settling.
   [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
-  /// True: look_ahead() lies after now, whatever rates will be set. False: ask it.
-  /// Precondition: placed at now, not frozen, no client is confined to a part of the SMs.
+  /// True: look_ahead() is certainly after now, whatever the rates. False: call it. Precondition:
+  /// placed at now, not frozen, no client is confined to a part of the SMs.
   [[nodiscard]] bool nothing_is_due(SimTime now) const;
-  /// Call before time passes. Sets rates anew if placements, ends or the rest of the GPU have
-  /// changed them, and returns when the next change happens by itself; SimTime::max(): never.
-  /// Precondition: placed at now, not frozen.
+  /// Call before time passes. Recomputes rates if placements, ends or the rest of the GPU have
+  /// changed them, and returns the time of the next change without an outside cause;
+  /// SimTime::max(): never. Precondition: placed at now, not frozen.
   [[nodiscard]] SimTime look_ahead(SimTime now);
 
  private:
   [[nodiscard]] bool ordered_before(WorkId a, WorkId b) const;
   [[nodiscard]] SimTime passes_front_end(ClientId client, SimTime now) const;
-  /// What keeps waiting blocks of a kernel out.
+  /// Why blocks of a waiting kernel have no room.
   enum class HeldBack : std::uint8_t {
     kNot,
-    kByCap,  ///< its client's SM cap: those behind it may go first
-    kByGpu,  ///< too little is free: those behind it wait too
+    kByCap,  ///< its client's SM cap: kernels behind it may go first
+    kByGpu,  ///< the GPU is full: kernels behind it wait, too
   };
   static constexpr std::uint64_t kAllBlocks = std::numeric_limits<std::uint64_t>::max();
 
@@ -115,16 +116,16 @@ class Context {
     WorkId id;
     SimTime at;
   };
-  /// What the kernels in line so far mean for those behind them.
+  /// The effect of waiting kernels so far on those behind them.
   struct Line {
     std::optional<ClientId> ahead;  ///< waits for room on the GPU, anywhere
     bool behind_held = false;       ///< a kernel is held by a cap
   };
-  /// A client with waiting kernels of a priority that several share.
+  /// A client with waiting kernels at a priority that several clients share.
   struct Contender {
     ClientId client;
-    double sms;  ///< that it covers
-    bool held;   ///< by its cap: it can use no more
+    double sms;  ///< covered by the client
+    bool held;   ///< by its cap, so that it can use no more
   };
 
   [[nodiscard]] inline bool all_go_on(SimTime now) const;
@@ -134,7 +135,7 @@ class Context {
   inline static Waves::Passed pass(WorkState& state, Duration span);
   inline static Waves::Passed pass_placed(WorkState& state, Duration span);
   void finish(WorkId id, SimTime now);
-  /// To be called when work enters or leaves resident_.
+  /// Call when work enters or leaves resident_.
   void set_listed(WorkState& state, bool listed) {
     state.listed = listed;
     std::uint32_t& of_client = shared_.clients[state.work.client.index()].listed;
@@ -205,25 +206,27 @@ class Context {
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
-  std::size_t marked_ = 0;        ///< at most so many of them, the first, have `refills`
+  std::size_t marked_ = 0;        ///< `refills` is set only among the first so many of them
   bool all_placed_ = false;       ///< a kernel in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
-  SimTime settled_;               ///< up to which time has passed
+  SimTime settled_;               ///< time up to which the context is settled
   bool frozen_ = false;
-  bool changed_ = false;          ///< an input of place(), since it was last called
-  std::vector<Arriving> arriving_;       ///< by time; mostly none, one or two
-  std::optional<ClientId> last_client_;  ///< whose kernel came last to the front end
+  bool changed_ = false;          ///< an input of place() has changed since its last call
+  std::vector<Arriving> arriving_;       ///< by time; mostly empty, or one or two
+  std::optional<ClientId> last_client_;  ///< client of the kernel that came last to the front end
   SimTime last_arrival_{};               ///< when that kernel has passed the front end
-  std::vector<Contender> contenders_;    ///< kept for its memory
-  std::vector<SmRange> awaited_;  ///< SMs of clients with a cap that wait for room there; likewise
-  std::uint32_t resident_clients_ = 0;  ///< that have something in resident_
-  bool mixed_ = false;                  ///< several clients were resident when last noted
+  std::vector<Contender> contenders_;    ///< a member to reuse its memory
+  std::vector<SmRange> awaited_;  ///< allowed SMs of capped clients that wait for room there;
+                                  ///< reuses memory
+  std::uint32_t resident_clients_ = 0;  ///< clients with work in resident_
+  bool mixed_ = false;                  ///< several clients were resident at the last look
   bool thin_ = false;             ///< a kernel in resident_ may have no blocks left
-  bool rates_due_ = false;        ///< rates are those of an earlier set of residents
+  bool rates_due_ = false;        ///< rates belong to an earlier set of residents
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
   double lit_ = 1;                ///< share of the SMs that are not dark
-  double counted_ = 1;            ///< share of what overlapping kernels cover that counts as used
+  double counted_ = 1;            ///< of the SMs that overlapping kernels cover, the share that
+                                  ///< counts as used
 };
 
 }  // namespace bubblesim::gpu

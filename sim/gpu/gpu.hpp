@@ -1,18 +1,16 @@
-// One GPU: where blocks of kernels sit, how fast they run beside each other, which context runs.
-//
+// One GPU: the placement of kernels' blocks, their speed beside each other, the context that runs.
 // A kernel is `blocks` equal blocks; alone, it runs in waves of as many blocks as fit, and lasts
 // exactly its solo duration. Blocks are placed leftover-first (Amert et al., RTSS 2017; Elvinger et
 // al., SoCC 2025): clients by priority, then work by arrival; the head of a priority level places
-// all of its blocks before the next in line places any; on a device of ClientOrder::kEven,
-// processes of an MPS server that are of one priority have even parts of the room instead. Resident
-// blocks are never evicted: a newcomer waits until a wave drains. Resident kernels slow each other
-// through DRAM bandwidth, L2 and issue slots. Clients of one context share spatially (as under
-// MPS); contexts have the GPU in time slices, during which the others' blocks stand still, or have
-// partitions of their own (MIG). Two further modes exist for bounds that no GPU reaches. A client
-// can be driven off the GPU in four ways (program::Preemption).
-//
-// Stream order, launch latency and dependencies are the caller's: work is submitted when it may
-// start. The class is not thread-safe; all calls happen inside events of one Engine.
+// all of its blocks before the next kernel places any. On a device of ClientOrder::kEven, processes
+// of an MPS server with one priority get equal shares of the room instead. Resident blocks are
+// never evicted: a new kernel waits until a wave drains. Resident kernels slow each other through
+// DRAM bandwidth, L2 and issue slots. Clients of one context share spatially (as under MPS);
+// contexts have the GPU in time slices, during which the others' blocks stand still, or have
+// partitions of their own (MIG). Two further modes give bounds that no GPU reaches. A client can be
+// driven off the GPU in four ways (program::Preemption).  The caller handles stream order, launch
+// latency and dependencies, and submits work when it may start. The class is not thread-safe; all
+// calls happen inside events of one Engine.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +32,8 @@ struct SharingSetup {
   program::SharingMode mode = program::SharingMode::kSpatial;
   Duration slice{};        ///< kTimeSliced: > 0
   Duration switch_cost{};  ///< kTimeSliced: device idle between slices, >= 0
-  std::optional<Duration> empty_switch{};  ///< where no blocks are on the SMs (SwitchCost)
-  bool others_share = false;  ///< kTimeSliced: clients after the first have one context together
+  std::optional<Duration> empty_switch{};  ///< if no blocks are on the SMs (SwitchCost)
+  bool others_share = false;  ///< kTimeSliced: all clients but the first share one context
 };
 
 /// No cap: every SM of the device.
@@ -44,7 +42,7 @@ inline constexpr std::uint32_t kAllSms = std::numeric_limits<std::uint32_t>::max
 /// A process that uses the GPU.
 struct ClientSetup {
   std::string name;
-  std::int32_t priority = 0;          ///< larger is placed first
+  std::int32_t priority = 0;          ///< a larger one is placed first
   std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
   program::OwnKernels own_kernels = program::OwnKernels::kCompete;
   Duration slice{};                   ///< kTimeSliced: its own; 0: SharingSetup's
@@ -61,16 +59,16 @@ struct Work {
   std::uint64_t most_blocks = 0;           ///< kKernel: resident at once; 0: as many as fit
 };
 
-/// While an operation that was launched waits for no longer than this, it is in its channel, and
-/// its context is not out of work (Gpu::announce): these are the GPU's own latencies between
-/// operations. Longer delays are waits for something that the recording does not show.
+/// A launched operation that waits for at most this long counts as in its channel, so that its
+/// context is not out of work (Gpu::announce): such delays are the GPU's own latencies between
+/// operations. Longer delays are waits that the recording does not explain.
 inline constexpr Duration kInChannel = std::chrono::microseconds(20);
 
 /// Names work between its submission and its end.
 using WorkId = StrongId<struct WorkTag>;
 
-/// Told about a client's work. Calls come from inside Gpu's events or from submit(); they may
-/// submit more work.
+/// Hears of a client's work. Calls come from inside Gpu's events or from submit(); they may submit
+/// more work.
 class WorkListener {
  public:
   virtual ~WorkListener() = default;
@@ -78,23 +76,23 @@ class WorkListener {
   /// when all of its blocks are resident; from then on it holds them.
   virtual void on_work_started(std::uint64_t cookie, WorkId work, SimTime now) = 0;
   /// Started work stands still from now on: another context has the GPU, or its client was driven
-  /// off the GPU and its last resident block has ended.
+  /// off the GPU and the last resident block has ended.
   virtual void on_work_paused(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   virtual void on_work_resumed(std::uint64_t /*cookie*/, SimTime /*now*/) {}
-  /// Whether more of its operations are launched than run: its channel has work to fetch. Asked
-  /// under kTimeSliced.
+  /// Whether more of its operations are launched than run, so that its channel has work to fetch.
+  /// Called under kTimeSliced.
   [[nodiscard]] virtual bool has_more_launched() const { return false; }
   /// Finished; `work` may be reused after the call.
   virtual void on_work_finished(std::uint64_t cookie, SimTime now) = 0;
 };
 
-/// Says at which clock kernels run.
+/// Sets the clock at which kernels run.
 class Governor {
  public:
   virtual ~Governor() = default;
-  /// The share of the device's full clock, (0, 1], at which a kernel runs that is submitted now:
-  /// the part of its time that DRAM does not bound grows by 1 / clock (hardware/power_spec.hpp).
-  /// Times never go back.
+  /// The clock, as a share (0, 1] of the device's full clock, of a kernel submitted now: the part
+  /// of its time that DRAM does not bound grows by 1 / clock (hardware/power_spec.hpp). Times never
+  /// go back.
   virtual double clock_at(SimTime now) = 0;
 };
 
@@ -104,7 +102,7 @@ struct ClientUsage {
   Duration busy{};          ///< time with at least one of its operations running
   std::uint64_t kernels = 0;
   std::uint64_t copies = 0;
-  std::uint64_t resets = 0;  ///< kernels that began anew
+  std::uint64_t resets = 0;  ///< kernels that started over
 };
 
 class Gpu final : public engine::EventHandler {
@@ -120,46 +118,44 @@ class Gpu final : public engine::EventHandler {
   /// Hands over work that may start now. on_work_started may be called before this returns.
   WorkId submit(const Work& work);
 
-  /// Announces that an event that is scheduled for now will submit an operation. The GPU computes
-  /// its next completion once, after that. Calls are counted.
+  /// Announces that an event already scheduled for now will submit an operation; the GPU computes
+  /// its next completion only after the last such submission. Calls are counted.
   void expect_submission();
 
-  /// Sets when a started collective ends: at `end` or, time-sliced, at the first moment from
-  /// then on at which its context has the GPU. Until it has ended, `end` may be set anew; >= now;
+  /// Sets when a started collective ends: at `end` or, time-sliced, at the first moment from then
+  /// on at which its context has the GPU. Until the end, `end` may be changed; >= now;
   /// SimTime::max(): not known.
   void finish_collective(WorkId work, SimTime end);
 
-  /// Changes what future placements see; resident blocks stay.
+  /// Bounds future placements; resident blocks stay.
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
   /// kTimeSliced: from the client's next slice on; > 0.
   void set_slice(ClientId client, Duration slice);
 
-  /// Drives the client's kernels off the GPU; collectives that have started are left alone. It
-  /// stays off until proceed(), after which its kernels are placed by priority and arrival.
+  /// Drives the client's kernels off the GPU; collectives that have started are left alone. The
+  /// client stays off until proceed(), after which its kernels are placed by priority and arrival.
   /// Precondition: kContextSwitch only if kTimeSliced.
   void preempt(ClientId client, program::Preemption how);
   void proceed(ClientId client);
 
-  /// Sets the governor that is asked for each kernel from now on; null, the default: the clock is
-  /// GpuSpec::clock. It outlives the GPU's last event.
+  /// Sets the governor of each kernel from now on; null, the default: the clock is GpuSpec::clock.
+  /// The governor outlives the GPU's last event.
   void set_governor(Governor* governor);
 
   /// An operation of the client is in its channel and will be submitted soon: until retract() its
-  /// context keeps its slice, as one with work does. Calls are counted. No effect unless
-  /// kTimeSliced.
+  /// context keeps its slice, as if it had work. Calls are counted. No effect unless kTimeSliced.
   void announce(ClientId client);
   void retract(ClientId client);
 
   [[nodiscard]] ClientUsage usage(ClientId client) const;
-  /// Time with any operation of any client running (what NVML calls utilisation).
+  /// Time in which any operation of any client ran (NVML's utilisation).
   [[nodiscard]] Duration busy() const;
-  /// Time with any operation of any client other than collectives running.
+  /// Time in which any operation other than collectives ran.
   [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
   [[nodiscard]] program::SharingMode mode() const;
-  /// Whether contexts may lose the GPU while their work is on it: listeners hear that it stands
-  /// still.
+  /// Whether contexts can lose the GPU while they have work on it: listeners hear of such pauses.
   [[nodiscard]] bool freezes_contexts() const;
 
   void on_event(SimTime now) override;

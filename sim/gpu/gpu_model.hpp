@@ -1,8 +1,8 @@
 // The model behind Gpu: contexts, transfers, time slices, and the listeners' calls.
 //
-// Every call and event makes one `update`: let time pass, end what has ended, place what waits,
-// then tell the listeners. Listeners may submit more from inside their calls; such calls only
-// queue, and the update goes round again until nothing is new.
+// Every call and event makes one `update`: let time pass, remove ended work, place waiting work,
+// then call the listeners. Listeners may submit work from inside their calls; such work is only
+// queued, and the update repeats until nothing is new.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class Gpu::Model {
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
   void set_slice(ClientId client, Duration slice);
-  /// Without `how` the client's kernels run again.
+  /// Without `how`, lets the client's kernels run again.
   void drive_off(ClientId client, std::optional<program::Preemption> how);
   void set_governor(Governor* governor) { governor_ = governor; }
   void announce(ClientId client);
@@ -80,20 +80,20 @@ class Gpu::Model {
   void schedule_next(SimTime now);
   [[nodiscard]] bool may_wait_for_submission(SimTime now) const;
 
-  // A kernel that is alone on the GPU (gpu_model_alone.cpp).
+  // Kernels that are alone on the GPU (gpu_model_alone.cpp).
   [[nodiscard]] bool may_run_alone(const Work& work) const;
   void begin_alone(WorkId id, SimTime now);
   void end_alone(SimTime now);
   void leave_alone();
   [[nodiscard]] double alone_sm_ns(ClientId client, SimTime now) const;
 
-  // A kernel that begins at once, or ends, beside others (gpu_model_beside.cpp).
+  // Kernels that begin at once, or end, beside others (gpu_model_beside.cpp).
   [[nodiscard]] bool begin_beside(WorkId id, SimTime now);
   [[nodiscard]] bool end_beside(SimTime now);
   void end_call(SimTime now);
 
-  /// A kernel that has the GPU to itself: no context knows of it. When another kernel comes, it is
-  /// handed to its context first.
+  /// A kernel that has the GPU to itself, unknown to its context. When another kernel arrives, its
+  /// context adopts it first.
   struct Alone {
     WorkId work;
     SimTime since;
@@ -105,7 +105,7 @@ class Gpu::Model {
   bool others_share_;
   Governor* governor_ = nullptr;   ///< null: the spec's clock
   /// One for all clients if one_context(). Two if bound() or `others_share_`: the first client's,
-  /// and one for all other clients. Else one a client.
+  /// and a common one for the others. Else one for each client.
   std::vector<Context> contexts_;
   std::optional<TimeSlicer> slicer_;
   std::vector<std::uint32_t> announced_;  ///< time slices: by context
@@ -114,12 +114,12 @@ class Gpu::Model {
   Transfers transfers_;
   engine::EntityId entity_;
   std::uint64_t arrivals_ = 0;
-  SimTime scheduled_ = SimTime::max();  ///< what the engine has for this GPU
-  std::uint32_t expected_ = 0;          ///< submissions that are to come at `expected_at_`
+  SimTime scheduled_ = SimTime::max();  ///< the time scheduled in the engine for this GPU
+  std::uint32_t expected_ = 0;          ///< announced submissions at `expected_at_`
   SimTime expected_at_ = kSimStart;
   bool updating_ = false;
   bool needs_update_ = false;
-  bool event_ = false;  ///< the update was called by the engine, for something that is due
+  bool event_ = false;  ///< the engine called the update, for a due change
 };
 
 }  // namespace bubblesim::gpu

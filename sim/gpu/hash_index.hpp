@@ -1,4 +1,4 @@
-// Finds the positions of entries of a table by a hash of them.
+// Finds entries of a table by their hash.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ class HashIndex {
  public:
   static constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 
-  /// The position of this hash of which is(position) is true; kNowhere if there is none.
+  /// The position with this hash for which is(position) is true; kNowhere: none.
   template <class Is>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, Is is) const {
     for (std::size_t at = hash >> shift_;; at = next(at)) {
@@ -63,7 +63,7 @@ class HashIndex {
     }
   }
 
-  std::vector<Place> places_ = std::vector<Place>(kLeast);  ///< at most half of them are taken
+  std::vector<Place> places_ = std::vector<Place>(kLeast);  ///< at most half of them are in use
   int shift_ = 64 - std::countr_zero(kLeast);  ///< right shift of a hash to an index into places_
   std::size_t size_ = 0;
 };

@@ -1,5 +1,5 @@
-// Remembers where blocks went when they came or left, by what the SMs held before. The same few
-// kernels meet again and again in the same places, once an iteration.
+// Remembers where blocks were placed or removed, by what the SMs held before. The same few kernels
+// meet in the same places once an iteration.
 #pragma once
 
 #include <array>
@@ -16,27 +16,27 @@ namespace bubblesim::gpu {
 using HeldId = StrongId<Held>;
 using FootprintId = StrongId<Footprint>;
 
-/// Everything that decides which SMs blocks of one kernel come to or leave.
+/// Everything that decides on which SMs blocks of one kernel are placed or removed.
 struct Move {
   enum class Kind : std::uint32_t {
-    kCome,      ///< as many as there is room for, at most `most`
-    kLeave,     ///< `most` of those that are placed
+    kCome,      ///< place as many as fit, at most `most`
+    kLeave,     ///< remove `most` of the placed ones
     kLeaveAll,
-    kAdd,       ///< all placed blocks, added to other held resources
+    kAdd,       ///< add all placed blocks to other held resources
   };
   Kind kind;
   HeldId held;
   FootprintId placed;
-  HeldId passed_over;  ///< held, but not in the way
-  SmLoad block;        ///< which has one slot
-  SmRange sms;         ///< that blocks may come to
+  HeldId passed_over;  ///< held resources that do not block it
+  SmLoad block;        ///< one block, which takes one slot
+  SmRange sms;         ///< on which blocks may be
   std::uint32_t blocks_per_sm = 0;
   std::uint64_t most = 0;
 };
 
 /// The state afterwards.
 struct Moved {
-  std::uint64_t blocks = 0;  ///< that came
+  std::uint64_t blocks = 0;  ///< blocks placed
   HeldId held;
   FootprintId placed;
 };
@@ -72,7 +72,7 @@ class MoveMemo {
  private:
   using Words = std::array<std::uint64_t, 6>;
 
-  /// A line of a cache.
+  /// Sized as a cache line.
   struct alignas(64) Entry {
     Words move;
     Moved moved;
@@ -81,8 +81,8 @@ class MoveMemo {
   [[nodiscard]] static std::uint64_t word_of(std::uint32_t a, std::uint32_t b) {
     return a | std::uint64_t{b} << 32U;
   }
-  // No word joins two neighbouring members that were just set: one load of both would wait for both
-  // stores, which costs more than all of the rest.
+  // No word combines two neighbouring members that were just set: one load of both would wait for
+  // both stores, which costs more than all of the rest.
   [[nodiscard]] static Words words_of(const Move& move) {
     return {word_of(move.held.value, move.blocks_per_sm),
             word_of(move.placed.value, move.block.shared_memory),
@@ -96,7 +96,7 @@ class MoveMemo {
     for (std::size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
     return difference == 0;
   }
-  // A sum, since a processor can work out its products side by side.
+  // A sum, since a processor can compute its products in parallel.
   [[nodiscard]] static std::uint64_t hash_of(const Words& words) {
     std::uint64_t hash = 0;
     std::uint64_t factor = 0x9e3779b97f4a7c15;

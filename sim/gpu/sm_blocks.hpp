@@ -1,9 +1,7 @@
-// What resident blocks hold of each SM, and the blocks that come and leave.
-//
-// A move of blocks is worked out once (BlockPlacer) and remembered, by what was there before:
-// kernels of a training job come back with every iteration, and meet the same others.
-//
-// Units: SMs, warps, registers, bytes, block slots.
+// The resources that resident blocks hold on each SM; places and removes blocks.  Each move of
+// blocks is computed once (BlockPlacer) and remembered by the previous state, since the same
+// kernels of a training job meet in every iteration.  Units: SMs, warps, registers, bytes, block
+// slots.
 #pragma once
 
 #include <cstddef>
@@ -18,30 +16,30 @@
 
 namespace bubblesim::gpu {
 
-/// The SMs of a GPU, and what is held of each. Memory is bounded: once so many moves are
-/// remembered, all of them are forgotten, and so are values that no SM has any more.
+/// The SMs of a GPU, and the resources held on each. Memory is bounded: when a fixed number of
+/// moves is reached, all are forgotten, and with them values that no SM has any more.
 class SmBlocks {
  public:
   explicit SmBlocks(const hardware::GpuSpec& spec, std::size_t most_moves = MoveMemo::kMost);
 
-  /// A kernel that looks for room. FootprintId{}: it has no blocks.
+  /// A kernel that needs room. FootprintId{}: it has no blocks.
   struct Kernel {
     const program::Residency& needs;
     FootprintId placed;
-    SmRange sms;              ///< that its blocks may come to
-    HeldId passed_over = {};  ///< held resources that do not keep it waiting; HeldId{}: none
+    SmRange sms;              ///< on which its blocks may be
+    HeldId passed_over = {};  ///< held resources that do not block it; HeldId{}: none
   };
 
-  /// True if the SMs are empty and a full wave of blocks with these needs fits.
+  /// Whether the SMs are empty and a full wave of blocks with these needs fits.
   [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const {
     return held_ == HeldId{} && placer_.has_room_for_all(needs);
   }
 
-  /// How many further blocks of the kernel fit, at most so many.
+  /// How many further blocks of the kernel fit, at most `most`.
   std::uint64_t find_room(const Kernel& kernel, std::uint64_t most);
   /// Places the blocks that find_room() has just found room for.
   void take(FootprintId& placed) { become(found_, placed); }
-  /// Precondition: so many are placed.
+  /// Removes blocks. Precondition: at least as many are placed.
   void give(const Kernel& kernel, FootprintId& placed, std::uint64_t blocks);
   void give_all(const program::Residency& needs, FootprintId& placed);
   /// The sum of these blocks and `held`, which is HeldId{} or what the last call returned. The
@@ -50,7 +48,7 @@ class SmBlocks {
 
   [[nodiscard]] const Held& held() const { return helds_[held_]; }
   [[nodiscard]] const Footprint& footprint(FootprintId id) const { return footprints_[id]; }
-  /// How many are kept.
+  /// Numbers of remembered moves and values.
   [[nodiscard]] std::size_t moves() const { return memo_.size(); }
   [[nodiscard]] std::size_t values() const { return helds_.size() + footprints_.size(); }
 
@@ -71,9 +69,9 @@ class SmBlocks {
   ValueTable<std::uint32_t> footprints_;
   MoveMemo memo_;
   HeldId held_;
-  HeldId sum_;             ///< by add()
-  Moved found_;            ///< by find_room()
-  Held held_then_;         ///< kept for its memory
+  HeldId sum_;             ///< result of add()
+  Moved found_;            ///< result of find_room()
+  Held held_then_;         ///< a member to reuse its memory
   Footprint placed_then_;  ///< likewise
 };
 

@@ -1,6 +1,5 @@
-// What blocks hold of SMs, and where the blocks of one kernel sit.
-//
-// Units: warps, registers, bytes, block slots.
+// The resources that blocks hold on SMs, and the SMs of one kernel's blocks.  Units: warps,
+// registers, bytes, block slots.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 namespace bubblesim::gpu {
 
-/// What blocks hold of one SM.
+/// Resources that blocks hold on one SM.
 struct SmLoad {
   std::uint32_t warps = 0;
   std::uint32_t registers = 0;
@@ -35,7 +34,7 @@ struct SmLoad {
   }
 };
 
-/// What one block takes of an SM.
+/// The resources of one block on an SM.
 [[nodiscard]] inline SmLoad load_of(const program::Residency& needs) {
   // A block that asks for more than an SM has takes the whole SM, whatever the excess.
   constexpr std::uint64_t kBeyondAnySm = std::uint64_t{1} << 26;
@@ -43,7 +42,7 @@ struct SmLoad {
   return {needs.warps, needs.registers, shared, 1};
 }
 
-/// What `blocks` such blocks take.
+/// The resources of `blocks` such blocks.
 [[nodiscard]] inline SmLoad operator*(const SmLoad& load, std::uint32_t blocks) {
   return {load.warps * blocks, load.registers * blocks, load.shared_memory * blocks,
           load.slots * blocks};

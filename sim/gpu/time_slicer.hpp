@@ -1,20 +1,21 @@
 // Decides which context has the GPU when contexts share it in time.
 //
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
-// another one, and lasts one slice (each context may have a length of its own). When it is over,
-// the next context with work has the GPU; while there is none, the turn goes on, and a newcomer
-// pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins slice
-// after slice while its channel has work to fetch, and a newcomer waits for a slice's end. A
-// context that runs out of work gives the GPU up at once when another has work, and may go on in
-// its old turn if no other context took the GPU (kRenewed: it begins a new one). It has not run out
-// of work while its next operation is in its channel (`announced`). Passing the GPU on costs a
-// switch, during which no context has it, also from a context that had no work for long.
+// another one, and lasts one slice (each context may have a length of its own). After the turn, the
+// next context with work gets the GPU. If no other context has work, the turn goes on and a new
+// context pays only the switch (hardware::LoneSlice::kExpired); or (kRenewed) the lone context
+// begins slice after slice while its channel has work to fetch, and a new context waits for the end
+// of a slice. A context that runs out of work gives up the GPU at once when another has work, and
+// may continue its old turn if no other context took the GPU (kRenewed: it begins a new turn). A
+// context is not out of work while its next operation is in its channel (`announced`). Each passing
+// of the GPU costs a switch, during which no context has the GPU, even if the old context had no
+// work for long.
 //
 // So while a context has work, the GPU is idle only in switches, and between operations of a
 // stream.
 //
-// A context that gave the GPU up for lack of work, and gets work in the same instant, has it back:
-// completions of an instant come before the dispatches of the same instant.
+// A context that gave up the GPU for lack of work, and gets work in the same instant, gets the GPU
+// back: completions of an instant come before the dispatches of the same instant.
 //
 // Source: NVIDIA open-gpu-doc, dev_ram and dev_pbdma of GV100 and GA100: a slice's clock starts
 // when its context is on the front end and stands while state is loaded; a channel group is left
@@ -36,19 +37,19 @@
 
 namespace bubblesim::gpu {
 
-/// What passing the GPU on costs. Between `empty` and `full` the cost is linear in the SMs whose
-/// state is saved and restored: those that the blocks of the context that leaves cover, and of the
-/// one that comes.
+/// The cost of passing the GPU on. Between `empty` and `full` the cost is linear in the SMs whose
+/// state is saved and restored: those that blocks of the leaving and of the coming context cover.
 struct SwitchCost {
   Duration full;   ///< both cover all SMs
   Duration empty;  ///< neither covers any; at most `full`
 };
 
-/// What the slicer asks of a context, and only where it matters.
+/// The slicer's questions about a context, asked only if the answer matters.
 struct ContextState {
   /// The share of the SMs that its resident blocks cover: where costs differ.
   std::function<double(std::size_t context)> cover;
-  /// Whether it has launched more than runs: asked of a lone context that renews its slices.
+  /// Whether the context has launched more than runs: asked of a lone context that renews its
+  /// slices.
   std::function<bool(std::size_t context)> has_more;
 };
 
@@ -63,25 +64,25 @@ class TimeSlicer {
     announced_.push_back(false);
     slices_.push_back(slice_);
   }
-  /// Sets the length of the context's turns that begin from now on; > 0.
+  /// Sets the length of the context's future turns; > 0.
   void set_slice(std::size_t context, Duration slice) { slices_[context] = slice; }
   [[nodiscard]] bool has_work(std::size_t context) const { return has_work_[context]; }
 
-  /// The context had no work, and has some.
+  /// The context had no work, and has some now.
   void gets_work(std::size_t context, SimTime now);
-  /// The context has no work left: it has done it, or its kernels are kept off the GPU.
+  /// The context has no work left: all is done, or its kernels are kept off the GPU.
   void runs_dry(std::size_t context, SimTime now);
-  /// Whether the context's next operation is in its channel: work that is not there yet, but will
-  /// be. It keeps its context's turn, and does not ask for one.
+  /// Whether the context's next operation is in its channel, soon to arrive as work. It keeps its
+  /// context's turn, and asks for none.
   void set_announced(std::size_t context, bool announced, SimTime now);
   /// Ends turns and switches that are due.
   void advance(SimTime now);
 
-  /// The context that has the GPU now; nothing during a switch.
+  /// The context that has the GPU now; nothing: during a switch.
   [[nodiscard]] std::optional<std::size_t> live() const {
     return switching_ ? std::nullopt : owner_;
   }
-  /// When advance() has something to do; SimTime::max() if it has nothing.
+  /// When advance() must be called next; SimTime::max(): never.
   [[nodiscard]] SimTime next() const;
 
  private:
@@ -110,7 +111,7 @@ class TimeSlicer {
   std::vector<bool> has_work_;
   std::vector<bool> announced_;
   std::vector<Duration> slices_;
-  std::optional<std::size_t> owner_;  ///< has the GPU, or gets it when the switch is over
+  std::optional<std::size_t> owner_;  ///< has the GPU, or gets it after the switch
   bool switching_ = false;
   SimTime switch_end_{};
   SimTime turn_end_{};      ///< from then on any context with work may have the GPU

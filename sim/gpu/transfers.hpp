@@ -1,8 +1,7 @@
-// Copies and memsets: work that takes its own time and no SM.
-//
-// A copy waits for one of the GPU's copy engines, first come first served (the direction of a copy
-// is not known here, so any engine serves any copy). A memset never waits. Both go on while another
-// context has the SMs, since copy engines work independently of the SMs.
+// Copies and memsets: operations that last their own time and use no SM.  A copy waits for one of
+// the GPU's copy engines, first come first served (the direction of a copy is not known here, so
+// any engine serves any copy). A memset never waits. Both continue while another context has the
+// SMs, since copy engines work independently of the SMs.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +21,9 @@ class Transfers {
   void add_copy(WorkId work, Duration length);
   void add_memset(WorkId work, Duration length, SimTime now);
 
-  /// Removes one operation that has ended by now: the earliest, ties in order of start. False if
-  /// there is none.
+  /// Removes the earliest operation that has ended by now, ties in order of start. False: none has.
   bool take_ended(SimTime now, WorkId& work);
-  /// Starts one copy that waited, if an engine is free. False if there is none.
+  /// Starts one waiting copy if an engine is free. False: none started.
   bool take_started(SimTime now, WorkId& work);
   /// When the next operation ends; SimTime::max() if none runs.
   [[nodiscard]] SimTime next_end() const;

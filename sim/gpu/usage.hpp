@@ -1,4 +1,4 @@
-// Counts who used the GPU for how long.
+// Counts each client's use of the GPU.
 //
 // Busy time is the length of the union of intervals in which at least one operation runs: a
 // kernel runs while it has resident blocks and its context has the GPU, a copy while a copy
@@ -33,18 +33,18 @@ class BusyClock {
   Duration total_{};
 };
 
-/// The books of one GPU.
+/// The usage counters of one GPU.
 class Usage {
  public:
   void add_client() { clients_.emplace_back(); }
 
-  /// An operation of the client begins, or goes on, to run.
+  /// An operation of the client begins or resumes running.
   void begin(ClientId client, program::WorkKind kind, SimTime now);
   /// A running operation of the client ends, or is suspended.
   void end(ClientId client, program::WorkKind kind, SimTime now);
   /// An operation of the client has completed.
   void count(ClientId client, program::WorkKind kind);
-  /// A kernel of the client begins anew.
+  /// A kernel of the client starts over.
   void count_reset(ClientId client) { ++clients_[client.index()].resets; }
   /// Adds SMs that the client's kernels cover, times nanoseconds; an SM with several kernels counts
   /// once.

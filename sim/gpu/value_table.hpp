@@ -1,5 +1,5 @@
-// Interns vectors with a value for each SM: equal vectors share one id, which is quick to compare
-// and to copy.
+// Interns vectors that have a value for each SM: equal vectors share one id, which is quick to
+// compare and copy.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ class ValueTable {
   /// Valid until the next call of id_of().
   const Value& operator[](Id id) const { return values_[id.index()]; }
 
-  /// Replaces an owner's id and counts the owners of each id. An owner keeps its id beyond
-  /// forget_others(); it begins with Id{}, and ends by replacing its last id by Id{}.
+  /// Replaces an owner's id and counts the owners of each id. An owner keeps its id across
+  /// forget_others(); it starts with Id{}, and finally replaces its last id by Id{}.
   void replace(Id& id, Id next) {
     ++mentions_[next.index()];
     --mentions_[std::exchange(id, next).index()];
   }
-  /// Ids without an owner may be given to other values from now on.
+  /// From now on ids without an owner may get other values.
   void forget_others();
   [[nodiscard]] std::size_t size() const { return values_.size() - free_.size(); }
 

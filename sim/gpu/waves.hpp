@@ -1,13 +1,11 @@
-// The progress of one kernel: blocks waiting, blocks resident, and when the resident ones end.
-//
-// A kernel that alone takes `solo`, in W waves, has blocks of solo / W each. To keep that exact,
+// The progress of one kernel: waiting blocks, resident blocks, and the ends of the resident ones.
+// A kernel that alone takes `solo`, in W waves, has blocks of solo / W each. To keep this exact,
 // work is counted in units: an unslowed kernel does W units a nanosecond, a block is `solo` units,
 // so the kernel ends after W * solo units, which take exactly `solo`. Units are whole numbers held
-// in doubles, exact below 2^53 (9 s times a million waves).
-//
-// Blocks placed together are a cohort. All of a kernel's cohorts run at one rate and have equal
-// work, so they end in the order of their placement. Waves in which every block is replaced by one
-// of the same kernel are skipped in one step: the cost does not grow with the number of waves.
+// in doubles, exact below 2^53 (9 s times a million waves).  Blocks placed together are a cohort.
+// All of a kernel's cohorts run at one rate and have equal work, so they end in the order of their
+// placement. Waves in which every block is replaced by a block of the same kernel are skipped in
+// one step: the cost does not grow with the number of waves.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +18,11 @@ namespace bubblesim::gpu {
 
 /// Which blocks take the place of blocks that end.
 enum class Refill : std::uint8_t {
-  kNone,  ///< none: their room is given back
-  kSelf,  ///< blocks of the same kernel, as long as some wait
+  kNone,  ///< none: their room becomes free
+  kSelf,  ///< waiting blocks of the same kernel
 };
 
-/// The state of one kernel's blocks. Reused from kernel to kernel without allocating.
+/// The state of one kernel's blocks. Reused for other kernels without allocating.
 class Waves {
  public:
   /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
@@ -33,8 +31,8 @@ class Waves {
   [[nodiscard]] static double count(std::uint64_t blocks, std::uint64_t capacity) {
     return blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
   }
-  /// Whether a kernel that runs alone ends after exactly `solo`: its units must stay whole numbers;
-  /// the last wave counts as a full one.
+  /// Whether a kernel that runs alone ends after exactly `solo`: its units must stay whole numbers,
+  /// with the last wave counted as a full one.
   [[nodiscard]] static bool exact(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
     const auto solo_ns = static_cast<double>(solo.count());
     return static_cast<double>(blocks) * solo_ns + static_cast<double>(capacity) * solo_ns < 0x1p53;
@@ -55,7 +53,7 @@ class Waves {
   /// Speed from now on, relative to alone; > 0.
   void set_rate(double rate) { speed_ = waves_ * rate; }
 
-  /// No block is resident: the next blocks begin when they are placed, not when others ended.
+  /// No block is resident: the next blocks begin when placed, not at the end of earlier ones.
   void pause() { place_from_ = progress_; }
 
   struct Passed {
@@ -79,7 +77,8 @@ class Waves {
     return static_cast<double>(resident_) * moved / speed_;
   }
 
-  /// Does the kernel end in the span? Its resident blocks are the last ones, and end together.
+  /// Whether the kernel ends in the span. Precondition: its resident blocks are the last ones, and
+  /// end together.
   [[nodiscard]] bool ends_in(Duration span) const {
     return unplaced_ == 0 && head_ + 1 == cohorts_.size() &&
            is_over(cohorts_[head_].end - (progress_ + units_in(span)));
@@ -88,15 +87,15 @@ class Waves {
   /// span is positive.
   Passed pass_last(Duration span);
 
-  /// No block ends within a nanosecond at any speed up to that of the kernel alone.
+  /// Whether no block ends within a nanosecond at any speed up to that of the kernel alone.
   [[nodiscard]] bool lasts_on() const {
     return head_ == cohorts_.size() || cohorts_[head_].end - progress_ > waves_;
   }
 
   /// The time until the next block ends; Duration::max() if none will.
   [[nodiscard]] Duration until_first_end() const { return whole_ns(left_to_first_end()); }
-  /// The time until the next block ends, in ns, unrounded, so that kernels can be compared: the
-  /// least time ends first.
+  /// The time until the next block ends, in ns, unrounded, to compare kernels: the least time ends
+  /// first.
   [[nodiscard]] double left_to_first_end() const {
     return head_ == cohorts_.size() ? kNever : left(cohorts_[head_].end);
   }
@@ -112,8 +111,8 @@ class Waves {
     const auto whole = static_cast<std::int64_t>(left);
     return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
   }
-  /// The time until the last waiting block is placed, if waiting blocks replace ending ones, which
-  /// keeps the number of resident blocks. If none waits: the time until the next block ends.
+  /// The time until the last waiting block is placed, if waiting blocks replace ending ones one for
+  /// one. If none waits: the time until the next block ends.
   [[nodiscard]] double left_to_last_placed() const {
     return unplaced_ == 0 || head_ == cohorts_.size() ? left_to_first_end() : left(last_placed());
   }
@@ -131,7 +130,7 @@ class Waves {
   static constexpr double kToleranceNs = 1e-6;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // The usual cases, nothing left or far more, need no division.
+  // The usual cases, no work left or far more, need no division.
   [[nodiscard]] bool may_end_by(double progress) const {
     return head_ < cohorts_.size() && cohorts_[head_].end - progress <= 2 * kToleranceNs * speed_;
   }
@@ -153,7 +152,7 @@ class Waves {
   std::vector<Cohort> cohorts_;  ///< from head_ on, by end
   std::size_t head_ = 0;
   double progress_ = 0;     ///< units done since the start
-  double place_from_ = 0;   ///< the progress at which blocks placed now begin: see place()
+  double place_from_ = 0;   ///< progress at which blocks placed now begin: see place()
   double wave_units_ = 0;   ///< units of a block
   double waves_ = 1;        ///< units a nanosecond, alone
   double speed_ = 1;        ///< units a nanosecond, now

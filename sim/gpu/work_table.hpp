@@ -1,4 +1,4 @@
-// The work and the clients of one GPU, by id; what the parts of the model share.
+// The work and the clients of one GPU, by id, shared by the parts of the model.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace bubblesim::gpu {
 struct ClientState {
   ClientSetup setup;
   WorkListener* listener = nullptr;
-  std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
-  SmRange sms;                             ///< that its blocks may go to
+  std::optional<program::Preemption> off;  ///< how it was driven off the GPU; nothing: it was not
+  SmRange sms;                             ///< on which its blocks may be
   std::uint32_t told_sms = 0;              ///< SMs of the device that the client knows
   std::uint32_t listed = 0;                ///< how many of its works are `listed`
   bool overlaps = false;  ///< several of its kernels are resident, placed as they were recorded
@@ -30,18 +30,19 @@ struct WorkState {
   Waves waves;
   FootprintId placed;             ///< SMs of its resident blocks, as its context's pool has it
   std::uint64_t arrival = 0;      ///< order of submission
-  std::uint32_t sized_sms = 0;    ///< its grid is for so many SMs, not for all; 0: as recorded
-  double sm_share = 1;            ///< part of the SMs that a full wave of it sits on
+  std::uint32_t sized_sms = 0;    ///< the grid is sized for this many SMs, not for all; 0: as
+                                  ///< recorded
+  double sm_share = 1;            ///< share of the SMs that a full wave covers
   SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
   bool started = false;           ///< the listener has been told
   bool running = false;           ///< its time counts as busy
   bool listed = false;            ///< in its context's list of resident work
-  bool refills = false;           ///< its blocks take the place of its own that end
-  bool behind_held = false;       ///< waits behind work that is held by an SM cap
+  bool refills = false;           ///< its waiting blocks replace its ending ones
+  bool behind_held = false;       ///< waits behind work held by an SM cap
   bool stalled = false;           ///< driven off the GPU: the listener has been told
 };
 
-/// In SMs. Covers are sums of fractions, whose rounding must not cost a block.
+/// In SMs. Covers are sums of fractions; their rounding must not keep a block out.
 inline constexpr double kCoverSlack = 1e-9;
 
 /// SMs that its resident blocks cover; one block covers 1 / blocks_per_sm of an SM.
@@ -55,7 +56,7 @@ inline constexpr double kCoverSlack = 1e-9;
   return state.sized_sms > 0 ? state.work.profile->blocks : state.waves.full_wave();
 }
 
-/// Makes the kernel's first wave the one to come, on a GPU of so many SMs.
+/// Starts the kernel's waves, on a GPU of this many SMs.
 inline void start_waves(WorkState& state, std::uint32_t sms) {
   const program::KernelProfile& profile = *state.work.profile;
   const std::uint64_t capacity = std::uint64_t{profile.residency.blocks_per_sm} * sms;
@@ -64,7 +65,7 @@ inline void start_waves(WorkState& state, std::uint32_t sms) {
   state.waves.start(state.work.solo, state.sized_sms > 0 ? sized : profile.blocks, capacity);
 }
 
-/// What a listener is to be told.
+/// A message to a listener.
 struct Note {
   enum class Kind : std::uint8_t { kStarted, kPaused, kResumed, kFinished };
   Kind kind;
@@ -74,7 +75,7 @@ struct Note {
 /// Slots are reused, so that a steady run does not allocate.
 class WorkTable {
  public:
-  /// The slot keeps what its last user left; every field must be set but `placed`, which is empty.
+  /// The slot has old contents: every field must be set, except `placed`, which is empty.
   WorkId allocate() {
     if (free_count_ > 0) return free_[--free_count_];
     works_.emplace_back();
@@ -89,7 +90,7 @@ class WorkTable {
 
  private:
   std::vector<WorkState> works_;
-  std::vector<WorkId> free_;  ///< the first free_count_; with a place for every slot
+  std::vector<WorkId> free_;  ///< the first free_count_ are free; as long as the table
   std::size_t free_count_ = 0;
 };
 
@@ -103,9 +104,9 @@ struct SharedState {
   bool even = false;        ///< clients of one priority share room evenly
   bool confined = false;    ///< a client may use a part of the SMs only, by PartSpec
   double lit = 1;           ///< share of the SMs that a client may use
-  std::vector<Note> notes;  ///< in the order in which listeners hear of them
+  std::vector<Note> notes;  ///< in the order of the listeners' calls
 
-  // Written in place: a copy right after its members are set would stall.
+  // Written in place: copying members that were just set would stall.
   void note(Note::Kind kind, WorkId work) {
     Note& next = notes.emplace_back();
     next.kind = kind;

@@ -1,6 +1,6 @@
-// What a cluster is: immutable constants, read from configs/clusters/*.json. Every constant's
-// unit and source stand in the cluster file; configs/clusters/README.md explains each key.
-// All rates are of one direction: links are full duplex.
+// A cluster's constants, immutable, read from configs/clusters/*.json. Every constant's unit and
+// source stand in the cluster file; configs/clusters/README.md explains each key. All rates are of
+// one direction: links are full duplex.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ namespace bubblesim::hardware {
 /// How the GPUs of a node reach each other.
 enum class NodeLink : std::uint8_t {
   kNvSwitch,  ///< every GPU has one port into a switch
-  kMesh,      ///< NVLinks between GPUs; what a group can use depends on its size
+  kMesh,      ///< NVLinks between GPUs; bandwidth depends on the group's size
   kPairs,     ///< GPUs 2i and 2i+1 share NVLinks; others meet over PCIe
   kPcie,      ///< one PCIe port a GPU
 };
 
 struct NodeFabricSpec {
   NodeLink kind = NodeLink::kNvSwitch;
-  BytesPerSecond bandwidth;       ///< of a GPU's port, as collectives reach it
+  BytesPerSecond bandwidth;       ///< of a GPU's port, achieved by collectives
   BytesPerSecond pair_bandwidth;  ///< kPairs: between the two GPUs of a pair
   std::vector<BytesPerSecond> group_bandwidth;  ///< kMesh: of a GPU in a group of 2, 3, ...
 };
@@ -36,23 +36,23 @@ struct NodeFabricSpec {
 /// GPU i of a node uses NIC i * count / gpus_per_node.
 struct NicSpec {
   std::uint32_t count = 0;   ///< a node; 0: the cluster is one node
-  BytesPerSecond bandwidth;  ///< of one, as transfers reach it
+  BytesPerSecond bandwidth;  ///< of one NIC, achieved by transfers
   Duration latency{};        ///< added to each hop between nodes
 };
 
-/// How the flow from a NIC to another leaf chooses its up-link.
+/// How a flow from a NIC to another leaf chooses its up-link.
 enum class FlowPlacement : std::uint8_t {
-  kSpread,   ///< a part over each: transport over many paths
-  kHash,     ///< one by a hash of its ends (ECMP): flows may collide
+  kSpread,   ///< split over all: multipath transport
+  kHash,     ///< one, by a hash of its endpoints (ECMP): flows may collide
   kPlanned,  ///< round robin, as a planner of all flows does (C4P, arXiv 2406.04594)
 };
 
 /// Leaf switches with up-links to spines.
 struct FatTreeSpec {
   std::uint32_t nodes_per_leaf = 1;
-  double oversubscription = 1.0;  ///< NIC bandwidth of a leaf's nodes over its up-links'
+  double oversubscription = 1.0;  ///< ratio of NIC bandwidth of a leaf's nodes to its up-links'
   Duration hop_latency{};         ///< leaf to spine, or spine to leaf
-  std::uint32_t uplinks = 1;      ///< of a leaf, a spine each, that share its bandwidth evenly
+  std::uint32_t uplinks = 1;      ///< of a leaf, one to each spine; they share its bandwidth evenly
   FlowPlacement placement = FlowPlacement::kSpread;
   std::uint64_t hash_seed = 1;    ///< kHash
 };
@@ -78,12 +78,13 @@ struct CollectiveSpec {
   PerProtocol<Duration> tree_hop{};
   PerProtocol<Duration> ring_net_hop{};  ///< a step between nodes, without the NIC's latency
   PerProtocol<Duration> tree_net_hop{};
-  PerProtocol<double> bandwidth_share{1, 1, 1};  ///< of a link that the protocol fills
-  Bytes low_latency_below{0};        ///< messages from this size on do not use LL
-  Bytes channel_quantum{0};          ///< least that a channel takes for each rank of a ring
-  double local_copies = 0.0;         ///< a ring's copies that cross no link, in steps
-  double ring_net_factor = 1.0;      ///< of a Simple ring's latency between nodes
-  double tree_share = 1.0;           ///< of a link that a tree fills
+  PerProtocol<double> bandwidth_share{1, 1, 1};  ///< bandwidth share of a link that the protocol
+                                                 ///< reaches
+  Bytes low_latency_below{0};        ///< messages of at least this size do not use LL
+  Bytes channel_quantum{0};          ///< least bytes of a channel for each rank of a ring
+  double local_copies = 0.0;         ///< copies of a ring that cross no link, in steps
+  double ring_net_factor = 1.0;      ///< factor on a Simple ring's latency between nodes
+  double tree_share = 1.0;           ///< bandwidth share of a link that a tree reaches
   bool nvls = false;                 ///< NVSwitch reduces and multicasts
   Duration nvls_hop{};
   Duration nvls_net_hop{};

@@ -1,5 +1,5 @@
-// What a GPU is: immutable constants, read from configs/devices/*.json. Every constant's unit,
-// default and source stand in the device file; configs/devices/README.md explains each key.
+// A GPU's constants, immutable, read from configs/devices/*.json. Every constant's unit, default
+// and source stand in the device file; configs/devices/README.md explains each key.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ struct SmSpec {
   std::uint32_t max_warps = 64;
   std::uint32_t warp_size = 32;
   std::uint32_t registers = 65536;
-  std::uint32_t register_unit = 256;           ///< registers are given to a warp in this unit
-  std::uint32_t warp_allocation_unit = 4;      ///< warps that fit by registers: rounded down to it
+  std::uint32_t register_unit = 256;           ///< unit of a warp's register allocation
+  std::uint32_t warp_allocation_unit = 4;      ///< number of warps by registers is rounded down to
+                                               ///< this
   std::uint64_t shared_memory_bytes = 0;       ///< of an SM, usable by blocks
   std::uint64_t shared_memory_unit_bytes = 128;
   std::uint64_t shared_memory_reserved_bytes = 1024;  ///< per block, taken by the driver
@@ -30,7 +31,7 @@ struct SmSpec {
 
 /// How kernels that run together slow each other (sim/gpu/contention.hpp).
 struct ContentionSpec {
-  /// Shares of the DRAM bandwidth that can be had (GpuSpec::dram_reach).
+  /// Shares of the achievable DRAM bandwidth (GpuSpec::dram_reach).
   double compute_kernel_dram_share = 0.0;   ///< of a compute kernel
   double memory_kernel_dram_share = 0.0;    ///< of a memory-bound kernel
   double unknown_kernel_dram_share = 0.0;   ///< of a kernel of unknown class
@@ -43,25 +44,25 @@ struct ContentionSpec {
   double l2_slowdown = 0.0;  ///< slowdown per unit of the neighbours' L2 share
 };
 
-/// Which client's blocks come first, among clients of one MPS server and one priority that wait
+/// The order in which blocks of clients are placed that share an MPS server and a priority and wait
 /// together.
 enum class ClientOrder : std::uint8_t {
-  kArrival,  ///< the kernel that came first, as within one client
-  kEven,     ///< all have even parts of the room
+  kArrival,  ///< the kernel that arrived first, as within one client
+  kEven,     ///< all get equal shares of the room
 };
 
-/// What becomes of a context's slice that is over while no other context has work.
+/// The effect of a slice's end while no other context has work.
 enum class LoneSlice : std::uint8_t {
-  kExpired,  ///< a newcomer pays the switch and waits for nothing
+  kExpired,  ///< a new context pays the switch and does not wait
   kRenewed,  ///< while its channel has work to fetch the next one begins, and a newcomer waits
              ///< for its end; otherwise kExpired
 };
 
-/// What a part of the SMs reaches, when a client may use no more (sim/gpu/contention.hpp).
+/// The speed of a client that may use only a part of the SMs (sim/gpu/contention.hpp).
 struct PartSpec {
-  double dram_saturating_sms = 0;  ///< share of the SMs that ask for all of the DRAM bandwidth;
-                                   ///< 0: not known, traffic is in proportion to the SMs
-  double dark_clock_gain = 1;      ///< most that the clock rises while other SMs are dark
+  double dram_saturating_sms = 0;  ///< share of the SMs that saturates the DRAM bandwidth; < 0: not
+                                   ///< known, traffic is in proportion to the SMs
+  double dark_clock_gain = 1;      ///< most that the clock rises by while other SMs are dark
 };
 
 struct GpuSpec {
@@ -69,7 +70,7 @@ struct GpuSpec {
   std::uint32_t compute_major = 0;
   std::uint32_t compute_minor = 0;
   std::uint32_t sm_count = 0;
-  std::uint32_t tpc_sms = 2;   ///< SMs that an SM cap takes or leaves together
+  std::uint32_t tpc_sms = 2;   ///< SMs of a TPC, which an SM cap takes together
   SmSpec sm;
   Bytes memory;
   BytesPerSecond dram_bandwidth;    ///< peak of the interface
@@ -78,13 +79,14 @@ struct GpuSpec {
   std::uint32_t copy_engines = 2;
   Duration launch_latency{};        ///< from the end of a launch call to an idle stream's start
   Duration stream_gap{};            ///< between kernels that wait in one stream
-  std::optional<Duration> graph_gap{};  ///< between kernels of a CUDA graph; nothing: the same
+  std::optional<Duration> graph_gap{};  ///< between kernels of a CUDA graph; nothing: as stream_gap
   Duration sync_latency{};          ///< from a completion to the return of the waiting call
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
   Duration time_slice{};            ///< of a context, when contexts share without MPS
   Duration context_switch{};        ///< device idle between two contexts' slices, where both have
                                     ///< blocks on all SMs
-  std::optional<Duration> context_switch_empty{};  ///< where neither has; nothing: the same
+  std::optional<Duration> context_switch_empty{};  ///< if neither has blocks on the SMs; nothing:
+                                                   ///< the same
   LoneSlice lone_slice = LoneSlice::kExpired;
   Duration client_switch{};         ///< of one context: a kernel arrives so much later if the one
                                     ///< before it was another process's (rule reconstructed)
