@@ -1,5 +1,5 @@
 // Reads device files (configs/devices/*.json; each key is explained in configs/devices/README.md)
-// and finds the file that a name stands for. In a device file every constant is an object:
+// and finds the file for a name. In a device file every constant is an object:
 //
 //   "sm_count": {"value": 132, "unit": "SMs", "source": "H100 data sheet"}
 //   "time_slice": {"value": "1.024ms", "source": "NVIDIA open kernel modules, ..."}
@@ -25,7 +25,7 @@ struct DeviceFile {
   std::string id;    ///< file name without ".json": "h100"
   std::string path;
   GpuSpec spec;
-  std::vector<std::string> recorded_names;  ///< what profilers call this device
+  std::vector<std::string> recorded_names;  ///< names of this device in recordings
 };
 
 [[nodiscard]] CheckedResult<DeviceFile> read_device_file(const std::string& path);

@@ -34,7 +34,7 @@ struct PowerSpec {
 /// s(f). Precondition: spec.known(), mhz > 0.
 [[nodiscard]] double dynamic_share(const PowerSpec& spec, double mhz);
 
-/// How much longer a kernel takes if the clock is `clock` times the full one, (0, 1], and DRAM
+/// The factor on a kernel's time if the clock is `clock` times the full one, (0, 1], and DRAM
 /// bounds the share `memory_boundness` of its time.
 [[nodiscard]] constexpr double clock_stretch(double memory_boundness, double clock) {
   return memory_boundness + (1 - memory_boundness) / clock;

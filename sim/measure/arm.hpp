@@ -1,4 +1,4 @@
-// One arm of a measurement: who runs, under which policy, and what a rig makes of it.
+// One arm of a measurement: its jobs, its policy, and the results from a rig.
 #pragma once
 
 #include <cstdint>
@@ -33,31 +33,32 @@ struct MeasuredWindow {
 [[nodiscard]] Duration end_of_run(const run::RunConfig& config,
                                   const capture::JobRecord* training, Duration limit);
 
-/// Iterations in training's record; those that end after the window do not count.
+/// Iterations in training's record, without those that end after the window.
 [[nodiscard]] observe::RankIterations iterations_of(const capture::JobRecord& training,
                                                     const MeasuredWindow& window);
 
-/// The result of a filler on the one GPU. `record`: nothing if it was not admitted or left none.
+/// The result of a filler on the one GPU. `record`: nothing if the filler was not admitted or left
+/// none.
 [[nodiscard]] observe::FillerResult filler_result(const run::FillerConfig& config,
                                                   const std::optional<capture::JobRecord>& record,
                                                   const policy::Admission& admission,
                                                   const std::vector<Duration>& arrivals,
                                                   const MeasuredWindow& window);
 
-/// What the policy's process did, and how fast.
+/// What the policy's process did, with times.
 [[nodiscard]] observe::HostActivity host_activity(const capture::RigResult& result,
                                                   capture::Substrate substrate);
 
-// What each operation of an arm's processes did on the device, as a CSV table: where an iteration
-// that is longer than simulated loses its time.
+// Each operation of an arm's processes on the device, as a CSV table, to find where an iteration
+// loses time against the simulation.
 
-/// A row an operation and pass, by job and start. Instants are ns since the common start:
+/// A row for each operation and pass, by job and start. Instants are ns since the common start:
 /// `called_ns` and `returned_ns` of the launch call behind the gate, `start_ns` and `end_ns` on the
 /// device, `noticed_ns` when the process knew of the end. A job that died has no rows.
 [[nodiscard]] std::string operations_csv(const std::vector<capture::RigJob>& jobs,
                                          const std::vector<capture::JobOutcome>& outcomes);
 
-/// What parts of the run did alone, as far as it is known.
+/// Known results of parts of the run alone.
 struct Alone {
   std::optional<Duration> iteration;  ///< mean, of training
   Duration length{};                  ///< of the run of training alone
@@ -83,7 +84,7 @@ struct Arm {
                                                     const capture::RigPlace& place,
                                                     const MeasureOptions& options);
 
-/// How processes share the GPU under this decision. Fault: as check_measurable.
+/// How processes share the GPU under this decision. Fault: see check_measurable.
 [[nodiscard]] Result<capture::Substrate> substrate_of(
     const policy::PolicySpec& spec, const policy::StartDecisions& decided,
     const std::vector<policy::ClientInfo>& clients, const hardware::GpuSpec& device,

@@ -1,5 +1,5 @@
-// Makes of a loaded run of one rank what processes launch: a plan of the training job, and one of
-// each filler.
+// Makes the plans that processes launch from a loaded run of one rank: one of the training job, and
+// one of each filler.
 #pragma once
 
 #include <string_view>
@@ -20,12 +20,12 @@
 
 namespace bubblesim::measure {
 
-/// What a plan needs to know beside the run. Pointers may be null and outlive the call.
+/// Inputs of a plan beside the run. Pointers may be null and outlive the call.
 struct PlanSetup {
-  const policy::PolicySpec* spec = nullptr;  ///< whose needs are reported; null: no policy
-  /// What the policy decided, by client: priorities, SMs; null: nothing.
+  const policy::PolicySpec* spec = nullptr;  ///< the policy to report to; null: none
+  /// The policy's priorities and SMs, by client; null: none.
   const std::vector<policy::ClientSharing>* shares = nullptr;
-  const schedule::BubbleTable* bubbles = nullptr;  ///< of the rank, if the policy is told of them
+  const schedule::BubbleTable* bubbles = nullptr;  ///< of the rank, if the policy hears of them
   Duration length{};             ///< arrivals are drawn up to here; 0: the config's duration
   bool record_operations = false;
 };
@@ -35,20 +35,20 @@ struct PlannedJob {
   CounterSet counters;  ///< of drawing arrivals
 };
 
-/// A plan of the program, with forms for its profiles; what the job is is left out. Each operation
-/// but collectives lasts `slowdown` times its duration.
+/// A plan of the program, with forms for its profiles, without the job's role. Each operation but
+/// collectives lasts `slowdown` times its duration.
 [[nodiscard]] capture::JobPlan plan_of_program(const program::Program& program,
                                                const hardware::GpuSpec& device,
                                                double slowdown = 1);
 
-/// The rank of the run, as client 0. Fault: several ranks (run::lone_rank makes one of them),
-/// durations that vary between iterations (jitter_cv).
+/// The run's rank, as client 0. Fault: several ranks (run::lone_rank makes one of them), durations
+/// that vary between iterations (jitter_cv).
 [[nodiscard]] Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& setup);
 
-/// The filler (into RunConfig::fillers), as this client. Requests arrive when they do in a
-/// simulation of the run. Fault: what a real GPU run cannot do, with its place in the config:
-/// continuous batching, fill jobs, instances that a policy's placer places; arrivals that cannot be
-/// read, or have no end.
+/// The filler (into RunConfig::fillers), as this client. Requests arrive as in a simulation of the
+/// run. Fault: a feature that a real GPU cannot run, with its place in the config: continuous
+/// batching, fill jobs, instances that a policy's placer places; arrivals that cannot be read, or
+/// have no end.
 [[nodiscard]] Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler,
                                              ClientId client, const PlanSetup& setup);
 
@@ -57,24 +57,23 @@ struct PlannedJob {
 [[nodiscard]] Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run,
                                                         const PlanSetup& setup);
 
-// Between what the GPU model knows of a kernel and what a plan says of it.
+// Translates between kernels of the GPU model and of a plan.
 
-/// A shape of which the device holds as many blocks an SM as of the profile, with the profile's
-/// warps, and registers and shared memory that come to what it takes: for programs that do not say
-/// how their kernels were launched.
+/// A shape with as many blocks an SM as the profile, with the profile's warps, and with registers
+/// and shared memory to match: for programs that do not give the kernels' launch shapes.
 [[nodiscard]] traces::LaunchShape shape_of(const program::KernelProfile& profile,
                                            const hardware::GpuSpec& spec);
 
-/// What a plan says of such a kernel. `shape` may be null: not known.
+/// The form of such a kernel. `shape` may be null: not known.
 [[nodiscard]] capture::KernelForm form_of(const program::KernelProfile& profile,
                                           const traces::LaunchShape* shape, std::string_view name,
                                           const hardware::GpuSpec& spec);
 
-/// What the GPU model knows of such a form, with the shares that the device gives its class.
+/// The profile of such a form, with the device's shares for its class.
 [[nodiscard]] program::KernelProfile class_profile_of(const capture::KernelForm& form,
                                                   const hardware::GpuSpec& spec);
 
-/// What the GPU model knows of such a form.
+/// The profile of such a form.
 [[nodiscard]] program::KernelProfile profile_of(const capture::KernelForm& form,
                                             const hardware::GpuSpec& spec);
 

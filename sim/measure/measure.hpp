@@ -1,5 +1,5 @@
-// Measures what sim/run simulates: a config's job, fillers and policies, by processes that launch
-// for real, on a GPU or on a fake one.
+// Measures runs that sim/run simulates: a config's job, fillers and policies, with processes that
+// really launch, on a GPU or on a fake one.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,26 @@ struct MeasureOptions {
   /// Training waits for verdicts too, which costs it a round trip a launch: for policies that hold
   /// its launches. On a fake GPU, where it costs nothing, it always does.
   bool ask_training = false;
-  /// Replaces what policies ask for, if the machine cannot have that (MPS); nothing: theirs.
+  /// Replaces the policies' sharing, if the machine cannot provide it (MPS); nothing: theirs.
   std::optional<capture::Substrate> substrate;
-  /// Takes what each operation did (arm.hpp), once an arm: "alone", "FILLER-alone", a policy's
-  /// name, its second time "POLICY-2". Null: operations are not recorded; recording slows hosts.
+  /// Takes the table of operations (arm.hpp), once for each arm: "alone", "FILLER-alone", a
+  /// policy's name, the second time "POLICY-2". Null: operations are not recorded; recording slows
+  /// hosts.
   std::function<Result<void>(const std::string& arm, const std::string& csv)> operations;
 };
 
-/// Whether a real GPU can do what each policy of the config asks for before the start: sharing by
-/// MIG, time slices of its own, memory that is not all on the device and bounds that no GPU reaches
-/// are faults, with the policy's name. So are demands on fillers that processes cannot meet. All
-/// faults at once.
+/// Checks before the start that a real GPU can do all that the config's policies ask for: sharing
+/// by MIG, a policy's own time slices, memory that is not all on the device and bounds that no GPU
+/// reaches are faults, with the policy's name. So are demands on fillers that processes cannot
+/// meet. All faults at once.
 [[nodiscard]] Errors check_measurable(const run::LoadedRun& lone,
                                       const policy::Registry& registry,
                                       const capture::RigPlace& place);
 
-/// Everything that one config gives, measured once: the job alone, each filler alone, each policy.
-/// `lone`: a run of one rank (run::lone_rank). The caller fills in `measured.round` of the report.
-/// Fault: what could not be set up; a training process that died; an illegal decision of a policy.
-/// A filler that dies is counted, with an error's severity.
+/// Measures a config once: the job alone, each filler alone, each policy. `lone`: a run of one rank
+/// (run::lone_rank). The caller fills in `measured.round` of the report. Fault: a setup that
+/// failed; a training process that died; an illegal decision of a policy. A filler that dies is
+/// counted, with an error's severity.
 [[nodiscard]] Result<observe::RunReport> measure_policies(const run::LoadedRun& lone,
                                                           const policy::Registry& registry,
                                                           const capture::RigPlace& place,

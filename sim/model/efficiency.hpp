@@ -1,7 +1,7 @@
 // The constants of the roofline, for one device and one generation of its libraries. Read from
-// configs/efficiency/*.json (configs/efficiency/README.md explains each key, kernel_time.hpp
-// uses them); `scripts/fit kernels` writes such a file. A fit starts from the defaults below, and
-// keeps them where it has too few rows.
+// configs/efficiency/*.json (configs/efficiency/README.md explains each key, kernel_time.hpp uses
+// them); `scripts/fit kernels` writes such a file. A fit starts from the defaults below, and keeps
+// those for which it has too few rows.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,10 @@ inline constexpr std::size_t kKernelKinds = 8;   ///< of KernelKind
 }
 
 /// Efficiency of matrix products, and of convolutions as implicit products (kernel_time.hpp). The
-/// defaults are near those of the A100, of which most is known.
+/// defaults are near those of the A100, which is known best.
 struct GemmEfficiency {
-  double math_share = 0.92;       ///< of the tensor cores' peak, by an endless tile
-  double fp32_math_share = 0.85;  ///< of the CUDA cores' peak, by an endless tile
+  double math_share = 0.92;       ///< of the tensor cores' peak, for an endless tile
+  double fp32_math_share = 0.85;  ///< of the CUDA cores' peak, for an endless tile
   double tile_half_size = 9.5;    ///< elements; tile size tm*tn/(tm+tn) at half of math_share
   double wave_overhead_s = 8e-7;  ///< of each wave: first loads, last stores
   double fixed_s = 4e-6;          ///< of each kernel
@@ -39,7 +39,7 @@ struct GemmEfficiency {
   double sm_reach = 0.6;          ///< share of the SMs that suffices to reach dram_share
   double split_dram_share = 2.0;  ///< partial sums of split products, of DRAM bandwidth (in L2)
   double roof_exponent = 1.85;    ///< p in (compute^p + memory^p)^(1/p): how well they overlap
-  double idle_speedup = 0.55;     ///< share of the last wave's idle SM time that is won back
+  double idle_speedup = 0.55;     ///< share of the last wave's idle SM time that is recovered
   double hot_slowdown = 0.09;     ///< of long kernels, which the power limit slows down
   double hot_after_s = 3e-4;      ///< compute time at which half of hot_slowdown applies
 };
@@ -52,7 +52,7 @@ struct StreamEfficiency {
 
 /// Efficiency of fused attention.
 struct AttentionEfficiency {
-  double math_share = 0.6;        ///< of peak, head size and keys endless
+  double math_share = 0.6;        ///< of peak, for endless head size and keys
   double head_half_size = 28;     ///< head size at half of math_share
   double key_overhead = 64;       ///< fixed cost of each block of queries, as a number of keys
   double fixed_s = 4e-6;          ///< of each kernel
@@ -60,21 +60,21 @@ struct AttentionEfficiency {
 
 struct Efficiency {
   std::string id;          ///< file name without ".json"
-  std::string software;    ///< the libraries that the kernels are from
-  double boost_clock_hz = 0;   ///< at which the peaks hold
+  std::string software;    ///< the libraries of the kernels
+  double boost_clock_hz = 0;   ///< clock at which the peaks hold
   /// FLOP/s, dense, by Precision: kFp32 of CUDA cores, the others of tensor cores. 0: the device
-  /// has no such units; computed_in() says what is then computed instead.
+  /// has no such units; computed_in() gives the precision used instead.
   std::array<double, kPrecisions> peak_flops{};
-  double l2_resident_bytes = 2e7;  ///< of a kernel's traffic, found in or left to the L2 cache
-  double l2_speedup = 1.8;         ///< of that part, against DRAM
+  double l2_resident_bytes = 2e7;  ///< bytes of a kernel's traffic that the L2 cache serves
+  double l2_speedup = 1.8;         ///< speed of that part relative to DRAM
   GemmEfficiency gemm;
   GemmEfficiency convolution;
   AttentionEfficiency attention;
   std::array<StreamEfficiency, kKernelKinds> streams;  ///< by KernelKind; unused for products
 };
 
-/// The precision in which the device computes `precision`: the same if it has units for it, else as
-/// frameworks do: fp16 for bf16 (fp32 if it lacks fp16 too), fp32 for tf32 and fp16, and for fp8
+/// The precision in which the device computes `precision`: the same if it has such units, else as
+/// frameworks do: fp16 for bf16 (fp32 if it lacks fp16, too), fp32 for tf32 and fp16, and for fp8
 /// the precision in which it computes bf16.
 [[nodiscard]] Precision computed_in(const Efficiency& efficiency, Precision precision);
 
@@ -93,8 +93,8 @@ struct Efficiency {
 /// Reads everything but the id; finishes the root.
 [[nodiscard]] Efficiency read_efficiency(ObjectReader& root);
 
-/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`: the id
-/// of a device ("h100"), or another one that a user made.
+/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`: of a
+/// device ("h100"), or of a user's own file.
 [[nodiscard]] CheckedResult<Efficiency> find_efficiency(std::string_view name,
                                                         const std::string& folder);
 
@@ -110,7 +110,7 @@ struct EfficiencyField {
 /// All fields, in the order of a file.
 [[nodiscard]] std::span<const EfficiencyField> efficiency_fields();
 
-// What configs, options and messages call a precision.
+// Names of precisions in configs, options and messages.
 
 /// The names of precisions, by Precision.
 inline constexpr std::array<Choice<Precision>, kPrecisions> kPrecisionNames{

@@ -1,7 +1,7 @@
 // The work of inference: one forward pass at some batch, and for language models the iterations of
-// continuous batching (Orca, OSDI 2022), with a KV cache. Kernel for kernel as vLLM launches them
-// for decoders (fused residual and RMS norm, biases within products, one attention kernel for
-// prompts and one for single tokens) and PyTorch for encoders and images.
+// continuous batching (Orca, OSDI 2022), with a KV cache. The kernels are those of vLLM for
+// decoders (fused residual and RMS norm, biases within products, one attention kernel for prompts
+// and one for single tokens) and of PyTorch for encoders and images.
 //
 // In the returned ModelWork only `forward`, tensors, working and output bytes are filled.
 #pragma once
@@ -17,7 +17,7 @@ namespace bubblesim::model {
 
 /// One request in an iteration.
 struct SequenceState {
-  std::uint64_t new_tokens = 1;  ///< computed now: a chunk of the prompt, or 1 to decode
+  std::uint64_t new_tokens = 1;  ///< computed now: a chunk of the prompt, or 1 in decoding
   std::uint64_t context = 0;     ///< tokens in the KV cache already
 };
 
@@ -26,9 +26,9 @@ enum class Logits : std::uint8_t {
   kEveryToken,  ///< to verify drafted tokens
 };
 
-/// One iteration over a mixed batch: prompts' chunks and single tokens. Decoders only; context
-/// parallel and unfused attention do not occur. Sequences beyond the model's learned positions,
-/// an empty batch, and a split that does not divide are faults.
+/// One iteration over a mixed batch: chunks of prompts and single tokens. Decoders only, without
+/// context parallelism and unfused attention. Sequences beyond the model's learned positions, an
+/// empty batch, and a split that does not divide are faults.
 [[nodiscard]] Result<ModelWork> iteration_work(const ModelSpec& model, const Split& split,
                                                Precision precision,
                                                const std::vector<SequenceState>& sequences,
@@ -39,32 +39,33 @@ struct AttentionSums {
   double sequences = 0;
   double queries = 0;  ///< new tokens
   double keys = 0;     ///< cached and new
-  double pairs = 0;    ///< of a query and a key that it sees, new tokens being causal
-  double longest = 0;  ///< new tokens of a sequence, at most
+  double pairs = 0;    ///< pairs of a query and a key that it sees; new tokens are causal
+  double longest = 0;  ///< most new tokens of a sequence
 
   void add(const SequenceState& sequence);
 };
 
-/// A mixed batch by its sums, which is all that its kernels depend on.
+/// A mixed batch by its sums, which determine its kernels.
 struct IterationSums {
-  AttentionSums prompts;     ///< served by a kernel of prompts
-  AttentionSums singles;     ///< served by a kernel of decode steps
-  std::uint64_t tokens = 0;  ///< that the matrix products see, perhaps padded
+  AttentionSums prompts;     ///< in the attention kernel of prompts
+  AttentionSums singles;     ///< in the attention kernel of decode steps
+  std::uint64_t tokens = 0;  ///< in the matrix products, perhaps padded
   std::uint64_t rows = 0;    ///< of logits
-  /// Tokens of all data-parallel members whose GPUs share the experts (Split::expert), these among
-  /// them: each GPU gathers all, and has whole experts, tensor parallel or not. 0: experts as in
-  /// training. Unused if experts are not split.
+  /// Tokens of all data-parallel members whose GPUs share the experts (Split::expert), this one's
+  /// included: each GPU gathers all of them, and has whole experts, tensor parallel or not. 0:
+  /// experts as in training. Unused if experts are not split.
   std::uint64_t group_tokens = 0;
 };
 
 /// The iteration with these sums: the same kernels as iteration_work of its sequences. Fault: no
-/// tokens, or rows; otherwise as iteration_work, but for learned positions, which it cannot check.
+/// tokens or no rows; otherwise as iteration_work, except for learned positions, which cannot be
+/// checked here.
 [[nodiscard]] Result<ModelWork> summed_iteration_work(const ModelSpec& model, const Split& split,
                                                       Precision precision,
                                                       const IterationSums& sums);
 
-/// The attention kernels of one block of that iteration, prompts first: those of its forward items
-/// that depend on contexts. Precondition: summed_iteration_work accepts them.
+/// The attention kernels of one block of that iteration, prompts first: its only forward items that
+/// depend on contexts. Precondition: summed_iteration_work accepts the sums.
 [[nodiscard]] std::vector<KernelWork> attention_work(const ModelSpec& model, const Split& split,
                                                      Precision precision,
                                                      const IterationSums& sums);
@@ -91,8 +92,8 @@ struct IterationSums {
                                             Precision precision, double tokens);
 
 // Speculative decoding with a token tree (SpecInfer, ASPLOS 2024): a small model drafts a tree of
-// tokens level by level, the large model checks all of them in one pass with a mask that shows
-// each token its ancestors only.
+// tokens level by level, the large model checks all of them in one pass with a mask by which each
+// token sees only its ancestors.
 
 /// Children of each node, by depth: {1, 1, 3, 1} drafts 1, 1, 3 and 3 tokens. SpecInfer's own
 /// setting is {1, 1, 3, 1, 1, 1, 1, 1} (section 6.1).
@@ -106,10 +107,12 @@ struct TokenTree {
 /// more than 65,536 tokens is a fault.
 [[nodiscard]] Result<std::uint64_t> token_count(const TokenTree& tree);
 
-/// What one round launches for `sequences` with `context` tokens cached.
+/// The kernels of one round for `sequences` with `context` tokens cached.
 struct SpeculationWork {
-  std::vector<ModelWork> draft;  ///< one step a level: its nodes' parents go through the model
-  ModelWork verify;              ///< the last known token and the whole tree through the large one
+  std::vector<ModelWork> draft;  ///< one step for each level: the parents of its nodes go through
+                                 ///< the model
+  ModelWork verify;              ///< the last known token and the whole tree go through the large
+                                 ///< model
 };
 
 struct SpeculationShape {
@@ -125,17 +128,17 @@ struct SpeculationShape {
                                                        const SpeculationShape& shape,
                                                        const TokenTree& tree);
 
-/// The checking pass alone.
+/// The verifying pass alone.
 [[nodiscard]] Result<ModelWork> verify_work(const ModelSpec& large, const Split& split,
                                             Precision precision, std::uint32_t sequences,
                                             std::uint64_t context, const TokenTree& tree);
 
-/// Tokens that a round yields on average, the large model's own token after the last accepted one
-/// among them: 1 + sum over levels of the chance that a node of that level is accepted. A child is
-/// accepted with `acceptance_rate`, independently of all else; of k children at least one with
-/// 1 - (1 - rate)^k. For a chain of depth d that is (1 - rate^(d+1)) / (1 - rate), equation 1 of
-/// Leviathan et al. 2023 (Fast inference from transformers via speculative decoding). Independence
-/// of siblings is an assumption: it flatters wide trees.
+/// The mean number of tokens of a round, including the large model's own token after the last
+/// accepted one: 1 + sum over levels of the chance that a node of that level is accepted. A child
+/// is accepted with probability `acceptance_rate`, independently of others; at least one of k
+/// children with 1 - (1 - rate)^k. For a chain of depth d that is (1 - rate^(d+1)) / (1 - rate),
+/// equation 1 of Leviathan et al. 2023 (Fast inference from transformers via speculative decoding).
+/// Independence of siblings is an assumption that favours wide trees.
 [[nodiscard]] Result<double> expected_accepted(double acceptance_rate, const TokenTree& tree);
 
 }  // namespace bubblesim::model

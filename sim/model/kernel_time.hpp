@@ -26,8 +26,8 @@ struct KernelTime {
   bool memory_bound = false;  ///< the memory side of the roofline is the longer one
 };
 
-/// Whether a product's blocks stay on their SMs and take tile after tile, so that it can be told to
-/// leave some of the SMs to others.
+/// Whether a product's blocks stay on their SMs and take tile after tile (a persistent kernel), so
+/// that it can leave some of the SMs to others.
 [[nodiscard]] bool blocks_stay(const KernelWork& work, const hardware::GpuSpec& gpu);
 
 /// The time of `work` alone on `gpu`. Products whose blocks stay leave `sm_carveout` SMs free:
@@ -75,19 +75,19 @@ struct GemmPlan {
                                  const hardware::GpuSpec& gpu, const Efficiency& efficiency,
                                  std::uint32_t carveout = 0);
 
-// Re-targeting of recorded kernels: how much longer a kernel takes on another GPU, when all that
-// is known of it is what bounds it.
+// Re-targeting of recorded kernels: the factor on a kernel's time on another GPU, if only its bound
+// is known.
 //
 //   compute   ratio of the sustained FLOP/s in `precision`: peak x gemm math share
 //   memory    ratio of the sustained bandwidths: DRAM bandwidth x elementwise share
 //   unknown   geometric mean of the two
 //
-// What does not scale (the fixed time of small kernels, waves that fill one device and not the
-// other) is not in the ratio: the ratio extrapolates, and results that use it say so.
+// The ratio ignores effects that do not scale (the fixed time of small kernels, waves that fill one
+// device and not the other): it extrapolates, and results that use it say so.
 
 enum class BoundBy : std::uint8_t { kCompute, kMemory, kUnknown };
 
-/// A GPU with the constants of its kernels; borrows both.
+/// A GPU with the constants of its kernels; refers to both.
 struct TimedDevice {
   const hardware::GpuSpec& gpu;
   const Efficiency& efficiency;

@@ -1,9 +1,8 @@
-// The work to be done, on whatever GPU: kernels (kind, shape, arithmetic and memory traffic;
-// sim/model/kernel_time.hpp turns each into a launch and a duration), and what a model's layers ask
-// of one GPU under a split: kernels and exchanges, in order.
-//
-// Layers that are alike share one LayerWork (a 96-layer transformer has three kinds: embedding,
-// block, head). Nothing here depends on a GPU or a network.
+// Work independent of a GPU: kernels (kind, shape, arithmetic and memory traffic;
+// sim/model/kernel_time.hpp turns each into a launch and a duration), and the kernels and exchanges
+// of a model's layers on one GPU under a split, in order.  Equal layers share one LayerWork (a
+// 96-layer transformer has three kinds: embedding, block, head). Nothing here depends on a GPU or a
+// network.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +46,14 @@ struct KernelWork {
   Precision precision = Precision::kFp16;
   double flops = 0;        ///< arithmetic operations; a multiply-add counts as 2
   double bytes = 0;        ///< read from and written to DRAM, at least once each
-  GemmShape gemm;          ///< kGemm, kAttention, kConvolution
-  double elements = 0;     ///< of the output; the other kinds
-  /// kAttention of single tokens that shares a kernel with prompts: queries of the longest of them;
-  /// 0: it is a kernel by itself.
+  GemmShape gemm;          ///< of kGemm, kAttention, kConvolution
+  double elements = 0;     ///< of the output; for the other kinds
+  /// kAttention of single tokens in one kernel with prompts: queries of the longest prompt; 0: it
+  /// is a kernel by itself.
   std::uint64_t prompt_queries = 0;
 };
 
-/// The ranks among whom an exchange inside a layer goes on.
+/// The ranks that take part in an exchange inside a layer.
 enum class ParallelAxis : std::uint8_t { kTensor, kContext, kExpert };
 
 enum class Exchange : std::uint8_t {
@@ -67,15 +66,15 @@ struct Communication {
   std::string name;
   ParallelAxis axis = ParallelAxis::kTensor;
   Exchange exchange = Exchange::kAllReduce;
-  double bytes = 0;         ///< the whole array, as nccl-tests counts it; kRing: sent by each
-  bool overlaps_next = false;  ///< runs beside the following item, which does not wait for it
-  /// Bytes that kernels fused into it pass over; each rank takes its part.
+  double bytes = 0;         ///< the whole array, as in nccl-tests; kRing: sent by each rank
+  bool overlaps_next = false;  ///< runs beside the next item, which does not wait for it
+  /// Bytes that kernels fused into the exchange read and write; each rank takes its share.
   double fused_bytes = 0;
 };
 
-/// An all-reduce of fewer bytes over the two GPUs of a server is one exchange, each reading the
-/// other's array (vLLM 0.19, CustomAllreduce.should_custom_ar, and cross_device_reduce_1stage at a
-/// world size of 2). More GPUs do so where all are connected with each other; they have rings here.
+/// An all-reduce of fewer bytes over the two GPUs of a server is one exchange, in which each reads
+/// the other's array (vLLM 0.19, CustomAllreduce.should_custom_ar, and cross_device_reduce_1stage
+/// at a world size of 2). More than two GPUs do so if all are connected; here they use rings.
 inline constexpr double kLeastRingBytes = 8.0 * (1 << 20);
 
 using WorkItem = std::variant<KernelWork, Communication>;
@@ -85,14 +84,14 @@ struct Split {
   std::uint32_t tensor = 1;
   std::uint32_t context = 1;
   std::uint32_t expert = 1;
-  bool sequence_parallel = false;  ///< norms and dropouts split over the tensor ranks too
+  bool sequence_parallel = false;  ///< norms and dropouts, too, are split over the tensor ranks
   double expert_load = 1.0;        ///< tokens of the busiest expert rank over the mean, >= 1
   /// Tokens of this GPU's expert rank over the mean, at most `expert_load`; nothing: it is the
   /// busiest.
   std::optional<double> own_expert_load;
 };
 
-/// What is kept for the backward pass, and what is computed again in it.
+/// What is kept for the backward pass, and what is recomputed in it.
 enum class Recompute : std::uint8_t {
   kNone,
   kSelective,  ///< attention scores only (Korthikanti et al. 2022)
@@ -102,7 +101,7 @@ enum class Recompute : std::uint8_t {
 /// How attention is computed.
 enum class AttentionKernels : std::uint8_t { kUnfused, kFlash };
 
-/// What a weight-gradient kernel does with its result.
+/// Where a weight-gradient kernel stores its result.
 enum class GradientStore : std::uint8_t {
   kWrite,           ///< written in the precision of the weights (PyTorch)
   kAccumulateFp32,  ///< added to a 4-byte buffer within the kernel (Megatron-LM)
@@ -123,71 +122,70 @@ struct TrainingShape {
 struct LayerWork {
   std::string kind;                   ///< "embedding", "block", "head", "conv3x3", ...
   std::vector<WorkItem> forward;
-  std::vector<WorkItem> recompute;    ///< before the backward pass; empty: nothing
+  std::vector<WorkItem> recompute;    ///< before the backward pass; may be empty
   std::vector<WorkItem> input_grad;
   std::vector<WorkItem> weight_grad;
-  /// How many items of `input_grad` come before each item of `weight_grad` where the two are not
-  /// taken apart; see backward_items().
+  /// How many items of `input_grad` come before each item of `weight_grad` if the two are not
+  /// separated; see backward_items().
   std::vector<std::uint32_t> weight_grad_after;
   std::vector<double> parameter_tensors;  ///< elements on this GPU, in order of registration
-  std::vector<double> expert_tensors;     ///< the same, of experts (other data-parallel group)
-  /// Tensors of an earlier layer that this one uses too (tied embeddings): held here again, and
-  /// their gradients added up, where the two layers are on different GPUs.
+  std::vector<double> expert_tensors;     ///< the same, of experts (another data-parallel group)
+  /// Tensors of an earlier layer that this layer uses, too (tied embeddings): if the two layers are
+  /// on different GPUs, held here again, with gradients added up.
   std::vector<double> shared_tensors;
-  /// Elements of `parameter_tensors` whose gradients each tensor rank knows for its part of the
-  /// tokens only, where the sequence is split (norms, biases after a row-split product, routers).
+  /// Elements of `parameter_tensors` for which each tensor rank has only its own tokens' gradients,
+  /// if the sequence is split (norms, biases after a row-split product, routers).
   double token_split_elements = 0;
   double activation_bytes = 0;  ///< kept from the forward to the backward pass
-  /// What weight_grad needs, kept from input_grad on: inputs and output gradients of the layer's
-  /// products (32 s b h of a GPT block, Qi et al. 2024, table 1).
+  /// Kept for weight_grad from input_grad on: inputs and output gradients of the layer's products
+  /// (32 s b h of a GPT block, Qi et al. 2024, table 1).
   double weight_grad_bytes = 0;
-  double working_bytes = 0;     ///< besides, while the backward pass of the layer runs
-  double output_bytes = 0;      ///< what the next layer reads: sent where a stage ends
+  double working_bytes = 0;     ///< further bytes while the layer's backward pass runs
+  double output_bytes = 0;      ///< read by the next layer: sent where a stage ends
 };
 
 struct ModelWork {
   std::vector<LayerWork> kinds;
-  std::vector<std::uint32_t> layers;  ///< first to last, into kinds
+  std::vector<std::uint32_t> layers;  ///< first to last; indices into kinds
   /// The layers whose output each layer reads. Empty: a chain.
   std::vector<std::vector<std::uint32_t>> inputs;
 };
 
-/// Whether exchanges within a backward pass run beside the products that do not need them.
+/// Whether exchanges within a backward pass overlap with products that do not need them.
 enum class BackwardExchanges : std::uint8_t { kOverlapped, kSerial };
 
-/// The whole backward pass of a layer, in the order of a framework that does not take input and
-/// weight gradients apart: each weight gradient follows its input gradient. Overlapped: the
-/// all-reduce (reduce-scatter) of an input gradient runs beside the weight gradient's product, and
-/// the second all-gather of a layer's input beside the input gradient's, as in Megatron-LM
+/// The whole backward pass of a layer, in the order of a framework that does not separate input and
+/// weight gradients: each weight gradient follows its input gradient. Overlapped: the all-reduce
+/// (reduce-scatter) of an input gradient runs beside the weight gradient's product, and the second
+/// all-gather of a layer's input beside the input gradient's, as in Megatron-LM
 /// (LinearWithGradAccumulationAndAsyncCommunication, tensor_parallel/layers.py).
 [[nodiscard]] std::vector<WorkItem> backward_items(const LayerWork& layer,
                                                    BackwardExchanges exchanges);
 
 /// Floating-point operations of all kernels in a list.
 [[nodiscard]] double flops_of(const std::vector<WorkItem>& items);
-/// Elements of all parameters of a layer on one GPU, experts among them.
+/// Elements of all parameters of a layer on one GPU, including experts.
 [[nodiscard]] double parameters_of(const LayerWork& layer);
 
-// The inside of the work functions: kernels and exchanges from their shapes, and the lists of a
-// layer in the making. Bytes: every operand once (kernel times account for caches). Arithmetic of
-// kernels that stream is a rough count; they are bound by memory.
+// Helpers of the work functions: kernels and exchanges from their shapes, and builders of a layer's
+// lists. Bytes: every operand once (kernel times account for caches). Arithmetic of streaming
+// kernels is a rough count; memory bounds them.
 
-// Bytes of an element: of dropout's mask; of an index (a token's number, a maximum's place in its
-// window); of FP32.
+// Bytes of an element: dropout's mask; an index (of a token, or of a maximum in its window); FP32.
 inline constexpr double kMaskByte = 1.0;
 inline constexpr double kIndexBytes = 8.0;
 inline constexpr double kFp32Bytes = 4.0;
 
-/// What activations are held in: FP8 is of matrix products only, activations stay BF16.
+/// The precision of stored activations: FP8 is for matrix products only, activations stay BF16.
 [[nodiscard]] Precision stored(Precision precision);
 
-/// Reads both operands, writes the product; `output_bytes` an element of the product, read too
-/// where it is added to (then twice the size).
+/// Reads both operands, writes the product; `output_bytes` for each element of the product, twice
+/// as many if the kernel adds to it (reads and writes).
 [[nodiscard]] KernelWork gemm_kernel(std::string name, GemmShape shape, Precision precision);
 [[nodiscard]] KernelWork gemm_kernel(std::string name, GemmShape shape, Precision precision,
                                      double output_bytes);
 
-/// A product for a weight gradient: left where `store` says.
+/// A product for a weight gradient, stored as `store` says.
 [[nodiscard]] KernelWork weight_kernel(std::string name, GemmShape shape, Precision precision,
                                        GradientStore store);
 
@@ -211,7 +209,7 @@ class LayerBuilder {
     layer_.weight_grad_after.push_back(static_cast<std::uint32_t>(layer_.input_grad.size()));
   }
   void parameters(double elements) { layer_.parameter_tensors.push_back(elements); }
-  /// Each tensor rank has the last tensor's gradient for its own tokens only.
+  /// Each tensor rank has the last tensor's gradient only for its own tokens.
   void split_by_tokens() { layer_.token_split_elements += layer_.parameter_tensors.back(); }
   void keep(double bytes) { layer_.activation_bytes += bytes; }
   [[nodiscard]] LayerWork& layer() { return layer_; }

@@ -1,5 +1,5 @@
-// What a neural network is: immutable sizes, read from configs/models/*.json
-// (configs/models/README.md explains each key). No weights, no GPU, no split.
+// A neural network's sizes, immutable, read from configs/models/*.json (configs/models/README.md
+// explains each key). No weights, no GPU, no split.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace bubblesim::model {
 /// Experts in place of the feed-forward part of some blocks.
 struct MixtureSpec {
   std::uint32_t experts = 0;
-  std::uint32_t top_k = 0;            ///< experts that a token goes to
+  std::uint32_t top_k = 0;            ///< experts for each token
   std::uint64_t expert_ffn = 0;       ///< inner width of one expert
-  std::uint32_t shared_experts = 0;   ///< further ones that every token goes to; same inner width
+  std::uint32_t shared_experts = 0;   ///< further ones, used by every token; same inner width
   std::uint32_t first_dense = 0;      ///< blocks at the start without experts
   std::uint32_t interval = 1;         ///< after them, every `interval`-th block has experts
 };
@@ -29,7 +29,7 @@ enum class Positions : std::uint8_t { kLearned, kRotary };
 enum class Norm : std::uint8_t { kLayer, kRms };
 enum class NormPlace : std::uint8_t { kBefore, kAfter };  ///< of attention and feed-forward part
 
-/// What follows the last block.
+/// The layers after the last block.
 enum class Head : std::uint8_t {
   kNone,
   kLanguageModel,  ///< logits over the vocabulary, of every token
@@ -45,7 +45,7 @@ struct TransformerSpec {
   std::uint64_t head_size = 0;     ///< usually hidden / heads
   std::uint64_t ffn = 0;           ///< inner width of the feed-forward part
   std::uint64_t vocabulary = 0;    ///< rows as published; 0: no embedding (a branch of a graph)
-  std::uint64_t max_sequence = 0;  ///< tokens; rows of learned positions
+  std::uint64_t max_sequence = 0;  ///< in tokens; rows of learned positions
   std::uint32_t token_types = 0;   ///< rows of BERT's segment embedding; 0: none
   std::uint32_t classes = 0;       ///< Head::kClassifier
   AttentionMask mask = AttentionMask::kCausal;
@@ -67,7 +67,7 @@ struct ConvolutionLayer {
     kConvolution,
     kMaxPool,
     kAveragePool,  ///< over the whole image
-    kLinear,       ///< flattens what it reads
+    kLinear,       ///< flattens its input
     kBottleneck,   ///< ResNet: 1x1 to `out`, 3x3 with stride, 1x1 to 4 x `out`, and a shortcut
     kBasic,        ///< ResNet: two 3x3 to `out`, and a shortcut
   };
@@ -96,7 +96,7 @@ struct BranchSpec {
   Kind kind = Kind::kFeedForward;
   std::uint32_t repeat = 1;       ///< the number of such branches, each with its own weights
   std::uint32_t layers = 0;       ///< linear layers with ReLU, or transformer blocks
-  std::uint64_t inputs = 0;       ///< feed forward: width of what the first layer reads
+  std::uint64_t inputs = 0;       ///< feed forward: width of the first layer's input
   std::uint64_t width = 0;        ///< of each layer; embedding bag: of a row
   std::uint64_t rows = 0;         ///< embedding bag
   std::uint32_t bag = 0;          ///< embedding bag: rows summed for a sample
@@ -130,19 +130,19 @@ struct ModelSpec {
 ///   experts / ranks x (1 - (1 - top_k / experts)^tokens).
 [[nodiscard]] double busy_experts(const MixtureSpec& mixture, double ranks, double tokens);
 
-/// Fault: a transformer of learned positions has none for so many tokens.
+/// Fault: the transformer has learned positions for fewer tokens.
 [[nodiscard]] Result<void> check_sequence(const ModelSpec& model, std::uint64_t tokens);
 
 /// Whether a block has experts.
 [[nodiscard]] bool has_experts(const TransformerSpec& spec, std::uint32_t layer);
 
 /// The largest width, sequence or vocabulary (kMaxWidth) and the most layers or heads (kMaxCount)
-/// that a file may state. Both are beyond any network: they catch typos and keep sums of products
+/// that a file may state. Both are beyond any network: they catch typos, and keep sums of products
 /// within 64 bits.
 inline constexpr std::uint32_t kMaxWidth = 1U << 22U;
 inline constexpr std::uint32_t kMaxCount = 1U << 14U;
 
-/// The parameter count that the model's authors print, e.g. 1.7e9 with last digit 1e8.
+/// The parameter count as printed by the model's authors, e.g. 1.7e9 with last digit 1e8.
 struct PublishedCount {
   double value = 0;
   double last_digit = 0;  ///< the unit of the last digit printed
@@ -171,7 +171,7 @@ struct ModelFile {
 [[nodiscard]] CheckedResult<ModelSpec> find_model(std::string_view name,
                                                   const std::string& folder);
 
-/// Everything of a file but its id and path; faults go to the reader's Errors.
+/// Reads everything of a file but its id and path; faults go to the reader's Errors.
 [[nodiscard]] ModelFile read_model(ObjectReader& root);
 
 }  // namespace bubblesim::model

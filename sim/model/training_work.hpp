@@ -2,10 +2,10 @@
 // GPU, and the memory that it holds. The kernels are those of Megatron-LM (transformers) and
 // PyTorch (images, graphs of branches), one by one.
 //
-// Approximations: bytes count each operand once; tokens spread evenly over experts but for the
-// loads of ranks in Split; casts of weights under PyTorch's autocast are left out. Collectives of
-// gradients (data parallel, norms' weights under sequence parallel, tied embeddings) are the
-// plan's.
+// Approximations: bytes count each operand once; tokens spread evenly over experts except for the
+// loads of ranks in Split; casts of weights under PyTorch's autocast are left out. The plan adds
+// collectives of gradients (data parallel, norms' weights under sequence parallel, tied
+// embeddings).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace bubblesim::model {
 
 /// A split that does not divide the model is a fault that names the nearest split that does. Models
 /// of images and of branches are not split within a layer. A sequence of 0 means as many tokens as
-/// the model has positions; branches state their own. Cost: by kinds of layers, not by layers.
+/// the model has positions; branches state their own. The cost grows with the kinds of layers, not
+/// with their number.
 [[nodiscard]] Result<ModelWork> training_work(const ModelSpec& model, const Split& split,
                                               const TrainingShape& shape);
 
@@ -51,19 +52,19 @@ struct OptimizerSpec {
 
 /// Bytes a parameter.
 struct OptimizerMemory {
-  double weights = 0;    ///< what the layers read
+  double weights = 0;    ///< of the weights that layers read
   double gradients = 0;
-  double states = 0;     ///< FP32 weights where they are copies, and moments
+  double states = 0;     ///< FP32 copies of weights, and moments
   [[nodiscard]] double total() const { return weights + gradients + states; }
 };
 
 [[nodiscard]] OptimizerMemory optimizer_memory(const OptimizerSpec& spec);
 
-/// The step over `elements` parameters of one GPU (its share, where states are partitioned), in
-/// order: unscaling with the check for overflow (FP16 only), norm and scaling (clipping), update,
-/// copy to the weights that layers read, zeroing of the gradients. Many small `tensors` take more
-/// launches, each with an equal share. The exchange of the norm among GPUs is the plan's. Faults:
-/// elements that are NaN, negative or more than 1e13, or more than 1e7 tensors.
+/// The step over `elements` parameters of one GPU (its share, if states are partitioned), in order:
+/// unscaling with the check for overflow (FP16 only), norm and scaling (clipping), update, copy to
+/// the weights that layers read, zeroing of the gradients. Many small `tensors` take more launches,
+/// each with an equal share. The plan adds the exchange of the norm among GPUs. Faults: elements
+/// that are NaN, negative or more than 1e13, or more than 1e7 tensors.
 [[nodiscard]] Result<std::vector<WorkItem>> optimizer_work(double elements,
                                                            const OptimizerSpec& spec,
                                                            std::uint32_t tensors = 1);

@@ -1,7 +1,7 @@
-// The inside of the work functions: a whole network, one function for each family; and the kernels
-// of a transformer's layers as Megatron-LM launches them (megatron/core/transformer,
-// megatron/core/tensor_parallel; fused kernels of apex), with what is kept for the backward pass
-// as Korthikanti et al. 2022 (section 4) count it.
+// Helpers of the work functions: a whole network, one function for each family; the kernels of a
+// transformer's layers as Megatron-LM launches them (megatron/core/transformer,
+// megatron/core/tensor_parallel; fused kernels of apex), and the memory kept for the backward pass,
+// counted as by Korthikanti et al. 2022 (section 4).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace bubblesim::model {
 
-// The inside of the work functions: what a transformer's block measures on one GPU under a split,
-// and the faults of splits that do not divide it.
+// Helpers of the work functions: sizes of a transformer's block on one GPU under a split, and the
+// faults of splits that do not divide it.
 
 enum class Pass : std::uint8_t {
   kTraining,
@@ -30,14 +30,15 @@ struct TransformerShape {
   std::uint64_t batch = 1;           ///< samples
   std::uint64_t sequence = 0;        ///< tokens of a sample on this GPU: split by context
   std::uint64_t tokens = 0;          ///< batch x sequence
-  std::uint64_t split_tokens = 0;    ///< of norms and dropouts: fewer with sequence parallel
+  std::uint64_t split_tokens = 0;    ///< in norms and dropouts: fewer with sequence parallel
   std::uint64_t gathered_tokens = 0; ///< IterationSums::group_tokens
   std::uint64_t heads = 0;
   std::uint64_t kv_heads = 0;
   std::uint64_t query_columns = 0;   ///< heads x head size
-  std::uint64_t kv_columns = 0;      ///< of keys; of values as many
-  std::uint64_t ffn = 0;             ///< inner width here; of one expert where there are any
-  std::uint64_t vocabulary = 0;      ///< rows here, padded
+  std::uint64_t kv_columns = 0;      ///< of keys; of values, too
+  std::uint64_t ffn = 0;             ///< inner width on this GPU; of one expert, if there are
+                                     ///< experts
+  std::uint64_t vocabulary = 0;      ///< rows on this GPU, padded
   bool dropout = false;
 
   [[nodiscard]] bool splits_tensor() const { return split.tensor > 1; }
@@ -46,7 +47,7 @@ struct TransformerShape {
   /// tokens x hidden, and the part of it in norms and dropouts.
   [[nodiscard]] double stream() const;
   [[nodiscard]] double split_stream() const;
-  /// gathered_tokens x hidden; 0: they are not gathered.
+  /// gathered_tokens x hidden; 0: not gathered.
   [[nodiscard]] double gathered_stream() const;
   /// Elements of unfused attention scores.
   [[nodiscard]] double scores() const;
@@ -57,13 +58,13 @@ struct TransformerShape {
 [[nodiscard]] std::uint64_t padded_vocabulary(std::uint64_t rows, std::uint32_t tensor);
 
 /// A split that does not divide heads, inner width, experts or tokens is a fault that names the
-/// nearest that does; so is unfused attention with context parallel, which rings chunks of keys
-/// and values past a fused kernel.
+/// nearest that does. Unfused attention with context parallel is a fault, too: context parallel
+/// passes chunks of keys and values around a ring to a fused kernel.
 [[nodiscard]] Result<TransformerShape> transformer_shape(const TransformerSpec& spec,
                                                          const Split& split,
                                                          const TrainingShape& run, Pass pass);
 
-/// Only the part of the checks that does not depend on tokens: heads, widths, experts.
+/// Only the checks that do not depend on tokens: heads, widths, experts.
 [[nodiscard]] Result<Split> check_split(const TransformerSpec& spec, const Split& split);
 
 /// Token, position and segment embeddings; backward: their gradients.
@@ -79,10 +80,10 @@ enum class FeedForward : std::uint8_t { kDense, kExperts };
 
 // --- parts, each in a file of its own ---
 
-/// Scores to weighted values: the part that selective recomputation does again.
+/// Scores to weighted values: the part that selective recomputation repeats.
 void attention_core_forward(const TransformerShape& shape, std::vector<WorkItem>& items);
 void attention_core_backward(const TransformerShape& shape, LayerBuilder& out);
-/// Bytes that the core keeps besides queries, keys, values and its output.
+/// Bytes that the core keeps in addition to queries, keys, values and its output.
 [[nodiscard]] double attention_core_kept(const TransformerShape& shape);
 
 void attention_forward(const TransformerShape& shape, std::vector<WorkItem>& items);
@@ -100,7 +101,7 @@ void experts_parameters(const TransformerShape& shape, LayerBuilder& out);
 /// Bytes that experts hold from input gradients to weight gradients.
 [[nodiscard]] double experts_held(const TransformerShape& shape);
 
-/// Columns of the first product of a feed-forward part: two matrices side by side where gated.
+/// Columns of the first product of a feed-forward part: two matrices side by side if gated.
 [[nodiscard]] std::uint64_t up_columns(const TransformerShape& shape, std::uint64_t inner);
 [[nodiscard]] KernelWork activation_forward(const TransformerShape& shape, double elements);
 [[nodiscard]] KernelWork activation_backward(const TransformerShape& shape, double elements);
@@ -115,8 +116,8 @@ void norm_parameters(const TransformerShape& shape, LayerBuilder& out);
 void gather_tokens(const TransformerShape& shape, std::vector<WorkItem>& items);
 void reduce_tokens(const TransformerShape& shape, std::vector<WorkItem>& items);
 
-/// Backward of `tokens` x `inputs` times `inputs` x `outputs`. Columns: the input is shared by the
-/// tensor ranks, so its gradient is reduced. Rows: the output's gradient is gathered.
+/// Backward of `tokens` x `inputs` times `inputs` x `outputs`. kColumns: the tensor ranks share the
+/// input, so its gradient is reduced. kRows: the output's gradient is gathered.
 enum class LinearSplit : std::uint8_t { kColumns, kRows, kNone };
 struct LinearSizes {
   std::uint64_t tokens = 0;
@@ -125,7 +126,7 @@ struct LinearSizes {
 };
 void linear_backward(const TransformerShape& shape, const std::string& name, LinearSizes sizes,
                      LinearSplit split, LayerBuilder& out);
-/// Sum of an output's gradient over tokens; nothing without biases.
+/// Sums an output's gradient over tokens; no kernel without biases.
 void bias_backward(const TransformerShape& shape, const std::string& name, double elements,
                    LayerBuilder& out);
 

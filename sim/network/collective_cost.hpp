@@ -1,6 +1,6 @@
 // The cost of collectives, in the form of NCCL's own tuning model: a latency (a base and the hops
-// of the ring's or tree's steps) and the bytes over what the links give, for each protocol; the
-// fastest is taken. Differences, each with its reason:
+// of the ring's or tree's steps) and the bytes over the links' bandwidth, for each protocol; the
+// fastest counts. Differences, each with its reason:
 //
 //  * Bytes are loads on links, not a time, so that collectives which run together can share them.
 //    Costs outside of links go into Transfer::least: a protocol's share of a link; a ring's copies
@@ -25,10 +25,10 @@
 
 namespace bubblesim::network {
 
-/// The nanoseconds of a span, for costs that have fractions of one until they are summed up.
+/// The nanoseconds of a span as a double, for costs that are rounded only as a sum.
 [[nodiscard]] constexpr double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
 
-/// The GPUs and nodes on which a group's members are.
+/// The GPUs and nodes of a group's members.
 struct GroupLayout {
   std::vector<std::uint32_t> gpus;        ///< ascending
   std::vector<std::uint32_t> node_begin;  ///< into gpus: the first of each node; then the end
@@ -43,16 +43,16 @@ struct GroupLayout {
 
 [[nodiscard]] GroupLayout layout_of(const Topology& topology, const Group& group);
 
-/// Steps of an algorithm, over all of them on the critical path.
+/// Steps on an algorithm's critical path.
 struct Steps {
   double inside = 0;  ///< between GPUs of a node
-  double between_nodes = 0;  ///< between nodes, those below included
+  double between_nodes = 0;  ///< between nodes, including those below
   double leaves = 0;  ///< between leaf switches
   double regions = 0; ///< between regions
 };
 
-/// What a GPU sends, over all of an algorithm's steps, inside its node and (all of the node's
-/// members together) out of it.
+/// Bytes that a GPU sends, over all of an algorithm's steps: inside its node, and out of the node
+/// (all of the node's members together).
 struct Volume {
   double port = 0;
   double node = 0;
@@ -65,7 +65,7 @@ struct Volume {
 [[nodiscard]] bool one_pair(const hardware::ClusterSpec& spec,
                             std::span<const std::uint32_t> members);
 
-/// Adds what each member's port, each NIC, leaf and region carries.
+/// Adds the load on each member's port, each NIC, leaf and region.
 void add_loads(const Topology& topology, CollectivePattern kind, Algorithm algorithm, double bytes,
                const GroupLayout& place, std::vector<LinkLoad>& loads);
 
@@ -75,12 +75,11 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
 
 [[nodiscard]] Steps steps_of(CollectivePattern kind, Algorithm algorithm, const GroupLayout& place);
 
-// Flows between leaf switches, each on one up-link: what collides, and what that costs.
-//
-// A flow is what one NIC sends to another leaf during a collective. If paths are chosen by hash
+// Flows between leaf switches, each on one up-link: their collisions, and the cost of these.  A
+// flow is the traffic of one NIC to another leaf during a collective. If paths are chosen by hash
 // (ECMP), two flows may take the same up-link, and the collective waits for the busiest; if they
 // are planned, they take up-links round robin. A flow takes the same spine up and down, and the
-// same in every collective: connections of a job live as long as it does.
+// same in every collective, since connections of a job last as long as the job.
 
 /// The up-link of a flow from this NIC (of the whole cluster) to this leaf. Precondition: flows are
 /// not spread.
@@ -92,7 +91,7 @@ class FlowLoads {
  public:
   explicit FlowLoads(const Topology& topology) : topology_(topology) {}
 
-  /// `bytes` from these NICs, the same from each, to the leaf of a node. Nothing within a leaf.
+  /// Adds `bytes` from each of these NICs to the leaf of a node. Nothing within a leaf.
   void add(std::span<const std::uint32_t> nics, std::uint32_t to_node, double bytes);
   void append_to(std::vector<LinkLoad>& loads) const;
 
@@ -101,8 +100,8 @@ class FlowLoads {
   std::map<std::uint32_t, double> bytes_;  ///< by link
 };
 
-/// What a collective's ring, tree or direct exchange loads its leaves' up-links with, flow by flow.
-/// `crossing`: bytes that leave a node, but for an all-to-all.
+/// Adds the load of a collective's ring, tree or direct exchange on its leaves' up-links, flow by
+/// flow. `crossing`: bytes that leave a node, except of an all-to-all.
 void add_flows(const Topology& topology, CollectivePattern kind, double bytes,
                const GroupLayout& place, double crossing, std::vector<LinkLoad>& loads);
 

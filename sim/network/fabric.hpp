@@ -1,16 +1,13 @@
-// Links shared fluidly by the transfers that are under way.
-//
-// After its latency a transfer's bytes move. Its speed is that of its heaviest load in bytes a
-// second; its other loads move in proportion. Transfers on a link share it max-min fairly
-// (progressive filling: all speeds rise together; a transfer whose link is full, or that has
-// reached the speed of its own channels, keeps its speed, the others go on rising). A transfer that
-// stands for several groups has their shares together, and the speed of one group. Speeds change
-// only when a transfer begins or ends or a fault slows a link, and only among transfers that share
-// links with it.
-//
-// Ends are rounded up to whole nanoseconds. Those of one instant are told in the order of their
-// starts. A change costs O(loads of the transfers that it reaches). Single-threaded, inside events
-// of one Engine; nothing here allocates in steady state.
+// Shares links fluidly among transfers under way.  After its latency a transfer's bytes move. Its
+// speed is that of its heaviest load, in bytes a second; its other loads move in proportion.
+// Transfers on a link share it max-min fairly (progressive filling: all speeds rise together; a
+// transfer whose link is full, or that has reached the speed of its own channels, keeps its speed,
+// while the others rise further). A transfer for several groups has the shares of all of them
+// together, and the speed of one. Speeds change only when a transfer begins or ends or a fault
+// slows a link, and only among transfers that share links with it.  Ends are rounded up to whole
+// nanoseconds. Listeners hear of ends of one instant in the order of their starts. A change costs
+// O(loads of the transfers that it affects). Single-threaded, inside events of one Engine; nothing
+// here allocates in steady state.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +22,19 @@
 
 namespace bubblesim::network {
 
-// Links and what a collective asks of them.
+// Links, and a collective's load on them.
 //
-// A link moves bytes in one direction at its capacity. A Transfer says which links a collective
-// loads, and with how many bytes. It moves through all of them at once (chunks are pipelined), so
-// alone it lasts
+// A link moves bytes in one direction at its capacity. A Transfer lists the bytes of a collective
+// on each of its links. It moves through all of them at once (chunks are pipelined), so that alone
+// it lasts
 //
 //   latency + max(least, max over links of bytes / capacity)
 //
-// where `least` is what the collective's own channels and protocol take for the bytes, however
+// where `least` is the time of the collective's own channels and protocol for the bytes, however
 // fast the links are.
 //
-// A Transfer may stand for those of several groups that run the same collective at once: its loads
-// are then the bytes that all groups together put on the links of one group.
+// A Transfer may represent several groups that run the same collective at once: its loads are then
+// the bytes of all groups together on the links of one group.
 
 using LinkId = StrongId<struct LinkTag>;  ///< index into a LinkTable
 
@@ -57,28 +54,29 @@ struct SlowLink {
   SimTime until = SimTime::max();  ///< > from, and not after the next fault of the same link
 };
 
-/// How a collective's ranks pass data on.
+/// The algorithm by which a collective's ranks pass data on.
 enum class Algorithm : std::uint8_t {
-  kAuto,          ///< the fastest that NCCL would choose from: ring, tree, NVLS or direct
+  kAuto,          ///< the fastest of NCCL's choices: ring, tree, NVLS or direct
   kRing,          ///< one ring over all ranks
   kTree,          ///< double binary tree between nodes, chains inside (all-reduce)
   kNvls,          ///< the NVSwitch reduces and multicasts; a tree between nodes (all-reduce)
-  kHierarchical,  ///< reduce-scatter in each node, rings between nodes, all-gather in each node
+  kHierarchical,  ///< reduce-scatter inside nodes, rings between nodes, all-gather inside nodes
   kDirect,        ///< each sender to each receiver: send, all-to-all
 };
 
 struct Transfer {
-  Duration latency{};           ///< before bytes move
-  Duration least{};             ///< time of the bytes if links were infinitely fast
+  Duration latency{};           ///< before the first byte moves
+  Duration least{};             ///< time of the bytes on infinitely fast links
   std::vector<LinkLoad> loads;  ///< each link once
-  /// Groups that share its most loaded link: the largest load over one group's largest load.
+  /// Number of groups that share its most loaded link: its largest load over one group's largest
+  /// load.
   double shares = 1;
   Algorithm algorithm = Algorithm::kRing;
   hardware::Protocol protocol = hardware::Protocol::kSimple;
   std::uint32_t channels = 1;   ///< blocks (one a channel) of the kernel on each rank
 };
 
-/// What the transfer lasts when nothing else uses its links; rounded up to whole nanoseconds.
+/// The transfer's time when nothing else uses its links; rounded up to whole nanoseconds.
 [[nodiscard]] Duration solo_time(const Transfer& transfer, const LinkTable& links);
 
 class FlowListener {
@@ -95,12 +93,12 @@ class Fabric final : public engine::EventHandler {
  public:
   Fabric(engine::Engine& engine, const LinkTable& links, const std::vector<SlowLink>& slow = {});
 
-  /// `transfer` and `listener` outlive the flow. Inside an event of the engine, at its time.
-  /// The result names it until it has ended.
+  /// `transfer` and `listener` outlive the flow. Call inside an event of the engine, at its time.
+  /// The returned id is valid until the flow has ended.
   FlowId start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie, SimTime now);
 
-  /// Nothing of the flow moves until go_on; others have its share. One whose last byte arrives in
-  /// this instant ends all the same.
+  /// The flow's bytes stop until go_on; other flows have its share. A flow whose last byte arrives
+  /// in this instant still ends.
   void hold(FlowId flow, SimTime now);
   void go_on(FlowId flow, SimTime now);
 
@@ -115,11 +113,11 @@ class Fabric final : public engine::EventHandler {
     FlowListener* listener;
     std::uint64_t cookie;
     std::uint64_t sequence;      ///< order of starts
-    SimTime due;                 ///< waiting: its bytes begin to move; moving: they end
-    SimTime since;               ///< `left` is true of this instant
-    double left;                 ///< of its heaviest load, bytes
+    SimTime due;                 ///< waiting: when its bytes begin to move; moving: when they end
+    SimTime since;               ///< instant of `left`
+    double left;                 ///< bytes left of its heaviest load
     double heaviest;             ///< the largest load of one group, bytes; 0: it loads no link
-    double limit;                ///< bytes a second that its own channels reach
+    double limit;                ///< bytes a second of its own channels at most
     double speed = 0;            ///< bytes a second
     double new_speed = 0;
     std::uint64_t gathered = 0;  ///< round in which its speed was last found
@@ -136,13 +134,13 @@ class Fabric final : public engine::EventHandler {
     std::uint64_t spread = 0;          ///< round in which its users were gathered
     std::vector<std::uint32_t> users{};  ///< moving transfers, by slot
   };
-  /// A change of a link's capacity that holds from `at` on.
+  /// A change of a link's capacity at `at`.
   struct CapacityChange {
     SimTime at;
     LinkId link;
     double capacity;
   };
-  /// When a slot's flow is due; stale if the flow's own `due` or `sequence` has changed.
+  /// When a slot's flow is due; outdated if the flow's own `due` or `sequence` differs.
   struct Due {
     SimTime at;
     std::uint64_t sequence;
@@ -180,7 +178,7 @@ class Fabric final : public engine::EventHandler {
   std::vector<std::uint32_t> free_;      ///< slots without a flow
   std::vector<Due> heap_;                ///< least first
   std::vector<std::uint32_t> due_now_;   ///< slots
-  std::vector<std::uint32_t> affected_;  ///< slots whose speed is being found anew
+  std::vector<std::uint32_t> affected_;  ///< slots whose speed is being recomputed
   std::vector<std::uint32_t> used_;      ///< their links
   std::vector<Flow> ended_;
   std::uint64_t next_sequence_ = 1;

@@ -1,9 +1,8 @@
 // A cluster's links, and the cost of collectives on them.
 //
-// Every link has two directions, out and in. The links are: a port of every GPU (if GPUs are
-// paired, also one between the two of a pair), every NIC, the up-links of every leaf switch (one
-// link for all if flows are spread over them, else one for each), every region's wide-area link.
-// Immutable; may be read by many threads.
+// Every link has two directions, out and in. The links are: a port of every GPU (of paired GPUs
+// also a port to the partner), every NIC, the up-links of every leaf switch (as one link if flows
+// are spread over them), every region's wide-area link. Immutable; may be read by many threads.
 #pragma once
 
 #include <compare>
@@ -25,7 +24,7 @@ struct Group {
   std::uint32_t inner_stride = 1;
   std::uint32_t outer = 1;         ///< runs, outer_stride apart
   std::uint32_t outer_stride = 1;
-  std::vector<std::uint32_t> listed{};  ///< if not empty, these are the members, distinct
+  std::vector<std::uint32_t> listed{};  ///< if not empty, the members, all distinct
 
   [[nodiscard]] std::uint32_t size() const;
   /// Ascending.
@@ -47,10 +46,10 @@ enum class CollectivePattern : std::uint8_t {
 
 enum class Direction : std::uint8_t { kOut, kIn };
 
-/// The kernel of a collective that is not NCCL's own (TokenWeave, arXiv 2505.11329).
+/// A collective's kernel other than NCCL's own (TokenWeave, arXiv 2505.11329).
 struct CollectiveKernel {
-  std::uint32_t blocks = 0;  ///< on each GPU, at most; 0: as many as NCCL opens
-  double local_bytes = 0;    ///< of its own memory that each GPU reads or writes besides
+  std::uint32_t blocks = 0;  ///< on each GPU, at most; 0: as NCCL
+  double local_bytes = 0;    ///< further traffic in each GPU's own memory
   friend auto operator<=>(const CollectiveKernel&, const CollectiveKernel&) = default;
 };
 
@@ -62,13 +61,12 @@ class Topology {
   [[nodiscard]] const hardware::ClusterSpec& spec() const { return spec_; }
   [[nodiscard]] const LinkTable& links() const { return links_; }
 
-  /// The cost of a collective. `bytes` is the whole array, as nccl-tests count it: what each rank
-  /// contributes and gets in an all-reduce or broadcast, the sum over ranks of what each rank gives
-  /// (all-gather) or keeps (reduce-scatter), what each rank gives in an all-to-all. A group of one
-  /// costs nothing. If `algorithm` does not apply to the collective or the group, the fastest one
-  /// that does is taken; Transfer::algorithm names it. O(members).
-  /// Preconditions: members are distinct and lie on the cluster; a `form` needs the cluster's
-  /// CollectiveSpec::block_bandwidth.
+  /// The cost of a collective. `bytes` is the whole array, as in nccl-tests: each rank's input in
+  /// an all-reduce, broadcast or all-to-all, the sum over ranks of the inputs (all-gather) or
+  /// outputs (reduce-scatter). A group of one costs nothing. If `algorithm` does not apply to the
+  /// collective or the group, the fastest one that does is taken; Transfer::algorithm names it.
+  /// O(members). Preconditions: members are distinct and lie on the cluster; a `form` needs the
+  /// cluster's CollectiveSpec::block_bandwidth.
   [[nodiscard]] Transfer plan(CollectivePattern kind, Bytes bytes, const Group& group,
                               Algorithm algorithm = Algorithm::kAuto,
                               const CollectiveKernel& form = {}) const;
@@ -82,10 +80,10 @@ class Topology {
   [[nodiscard]] LinkId pair_port(std::uint32_t gpu, Direction direction) const;
   /// The NIC that a GPU uses. Precondition: the cluster has NICs.
   [[nodiscard]] LinkId nic(std::uint32_t gpu, Direction direction) const;
-  /// The up-links of a node's leaf: all of them as one where flows are spread, else the one named.
+  /// The up-links of a node's leaf: all of them as one if flows are spread, else up-link `uplink`.
   [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction,
                             std::uint32_t uplink = 0) const;
-  /// The number of links that stand for a leaf's up-links.
+  /// The number of links for a leaf's up-links.
   [[nodiscard]] std::uint32_t uplinks() const;
   /// Precondition: the cluster has regions.
   [[nodiscard]] LinkId region(std::uint32_t node, Direction direction) const;

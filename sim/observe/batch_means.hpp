@@ -1,12 +1,11 @@
 // Confidence intervals of simulated figures by batch means.
 //
-// Samples of one run depend on each other: a long iteration delays the next, a queue that is long
-// now stays long for a while. So samples are cut into batches of equal length, in order. Means of
-// batches depend on each other far less than samples do, and Student's t over the batches gives the
-// interval (A. M. Law, Simulation Modeling and Analysis, 5th ed., 9.5.3). If the batch means'
-// correlation r at lag 1 is positive, the interval is widened by sqrt((1 + r) / (1 - r)) (the
-// adjustment of SBatch: E. K. Lada, N. M. Steiger and J. R. Wilson, Operations Research 56(3),
-// 2008).
+// Samples of one run are correlated: a long iteration delays the next, a long queue stays long for
+// a while. So samples are cut into batches of equal length, in order. Means of batches are far less
+// correlated than samples, and Student's t over the batches gives the interval (A. M. Law,
+// Simulation Modeling and Analysis, 5th ed., 9.5.3). If the batch means' correlation r at lag 1 is
+// positive, the interval is widened by sqrt((1 + r) / (1 - r)) (the adjustment of SBatch: E. K.
+// Lada, N. M. Steiger and J. R. Wilson, Operations Research 56(3), 2008).
 //
 // A percentile's interval comes from an interval of shares. The share of samples at or below the
 // p-th percentile is a mean and so has an interval, p - h to p + h; the percentiles p - h and p + h
@@ -31,40 +30,38 @@ struct Estimate {
   [[nodiscard]] double relative() const { return half_width == 0 ? 0 : half_width / value; }
 };
 
-/// The number of batches for an interval: with fewer their correlation is not known, more add
-/// nothing.
+/// The number of batches of an interval: fewer do not show their correlation, more add nothing.
 inline constexpr std::size_t kFewestBatches = 10;
 inline constexpr std::size_t kMostBatches = 20;
 /// Samples that must lie beyond a percentile.
 inline constexpr double kFewestBeyond = 10;
 
-/// A piece of work that was done, and how long it took from the end of the one before.
+/// A finished piece of work, and the time since the end of the previous piece.
 struct Progress {
   double done = 0;
   Duration took{};
 };
 /// The pieces of work of one place (a rank, an instance on a GPU), in order.
 using Course = std::span<const Progress>;
-/// Samples of one place, in the order in which they came.
+/// Samples of one place, in order of time.
 using Samples = std::span<const Duration>;
 
-/// How many standard errors of a mean of `count` values, at least 2, an interval of this confidence
-/// reaches to either side of it; infinity where 1 - confidence is below rounding.
+/// The half-width, in standard errors, of an interval of this confidence for a mean of `count`
+/// values (at least 2); infinity where 1 - confidence is below rounding.
 [[nodiscard]] double students_t(double count, double confidence);
 
 /// Work done a second in a course. Precondition: it is not empty and has taken time.
 [[nodiscard]] double rate_of(Course course);
 
-/// Estimates the work that all places together do in a second: the sum over places of the work
-/// divided by its time. The n-th batch is the n-th part of each place's course; `confidence` in
-/// (0, 1).
-/// Nothing if a place has fewer than kFewestBatches pieces, or no time has passed in a batch.
+/// Estimates the work of all places together in a second: the sum over places of the work divided
+/// by its time. The n-th batch is the n-th part of each place's course; `confidence` in (0, 1).
+/// Nothing if a place has fewer than kFewestBatches pieces, or a batch took no time.
 [[nodiscard]] std::optional<Estimate> rate_by_batches(std::span<const Course> places,
                                                       double confidence);
 
-/// Estimates the nearest-rank percentile `percent`, in (0, 100), of the samples of places that go
-/// on side by side; in nanoseconds. Nothing if fewer than kFewestBeyond lie beyond the percentile,
-/// or the interval has no upper end among them.
+/// Estimates the nearest-rank percentile `percent`, in (0, 100), of the samples of parallel places,
+/// in nanoseconds. Nothing if fewer than kFewestBeyond samples lie beyond the percentile, or none
+/// reaches the upper end of the interval.
 [[nodiscard]] std::optional<Estimate> percentile_by_batches(std::span<const Samples> places,
                                                             double percent, double confidence);
 

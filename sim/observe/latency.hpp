@@ -4,9 +4,9 @@
 // the sample at rank ceil(p/100 * n), counted from 1. No interpolation: every percentile is a
 // latency that some request had.
 //
-// Requests that had not completed when the run ended are samples too: each one enters with its
-// age at the end, which its latency can only exceed. A percentile that has such a sample at or
-// below its rank is marked as a lower bound. No request is left out.
+// Requests not completed at the run's end are samples, too: each counts with its age, a lower bound
+// of its latency. A percentile that has such a sample at or below its rank is marked as a lower
+// bound. No request is left out.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace bubblesim::observe {
 
-/// What is known of a latency.
+/// How a latency is known.
 enum class Bound : std::uint8_t {
   kExact,
   kLower,  ///< the true value is this or more: unfinished requests lie at or below it
@@ -47,9 +47,9 @@ struct LatencySummary {
 /// Samples of one kind of request. Threads must not share a distribution.
 class LatencyDistribution {
  public:
-  /// A request that completed; `latency` >= 0, from arrival to completion.
+  /// Adds a completed request; `latency` >= 0, from arrival to completion.
   void add(Duration latency) { completed_.push_back(latency); }
-  /// A request that had not completed when the run ended; `age` >= 0, from arrival to that end.
+  /// Adds a request not completed at the run's end; `age` >= 0, from arrival to that end.
   void add_unfinished(Duration age) { unfinished_.push_back(age); }
   /// Adds all samples of another distribution.
   void merge(const LatencyDistribution& other);
@@ -59,7 +59,7 @@ class LatencyDistribution {
   [[nodiscard]] bool empty() const { return completed_.empty() && unfinished_.empty(); }
   /// Samples of completed requests, in the order in which they were added.
   [[nodiscard]] const std::vector<Duration>& samples() const { return completed_; }
-  /// Ages of unfinished requests, likewise.
+  /// Ages of unfinished requests, in the order in which they were added.
   [[nodiscard]] const std::vector<Duration>& ages() const { return unfinished_; }
   /// Completed samples of at most `limit`.
   [[nodiscard]] std::size_t completed_within(Duration limit) const;
@@ -75,13 +75,13 @@ class LatencyDistribution {
   std::vector<Duration> unfinished_;
 };
 
-// Latencies counted in buckets: small, mergeable, and a percentile is off by at most 1 %.
+// Latencies counted in buckets: small, mergeable, with percentiles off by at most 1 %.
 //
-// Buckets are log-linear: below 128 ns one a nanosecond; above, each power of two is cut into 128
-// equal parts. So a bucket is at most 1/128 = 0.79 % of its values wide, and its middle, which
-// stands for its values, is off by at most 0.4 %. Merging adds counts: the same samples give the
-// same histogram in any order and grouping. The longest sample is also kept exactly, so that the
-// maximum is exact; encode() leaves it out.
+// Buckets are log-linear: below 128 ns one for each nanosecond; above, each power of two is cut
+// into 128 equal parts. So a bucket is at most 1/128 = 0.79 % of its values wide, and its middle,
+// which stands for its values, is off by at most 0.4 %. Merging adds counts: the same samples give
+// the same histogram in any order and grouping. The longest sample is also kept exactly, so that
+// the maximum is exact; encode() leaves it out.
 
 class LatencyHistogram {
  public:
@@ -89,7 +89,7 @@ class LatencyHistogram {
   /// All samples of `distribution`, finished and not.
   explicit LatencyHistogram(const LatencyDistribution& distribution);
 
-  void add(Duration latency);            ///< >= 0, of a completed request
+  void add(Duration latency);            ///< >= 0; of a completed request
   void add_unfinished(Duration age);     ///< >= 0
   void merge(const LatencyHistogram& other);
 
@@ -100,11 +100,11 @@ class LatencyHistogram {
   /// this bucket or below. Nothing if there is no sample.
   [[nodiscard]] std::optional<LatencyValue> percentile(double percent) const;
 
-  /// A few bytes a bucket in use; equal histograms give the same bytes. The longest sample of what
-  /// decode() returns is the middle of its bucket.
+  /// A few bytes for each used bucket; equal histograms give the same bytes. After decode() the
+  /// longest sample is the middle of its bucket.
   [[nodiscard]] std::vector<std::uint8_t> encode() const;
   [[nodiscard]] static Result<LatencyHistogram> decode(std::span<const std::uint8_t> bytes);
-  /// Whether all counts are equal: what encode() keeps.
+  /// Whether all counts are equal, as encode() keeps them.
   friend bool operator==(const LatencyHistogram& a, const LatencyHistogram& b) {
     return a.completed_ == b.completed_ && a.unfinished_ == b.unfinished_;
   }
@@ -120,10 +120,10 @@ class LatencyHistogram {
 
 // The buckets of a latency histogram, for pictures and means.
 
-/// All buckets from the first to the last that is in use, empty ones too.
+/// All buckets from the first to the last in use, including empty ones.
 struct LatencyBuckets {
   std::vector<Duration> edges;  ///< bucket i is [edges[i], edges[i + 1]); one more than buckets
-  std::vector<Duration> middles;            ///< by bucket, the value that stands for its samples
+  std::vector<Duration> middles;            ///< by bucket, the value used for its samples
   std::vector<std::uint64_t> completed;     ///< by bucket
   std::vector<std::uint64_t> unfinished;    ///< by bucket, requests with their age
 };

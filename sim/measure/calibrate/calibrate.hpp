@@ -1,4 +1,4 @@
-// A device's constants, measured: all probes, one after the other, in the place of a rig.
+// Measures a device's constants: all probes, one after the other, in the place of a rig.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct Probe {
   const char* name;
   const char* what;  ///< half a sentence
   ProbeRun (*run)(const hardware::GpuSpec&);
-  /// Null: its records say more than constants.
+  /// Null: it finds more than constants in its records.
   std::vector<Finding> (*find)(const Records&);
 };
 /// All probes, in the order in which they run.
@@ -40,12 +40,12 @@ struct CalibratedConstant {
   double base = 0;
   double value = 0;          ///< the base's where it was not measured
   Spread spread;             ///< of contention: the value, and one standard error on either side
-  std::string kept;          ///< why it is the base's; empty: it was measured
+  std::string kept;          ///< why the base's value is kept; empty: it was measured
 };
 
 struct Calibration {
-  hardware::GpuSpec spec;                   ///< the base with what was measured
-  std::vector<CalibratedConstant> constants;  ///< those whose probes ran
+  hardware::GpuSpec spec;                   ///< the base with the measured values
+  std::vector<CalibratedConstant> constants;  ///< of the probes that ran
   std::vector<SmShare> sm_shares;
   std::vector<ContentionCell> cells;
   std::optional<ContentionFit> contention;
@@ -53,16 +53,16 @@ struct Calibration {
   Duration length{};                        ///< of all runs, on the rig's clock
 };
 
-/// Runs the probes of these names; none: all. A constant that a probe cannot see (its rig cannot be
-/// set up, as without MPS; a process dies; measurements differ too much) keeps the base's value and
-/// says why. `base` must have the device's SMs, which shape the probes. Faults: an unknown probe;
-/// told to stop (RigPlace::stop).
+/// Runs the probes of these names; none: all. A constant that a probe cannot measure (its rig
+/// cannot be set up, as without MPS; a process dies; measurements differ too much) keeps the base's
+/// value, with the reason. `base` must have the device's SMs, which shape the probes. Faults: an
+/// unknown probe; told to stop (RigPlace::stop).
 [[nodiscard]] Result<Calibration> calibrate(const hardware::GpuSpec& base,
                                             const capture::RigPlace& place,
                                             const std::vector<std::string>& only);
 
-// The device file of a calibration: the base's text with what was measured in it. What was not
-// measured stays as it is, with its source.
+// The device file of a calibration: the base's text with measured values. Other constants stay as
+// they are, with their sources.
 
 /// The origin of a calibration, for the sources of its constants.
 struct CalibrationOrigin {
@@ -83,13 +83,13 @@ struct CalibrationOrigin {
 /// unit.
 [[nodiscard]] std::string value_text(ConstantUnit unit, double value);
 
-/// `recorded_names`: those of the file; nothing: the base's. A name may be in one file of a folder
-/// only. Fault: the base cannot be read.
+/// `recorded_names`: of the new file; nothing: the base's. Each name may be in only one file of a
+/// folder. Fault: the base cannot be read.
 [[nodiscard]] Result<std::string> calibrated_device_text(
     const std::string& base_path, const Calibration& calibration, const CalibrationOrigin& origin,
     const std::optional<std::vector<std::string>>& recorded_names);
 
-/// The grid as CSV: one row a cell, with what was measured and what the fit gives.
+/// The grid as CSV: a row for each cell, with the measured and the fitted value.
 [[nodiscard]] std::string residuals_csv(const Calibration& calibration);
 
 }  // namespace bubblesim::measure

@@ -1,4 +1,4 @@
-// The constants of a device's contention that make gpu::Contention give measured slowdowns.
+// Fits a device's contention constants so that gpu::Contention gives the measured slowdowns.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace bubblesim::measure {
 
-// How much kernels slow each other, measured: victims of each class and size beside one or two
+// Measured slowdowns of kernels by each other: victims of each class and size beside one or two
 // aggressors of each class and size.
 
-/// A kernel that is resident, whole.
+/// A kernel with all its blocks resident.
 struct Occupant {
   program::KernelClass kernel_class = program::KernelClass::kUnknown;
   std::uint64_t blocks = 1;  ///< of probe_needs()
@@ -30,12 +30,12 @@ struct ContentionCell {
 };
 
 /// Three jobs of one process, each with a stream. The victims: short kernels of all classes and of
-/// four sizes (blocks for a quarter of the SMs to all, one each), in an endless row. The first
-/// aggressor: the same forms, so long that all victims run within one, with pauses in which they
-/// run without it. The second aggressor: kernels of each class that fill all SMs; each kernel, and
-/// the pause after it, lasts a whole round of the first. So each victim is measured alone, beside
-/// either aggressor and beside both, again and again; clocks that drift do so for all of them. Sums
-/// of up to three kernels' shares show saturation where two would not.
+/// four sizes (one block an SM on a quarter to all SMs), in an endless row. The first aggressor:
+/// the same forms, each so long that all victims run within it, with pauses in which they run
+/// alone. The second aggressor: kernels of each class that fill all SMs; each kernel, and the pause
+/// after it, lasts a whole round of the first. So each victim is measured alone, beside either
+/// aggressor and beside both, in turn, so that drifting clocks affect all alike. Sums of up to
+/// three kernels' shares show saturation where two would not.
 [[nodiscard]] ProbeRun contention_run(const hardware::GpuSpec& spec);
 
 /// Executions of victims that lie within one execution of each aggressor or touch none of it,
@@ -47,7 +47,7 @@ struct ContentionCell {
 /// Cells with fewer executions are left out.
 inline constexpr std::size_t kLeastInCell = 3;
 
-/// How many times as long the victim lasts, by gpu::Contention with this device's constants.
+/// The factor on the victim's duration by gpu::Contention with this device's constants.
 [[nodiscard]] double predicted_slowdown(const ContentionCell& cell, const hardware::GpuSpec& spec);
 
 /// One number of ContentionSpec.
@@ -63,7 +63,7 @@ struct FittedParameter {
   double base = 0;
   double value = 0;
   double error = 0;      ///< standard error; 0 where it is not identified
-  std::string kept;      ///< why it is the base's; empty: it was fitted
+  std::string kept;      ///< why the base's value is kept; empty: it was fitted
 };
 
 /// |predicted - measured| / measured.
@@ -80,17 +80,17 @@ struct ContentionFit {
   double condition = 0;   ///< of the derivatives by the fitted parameters; 0: none was fitted
 };
 
-/// Slowdowns of real kernels are not known better than this: residuals below it are no evidence
-/// about a parameter.
+/// Slowdowns of real kernels are no more precise than this: smaller residuals are no evidence about
+/// a parameter.
 inline constexpr double kContentionNoise = 0.005;
 /// A parameter whose standard error is larger is not identified.
 inline constexpr double kMostParameterError = 0.1;
 
-/// Damped least squares with bounds (fit_least_squares) on the relative errors of the cells
-/// that are not held out, from the base and from spread starts, the best of them. Parameters that
-/// the cells do not identify are then given the base's value one by one, the least known first, and
-/// the others fitted again; unless that makes the fit worse by more than the noise.
-/// `base.contention` is where it starts. Deterministic.
+/// Damped least squares with bounds (fit_least_squares) on the relative errors of the cells that
+/// are not held out, from the base's constants and from spread starts; the best fit counts.
+/// Parameters that the cells do not identify then get the base's value one by one, the least known
+/// first, and the others are fitted again, unless that makes the fit worse by more than the noise.
+/// Deterministic.
 [[nodiscard]] ContentionFit fit_contention(const std::vector<ContentionCell>& cells,
                                            const hardware::GpuSpec& base);
 

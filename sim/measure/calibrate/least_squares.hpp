@@ -17,10 +17,10 @@ struct FitResult {
   double loss = 0;  ///< mean over the residuals
 };
 
-/// A residual r counts as 2 s^2 (sqrt(1 + (r/s)^2) - 1) with s = 5 %: larger ones pull less.
-/// Parameters stay within [low, high]; `start` is put into them. Derivatives are forward
-/// differences. Deterministic. Fault: a residual is not finite at the start, or at a point that a
-/// forward difference evaluates. A step to a point with such a residual is rejected.
+/// A residual r counts as 2 s^2 (sqrt(1 + (r/s)^2) - 1) with s = 5 %: large ones pull less.
+/// Parameters stay within [low, high]; `start` is clamped to that. Derivatives are forward
+/// differences. Deterministic. Fault: a residual is not finite at the start, or at a point of a
+/// forward difference. A step to a point with such a residual is rejected.
 [[nodiscard]] Result<FitResult> fit_least_squares(const Residuals& residuals,
                                                   const Eigen::VectorXd& start,
                                                   const Eigen::VectorXd& low,

@@ -10,7 +10,7 @@
 
 namespace bubblesim::measure {
 
-/// The time of a kernel of many equal blocks, one on an SM at a time, on some of the SMs.
+/// The time of a kernel of many equal blocks, one at a time on an SM, on some of the SMs.
 struct PartTime {
   program::KernelClass kernel_class{};
   std::uint32_t sms = 0;
@@ -21,7 +21,7 @@ struct PartTime {
 /// SMs that a client of this MPS percentage has.
 [[nodiscard]] std::uint32_t sms_of(std::uint32_t percentage, const hardware::GpuSpec& spec);
 
-/// Waves of `blocks` on so many SMs, over those on all SMs.
+/// Waves of `blocks` on this many SMs, over those on all SMs.
 [[nodiscard]] double relative_waves(std::uint64_t blocks, std::uint32_t sms,
                                     const hardware::GpuSpec& spec);
 

@@ -1,4 +1,4 @@
-// What a probe is: runs of a rig, and what their records say of some of a device's constants.
+// A probe: runs of a rig, and the constants of a device that follow from their records.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace bubblesim::measure {
 
-/// What many measurements of one thing say: their median and quartiles.
+/// Median and quartiles of repeated measurements.
 struct Spread {
   std::size_t count = 0;
   double low = 0;     ///< first quartile
@@ -36,18 +36,18 @@ struct ProbeRun {
 /// A run of these plans, a client each; every client's share is the default, a whole GPU.
 [[nodiscard]] ProbeRun probe_run(policy::SharingMode mode, std::vector<capture::JobPlan> plans);
 
-/// The probe's kernels, each once and alone: stand-ins are measured while nothing else is on the
-/// GPU, and kept for the processes of the run itself.
+/// Each of the probe's kernels once and alone, so that stand-ins are measured while the GPU is
+/// otherwise idle, and kept for the processes of the run itself.
 [[nodiscard]] ProbeRun rehearsal(const ProbeRun& run);
 
-/// What a probe found of one constant. Times are in nanoseconds, rates in bytes a second.
+/// A probe's result for one constant. Times are in nanoseconds, rates in bytes a second.
 struct Finding {
   std::string key;      ///< of the device file
   Spread spread;
-  std::string missing;  ///< why nothing was found, as half a sentence; empty: it was
+  std::string missing;  ///< why there is no result, as half a sentence; empty: there is one
 };
 
-/// A finding needs so many measurements.
+/// A finding needs this many measurements.
 inline constexpr std::size_t kLeastCount = 8;
 
 /// The finding of these values. Nothing is found if they are fewer than kLeastCount, or if their
@@ -57,14 +57,14 @@ inline constexpr std::size_t kLeastCount = 8;
 /// A spread of times up to this, ns, is accepted.
 inline constexpr double kTimeGrain = 500;
 
-/// The finding of a span that cannot be negative: if the measurements' middle half contains zero,
-/// or the median is negative by less than kTimeGrain, it is the median or 0, whatever the spread.
+/// The finding of a span that cannot be negative: the median or 0, whatever the spread, if the
+/// measurements' middle half contains zero or the median is negative by less than kTimeGrain.
 [[nodiscard]] Finding at_least_zero(Finding finding);
 
 /// Records of one rig's jobs, by client.
 using Records = std::vector<capture::JobRecord>;
 
-/// Nanoseconds.
+/// Its duration in nanoseconds.
 [[nodiscard]] double length_of(const capture::OperationRecord& operation);
 
 /// A job's operations by their starts.
@@ -79,14 +79,14 @@ struct ProbeKernel {
   friend auto operator<=>(const ProbeKernel&, const ProbeKernel&) = default;
 };
 
-/// Threads of each block, if nothing else is said: three such blocks of different kernels fit on
-/// an SM of any GPU since Volta.
+/// Threads of each block by default: three such blocks of different kernels fit on an SM of any GPU
+/// since Volta.
 inline constexpr std::uint32_t kProbeThreads = 512;
 
-/// What the GPU model needs to know of such blocks.
+/// The needs of such blocks in the GPU model.
 [[nodiscard]] program::LaunchNeeds probe_needs(std::uint64_t blocks);
 
-/// So many blocks of a class. Shares of DRAM bandwidth and issue slots are those of the class in
+/// This many blocks of a class. Shares of DRAM bandwidth and issue slots are those of the class in
 /// `spec`: stand-ins of real kernels aim at them; a fake device has its own.
 [[nodiscard]] capture::KernelForm probe_form(std::uint64_t blocks,
                                              program::KernelClass kernel_class,
@@ -95,12 +95,12 @@ inline constexpr std::uint32_t kProbeThreads = 512;
 /// One wave that fills the GPU: nothing else fits beside it.
 [[nodiscard]] capture::KernelForm filling_form(const hardware::GpuSpec& spec);
 
-/// So many blocks of which an SM holds one: each takes more than half of its shared memory.
+/// This many blocks, one at a time on an SM: each takes more than half of the shared memory.
 [[nodiscard]] capture::KernelForm lone_block_form(std::uint64_t blocks,
                                                   program::KernelClass kernel_class,
                                                   const hardware::GpuSpec& spec);
 
-/// Kernels of 100 us that each fill the GPU, in a row so long that losing the GPU shows.
+/// A row of kernels of 100 us that each fill the GPU, so long that losing the GPU shows.
 [[nodiscard]] std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec);
 
 /// Steps of one pass, in order. Every operation is launched by a call of its own, once a pass.
@@ -111,16 +111,16 @@ class ProbePlan {
   /// Returns the operation.
   std::uint32_t launch(const ProbeKernel& kernel);
   std::uint32_t copy(capture::CopyPath path, Bytes bytes);
-  /// Until everything launched has ended.
+  /// Waits until everything launched has ended.
   void wait();
   void wait_for(std::uint32_t op);
-  /// Up to program::kLongestShortSpan.
+  /// Pauses for up to program::kLongestShortSpan.
   void pause(Duration length);
-  /// All kernels in this order again and again without a gap: the host is one round ahead of the
-  /// device, so that the stream never runs dry.
+  /// Launches all kernels in this order again and again without a gap: the host is one round ahead
+  /// of the device, so that the stream never runs empty.
   void row(std::span<const ProbeKernel> kernels);
 
-  /// Passes until told to stop if `passes` is 0.
+  /// `passes` 0: until told to stop.
   [[nodiscard]] capture::JobPlan take(std::uint64_t passes, Duration start_offset = {});
 
  private:

@@ -1,4 +1,5 @@
-// The probes but the grid's (contention_fit.hpp): what each runs, and what its records say.
+// All probes but the contention grid (contention_fit.hpp): their runs, and the findings of their
+// records.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +13,28 @@ namespace bubblesim::measure {
 
 // Latencies of launches, queues, waits and notices, by one process that has the GPU to itself.
 
-/// A pass: a kernel after a pause, so that the GPU is idle; one more as soon as the host has come
-/// back from waiting for it; then a long one with a row of others behind it that were launched
-/// while it ran.
+/// A pass: a kernel after a pause, so that the GPU is idle; another as soon as the host returns
+/// from waiting for the first; then a long kernel with a row of others behind it, launched while it
+/// ran.
 [[nodiscard]] ProbeRun latency_run(const hardware::GpuSpec& spec);
 
-/// launch_latency: return of a call that found its stream idle, to the kernel's start.
-/// stream_gap: from the end of a kernel in the row to the start of the next one. Only kernels count
-/// that were launched before their predecessor started, so that the host adds nothing.
-/// sync_latency: a kernel's end to the next launch call, with a wait between them: the wait's
-/// return, and the few instructions from there to the call.
-/// completion_notice: a lone kernel's end to the process's knowledge of it, while the process looks
-/// all the time. launch_latency is 0 where kernels start before their calls return.
+/// launch_latency: from the return of a call whose stream was idle to the kernel's start.
+/// stream_gap: from the end of a kernel in the row to the start of the next one, if that was
+/// launched before its predecessor started, so that the host adds nothing. sync_latency: from a
+/// kernel's end to the next launch call, with a wait between them: the wait's return, and the few
+/// instructions up to the call. completion_notice: from a lone kernel's end to the process's
+/// knowledge of it, while the process polls all the time. launch_latency is 0 if kernels start
+/// before their calls return.
 [[nodiscard]] std::vector<Finding> latency_findings(const Records& records);
 
-// Bandwidths, by copies of two sizes: the longer copy's extra time is that of its extra bytes.
+// Bandwidths, by copies of two sizes: the longer copy's extra time is due to its extra bytes.
 
-/// A pass: each path (to the device, to the host, within the device), short and long.
+/// A pass: a short and a long copy on each path (to the device, to the host, within the device).
 [[nodiscard]] ProbeRun copy_run(const hardware::GpuSpec& spec);
 
-/// host_bandwidth: of both directions together, pinned memory, one copy at a time.
-/// dram_reach: DRAM bandwidth of a copy within the device, over the peak in `base`. A byte counts
-/// twice: it is read and written.
+/// host_bandwidth: over both directions, pinned memory, one copy at a time. dram_reach: DRAM
+/// bandwidth of a copy within the device, over the peak in `base`. A byte counts twice: it is read
+/// and written.
 [[nodiscard]] std::vector<Finding> copy_findings(const Records& records,
                                                  const hardware::GpuSpec& base);
 
@@ -43,8 +44,8 @@ namespace bubblesim::measure {
 [[nodiscard]] ProbeRun slice_run(const hardware::GpuSpec& spec);
 
 /// The row of one process as the device ran it. A kernel whose process loses the GPU stands still
-/// until the process's next slice, so the time from the end of the kernel before it to its own end
-/// is longer than that of other kernels. The excess is the time that the process was away.
+/// until the process's next slice, so that it ends later after its predecessor than other kernels
+/// do. The excess is the time that the process was away.
 struct Turns {
   double kernel = 0;           ///< from end to end, ns, while the process has the GPU
   double slice = 0;            ///< ns of such time between two absences; 0: too few
@@ -53,32 +54,33 @@ struct Turns {
 [[nodiscard]] Turns turns_of(const capture::JobRecord& record);
 
 /// time_slice: the process's own time (without absences) from the begin of one absence to that of
-/// the next: the slope over their numbers. Where in the slice a kernel ends does not matter.
+/// the next, as the slope over their numbers. It does not matter where in the slice a kernel ends.
 /// context_switch: half of (absence - the other process's slice), since the GPU passes to the other
 /// process and back.
 [[nodiscard]] std::vector<Finding> slice_findings(const Records& records);
 
-// What passing from one process's kernel to another's costs under MPS.
+// The delay between kernels of different processes under MPS.
 
-/// Two clients of an MPS server, each with a small kernel now and then, which always has room: only
-/// its way through the front end delays it. The second comes later: till then the first is alone.
+/// Two clients of an MPS server, each with a small kernel now and then, which always has room, so
+/// that only its way through the front end delays it. The second client comes later: until then the
+/// first is alone.
 [[nodiscard]] ProbeRun client_run(const hardware::GpuSpec& spec);
 
 /// client_switch: launch latency (return of the call to the kernel's start) of launches that follow
 /// one of the other client, less the client's median latency after a launch of its own.
 [[nodiscard]] std::vector<Finding> client_findings(const Records& records);
 
-// Which client's blocks come first, of two clients of an MPS server.
+// Whose blocks are placed first, of two clients of an MPS server.
 
-/// Two clients, each with kernels of 40 waves, at different intervals: now and then one comes while
-/// the other's runs.
+/// Two clients, each with kernels of 40 waves, at different intervals: now and then a kernel
+/// arrives while the other client's runs.
 [[nodiscard]] ProbeRun order_run(const hardware::GpuSpec& spec);
 
-/// client_order: whether such a kernel's first block waits for most of what is left of the other
-/// kernel (1: blocks in order of arrival) or not (0: even parts).
+/// client_order: whether the arriving kernel's first block waits for most of the rest of the other
+/// kernel (1: blocks in order of arrival) or not (0: equal shares).
 [[nodiscard]] std::vector<Finding> order_findings(const Records& records);
 
-// What a part of the SMs reaches.
+// The speed of kernels on a part of the SMs.
 
 /// Clients of an MPS server with different percentages, one after the other: a memory-bound and a
 /// compute-bound kernel of many waves each.
@@ -93,26 +95,25 @@ struct Turns {
 [[nodiscard]] std::vector<Finding> part_findings(const std::vector<PartTime>& parts,
                                                  const hardware::GpuSpec& base);
 
-// SMs that MPS percentages really give, and the steps in which they are given.
+// The SMs that MPS percentages really give, and the steps between them.
 
-/// Clients of an MPS server with different percentages, one after the other: a kernel of many
-/// equal blocks, one on an SM at a time, lasts as many waves as its SMs need for them. With as many
-/// waves as there are SMs, one SM more or less changes the length measurably.
+/// Clients of an MPS server with different percentages, one after the other: a kernel of many equal
+/// blocks, one on an SM at a time, lasts as many waves as its SMs need. With as many waves as SMs,
+/// one SM more or less changes the length measurably.
 [[nodiscard]] ProbeRun sm_run(const hardware::GpuSpec& spec);
 
 struct SmShare {
   std::uint32_t percentage = 0;
   double length_ns = 0;    ///< median
-  double relative = 0;     ///< over that on all SMs; 0: not seen
-  std::size_t count = 0;   ///< executions that nothing ran beside
-  std::uint32_t sms = 0;   ///< by the step that was found; 0: none was
+  double relative = 0;     ///< over that on all SMs; 0: not measured
+  std::size_t count = 0;   ///< executions while nothing else ran
+  std::uint32_t sms = 0;   ///< by the step found; 0: none found
 };
 [[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records);
 
-/// tpc_sms: the step of schedule::sm_cap whose SM counts explain these times best; the smallest, if
-/// several do. The clock and the reach of DRAM are fitted with it (fit_parts).
-/// Nothing is found where the best step misses by more than 2 % (root mean square). Sets
-/// SmShare::sms.
+/// tpc_sms: the step of schedule::sm_cap whose SM counts explain these times best; the smallest of
+/// equals. The clock and the reach of DRAM are fitted with it (fit_parts). Nothing is found if the
+/// best step misses by more than 2 % (root mean square). Sets SmShare::sms.
 [[nodiscard]] Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec);
 
 }  // namespace bubblesim::measure
