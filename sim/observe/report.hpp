@@ -15,19 +15,19 @@
 
 namespace bubblesim::observe {
 
-/// How many columns a table has.
+/// The number of columns of a table.
 enum class Columns : std::uint8_t {
-  kFew,  ///< the columns on what was gained and what it cost
+  kFew,  ///< columns for gains and costs only
   kAll,
 };
 
-/// A fixed-width table: one row a policy and filler, then a line a filler with fill jobs. A ">"
-/// before a latency marks a lower bound; "overloaded" stands for latencies of a filler that falls
-/// behind. Behind a policy, a "*" says that it is reconstructed, and a "!" that a counter of
-/// severity loss or error concerns the row.
+/// A fixed-width table: a row for each policy and filler, then a line for each filler with fill
+/// jobs. A ">" before a latency marks a lower bound; "overloaded" replaces latencies of a filler
+/// that falls behind. After a policy's name, "*" marks a reconstructed policy, and "!" a counter of
+/// severity loss or error that concerns the row.
 [[nodiscard]] std::string report_table(const RunReport& report, Columns columns);
 
-/// How many lines of notes.
+/// The number of lines of notes.
 enum class Notes : std::uint8_t {
   kFew,  ///< at most kFewNotes: the footnote, errors and losses, overloads, gates, then refusals
   kAll,  ///< notices too
@@ -35,11 +35,11 @@ enum class Notes : std::uint8_t {
 inline constexpr std::size_t kFewNotes = 5;
 
 /// The footnote on reconstructed policies, then the notes that readers must know before they trust
-/// the tables of these reports, a line each, the worst first; a note common to all reports appears
-/// once. With kFew, the last line says how many notes are left out.
+/// the tables of these reports, a line each, the worst first; a note that all reports share appears
+/// once. With kFew, the last line counts the notes left out.
 [[nodiscard]] std::string report_notes(std::span<const RunReport> reports, Notes notes);
 
-/// The policy's name in a table; if several results are of the same policy, with the parameters in
+/// The policy's name in a table; if several results have the same policy, with the parameters in
 /// which they differ.
 [[nodiscard]] std::string policy_label(const PolicyResult& policy,
                                        const std::vector<PolicyResult>& all);
@@ -51,7 +51,7 @@ inline constexpr std::size_t kFewNotes = 5;
 /// Such a label without its marks.
 [[nodiscard]] std::string_view without_marks(std::string_view label);
 
-/// The whole report but for single latencies; times in whole nanoseconds. Ends with a newline.
+/// The whole report without single latencies; times in whole nanoseconds. Ends with a newline.
 [[nodiscard]] std::string report_json(const RunReport& report);
 
 /// Names of the CSV columns, in order.

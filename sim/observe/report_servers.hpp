@@ -9,11 +9,11 @@
 
 namespace bubblesim::observe {
 
-/// A percentile in ms. With fewer than 100 requests the cell also has their number, with fewer than
-/// 20 only their number.
+/// A percentile in ms. With fewer than 100 requests the cell also shows their number; with fewer
+/// than 20, only their number.
 [[nodiscard]] std::string percentile_cell(const LatencyValue& value, std::size_t requests);
 
-/// A table with a row a policy and server; empty: there is no server.
+/// A table with a row for each policy and server; empty without servers.
 [[nodiscard]] std::string server_table(const RunReport& report, Columns columns);
 
 /// CSV: the line of column names; one line a policy and server.

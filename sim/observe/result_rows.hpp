@@ -25,7 +25,7 @@ struct ResultColumn {
 /// monostate: not measured or not applicable.
 using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
 
-/// A policy and a filler of it (a policy without fillers has one row).
+/// A policy and one of its fillers (a policy without fillers has one row).
 struct ResultRow {
   std::uint32_t policy = 0;  ///< index into RunReport::policies
   std::uint32_t filler = 0;  ///< index into PolicyResult::fillers

@@ -1,8 +1,7 @@
-// What one run found, as plain values: filled by sim/run, written by sim/observe/report.hpp.
-// OUTPUTS.md defines each number once (formula and unit); the comments here only point at it.
-//
-// The measured window runs from the end of the warm-up to the end of the run. All fractions are
-// of that window and lie in [0, 1]; a missing optional means "not measured", never zero.
+// The result of one run, as plain values: filled by sim/run, written by sim/observe/report.hpp.
+// OUTPUTS.md defines each number once (formula and unit); comments here refer to it.  The measured
+// window runs from the end of the warm-up to the end of the run. All fractions refer to that window
+// and lie in [0, 1]; a missing optional means "not measured", never zero.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,10 @@
 
 namespace bubblesim::observe {
 
-// What users of a language-model server wait for, limits on it, and the requests that keep them.
+// Waiting times of a language-model server's users, limits on them, and the requests that keep the
+// limits.
 
-/// Limits that a request keeps or not; nothing: no such limit.
+/// Limits for a request; nothing: no such limit.
 struct ServiceLimits {
   std::optional<Duration> ttft;     ///< time to first token
   std::optional<Duration> tpot;     ///< time per output token after the first
@@ -44,7 +44,8 @@ struct ServedTokens {
   }
 };
 
-/// At most as long as each limit says; a request of one token has no time per output token to keep.
+/// Whether the request keeps every limit; a request of one token has no time per output token to
+/// limit.
 [[nodiscard]] inline bool keeps(const ServedTokens& request, const ServiceLimits& limits) {
   const auto keeps_limit = [](const std::optional<Duration>& value,
                               const std::optional<Duration>& limit) {
@@ -54,28 +55,30 @@ struct ServedTokens {
          keeps_limit(request.latency, limits.latency);
 }
 
-/// What a language-model server did in the measured window, over all of its GPUs.
+/// A language-model server in the measured window, over all of its GPUs.
 struct ServerResult {
-  LatencyDistribution ttft;   ///< of requests that arrived in it; waiting ones are lower bounds
-  LatencyDistribution tpot;   ///< of those that ended, of two tokens or more
-  LatencyHistogram tbt;       ///< online: times between tokens that came in it
+  LatencyDistribution ttft;   ///< of requests that arrived in the window; waiting ones count as
+                              ///< lower bounds
+  LatencyDistribution tpot;   ///< of requests that ended in it, of two tokens or more
+  LatencyHistogram tbt;       ///< online: times between tokens, by the later token's time
   std::uint64_t output_tokens = 0;   ///< of requests that ended in it
   std::uint64_t steps = 0;
-  std::uint64_t preemptions = 0;     ///< in the whole run, as what follows
+  std::uint64_t preemptions = 0;     ///< in the whole run, as are the next counts
   std::uint64_t recomputed_tokens = 0;
   std::uint64_t prefix_hit_tokens = 0;
   double mean_kv_fraction = 0;       ///< of the cache's blocks, over time
   double most_kv_fraction = 0;       ///< in the whole run
   double output_tokens_per_s = 0;
   std::optional<ServiceLimits> limits;
-  std::optional<std::uint64_t> within_limits;  ///< that arrived in it, ended, and kept them all
+  std::optional<std::uint64_t> within_limits;  ///< that arrived in the window, ended, and kept all
+                                               ///< limits
   std::optional<double> goodput_per_s;         ///< of these
 };
 
 enum class FillerMode : std::uint8_t {
   kOffline,  ///< always has a next request
   kOnline,   ///< requests arrive; latency counts
-  kJobs,     ///< fill jobs of so many requests wait for a GPU
+  kJobs,     ///< fill jobs of this many requests wait for a GPU
 };
 
 /// "offline", "online", "jobs".
@@ -85,9 +88,9 @@ enum class FillerMode : std::uint8_t {
 /// previous iteration (the first: from the start of the run) to its own end.
 struct RankIterations {
   std::uint32_t rank = 0;
-  std::vector<Duration> times;    ///< of every finished iteration
+  std::vector<Duration> times;    ///< of all finished iterations
   std::size_t first_counted = 0;  ///< index of the first that ended inside the measured window
-  std::size_t per_pass = 1;       ///< iterations of a pass of the job; they may differ
+  std::size_t per_pass = 1;       ///< iterations of one pass of the job; they may differ
 };
 
 struct TrainingResult {
@@ -99,8 +102,8 @@ struct TrainingResult {
   double iterations_per_s = 0;   ///< 0: no iteration finished in the window
   std::optional<double> samples_per_s;
   std::optional<double> normalised_to_alone;
-  /// If faults stop the job: iterations done again since the last checkpoint, and iterations a
-  /// second without these.
+  /// If faults stop the job: iterations repeated from the last checkpoint, and iterations a second
+  /// without repeated ones.
   std::optional<std::uint64_t> redone;
   std::optional<double> goodput_per_s;
   std::string stands_still;      ///< why, if a rank ended no iteration in the window
@@ -113,10 +116,10 @@ struct InstanceResult {
   std::string reason;             ///< why not
   std::uint64_t passes = 0;       ///< of its program, finished in the measured window
   std::uint64_t requests_completed = 0;
-  Bytes memory;                   ///< that it holds: 0 if not admitted or not known
+  Bytes memory;                   ///< memory held; 0: not admitted or not known
 };
 
-/// A fill job. Instants since the start of the run.
+/// A fill job. Instants count from the start of the run.
 struct FillJob {
   std::uint64_t requests = 0;
   std::uint64_t requests_completed = 0;
@@ -124,7 +127,7 @@ struct FillJob {
   std::optional<Duration> deadline;  ///< an instant
   std::optional<GpuId> gpu;          ///< nothing: not placed
   Duration placed{};                 ///< if it was
-  std::optional<Duration> started;   ///< its worker was free
+  std::optional<Duration> started;   ///< when its worker was free
   std::optional<Duration> ended;
 };
 
@@ -135,17 +138,18 @@ struct FillJobs {
   std::uint64_t submitted = 0;  ///< = finished + running + waiting
   std::uint64_t finished = 0;
   std::uint64_t running = 0;    ///< placed and not ended when the run ended
-  std::uint64_t waiting = 0;    ///< not placed then
+  std::uint64_t waiting = 0;    ///< not placed when the run ended
   std::optional<Duration> makespan;  ///< first submission to last end; nothing: not all have ended
   std::optional<Duration> mean_completion;  ///< of the finished, submission to end
   std::uint64_t deadlines_met = 0;
-  std::uint64_t deadlines_missed = 0;  ///< ended after it, or had not when the run ended after it
-  std::uint64_t deadlines_open = 0;    ///< not ended, and the run ended before it
+  std::uint64_t deadlines_missed = 0;  ///< ended after the deadline, or unfinished with the
+                                       ///< deadline passed
+  std::uint64_t deadlines_open = 0;    ///< unfinished, with the deadline not yet passed
 };
 
-/// One filler over all of its GPUs. Requests are counted by what happens in the measured window,
+/// One filler over all of its GPUs. Requests are counted by their events in the measured window,
 /// whenever they arrived: before + arrived = completed + unfinished + refused. Latencies are of
-/// those that arrived in it.
+/// requests that arrived in it.
 struct FillerResult {
   std::string name;
   FillerMode mode = FillerMode::kOffline;
@@ -160,14 +164,14 @@ struct FillerResult {
   std::optional<std::uint64_t> requests_within_deadline;  ///< online with a deadline
   double requests_per_s = 0;
   /// Offline, in a run whose length is not given: requests of batches that began and ended in the
-  /// window, over the time of these batches, in all instances.
+  /// window, over the time of these batches, summed over instances.
   std::optional<double> whole_batches_requests_per_s;
   std::optional<double> offered_per_s;    ///< online: requests_arrived over the window
   std::optional<double> normalised_to_own_gpu;
   LatencyDistribution latency;            ///< online
   std::optional<FillJobs> jobs;           ///< kJobs
   std::optional<ServerResult> server;     ///< of a language-model engine
-  std::uint64_t instances_unplaced = 0;   ///< that no GPU was found for
+  std::uint64_t instances_unplaced = 0;   ///< instances for which no GPU was found
   Bytes memory;                           ///< over all instances
   std::optional<double> energy_j;  ///< above idle, of its operations; nothing: not metered
 
@@ -181,14 +185,15 @@ struct BubbleShare {
   Duration recovered{};  ///< part of `time` in which a filler's operation ran
 };
 
-/// What one GPU drew in the measured window.
+/// One GPU's power in the measured window.
 struct PowerUse {
   double energy_j = 0;   ///< idle power included
-  double filler_j = 0;   ///< part above idle that fillers' operations took
+  double filler_j = 0;   ///< part above idle, by fillers' operations
   double mean_w = 0;
   double peak_w = 0;     ///< the highest mean over a period of the governor
   double clock_mhz = 0;  ///< mean over time
-  /// Periods in which it drew more than its cap at the lowest clock, and the highest mean of one.
+  /// Periods in which it drew more than its cap even at the lowest clock, and the highest mean of
+  /// such a period.
   std::uint64_t periods_over_cap = 0;
   double over_cap_w = 0;
 };
@@ -202,7 +207,7 @@ struct GpuUse {
   double bubble_fraction = 0;
   std::vector<BubbleShare> bubbles;  ///< in a fixed order
   double recovered_fraction = 0;     ///< of the bubble time; 0 if there is none
-  Bytes memory_high_water;  ///< 0: that of a client is not known
+  Bytes memory_high_water;  ///< 0: a client's memory is not known
   std::optional<PowerUse> power;  ///< nothing: not metered
 };
 
@@ -214,7 +219,7 @@ struct PolicyActivity {
   Duration total_hold{};
 };
 
-/// How fast a policy outside of the simulator answered.
+/// The response times of a policy outside of the simulator.
 struct HostActivity {
   std::string substrate;         ///< how processes shared the GPU: capture/rig/rig.hpp
   std::uint64_t decisions = 0;   ///< launches that were not held
@@ -226,19 +231,19 @@ struct HostActivity {
   Duration gate_time{};          ///< that threads of all clients spent at the gate, without holds
 };
 
-/// A figure of a run that went on until it was known.
+/// A figure whose precision decided the length of a run.
 struct KnownFigure {
   std::string figure;            ///< "training_rate", "filler_rate", "latency_p95"
   std::string filler;            ///< empty: training's
-  double wanted = 0;             ///< half of its interval at most, as a share of the figure
-  std::optional<double> found{};  ///< half of the interval; nothing: too little happened
+  double wanted = 0;             ///< half of its interval, at most, as a share of the figure
+  std::optional<double> found{};  ///< half of the interval; nothing: too few samples
   bool reached = false;
   bool overloaded = false;       ///< the filler falls behind: its latency grows with the run
 };
 
-/// How sure the figures are of a run whose length was not given.
+/// The precision of a run whose length was not given.
 struct RunPrecision {
-  double confidence = 0;  ///< that a true figure lies within its interval
+  double confidence = 0;  ///< the chance that a true figure lies within its interval
   std::vector<KnownFigure> figures;
 };
 
@@ -247,7 +252,7 @@ struct PolicyResult {
   std::string policy;
   std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value as a config has it
   bool oracle = false;
-  std::string reconstruction;  ///< what its authors did not publish (sim/policy/declaration.hpp)
+  std::string reconstruction;  ///< parts not published by its authors (sim/policy/declaration.hpp)
   Duration simulated{};  ///< from the start to the end of the run
   Duration warmup{};
   TrainingResult training;
@@ -259,10 +264,10 @@ struct PolicyResult {
   std::optional<RunPrecision> precision;  ///< nothing: the run's length was given
   std::uint64_t events = 0;  ///< of the engine
   CounterSet counters;
-  std::vector<std::string> notices;  ///< in words: what the config asks for and did not get
+  std::vector<std::string> notices;  ///< in words: requests of the config that were not met
 };
 
-/// Use of the GPUs that the job, or a filler, has to itself, mean over these GPUs.
+/// Use of the GPUs by the job alone or a filler alone, mean over these GPUs.
 struct UseAlone {
   double busy_fraction = 0;
   double sm_fraction = 0;
@@ -270,32 +275,32 @@ struct UseAlone {
   Bytes memory_high_water;  ///< of any of them
 };
 
-/// A filler with a GPU of its own.
+/// A filler with a GPU to itself.
 struct FillerBaseline {
   std::string name;
   double requests_per_s = 0;  ///< on one GPU
   std::optional<UseAlone> use;
 };
 
-/// The bubbles of one GPU's rank while the job runs alone, as policies that ask for them are told.
+/// The bubbles of one GPU's rank while the job runs alone, as policies hear of them.
 struct BubbleBaseline {
   GpuId gpu{};
-  std::uint64_t bubbles = 0;      ///< an iteration's (a pass's), of 100 us or more
+  std::uint64_t bubbles = 0;      ///< in one iteration (pass), of 100 us or more
   Duration time{};                ///< of all
   Duration pipeline_time{};       ///< of those that wait for a pipeline peer
   std::optional<Bytes> free_memory_least;  ///< in any of them; nothing: not known
   std::optional<Bytes> free_memory_mean;   ///< weighted by their lengths
 };
 
-/// What a cap or a clock costs the job while it runs alone. Watts are means over time and GPUs.
+/// The cost of a cap or a clock to the job alone. Watts are means over time and GPUs.
 struct PowerLimitCost {
   double unlimited_iterations_per_s = 0;
-  double kept = 0;         ///< the share of these that the job keeps under the limit
+  double kept = 0;         ///< the share of `iterations_per_s` that the job keeps under the limit
   double unlimited_w = 0;
   double limited_w = 0;
 };
 
-/// What the parts of the run do alone; the denominators of everything normalised.
+/// The parts of the run alone: the denominators of all normalised figures.
 struct Baseline {
   double training_iterations_per_s = 0;
   Duration training_mean_iteration{};
@@ -303,41 +308,41 @@ struct Baseline {
   std::optional<PowerLimitCost> power_limit;  ///< nothing: power is not limited
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
-  bool alone_as_recorded = true;  ///< no key of the config changed its iterations
-  /// A recorded job's iterations: those of its trace, those that are repeated, and in words which
-  /// and why. 0 and empty: the job was not recorded.
+  bool alone_as_recorded = true;  ///< no key of the config changed its iterations alone
+  /// A recorded job's iterations: in the trace, used, and a sentence on which and why. 0 and empty:
+  /// the job was not recorded.
   std::uint64_t iterations_recorded = 0;
   std::uint64_t iterations_used = 0;
   std::string iterations_text;
   std::vector<FillerBaseline> fillers;
-  std::vector<BubbleBaseline> bubbles;  ///< by GPU; empty: no policy asks for them
+  std::vector<BubbleBaseline> bubbles;  ///< by GPU; empty: no policy needs them
 };
 
-/// The place and date of a report that was measured, as opposed to simulated.
+/// The place and date of a measured (not simulated) report.
 struct Measurement {
   std::string place;          ///< "gpu", or "fake": the simulator's GPU behind real processes
   std::string date;           ///< of its start, UTC, ISO 8601
   std::string driver;         ///< version; empty: none
   std::uint32_t rank = 0;     ///< the job's rank that ran, with its peers' waits
-  std::uint32_t round = 1;    ///< of several, baselines anew in each
+  std::uint32_t round = 1;    ///< of several, each with new baselines
   std::optional<double> sm_clock_before_mhz, sm_clock_after_mhz;
 };
 
-/// Everything one run config gave.
+/// The results of one run config.
 struct RunReport {
   std::string config;
   std::uint64_t seed = 0;
   std::string device;
   std::uint32_t ranks = 0;          ///< simulated, one a GPU
-  std::uint32_t ranks_per_gpu = 1;  ///< that each of them stands for
+  std::uint32_t ranks_per_gpu = 1;  ///< ranks that each of them stands for
   std::uint32_t world_size = 0;     ///< ranks of the whole job
   std::optional<Measurement> measured;  ///< nothing: simulated
   Baseline baseline;
   std::vector<PolicyResult> policies;
   std::vector<std::string> interrupted;  ///< policies not finished when the run was stopped
-  CounterSet counters;  ///< of what is common to all policies: traces, config
+  CounterSet counters;  ///< common to all policies: of traces and config
   CounterSet training_counters;             ///< of these: those of the job's trace and program
-  std::vector<CounterSet> filler_counters;  ///< the same of each filler, in the config's order
+  std::vector<CounterSet> filler_counters;  ///< the same for each filler, in the config's order
 };
 
 }  // namespace bubblesim::observe

@@ -1,8 +1,6 @@
-// What happened when, for people to look at: slices, counters over time, and the way of each
-// request, held in memory up to a limit. sim/run/timeline_export.hpp hands it to the Chrome
-// trace writer.
-//
-// Recording never changes a result. Beyond a limit, records are dropped and counted.
+// A record of a run for people to look at: slices, counters over time, and the path of each
+// request, held in memory up to a limit. sim/run/timeline_export.hpp hands it to the Chrome trace
+// writer.  Recording never changes a result. Beyond a limit, records are dropped and counted.
 // Threads must not share a timeline.
 #pragma once
 
@@ -50,7 +48,7 @@ struct Slice {
   SliceKind kind = SliceKind::kKernel;
   SimTime start{};
   SimTime end{};                      ///< >= start
-  std::uint64_t request = kNoRequest; ///< slices of one request are joined by arrows
+  std::uint64_t request = kNoRequest; ///< arrows connect slices of one request
 };
 
 /// A value over time on one GPU.
@@ -75,8 +73,8 @@ class TimelineRecorder {
  public:
   explicit TimelineRecorder(const TimelineLimits& limits = {}) : limits_(limits) {}
 
-  /// Records only what lies within [from, to]; the rest is left out without being counted as
-  /// dropped. The default is everything.
+  /// Records only within [from, to]; the rest is omitted without being counted as dropped. Default:
+  /// everything.
   void set_window(SimTime from, SimTime to) {
     from_ = from;
     to_ = to;
@@ -94,7 +92,7 @@ class TimelineRecorder {
   void name_client(GpuId gpu, ClientId client, std::string name);
   [[nodiscard]] TrackId add_track(GpuId gpu, std::string name);
 
-  /// Adds a span; any order is right. Precondition: end >= start, `name` from intern().
+  /// Adds a span, in any order. Precondition: end >= start, `name` from intern().
   void add(const Slice& slice);
   void add(const CounterSample& sample);
 
@@ -102,7 +100,7 @@ class TimelineRecorder {
   [[nodiscard]] const std::vector<CounterSample>& samples() const { return samples_; }
   [[nodiscard]] const std::vector<CounterTrack>& tracks() const { return tracks_; }
   [[nodiscard]] const std::string& text(NameId name) const { return names_[name.index()]; }
-  /// "GPU 3" / "client 1" where none was given.
+  /// "GPU 3" or "client 1" if no name was given.
   [[nodiscard]] std::string gpu_name(GpuId gpu) const;
   [[nodiscard]] std::string client_name(GpuId gpu, ClientId client) const;
   /// What was dropped.

@@ -1,15 +1,11 @@
-// How one GPU was used over time: the figures that ActivityMeter and the GPU's books give for the
-// measured window, for each interval of the run.
-//
-// Intervals lie end to end from the start of the run to its end. They have one length. Two
-// may be shorter: the last of the warm-up and the last of the run. An interval begins at the end of
-// the warm-up, so that the intervals from there on add up to the measured window.
-//
-// Times are whole nanoseconds and add up exactly. SM time is an integral that the GPU's books hold
-// as a double: at each boundary it is rounded to a whole SM-ns, so sums over intervals do not drift
-// and are within 1 SM-ns of the books.
-//
-// One object a GPU: used by one thread at a time, it knows nothing of other GPUs.
+// The use of one GPU over time: the figures of ActivityMeter and the GPU's usage counters, for each
+// interval of the run instead of the measured window.  Intervals lie end to end from the start of
+// the run to its end. They have one length, except that the last of the warm-up and the last of the
+// run may be shorter. An interval begins at the end of the warm-up, so that the intervals from
+// there on add up to the measured window.  Times are whole nanoseconds and add up exactly. SM time
+// is an integral, a double in the GPU's counters: at each boundary it is rounded to a whole SM-ns,
+// so that sums over intervals do not drift and are within 1 SM-ns of the counters.  One object for
+// each GPU, used by one thread at a time.
 #pragma once
 
 #include <array>
@@ -25,15 +21,15 @@
 
 namespace bubblesim::observe {
 
-// How long one GPU was in which state: a clock that is told of every start and end of a device
-// operation, and splits the measured window among what ran at once.
+// The time of one GPU in each state: hears of every start and end of a device operation, and
+// divides the measured window by the activities that ran together.
 //
 // Bubble time is time without a computing kernel of training: collectives leave most SMs free,
 // copies and memsets all of them, so a filler could use it. It is recovered while an operation of
 // a filler runs. Calls come in time order; each costs
 // O(1) and allocates nothing.
 
-/// What runs, and whose it is, as far as bubbles are concerned.
+/// The activities that matter for bubbles.
 enum class Activity : std::uint8_t {
   kTrainingKernel, kTrainingCollective,
   kTrainingTransfer,  ///< a copy or memset
@@ -90,24 +86,24 @@ class ActivityMeter {
   SimTime warmup_;
   SimTime last_ = kSimStart;
   std::array<std::uint32_t, 4> running_{};  ///< by Activity
-  unsigned state_ = 0;                      ///< bit_of() each activity that runs
+  unsigned state_ = 0;                      ///< bit_of() of each running activity
   std::array<Duration, 16> in_state_{};     ///< by state_
 };
 
-/// Intervals of a whole report, over its policies and GPUs: 96 bytes each, and 120 as CSV.
+/// Most intervals of a whole report, over its policies and GPUs: 96 bytes each, and 120 as CSV.
 inline constexpr std::uint64_t kMostUsageIntervals = 1'000'000;
 
 inline constexpr CounterSpec kUsageIntervalsDropped{
     "usage_intervals_dropped", Severity::kLoss,
     "intervals of usage over time beyond the limit; it ends early, results are unaffected"};
 
-/// What is recorded of a simulation.
+/// What a simulation records of usage.
 struct UsageSetup {
-  Duration interval{};      ///< 0: nothing
+  Duration interval{};      ///< 0: no series
   std::uint64_t most = kMostUsageIntervals;  ///< intervals of a GPU; later ones are left out
 };
 
-/// What a GPU drew in an interval, where power is metered.
+/// A GPU's power in an interval, if metered.
 struct UsagePower {
   double watts = 0;      ///< mean
   double clock_mhz = 0;  ///< mean
@@ -132,15 +128,15 @@ struct GpuUsage {
   std::vector<UsageInterval> intervals;
 };
 
-/// The grid of instants at which the intervals of a series end.
+/// The instants at which the intervals of a series end.
 class UsageGrid {
  public:
   /// Precondition: interval > 0.
   UsageGrid(Duration interval, SimTime warmup) : interval_(interval), warmup_(warmup) {}
 
-  /// The boundary after this one; the start of the run is one.
+  /// The boundary after this one; the start of the run counts as one.
   [[nodiscard]] SimTime next_boundary(SimTime boundary) const;
-  /// How many intervals a run has that ends then.
+  /// Number of intervals of a run that ends at `end`.
   [[nodiscard]] std::uint64_t count(SimTime end) const;
 
  private:
@@ -148,13 +144,13 @@ class UsageGrid {
   SimTime warmup_;
 };
 
-/// The shortest interval that cuts a run of `length` into at most so many; nothing: there is none.
+/// The shortest interval that divides a run of `length` into at most `most`; nothing: none does.
 [[nodiscard]] std::optional<Duration> least_usage_interval(Duration length, Duration warmup,
                                                            std::uint64_t most);
 
 class UsageSeries {
  public:
-  /// What a GPU's books say, since the start of the run.
+  /// A GPU's usage counters since the start of the run.
   struct Books {
     double training_sm_ns = 0;
     double filler_sm_ns = 0;
@@ -165,8 +161,8 @@ class UsageSeries {
   void started(Activity activity, SimTime now) { meter_.started(activity, now); }
   void ended(Activity activity, SimTime now) { meter_.ended(activity, now); }
 
-  /// Ends the interval that began with the last call, or with the run. Calls are in order of time
-  /// with started() and ended(). No effect if no time has passed.
+  /// Ends the interval that began with the last call, or with the run. In order of time with
+  /// started() and ended(). No effect if no time has passed.
   void close(SimTime now, const Books& books);
 
   [[nodiscard]] const std::vector<UsageInterval>& intervals() const { return intervals_; }

@@ -1,4 +1,4 @@
-// Whether a table is a schedule, and in which order its actions can run.
+// Checks that a table is a schedule, and finds an order in which its actions can run.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ namespace bubblesim::pipeline {
 
 inline constexpr std::size_t kMaxFaults = 20;
 
-/// Empty if `schedule` is sound on `graph`: its stages and ranks exist; every stage does each of
+/// Empty if `schedule` is valid on `graph`: its stages and ranks exist; every stage does each of
 /// its micro-batches once forward and once backward (B, or I and W) and no others, on its own rank;
-/// and no deadlock occurs. A deadlock is reported with each rank that waits, its next action, and
-/// the value that this action waits for. `place` of an error is "rank 2, action 5" (both from 0).
+/// and no deadlock occurs. A deadlock is reported with each waiting rank, its next action, and the
+/// awaited value. `place` of an error is "rank 2, action 5" (both from 0).
 [[nodiscard]] Errors check(const Schedule& schedule, const StageGraph& graph);
 
 /// The graph of a schedule that comes without one: two directions if stage n/2+i sits on rank
 /// n/2-1-i and the halves share no micro-batch, else a chain.
 [[nodiscard]] StageGraph infer_graph(const Schedule& schedule);
 
-// The order in which a schedule's actions can run: each rank in its own order, each action when its
-// inputs are done. Shared by check() (does the schedule end?) and execute.hpp (when?).
+// Finds an order in which a schedule's actions can run: each rank's in its own order, each action
+// after its inputs. Shared by check() (does the schedule end?) and execute.hpp (when?).
 //
 // F waits for the forwards of all producers, I and B for the own forward and for the input
 // gradients of all consumers, W for the own I, an overlapped pair for both of its parts.
@@ -39,7 +39,7 @@ struct ProductRef {
   std::uint32_t micro_batch = 0;
 };
 
-/// Dense numbers for the (stage, micro-batch) pairs of a graph.
+/// Dense indices of the (stage, micro-batch) pairs of a graph.
 class CellIndex {
  public:
   explicit CellIndex(const StageGraph& graph);
@@ -55,7 +55,7 @@ class CellIndex {
   std::vector<std::size_t> begin_;
 };
 
-/// Calls `visit(ProductRef)` for everything that `action` waits for.
+/// Calls `visit(ProductRef)` for every value that `action` waits for.
 template <class Visit>
 void for_each_input(const Action& action, const StageGraph& graph, Visit&& visit) {
   const auto across = [&](Product product, std::uint32_t stage, std::uint32_t micro_batch,
@@ -86,18 +86,18 @@ struct WalkStep {
   std::uint32_t position = 0;  ///< in the rank's list
 };
 
-/// A rank that cannot go on: its next action, and the first value that this action waits for.
+/// A blocked rank: its next action, and the first value that this action waits for.
 struct StuckHead {
   WalkStep step;
   ProductRef missing;
 };
 
 struct Walk {
-  std::vector<WalkStep> order;   ///< every action after all that it waits for
+  std::vector<WalkStep> order;   ///< every action after all of its inputs
   std::vector<StuckHead> stuck;  ///< by rank; empty if all actions ran
 };
 
-/// Precondition: every action names a (stage, micro-batch) of the graph; check() makes sure of it.
+/// Precondition: every action names a (stage, micro-batch) of the graph, as check() verifies.
 [[nodiscard]] Walk walk(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace bubblesim::pipeline

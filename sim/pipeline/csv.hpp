@@ -33,16 +33,16 @@ struct CsvSchedule {
   std::map<std::string, std::uint64_t> ignored;  ///< by kind: SEND_F, UNSHARD, ...
 };
 
-/// Reads a schedule without checking it: infer_graph() and check() are the caller's. Faults name
-/// row and cell, from 1, the text found and what was expected.
+/// Reads a schedule without checking it; the caller uses infer_graph() and check(). Faults name row
+/// and cell, from 1, the text found and what was expected.
 [[nodiscard]] CheckedResult<CsvSchedule> parse_csv(std::string_view text,
                                                    const std::string& file);
 
 /// One row a rank, no idle cells; parse_csv reads the same lists back.
 [[nodiscard]] std::string write_csv(const Schedule& schedule);
 
-/// Writes the schedule with an empty cell for every step in which a rank waits, each action being
-/// one step.
+/// Writes the schedule with each action as one step, and an empty cell for every step in which a
+/// rank waits.
 [[nodiscard]] std::string write_csv_steps(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace bubblesim::pipeline

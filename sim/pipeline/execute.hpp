@@ -81,17 +81,17 @@ struct Execution {
   std::vector<std::int64_t> busy;        ///< by rank
   std::vector<std::int64_t> idle;        ///< by rank: makespan - busy
   std::vector<ScheduleBubble> bubbles;           ///< by rank, then start; none of length 0
-  std::vector<std::int64_t> peak_activations;  ///< by rank, in ActivationUnits; a stage whose
-                                               ///< micro-batches are n samples counts n-fold
+  std::vector<std::int64_t> peak_activations;  ///< by rank, in ActivationUnits; micro-batches of n
+                                               ///< samples count n-fold
   std::uint32_t longest_rank = 0;        ///< of the longest span; the first of equals
   std::int64_t longest_span = 0;
 
   /// Idle within the longest span.
   [[nodiscard]] std::int64_t span_bubble() const { return longest_span - busy[longest_rank]; }
-  /// 0 to 1; 0 where there is no time at all.
+  /// 0 to 1; 0 if the span is empty.
   [[nodiscard]] double span_bubble_fraction() const;
   [[nodiscard]] double makespan_bubble_fraction() const;
-  /// The part of all idle time within the makespan that is in kFillDrain and kBetween.
+  /// The share of the makespan's idle time that is kFillDrain or kBetween.
   [[nodiscard]] double contiguous_fraction() const;
 };
 
@@ -101,8 +101,8 @@ struct Execution {
 
 [[nodiscard]] const char* bubble_kind_name(BubbleKind kind);
 
-// Closed forms of a schedule's idle time and of its peak of activations, by rank. They serve to
-// check schedules (`bubblesim schedule`, judges, tests); no simulated run uses them.
+// Closed forms of a schedule's idle time and of its peak activations by rank. They serve to check
+// schedules (`bubblesim schedule`, judges, tests); no simulated run uses them.
 
 enum class BubbleMeasure : std::uint8_t {
   kSpan,      ///< Execution::span_bubble()
@@ -117,8 +117,8 @@ struct ClosedForm {
   std::vector<std::int64_t> peaks;  ///< by rank, in ActivationUnits
 };
 
-/// Nothing if there is no such form: transfers that take time, stages that differ, a graph, or
-/// times outside the formula's range (found by a search over small times, see the tests).
+/// Nothing if no form applies: transfers take time, stages differ, a graph is given, or times are
+/// outside the formula's range (found by a search over small times, see the tests).
 [[nodiscard]] std::optional<ClosedForm> closed_form(std::string_view name,
                                                     const ScheduleRequest& request,
                                                     const UnitTimes& times,

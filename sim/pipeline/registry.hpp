@@ -1,4 +1,4 @@
-// The schedules that can be made by name, each from a closed-form rule of its order.
+// Makes schedules by name, each from a closed-form rule of its order.
 #pragma once
 
 #include <cstdint>
@@ -33,20 +33,20 @@ struct PlannedSchedule {
 struct ScheduleSpec {
   std::string name;
   std::string summary;  ///< one sentence
-  std::string rule;     ///< what p, m and v it can be made for
+  std::string rule;     ///< the allowed p, m and v
   std::string source;
   std::uint32_t default_chunks = 1;  ///< stages a rank
   Result<PlannedSchedule> (*make)(const ScheduleRequest&) = nullptr;
 };
 
-/// All of them, in the order in which help shows them.
+/// All schedules, in the order of help.
 [[nodiscard]] const std::vector<ScheduleSpec>& schedule_specs();
 
 /// An unknown name is refused with the nearest one.
 [[nodiscard]] Result<const ScheduleSpec*> find_schedule(std::string_view name);
 
-/// The result passes check(). A p, m or v that does not fit the schedule's rule is refused with the
-/// nearest that does.
+/// The result passes check(). If p, m or v breaks the schedule's rule, the fault names the nearest
+/// allowed value.
 [[nodiscard]] Result<PlannedSchedule> make_schedule(std::string_view name,
                                                     const ScheduleRequest& request);
 

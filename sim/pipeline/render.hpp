@@ -11,9 +11,9 @@ namespace bubblesim::pipeline {
 /// Most columns that render_grid draws; a longer schedule is shown in part.
 inline constexpr std::size_t kMaxGridColumns = 2'000;
 
-/// A row a rank, a column a unit of time (the greatest common divisor of all starts and ends):
-/// "F3" where the action starts, "-" while it goes on, "." idle. A rank with several stages
-/// shows them: "2F3". Ends with a note if the end of the schedule is left out.
+/// A row for each rank, a column for each unit of time (the greatest common divisor of all starts
+/// and ends): "F3" where the action starts, "-" while it continues, "." idle. A rank with several
+/// stages shows them: "2F3". Ends with a note if the end of the schedule is left out.
 [[nodiscard]] std::string render_grid(const Schedule& schedule, const Execution& execution);
 
 /// `{"format": "bubblesim.schedule/1", ...}`: the inputs of execute(), and every action with start
@@ -21,8 +21,8 @@ inline constexpr std::size_t kMaxGridColumns = 2'000;
 [[nodiscard]] std::string render_json(const Schedule& schedule, const StageGraph& graph,
                                       const UnitTimes& times, const Execution& execution);
 
-/// A box an action, coloured by kind, with its micro-batch where there is room; paler for a
-/// rank's later stages. Its own white background: the same on a light and on a dark page.
+/// A box for each action, coloured by kind, with its micro-batch if it fits; paler for a rank's
+/// later stages. It has its own white background, for light and dark pages.
 [[nodiscard]] std::string render_svg(const Schedule& schedule, const Execution& execution);
 
 }  // namespace bubblesim::pipeline

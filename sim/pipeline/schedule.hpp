@@ -1,5 +1,5 @@
-// A pipeline schedule as a table: the actions of each rank, in order. It holds no times, which
-// execute.hpp computes. The StageGraph holds which stage waits for which.
+// A pipeline schedule as a table: the actions of each rank, in order. execute.hpp computes times; a
+// StageGraph says which stages wait for which.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,16 @@
 
 namespace bubblesim::pipeline {
 
-// One step of a pipeline schedule: what a rank does to which micro-batch of which stage.
-//
-// A stage is a run of layers. A rank may hold several; they are then also called chunks, or
-// virtual stages. Text follows the grammar of PyTorch's torch.distributed.pipelining: "2F0" is
-// the forward of micro-batch 0 on stage 2; I, W and B are the backward's input-gradient half, its
-// weight-gradient half and the whole; "(0F7;7B3)OVERLAP_F_B" is both at once.
+// One step of a pipeline schedule: an action of a rank on a micro-batch of a stage.  A stage is a
+// run of layers. A rank may hold several, also called chunks or virtual stages. Text follows the
+// grammar of PyTorch's torch.distributed.pipelining: "2F0" is the forward of micro-batch 0 on stage
+// 2; I, W and B are the backward's input-gradient half, its weight-gradient half and the whole;
+// "(0F7;7B3)OVERLAP_F_B" is both at once.
 
 enum class ActionKind : std::uint8_t {
   kForward,     ///< F
-  kInputGrad,   ///< I: half of a backward, on which the predecessor waits
-  kWeightGrad,  ///< W: the other half, on which no other stage waits
+  kInputGrad,   ///< I: the half of a backward that the predecessor waits for
+  kWeightGrad,  ///< W: the other half; no other stage waits for it
   kBackward,    ///< B: I and W as one step
   kOverlapped,  ///< F of one stage and B of another at once (DualPipe)
 };
@@ -38,7 +37,7 @@ struct Action {
   [[nodiscard]] constexpr bool has_forward() const {
     return kind == ActionKind::kForward || kind == ActionKind::kOverlapped;
   }
-  /// Whether it yields the gradient that the stage's producers wait for.
+  /// Whether the action yields the gradient that the stage's producers wait for.
   [[nodiscard]] constexpr bool has_input_grad() const {
     return kind == ActionKind::kInputGrad || kind == ActionKind::kBackward ||
            kind == ActionKind::kOverlapped;
@@ -82,7 +81,7 @@ struct Action {
 struct Schedule {
   std::string name;
   std::uint32_t ranks = 0;
-  std::uint32_t stages = 0;         ///< both directions' copies counted (DualPipe, Chimera)
+  std::uint32_t stages = 0;         ///< counts both directions' copies (DualPipe, Chimera)
   std::uint32_t micro_batches = 0;  ///< of the smallest size, if sizes differ by stage
   std::vector<std::uint32_t> rank_of_stage;   ///< by stage
   std::vector<std::vector<Action>> actions;   ///< by rank, in the order of execution
@@ -95,13 +94,13 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// Which stage waits for which, and which micro-batches each stage computes.
+// The stages that each stage waits for, and the micro-batches that it computes.
 //
 // The forward of a stage waits for all its producers, the backward for all its consumers. Stages
 // may cut the batch into micro-batches of different sizes: a stage whose micro-batch is twice its
 // producer's waits for two of the producer's. Micro-batch numbers of a stage are
-// [first_micro_batch, first_micro_batch + micro_batches), and number k covers the samples
-// [(k - first) * size, (k - first + 1) * size) of what flows along its edges.
+// [first_micro_batch, first_micro_batch + micro_batches), and number k covers the samples [(k -
+// first) * size, (k - first + 1) * size) of the batch.
 //
 // Sources: chain, any pipeline; two directions, DualPipe and Chimera: two copies of the model,
 // stage p+i being the second copy's stage i, on rank p-1-i; a DAG with sizes by stage, GraphPipe
@@ -142,8 +141,8 @@ using StageEdge = std::pair<std::uint32_t, std::uint32_t>;  ///< producer, consu
                                                   const std::vector<std::uint32_t>& sizes,
                                                   std::uint32_t samples);
 
-/// Micro-batch numbers [first, second) of `to` that hold a sample of micro-batch `micro_batch` of
-/// `from`. Exact if the batches of both end together; always within the micro-batches of `to`.
+/// Micro-batch numbers [first, second) of `to` that share a sample with micro-batch `micro_batch`
+/// of `from`. Exact if the batches of both end together; always within the micro-batches of `to`.
 [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> overlapping(const StageNode& from,
                                                                   std::uint32_t micro_batch,
                                                                   const StageNode& to);

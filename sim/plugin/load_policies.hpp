@@ -15,26 +15,26 @@
 
 namespace bubblesim::plugin {
 
-/// The file that `wanted` names: a path (with a "/", or a file of this folder), else the file
-/// "libNAME.so" or NAME in the first of `folders` that has it. Fault: none, with all places.
+/// The file for `wanted`: a path (with a "/", or a file of this folder), else the file "libNAME.so"
+/// or NAME in the first of `folders` that has it. Fault: none, with all places.
 [[nodiscard]] Result<std::string> find_policy_library(std::string_view wanted,
                                                       std::span<const std::string> folders);
 
 /// Adds all policies of the library to the registry, in its order, or none of them. Returns their
-/// names. Faults name the file: no library, not of bubblesim, of another contract version or ABI,
-/// a policy that is not complete, a name that is taken.
+/// names. Faults name the file: not a library, not bubblesim's, another contract version or ABI, an
+/// incomplete policy, a name that is taken.
 [[nodiscard]] Result<std::vector<std::string>> load_policies(const std::string& path,
                                                              policy::Registry& registry);
 
-// Checks what a policy from outside the tree declares of itself: there a wrong declaration is an
-// input fault, inside the tree a programmer's.
+// Checks the declaration of a policy from outside the tree, in which an error is an input fault;
+// inside the tree it is a programmer's fault.
 
 /// snake_case: a lower-case letter, then lower-case letters, digits and underscores; at most 64.
 [[nodiscard]] bool is_policy_name(std::string_view name);
 
-/// A name that may stand in a config and is not taken in `registry`, a summary, a maker, and
-/// parameters whose default, range and choices agree. The fault names neither the policy nor the
-/// file.
+/// Checks that the spec has a name allowed in a config and not taken in `registry`, a summary, a
+/// maker, and parameters whose default, range and choices agree. The fault names neither the policy
+/// nor the file.
 [[nodiscard]] Result<void> check_spec(const policy::PolicySpec& spec,
                                       const policy::Registry& registry);
 

@@ -17,11 +17,11 @@
 
 namespace bubblesim::plugin {
 
-/// Tells the constant from a foreign symbol of the same name.
+/// Distinguishes the constant from a foreign symbol of the same name.
 inline constexpr std::uint32_t kLibraryMark = 0x62736d70;
 
-/// What the C++ ABI of contract types depends on: the standard library, its string's layout, its
-/// debug containers, and the width of a pointer. GCC and Clang share the rest (Itanium C++ ABI).
+/// The C++ ABI of contract types: the standard library, its string's layout, its debug containers,
+/// and the width of a pointer. GCC and Clang share the rest (Itanium C++ ABI).
 #if defined(_LIBCPP_VERSION)
 #define BUBBLESIM_ABI_LIBRARY_ "libc++"
 #elif defined(_GLIBCXX_DEBUG)
@@ -34,7 +34,7 @@ inline constexpr std::uint32_t kLibraryMark = 0x62736d70;
 inline constexpr const char* kAbiTag =
     sizeof(void*) == 8 ? BUBBLESIM_ABI_LIBRARY_ " 64-bit" : BUBBLESIM_ABI_LIBRARY_ " 32-bit";
 
-/// The first three members never change, in no version of the contract.
+/// The first three members are the same in all versions of the contract.
 struct PolicyLibrary {
   std::uint32_t mark = kLibraryMark;
   std::uint32_t contract_version = policy::kContractVersion;

@@ -1,4 +1,4 @@
-// A new policy as a project of its own: the texts of its files.
+// The files of a project for a new policy.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct ProjectFile {
   std::string text;
 };
 
-/// CMakeLists.txt, NAME.cpp, NAME_test.cpp and README.md of a policy that works, and that its
-/// author changes. Fault: NAME is not snake_case, or a word of C++.
+/// CMakeLists.txt, NAME.cpp, NAME_test.cpp and README.md of a working policy, for its author to
+/// change. Fault: NAME is not snake_case, or a word of C++.
 [[nodiscard]] Result<std::vector<ProjectFile>> policy_project(std::string_view name);
 
 }  // namespace bubblesim::plugin

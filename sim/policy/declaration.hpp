@@ -1,6 +1,6 @@
-// What a policy says of itself: its parameters with unit, range, default and source, what it
-// needs to know, and how it is made. Config checks, help texts and documents are all made from
-// these declarations.
+// A policy's declaration of itself: its parameters with unit, range, default and source, the
+// information that it needs, and its maker. Config checks, help texts and documents are generated
+// from these declarations.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace bubblesim::policy {
 /// A parameter's value. Durations are written with a unit ("5ms") in configs.
 using Value = std::variant<bool, std::int64_t, double, Duration, std::string>;
 
-/// "5ms", "0.5", "true": as a config would write it.
+/// "5ms", "0.5", "true": the text in a config.
 [[nodiscard]] std::string value_text(const Value& value);
 
 /// A parameter has the type of its default. A number or a duration may also take words ("device"
@@ -40,7 +40,7 @@ struct ParameterSpec {
   std::string source;                ///< paper and section, code, or "reconstructed: ..."
 };
 
-/// The values of one policy's parameters: every declared one, none other.
+/// The values of one policy's parameters: all declared ones, and no other.
 class ParameterSet {
  public:
   ParameterSet() = default;
@@ -52,7 +52,7 @@ class ParameterSet {
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] Duration duration(std::string_view name) const;
-  /// The value of a duration with words; nothing if it holds a word.
+  /// A duration that may be a word; nothing if it is one.
   [[nodiscard]] std::optional<Duration> duration_unless_word(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const;
   [[nodiscard]] auto begin() const { return values_.begin(); }
@@ -63,23 +63,23 @@ class ParameterSet {
   std::map<std::string, Value, std::less<>> values_;
 };
 
-/// Knowledge beyond launches, completions and the clock; measured before the job runs.
+/// Information beyond launches, completions and the clock; measured before the job runs.
 struct Needs {
   bool kernel_durations = false;  ///< solo duration of each launch of every client
   bool bubbles = false;           ///< the training job's bubbles, profiled alone
   bool completions = false;       ///< on_completion is called
-  bool kernel_classes = false;    ///< what bounds each kernel, of every client
+  bool kernel_classes = false;    ///< each kernel's bounding resource, for every client
   bool iterations = false;        ///< on_iteration is called
-  /// on_launch is called. A policy that admits every launch, gives it no form, and whose ticks do
-  /// not depend on launches, does not need that: launches then go on without asking.
+  /// on_launch is called. Not needed by a policy that admits every launch unchanged, and whose
+  /// ticks do not depend on launches: launches then go on without asking.
   bool launches = true;
 };
 
-/// What training's launches meet at a policy's gate.
+/// How training's launches pass a policy's gate.
 enum class TrainingGate : std::uint8_t {
-  kNone,   ///< nothing: its process has no hook
-  kTells,  ///< a hook that only tells of them
-  kAsks,   ///< a hook that may hold them
+  kNone,   ///< not at all: its process has no hook
+  kTells,  ///< through a hook that only tells of them
+  kAsks,   ///< through a hook that may hold them
 };
 
 struct PolicySpec {
@@ -88,21 +88,21 @@ struct PolicySpec {
   std::string source;   ///< paper or code
   Needs needs;
   bool oracle = false;  ///< sees the future; results say so
-  /// What of the source is not public, and what stands in its place: then results are not the
-  /// authors', and say so. Empty: nothing.
+  /// The unpublished parts of the source, and their replacements: results are then not the
+  /// authors', and say so. Empty: none.
   std::string reconstruction;
   std::vector<SystemDemand> demands;  ///< on hardware, driver, framework and privileges
   /// None: kTells, but on a simulated GPU the policy may still hold launches.
   std::function<TrainingGate(const ParameterSet&)> training_gate;
   std::vector<ParameterSpec> parameters;
-  /// Parameters that describe the system, or a margin of safety: a search for the best setting
-  /// leaves them as they are.
+  /// Parameters that describe the system or a safety margin: a search for the best setting leaves
+  /// them unchanged.
   std::vector<std::string> not_searched;
   std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
   /// How long after the start the policy still tunes itself, if an iteration of training alone
-  /// takes `iteration`; none: it is settled from the start.
+  /// takes `iteration`; none: it is settled at the start.
   std::function<Duration(const ParameterSet&, Duration iteration)> settling;
-  /// Makes the placer of a cluster; none: every filler has an instance on each of its GPUs.
+  /// Makes the placer of a cluster; none: every filler has an instance on each GPU.
   std::function<std::unique_ptr<Placer>(const ParameterSet&)> make_placer;
 };
 
@@ -110,7 +110,7 @@ struct PolicySpec {
 [[nodiscard]] ParameterSet defaults(const PolicySpec& spec);
 
 /// Policies by name, in order of registration. A plain value: a program's main fills one
-/// (policies/builtin.hpp) and hands it on.
+/// (policies/builtin.hpp) and passes it on.
 class Registry {
  public:
   /// Precondition: no policy of this name yet.

@@ -1,4 +1,4 @@
-// Short ways to write a policy's parameter declarations, one function a type.
+// Short ways to write a policy's parameter declarations, a function for each type.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bubblesim::policy {
 
-/// The parts that every declaration has besides its type, default and range.
+/// The parts of every declaration besides type, default and range.
 struct About {
   std::string unit;    ///< "blocks", "%", "windows"; empty for spans, factors and texts
   std::string help;    ///< one sentence

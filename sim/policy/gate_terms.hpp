@@ -1,11 +1,10 @@
-// What launches ask of a policy, and what that costs: one rule for all. Fillers' launches ask, for
-// they may be held; training's do what the policy declares (PolicySpec::training_gate). The costs
-// are those of the run's gate; without one the policy's own (`ask`, `tell`); else those measured,
-// where the policy demands a library before the driver's; else none.
-//
-// `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
-// told of. On a real GPU the gate takes what it takes; a simulation takes these, or those of the
-// run's gate. What launches do at the start may change (Actions::set_asking).
+// How launches ask a policy, and the cost: one rule for all. Fillers' launches ask, since they may
+// be held; training's launches do as the policy declares (PolicySpec::training_gate). The costs are
+// those of the run's gate; else the policy's own (`ask`, `tell`); else the measured ones, if the
+// policy demands launch interception; else none.  `ask`, `tell`: the delay of a launch that may be
+// held, and of a launch that is only reported. On a real GPU the gate has its own delay; a
+// simulation uses these, or those of the run's gate. Clients may change between the two
+// (Actions::set_asking).
 #pragma once
 
 #include "sim/base/time.hpp"
@@ -27,25 +26,25 @@ struct GateSleep {
   Duration wake{};
 };
 
-/// What a gate takes of a launch that may be held, and of one that is only told of; >= 0.
+/// A gate's delay of a launch that may be held, and of one that is only reported; >= 0.
 struct GateCosts {
   Duration ask{};
   Duration tell{};
   GateSleep sleep{};
-  bool always = false;  ///< also under policies that do not hear of launches; never under oracles
+  bool always = false;  ///< also under policies that do not hear of launches, except oracles
 };
 
-/// Costs of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch
-/// that is told of (0.48 to 0.67 us; tests/validation/h200).
+/// Delays of a launch through the gate of `fill` on an H200: a filler's round trip, and a launch
+/// that is only reported (0.48 to 0.67 us; tests/validation/h200).
 inline constexpr GateCosts kMeasuredGate{.ask = Duration{1100}, .tell = Duration{500}};
 
-/// What launches under the policy take; `gate`: of the run, may be null.
+/// A launch's delays under the policy; `gate`: the run's, may be null.
 [[nodiscard]] GateCosts gate_costs(const PolicySpec& spec, const ParameterSet& given,
                                    const GateCosts* gate);
 
 struct GateTerms {
   bool asks = true;  ///< at the start
-  Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
+  Duration ask{};    ///< delay of a launch, whatever the decision; 0: the policy is not told
   Duration tell{};
   GateSleep sleep{};
 };

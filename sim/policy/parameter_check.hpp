@@ -1,6 +1,6 @@
-// Turns what a config says of a policy's parameters into the set that the policy is made with. All
-// faults are reported at once: unknown and repeated names, values of another type, out of range or
-// not among the choices, each with what was found, what is allowed and the nearest name.
+// Turns a config's parameters into the set with which a policy is made. All faults are reported at
+// once: unknown and repeated names, values of another type, out of range or not among the choices,
+// each with the value found, the allowed ones and the nearest name.
 #pragma once
 
 #include <span>
@@ -23,11 +23,11 @@ struct GivenParameter {
 /// default is a word.
 [[nodiscard]] const Value& type_value(const ParameterSpec& parameter);
 
-/// The text as the parameter's type, in range; or what is wrong with it.
+/// The text as the parameter's type, in range; or the fault.
 [[nodiscard]] Result<Value> parse_value(const ParameterSpec& parameter, std::string_view text);
 
-/// The given values, and the defaults of what is not given. `place` is the JSON pointer of the
-/// object that holds them: a fault's place is `place` + "/" + name.
+/// The given values, and defaults for the others. `place` is the JSON pointer of their object: a
+/// fault's place is `place` + "/" + name.
 [[nodiscard]] CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
                                                            std::span<const GivenParameter> given,
                                                            std::string_view file,

@@ -1,12 +1,10 @@
-// The policy contract: what a policy sees, and what it may decide.
-//
-// One policy object decides for one GPU: the client that it protects, which is a rank of the
-// training job (or, where tables of measured pairs are judged, an inference service), and the
-// filler clients beside it, inference or training. It sees what a real system sees (launches with
-// grid and block, completions with the delay of noticing them, the clock, memory, the profiles that
-// it declared), never the simulator's inside and never the future. It knows no simulated time:
-// instants are spans since the policy was started, so the same object can be driven by a wall clock
-// on a real GPU.
+// The policy contract: what a policy sees, and what it may decide.  One policy object decides for
+// one GPU: for the protected client, which is a rank of the training job (or, in tables of measured
+// pairs, an inference service), and the filler clients beside it, inference or training. It sees
+// what a real system sees (launches with grid and block, completions with the delay of noticing
+// them, the clock, memory, the profiles that it declared), never the simulator's inside and never
+// the future. It knows no simulated time: instants are spans since the policy was started, so that
+// a wall clock on a real GPU can drive the same object.
 #pragma once
 
 #include <cstdint>
@@ -44,26 +42,26 @@ struct ClientInfo {
   std::string name;
   Bytes memory;             ///< device memory that it holds; 0: not known
   bool memory_known = false;
-  Duration pass{};      ///< a filler's, on a GPU of its own; only if the policy declared
+  Duration pass{};      ///< of a filler, on a GPU of its own; only if the policy declared
                         ///< kernel_durations; 0: not known
-  bool queued = false;  ///< it works off fill jobs, and holds its memory only while one is placed
+  bool queued = false;  ///< it processes fill jobs, and holds its memory only while a job is placed
                         ///< here
-  std::uint32_t ranks = 1;  ///< training's: GPUs of its job, each with a rank and a policy of its
-                            ///< own; 1 where not known
+  std::uint32_t ranks = 1;  ///< training: GPUs of its job, each with a rank and a policy of its
+                            ///< own; 1 if not known
 };
 
 /// The GPU as nvidia-smi and the CUDA device query show it.
 struct GpuInfo {
   std::string name;
   std::uint32_t sm_count = 0;
-  std::uint32_t tpc_sms = 2;  ///< SMs that a cap takes or leaves together
+  std::uint32_t tpc_sms = 2;  ///< SMs of a TPC, which a cap takes together
   Bytes memory;
-  Duration time_slice{};            ///< 0: not known, as of a GPU on which programs run already
+  Duration time_slice{};            ///< 0: not known, as on a GPU already in use
   Duration context_switch{};
   BytesPerSecond dram_bandwidth{};
   BytesPerSecond host_bandwidth{};  ///< of the link to host memory; 0: not known
   MigGeometry mig{};
-  bool priority_changes = true;  ///< of clients that run; false at a gate
+  bool priority_changes = true;  ///< of running clients; false at a gate
   std::uint32_t compute_capability = 0;  ///< 86 for 8.6; 0: not known
 };
 
@@ -76,27 +74,28 @@ struct LaunchInfo {
   std::uint64_t launch = 0;  ///< the client's launches so far, this one included
   Duration profiled{};       ///< solo duration; only if the policy declared kernel_durations
   std::uint32_t operations = 1;  ///< device operations of this call; a CUDA graph has many
-  std::uint64_t sm_blocks = 0;   ///< blocks of it that the GPU holds at once (CUDA's occupancy
+  std::uint64_t sm_blocks = 0;   ///< its blocks that the GPU holds at once (CUDA's occupancy
                                  ///< calculator, on all SMs); 0: not known
   std::uint64_t kernel = 0;      ///< equal for launches of one function by one client
   KernelClass bound = KernelClass::kUnknown;  ///< only if the policy declared kernel_classes
-  bool waits = true;  ///< its thread waits for the verdict; else it has gone on, and is told
+  bool waits = true;  ///< its thread waits for the verdict; else it has gone on, and this is a
+                      ///< report
 };
 
-/// A device operation that ended; reported after the device's completion-notice delay, only if
-/// the policy declared completions. A launch of several operations is reported once for each.
+/// A device operation that ended; reported after the device's completion-notice delay, only if the
+/// policy declared completions. A launch of several operations gives one report for each.
 struct CompletionInfo {
   ClientId client;
   WorkKind kind = WorkKind::kKernel;
   std::uint64_t launch = 0;  ///< which launch ended
 };
 
-/// A bubble of the training job that was measured beforehand and now begins; only for policies
-/// that declared bubbles. On a real system, the instruction that the training engine executes.
+/// A bubble of the training job, measured beforehand, that begins now; only for policies that
+/// declared bubbles. On a real system, the instruction that the training engine executes.
 struct BubbleInfo {
   Duration expected{};     ///< measured length
   Bytes free_memory;       ///< during the bubble; 0: not known
-  bool pipeline = false;   ///< a wait for a pipeline peer, as opposed to any other idle time
+  bool pipeline = false;   ///< waits for a pipeline peer; false: any other idle time
 };
 
 /// A training iteration has ended, or a pass of a client that serves requests; only for policies
@@ -104,7 +103,7 @@ struct BubbleInfo {
 struct IterationInfo {
   ClientId client;
   std::uint64_t number = 0;  ///< from 1 on
-  Duration length{};         ///< since the last one's end; a pass: since its first launch
+  Duration length{};         ///< since the previous end; a pass: since its first launch
 };
 
 enum class Verdict : std::uint8_t {
@@ -117,23 +116,26 @@ struct Sharing {
   SharingMode mode = SharingMode::kSpatial;
   std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's
   std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
-  bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
+  bool unified_memory = false;          ///< memory may be oversubscribed: no filler is refused for
+                                        ///< its memory
   bool changing_slices = false;         ///< kTimeSliced: slices are set while clients run
-  bool fillers_share = false;  ///< kTimeSliced: all fillers have one context, the first's slice
+  bool fillers_share = false;  ///< kTimeSliced: all fillers share one context, with the first
+                               ///< filler's slice
 };
 
 /// How one client is set up, decided once before the start.
 struct ClientSharing {
   std::uint32_t sm_percentage = 100;  ///< MPS active-thread percentage, 1..100
   std::int32_t priority = 0;          ///< larger is placed first
-  std::uint32_t sms = 0;              ///< exactly so many SMs (green context, MIG); 0: percentage
+  std::uint32_t sms = 0;              ///< exactly this many SMs (green context, MIG); 0: by
+                                      ///< percentage
   double memory_share = 1;            ///< kPartitioned: of the DRAM bandwidth and of the memory
   /// kTimeSliced: its own slice; nothing: Sharing's.
   std::optional<Duration> slice = std::nullopt;
-  /// The most that it may allocate; a client with more is not admitted.
+  /// The most that it may allocate; a client that needs more is not admitted.
   std::optional<Bytes> memory_limit = std::nullopt;
-  /// The part of its memory that is on the device, the rest is behind the host link (unified
-  /// memory); nothing: as far as there is room.
+  /// The part of its memory on the device, with the rest behind the host link (unified memory);
+  /// nothing: as much as fits.
   std::optional<Bytes> resident = std::nullopt;
 };
 
@@ -143,16 +145,16 @@ struct Admission {
   std::string reason;  ///< why not
 };
 
-/// What a policy may do at any of its calls. Checked: releasing a client that is not held, a
-/// percentage outside 1..100, a slice where no slices are, and the like end the run with the
+/// What a policy may do during any of its calls. Checked: releasing a client that is not held, a
+/// percentage outside 1..100, a slice without time slicing, and the like end the run with the
 /// policy's name, the time and the reason.
 class Actions {
  public:
   virtual ~Actions() = default;
-  /// Lets the oldest held launch of the client go on. held() counts it no more at once; its
-  /// thread goes on after the policy's present call has returned, and asks no second verdict.
+  /// Lets the oldest held launch of the client go on. held() drops at once; the launch's thread
+  /// goes on after the policy's present call has returned, and asks for no second verdict.
   virtual void release(ClientId client) = 0;
-  /// How many launches of the client are held (one a host thread at most).
+  /// Number of the client's held launches (at most one for each host thread).
   [[nodiscard]] virtual std::size_t held(ClientId client) const = 0;
   /// The oldest held launch. Precondition: held(client) > 0.
   [[nodiscard]] virtual const LaunchInfo& oldest_held(ClientId client) const = 0;
@@ -161,17 +163,17 @@ class Actions {
   /// kTimeSliced: the length of the client's slices from its next one on. > 0.
   virtual void set_time_slice(ClientId client, Duration slice) = 0;
   /// Drives the client's kernels off the GPU, and keeps them off until proceed(). Collectives are
-  /// left alone. Called again with a stronger kind, the stronger one counts.
+  /// not affected. If called again, the stronger kind counts.
   virtual void preempt(ClientId client, Preemption how) = 0;
   virtual void proceed(ClientId client) = 0;
-  /// The client's next launch that goes on, by this call's verdict or a release, has this form.
+  /// Sets the form of the client's next launch that goes on, by this call's verdict or a release.
   virtual void reshape(ClientId client, const LaunchForm& form) = 0;
-  /// Moves the client's memory until so much of it is on the device; kernels that start then reach
-  /// the rest through the host link.
+  /// Moves the client's memory until this much of it is on the device; kernels that start then
+  /// reach the rest through the host link.
   virtual void set_resident_memory(ClientId client, Bytes resident) = 0;
-  /// Whether the client's launches ask and wait for a verdict from now on, which delays each, or
-  /// only tell. At the start fillers ask, and training where the policy declares so
-  /// (PolicySpec::training_gate). Launches under way do as before: LaunchInfo::waits says it.
+  /// Whether the client's launches from now on ask and wait for a verdict, which delays each, or
+  /// only tell. At the start fillers ask, and training if the policy declares so
+  /// (PolicySpec::training_gate). Launches under way stay as they were: see LaunchInfo::waits.
   virtual void set_asking(ClientId client, bool asks) = 0;
 };
 
@@ -184,27 +186,27 @@ class Policy {
   virtual Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) = 0;
   /// Called after start(), once a client, in order.
   virtual ClientSharing share(const ClientInfo& client);
-  /// Called after share(), once a filler. The default admits it if all memory is known to fit or is
-  /// not known.
+  /// Called after share(), once for each filler. The default admits it if its memory fits or is not
+  /// known.
   virtual Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu);
 
-  /// A host thread of any client calls a launch. The verdict on it; the default admits.
+  /// A host thread of any client makes a launch call. Returns the verdict; the default admits.
   virtual Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions);
   virtual void on_completion(const CompletionInfo& completion, Instant now, Actions& actions);
   virtual void on_bubble_begin(const BubbleInfo& bubble, Instant now, Actions& actions);
   /// The training client's first launch or completion after a bubble.
   virtual void on_bubble_end(Instant now, Actions& actions);
   virtual void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions);
-  /// A filler's process has ended: none of its launches is held any more, and none will come.
+  /// A filler's process has ended: none of its launches is held any more, and no more will come.
   virtual void on_gone(ClientId client, Instant now, Actions& actions);
 
-  /// When on_tick wants to be called next; asked after start and after every other call.
-  /// An instant that has passed means at once. Nothing: not at all.
+  /// When on_tick is to be called next; asked after start and after every other call. A past
+  /// instant means at once. Nothing: never.
   [[nodiscard]] virtual std::optional<Instant> next_tick() const;
   virtual void on_tick(Instant now, Actions& actions);
 
-  /// Asked once, after the last call: what the policy wants the reader of the result to know.
-  /// The default adds nothing.
+  /// Called once, after the last call: adds notes for the reader of the result. The default adds
+  /// nothing.
   virtual void add_counts(CounterSet& counters) const;
 };
 

@@ -26,7 +26,7 @@ struct Batching {
     return requests < max_batch ? late : std::min(late, arrival(std::size_t{max_batch} - 1));
   }
 
-  /// How many requests a batch takes while `waiting` ones have arrived.
+  /// How many of `waiting` requests a batch takes.
   [[nodiscard]] constexpr std::size_t batch_size(std::size_t waiting) const {
     return std::min<std::size_t>(waiting, max_batch);
   }

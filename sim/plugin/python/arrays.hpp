@@ -26,7 +26,7 @@ struct Field {
   std::size_t offset;
 };
 
-/// The type of records of `size` bytes that shows these fields of them.
+/// The type of records of `size` bytes with these fields.
 [[nodiscard]] py::dtype record_type(std::initializer_list<Field> fields, std::size_t size);
 
 /// `count` items at `data`, which `owner` keeps alive.
@@ -49,12 +49,12 @@ template <class T>
   return view(type, borrowed, owner);
 }
 
-// Tables for pandas: a list of (name, kind, values, missing), a column each.
+// Tables for pandas: a list of columns (name, kind, values, missing).
 
 namespace py = pybind11;
 
-/// kind "number": float64, NaN where missing; "integer": int64, and a bool array of what is
-/// missing or None; "text": a list of str or None.
+/// kind "number": float64, NaN for a missing value; "integer": int64, and a bool array of the
+/// missing ones or None; "text": a list of str or None.
 [[nodiscard]] py::tuple number_column(const std::string& name, std::vector<double> values);
 [[nodiscard]] py::tuple integer_column(const std::string& name,
                                        const std::vector<std::optional<std::int64_t>>& values);

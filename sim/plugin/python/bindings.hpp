@@ -1,4 +1,4 @@
-// The parts of the Python module, one function a part.
+// The parts of the Python module, one function for each.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -16,9 +16,9 @@ namespace bubblesim::plugin::python {
 /// A list of bubblesim.Fault.
 py::list fault_list(const Errors& faults);
 
-/// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. If a
-/// policy in Python raised an exception, that is the error's cause; if it raised a BaseException
-/// that is no Exception (Ctrl-C), that one is raised instead.
+/// Raises bubblesim.Error with a line a fault, and the faults as its attribute `faults`. An
+/// exception of a policy in Python becomes the error's cause; a BaseException that is no Exception
+/// (Ctrl-C) is raised itself.
 [[noreturn]] void raise_faults(const Errors& faults, RunFault* of_policy = nullptr);
 
 template <class T>
@@ -39,15 +39,15 @@ void bind_errors(py::module_& module);
 // Long work that Ctrl-C ends.
 
 /// Does `work` on a thread of its own, without Python's lock, and waits for it. Twenty times a
-/// second it takes the lock, looks for Ctrl-C and calls `tick`. What either raises sets `stop`,
-/// which `work` must heed, and is raised when `work` has returned. `work` does not throw.
+/// second it takes the lock, checks for Ctrl-C and calls `tick`. An exception of either sets
+/// `stop`, which `work` must heed, and is raised when `work` has returned. `work` does not throw.
 void run_interruptibly(const std::function<void()>& work, std::atomic<bool>& stop,
                        const std::function<void()>& tick = {});
 
 /// While it lives, Ctrl-C also sets `stop`, for work on the calling thread; Python raises
-/// KeyboardInterrupt when it next checks signals. It does nothing off the main thread, if SIGINT's
-/// handler is not Python's default one, and inside another run. Made and destroyed with Python's
-/// lock.
+/// KeyboardInterrupt when it next checks signals. It does nothing outside of the main thread,
+/// inside another run, and if SIGINT's handler is not Python's default. Made and destroyed with
+/// Python's lock.
 class StopOnInterrupt {
  public:
   explicit StopOnInterrupt(std::atomic<bool>& stop);

@@ -1,8 +1,6 @@
-// A policy written in Python: calls from C++ are passed on to an object of a subclass of
-// `bubblesim.Policy`; an exception that it raises ends the run.
-//
-// Threads: every call takes Python's global lock. The lock must not be held by a thread that waits
-// for the run.
+// A policy written in Python: passes calls from C++ to an object of a subclass of
+// `bubblesim.Policy`; an exception from that ends the run.  Threads: every call takes Python's
+// global lock. A thread that waits for the run must not hold the lock.
 #pragma once
 
 #include <memory>
@@ -49,8 +47,8 @@ struct RunFault {
   py::object exception;  ///< null: none yet
 };
 
-/// Keeps the raised exception in `fault` and returns an error that describes it:
-/// "on_launch at 1.5ms: ValueError: x".
+/// Keeps the raised exception in `fault` and returns an error with its description: "on_launch at
+/// 1.5ms: ValueError: x".
 [[nodiscard]] std::runtime_error told(py::error_already_set& raised, const std::string& where,
                                       RunFault& fault);
 
@@ -108,8 +106,8 @@ struct Registered {
   py::object make_placer;   ///< likewise a Placer; or None
 };
 
-/// The spec with a maker that calls Python. `fault` outlives the policies made. Copies of the spec
-/// may be made without the lock; the last copy is destroyed with the lock held.
+/// The spec with a maker that calls Python. `fault` outlives the policies made. The spec may be
+/// copied without the lock; its last copy must be destroyed with the lock.
 [[nodiscard]] policy::PolicySpec runnable(const Registered& registered, RunFault& fault);
 
 }  // namespace bubblesim::plugin::python

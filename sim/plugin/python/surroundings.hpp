@@ -1,5 +1,5 @@
-// A run from Python needs, besides its config, the registered policies and the folder with
-// devices/, models/ and the like.
+// The surroundings of a run from Python besides its config: the registered policies, and the folder
+// with devices/, models/ and the like.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,5 +1,4 @@
-// When the bubbles of training begin and end: the rule that a simulated GPU and a replayed job
-// share.
+// Finds when the bubbles of training begin and end, for a simulated GPU and a replayed job alike.
 //
 // A bubble that was measured beforehand begins when the operation before it ends and no other
 // kernel of training runs; it ends when the next kernel starts. Collectives, copies and memsets
@@ -22,7 +21,7 @@ struct MeasuredBubble {
   BubbleInfo info;
 };
 
-/// Follows one rank's kernels. Told of every operation, in order of time.
+/// Follows one rank's kernels. Must hear of every operation, in order of time.
 class BubbleWatch {
  public:
   /// `bubbles`, in order of `after_op`, outlive the watch.
@@ -38,7 +37,7 @@ class BubbleWatch {
   /// The bubble that begins now; null: none.
   [[nodiscard]] const BubbleInfo* op_finished(std::uint32_t op, WorkKind kind) {
     if (kind != WorkKind::kKernel) return nullptr;
-    // A device that is observed from outside may lose the news of a start.
+    // A device observed from outside may lose the report of a start.
     if (running_ > 0) --running_;
     if (running_ > 0) return nullptr;
     const auto place = std::ranges::lower_bound(bubbles_, op, {}, &MeasuredBubble::after_op);

@@ -1,8 +1,7 @@
-// Which call of a policy is in flight, so that a policy that loops or crashes can be named.
-//
-// A session marks its calls (a few stores each). A thread that watches sees the marks of all
-// sessions; a handler of signals sees that of its own thread. Neither can be handed an object, so
-// both are reached by functions.
+// Marks the policy call in flight, so that a policy that loops or crashes can be named.  A session
+// marks its calls (a few stores each). A watching thread sees the marks of all sessions; a signal
+// handler sees the mark of its own thread. Neither can be given an object, so both call static
+// functions.
 #pragma once
 
 #include <pthread.h>
@@ -19,13 +18,13 @@ namespace bubblesim::policy {
 
 class CallMark {
  public:
-  /// Borrows the policy's name.
+  /// Refers to the policy's name.
   explicit CallMark(const std::string& policy);
   ~CallMark();
   CallMark(const CallMark&) = delete;
   CallMark& operator=(const CallMark&) = delete;
 
-  /// A call, while it lives. `name`: the policy function's; a constant that lives for ever.
+  /// A call in flight, while it lives. `name`: of the policy's function; a static constant.
   class Call {
    public:
     Call(CallMark& mark, const char* name, Instant now) noexcept;
@@ -52,7 +51,7 @@ class CallMark {
     return thread_.load(std::memory_order_relaxed);
   }
 
-  /// The mark of the call that the calling thread is in; null: none. Async-signal-safe.
+  /// The mark of the calling thread's policy call; null: none. Async-signal-safe.
   [[nodiscard]] static const CallMark* of_this_thread() noexcept;
   /// Visits all marks; none of them ends meanwhile.
   static void each(const std::function<void(const CallMark&)>& visit);
@@ -65,7 +64,7 @@ class CallMark {
   std::atomic<pthread_t> thread_{};
 };
 
-/// What a thread that calls policies has at hand.
+/// Per-thread state of a thread that calls policies.
 struct CallingThread {
   pthread_t self{};
   bool is_prepared = false;
@@ -73,8 +72,8 @@ struct CallingThread {
 };
 inline thread_local constinit CallingThread calling_thread;
 
-/// A policy that recurses without end leaves its handler of signals no stack: gives the calling
-/// thread one, unless it has one.
+/// Gives the calling thread a stack for signal handlers, unless it has one: a policy in endless
+/// recursion leaves them no other.
 void prepare_calling_thread();
 
 inline CallMark::Call::Call(CallMark& mark, const char* name, Instant now) noexcept : mark_(mark) {

@@ -1,5 +1,5 @@
-// Turns exceptions of a policy's code into faults. No code of bubblesim throws, but a policy from
-// outside the tree may; its exception ends the run, as an illegal decision does.
+// Turns exceptions of a policy's code into faults. bubblesim's code does not throw, but a policy
+// from outside the tree may; its exception ends the run, as an illegal decision does.
 #pragma once
 
 #include <exception>

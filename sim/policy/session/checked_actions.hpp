@@ -1,4 +1,4 @@
-// What a policy does, checked: the part of a session that policies see. An illegal decision is a
+// Checks what a policy does: the part of a session that policies see. An illegal decision is a
 // fault with the policy's name, the instant and the reason, in the same words on every outlet; the
 // first one counts.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace bubblesim::policy {
 
-/// How often and how long a policy held launches, and what else it did.
+/// Counts of a policy's holds and other actions.
 struct SessionCounts {
   std::uint64_t calls = 0;
   std::uint64_t holds = 0;
@@ -30,7 +30,7 @@ struct SessionCounts {
   Bytes migrated;              ///< memory moved to or from the device
 };
 
-/// A client as its session begins.
+/// A client at the start of its session.
 struct SessionClient {
   Bytes memory{};       ///< 0: not known
   Bytes resident{};     ///< of its memory, on the device
@@ -61,7 +61,7 @@ class CheckedActions : public Actions {
   }
 
   [[nodiscard]] const SessionCounts& counts() const { return counts_; }
-  /// The part of the client's memory that the policy wants on the device now; 0: not known.
+  /// The client's memory that the policy wants on the device now; 0: not known.
   [[nodiscard]] Bytes resident(ClientId client) const {
     return clients_[client.index()].known.resident;
   }
@@ -76,8 +76,8 @@ class CheckedActions : public Actions {
  protected:
   struct Client {
     SessionClient known;
-    std::vector<HeldLaunch> held;    ///< the oldest first; one a host thread at most
-    std::optional<LaunchForm> form;  ///< of its next launch that goes on
+    std::vector<HeldLaunch> held;    ///< the oldest first; at most one for each host thread
+    std::optional<LaunchForm> form;  ///< of the next launch that goes on
     std::uint64_t iterations = 0;
     bool gone = false;
   };
@@ -94,7 +94,7 @@ class CheckedActions : public Actions {
 
   const PolicySpec& spec_;
   std::vector<Client> clients_;
-  /// By client id: the policy hears no more of it, since it has gone or the session has ended.
+  /// By client id: the policy hears no more of it, because it or the session has ended.
   std::vector<std::uint8_t> silent_;
   std::vector<Released> released_;  ///< by the present call
   SessionCounts counts_;

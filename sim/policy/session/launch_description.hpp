@@ -13,7 +13,7 @@ namespace bubblesim::policy {
 /// CUDA C++ Programming Guide, "SIMT Architecture".
 inline constexpr std::uint32_t kWarpThreads = 32;
 
-/// A kernel of a launch call, as its launcher knows it.
+/// A kernel of a launch call, as the launching side knows it.
 struct LaunchedKernel {
   std::uint64_t blocks = 0;
   std::uint32_t warps = 0;      ///< of a block

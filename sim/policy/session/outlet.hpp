@@ -1,9 +1,8 @@
-// What a policy session acts through. There are three outlets: the simulated GPU
+// What a policy session acts on. There are three outlets: the simulated GPU
 // (sim/schedule/gpu_outlet.hpp), the gate of live jobs (capture/policy_host/gate_outlet.hpp), and
-// the device of the test driver (sim/policy/testing).
-//
-// The session has checked a decision before an outlet sees it: the client exists, the decision is
-// legal. An outlet carries it out, or says why its hardware cannot.
+// the device of the test driver (sim/policy/testing).  The session checks a decision before an
+// outlet sees it: the client exists, the decision is legal. An outlet carries it out, or says why
+// its hardware cannot.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@
 
 namespace bubblesim::policy {
 
-/// The thread that makes a launch, as its outlet knows it: a number of the driver's own.
+/// The thread of a launch, as a number that the outlet's driver chooses.
 using Waiter = std::uint64_t;
 /// The thread of this launch does not wait for verdicts, so the policy may not hold it.
 inline constexpr Waiter kNobodyWaits = std::numeric_limits<Waiter>::max();
@@ -29,19 +28,19 @@ struct HeldLaunch {
   Instant since{};
 };
 
-/// Why an outlet cannot do what a policy decided, as the end of the sentence that ends the run:
-/// " while it runs; a gate cannot rewrite kernels". Empty: it is done.
+/// Why an outlet cannot carry out a policy's decision, as the end of the sentence that ends the
+/// run: " while it runs; a gate cannot rewrite kernels". Empty: done.
 using Refusal = std::string_view;
 
 class Outlet {
  public:
   virtual ~Outlet() = default;
 
-  /// The verdict on this launch was to admit it; launches that the same call released have gone on
-  /// before. `form`: what the policy made of the launch, if it did.
+  /// The verdict on this launch was to admit it; launches released by the same call have gone on
+  /// before. `form`: set by the policy, if any.
   virtual void admit(const LaunchInfo& launch, Waiter waiter,
                      const std::optional<LaunchForm>& form) = 0;
-  /// The verdict was to hold it: its thread waits until it is released.
+  /// The verdict was to hold the launch: its thread waits for the release.
   virtual void hold(const HeldLaunch& /*launch*/) {}
   /// Called after the call that released the launch: its thread goes on.
   virtual void release(const HeldLaunch& launch, const std::optional<LaunchForm>& form,
@@ -53,23 +52,23 @@ class Outlet {
   virtual Refusal slice(ClientId client, Duration slice) = 0;
   virtual Refusal preempt(ClientId client, Preemption how) = 0;
   virtual Refusal proceed(ClientId client) = 0;
-  /// The client's next launch that goes on will have this form: admit() or release() brings it.
+  /// The client's next launch that goes on gets this form, from admit() or release().
   virtual Refusal reshape(ClientId client, const LaunchForm& form) = 0;
-  /// `moved` bytes go to or from the device; `resident` bytes of the client's are there then.
+  /// `moved` bytes go to or from the device; afterwards `resident` bytes of the client are there.
   virtual Refusal move_memory(ClientId client, Bytes resident, Bytes moved) = 0;
-  /// Launches of the client ask from now on, or tell.
+  /// From now on the client's launches ask, or only tell.
   virtual Refusal set_asking(ClientId client, bool asks) = 0;
 
   /// Called after each call of the policy, once its decisions are carried out: `next` is when
-  /// Session::on_tick is due. An instant that has passed means at once; nothing: not at all.
+  /// Session::on_tick is due. A past instant means at once; nothing: never.
   virtual void arm_tick(std::optional<Instant> next, Instant now) = 0;
 
-  /// Around the policy's own code, for outlets on a clock that goes on meanwhile.
+  /// Surround the policy's own code, for outlets whose clock goes on meanwhile.
   virtual void call_begins() {}
   virtual void call_returned() {}
-  /// The call has returned, and nothing that it released has gone on yet.
+  /// The call has returned, and no launch that it released has gone on yet.
   virtual void settle() {}
-  /// A decision was illegal: after the present call no other comes.
+  /// A decision was illegal: the present call is the last.
   virtual void end() {}
 };
 

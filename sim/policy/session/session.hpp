@@ -1,25 +1,25 @@
-// A policy's session on one GPU, from its first tick to its last: the one place where a policy is
-// called, whatever drives it.
+// A policy's session on one GPU, from its first tick to its last: the one place that calls a
+// policy, whatever drives it.
 //
 // These rules are the same for all drivers, and so stand here:
 // - what a policy hears: only what it declared that it needs, of clients that have not gone;
 // - launches that are held, oldest first, and those that a call released: held() falls at once,
 //   the threads go on when the call has returned, before the launch that the call was about;
-// - calls that do not nest: what begins or ends during a call is told after it;
-// - bubbles: an end is told only of a bubble that was told to have begun;
-// - ticks: asked for after every call, and 10,000 in one instant at most;
+// - calls that do not nest: an event during a call is reported after it;
+// - bubbles: an end is reported only if the beginning was;
+// - ticks: the next one is asked for after every call; at most 10,000 in one instant;
 // - the check of every decision and the words of its error (CheckedActions), and the counts.
 //
-// Outlets and events differ where drivers do because their worlds do; the session does not:
-// - the simulated GPU does whatever is legal. It notices completions late, begins and ends bubbles
-//   itself from a measured table, and has no client that dies;
+// Outlets and events differ between drivers; the session does not:
+// - the simulated GPU can do all that is legal. It notices completions late, begins and ends
+//   bubbles itself from a measured table, and has no client that dies;
 // - a gate of live jobs cannot change a running process: most settings are refused. Clients die,
 //   their threads may not wait at all (kNobodyWaits) or give up, preemption parks threads at the
 //   gate, and a completion may come of a launch that is still held, which its driver keeps back;
-// - the test driver has a device of one operation a client, and writes down what it is told.
+// - the test driver has a device that runs one operation of each client, and records decisions.
 //
-// A template of its outlet, which is final: what an admitted launch takes is inlined where the
-// outlet is known. One thread; instants do not decrease.
+// A template over its outlet, which is final, so that the path of an admitted launch is inlined.
+// One thread; instants do not decrease.
 #pragma once
 
 #include <cstddef>
@@ -53,9 +53,9 @@ class Session final : public CheckedActions {
   /// Asks for the first tick.
   void begin(Instant now) { arm_tick(now); }
 
-  /// A thread calls a launch. What comes of it reaches the outlet before this returns. What the
-  /// policy did not declare that it needs is struck from `launch`. The policy may hold it if it
-  /// `waits` and has a waiter.
+  /// A thread makes a launch call. Its consequences reach the outlet before this returns. Fields
+  /// that the policy did not declare as needed are cleared in `launch`. The policy may hold the
+  /// launch if it `waits` and has a waiter.
   Verdict on_launch(LaunchInfo&& launch, Waiter waiter, Instant now);
   void on_completion(const CompletionInfo& completion, Instant now) {
     if (!spec_.needs.completions || is_silent(completion.client)) return;
@@ -74,8 +74,8 @@ class Session final : public CheckedActions {
     const IterationInfo info{client, ++clients_[client.index()].iterations, length};
     call("on_iteration", now, [&] { policy_.on_iteration(info, now, *this); });
   }
-  /// The client's process has ended. The contract knows of fillers that go: nothing is told of
-  /// client 0.
+  /// The client's process has ended. Only fillers are reported as gone: nothing is told of client
+  /// 0.
   void on_gone(ClientId client, Instant now);
   void on_tick(Instant now);
 
@@ -190,7 +190,7 @@ void Session<OutletType>::enter(const char* name, Instant now, const Code& code)
   final_outlet_.call_returned();
 }
 
-// Released threads go on, then the policy hears what came up during the call.
+// Released threads go on, then the policy hears of events that came during the call.
 template <class OutletType>
 void Session<OutletType>::settle() {
   final_outlet_.settle();

@@ -17,7 +17,7 @@ struct StartDecisions {
   Sharing sharing;
   std::vector<ClientSharing> shares;
   std::vector<Admission> admissions;  ///< client 0 is always admitted
-  std::vector<Bytes> resident;        ///< the part of each client's memory that is on the device
+  std::vector<Bytes> resident;        ///< each client's memory on the device
 };
 
 /// The policy that the spec's function makes; fault: the function makes none, or throws.

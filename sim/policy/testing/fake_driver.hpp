@@ -1,12 +1,12 @@
-// A tiny driver of the policy contract, with times that can be checked by hand. Training launches
-// at written instants. Each filler has host threads that make its launches one after the other,
-// each thread `gap` apart, and block inside a held one. The device runs each client's operations
-// one after the other for their profiled time; a completion is noticed `notice` later. Calls and
-// checks are those of every driver (sim/policy/session): the first illegal decision ends the
-// scenario.
+// A small driver of the policy contract, with times that can be checked by hand. Training launches
+// at given instants. Each filler has host threads that make its launches one after the other, each
+// thread `gap` apart, and block inside a held one. The device runs each client's operations one
+// after the other for their profiled time; a completion is noticed `notice` later. Calls and checks
+// are those of every driver (sim/policy/session): the first illegal decision ends the scenario.
 //
 // Preemption on this device: after_kernel lets the operation that runs end; after_blocks and
-// context_switch stop it where it is; reset lets it begin again. All others wait for proceed.
+// context_switch stop it where it is; reset makes it start over. All other operations wait for
+// proceed.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ struct Filler {
   bool memory_known = false;
   std::size_t threads = 1;
   policy::Instant begins{};  ///< its process
-  std::optional<policy::Instant> dies_at = std::nullopt;  ///< its process ends then
-  std::uint64_t pass = 0;  ///< a pass has so many launches; it ends with its last one; 0: no marks
+  std::optional<policy::Instant> dies_at = std::nullopt;  ///< end of its process
+  std::uint64_t pass = 0;  ///< launches of a pass, which ends with the last one; 0: no marks
 };
 
 struct Scenario {
@@ -58,7 +58,7 @@ struct Scenario {
   std::vector<ScenarioBubble> bubbles;          ///< by `begin`
   std::vector<policy::Instant> iteration_ends;  ///< of training, ascending
   Duration notice{};            ///< from an operation's end to its completion
-  Duration horizon{};           ///< nothing at or after it happens
+  Duration horizon{};           ///< later events do not happen
   policy::Role training_role = policy::Role::kTraining;  ///< of the protected client
   std::uint32_t training_ranks = 1;                      ///< of its job
 };
@@ -71,7 +71,7 @@ struct Passed {
   friend bool operator==(const Passed&, const Passed&) = default;
 };
 
-/// What a policy did to clients, besides releasing launches: "preempt 1 after_blocks".
+/// A policy's action on a client other than a release: "preempt 1 after_blocks".
 struct Done {
   policy::Instant at{};
   std::string what;
@@ -84,7 +84,7 @@ struct Outcome {
   std::vector<policy::Admission> admissions;  ///< of the fillers
   std::vector<Passed> passed;                 ///< every launch that reached the driver, in order
   std::vector<Done> done;                     ///< in order
-  std::vector<std::string> faults;            ///< what ended it: an illegal decision, or no policy
+  std::vector<std::string> faults;            ///< why it ended: an illegal decision, or no policy
   std::vector<std::size_t> held_at_end;       ///< by client
   std::uint64_t training_held = 0;            ///< launches of training that were ever held
   std::uint64_t ticks = 0;
@@ -92,7 +92,7 @@ struct Outcome {
 
   /// Launches of the client that passed in [from, to).
   [[nodiscard]] std::size_t count(std::uint32_t client, Duration from, Duration to) const;
-  /// When they passed.
+  /// The instants of these launches.
   [[nodiscard]] std::vector<policy::Instant> times(std::uint32_t client) const;
 };
 
@@ -100,7 +100,7 @@ struct Outcome {
 [[nodiscard]] Outcome drive(policy::Policy& policy, const policy::PolicySpec& spec,
                             const Scenario& scenario);
 
-/// Makes the policy with its defaults, but for `given` ("name=value"), and runs it.
+/// Makes the policy with its defaults, except for `given` ("name=value"), and runs it.
 [[nodiscard]] Outcome drive(const policy::PolicySpec& spec, const std::vector<std::string>& given,
                             const Scenario& scenario);
 
