@@ -295,7 +295,7 @@ struct BubbleBaseline {
 /// The cost of a cap or a clock to the job alone. Watts are means over time and GPUs.
 struct PowerLimitCost {
   double unlimited_iterations_per_s = 0;
-  double kept = 0;         ///< the share of `iterations_per_s` that the job keeps under the limit
+  double kept = 0;         ///< share of that rate that the job keeps under the limit
   double unlimited_w = 0;
   double limited_w = 0;
 };

@@ -1,11 +1,11 @@
 // A program: what one rank would do again under other conditions.
 //
 // Host threads are lists of steps with think time between them; streams run device operations in
-// launch order; edges, waits and collectives say what truly depends on what. There are no start
-// times: every delay is relative to the thing that was waited for. A program is immutable and may
-// be run by many runs at once; a run keeps its own state (sim/workload/program_run.hpp).
+// launch order; edges, waits and collectives are the true dependencies. There are no start times:
+// every delay is relative to the awaited event. A program is immutable and may be run by many runs
+// at once; a run keeps its own state (sim/workload/program_run.hpp).
 //
-// Size: sizeof(Op) + sizeof(Step) <= 64 bytes a launched kernel; a run adds only what is pending.
+// Size: sizeof(Op) + sizeof(Step) <= 64 bytes a launched kernel; a run adds only pending work.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace bubblesim::program {
 /// No index.
 inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
 
-/// A span up to 4.29 s in 4 bytes. Builders split or clamp (and count) what is longer.
+/// A span up to 4.29 s in 4 bytes. Builders split longer spans, or clamp and count them.
 struct ShortSpan {
   std::uint32_t nanoseconds = 0;
   [[nodiscard]] constexpr Duration duration() const { return Duration{nanoseconds}; }
@@ -47,7 +47,7 @@ struct Op {
   std::uint32_t profile = kNoIndex;     ///< into Program::profiles; copies and memsets: none
   NameId name{};
   std::uint32_t first_edge = 0;         ///< into Program::edges
-  std::uint32_t collective = kNoIndex;  ///< into JobProgram::collectives; not joined: none
+  std::uint32_t collective = kNoIndex;  ///< where a run keeps its end, if any step waits for it
   std::uint32_t result_slot = kNoIndex; ///< where a run keeps its end, if anything waits for it
   std::uint16_t stream = 0;
   std::uint8_t edge_count = 0;
@@ -58,24 +58,24 @@ struct Op {
 struct OpEdge {
   std::uint32_t before = 0;
   ShortSpan lag;
-  std::uint32_t passes_back = 0;  ///< whose pass; of one before the first: no wait
+  std::uint32_t passes_back = 0;  ///< which earlier pass; no wait before the first pass
 };
 
 enum class StepKind : std::uint8_t {
-  kPause,        ///< thinks, then does nothing
+  kPause,        ///< waits for its think time only
   kLaunch,       ///< launches `count` operations from `target` on
   kLaunchAndWait,///< launches, and returns when the last of them has ended
-  kWaitStream,   ///< returns when everything launched on stream `target` has ended
-  kWaitDevice,   ///< returns when everything launched by the rank has ended
-  kWaitOp,       ///< returns when operation `target` of this pass has ended, or of an earlier one
+  kWaitStream,   ///< returns when all work launched on stream `target` has ended
+  kWaitDevice,   ///< returns when all work launched by the rank has ended
+  kWaitOp,       ///< returns when operation `target` has ended, of this pass or an earlier one
                  ///< (StepDetail::passes_back)
   kIteration,    ///< an iteration begins here; `target` is its number within the pass
   kEnd,          ///< the last step of the marked thread: the pass's last iteration ends here
 };
 
-/// Something that a host thread does.
+/// An action of a host thread.
 struct Step {
-  ShortSpan think;   ///< before the step, after the previous one or after what it waits for
+  ShortSpan think;   ///< before the step, after the previous one or the awaited work
   ShortSpan cost;    ///< of the call itself, without waiting
   std::uint32_t target = 0;
   std::uint32_t detail = kNoIndex;  ///< into Program::details
@@ -83,12 +83,13 @@ struct Step {
   StepKind kind = StepKind::kPause;
 };
 
-/// What few steps have: a wait's return, or a hand-over from another thread.
+/// Rare parts of a step: a wait's return, or a hand-over from another thread.
 struct StepDetail {
-  ShortSpan return_lag;                   ///< from what was waited for to the call's return
+  ShortSpan return_lag;                   ///< from the end of the awaited work to the call's return
   std::uint32_t after_thread = kNoIndex;  ///< think starts when this thread has done...
   std::uint32_t after_step = 0;           ///< ...this step in this pass
-  std::uint32_t passes_back = 0;          ///< kWaitOp: whose pass; of one before the first: no wait
+  std::uint32_t passes_back = 0;          ///< kWaitOp: which earlier pass; no wait before the first
+                                          ///< pass
   /// The thread's rank, into JobProgram::ranks: of the same process, on another GPU; kNoIndex: this
   /// one.
   std::uint32_t after_rank = kNoIndex;
@@ -102,14 +103,14 @@ struct ThreadProgram {
 
 static_assert(sizeof(Op) + sizeof(Step) <= 64);
 
-/// From the start of an operation on, the rank holds so many bytes of device memory.
+/// From the start of an operation on, the rank holds this many bytes of device memory.
 struct MemoryMark {
   std::uint32_t op = 0;     ///< into Program::ops
   std::uint64_t bytes = 0;
 };
 
-/// What a collective does while its context is switched out. NCCL's waits, since frozen blocks copy
-/// nothing. A stand-in on a real GPU goes on: it ends at a set time (stand_in_kernels.cu).
+/// A collective's behaviour while its context is switched out. NCCL's waits, since frozen blocks
+/// copy nothing. A stand-in on a real GPU goes on: it ends at a set time (stand_in_kernels.cu).
 enum class SwitchedOut : std::uint8_t { kWaits, kGoesOn };
 
 /// One rank's program. Its iterations are numbered from 0 within a pass.
@@ -120,20 +121,20 @@ struct Program {
   std::vector<OpEdge> edges;
   std::vector<StepDetail> details;
   std::vector<KernelProfile> profiles;
-  std::vector<traces::LaunchShape> shapes;  ///< of `profiles`, one each; or empty: not known
+  std::vector<traces::LaunchShape> shapes;  ///< one for each of `profiles`; or empty: not known
   std::vector<MemoryMark> memory;     ///< in the order of `ops`; empty: not known
-  std::uint32_t result_slots = 0;     ///< operations that something waits for
+  std::uint32_t result_slots = 0;     ///< operations that steps wait for
   std::uint16_t stream_count = 0;
-  std::uint32_t iterations = 1;       ///< a pass; at least 1
+  std::uint32_t iterations = 1;       ///< of a pass; at least 1
   std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
-  /// Recorded durations contain what the rank's own kernels did to each other; modelled ones
-  /// are those of a kernel alone, so that kernels of different streams compete.
+  /// Recorded durations include the contention of the rank's own kernels; modelled ones are those
+  /// of a kernel alone, so that kernels of different streams compete.
   OwnKernels own_kernels = OwnKernels::kAsRecorded;
   SwitchedOut collectives = SwitchedOut::kWaits;
   Duration start_offset{};            ///< the rank's recording began this long after the job's
   Duration recorded_span{};           ///< of the pass, as recorded
   Duration recorded_device_span{};    ///< first start to last end of the pass's operations
-  std::vector<Duration> recorded_iterations;  ///< as recorded, one an iteration
+  std::vector<Duration> recorded_iterations;  ///< as recorded, one for each iteration
   traces::StringTable names;
   CounterSet counters;
 };

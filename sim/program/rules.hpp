@@ -28,7 +28,7 @@ inline constexpr Duration kLongestLag = std::chrono::microseconds(20);
 /// operations it has; a step without cost is not a call and takes none.
 [[nodiscard]] constexpr bool takes_place(const Step& step) { return step.cost.nanoseconds > 0; }
 
-/// When an operation may start, as far as it is known.
+/// When an operation may start, as far as known.
 template <class Time>
 struct OpStart {
   Time at = Time::max();         ///< max(): the earlier operation of an edge has not ended
@@ -61,12 +61,12 @@ template <class Time, class EndOf>
 
 enum class AwaitedKind : std::uint8_t {
   kNothing,
-  kStream,  ///< everything launched on stream `index`
-  kDevice,  ///< everything launched by the rank
+  kStream,  ///< all work launched on stream `index`
+  kDevice,  ///< all work launched by the rank
   kOp,      ///< operation `index`
 };
 
-/// What a call waits for before it returns.
+/// The work that a call waits for before it returns.
 struct Awaited {
   AwaitedKind kind = AwaitedKind::kNothing;
   std::uint32_t index = 0;
@@ -98,16 +98,15 @@ struct Awaited {
   return step.detail == kNoIndex ? Duration{} : program.details[step.detail].return_lag.duration();
 }
 
-/// The hand-over that the step's think time counts from; null: it counts from the thread's last
-/// step.
+/// The hand-over from which the step's think time counts; null: the end of the thread's last step.
 [[nodiscard]] inline const StepDetail* hand_over(const Program& program, const Step& step) {
   if (step.detail == kNoIndex) return nullptr;
   const StepDetail& detail = program.details[step.detail];
   return detail.after_thread == kNoIndex ? nullptr : &detail;
 }
 
-/// How many steps the other thread must have done, over all passes, before a hand-over of `pass`
-/// (from 0). `program`: of its rank.
+/// How many steps the other thread must have done, over all passes, before a hand-over in `pass`
+/// (from 0). `program`: the other thread's.
 [[nodiscard]] inline std::uint64_t steps_needed(const Program& program, const StepDetail& after,
                                                 std::uint64_t pass) {
   if (pass < after.after_passes_back) return 0;
@@ -115,8 +114,8 @@ struct Awaited {
          after.after_step + 1;
 }
 
-/// When the pass after one from `begin` to `end` starts: at least a nanosecond after `begin`, so
-/// that an empty program cannot stop the clock.
+/// When the next pass starts after a pass from `begin` to `end`: at least a nanosecond after
+/// `begin`, so that an empty program cannot stop the clock.
 template <class Time>
 [[nodiscard]] constexpr Time next_pass(Time begin, Time end) {
   return std::max(end, begin + Duration{1});

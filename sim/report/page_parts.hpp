@@ -1,6 +1,6 @@
-// What pages are made of: safe texts, and a timeline as rows of lanes of spans over one axis of
-// time, all zoomed together. Made from recorded traces (sim/report/view), runs and reports; drawn
-// by page/timeline.js.
+// The parts of pages: safe texts, and a timeline as rows of lanes of spans over one axis of time,
+// all zoomed together. Made from recorded traces (sim/report/view), runs and reports; drawn by
+// page/timeline.js.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace bubblesim::report {
 enum class LaneForm : std::uint8_t {
   kThick,
   kThin,
-  kStacked,  ///< spans that overlap lie below each other; such a lane has no levels
+  kStacked,  ///< overlapping spans lie below each other; such a lane has no levels
 };
 
 struct ChartLane {
@@ -46,11 +46,11 @@ struct ChartRow {
 };
 
 struct TimelineChart {
-  Duration length{};  ///< of the axis; 0: there is nothing to draw
+  Duration length{};  ///< of the axis; 0: nothing to draw
   std::vector<std::string> names;
   std::vector<ChartRow> rows;
-  Duration resolution{};  ///< shorter neighbours are joined; 0: none are
-  Duration gap_resolution{};  ///< of lanes of spans without a name: gaps between the others
+  Duration resolution{};  ///< shorter neighbours are joined; 0: none
+  Duration gap_resolution{};  ///< of lanes of gaps (spans without a name)
 };
 
 /// Gives each text one place in TimelineChart::names.
@@ -64,33 +64,33 @@ class ChartNames {
   std::map<std::string, std::uint32_t, std::less<>> places_;
 };
 
-/// Joins short spans until there are at most `most` in all lanes together, with at least this
-/// resolution. Lanes of gaps get a fifth of them, since people look for operations, by name. Sets
-/// both resolutions.
+/// Joins short spans until all lanes together have at most `most`, with at least this resolution.
+/// Lanes of gaps get a fifth of them, since people look for operations, by name. Sets both
+/// resolutions.
 void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution = {});
 
-/// Operations that all spans stand for, less the spans.
+/// Operations in all spans, less the number of spans.
 [[nodiscard]] std::uint64_t joined_operations(const TimelineChart& chart);
 
 enum class ChartLevels : std::uint8_t {
-  kLeftOut,  ///< for files: their readers make the levels
+  kLeftOut,  ///< for files, whose readers make the levels
   kIncluded,
 };
 
 /// Compact: lists of numbers, times in ns. README.md has the keys.
 [[nodiscard]] Json chart_json(const TimelineChart& chart, ChartLevels levels);
 
-/// What chart_json() wrote, levels aside. Faults are those of the reader's document.
+/// Reads chart_json()'s output, without levels. Faults are those of the reader's document.
 [[nodiscard]] TimelineChart read_chart(ObjectReader& reader);
 
-// What every page is put together with: texts that cannot become markup or script.
+// Assembles pages from texts that cannot become markup or script.
 
 /// Compact JSON without "<", ">" and "&", so that no text in it ends the script that holds it. Text
 /// that is no UTF-8 is replaced.
 [[nodiscard]] std::string script_json(const Json& json);
 
-/// Puts each text where the template names it as {{name}}; the texts themselves are not searched
-/// for names.
+/// Replaces each {{name}} of the template by its text; the texts themselves are not searched for
+/// names.
 [[nodiscard]] std::string filled_page(
     std::string_view page,
     std::initializer_list<std::pair<std::string_view, std::string_view>> texts);

@@ -1,5 +1,5 @@
-// What a sweep varies, as axes of a report: the values of each, in order, and what a reader may
-// choose among.
+// A sweep's variations as axes of a report: each axis's values, in order, and the choices for a
+// reader.
 #pragma once
 
 #include <cstddef>
@@ -17,41 +17,41 @@
 
 namespace bubblesim::report {
 
-/// A place among an axis's values or choices; kNoValue: the run does not set it.
+/// Index into an axis's values or choices; kNoValue: the run does not set it.
 using AxisPlace = std::int32_t;
 inline constexpr AxisPlace kNoValue = -1;
 
 struct ReportAxis {
   std::string pointer;
-  std::string unit;                  ///< "ms" where values are spans of time; else empty
+  std::string unit;                  ///< "ms" if values are spans of time; else empty
   std::vector<std::string> values;   ///< as JSON; ascending if numbers, else as first seen
-  std::vector<double> numbers;       ///< of the values; empty: they are no numbers
-  std::vector<std::string> choices;  ///< what a filter offers: the values, or ranges of them
+  std::vector<double> numbers;       ///< of the values; empty: they are not numbers
+  std::vector<std::string> choices;  ///< of a filter: the values, or ranges of them
   std::vector<AxisPlace> choice_of;  ///< by value
   std::unordered_map<std::string, AxisPlace> places;  ///< of values
 
   [[nodiscard]] AxisPlace place_of(std::span<const store::Setting> settings) const;
 };
 
-/// More numbers than this are offered as kAxisRanges ranges of about equally many values.
+/// With more numbers than this, the choices are kAxisRanges ranges of about equally many values.
 inline constexpr std::size_t kMostChoices = 24;
 inline constexpr std::size_t kAxisRanges = 8;
 
-/// True if the setting is an axis of a report, such as a parameter of a policy. The seed is not:
-/// the report averages over it. The choice of a policy is not: it is a colour.
+/// Whether the setting is an axis of a report, such as a policy's parameter. The seed is not, since
+/// the report averages over it; nor is the choice of a policy, which is a colour.
 [[nodiscard]] bool is_axis(const store::Setting& setting);
 
 /// The axes of runs with these settings, in the order in which their pointers first appear.
 [[nodiscard]] std::vector<ReportAxis> axes_of(
     std::span<const std::vector<store::Setting>* const> runs);
 
-/// Name of a parameter that the setting sets, of "/policies/0/parameters/window"; else empty.
+/// Name of the parameter in a setting such as "/policies/0/parameters/window"; else empty.
 [[nodiscard]] std::string swept_parameter(const store::Setting& setting);
 
-// The figures that a report shows, as a choice of the columns of OUTPUTS.md: titles, units, which
-// way is better, and which two are traded against each other.
+// The figures of a report, chosen from the columns of OUTPUTS.md: titles, units, which direction is
+// better, and which two are traded against each other.
 
-/// How people read the number; the page's data keep the column's own unit.
+/// How the number is shown; the page's data keep the column's own unit.
 enum class MetricForm : std::uint8_t {
   kPlain,
   kPercent,  ///< of a fraction
@@ -61,17 +61,17 @@ enum class MetricForm : std::uint8_t {
 struct ReportMetric {
   std::string_view column;  ///< of observe::result_columns()
   std::string_view title;
-  std::string_view unit;    ///< as shown; empty: a number without
+  std::string_view unit;    ///< as shown; empty: no unit
   sweep::Better better = sweep::Better::kMore;
   MetricForm form = MetricForm::kPlain;
 };
 
 [[nodiscard]] std::span<const ReportMetric> report_metrics();
 
-/// Place of a column among report_metrics(). Precondition: it is one of them.
+/// Index of a column in report_metrics(). Precondition: it is one of them.
 [[nodiscard]] std::size_t metric_place(std::string_view column);
 
-/// Two figures of which more of one costs the other; places among report_metrics().
+/// Two figures that are traded against each other; indices into report_metrics().
 struct ReportTrade {
   std::string_view title;
   std::size_t x = 0;
@@ -94,9 +94,10 @@ struct TradePoint {
   std::optional<double> y;
 };
 
-/// Indices of the points that no other beats: none is at least as good in both and better in one.
-/// Equal points are on the front together. Points without one of the two, or with one that is not
-/// finite, are not on it and beat none. Indices come in the order of x, then of the index. n log n.
+/// Indices of the points that no other point beats, by being at least as good in both figures and
+/// better in one. Equal points are on the front together. Points with a figure that is missing or
+/// not finite are not on the front and beat none. Indices come in the order of x, then of the
+/// index. n log n.
 [[nodiscard]] std::vector<std::size_t> pareto_front(std::span<const TradePoint> points,
                                                     sweep::Better better_x, sweep::Better better_y);
 

@@ -3,8 +3,8 @@
 //
 // A *point* is a policy and a filler at one set of axis values. Its figures are means over the
 // seeds, with the interval of the mean by Student's t (compare_policies.hpp, paired_half_width: the
-// same formula). If a store holds a point's seed twice (of two versions of the program), the first
-// in the store's order counts, as in comparisons; the other is counted as `repeated`.
+// same formula). If a store holds a point's seed twice (from two versions of the program), the
+// first in the store's order is used, as in comparisons; the other is counted as `repeated`.
 //
 // Indices refer to the lists of ReportData.
 #pragma once
@@ -35,12 +35,12 @@ struct ReportOptions {
 inline constexpr std::size_t kReportConfigBytes = std::size_t{3} << 20;
 /// The most failed runs that a report lists; further ones are counted.
 inline constexpr std::size_t kReportFailures = 500;
-/// The most comparisons point by point of a sweep; if there are more, all of them are left out.
+/// The most comparisons of a sweep, point by point; if there are more, all of them are left out.
 inline constexpr std::size_t kReportComparisons = 5000;
 /// The most fronts of a sweep; fronts are made for every choice on its axes.
 inline constexpr std::size_t kReportFronts = 2000;
 
-/// A policy with its parameters; all charts and tables of a page draw it alike.
+/// A policy with its parameters, drawn alike in all charts and tables of a page.
 struct ReportPolicy {
   std::string name;
   std::string parameters;  ///< "name=value;...", without the parameters that a sweep varies
@@ -88,15 +88,14 @@ struct ReportPoint {
   std::uint32_t policy = 0;
   std::uint32_t filler = 0;
   std::vector<AxisPlace> values;     ///< by axis of the sweep
-  std::vector<std::uint32_t> runs;   ///< a seed each
+  std::vector<std::uint32_t> runs;   ///< one for each seed
   std::set<std::string> losses;      ///< losses of any of `runs`, as in their rows
   std::vector<ReportValue> figures;  ///< by report_metrics()
   std::vector<std::vector<std::optional<double>>> by_run;  ///< the figures of each of `runs`
 };
 
-/// A Pareto front: the points that no other point beats, among points with these choices on the
-/// axes. Oracles are ignored: they neither are on a front nor beat others. A front has at least two
-/// points.
+/// A Pareto front: the unbeaten points among those with these choices on the axes. Oracles are
+/// ignored: they are not on a front and beat no point. A front has at least two points.
 struct ReportFront {
   std::uint32_t filler = 0;
   std::uint32_t trade = 0;
@@ -104,7 +103,7 @@ struct ReportFront {
   std::vector<std::uint32_t> points;
 };
 
-/// Points of one policy that differ by one axis only, in the order of its numbers.
+/// Points of one policy that differ by only one axis, in the order of its numbers.
 struct ReportCurve {
   std::uint32_t filler = 0;
   std::uint32_t policy = 0;
@@ -126,7 +125,7 @@ struct ReportSweep {
   std::vector<ReportFront> fronts;
   std::uint64_t fronts_left_out = 0;
   std::vector<ReportCurve> curves;
-  /// The policy that comparisons are against. A sweep with policy parameters as axes has none.
+  /// The policy against which others are compared. A sweep with policy parameters as axes has none.
   std::string baseline;
   std::vector<ReportComparison> comparisons;
   std::uint64_t comparisons_left_out = 0;
@@ -143,7 +142,7 @@ struct ReportCounter {
 struct ReportData {
   std::string title;
   double confidence = 0.95;
-  std::vector<std::string> selection;  ///< the options that chose what is shown
+  std::vector<std::string> selection;  ///< the options that selected the rows shown
   std::vector<std::string> hosts;
   std::vector<std::string> versions;
   std::vector<std::string> devices;
@@ -164,7 +163,7 @@ struct ReportData {
 [[nodiscard]] Result<ReportData> collect_report(store::ResultsStore& store,
                                                 const ReportOptions& options);
 
-/// The mean of the values present; an interval from two values on.
+/// The mean of the present values; with an interval if there are at least two.
 [[nodiscard]] ReportValue mean_over_seeds(const std::vector<std::optional<double>>& values,
                                           double confidence);
 

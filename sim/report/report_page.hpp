@@ -1,5 +1,5 @@
-// A report as one self-contained HTML page: no network, no other file, no clock. The page has its
-// style, script and data inside; its content security policy allows only these.
+// A report as one self-contained HTML page: no network, no other file, no clock. The page contains
+// its style, script and data; its content security policy allows only these.
 #pragma once
 
 #include <string>

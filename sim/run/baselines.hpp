@@ -1,7 +1,6 @@
-// Baselines: what the parts of a run do alone, against which its policies are measured. Runs of one
-// process that differ only in policies share all of them.
-//
-// A baseline is a few numbers (bubbles: 32 bytes each), so a cache holds those of a whole sweep.
+// Baselines: a run's parts simulated alone, as denominators for its policies. Runs of one process
+// that differ only in policies share all of them.  A baseline is a few numbers (bubbles: 32 bytes
+// each), so that a cache holds those of a whole sweep.
 #pragma once
 
 #include <atomic>
@@ -25,17 +24,14 @@
 
 namespace bubblesim::run {
 
-// Results by key that several threads need and one of them makes.
-//
-// Thread-safe. The first thread that asks for a result makes it, without a lock held; others that
-// ask for it meanwhile wait, those that ask for another do not. A maker must not ask for a result
-// itself, or threads could wait for ever. A fault is a result too, unless the maker was stopped:
-// then, as after an exception, the next thread in line makes it anew.
-//
-// The results that were used last are kept, up to a number of bytes; a larger one is handed to the
-// waiting threads and not kept.
+// Results by key that several threads need and one of them makes.  Thread-safe. The first thread
+// that asks for a result makes it, without holding a lock; threads that ask for the same result
+// meanwhile wait. A maker must not ask for a result itself, or threads could wait for ever. A fault
+// is a result, too, unless the maker was stopped: then, as after an exception, the next waiting
+// thread makes the result.  The most recently used results are kept, up to a number of bytes; a
+// larger one is given to the waiting threads and not kept.
 
-/// What was made so far, and the wall time that it took.
+/// Number of results made so far, and the wall time for them.
 struct MadeResults {
   std::size_t count = 0;
   Duration time{};
@@ -44,7 +40,7 @@ struct MadeResults {
 template <class Value>
 class SharedResults {
  public:
-  /// Shared by its users and the cache.
+  /// Shared between users and the cache.
   using Pointer = std::shared_ptr<const Value>;
   using Make = std::function<Result<Value>()>;
   /// Bytes that a value holds beyond its own size.
@@ -55,7 +51,7 @@ class SharedResults {
       : bytes_kept_(bytes_kept), bytes_of_(bytes_of) {}
 
   /// The result of `key`, known or made. Faults: those of `make`; and, once `stop` is true, that
-  /// it was stopped while it waited. What `make` throws is thrown on.
+  /// the wait was stopped. Exceptions of `make` are passed on.
   [[nodiscard]] Result<Pointer> get(const std::string& key, const std::atomic<bool>* stop,
                                     const Make& make) {
     std::unique_lock lock(mutex_);
@@ -82,24 +78,24 @@ class SharedResults {
     const std::scoped_lock lock(mutex_);
     return made_;
   }
-  /// About the bytes of what is kept.
+  /// Approximate bytes of the kept results.
   [[nodiscard]] std::size_t bytes() const {
     const std::scoped_lock lock(mutex_);
     return bytes_;
   }
 
  private:
-  static constexpr std::chrono::milliseconds kLook{20};  // how often a waiter looks for the stop
+  static constexpr std::chrono::milliseconds kLook{20};  // how often a waiter checks `stop`
 
   struct Entry {
     std::optional<Result<Pointer>> outcome;
     bool ended = false;  // with an outcome, or given up
     bool kept = false;
     std::size_t bytes = 0;
-    std::list<std::string>::iterator place{};  // in order_, if kept
+    std::list<std::string>::iterator place{};  // in order_, if the result is kept
   };
 
-  /// Gives an entry up, if it ends without an outcome.
+  /// Gives up an entry that ends without an outcome.
   struct Keeper {
     SharedResults& results;
     const std::string& key;
@@ -133,7 +129,8 @@ class SharedResults {
 
   [[nodiscard]] std::size_t bytes_of_entry(const std::string& key,
                                            const Result<Pointer>& outcome) const {
-    constexpr std::size_t kNodes = 160;  // of the map and the list, and counts of references
+    constexpr std::size_t kNodes = 160;  // bytes of the map's and list's nodes, and of reference
+                                         // counts
     const std::size_t value = outcome ? sizeof(Value) + bytes_of_(**outcome)
                                       : outcome.error().file.size() +
                                             outcome.error().place.size() +
@@ -164,7 +161,7 @@ class SharedResults {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;  // made, and being made
-  std::list<std::string> order_;  // of those that are kept, the last used first
+  std::list<std::string> order_;  // keys of kept results, the last used first
   std::size_t bytes_ = 0;
   MadeResults made_;
 };
@@ -183,9 +180,9 @@ struct TrainingAlone {
 /// The bubble tables of a job, by rank.
 using BubbleTables = std::vector<schedule::BubbleTable>;
 
-/// Keys of a run's baselines. Equal keys promise that everything is equal on which the baseline
-/// depends: of training alone, everything of the config but its name, its fillers
-/// and its policies; of a filler alone, that and the filler; of bubbles, programs and device.
+/// Keys of a run's baselines. Equal keys promise equal inputs: of training alone, everything of the
+/// config but its name, fillers and policies; of a filler alone, that and the filler; of bubbles,
+/// programs and device.
 struct BaselineKeys {
   std::string training;
   std::vector<std::string> fillers;  ///< by RunConfig::fillers
@@ -193,8 +190,8 @@ struct BaselineKeys {
   friend bool operator==(const BaselineKeys&, const BaselineKeys&) = default;
 };
 
-/// Bytes kept of baselines (training and fillers, each) and of bubbles: enough for 10,000s of runs,
-/// and for large jobs.
+/// Bytes kept of baselines (training and fillers, each) and of bubbles: enough for tens of
+/// thousands of runs, and for large jobs.
 inline constexpr std::size_t kBaselineBytesKept = std::size_t{8} << 20;
 inline constexpr std::size_t kBubbleBytesKept = std::size_t{32} << 20;
 
@@ -216,7 +213,7 @@ struct BaselineCache {
 
 /// A cache, and the keys of the run's baselines in it.
 struct SharedBaselines {
-  BaselineCache* cache = nullptr;  ///< null: the run measures its own
+  BaselineCache* cache = nullptr;  ///< null: the run simulates its own
   BaselineKeys keys;
 };
 

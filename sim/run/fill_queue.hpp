@@ -1,10 +1,8 @@
-// Fill jobs of a run: they are submitted, wait until they are placed on a GPU, and run there, each
-// filler's one after another by its worker on that GPU. Workers of different fillers run beside
-// each other; a placer that wants one job a GPU places no more.
-//
-// The placer is asked at each instant at which jobs were submitted or have ended, after all that
-// ended then. Fillers that may use different GPUs are asked for apart, in the order of their first
-// waiting jobs; what is left waits.
+// Fill jobs of a run: each is submitted, waits for a GPU, and runs there; a worker on each GPU runs
+// a filler's jobs one after another. Workers of different fillers run in parallel; a placer that
+// wants one job a GPU places no more.  The placer is called at each instant at which jobs were
+// submitted or have ended, after all ends of the instant. Fillers that may use different GPUs are
+// asked for separately, in the order of their first waiting jobs; unplaced jobs wait.
 #pragma once
 
 #include <cstdint>
@@ -30,41 +28,40 @@
 
 namespace bubblesim::run {
 
-// What is placed on which GPU of a run, and who decides it: the policy's placer, or first come,
-// first served. Keeps the picture that a placer sees, and checks what it answers.
+// Tracks the jobs on each GPU of a run, placed by the policy's placer, or first come, first served.
+// Keeps the state that a placer sees, and checks its decisions.
 
 class ClusterPlacement {
  public:
-  /// `gpus` by id, with what training takes. No placer: a fill job goes to the GPU of the lowest
-  /// number that has memory for it and no fill job; jobs that fit nowhere are passed over.
+  /// `gpus` by id, with training's use. No placer: a fill job goes to the GPU of the lowest number
+  /// with memory for it and no fill job; jobs that fit nowhere are passed over.
   ClusterPlacement(std::string policy, std::unique_ptr<policy::Placer> placer,
                    std::vector<policy::GpuState> gpus);
 
   [[nodiscard]] bool has_placer() const { return placer_ != nullptr; }
   [[nodiscard]] const std::vector<policy::GpuState>& gpus() const { return gpus_; }
 
-  /// Memory may be oversubscribed: it is not checked.
+  /// Memory may be oversubscribed, so it is not checked.
   void allow_oversubscription() { unified_ = true; }
-  /// Jobs of this kind are worked off one after another by a worker on each GPU: more of them on
-  /// one GPU need no more memory.
+  /// A worker on each GPU runs jobs of this kind one after another: several of them on one GPU need
+  /// no more memory.
   void add_worker_kind(std::uint32_t kind) { worker_kinds_.insert(kind); }
-  /// Sets how much of the worker's memory the policy leaves on the device; by default all.
+  /// Sets how much of the worker's memory the policy keeps on the device; by default all.
   void set_worker_resident(GpuId gpu, std::uint32_t kind, Bytes resident) {
     worker_resident_[{gpu, kind}] = resident;
   }
 
-  /// Adds a job that stays on the GPU whatever the policy decides. It is not one of GpuState's
-  /// jobs.
+  /// Adds a job that stays on the GPU whatever the policy decides. GpuState's jobs do not count it.
   void add_fixed(const policy::JobInfo& job, GpuId gpu);
-  /// Removes a job: a fixed one, one that was placed and refused, or one that has ended.
+  /// Removes a job that is fixed, was placed and refused, or has ended.
   void remove(const policy::JobInfo& job, GpuId gpu);
 
-  /// Asks for places on `allowed` GPUs (ascending), checks them and books what is placed. Fault: an
-  /// illegal decision. Precondition: neither is empty.
+  /// Asks for places on `allowed` GPUs (ascending), checks them and books the placed jobs. Fault:
+  /// an illegal decision. Precondition: neither is empty.
   [[nodiscard]] Result<std::vector<policy::Placement>> place(
       std::span<const policy::JobInfo> waiting, std::span<const std::uint32_t> allowed,
       policy::Instant now);
-  /// Whether what is booked fits every device. Fault: the placer's.
+  /// Checks that the booked memory fits every device. Fault: the placer's.
   [[nodiscard]] Result<void> check_memory(policy::Instant now) const;
 
   /// Device memory that workers of fill jobs hold now, and the most that they held at once.
@@ -75,7 +72,7 @@ class ClusterPlacement {
  private:
   struct Booked {
     policy::JobInfo job;
-    bool placed = false;  ///< as opposed to fixed
+    bool placed = false;  ///< by the placer; false: fixed
   };
 
   void book(const policy::JobInfo& job, GpuId gpu, bool placed);
@@ -102,25 +99,24 @@ class ClusterPlacement {
   std::vector<Bytes> workers_most_;
 };
 
-/// What is known of a filler before the run, on a GPU of its own.
+/// Known properties of a filler before the run, on a GPU of its own.
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
-  /// Whether a pass more or less moves `requests_per_s` by over 10 %, as few passes (all alike)
-  /// ended on one GPU.
+  /// Whether one pass more or less changes `requests_per_s` by over 10 %, since few passes (all
+  /// alike) ended on one GPU.
   bool few_passes = false;
-  /// True for an online filler of a run without a given length that serves what arrives
-  /// (observe::keeps_up): `requests_per_s` is then the arrival rate, not the most that it can
-  /// serve.
+  /// True for an online filler that serves its arrivals (observe::keeps_up), in a run without a
+  /// given length: `requests_per_s` is then the arrival rate, not the greatest rate.
   bool keeps_up = false;
   observe::UseAlone use{};
 };
 
-/// How long so many requests take on a GPU of their own; 0: not known.
+/// Time for this many requests on a GPU of their own; 0: not known.
 [[nodiscard]] Duration work_of(std::uint64_t requests, const FillerConfig& filler,
                                const FillerProfile& profile);
 
-/// The filler as a placer sees it; id, work, deadline and submission are the caller's.
+/// The filler as a placer sees it; the caller sets id, work, deadline and submission.
 [[nodiscard]] policy::JobInfo job_of(std::uint32_t kind, const FillerConfig& filler);
 
 class FillQueue final : public engine::EventHandler, public FillWorkListener {
@@ -130,7 +126,7 @@ class FillQueue final : public engine::EventHandler, public FillWorkListener {
             const std::vector<FillerProfile>& profiles, ClusterPlacement& placement,
             std::uint32_t first_id, observe::TimelineRecorder* timeline);
 
-  /// A worker for its filler's jobs on its GPU. Before the start; by GPU, admitted ones only.
+  /// Adds a worker for its filler's jobs on its GPU. Before the start; by GPU, admitted ones only.
   void add_worker(FillerInstance& worker);
   /// Schedules the first submission.
   void start();
@@ -140,7 +136,7 @@ class FillQueue final : public engine::EventHandler, public FillWorkListener {
 
   /// The illegal placement that stopped the run.
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
-  /// The filler's jobs when the run ended at `end`.
+  /// The filler's jobs at the end of the run.
   [[nodiscard]] observe::FillJobs results(std::uint32_t filler, SimTime end) const;
 
  private:
@@ -170,7 +166,7 @@ class FillQueue final : public engine::EventHandler, public FillWorkListener {
   std::vector<Job> jobs_;             ///< in order of submission
   std::size_t next_ = 0;              ///< not yet submitted
   std::vector<std::size_t> waiting_;  ///< into jobs_, ascending
-  std::map<std::uint32_t, std::vector<std::uint32_t>> gpus_;  ///< by filler, with a worker
+  std::map<std::uint32_t, std::vector<std::uint32_t>> gpus_;  ///< by filler, the GPUs with a worker
   std::deque<Worker> workers_;
   std::optional<Error> fault_;
 };

@@ -1,5 +1,5 @@
-// A filler on one GPU while it is simulated: its service, and what came of its requests. A server
-// over several GPUs has an instance on each.
+// A simulated filler on one GPU: its service, and counts of its requests. A server over several
+// GPUs has an instance on each.
 #pragma once
 
 #include <cstddef>
@@ -35,29 +35,29 @@ namespace bubblesim::run {
 class FillerInstance;
 struct ServerGpus;
 
-/// Told of what a worker of fill jobs has done.
+/// Hears of the finished work of a worker of fill jobs.
 class FillWorkListener {
  public:
   virtual ~FillWorkListener() = default;
   virtual void on_work_done(FillerInstance& worker, std::uint64_t requests, SimTime now) = 0;
 };
 
-/// What the server of a language-model engine did in the measured window.
+/// A language-model server's counts in the measured window.
 struct ServerTally {
-  observe::LatencyDistribution ttft;  ///< online: of requests that arrived in it
+  observe::LatencyDistribution ttft;  ///< online: of requests that arrived in the window
   observe::LatencyDistribution tpot;
-  observe::LatencyHistogram tbt;      ///< times between tokens that came in it
-  std::uint64_t output_tokens = 0;    ///< of requests that ended in it
-  std::uint64_t within_limits = 0;    ///< of those that arrived in it too
-  std::uint64_t blocks_held = 0;      ///< from the last scheduling on, by all members' sequences
-  double block_seconds = 0;           ///< integral of the blocks held, up to counted_until
+  observe::LatencyHistogram tbt;      ///< times between tokens, by the later token's time
+  std::uint64_t output_tokens = 0;    ///< of requests that ended in the window
+  std::uint64_t within_limits = 0;    ///< of these, requests that also arrived in it
+  std::uint64_t blocks_held = 0;      ///< by all members' sequences, since the last scheduling
+  double block_seconds = 0;           ///< time integral of held blocks, up to counted_until
   SimTime counted_until{};
 
-  /// Adds to block_seconds: sequences have held blocks_held until `now`.
+  /// Adds to block_seconds up to `now`.
   void count_blocks(SimTime now);
 };
 
-/// Counts what a service does from the end of the warm-up on.
+/// Counts a service's events from the end of the warm-up on.
 class FillerInstance final : public workload::ServiceListener {
  public:
   FillerInstance(SimTime warmup, observe::TimelineRecorder* timeline)
@@ -69,34 +69,34 @@ class FillerInstance final : public workload::ServiceListener {
   void on_batch(std::uint64_t requests, SimTime now) override;
   void on_token_gaps(std::span<const Duration> gaps, SimTime now) override;
   void on_scheduled(SimTime now) override;
-  /// Puts the number of waiting requests into the timeline, if there is one.
+  /// Adds the number of waiting requests to the timeline, if there is one.
   void note_queue(SimTime now);
 
   GpuId gpu{};
-  ClientId client{};          ///< the policy's
+  ClientId client{};          ///< in the policy's numbering
   bool admitted = true;
   std::string reason;
   std::uint32_t filler = 0;   ///< into RunConfig::fillers
   observe::FillerMode mode = observe::FillerMode::kOffline;
-  std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
-  ServerGpus* group = nullptr;  ///< null: it is a server by itself, or none
+  std::unique_ptr<workload::StepProgram> steps;  ///< null: not an engine's server
+  ServerGpus* group = nullptr;  ///< null: it is no server, or a server by itself
   std::uint32_t member = 0;     ///< of `group`, to which it belongs
   /// Null if not admitted, and on the further GPUs of a server.
   std::unique_ptr<workload::RequestService> service;
-  /// The service whose requests this program serves. Precondition: it is admitted.
+  /// The service whose requests this program serves. Precondition: it was admitted.
   [[nodiscard]] workload::RequestService& served_by() const;
   std::optional<observe::ServiceLimits> limits;  ///< of an engine's requests
 
   FillWorkListener* work = nullptr;                       ///< kJobs
 
-  std::uint64_t passes = 0;     ///< that ended in the measured window
-  std::uint64_t before = 0;     ///< online: requests that waited or ran when it began
-  std::uint64_t completed = 0;  ///< in it
-  std::uint64_t arrived = 0;    ///< in it
-  std::uint64_t refused = 0;    ///< of these
+  std::uint64_t passes = 0;     ///< ended in the measured window
+  std::uint64_t before = 0;     ///< online: requests that waited or ran when the window began
+  std::uint64_t completed = 0;  ///< in the window
+  std::uint64_t arrived = 0;    ///< in the window
+  std::uint64_t refused = 0;    ///< of the arrived ones
   observe::LatencyDistribution latency;
   ServerTally server;           ///< of an engine's server
-  bool keeps_course = false;              ///< course is wanted
+  bool keeps_course = false;              ///< whether `course` is recorded
   std::vector<observe::Progress> course;  ///< batches that began and ended in the window
 
  private:
@@ -109,11 +109,11 @@ class FillerInstance final : public workload::ServiceListener {
   std::optional<observe::TrackId> cache_track_;
 };
 
-/// A server over several GPUs: its instances, member by member, of which the first has the service.
+/// A server over several GPUs: its instances, by member; the first one has the service.
 struct ServerGpus {
   std::vector<FillerInstance*> instances;
   network::Rendezvous& rendezvous;
-  /// The exchanges of each member, if it has several GPUs; and of all, if they share experts.
+  /// The exchanges of each member with several GPUs, and of all members if they share experts.
   std::vector<std::unique_ptr<synth::ServerExchanges>> tensor;
   std::unique_ptr<synth::ServerExchanges> experts;
 
@@ -122,13 +122,13 @@ struct ServerGpus {
   }
 };
 
-/// Whether it is on a further GPU of a server, and has no service of its own.
+/// Whether the instance is on a further GPU of a server, without a service of its own.
 [[nodiscard]] inline bool joins_server(const FillerInstance* instance) {
   return instance->group != nullptr && instance->group->instances.front() != instance;
 }
 
-/// Deals a filler's requests to its instances, one after another. Those of one instant all wait
-/// before any instance begins to serve them.
+/// Distributes a filler's requests among its instances, round robin. All requests of one instant
+/// are queued before any instance begins to serve them.
 class ArrivalRouter final : public engine::EventHandler {
  public:
   ArrivalRouter(engine::Engine& engine, std::unique_ptr<workload::ArrivalProcess> process,
@@ -154,44 +154,43 @@ class ArrivalRouter final : public engine::EventHandler {
   std::uint64_t number_ = 0;
 };
 
-// What the server of a language-model engine is asked in a run: lengths from the config, from a
-// file of requests, or from the file of arrivals.
+// The requests of a language-model server in a run: lengths from the config, from a file of
+// requests, or from the file of arrivals.
 
-/// What a server is asked.
+/// A server's requests.
 struct RequestsRead {
   workload::RequestLengths lengths;
-  /// When the requests arrive, where one file says that and how long they are: it is read once, so
-  /// that the n-th length is that of the n-th arrival whatever lines are damaged. Its own lengths
-  /// have moved to `lengths`. Nothing: arrivals and lengths have different sources.
+  /// The arrivals, if one file has both arrivals and lengths: it is read once, so that the n-th
+  /// length belongs to the n-th arrival whatever lines are damaged. The lengths were moved to
+  /// `lengths`. Nothing: arrivals and lengths have different sources.
   std::optional<workload::RecordedArrivals> arrivals{};
   CounterSet counters{};  ///< of reading a file of lengths alone; `arrivals` has its own
 };
 
-/// Reads what the filler names. Faults: a file that cannot be read, and the first of the requests
-/// that the settings could never serve. Precondition: its program is an engine's.
+/// Reads the filler's files. Faults: a file that cannot be read, and the first of the requests that
+/// the settings could never serve. Precondition: its program is an engine's.
 [[nodiscard]] Result<RequestsRead> server_requests(const FillerConfig& filler,
                                                    const serving::SchedulerSpec& spec);
 
-// Prefill and decode apart: the keys and values of a prompt go from the GPU that computed it over
-// that GPU's link to one that decodes.
+// Prefill and decode on different GPUs: the keys and values of a prompt go from the GPU that
+// computed it, over that GPU's link, to a GPU that decodes.
 //
-// A GPU sends one prompt after another, in the order in which they were computed. Its receiver is
-// decided when its transfer is asked for: the GPU with the fewest requests that wait, run or are on
-// their way to it, the first of equals. A waiting prompt takes nothing of the prefill server's
-// cache, which is free at once. The link is the filler's own, or a transfer is a send over the
-// cluster's links, which it shares with training's collectives (sim/network); it takes no SMs there
-// (RDMA).
+// A GPU sends one prompt after another, in the order in which they were computed. A prompt's
+// receiver is chosen when its transfer is requested: the GPU with the fewest requests that wait,
+// run or are on their way to it, the first of equals. A waiting prompt takes no room in the prefill
+// server's cache. The link is the filler's own, or a transfer is a send over the cluster's links,
+// which it shares with training's collectives (sim/network); it takes no SMs there (RDMA).
 
 /// The engine that an admitted instance runs. Precondition: it has an engine's service.
 [[nodiscard]] workload::EngineService& engine_of(FillerInstance& instance);
 
-/// The instances of a filler that decode.
+/// The decoding instances of a filler.
 class DecodePool {
  public:
   /// At least one, each admitted; they outlive this.
   explicit DecodePool(const std::vector<FillerInstance*>& instances);
 
-  /// Chooses an instance for a request that comes to it later, by arrive().
+  /// Chooses an instance for a request that is to arrive() there later.
   [[nodiscard]] std::size_t choose();
   void arrive(std::size_t instance, const serving::Request& request, SimTime now);
   [[nodiscard]] GpuId gpu(std::size_t instance) const { return decoders_[instance].instance->gpu; }
@@ -207,14 +206,14 @@ class DecodePool {
   std::vector<Decoder> decoders_;
 };
 
-/// Links that a GPU's transfers share with others'.
+/// Links that a GPU's transfers share with other transfers.
 struct SharedLinks {
   const network::Topology& topology;
-  network::Rendezvous& rendezvous;           ///< that carries transfers over the topology's links
+  network::Rendezvous& rendezvous;           ///< carries transfers over the topology's links
   const std::vector<std::uint32_t>& places;  ///< on the cluster, by GPU
 };
 
-/// Takes the prompts of an instance that computes them.
+/// Transfers the prompts of an instance that computes them.
 class KvLink final : public engine::EventHandler,
                      public workload::HandoverSink,
                      private network::Participant {
@@ -243,8 +242,8 @@ class KvLink final : public engine::EventHandler,
   DecodePool& pool_;
   const SharedLinks* links_;
   engine::EntityId entity_;
-  network::Transfer send_;          ///< that is under way over shared links
-  std::uint32_t meeting_ = 0;       ///< of `send_`; no other rank takes part
+  network::Transfer send_;          ///< under way over shared links
+  std::uint32_t meeting_ = 0;       ///< of `send_`, with no other rank
   std::deque<Transfer> transfers_;  ///< the first is under way
 };
 

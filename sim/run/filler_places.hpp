@@ -1,5 +1,5 @@
-// Places the fillers of a simulation on GPUs as the config says, or as the policy's placer decides.
-// Every placement is booked in a ClusterPlacement, which fill jobs use later.
+// Places the fillers of a simulation on GPUs by the config, or by the policy's placer. Every
+// placement is booked in a ClusterPlacement, which fill jobs use later.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace bubblesim::run {
 
 class FillerPlaces {
  public:
-  /// A filler's process on a GPU, and what the placement books for it.
+  /// A filler's process on a GPU, and its booking.
   struct Placed {
     std::uint32_t filler = 0;
     policy::JobInfo job;
@@ -25,19 +25,19 @@ class FillerPlaces {
   /// `loaded` and `scenario` outlive this object.
   FillerPlaces(const LoadedRun& loaded, const RunScenario& scenario);
 
-  /// Places all fillers, asking the placer if there is one. To be called once. Fault: an illegal
+  /// Places all fillers, by the placer if there is one. To be called once. Fault: an illegal
   /// decision.
   Result<void> decide();
-  /// The policy on the GPU did not let the process in: its place is free again.
+  /// The policy on the GPU refused the process: its place is free again.
   void refuse(GpuId gpu, std::size_t place);
 
   [[nodiscard]] const std::vector<Placed>& placed_on(GpuId gpu) const {
     return placed_[gpu.index()];
   }
-  /// The filler's mode. In a run of fillers alone, fill jobs count as offline: their requests never
-  /// end, so that their throughput is measured.
+  /// The filler's mode. In a run of fillers alone, fill jobs count as offline, without an end of
+  /// requests, so that their throughput is measured.
   [[nodiscard]] observe::FillerMode mode_of(std::uint32_t filler) const;
-  /// Instances of the filler that found no GPU.
+  /// Instances of the filler that were placed on no GPU.
   [[nodiscard]] std::uint64_t unplaced(std::uint32_t filler) const { return unplaced_[filler]; }
   /// Ids from here on are free for fill jobs.
   [[nodiscard]] std::uint32_t next_job() const { return next_job_; }

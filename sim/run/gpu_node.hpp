@@ -1,10 +1,8 @@
 // One GPU of a simulation: a rank of training, or none, with instances of fillers beside it, under
-// a policy or none; and what is measured of them.
-//
-// Made in this order: instances (add_instance), the GPU as its policy decides (open), the programs
-// on it (add_training, then add_services), start. The node is a domain of its own (sim/engine): by
-// itself it reaches out to others only where its rank ends the run's last iteration. The class is
-// not thread-safe.
+// a policy or none; and their measurements.  Made in this order: instances (add_instance), the GPU
+// with its policy's settings (open), the programs on it (add_training, then add_services), start.
+// The node is a domain of its own (sim/engine): of itself it calls into others only where its rank
+// ends the run's last iteration. The class is not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +24,11 @@
 
 namespace bubblesim::run {
 
-// What watches the program of one client on a simulated GPU: it tells the policy, the GPU's meters
-// and the timeline what happens, a filler's service when a pass ends, the run's goal when an
-// iteration does.
+// Observes the program of one client on a simulated GPU: it reports events to the policy, the GPU's
+// meters and the timeline, ends of passes to a filler's service, and ends of iterations to the
+// run's goal.
 
-/// What is measured of a GPU, by all of its clients.
+/// The measurements of a GPU, over all of its clients.
 struct GpuMeters {
   void started(observe::Activity what, SimTime now) {
     activity.started(what, now);
@@ -43,21 +41,21 @@ struct GpuMeters {
 
   GpuId gpu{};
   SimTime warmup{};
-  observe::TimelineRecorder* timeline = nullptr;  ///< null: not drawn
+  observe::TimelineRecorder* timeline = nullptr;  ///< null: not recorded
   std::optional<observe::UsageSeries> usage{};    ///< nothing: no usage over time
   std::optional<GpuPower> power{};                ///< nothing: not metered
   observe::ActivityMeter activity{warmup};
 };
 
-/// Ends a simulation when every rank has done so many iterations; nothing: it never does.
+/// Ends a simulation when every rank has done a given number of iterations; nothing: never.
 class IterationGoal {
  public:
   IterationGoal(std::optional<std::uint64_t> iterations, std::size_t ranks)
       : iterations_(iterations), ranks_left_(ranks) {}
 
-  /// A rank that `engine` drives has done `done` iterations.
+  /// A rank in `engine`'s domain has done `done` iterations.
   void on_iteration(std::uint64_t done, engine::Engine& engine);
-  /// Iterations left to a rank that has done `done`; nothing: it has no goal ahead.
+  /// Iterations left to a rank after `done`; nothing: it has no goal ahead.
   [[nodiscard]] std::optional<std::uint64_t> left(std::uint64_t done) const;
 
  private:
@@ -72,7 +70,7 @@ class ClientMonitor : public schedule::ClientWatch {
   void on_op_resumed(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
   void on_op_finished(const workload::OpRecord& record) override;
 
-  workload::ProgramRun* run = nullptr;  ///< that it watches, once it is there
+  workload::ProgramRun* run = nullptr;  ///< the observed one, once it exists
 
  protected:
   /// `filler`: null for training.
@@ -81,7 +79,7 @@ class ClientMonitor : public schedule::ClientWatch {
   [[nodiscard]] observe::Activity activity_of(const program::Op& op) const;
 
   GpuMeters& meters_;
-  ClientId client_;  ///< the policy's
+  ClientId client_;  ///< in the policy's numbering
   FillerInstance* filler_;
 
  private:
@@ -89,7 +87,8 @@ class ClientMonitor : public schedule::ClientWatch {
               SimTime until);
 
   std::unordered_map<std::uint32_t, NameId> timeline_names_;  ///< by the program's NameId
-  std::unordered_map<std::uint32_t, SimTime> since_;  ///< what each operation does now; timelines
+  std::unordered_map<std::uint32_t, SimTime> since_;  ///< since when each operation is in its
+                                                      ///< present state; for timelines
 };
 
 class TrainingMonitor final : public ClientMonitor {
@@ -100,7 +99,7 @@ class TrainingMonitor final : public ClientMonitor {
         least_iteration_(workload::least_iteration(rank)) {}
 
   void on_iteration(workload::ProgramRun& watched, std::uint32_t index, SimTime now) override;
-  /// The earliest instant at which the rank may reach the goal; max(): it has none ahead.
+  /// The earliest instant at which the rank may reach the goal; max(): no goal ahead.
   [[nodiscard]] SimTime earliest_goal(SimTime now) const;
 
   std::vector<Duration> iterations;  ///< times of finished ones
@@ -121,7 +120,7 @@ class FillerMonitor final : public ClientMonitor {
   void on_pass_finished(workload::ProgramRun& watched, SimTime now) override;
 };
 
-/// Lengths of what servers are asked, by RunConfig::fillers; nothing: no engine's server.
+/// Lengths of servers' requests, by RunConfig::fillers; nothing: not an engine's server.
 using ServerRequests = std::vector<std::optional<workload::RequestLengths>>;
 
 class GpuNode final : private engine::ContactBound, private schedule::HoldListener {
@@ -129,16 +128,15 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   explicit GpuNode(GpuMeters meters) : meters_(std::move(meters)) {}
 
   void add_instance(std::uint32_t filler, observe::FillerMode mode);
-  /// The policy decides over the clients: training, then the instances in their order.
+  /// The policy decides about the clients: training, then the instances in their order.
   Result<void> open(workload::Machine& machine, schedule::Decider decider,
                     std::vector<policy::ClientInfo> clients);
   /// Null: no rank runs here. `goal` outlives this.
   void add_training(const program::Program* rank, workload::RunSetup setup, IterationGoal& goal);
-  /// The instances' programs and services, of the admitted ones. `requests`: what servers of
-  /// engines are asked, by RunConfig::fillers. The first GPU of a server over several GPUs comes
-  /// first.
+  /// Adds programs and services of the admitted instances. `requests`: of engines' servers, by
+  /// RunConfig::fillers. The first GPU of a server over several GPUs comes first.
   void add_services(const LoadedRun& loaded, const ServerRequests& requests);
-  /// The rank's first pass and the policy's session begin.
+  /// Starts the rank's first pass and the policy's session.
   void start();
 
   [[nodiscard]] GpuId id() const { return meters_.gpu; }
@@ -151,9 +149,9 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
     return instances_;
   }
 
-  /// The warm-up ends now.
+  /// Ends the warm-up.
   void end_warmup() { at_warmup_ = sm_seconds(); }
-  /// A boundary of usage over time. `workers`: memory that workers of fill jobs hold now.
+  /// Ends an interval of usage over time. `workers`: memory that workers of fill jobs hold now.
   void close_usage(SimTime now, Bytes workers);
   [[nodiscard]] std::vector<observe::UsageInterval> take_usage() { return meters_.usage->take(); }
   /// The use in the measured window, which ends at `end`. `workers`: the most that workers held.
@@ -161,11 +159,11 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   /// Energy above idle of an instance's operations in the measured window; nothing: not metered.
   /// After use().
   [[nodiscard]] std::optional<double> energy_of(ClientId client) const;
-  /// Kernels of fillers that were killed and began anew.
+  /// Kernels of fillers that were killed and started over.
   [[nodiscard]] std::uint64_t resets() const;
 
  private:
-  /// Integrals over time of SMs that blocks cover.
+  /// Integrals over time of SMs covered by blocks.
   struct SmSeconds {
     double training = 0;
     double fillers = 0;

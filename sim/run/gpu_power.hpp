@@ -1,20 +1,19 @@
-// What a GPU of a simulation draws, and the clock that keeps it below a cap.
+// The power of a simulated GPU, and the clock that keeps it below a cap.
 //
-// Operations draw what hardware/power_spec.hpp says from their start to their end, collectives
-// while they wait, too: by their class and by the share of the SMs that they sit on (their blocks
-// over the GPU's SMs, at most 1). If they sit on more SMs than there are, each draws as much less,
-// so that a GPU never draws more than a kernel of one class on all SMs.
+// Operations draw power by hardware/power_spec.hpp from their start to their end, including
+// collectives that wait: by class and by the share of the SMs that they cover (their blocks over
+// the GPU's SMs, at most 1). If they cover more than all SMs together, each draws less in
+// proportion, so that a GPU never draws more than one kernel on all SMs.
 //
 // The governor: at the end of each period the clock becomes the highest at which the mean work of
-// that period keeps the cap. So power exceeds a cap for a period when work grows. If the lowest
-// clock is still too fast, the cap is not kept: such periods are counted. Work that changes with
-// the periods may exceed the cap even on average (unmet_config.hpp says so). Periods end between
-// events: the meter goes through those that have ended when it is next told or asked something, at
-// the latest when a kernel is submitted.
+// that period keeps the cap. So power exceeds a cap for a period when work grows. If even the
+// lowest clock exceeds the cap, the period is counted. Work that changes with the periods may
+// exceed the cap even on average (unmet_config.hpp reports it). Periods end between events: the
+// meter handles ended periods at its next call, at the latest when a kernel is submitted.
 //
 // Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
-// how often they are read. The meter belongs to one GPU's domain; what it knows of others is the
-// budget that it may share with those of its node (NodePower).
+// how often they are read. The meter belongs to one GPU's domain; it shares at most a budget with
+// others of its node (NodePower).
 #pragma once
 
 #include <cstdint>
@@ -44,7 +43,7 @@ class EnergySum {
   std::int64_t picojoules_ = 0;  ///< below a joule
 };
 
-/// What an operation draws above idle while it is alone on its SMs at the full clock.
+/// The power of an operation above idle while it is alone on its SMs at the full clock.
 struct OpDraw {
   std::int64_t following_mw = 0;  ///< the part that follows the clock
   std::int64_t fixed_mw = 0;
@@ -56,24 +55,25 @@ struct OpDraw {
 
 /// Means over a period, in W.
 struct PeriodWork {
-  double mean_w = 0;       ///< drawn, idle power included
-  double fixed_w = 0;      ///< above idle, what does not follow the clock
-  double following_w = 0;  ///< above idle, what does, as it were at the full clock
+  double mean_w = 0;       ///< including idle power
+  double fixed_w = 0;      ///< above idle, independent of the clock
+  double following_w = 0;  ///< above idle, following the clock, scaled to the full clock
 
   PeriodWork& operator+=(const PeriodWork& other);
 };
 
-/// Powers are rounded to milliwatts, client by client: a cap is kept to within so many watts.
+/// Powers are rounded to milliwatts, client by client, so that a cap is kept only to within this
+/// many watts.
 inline constexpr double kCapTolerance = 0.01;
 
-/// No step is left below it.
+/// Whether no lower step exists.
 [[nodiscard]] bool is_lowest_clock(const hardware::PowerSpec& power, double mhz);
 
 class NodePower;
 
 class GpuPower final : public gpu::Governor {
  public:
-  /// Precondition: spec.power.known(). Energies and the peak are of what follows `warmup`.
+  /// Precondition: spec.power.known(). Energies and the peak count from `warmup` on.
   GpuPower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
 
   double clock_at(SimTime now) override {
@@ -81,33 +81,33 @@ class GpuPower final : public gpu::Governor {
     return mhz_ / spec_.power.full_clock_mhz;
   }
 
-  /// An operation of the client begins, or goes on, to run; or ends, or stands still. Calls come in
+  /// An operation of the client starts or resumes; ended(): it ends or stands still. Calls come in
   /// order of time.
   void started(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
   void ended(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
-  /// Lets time pass, on the other GPUs too, as far as periods of a shared budget have ended.
+  /// Lets time pass; on the other GPUs, too, if periods of a shared budget have ended.
   void advance(SimTime now);
 
-  /// `node` ends this GPU's periods from now on. Before any time passes.
+  /// From now on `node` ends this GPU's periods. Call before any time passes.
   void share_budget(NodePower& node) { node_ = &node; }
-  /// Lets time pass on this GPU alone. Precondition: no period of a shared budget ends before.
+  /// Lets time pass on this GPU alone. Precondition: no period of a shared budget ends earlier.
   void pass(SimTime now);
   [[nodiscard]] const PeriodWork& last_period() const { return last_period_; }
-  /// Until the end of the period that has begun: no higher clock.
+  /// Bounds the clock until the end of the present period.
   void limit_clock(double mhz);
 
   [[nodiscard]] double clock_mhz() const { return mhz_; }
-  /// Up to the last call.
+  /// Counted up to the last call.
   [[nodiscard]] observe::PowerUse use() const;
   /// Above idle, of a client's operations.
   [[nodiscard]] double energy_of(ClientId client) const;
-  /// Since the last call of it, or the start; nothing of it depends on the warm-up.
+  /// Since its last call, or the start, regardless of the warm-up.
   [[nodiscard]] observe::UsagePower take_interval(SimTime now);
 
  private:
   struct Client {
     OpDraw running;
-    std::int64_t draws_mw = 0;  ///< now, above idle
+    std::int64_t draws_mw = 0;  ///< present power above idle
     EnergySum energy;
   };
 
@@ -123,10 +123,10 @@ class GpuPower final : public gpu::Governor {
   SimTime warmup_;
   std::vector<Client> clients_;
   double mhz_;
-  std::int64_t total_mw_ = 0;      ///< now
-  std::int64_t following_mw_ = 0;  ///< what follows the clock, at the full one
+  std::int64_t total_mw_ = 0;      ///< present power
+  std::int64_t following_mw_ = 0;  ///< the part that follows the clock, at the full clock
   std::int64_t fixed_mw_ = 0;
-  SimTime last_ = kSimStart;       ///< up to which time has passed
+  SimTime last_ = kSimStart;       ///< time up to which power is counted
   SimTime period_start_ = kSimStart;
   EnergySum period_energy_, period_following_, period_fixed_;
   PeriodWork last_period_;
@@ -141,29 +141,30 @@ class GpuPower final : public gpu::Governor {
 // A budget of power that the GPUs of a node share, and the one clock that keeps it.
 //
 // At the end of each period the clock of all of them becomes the highest at which the mean work of
-// that period, summed over the GPUs, keeps the budget. So a GPU that waits leaves watts to those
-// that compute, and a filler in its bubbles takes them back. A GPU's own cap comes on top: the
-// lower clock counts. Power exceeds the budget, as under a single GPU's governor (gpu_power.hpp),
-// for a period when work grows, and periods that the lowest clock does not keep are counted.
+// that period, summed over the GPUs, keeps the budget. So a waiting GPU leaves watts to computing
+// ones, and a filler in its bubbles uses them itself. A GPU's own cap comes on top: the lower clock
+// counts. Power exceeds the budget, as under a single GPU's governor (gpu_power.hpp), for a period
+// when work grows, and periods that the lowest clock does not keep are counted.
 //
-// It reads what every GPU of the node did in a period: simulated events must run in one order over
-// all of them (engine::Windows::kNever).
+// It reads the work of every GPU of the node in a period, so that simulated events must run in one
+// order over all of them (engine::Windows::kNever).
 
 class NodePower {
  public:
-  /// Preconditions: spec.power.known(), config.node_cap_w. Periods that begin before the end of the
-  /// warm-up are not counted.
+  /// Preconditions: spec.power.known(), config.node_cap_w. Periods that begin in the warm-up are
+  /// not counted.
   NodePower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
 
-  /// Before any time passes. `gpu` outlives this; no time passes on it any more when this is gone.
+  /// Call before any time passes. `gpu` outlives this; no time passes on it any more when this is
+  /// gone.
   void add(GpuPower& gpu);
 
-  /// Ends the periods that have ended by now, on every GPU.
+  /// Ends the periods that are over by now, on every GPU.
   void advance(SimTime now);
 
   /// Periods in the measured window in which the lowest clock exceeded the budget.
   [[nodiscard]] std::uint64_t periods_over_cap() const { return periods_over_cap_; }
-  /// The highest mean of such a period; 0: there is none.
+  /// The highest mean of such a period; 0: none.
   [[nodiscard]] double over_cap_w() const { return over_cap_w_; }
   [[nodiscard]] std::size_t gpus() const { return gpus_.size(); }
   /// Over the measured window, summed over the GPUs; up to the last call.

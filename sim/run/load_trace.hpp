@@ -1,5 +1,5 @@
 // Finds and reads the traces that a user names: .btr files, PyTorch profiler JSON, Nsight Systems
-// SQLite exports, Chakra execution traces (each plain or gzip), or folders of any.
+// SQLite exports, Chakra execution traces (each plain or gzip), or folders of these.
 #pragma once
 
 #include <cstddef>
@@ -37,17 +37,17 @@ inline constexpr CounterSpec kWorldsDiffer{
     "job_world_sizes_differ", Severity::kNotice,
     "ranks whose file says that the job has fewer ranks than another says; the most are taken"};
 
-/// The first key of the figures that `bubblesim retarget` writes beside its trace. In a folder, a
-/// .json file that begins with it is not a trace.
+/// The first key of the report that `bubblesim retarget` writes beside its trace. In a folder, a
+/// .json file that begins with this key is not a trace.
 inline constexpr std::string_view kRetargetReportKey = "recorded_ranks";
 
 struct LoadedTrace {
   traces::JobTrace job;      ///< ranks in order, on one clock
-  CounterSet counters;       ///< of reading and aligning, all ranks together
+  CounterSet counters;       ///< of reading and aligning, summed over ranks
   /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
   std::optional<Duration> residual;
-  /// The files that were read here (rank0/trace.json, rank1/trace.json), by the file name that a
-  /// trace's provenance gives; for a .btr the two differ.
+  /// The files read here (rank0/trace.json, rank1/trace.json), by the file name in a trace's
+  /// provenance; for a .btr the two differ.
   std::map<std::string, std::vector<std::string>> files;
 
   /// Replaces the file name from a trace's provenance by the path of the file that was read.
@@ -55,22 +55,22 @@ struct LoadedTrace {
   [[nodiscard]] Errors located(Errors faults) const;
 };
 
-/// The files that a path stands for: itself, or the traces of a folder, recognised by their names.
-/// They come in natural order (worker2 before worker10); importers number ranks by it if the files
-/// give no number. Hidden files and folders are left out. Fault: the path is neither a file nor a
+/// The trace files of a path: itself, or the traces of a folder, recognised by their names. They
+/// come in natural order (worker2 before worker10); importers number ranks by it if the files give
+/// no number. Hidden files and folders are left out. Fault: the path is neither a file nor a
 /// folder, or a folder without traces.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> trace_files(
     const std::filesystem::path& path);
 
-/// `paths`: files, or folders that hold the files of one job. At least one. The result is the same
-/// on any number of threads. Collectives that have sizes and no times (Chakra's) last what they
-/// take alone on the `cluster`, rank n on its GPU n; without one they last zero, a loss. Fault: a
-/// cluster that is too small.
+/// `paths`: files, or folders with the files of one job. At least one. The result is the same on
+/// any number of threads. Collectives with sizes and no times (Chakra's) last as long as alone on
+/// the `cluster`, rank n on its GPU n; without a cluster zero, a loss. Fault: a cluster that is too
+/// small.
 [[nodiscard]] Result<LoadedTrace> load_trace(
     const std::vector<std::string>& paths, const ProgressText& progress = {},
     std::size_t threads = 1, const std::optional<hardware::ClusterSpec>& cluster = {});
 
-/// That, with the cluster named: the id of a file of `cluster_folder`, or a path. Fault: no
+/// The same, with the cluster named: the id of a file of `cluster_folder`, or a path. Fault: no
 /// collective needs it.
 [[nodiscard]] CheckedResult<LoadedTrace> load_trace_on(const std::vector<std::string>& paths,
                                                        const std::optional<std::string>& cluster,
@@ -78,22 +78,22 @@ struct LoadedTrace {
                                                        const ProgressText& progress = {},
                                                        std::size_t threads = 1);
 
-/// Whether the path is a folder or a trace, and so no config: by its name and its first 64 KiB.
+/// Whether the path is a folder or a trace, and so not a config: by its name and its first 64 KiB.
 [[nodiscard]] bool looks_like_trace(const std::string& path);
 
-/// The device a job ran on: `wanted` (id, path or recorded name), else what the trace recorded.
+/// The job's device: `wanted` (id, path or recorded name), else the trace's.
 [[nodiscard]] CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
                                                          const std::optional<std::string>& wanted,
                                                          const std::string& device_folder);
 
-/// For running a job: as device_of, but a GPU without a device file is described by the properties
-/// that the trace recorded, if they have its SMs, and counted as a loss.
+/// For running a job: as device_of, but a GPU without a device file gets the properties recorded in
+/// the trace, if they have its SMs, and counts as a loss.
 [[nodiscard]] CheckedResult<hardware::GpuSpec> device_for_run(
     const traces::JobTrace& job, const std::optional<std::string>& wanted,
     const std::string& device_folder, CounterSet& counters);
 
-/// For replaying a job alone: as device_of, but a GPU without a device file is described by the
-/// properties that the trace recorded, and counted.
+/// For replaying a job alone: as device_of, but a GPU without a device file gets the properties
+/// recorded in the trace, and is counted.
 [[nodiscard]] CheckedResult<hardware::GpuSpec> device_for_replay(const traces::JobTrace& job,
                                                                  const std::string& device_folder,
                                                                  CounterSet& counters);

@@ -1,4 +1,4 @@
-// A run config with everything that it names loaded: programs, device, recorded times.
+// A run config with all its inputs loaded: programs, device, recorded times.
 #pragma once
 
 #include <algorithm>
@@ -33,25 +33,26 @@ struct LoadedRun {
   RunConfig config;
   hardware::GpuSpec device;
   Shared<workload::JobProgram> training;
-  /// The links of the job's cluster, whose GPUs have its ranks' numbers; nothing: not known.
+  /// The links of the job's cluster, on which rank n has GPU n; nothing: not known.
   std::optional<Shared<network::Topology>> topology;
   std::uint32_t world_size = 1;  ///< ranks of the whole job
-  std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
+  std::uint32_t fold = 1;        ///< ranks that each simulated one represents
   bool lone = false;             ///< one rank by itself (lone_rank.hpp): no other GPU has fillers
   std::optional<double> samples_per_iteration;  ///< of the whole job
-  std::uint64_t checkpoint_every = 1;  ///< iterations, by the plan; the config's value overrides it
-  /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
-  /// or the peak of a synthesised one. Empty: the config's for all.
+  std::uint64_t checkpoint_every = 1;  ///< in iterations, by the plan; the config's value overrides
+                                       ///< it
+  /// Device memory of each rank: the config's, else the most reserved in its trace, or the peak of
+  /// a synthesised rank. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
-  /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: there is none.
+  /// Plans of fillers that are an engine's server, by RunConfig::fillers; empty: no such filler.
   std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
   /// Mean iteration as recorded, if the job was recorded and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 
-  /// The plan of a filler, whose requests join and leave between passes, so that no pass is like
-  /// another; null: it is no engine's server.
+  /// The plan of a filler whose requests join and leave between passes, so that passes differ;
+  /// null: not an engine's server.
   [[nodiscard]] const synth::ServerPlan* server(std::size_t filler) const {
     return filler < servers.size() && servers[filler] ? &**servers[filler] : nullptr;
   }
@@ -61,14 +62,14 @@ struct LoadedRun {
   }
 };
 
-/// What a straggler of the config does to its rank.
+/// Applies a straggler of the config to its rank.
 inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   rank.slowdown = straggler.slowdown;
   rank.from = kSimStart + straggler.from;
   rank.until = straggler.until ? kSimStart + *straggler.until : SimTime::max();
 }
 
-/// What the config does to a rank, jitter aside.
+/// The config's effects on a rank, without jitter.
 [[nodiscard]] inline workload::Perturbation perturbation_of(const TrainingConfig& training,
                                                             std::uint32_t rank) {
   workload::Perturbation out;
@@ -81,7 +82,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   return out;
 }
 
-/// What turns the iterations of the config's job into its results, after a run of this length.
+/// The inputs for the training results of the config's job, after a run of this length.
 [[nodiscard]] inline observe::TrainingScale scale_of(const LoadedRun& run, Duration simulated,
                                                      std::optional<double> alone_iterations_per_s) {
   observe::TrainingScale scale{run.samples_per_iteration, alone_iterations_per_s};
@@ -91,7 +92,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   return scale;
 }
 
-/// The rank at this position as a policy is told of it.
+/// The rank at this position, for a policy.
 [[nodiscard]] inline policy::ClientInfo rank_info(const LoadedRun& run, std::size_t rank) {
   policy::ClientInfo info;
   info.role = policy::Role::kTraining;
@@ -104,7 +105,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   return info;
 }
 
-/// A filler on a GPU as a policy is told of it; `id`, `queued` and `pass` are the caller's.
+/// A filler on a GPU, for a policy; the caller sets `id`, `queued` and `pass`.
 [[nodiscard]] inline policy::ClientInfo filler_info(const FillerConfig& filler) {
   policy::ClientInfo info;
   info.role = role_of(filler);
@@ -114,26 +115,27 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   return info;
 }
 
-// Which part of a loaded run is simulated, and how.
+// The part of a loaded run that is simulated, and options.
 
-/// What runs. Nothing set: the training job alone.
+/// The jobs to run. Nothing set: the training job alone.
 struct RunScenario {
-  const policy::PolicySpec* policy = nullptr;  ///< null: all is admitted
+  const policy::PolicySpec* policy = nullptr;  ///< null: all clients are admitted
   const policy::ParameterSet* parameters = nullptr;
   const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
   std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers
-  /// On GPUs of their own, by RunConfig::fillers; null: not measured.
+  /// Alone on a GPU, by RunConfig::fillers; null: not measured.
   const std::vector<FillerProfile>* profiles = nullptr;
   Duration iteration{};                 ///< of training alone; 0: not measured
   bool training = true;
   Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
   observe::TimelineRecorder* timeline = nullptr;
   observe::UsageSetup usage{};          ///< recorded in PolicyResult::usage; changes nothing else
-  const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
-  /// Simulated time is added here as it passes, up to `expected`; null: nowhere.
+  const std::atomic<bool>* stop = nullptr;  ///< once true, run() ends soon with a fault; null:
+                                            ///< never
+  /// Simulated time is added here as it passes, up to `expected`; null: not counted.
   std::atomic<std::int64_t>* passed_ns = nullptr;
   Duration expected{};
-  /// How its GPUs run beside each other. Changes no result. A timeline sees every event in order.
+  /// How GPUs are simulated in parallel. Changes no result. A timeline sees every event in order.
   engine::ConductorSetup gpus{};
 };
 

@@ -1,5 +1,5 @@
-// One rank of a job by itself, as a single GPU can run it for real: what the other ranks do to it
-// becomes part of its own program.
+// One rank of a job by itself, as a single GPU can really run it: the effects of other ranks become
+// part of its own program.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,24 @@
 namespace bubblesim::run {
 
 /// The run with this rank (by its number in the job) on one GPU. The whole job is simulated alone,
-/// with the config's stragglers, until the rank has ended its second pass; each collective then
-/// lasts, from this rank's arrival to this rank's end, what it lasted in that pass, waits for peers
-/// included, and meets no peer; it goes on while it is switched out, as a stand-in of `measure`
-/// does. What waits for pipeline peers stays known as such. A policy is told of a job of one GPU:
-/// nothing but this rank's fillers can cost it anything.
+/// with the config's stragglers, until the rank has ended its second pass; each collective then has
+/// the duration that it had in that pass, from this rank's arrival to this rank's end, waits for
+/// peers included, and meets no peer; it continues while switched out, like a stand-in of
+/// `measure`. Waits for pipeline peers stay marked. A policy sees a job of one GPU: only this
+/// rank's fillers can slow it.
 ///
-/// Fillers that the config has on that rank's GPU stay, with `gpus` and `instances` of one GPU.
-/// Requests go round robin to the GPUs of a filler, so this one gets one in k: arrivals with gamma
-/// gaps of k times the mean and 1 / sqrt(k) of the coefficient of variation, which is what every
-/// k-th arrival of such a process is; of recorded arrivals all, k times as far apart.
+/// The config's fillers on that rank's GPU stay, with `gpus` and `instances` of one GPU. A filler's
+/// requests go round robin to its k GPUs, so that this one gets every k-th: gamma gaps with k times
+/// the mean and 1 / sqrt(k) of the coefficient of variation. Of recorded arrivals it gets all, k
+/// times as far apart.
 ///
 /// Fault: no such rank; a server over several GPUs; a job that stops.
 [[nodiscard]] Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank);
 
-// How long a filler's program takes on a GPU of its own.
+// Measures a pass of a filler's program on a GPU of its own.
 
-/// One pass, from its first call to the end of its last operation and call. 0: it never ends.
+/// The time of one pass, from its first call to the end of its last operation and call. 0: it never
+/// ends.
 [[nodiscard]] Duration measure_pass(const program::Program& program,
                                     const hardware::GpuSpec& device);
 

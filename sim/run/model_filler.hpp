@@ -1,4 +1,4 @@
-// Internal to loading a run: fillers that are made from a model, to serve it or to train it.
+// Loads fillers made from a model, to serve it or to train it; internal to loading a run.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,14 @@ using KernelTimesMaker = std::function<std::unique_ptr<step_cost::KernelTimes>()
 
 struct AskedStep {
   serving::ScheduledStep step;
-  std::uint32_t tokens;  ///< that the matrix products see
+  std::uint32_t tokens;  ///< of the matrix products
 };
-/// The step with the most tokens, the most sequences and the longest contexts that the scheduler
-/// allows at once.
+/// The step with the most tokens, the most sequences and the longest contexts of the scheduler.
 [[nodiscard]] AskedStep largest_step(const serving::SchedulerSpec& spec);
 /// The layout of the server's GPUs for the costs of steps.
 [[nodiscard]] step_cost::ServerLayout layout_of(const synth::ServerPlan& plan);
 
-/// `asked`: steps whose times are computed to find out what the measurements lack.
+/// `asked`: steps whose times are computed, to find what the measurements lack.
 [[nodiscard]] MeasuredKernels measured_kernels(KernelTimesMaker times,
                                                const synth::ServerPlan& plan,
                                                const std::vector<AskedStep>& asked);
@@ -55,16 +54,15 @@ inline constexpr CounterSpec kLayersOfOneSequence{
 [[nodiscard]] Result<MeasuredKernels> load_layer_kernels(const std::string& path,
                                                          const synth::ServerPlan& plan);
 
-/// A filler's program. For an engine's server: its plan, and the program of its steps before the
-/// first step is filled in.
+/// A filler's program. For an engine's server: its plan, and its program before the first step.
 struct ModelFiller {
   program::Program program;
   std::optional<Shared<synth::ServerPlan>> server{};
 };
 
-/// The filler's program on `device`. Sets `config.memory` to what an instance takes, unless the
-/// config says it. `device_folder` is devices/ of a folder of configs: models, efficiency and
-/// software are beside it. Precondition: its program is a model's.
+/// The filler's program on `device`. Sets `config.memory` to an instance's need, unless the config
+/// has it. `device_folder` is devices/ of a folder of configs, with models, efficiency and software
+/// beside it. Precondition: its program is a model's.
 [[nodiscard]] CheckedResult<ModelFiller> load_model_filler(FillerConfig& config,
                                                            const hardware::GpuSpec& device,
                                                            const std::string& device_folder);

@@ -1,28 +1,26 @@
-// When a run has gone on for long enough: the figures that its report is read for, looked at now
-// and then, each with how sure it is (sim/observe/batch_means.hpp).
+// Decides when a run is long enough: it checks the report's main figures now and then, each with
+// its confidence interval (sim/observe/batch_means.hpp).
 //
 // The first look comes when the window has its least length, each further one when it is a quarter
-// longer; the run ends with the second look in a row at which all figures are as sure as they were
-// asked to be, or when the window has its greatest length. A run that ends at the first such look
-// ends where intervals are short by chance. The p95 of 600 queues M/D/1 at a load of 0.3, which was
-// wanted to 5 %, was that near in 91.5 % of them when the first look counted and in 95.5 % when the
-// second did; at 2 % (150 queues) in 91 % and 97 %. The interval itself, which is shorter than what
-// was wanted by then, held the true p95 in 86 % and 88.5 %, and in 91 % and 93 %.
+// longer; the run ends with the second look in a row at which all figures have the wanted
+// precision, or when the window has its greatest length. Ending at the first such look would favour
+// intervals that are short by chance. Measured on 600 queues M/D/1 at a load of 0.3, with the p95
+// wanted to 5 %: the p95 was within that in 91.5 % of runs if the first look ended the run and in
+// 95.5 % if the second did; wanted to 2 % (150 queues), in 91 % and 97 %. The interval itself, by
+// then shorter than wanted, held the true p95 in 86 % and 88.5 %, and in 91 % and 93 %.
 //
-// Training and offline fillers that do next to nothing have no interval. Then their rates are
-// known if not even three more iterations or passes would make them more than the share of what
-// they do alone that was asked for: of a Poisson process that has had no event in a window, fewer
-// than three were to be expected with 95 % confidence (the rule of three: J. A. Hanley and
-// A. Lippman-Hand, JAMA 249, 1983).
+// Training and offline fillers with almost no progress have no interval. Their rates count as known
+// if even three more iterations or passes would not exceed the wanted share of their rate alone: a
+// Poisson process without an event in a window has fewer than three expected events, with 95 %
+// confidence (the rule of three: J. A. Hanley and A. Lippman-Hand, JAMA 249, 1983).
 //
-// The rate of an offline filler that gets little is taken as a share of a tenth of what it does
-// alone, if that is more than the rate itself.
+// The precision of a slow offline filler is relative to a tenth of its rate alone, if that is more
+// than its rate.
 //
-// A latency that grows as long as the run lasts is not known by waiting. It counts as such when the
-// filler is overloaded (observe::is_overloaded) at two looks, the later at twice the length. A
-// filler alone, whose latency is not needed, is watched until it is overloaded, or until its
-// backlog's growth is less than the share of the arrivals to which fillers are to be known
-// (observe::keeps_up).
+// A latency that grows with the run never becomes precise. It counts as growing when the filler is
+// overloaded (observe::is_overloaded) at two looks, the later at twice the length. A filler alone,
+// whose latency is not needed, is watched until it is overloaded, or until its backlog grows by
+// less than the wanted share of the arrivals (observe::keeps_up).
 #pragma once
 
 #include <cstdint>
@@ -42,8 +40,8 @@ inline constexpr CounterSpec kPrecisionNotReached{
     "run_precision_not_reached", Severity::kNotice,
     "figures that were not as sure as was asked for when the run came to its greatest length"};
 
-/// How long `policy` needs until it has settled; 0: no policy, or at once. The warm-up of a run
-/// whose length is "auto" lasts at least as long.
+/// The time that `policy` needs to settle; 0: no policy, or none. The warm-up of a run whose length
+/// is "auto" lasts at least as long.
 [[nodiscard]] Duration settling_of(const RunScenario& scenario);
 
 class PrecisionWatch {
@@ -52,19 +50,19 @@ class PrecisionWatch {
   PrecisionWatch(const LoadedRun& loaded, const RunScenario& scenario,
                  const std::vector<std::unique_ptr<GpuNode>>& nodes, SimTime warmup);
 
-  /// When to look next; at most last().
+  /// The time of the next look; at most last().
   [[nodiscard]] SimTime next_look() const { return next_; }
   /// When the window has its greatest length.
   [[nodiscard]] SimTime last() const { return last_; }
   /// True: all figures are known, at the last look and at the one before.
   bool look(SimTime now);
-  /// What the last look found.
+  /// The precision found at the last look.
   [[nodiscard]] const observe::RunPrecision& found() const { return found_; }
-  /// Figures that it found neither sure enough nor overloaded.
+  /// Figures that were neither precise enough nor overloaded then.
   [[nodiscard]] std::uint64_t unknown() const;
 
  private:
-  /// What an online filler has served up to a look.
+  /// An online filler's served requests up to a look.
   struct Requests {
     observe::FillerResult counts;
     observe::Backlog backlog;
@@ -87,7 +85,7 @@ class PrecisionWatch {
   SimTime next_;
   SimTime last_;
   std::vector<std::optional<Duration>> overloaded_since_;  ///< by filler: length of the window
-  bool settled_ = true;  ///< nothing but figures is waited for
+  bool settled_ = true;  ///< only figures are still waited for
   bool known_ = false;   ///< at the last look
   observe::RunPrecision found_;
 };

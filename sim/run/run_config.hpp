@@ -1,7 +1,6 @@
-// One run, as a config file describes it: checked values, nothing loaded. configs/README.md
-// documents every key with its unit, default and an example.
-//
-// Paths are resolved against the folder of the config file. Instants and spans are simulated.
+// One run as described by a config file: checked values, no inputs loaded. configs/README.md
+// documents every key with its unit, default and an example.  Paths are resolved against the folder
+// of the config file. Instants and spans are simulated.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +32,12 @@ namespace bubblesim::run {
 struct Straggler {
   std::uint32_t rank = 0;
   double slowdown = 1;  ///< factor on durations, > 0
-  Duration from{};      ///< since the start: a fault, until it is found and taken out
+  Duration from{};      ///< since the start: a fault, until it is found and removed
   std::optional<Duration> until = std::nullopt;  ///< > from; nothing: the whole run
 };
 
-/// A link of the cluster that is slower than it should be, out and in: a NIC that drops packets.
+/// A link of the cluster that is slower than its bandwidth in both directions: a NIC that drops
+/// packets.
 struct LinkFault {
   enum class Kind : std::uint8_t { kPort, kNic, kLeaf, kRegion };
   Kind kind = Kind::kNic;
@@ -56,22 +56,22 @@ struct JobFault {
 };
 
 struct TrainingConfig {
-  /// Files or folders; empty if and only if `synth` is there.
+  /// Files or folders; empty if and only if `synth` is present.
   std::vector<std::string> traces;
-  traces::IterationChoice iterations;  ///< of the traces, that are repeated
-  double host_speed = 1;  ///< of the traces' hosts, over recorded: > 1 is faster
-  /// The cluster for traces whose collectives have sizes and no times; nothing: they cost nothing,
+  traces::IterationChoice iterations;  ///< the repeated ones of the traces
+  double host_speed = 1;  ///< over the traces' hosts: > 1 is faster
+  /// The cluster for traces whose collectives have sizes and no times; nothing: these take no time,
   /// a loss.
   std::optional<std::string> cluster;
   std::optional<synth::JobNames> synth;  ///< a synthesised job
-  std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
-  /// Samples of the whole job, > 0; nothing: what the plan says, if there is one.
+  std::optional<Bytes> memory;      ///< of one rank; nothing: by trace or plan, if known
+  /// Samples of the whole job, > 0; nothing: by the plan, if there is one.
   std::optional<double> samples_per_iteration;
   double jitter_cv = 0;             ///< of durations between iterations, >= 0
-  std::vector<Straggler> stragglers;  ///< at most one a rank
+  std::vector<Straggler> stragglers;  ///< at most one for each rank
   std::vector<LinkFault> slow_links;  ///< of a synthesised job; those of one link do not overlap
   std::vector<JobFault> faults;       ///< in order, each after the end of the one before
-  /// Iterations; those since the last are done again. Nothing: what the plan writes, else 1.
+  /// In iterations; a fault repeats those since the last checkpoint. Nothing: the plan's, else 1.
   std::optional<std::uint64_t> checkpoint_every;
 };
 
@@ -96,7 +96,7 @@ struct TrainProgram {
 using FillerProgram =
     std::variant<TraceProgram, KernelTableProgram, synth::InferenceNames, TrainProgram>;
 
-/// A fill job: so many requests of a filler, to be done once.
+/// A fill job: a number of requests of a filler, to be done once.
 struct FillJobConfig {
   std::uint64_t requests = 1;        ///< >= 1
   Duration submitted{};              ///< since the start
@@ -108,13 +108,13 @@ struct FillerConfig {
   observe::FillerMode mode = observe::FillerMode::kOffline;
   FillerProgram program;
   std::optional<std::vector<std::uint32_t>> gpus;  ///< ascending; nothing: every GPU of the job
-  /// So many of them, that the policy chooses; nothing: one on each. Never with jobs.
+  /// Number of instances, placed by the policy; nothing: one on each. Never with jobs.
   std::optional<std::uint32_t> instances;
-  double sm_request = 0;                ///< share of a GPU's SMs that it asks for; 0: not said
-  double sm_limit = 0;                  ///< and that it can use
+  double sm_request = 0;                ///< requested share of a GPU's SMs; 0: not said
+  double sm_limit = 0;                  ///< usable share; 0: not said
   std::vector<FillJobConfig> jobs;      ///< kJobs: not empty
   program::Batching batching;
-  std::vector<std::string> unused_batching;  ///< keys of it without effect
+  std::vector<std::string> unused_batching;  ///< its keys without effect
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   double jitter_cv = 0;                 ///< of durations between passes, >= 0
@@ -129,17 +129,17 @@ struct FillerConfig {
 /// parallel ranks.
 [[nodiscard]] std::uint32_t gpus_of_server(const FillerConfig& filler);
 
-/// The key of the filler's engine that needs the links of training's cluster; nothing: none does.
+/// The first key of the filler's engine that needs the links of training's cluster; nothing: none.
 [[nodiscard]] std::optional<std::string> key_with_links(const FillerConfig& filler);
 
-/// Power is metered, and limited where limits are given: by a clock, by watts, or by the lowest
-/// clock that they leave.
+/// Power is metered, and limited if limits are given: by a clock, by watts, or by both (the lower
+/// clock counts).
 struct PowerConfig {
   std::optional<double> clock_mhz;  ///< kernels run at it
   std::optional<double> cap_w;      ///< of each GPU: a governor lowers the clock
-  /// Limit of the job's GPUs of a node together: a governor lowers the clock of all of them.
+  /// Limit for a node's GPUs of the job together: a governor lowers the clock of all of them.
   std::optional<double> node_cap_w;
-  Duration period{};                ///< after which the governor looks again; and of the peak, > 0
+  Duration period{};                ///< between decisions of the governor; also of the peak, > 0
 };
 
 /// A policy with a value for each of its parameters.
@@ -149,17 +149,17 @@ struct PolicyChoice {
   friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
 };
 
-/// The warm-up of a run whose length is "auto", where none is given.
+/// The default warm-up of a run whose length is "auto".
 inline constexpr Duration kAutoWarmup = std::chrono::seconds(1);
 
-/// How well a run's figures must be known before it ends by itself: halves of the intervals in
-/// which they lie, as shares of them.
+/// The precision of figures at which a run ends by itself: half-widths of their intervals, as
+/// shares of the figures.
 struct PrecisionGoal {
   double training = 0.005;   ///< of training's rate
   double fillers = 0.02;     ///< of an offline filler's rate, an online one's p95
   double confidence = 0.95;  ///< of the intervals
-  Duration least = std::chrono::seconds(2);   ///< of the measured window
-  Duration most = std::chrono::seconds(120);  ///< likewise
+  Duration least = std::chrono::seconds(2);   ///< shortest measured window
+  Duration most = std::chrono::seconds(120);  ///< longest measured window
 };
 
 struct RunConfig {
@@ -169,12 +169,12 @@ struct RunConfig {
   std::optional<std::string> device;  ///< name of a device file; nothing: the job's GPU
   std::optional<Duration> duration;   ///< exactly one of the two is present, and > 0
   std::optional<std::uint64_t> iterations;
-  /// The run ends when this is reached; `duration` is then the longest that it may last, but for
-  /// what a policy's settling (PolicySpec) adds to the warm-up.
+  /// The run ends when this is reached; `duration` is then its greatest length, without a policy's
+  /// settling time (PolicySpec), which lengthens the warm-up.
   std::optional<PrecisionGoal> precision;
   Duration warmup{};                  ///< >= 0, < duration
   std::optional<PowerConfig> power;   ///< nothing: not metered, the full clock
-  std::optional<policy::GateCosts> gate;  ///< nothing: what policies' parameters say
+  std::optional<policy::GateCosts> gate;  ///< nothing: by policies' parameters
   TrainingConfig training;
   std::vector<FillerConfig> fillers;
   std::vector<PolicyChoice> policies;  ///< at least one
@@ -184,8 +184,8 @@ struct RunConfig {
 [[nodiscard]] CheckedResult<RunConfig> read_run_config(const std::string& path,
                                                        const policy::Registry& registry);
 
-/// Reads a config as above from a text; `path` names it in faults and is what paths are relative
-/// to.
+/// Reads a config as above from a text; `path` names it in faults, and its folder is where relative
+/// paths begin.
 [[nodiscard]] CheckedResult<RunConfig> parse_run_config(const std::string& text,
                                                         const std::string& path,
                                                         const policy::Registry& registry);
@@ -195,16 +195,16 @@ struct RunConfig {
                                                         const std::string& path,
                                                         const policy::Registry& registry);
 
-/// What can only be checked once the traces are known: stragglers and GPUs that the job does not
-/// have, servers over more GPUs than there are. `ranks` are the numbers of the simulated ranks,
-/// ascending and at least one: stragglers name these, and GPU n runs the n-th. Empty: no fault.
+/// Checks that need the traces: stragglers and GPUs that the job lacks, servers over too many GPUs.
+/// `ranks` are the numbers of the simulated ranks, ascending and at least one: stragglers name
+/// these, and GPU n runs the n-th. Empty: no fault.
 [[nodiscard]] Errors check_ranks(const RunConfig& config,
                                  const std::vector<std::uint32_t>& ranks);
 
-// A run may have a policy with several parameters, but no policy with the same ones twice: its
-// tables would have two equal rows.
+// A run may have a policy with several parameter sets, but none of them twice: its tables would
+// have two equal rows.
 
-/// The first choice before `at` that is the same, policy and parameters; nothing: there is none.
+/// The first choice before `at` with the same policy and parameters; nothing: none.
 [[nodiscard]] std::optional<std::size_t> same_before(const std::vector<PolicyChoice>& choices,
                                                      std::size_t at);
 

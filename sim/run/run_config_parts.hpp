@@ -1,5 +1,5 @@
-// Internal to the run config reader: the parts that its files share. Only run_config*.cpp include
-// this file.
+// Internal to the run config reader: parts that its files share. Only run_config*.cpp include this
+// file.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace bubblesim::run::config_detail {
 
-/// Whether a path that names nothing is a fault.
+/// Whether a path to a missing file is a fault.
 enum class FileCheck : std::uint8_t { kMustExist, kNone };
 
 /// Spans in configs: long enough for any run, short enough that sums of them never overflow.
@@ -35,9 +35,9 @@ inline constexpr std::array<Choice<workload::ArrivalFormat>, 7> kFormats{
      {"queries", workload::ArrivalFormat::kQueries},
      {"bundle", workload::ArrivalFormat::kBundle}}};
 
-/// The context that every part of the reader needs.
+/// The context of every part of the reader.
 struct ReadContext {
-  std::filesystem::path folder;  ///< the folder that paths are relative to
+  std::filesystem::path folder;  ///< the folder where relative paths begin
   FileCheck files = FileCheck::kNone;
 };
 

@@ -1,4 +1,4 @@
-// What a run config names, loaded: the part of a run that does not depend on loads, seeds, policies
+// A run config's loaded inputs: the part of a run that does not depend on loads, seeds, policies
 // and lengths, so that many runs may share it.
 #pragma once
 
@@ -38,12 +38,13 @@ struct TrainingInputs {
   std::optional<Shared<network::Topology>> topology;  ///< as LoadedRun
   std::uint32_t world_size = 1;  ///< as LoadedRun
   std::uint32_t fold = 1;
-  std::optional<double> samples;  ///< of an iteration, by the plan
+  std::optional<double> samples;  ///< of one iteration, by the plan
   std::optional<std::uint64_t> checkpoint_every;  ///< iterations, if the plan writes checkpoints
   std::vector<std::optional<Bytes>> rank_memory;  ///< by trace or plan
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;
-  std::vector<hardware::DeviceFile> devices;  ///< all known: a fault lists those with enough memory
+  std::vector<hardware::DeviceFile> devices;  ///< all known ones, so that a fault can list those
+                                              ///< with enough memory
 };
 
 struct FillerInputs {
@@ -56,9 +57,9 @@ struct FillerInputs {
 /// ranks; nothing without iterations.
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
 
-/// Depends on the config's traces or synthesised job and its device, and on nothing else of it.
-/// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it.
-/// `threads` read ranks and build their programs.
+/// Depends only on the config's traces or synthesised job and its device. `device_folder` is
+/// devices/ of a folder of configs, with the parts of jobs beside it. `threads` read ranks and
+/// build their programs.
 [[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,
                                                           const std::string& device_folder,
                                                           const ProgressText& progress,
@@ -81,9 +82,9 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs);
 // Faults of links that a config names, as the fabric of its job takes them.
 
 /// Both directions of each link in `config.training.slow_links`. A leaf has all its up-links; the
-/// port of a paired GPU includes the link to its pair. Faults name the entry: a GPU that the
-/// cluster lacks, a kind of link that it lacks, links that no collective of `job` loads, two faults
-/// of a link at one time.
+/// port of a paired GPU includes the link to its pair. Faults name the entry: a GPU or kind of link
+/// that the cluster lacks, links that no collective of `job` uses, two faults of a link at one
+/// time.
 [[nodiscard]] CheckedResult<std::vector<network::SlowLink>> slow_links(
     const RunConfig& config, const network::Topology& topology, const workload::JobProgram& job);
 

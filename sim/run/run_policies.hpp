@@ -36,7 +36,7 @@ enum class WhenStopped : std::uint8_t {
 /// thread that simulated the policy; several threads may call at once.
 using TimelineSink = std::function<void(
     std::size_t policy, const observe::TimelineRecorder& timeline, Duration iteration)>;
-/// The window that is recorded for a sink: mean iterations before and after the end of the warm-up.
+/// The window recorded for a sink: mean iterations before and after the end of the warm-up.
 inline constexpr int kSinkIterationsBefore = 1;
 inline constexpr int kSinkIterationsAfter = 6;
 
@@ -45,12 +45,12 @@ enum class Size : std::uint8_t { kChecked, kAny };
 
 struct RunOptions {
   /// Threads for simulations that run at once and, if there are more threads than simulations, for
-  /// the GPUs of each. Results do not depend on it. 0 counts as 1.
+  /// the GPUs of each. They change no result. 0 counts as 1.
   std::size_t threads = 1;
   /// The policy (index into RunConfig::policies) whose timeline is recorded, and the recorder.
   std::optional<std::size_t> timeline_of;
   observe::TimelineRecorder* timeline = nullptr;
-  /// Called with every policy's timeline. That of `timeline_of` is recorded in both windows.
+  /// Called with every policy's timeline. `timeline_of`'s policy is recorded in both windows.
   TimelineSink timelines = nullptr;
   /// Length of the intervals of PolicyResult::usage; 0: usage is not recorded. Other results do not
   /// depend on it.
@@ -61,8 +61,8 @@ struct RunOptions {
   WhenStopped when_stopped = WhenStopped::kFault;
   SimulatedTime* time = nullptr;  ///< null: not watched
   Size size = Size::kChecked;
-  /// Baselines (parts of this run alone) that other runs have simulated already. Results do not
-  /// depend on them.
+  /// Shared baselines (parts of this run alone), some of which other runs may have simulated. They
+  /// change no result.
   SharedBaselines baselines;
 };
 

@@ -29,7 +29,7 @@ namespace bubblesim::run {
 inline constexpr CounterSpec kIterationsNotReached{
     "run_iterations_not_reached", Severity::kError,
     "the run was cut before training had done its iterations: the policy starves training"};
-/// Set up, run once, read. `loaded` outlives it.
+/// To be set up, run once, and read. `loaded` outlives it.
 class Simulation final {
  public:
   Simulation(const LoadedRun& loaded, RunScenario scenario);
@@ -38,7 +38,7 @@ class Simulation final {
   /// dependencies are never met.
   [[nodiscard]] Result<observe::PolicyResult> run();
 
-  /// Says how far the run's GPUs ran beside each other.
+  /// Tells how much the run's GPUs ran in parallel.
   [[nodiscard]] const engine::Conductor& conductor() const { return machine_.conductor(); }
 
  private:
@@ -84,20 +84,21 @@ class Simulation final {
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;
-  /// Arrivals that were read with the lengths of their requests, by RunConfig::fillers.
+  /// Arrivals read together with their requests' lengths, by RunConfig::fillers.
   std::vector<std::optional<workload::RecordedArrivals>> arrivals_read_;
   std::vector<std::unique_ptr<ServerGpus>> servers_;  ///< over several GPUs
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::map<std::uint32_t, NodePower> node_power_;  ///< by node of the cluster; empty: no budget
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
-  std::vector<std::unique_ptr<DecodePool>> decode_pools_;  ///< of fillers with prefill apart
+  std::vector<std::unique_ptr<DecodePool>> decode_pools_;  ///< of fillers with prefill and decode
+                                                           ///< on different GPUs
   std::vector<std::uint32_t> places_on_cluster_;  ///< by GPU
   std::optional<SharedLinks> shared_links_;       ///< nothing: not known
   std::vector<std::unique_ptr<KvLink>> kv_links_;
-  std::unique_ptr<FillQueue> queue_;  ///< null: there are no fill jobs
+  std::unique_ptr<FillQueue> queue_;  ///< null: no fill jobs
   std::optional<PrecisionWatch> watch_;  ///< nothing: the run's length is given
-  std::optional<SimTime> next_usage_;    ///< where the next interval of usage ends
-  std::uint64_t usage_intervals_ = 0;    ///< that have ended
+  std::optional<SimTime> next_usage_;    ///< the end of the present interval of usage
+  std::uint64_t usage_intervals_ = 0;    ///< ended ones
   schedule::MethodTimer<Simulation> end_of_warmup_;
   CounterSet counters_;
 };

@@ -1,4 +1,4 @@
-// What a simulation that has ended found: its result, read from its GPUs, services and queue.
+// The result of a simulation that has ended, read from its GPUs, services and queue.
 #pragma once
 
 #include <cstdint>
@@ -61,15 +61,16 @@ inline constexpr CounterSpec kUnplacedInstances{
     "run_instances_unplaced", Severity::kNotice,
     "instances of fillers that the policy found no GPU for at the start"};
 
-/// Counts the ranks whose iterations do not say how fast training is.
+/// Counts the ranks whose iterations do not give training's speed.
 void count_training(const std::vector<observe::RankIterations>& ranks, CounterSet& counters);
 
-/// Adds the policy, and what its sessions did, to the result.
+/// Adds the policy, and its sessions' counts, to the result.
 void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
                 observe::PolicyResult& result);
 [[nodiscard]] observe::PolicyActivity policy_activity(const policy::SessionCounts& counts);
 
-/// Computes what follows from a filler's counted requests, over a measured window of this length.
+/// Computes derived figures from a filler's counted requests, over a measured window of this
+/// length.
 void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlog, Duration window,
                       observe::FillerResult& result);
 
@@ -77,7 +78,7 @@ void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlo
 struct SimulationAt {
   const LoadedRun& loaded;
   const std::vector<std::unique_ptr<GpuNode>>& nodes;
-  SimTime warmup{};  ///< when it ended
+  SimTime warmup{};  ///< end of the warm-up
   SimTime now{};
 };
 
@@ -86,21 +87,21 @@ struct SimulationAt {
 [[nodiscard]] observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
                                               observe::FillerResult& result);
 
-/// A simulation that has ended; all that it points to outlives it.
+/// A simulation that has ended; all pointers outlive it.
 struct EndedSimulation {
   const LoadedRun& loaded;
   const RunScenario& scenario;
   const std::vector<std::unique_ptr<GpuNode>>& nodes;
   const FillerPlaces& places;
-  const FillQueue* queue = nullptr;  ///< null: there are no fill jobs
-  SimTime warmup{};                  ///< when it ended
+  const FillQueue* queue = nullptr;  ///< null: no fill jobs
+  SimTime warmup{};                  ///< end of the warm-up
   SimTime end{};
   std::uint64_t events = 0;
   CounterSet counters{};             ///< so far
   std::optional<observe::RunPrecision> precision{};  ///< nothing: its length was given
 };
 
-/// Reads the GPUs' meters, which stand at `end` from then on.
+/// Reads the GPUs' meters, and ends them at `end`.
 [[nodiscard]] observe::PolicyResult collect_results(EndedSimulation ended);
 
 }  // namespace bubblesim::run

@@ -1,5 +1,5 @@
-// A recorded simulation as a Chrome trace: a process for each GPU, and in it tracks of each client:
-// one for device work, host calls, requests and bubbles each, as far as the client has any.
+// A recorded simulation as a Chrome trace: a process for each GPU, with tracks for each client:
+// device work, host calls, requests and bubbles, as far as it has any.
 #pragma once
 
 #include "sim/observe/timeline.hpp"
@@ -13,7 +13,7 @@ struct TimelineWindow {
   SimTime to = SimTime::max();
 };
 
-/// Borrows the names of `timeline`, which outlives the result.
+/// Refers to the names of `timeline`, which outlives the result.
 [[nodiscard]] traces::ChromeTrace timeline_to_chrome(const observe::TimelineRecorder& timeline,
                                                      const TimelineWindow& window = {});
 

@@ -1,6 +1,6 @@
 // Notices of requests in a config that its run did not meet: a power cap that no clock keeps, a key
-// that changed nothing. Whether a key changes anything depends on the run's length, which sweeps
-// and searches vary; so each result has its notices, and no run is refused.
+// without effect. Whether a key has an effect depends on the run's length, which sweeps and
+// searches vary; so each result has notices, and no run is refused.
 #pragma once
 
 #include "sim/base/counters.hpp"
@@ -28,11 +28,11 @@ inline constexpr CounterSpec kKeysWithoutEffect{
     "keys of the config that changed nothing: the run ended before they could, or lacks what they "
     "belong to"};
 
-/// Adds counters and notices to the result of a run that ended after `simulated`. Precondition:
-/// the use of its GPUs is in the result.
+/// Adds counters and notices to the result of a run that ended after `simulated`. Precondition: the
+/// result has the use of its GPUs.
 void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result);
 
-/// Adds the notices of a power budget that a node's GPUs share.
+/// Adds the notices on a power budget that a node's GPUs share.
 void note_unmet_budget(const LoadedRun& run, std::uint32_t node, const NodePower& power,
                        observe::PolicyResult& result);
 

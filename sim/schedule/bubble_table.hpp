@@ -1,5 +1,5 @@
 // The training job's bubbles, measured while it runs alone, as a pipeline engine knows them after
-// profiling its schedule. Policies that declare `bubbles` are told of them.
+// profiling its schedule. Policies that declare `bubbles` hear of them.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,17 @@ using BubbleTable = std::vector<policy::MeasuredBubble>;
 /// The shortest gap that counts as a bubble; shorter ones are launch gaps.
 inline constexpr Duration kShortestBubble = std::chrono::microseconds(100);
 
-/// Which collectives of a job are waits for pipeline peers: sends, receives, and collectives among
-/// ranks that sends and receives connect (the gradients' norm over all stages, tied embeddings), in
-/// which a stage that ends early waits for the others.
+/// Marks the collectives of a job that are waits for pipeline peers: sends, receives, and
+/// collectives among ranks that sends and receives connect (the gradients' norm over all stages,
+/// tied embeddings), in which a stage that ends early waits for the others.
 [[nodiscard]] std::vector<bool> pipeline_collectives(const workload::JobProgram& job);
 
-/// Runs the job alone for two passes and measures the second. One table a rank.
+/// Runs the job alone for two passes and measures the second. Returns a table for each rank.
 ///
 /// A bubble is a wait for a pipeline peer if only pipeline_collectives() ran for half of it or
-/// more, or if one of them ended last. Its free memory is the device's less what the rank holds,
-/// which is the least memory that the program marks from `after_op` to the operation that ends the
-/// bubble (a micro-batch's activations exist from its forward pass to its backward pass); a program
+/// more, or if one of them ended last. Its free memory is the device's memory less the rank's,
+/// which is the least that the program marks from `after_op` to the operation that ends the bubble
+/// (a micro-batch's activations exist from its forward pass to its backward pass); a program
 /// without marks gives 0.
 [[nodiscard]] Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job,
                                                                const hardware::GpuSpec& spec);

@@ -1,8 +1,7 @@
-// What a policy's legal decisions do on a simulated GPU: threads go on, clients are capped, ranked,
-// driven off, their kernels and memory changed.
-//
-// Memory that moves takes its time over the host link, one move after the other. Until all of a
-// move is done, kernels reach memory as before it; the link's other work is not slowed.
+// Carries out a policy's legal decisions on a simulated GPU: lets threads go on; caps, ranks and
+// preempts clients; changes their kernels and memory.  Moving memory takes its time over the host
+// link, one move after the other. Until a whole move is done, kernels reach memory as before it;
+// the link's other work is not slowed.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@
 
 namespace bubblesim::schedule {
 
-/// Told when a held launch goes on, for timelines.
+/// Hears when a held launch goes on, for timelines.
 class HoldListener {
  public:
   virtual ~HoldListener() = default;
@@ -29,14 +28,14 @@ class HoldListener {
 
 class GpuOutlet final : public policy::Outlet {
  public:
-  /// `ticks`: whose event is the policy's next tick. All references outlive the outlet; `holds`
-  /// may be null.
+  /// `ticks`: the entity of the policy's ticks. All references outlive the outlet; `holds` may be
+  /// null.
   GpuOutlet(engine::Engine& engine, gpu::Gpu& gpu, engine::EntityId ticks, HoldListener* holds)
       : engine_(engine), gpu_(gpu), ticks_(ticks), holds_(holds),
         wake_timer_(engine, *this, &GpuOutlet::wake),
         moves_timer_(engine, *this, &GpuOutlet::end_moves) {}
 
-  /// Attaches runs in order of policy clients; null: a client that was refused. 0 bytes: not known.
+  /// Attaches runs in order of policy clients; null: a refused client. 0 bytes: not known.
   void attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
               const policy::GateTerms& terms);
   [[nodiscard]] const policy::GateTerms& terms(std::size_t client) const {
@@ -65,7 +64,7 @@ class GpuOutlet final : public policy::Outlet {
     Bytes memory;
     policy::GateTerms terms;
   };
-  /// A thread that was let go, and sleeps still.
+  /// A released thread that still sleeps.
   struct Sleeper {
     SimTime due{};
     policy::HeldLaunch launch;

@@ -18,7 +18,7 @@ namespace bubblesim::schedule {
 struct GpuPlan {
   policy::StartDecisions decided;  ///< the decisions themselves
   gpu::SharingSetup sharing;
-  std::vector<gpu::ClientSetup> clients;  ///< by policy client; refused ones have no part
+  std::vector<gpu::ClientSetup> clients;  ///< by policy client; refused ones are left out
 };
 
 /// Asks the policy for its decisions before the start; checks them.
@@ -30,7 +30,7 @@ struct GpuPlan {
 /// The plan without a policy: one context, all clients admitted, all memory on the device.
 [[nodiscard]] GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients);
 
-/// Legal decisions as settings of the GPU model.
+/// Translates legal decisions into settings of the GPU model.
 [[nodiscard]] gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing,
                                             const hardware::GpuSpec& gpu);
 [[nodiscard]] gpu::ClientSetup gpu_client(const std::string& name,
@@ -38,8 +38,8 @@ struct GpuPlan {
                                           const policy::Sharing& sharing,
                                           const hardware::GpuSpec& gpu);
 
-/// SMs that an MPS active-thread percentage leaves a client: whole TPCs, at least one
-/// (research: an 82-SM RTX 3090 at 50 % gives 40 SMs, not 41).
+/// SMs of a client at this MPS active-thread percentage: whole TPCs, at least one (research: an
+/// 82-SM RTX 3090 at 50 % gives 40 SMs, not 41).
 [[nodiscard]] std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu);
 
 }  // namespace bubblesim::schedule

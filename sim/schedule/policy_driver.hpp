@@ -1,9 +1,8 @@
-// Drives a policy by what happens on one simulated GPU.
-//
-// The simulator's counterpart of the real-GPU gate: launches pass through it before the driver,
-// completions reach the policy after the device's notice delay, ticks come from the engine's
-// clock, bubbles begin after the operations that the table names. The session checks decisions and
-// has them done by the outlet; an illegal one stops the run.
+// Drives a policy by the events of one simulated GPU.  It is the simulator's counterpart of the
+// real-GPU gate: launches pass through it before the driver, completions reach the policy after the
+// device's notice delay, ticks come from the engine's clock, bubbles begin after the table's
+// operations. The session checks decisions, and the outlet carries them out; an illegal one stops
+// the run.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +46,7 @@ class PolicyDriver final : public workload::LaunchGate {
   /// An iteration of training, or a pass of a filler, has ended.
   void iteration_ended(const workload::ProgramRun& run, Duration length, SimTime now);
 
-  /// Counts, what is held, and the illegal decision that stopped the run.
+  /// Counts, held launches, and the illegal decision that stopped the run.
   [[nodiscard]] policy::CheckedActions& session() { return session_; }
   [[nodiscard]] const policy::CheckedActions& session() const { return session_; }
 
@@ -79,7 +78,7 @@ class PolicyDriver final : public workload::LaunchGate {
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
   std::optional<policy::BubbleWatch> bubbles_;  ///< of training, if the table is given
-  std::vector<Question> questions_;  ///< by due; a few at most, one a thread
+  std::vector<Question> questions_;  ///< by due; at most one for each thread
   std::deque<Notice> notices_;       ///< by due
   MethodTimer<PolicyDriver> ticks_;
   MethodTimer<PolicyDriver> notice_timer_;

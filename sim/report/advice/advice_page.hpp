@@ -10,7 +10,7 @@
 
 namespace bubblesim::report {
 
-/// An answer, and the file that its run config is written to.
+/// An answer, and the path of its run config.
 struct ShownAdvice {
   const advise::Advice* advice = nullptr;
   std::string config;

@@ -1,5 +1,5 @@
-// A run to look at: of every GPU a row a policy, from the first iteration after the warm-up on,
-// with training, its bubbles, and what fills them; and the figures of each policy.
+// A view of a run: for every GPU a row for each policy, from the first iteration after the warm-up
+// on, with training, its bubbles and the fillers; and the figures of each policy.
 #pragma once
 
 #include <mutex>
@@ -20,14 +20,14 @@ class RunView {
  public:
   explicit RunView(const run::LoadedRun& loaded) : loaded_(loaded) {}
 
-  /// The function for RunOptions::timelines; borrows this.
+  /// The function for RunOptions::timelines; refers to this object.
   [[nodiscard]] run::TimelineSink sink();
 
-  /// Called once, after the run. A policy without a timeline has a row in the table only.
+  /// Called once, after the run. A policy without a timeline appears in the table only.
   [[nodiscard]] ViewSection section(const observe::RunReport& report);
 
  private:
-  /// What one policy did on one GPU.
+  /// One policy's timeline on one GPU.
   struct GpuTimeline {
     std::vector<ChartMark> marks;
     std::vector<ChartLane> lanes;  ///< names are those of the PolicyTimeline
@@ -36,17 +36,17 @@ class RunView {
     std::size_t policy = 0;
     Duration length{};
     bool cut = false;      ///< slices were dropped
-    TimelineChart names;  ///< of the lanes; it has no rows
+    TimelineChart names;  ///< of the lanes; has no rows
     std::vector<GpuTimeline> gpus;
   };
 
   void keep(std::size_t policy, const observe::TimelineRecorder& timeline, Duration iteration);
-  /// The chart of one GPU; takes its lanes out of timelines_.
+  /// Makes the chart of one GPU; takes its lanes out of timelines_.
   [[nodiscard]] TimelineChart chart_of(std::size_t gpu, const observe::RunReport& report);
   void add_notes(ViewSection& section, const observe::RunReport& report) const;
 
   const run::LoadedRun& loaded_;
-  std::mutex mutex_;  ///< of what follows: policies run on several threads
+  std::mutex mutex_;  ///< for the members below: policies run on several threads
   std::vector<PolicyTimeline> timelines_;
 };
 

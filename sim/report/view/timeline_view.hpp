@@ -1,5 +1,5 @@
 // The content of `bubblesim view` for a trace or a run: charts of timelines, with tables. HTML
-// pages, pictures and the file view.json of a run's folder are written from it.
+// pages, pictures and a run's file view.json are made from it.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct ViewColumn {
 struct ViewTable {
   std::string caption;
   std::vector<ViewColumn> columns;
-  std::vector<std::vector<std::string>> rows;  ///< a cell a column
+  std::vector<std::vector<std::string>> rows;  ///< a cell for each column
 };
 
 struct ViewChart {
@@ -34,7 +34,7 @@ struct ViewChart {
 struct ViewSection {
   std::string title;
   std::vector<std::string> notes;  ///< sentences
-  std::vector<ViewChart> charts;   ///< all of the same axis; may be empty
+  std::vector<ViewChart> charts;   ///< all with the same axis; may be empty
   ViewTable table;
 };
 
@@ -43,7 +43,7 @@ struct TimelineView {
   std::vector<ViewSection> sections;
 };
 
-/// The most spans of a section's charts together, of a trace and of a run; if there are more, short
+/// The most spans of all charts of a section, of a trace and of a run; beyond that, short
 /// neighbours are joined. A span takes about 15 bytes of a page.
 inline constexpr std::size_t kTraceSpans = 400'000;
 inline constexpr std::size_t kRunSpans = 80'000;
@@ -68,10 +68,10 @@ inline constexpr const char* kViewFileName = "view.json";
 /// embedded as data only; the content security policy allows only the page's own style and script.
 [[nodiscard]] std::string view_page(const TimelineView& view);
 
-// The view of a recorded job: a row a rank, with kernels, communication, copies, and bubbles by
-// cause.
+// The view of a recorded job: a row for each rank, with kernels, communication, copies, and bubbles
+// by cause.
 
-/// `title` of the page. If the job has more than `most_ranks` (at most 64), the first of them are
+/// `title` of the page. Of a job with more than `most_ranks` ranks (at most 64), the first are
 /// shown; a note says so.
 [[nodiscard]] TimelineView trace_view(const traces::JobTrace& job, const std::string& title,
                                       std::size_t most_ranks = 64);

@@ -13,10 +13,10 @@ namespace bubblesim::report {
 
 struct PictureOptions {
   std::string section;  ///< its title; empty: the first
-  std::size_t gpu = 0;  ///< a place in ViewSection::charts
+  std::size_t gpu = 0;  ///< an index into ViewSection::charts
 };
 
-/// One GPU of a run. Fault: a section or GPU that the view does not have.
+/// One GPU of a run. Fault: a section or GPU that the view lacks.
 [[nodiscard]] Result<std::string> view_picture(const TimelineView& view,
                                                const PictureOptions& options);
 
