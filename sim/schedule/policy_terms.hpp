@@ -1,4 +1,4 @@
-// The description of a GPU that policies get: the same for a simulated GPU, for a real one on which
+// The description of a GPU for policies: the same for a simulated GPU, for a real one on which
 // plans are launched, and for one on which programs already run.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace bubblesim::schedule {
 
-/// Who carries out a policy's actions. A gate cannot change the priority of a running client.
+/// The caller that carries out a policy's actions. A gate cannot change the priority of a running
+/// client.
 enum class DrivenBy : std::uint8_t { kSimulator, kGate };
 
 [[nodiscard]] inline policy::GpuInfo gpu_info(const hardware::GpuSpec& gpu, DrivenBy by) {

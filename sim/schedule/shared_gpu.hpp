@@ -1,9 +1,7 @@
-// One GPU of a machine and the clients that share it: as a policy decides, or without one as they
-// come, in one context.
-//
-// The policy is asked for its decisions before the start, the GPU is set up as they say, and the
-// policy's driver stands before the launches of every client. Clients are added in the order in
-// which the policy was told of them; those that it refused get no program.
+// One GPU of a machine and the clients that share it, by a policy's decisions, or without a policy
+// in one context.  The policy is asked for its decisions before the start and the GPU is set up
+// accordingly; then the policy's driver receives the launches of every client. Clients are added in
+// the order in which the policy heard of them; refused ones get no program.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +20,17 @@
 
 namespace bubblesim::schedule {
 
-/// What decides on a GPU.
+/// The policy of a GPU, with its inputs.
 struct Decider {
   const policy::PolicySpec* policy = nullptr;  ///< null: none
   const policy::ParameterSet* parameters = nullptr;
   const BubbleTable* bubbles = nullptr;  ///< null unless the policy needs them
-  HoldListener* holds = nullptr;         ///< told of launches that were held; null: none
-  const policy::GateCosts* gate = nullptr;  ///< of the run; null: as gate_terms.hpp says
+  HoldListener* holds = nullptr;         ///< hears of held launches; null: none
+  const policy::GateCosts* gate = nullptr;  ///< of the run; null: see gate_terms.hpp
 };
 
-/// Watches one client's program and tells the policy of its operations. A derived class watches
-/// for something more; it calls what it overrides here, and says when an iteration has ended.
+/// Watches one client's program and reports its operations to the policy. A derived class that
+/// watches for more calls the methods that it overrides here, and reports the ends of iterations.
 class ClientWatch : public workload::RunObserver {
  public:
   void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override {
@@ -55,8 +53,8 @@ class ClientWatch : public workload::RunObserver {
 
 class SharedGpu {
  public:
-  /// Adds a GPU to the machine; `bound` is Machine::add_gpu's. What `decider` points to and the
-  /// machine outlive this. Fault: a decision before the start that is illegal.
+  /// Adds a GPU to the machine; `bound` is Machine::add_gpu's. The machine and the objects in
+  /// `decider` outlive this. Fault: an illegal decision before the start.
   [[nodiscard]] static Result<std::unique_ptr<SharedGpu>> make(
       workload::Machine& machine, const Decider& decider, std::vector<policy::ClientInfo> clients,
       const engine::ContactBound* bound = nullptr);
@@ -65,7 +63,7 @@ class SharedGpu {
   /// refused. Sets client, gate and observer of `setup`. `watch` outlives the machine's last run.
   workload::ProgramRun* add_client(const program::Program* program, workload::RunSetup setup,
                                    ClientWatch* watch);
-  /// Begins the policy's session, once all clients are there.
+  /// Begins the policy's session, once all clients are added.
   void start();
 
   [[nodiscard]] const policy::StartDecisions& decided() const { return plan_.decided; }
@@ -80,16 +78,16 @@ class SharedGpu {
   [[nodiscard]] const policy::CheckedActions* session() const {
     return driver_ ? &driver_->session() : nullptr;
   }
-  /// Its counts; launches that need no verdict (policy::Needs) are decision points too. Nothing: no
-  /// policy.
+  /// The session's counts; launches that need no verdict (policy::Needs) also count as decision
+  /// points. Nothing: no policy.
   [[nodiscard]] std::optional<policy::SessionCounts> counts() const;
   /// The illegal decision that stopped the engine.
   [[nodiscard]] std::optional<Error> fault() const;
 
-  /// Whether the memory of every client that was added with a program is known, queued ones' too.
+  /// Whether the memory of every client with a program is known, including queued ones.
   [[nodiscard]] bool memory_known() const;
   /// Memory on the device of these clients, as far as known, at the start and now. Workers of fill
-  /// jobs are left out: their jobs decide what they hold.
+  /// jobs are left out: their jobs decide how much they hold.
   [[nodiscard]] Bytes memory_at_start() const;
   [[nodiscard]] Bytes memory_now() const;
 
@@ -107,7 +105,7 @@ class SharedGpu {
   policy::GateCosts gate_;
   std::unique_ptr<PolicyDriver> driver_;  ///< null: no policy
   bool asks_ = false;                     ///< launches wait for its verdict
-  std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program
+  std::vector<workload::ProgramRun*> clients_;  ///< clients so far; null: without a program
 };
 
 }  // namespace bubblesim::schedule

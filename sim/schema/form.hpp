@@ -1,5 +1,5 @@
-// The form of a kind of file, as its reader declared it in many readings: which keys each object
-// may have, what they hold, which of them are required, and what that depends on.
+// The form of a kind of file, as its reader declared it in many readings: the keys of each object,
+// their values, which keys are required, and the conditions for that.
 #pragma once
 
 #include <map>
@@ -12,17 +12,18 @@
 
 namespace bubblesim::schema {
 
-/// All that was read of one key.
+/// All readings of one key.
 struct KeyForm {
-  std::vector<std::pair<JsonCount, JsonShape>> shapes;  ///< different ones, as first read
-  std::vector<JsonDefault> defaults;  ///< different ones: more than one depends on other keys
+  std::vector<std::pair<JsonCount, JsonShape>> shapes;  ///< distinct ones, as first read
+  std::vector<JsonDefault> defaults;  ///< distinct ones: if there are several, they depend on other
+                                      ///< keys
 
   [[nodiscard]] bool was_looked_for() const;  ///< by has, kind or raw
   /// The names, if the key is a text among names and nothing else.
   [[nodiscard]] std::vector<std::string> choices() const;
 };
 
-/// One reading of one object that was there.
+/// One reading of one present object.
 struct Visit {
   std::map<std::string, std::string> values;  ///< key: compact JSON; lists and objects: "[", "{"
   std::set<std::string> declared;
@@ -34,7 +35,7 @@ struct ObjectForm {
   std::vector<std::string> order;  ///< of the keys, as first read
   std::map<std::string, KeyForm> keys;
   std::set<Visit> visits;
-  std::set<std::vector<std::string>> one_of;  ///< of each of these lists one key is there
+  std::set<std::vector<std::string>> one_of;  ///< exactly one key of each of these lists is present
 };
 
 /// The form of each object by path: a JSON pointer with "*" for every element of a list; the root's
@@ -49,7 +50,7 @@ using Form = std::map<std::string, ObjectForm>;
 // is there. Shown by pairs of readings that differ in that one key alone, and contradicted by no
 // other reading. Inside of sim/schema.
 
-/// While a choice has one of these names.
+/// True while a choice has one of these names.
 struct ChoiceCondition {
   std::string key;
   std::vector<std::string> names;
@@ -61,7 +62,7 @@ struct ChoiceCondition {
 struct Conditions {
   std::set<std::string> required;  ///< always
   std::vector<ChoiceCondition> choices;
-  std::map<std::string, std::set<std::string>> needs;  ///< a key, and those that must be with it
+  std::map<std::string, std::set<std::string>> needs;  ///< a key, and the keys that it requires
   std::set<std::pair<std::string, std::string>> alternatives;  ///< at least one of the two
 };
 

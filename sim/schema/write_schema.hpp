@@ -1,5 +1,5 @@
-// A form as a JSON Schema, draft 2020-12. A schema does not hold a reader's own checks (a path that
-// leads nowhere, a warm-up longer than the run); it accepts all that the reader accepts.
+// Writes a form as a JSON Schema, draft 2020-12. A schema lacks the reader's own checks (a path to
+// a missing file, a warm-up longer than the run), so that it accepts all that the reader accepts.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace bubblesim::schema {
 
-// What one key may hold, as JSON Schema. Inside of sim/schema.
+// The JSON Schema of one key. Inside of sim/schema.
 
 /// The schema of the objects at a path.
 using ObjectSchema = std::function<Json(const std::string& path)>;
@@ -24,8 +24,8 @@ struct Heading {
   std::string description;
 };
 
-/// `definitions`: the forms of what is checked elsewhere (ObjectReader::defined_by), by name; an
-/// object. Objects that several keys have in common become definitions too.
+/// `definitions`: an object with the forms that other code checks (ObjectReader::defined_by), by
+/// name. Objects shared by several keys become definitions, too.
 [[nodiscard]] Json write_schema(const Form& form, const Heading& heading, Json definitions);
 
 }  // namespace bubblesim::schema

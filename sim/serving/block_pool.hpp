@@ -1,11 +1,9 @@
-// The paged KV cache: blocks, the keys by which equal contents are known, who holds them, and
-// which of the free ones still hold a known prefix.
-//
-// Rules of vLLM's automatic prefix caching (its documentation, "Automatic Prefix Caching"): a full
-// block is known by a key; a freed block keeps its content until it is taken again; blocks are
-// taken in the order in which they were freed, a sequence's last block being freed first.
-//
-// Every call takes constant time a block, on average. Memory: some 70 bytes a block.
+// The paged KV cache: blocks, the keys that identify equal contents, the holders of each block, and
+// the free blocks that still hold a known prefix.  Rules of vLLM's automatic prefix caching (its
+// documentation, "Automatic Prefix Caching"): a full block has a key; a freed block keeps its
+// content until it is taken again; blocks are taken in the order in which they were freed, a
+// sequence's last block being freed first.  Every call takes constant time for each block, on
+// average. Memory: some 70 bytes a block.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +17,7 @@ namespace bubblesim::serving {
 
 /// An index of a block.
 using BlockIndex = std::uint32_t;
-/// Tells the content of a full block, and of all before it. Never 0.
+/// Identifies the content of a full block and of all blocks before it. Never 0.
 using BlockKey = std::uint64_t;
 
 class BlockPool {
@@ -31,16 +29,15 @@ class BlockPool {
   [[nodiscard]] std::uint32_t free() const { return free_; }
   [[nodiscard]] std::uint32_t used() const { return size() - free_; }
 
-  /// Takes the free block that was freed longest ago; its content is forgotten.
-  /// Precondition: one is free.
+  /// Takes the block that was freed longest ago and forgets its content. Precondition: one is free.
   [[nodiscard]] BlockIndex take();
-  /// The block of that content, held or free.
+  /// The block with this content, held or free.
   [[nodiscard]] std::optional<BlockIndex> find(BlockKey key) const;
   [[nodiscard]] bool is_free(BlockIndex block) const { return blocks_[block].holders == 0; }
   /// Adds a holder of the block.
   void share(BlockIndex block);
-  /// The block is full and has that content; if another block has it already, this one stays
-  /// unknown.
+  /// Records that the block is full and has this content; if another block has it already, this one
+  /// stays unknown.
   void remember(BlockIndex block, BlockKey key);
   /// Removes one holder of each, the last block first.
   void release(const std::vector<BlockIndex>& blocks);
@@ -62,14 +59,13 @@ class BlockPool {
   std::unordered_map<BlockKey, BlockIndex> known_;
 };
 
-/// The key of the request's `block`-th block of `block_size` tokens. Blocks that the request shares
-/// (SharedPrefix) have keys that depend on their tokens alone; keys of its other blocks depend on
-/// `life`, which no other request has. Keys are hashes of 64 bits: two blocks collide with a chance
-/// of about 2^-64.
+/// The key of the request's `block`-th block of `block_size` tokens. The key of a shared block
+/// (SharedPrefix) depends only on its tokens; that of another block also on `life`, which is unique
+/// to the request. Keys are hashes of 64 bits: two blocks collide with a chance of about 2^-64.
 [[nodiscard]] BlockKey block_key(const Request& request, std::uint64_t life, std::uint32_t block,
                                  std::uint32_t block_size);
 
-/// A number in [0, 1) that depends on these three alone.
+/// A number in [0, 1) that depends on only these three.
 [[nodiscard]] double uniform_of(std::uint64_t seed, std::uint64_t request, std::uint64_t place);
 
 }  // namespace bubblesim::serving

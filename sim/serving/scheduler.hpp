@@ -1,10 +1,10 @@
-// The scheduler of a language-model engine: which requests share the next step, and how many tokens
-// of each. It knows no clock, GPU or network: a caller tells it what arrives and when steps end.
+// The scheduler of a language-model engine: it chooses the requests of the next step, and the
+// tokens of each. It knows no clock, GPU or network: a caller reports arrivals and ends of steps.
 //
 // The rules are those of vLLM's V1 engine (version 0.19; class Scheduler in vllm/v1/core/sched),
 // with the further options of scheduler_spec.hpp:
 //   1. A step has a budget of tokens. Running sequences come first, in the order in which they were
-//      admitted: each takes the tokens it lacks, one to decode or a chunk of its prompt.
+//      admitted: each takes the tokens that it lacks: one to decode, or a chunk of its prompt.
 //   2. If a running sequence needs a block and none is free, the sequence admitted last is
 //      preempted (by priority: the least urgent), which may be the one that needs the block. The
 //      preempted sequence goes to the front of the queue, keeps the tokens it has sampled, and
@@ -19,11 +19,11 @@
 // Scheduling one ahead (Pacing::kOneAhead): up to two steps are in flight. next_step assumes that
 // the step in flight samples its tokens; a preempted sequence still receives its token in flight.
 //
-// Calls that a caller makes (StepQueue makes the latter two):
+// Calls of a caller (StepQueue makes the last two):
 //   when a request arrives:  arrive(request); if no step is in flight, next_step(now) until nothing
 //   when a step ends:        finish_step(now); the step in flight, if any, starts; next_step(now)
-// Steps end in the order in which they were scheduled. Memory grows with requests in flight only.
-// A step costs time in proportion to the sequences that run. Threads must not share one.
+// Steps end in the order in which they were scheduled. Memory grows with requests in flight only. A
+// step costs time in proportion to the running sequences. Threads must not share one.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ namespace bubblesim::serving {
 enum class ArrivalOutcome : std::uint8_t {
   kQueued,
   kLongerThanWindow,  ///< prompt and output exceed max_model_len
-  kLargerThanCache,   ///< the whole cache could not hold it alone
+  kLargerThanCache,   ///< too large even for the empty cache
   kLargerThanBudget,  ///< Chunking::kWhole: its tokens exceed the budget of a step
 };
 
@@ -78,10 +78,10 @@ class Scheduler {
   [[nodiscard]] std::size_t in_flight() const { return flying_; }
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
   [[nodiscard]] std::size_t running() const { return running_.size(); }
-  /// The load by which requests are dealt to data-parallel members: the next one goes to the least
-  /// loaded member, the first of equals (vLLM's DPLBAsyncMPClient).
+  /// The load by which requests are distributed among data-parallel members: the next one goes to
+  /// the least loaded member, the first of equals (vLLM's DPLBAsyncMPClient).
   [[nodiscard]] std::size_t load() const { return 4 * waiting() + running(); }
-  /// No request waits or runs.
+  /// Whether no request waits or runs.
   [[nodiscard]] bool is_idle() const { return queue_.empty() && running_.empty(); }
   [[nodiscard]] std::uint32_t blocks_used() const { return pool_.used(); }
   [[nodiscard]] std::uint32_t host_blocks_used() const { return host_blocks_used_; }
@@ -102,14 +102,14 @@ class Scheduler {
     std::uint32_t received = 0;       ///< output tokens that are known
     std::uint32_t sampling = 0;       ///< output tokens of steps in flight
     std::uint32_t prefill_end = 0;    ///< tokens known at its last admission
-    std::uint32_t known_blocks = 0;   ///< of `blocks`, how many the prefix cache was told of
+    std::uint32_t known_blocks = 0;   ///< leading `blocks` that the prefix cache knows
     std::uint32_t lost = 0;           ///< tokens computed before its last preemption
-    std::uint32_t swapped_blocks = 0; ///< on the host, and not in the cache
+    std::uint32_t swapped_blocks = 0; ///< on the host instead of in the cache
     std::uint32_t host_blocks = 0;    ///< on the host
     std::uint32_t preemptions = 0;
     std::uint32_t checks = 0;         ///< steps that checked drafts of this sequence
     std::uint64_t life = 0;           ///< unique for each use of the slot; 0: the slot is free
-    std::int64_t turn = 0;            ///< its place in the queue among equals
+    std::int64_t turn = 0;            ///< orders the queue among equals
     bool runs = false;
     SimTime admitted{};
     SimTime first_token{};
@@ -118,7 +118,7 @@ class Scheduler {
     [[nodiscard]] std::uint32_t known_tokens() const { return request.prompt_tokens + received; }
   };
 
-  /// A place in the queue.
+  /// A position in the queue.
   struct Place {
     std::int32_t priority = 0;
     std::int64_t turn = 0;
@@ -139,7 +139,7 @@ class Scheduler {
   void renew_priorities();
   void note_peaks();
 
-  // Running sequences.
+  // Scheduling of running sequences.
   void schedule_running();
   [[nodiscard]] bool awaits_its_end(const Sequence& sequence) const;
   [[nodiscard]] std::uint32_t drafts_for(const Sequence& sequence, std::uint32_t new_tokens) const;
@@ -154,7 +154,7 @@ class Scheduler {
   void schedule_after_swaps();
   void unschedule(Slot slot);
 
-  // Waiting requests.
+  // Scheduling of waiting requests.
   void schedule_waiting(SimTime now);
   [[nodiscard]] bool admit(Slot slot, SimTime now);
   [[nodiscard]] std::uint32_t find_prefix(const Sequence& sequence);
@@ -164,7 +164,7 @@ class Scheduler {
   void swap_in(Sequence& sequence);
   void hold_blocks(Sequence& sequence);
 
-  // Both.
+  // Scheduling of both.
   void add_to_step(Slot slot, std::uint32_t new_tokens, std::uint32_t drafts);
   void remember_blocks(Sequence& sequence);
   [[nodiscard]] BlockKey key_of(const Sequence& sequence, std::uint32_t block) const;
@@ -186,13 +186,13 @@ class Scheduler {
   ScheduledStep* step_ = nullptr;    ///< the step that is being scheduled
   std::uint32_t budget_ = 0;         ///< tokens left to step_
   std::size_t next_running_ = 0;     ///< index into running_ of the next sequence to schedule
-  std::vector<BlockIndex> prefix_;   ///< blocks that find_prefix found
+  std::vector<BlockIndex> prefix_;   ///< blocks found by find_prefix
   std::uint32_t reserved_blocks_ = 0;
   std::uint32_t host_blocks_used_ = 0;
   std::uint64_t lives_ = 0;
-  std::int64_t last_turn_ = 0;       ///< given to an arrival
-  std::int64_t first_turn_ = 0;      ///< given next to a preempted sequence
-  std::uint64_t renewed_at_ = 0;     ///< step before which priorities were drawn last
+  std::int64_t last_turn_ = 0;       ///< last one given to an arrival
+  std::int64_t first_turn_ = 0;      ///< next one for a preempted sequence
+  std::uint64_t renewed_at_ = 0;     ///< step before the last drawing of priorities
   StepOutcome outcome_;
   SchedulerCounts counts_;
 };
@@ -203,16 +203,16 @@ struct StepStart {
   bool queued = false;  ///< it was scheduled while another ran
 };
 
-/// The step that runs and the one that was scheduled behind it: how an engine's loop drives its
-/// scheduler. The caller says when a step ends.
+/// The running step and the step scheduled behind it: an engine's loop over its scheduler. The
+/// caller says when a step ends.
 class StepQueue {
  public:
   /// `scheduler` outlives this object, and only this object schedules and ends its steps.
   explicit StepQueue(Scheduler& scheduler) : scheduler_(scheduler) {}
 
-  /// Schedules as many steps as Pacing allows; returns the step that starts, if any. To be called
-  /// when requests have arrived and no step runs, and when a step has ended, after the arrivals
-  /// during the step have been handed to the scheduler.
+  /// Schedules as many steps as Pacing allows; returns the step that starts, if any. Call when
+  /// requests have arrived and no step runs, and when a step has ended, after handing the arrivals
+  /// during the step to the scheduler.
   [[nodiscard]] std::optional<StepStart> refill(SimTime now) {
     std::optional<StepStart> start;
     if (running_ == nullptr && next_ != nullptr) {

@@ -15,34 +15,35 @@
 
 namespace bubblesim::serving {
 
-/// Which request goes first when all want to.
+/// The order of requests that compete.
 enum class Order : std::uint8_t {
   kFirstCome,  ///< by arrival
   kPriority,   ///< by Request::priority, then by arrival; the last one is preempted first
 };
 
-/// What a step may mix.
+/// The mixture of sequences in a step.
 enum class Mixing : std::uint8_t {
-  kDecodeFirst,  ///< running sequences, then prompts within what is left (Sarathi-Serve)
+  kDecodeFirst,  ///< running sequences, then prompts within the remaining budget (Sarathi-Serve)
   kPromptsApart, ///< a step of whole waiting prompts if one can be admitted, else one of decodes
                  ///< (vLLM up to 0.5 without chunked prefill); needs Chunking::kWhole
 };
 
 /// Whether a prompt may be computed over several steps.
 enum class Chunking : std::uint8_t {
-  kChunks,  ///< as the budget allows
-  kWhole,   ///< a prompt waits until the whole of it has room in the budget (Orca)
+  kChunks,  ///< yes, as the budget allows
+  kWhole,   ///< no: a prompt waits until all of it fits the budget (Orca)
 };
 
-/// Blocks that must be free for a waiting request to be admitted. Only those of the step's tokens
-/// are taken at once, except with kWholeRequest.
+/// Blocks that must be free to admit a waiting request. Only the blocks of the step's tokens are
+/// taken at once, except with kWholeRequest.
 enum class Reserve : std::uint8_t {
-  kChunk,         ///< those of its first chunk
-  kPrompt,        ///< those of all its tokens so far: vLLM's scheduler_reserve_full_isl
-  kWholeRequest,  ///< prompt and whole output, kept for it: nothing is ever preempted (Orca)
+  kChunk,         ///< blocks of its first chunk
+  kPrompt,        ///< blocks of all its tokens so far: vLLM's scheduler_reserve_full_isl
+  kWholeRequest,  ///< blocks of prompt and whole output, kept for it, so that no preemption occurs
+                  ///< (Orca)
 };
 
-/// What becomes of the cache of a preempted sequence.
+/// What is done with the cache of a preempted sequence.
 enum class CachePreemption : std::uint8_t {
   kRecompute,  ///< dropped; prompt and output so far are computed again
   kSwap,       ///< copied to the host and back; recomputed if the host has no room
@@ -51,33 +52,33 @@ enum class CachePreemption : std::uint8_t {
 /// When swapped blocks are copied.
 enum class SwapTiming : std::uint8_t {
   kBefore,  ///< before the step: all sequences wait
-  kBeside,  ///< while the step runs; a sequence that comes back takes part from the next one on, if
+  kBeside,  ///< while the step runs; a returning sequence takes part from the next step on, if
             ///< there are others to compute for (FastSwitch: asynchronous swaps)
 };
 
 /// When a step is scheduled.
 enum class Pacing : std::uint8_t {
-  kSynchronous,  ///< when the step before it has ended
-  kOneAhead,     ///< while the step before it runs (vLLM's async_scheduling)
+  kSynchronous,  ///< when the previous step has ended
+  kOneAhead,     ///< while the previous step runs (vLLM's async_scheduling)
 };
 
-/// What an engine that schedules ahead knows about a request's end.
+/// How an engine that schedules ahead learns of a request's end.
 enum class OutputEnd : std::uint8_t {
   kTokenLimit,  ///< its last token is known beforehand: it is not scheduled again, but keeps its
-                ///< place and its blocks until that token is there
-  kStopToken,   ///< it is not: a further token is computed and dropped
+                ///< place and its blocks until that token is sampled
+  kStopToken,   ///< not beforehand: a further token is computed and dropped
 };
 
-/// A decoding sequence's step computes its own token and as many drafted ones, and keeps those that
-/// are accepted. The step's cost has the time of drafting: none where drafts are n-grams of the
-/// prompt (vLLM's `ngram`), else a smaller model's passes.
+/// A decoding sequence's step computes its own token and drafted ones, and keeps the accepted ones.
+/// The step's cost includes drafting: none if drafts are n-grams of the prompt (vLLM's `ngram`),
+/// else a smaller model's passes.
 struct Speculation {
-  std::uint32_t tokens = 0;  ///< drafted a step, or as many as the output still lacks; 0: none
-  /// Chances that 0, 1, ... `tokens` are accepted; their sum is 1. Unused with `recorded`.
+  std::uint32_t tokens = 0;  ///< drafted in a step, at most those that the output lacks; 0: none
+  /// Chances that 0, 1, ... `tokens` are accepted, of sum 1. Unused with `recorded`.
   std::vector<double> accepted;
   /// Tokens accepted in consecutive recorded steps, each at most `tokens`. A request begins at a
-  /// random place of the list, and goes on from there, round and round; if fewer are drafted, no
-  /// more are accepted. Empty: `accepted` has the chances.
+  /// random place of the list and continues cyclically; at most as many are accepted as drafted.
+  /// Empty: `accepted` has the chances.
   Shared<std::vector<std::uint32_t>> recorded{};
 };
 
@@ -90,24 +91,25 @@ struct SchedulerSpec {
   std::uint32_t max_num_seqs = 256;             ///< running at once; at least 1
   std::uint32_t max_model_len = 32768;          ///< prompt and output of a request
   std::uint32_t block_size = 16;                ///< tokens of a block of the cache
-  /// Blocks that sequences can have. vLLM keeps one of its `num_gpu_blocks` for padding, so this is
-  /// one less (`BlockPool`, the null block).
+  /// Blocks for sequences. vLLM keeps one of its `num_gpu_blocks` for padding, so this is one less
+  /// (`BlockPool`, the null block).
   std::uint32_t kv_blocks = 1;
   std::uint32_t host_blocks = 0;                ///< for swapping
-  /// Blocks that one copy moves of a layer's keys or values, as far as a sequence has as many; 0:
+  /// Blocks of a layer's keys or values that one copy moves, as far as a sequence has as many; 0:
   /// all that a step swaps at once (FastSwitch: block groups; vLLM copies block by block).
   std::uint32_t swap_group = 0;
-  /// Full blocks that come back stay on the host, too, and are not copied out again (FastSwitch).
+  /// Full blocks that are swapped in stay on the host, too, and are not copied out again
+  /// (FastSwitch).
   bool swap_reuse = false;
-  /// A running sequence's prompt takes at most so many tokens a step; 0: as many as the budget.
+  /// A running sequence's prompt takes at most this many tokens a step; 0: as many as the budget.
   std::uint32_t long_prefill_token_threshold = 0;
-  /// Share of the blocks, [0, 1), that admission leaves free while anything runs; 0 with
+  /// Share of the blocks, [0, 1), that admission leaves free while any sequence runs; 0 with
   /// Reserve::kWholeRequest.
   double watermark = 0;
   bool enable_prefix_caching = false;
-  /// Share of every prompt, [0, 1), whose keys and values are there already when it is admitted for
-  /// the first time, in whole blocks; for workloads that do not say what their prompts share. These
-  /// blocks are the request's own: nothing is saved in memory.
+  /// Share of every prompt, [0, 1), whose keys and values are cached at its first admission, in
+  /// whole blocks; for workloads that do not say what their prompts share. The request owns these
+  /// blocks: no memory is saved.
   double prefix_hit_rate = 0;
   Order order = Order::kFirstCome;
   Mixing mixing = Mixing::kDecodeFirst;
@@ -118,16 +120,16 @@ struct SchedulerSpec {
   Pacing pacing = Pacing::kSynchronous;
   OutputEnd output_end = OutputEnd::kTokenLimit;
   Speculation speculation{};  ///< with Pacing::kSynchronous only
-  /// Steps after which the priorities of all requests in flight are drawn anew, and the most urgent
-  /// ones that the cache holds together run, in place of those that ran (FastSwitch: fairness by
-  /// priorities that change); 0: never. With Order::kPriority and CachePreemption::kSwap only
-  /// (recomputed, requests that take turns may never end), and not with Reserve::kWholeRequest.
+  /// Steps after which the priorities of all requests in flight are redrawn, and the most urgent
+  /// ones that fit the cache together replace the running ones (FastSwitch: fairness by changing
+  /// priorities); 0: never. Only with Order::kPriority and CachePreemption::kSwap (recomputed
+  /// requests might preempt each other for ever), and not with Reserve::kWholeRequest.
   std::uint32_t priority_period = 0;
-  std::uint64_t seed = 0;  ///< of what is drawn: tokens that are accepted, priorities
+  std::uint64_t seed = 0;  ///< of the draws: accepted tokens, priorities
 };
 
-/// The settings with which each engine schedules; sizes (blocks, window, sequences) are the
-/// caller's. vLLM 0.19 by default: chunks, prefix caching, one step ahead.
+/// Each engine's scheduling settings; the caller adds sizes (blocks, window, sequences). vLLM 0.19
+/// by default: chunks, prefix caching, one step ahead.
 [[nodiscard]] SchedulerSpec vllm_settings();
 /// Sarathi-Serve: decodes first, chunks within `chunk_budget` tokens a step (its section 4.3).
 [[nodiscard]] SchedulerSpec sarathi_settings(std::uint32_t chunk_budget);
@@ -142,9 +144,9 @@ struct SchedulerSpec {
   return static_cast<std::uint32_t>((tokens + spec.block_size - 1) / spec.block_size);
 }
 
-/// A CSV whose column `accepted` says, in the order of the steps, how many of a step's drafted
-/// tokens were accepted; other columns are not read. Faults, with the line: no such column, not a
-/// whole number of 0 to `drafted`.
+/// A CSV whose column `accepted` has the number of accepted drafts of each step, in order; other
+/// columns are ignored. Faults, with the line: no such column, not a whole number of 0 to
+/// `drafted`.
 [[nodiscard]] Result<std::vector<std::uint32_t>> read_acceptance(const std::string& path,
                                                                  std::uint32_t drafted);
 

@@ -1,5 +1,5 @@
-// What goes into a scheduler and comes out of it: requests to a language-model server, the engine's
-// steps that serve them (which sequences go through the model together), and counts of both.
+// A scheduler's inputs and outputs: requests to a language-model server, the engine's steps that
+// serve them (the sequences that go through the model together), and counts of both.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace bubblesim::serving {
 
-/// What a prompt shares with prompts of other requests. Tokens that are alike have the same keys in
+/// The tokens that a prompt shares with prompts of other requests. Equal tokens have equal keys in
 /// the prefix cache (vLLM, "Automatic Prefix Caching": a block's hash covers the block's tokens and
 /// all before them).
 struct SharedPrefix {
-  /// Turns of one conversation: a turn's prompt begins with the prompt and the output of the turn
-  /// before it. Every token of such a request, prompt and output, is the conversation's.
+  /// The conversation of which this request is a turn: a turn's prompt begins with the previous
+  /// turn's prompt and output. All tokens of such a request, prompt and output, belong to the
+  /// conversation.
   std::optional<std::uint64_t> conversation;
   /// Hashes of the prompt from its first token on, each of `tokens_per_hash` tokens and of all
   /// before them (Mooncake's `hash_ids`, of 512 tokens). The last may cover fewer.
   std::vector<std::uint64_t> hashes;
   std::uint32_t tokens_per_hash = 0;  ///< 0: no hashes
 
-  /// Whether the request says what it shares.
+  /// Whether the request declares its shared tokens.
   [[nodiscard]] bool is_known() const { return conversation || !hashes.empty(); }
 };
 
-/// What comes with a request from another server, which computed its prompt and sampled its first
-/// token (prefill and decode apart).
+/// Data of a request from another server, which computed its prompt and sampled its first token
+/// (prefill and decode on different GPUs).
 struct Handover {
   SimTime first_token{};
 };
@@ -38,23 +39,23 @@ struct Request {
   SimTime arrival{};
   std::uint32_t prompt_tokens = 1;  ///< at least 1
   std::uint32_t output_tokens = 1;  ///< at least 1
-  std::int32_t priority = 0;        ///< smaller goes first; ignored where the first to come does
+  std::int32_t priority = 0;        ///< the smaller goes first; ignored by Order::kFirstCome
   SharedPrefix prefix;
   std::optional<Handover> handed{};  ///< its prompt's keys and values come with it, into own blocks
 };
 
-/// A served request. Each of its instants is that of a step's scheduling or end.
+/// A served request. All of its instants are times at which a step was scheduled or ended.
 struct FinishedRequest {
   std::uint64_t number = 0;
   std::uint32_t prompt_tokens = 1;
   std::uint32_t output_tokens = 1;
   std::uint32_t preemptions = 0;
   SimTime arrival{};
-  SimTime admitted{};     ///< the step that took it up for the first time was scheduled
+  SimTime admitted{};     ///< its first step was scheduled
   SimTime first_token{};
   SimTime last_token{};
 
-  /// Time to first token: from arrival.
+  /// Time to first token, from arrival.
   [[nodiscard]] Duration ttft() const { return first_token - arrival; }
   [[nodiscard]] Duration latency() const { return last_token - arrival; }
   /// Time per output token after the first, rounded down to a nanosecond; nothing for a request of
@@ -65,15 +66,15 @@ struct FinishedRequest {
   }
 };
 
-/// What a step does for one request. A decoding sequence has one new token, and drafted ones.
+/// A step's work for one request. A decoding sequence has one new token, and drafted ones.
 struct StepSequence {
   std::uint64_t request = 0;     ///< its number
   std::uint32_t new_tokens = 1;  ///< that go through the model
-  std::uint32_t context = 0;     ///< tokens before them, whose keys and values are in the cache
-  std::uint32_t drafted = 0;     ///< of the new tokens, those that are checked
+  std::uint32_t context = 0;     ///< earlier tokens, whose keys and values are cached
+  std::uint32_t drafted = 0;     ///< new tokens that are drafts to check
   std::uint32_t slot = 0;        ///< the scheduler's own index
-  /// Computes its prompt, or after a preemption prompt and output again; else decodes the token
-  /// that it sampled last.
+  /// Computes its prompt or, after a preemption, prompt and output again; else decodes the last
+  /// sampled token.
   bool prefill = false;
   bool emits = false;  ///< samples a token: all of its tokens are computed after this step
 };
@@ -102,23 +103,23 @@ struct ScheduledStep {
   std::uint32_t blocks_swapped_out = 0;  ///< to the host (SwapTiming)
   std::uint32_t blocks_swapped_in = 0;   ///< from the host
   std::uint32_t swap_copies = 0;  ///< groups of blocks (SchedulerSpec::swap_group); 0: all in one
-  bool awaits_swaps = false;  ///< SwapTiming::kBeside: computes for sequences that come back in it
+  bool awaits_swaps = false;  ///< SwapTiming::kBeside: computes for sequences swapped in during it
 
   void add(const StepSequence& sequence);
-  /// An empty one; vectors keep their memory.
+  /// Empties the step; vectors keep their memory.
   void clear();
 };
 
-/// What a step's end has brought.
+/// The results of a step's end.
 struct StepOutcome {
   std::uint32_t tokens = 0;                ///< that reach users
-  std::vector<std::uint64_t> first_token;  ///< requests that have their first
-  std::vector<Duration> gaps;              ///< of each further token, since the one before it
+  std::vector<std::uint64_t> first_token;  ///< requests that got their first
+  std::vector<Duration> gaps;              ///< of each further token, since the previous one
   std::vector<FinishedRequest> finished;   ///< in the step's order
 };
 
 /// Counts since the scheduler was made. A finished request has prompt_tokens + output_tokens - 1
-/// computed tokens, for its last one is sampled only. So when all requests have ended:
+/// computed tokens, since its last one is only sampled. So when all requests have ended:
 ///   computed = (sum of these) - handed - prefix_hits + recomputed + dropped + rejected.
 struct SchedulerCounts {
   std::uint64_t arrived = 0;    ///< and taken into the queue
@@ -140,7 +141,7 @@ struct SchedulerCounts {
   std::uint64_t swaps_without_room = 0; ///< recomputed instead
   std::uint64_t blocks_swapped_out = 0;
   std::uint64_t blocks_swapped_in = 0;
-  std::uint32_t most_blocks = 0;        ///< held at once
+  std::uint32_t most_blocks = 0;        ///< at once
   std::uint32_t most_waiting = 0;
   std::uint32_t most_running = 0;
 };

@@ -1,4 +1,4 @@
-// How long an engine's steps take: kernels of the batch, exchanges between GPUs, the host.
+// The time of an engine's steps: kernels of the batch, exchanges between GPUs, the host.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,33 @@
 
 namespace bubblesim::step_cost {
 
-/// Batch sizes of which an engine has captured CUDA graphs, ascending. A step of no more tokens
-/// than the last runs as the smallest graph that holds it.
+/// Batch sizes with captured CUDA graphs, ascending. A step of at most as many tokens as the last
+/// size runs as the smallest graph that holds it.
 using CaptureSizes = std::vector<std::uint32_t>;
 
 /// vLLM's default (0.19, VllmConfig._set_cudagraph_sizes): 1, 2, 4, from 8 on every 8th, from 256
-/// on every 16th up to twice the most tokens that decode in a step (of each sequence one, and its
-/// drafts), at most 512, and no more than a step may have.
+/// on every 16th up to twice the most decoding tokens of a step (one for each sequence, and its
+/// drafts), at most 512 and at most a step's limit.
 [[nodiscard]] CaptureSizes vllm_capture_sizes(const serving::SchedulerSpec& scheduler);
 
-/// Whether a step of `tokens` is as small as a captured graph.
+/// Whether a step of `tokens` fits a captured graph.
 [[nodiscard]] bool fits_graph(std::uint32_t tokens, const CaptureSizes& sizes);
 
 /// Tokens that a step of `tokens` computes, padding to its captured graph included.
 [[nodiscard]] std::uint32_t padded_tokens(std::uint32_t tokens, const CaptureSizes& sizes);
 
-/// Part of a prompt.
+/// A chunk of a prompt.
 struct PromptChunk {
   std::uint32_t tokens = 0;
-  std::uint32_t cached = 0;  ///< tokens of the sequence that the cache holds already
+  std::uint32_t cached = 0;  ///< earlier tokens of the sequence, in the cache
 };
 
 struct Batch {
   std::uint32_t tokens = 0;         ///< through the model
-  std::uint32_t padded_tokens = 0;  ///< with those that fill a graph up
-  std::uint32_t group_tokens = 0;   ///< padded, of all members of its group; alone: its own
-  std::uint32_t sequences = 0;      ///< rows of the logits: of unfinished prompts too
+  std::uint32_t padded_tokens = 0;  ///< including padding to a graph
+  std::uint32_t group_tokens = 0;   ///< padded, over all members of its group; without a group, its
+                                    ///< own
+  std::uint32_t sequences = 0;      ///< rows of the logits, unfinished prompts included
   bool in_graph = false;            ///< all kernels are one CUDA graph
   std::vector<PromptChunk> chunks;  ///< of more than one token
   std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
@@ -55,18 +56,19 @@ struct Batch {
 /// Replaces `batch`; its vectors keep their memory.
 void set_batch(const serving::ScheduledStep& step, const CaptureSizes& sizes, Batch& batch);
 
-/// A batch that computes nothing useful: an idle member of a data-parallel group runs it.
+/// A batch without useful work, run by an idle member of a data-parallel group.
 [[nodiscard]] Batch idle_batch();
 
-/// What an engine costs besides its kernels. configs/engines/*.json (configs/engines/README.md
+/// An engine's costs besides its kernels. configs/engines/*.json (configs/engines/README.md
 /// explains each key): every constant is an object with its value and its source.
 struct EngineSpec {
   std::string id;
   Duration first_step{};     ///< added to the first step after the engine has started
   Duration prepare{};        ///< host time before a step that was not scheduled ahead
   Duration output{};         ///< from the end of a step's kernels to its tokens
-  double gpu_memory_utilization = 0.9;  ///< share of the GPU's memory that the engine may take
-  Bytes reserved;            ///< of it, neither weights nor cache: activations, context, graphs
+  double gpu_memory_utilization = 0.9;  ///< share of the GPU's memory for the engine
+  Bytes reserved;            ///< part of it for neither weights nor cache: activations, context,
+                             ///< graphs
 };
 
 /// Everything but the id; finishes the root.
@@ -75,7 +77,7 @@ struct EngineSpec {
 [[nodiscard]] CheckedResult<EngineSpec> find_engine(std::string_view name,
                                                     const std::string& folder);
 
-/// The link that every GPU of the server has to its neighbour, each direction.
+/// The link of every GPU of the server to its neighbour, each direction.
 struct ServerLink {
   BytesPerSecond bandwidth;
   Duration latency{};
@@ -85,7 +87,7 @@ struct ServerLayout {
   std::uint32_t tensor = 1;  ///< GPUs that share each layer
   std::uint32_t data = 1;    ///< members of a group, each with its own sequences and scheduler
   bool expert_parallel = false;  ///< the group's GPUs share the experts; else each member has all
-  ServerLink link;           ///< where there are several GPUs
+  ServerLink link;           ///< if there are several GPUs
 
   /// GPUs among which experts are spread.
   [[nodiscard]] std::uint32_t expert_ranks() const {
@@ -107,30 +109,30 @@ struct ServerLayout {
 [[nodiscard]] double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout,
                                  double tokens, double group_tokens, double sequences);
 
-/// Times of kernels on one GPU of a server.
+/// Kernel times on one GPU of a server.
 class KernelTimes {
  public:
   virtual ~KernelTimes() = default;
   /// Microseconds of a batch's kernels on one GPU, without exchanges and without experts.
   [[nodiscard]] virtual double batch_us(const Batch& batch) = 0;
   /// Microseconds of all mixtures of experts on one GPU in a step in which the members of its group
-  /// have `group_tokens` together. Called for models with experts only.
+  /// together have `group_tokens`. Called only for models with experts.
   [[nodiscard]] virtual double experts_us(double group_tokens) = 0;
-  /// What was assumed on the way.
+  /// Counts the assumptions made so far.
   virtual void add_counters(CounterSet& counters) const = 0;
 };
 
-/// Steps of a server, or of a group of data-parallel members that step together: their exchanges
-/// make each wait for the slowest.
+/// Steps of a server, or of a group of data-parallel members that step together, since their
+/// exchanges make each wait for the slowest.
 class EngineCost {
  public:
   /// Everything outlives this.
   EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
              const ServerLayout& layout, const EngineSpec& engine, CaptureSizes capture_sizes);
 
-  /// The time from the step's start until the schedulers know its tokens. One step a member; null:
-  /// it has nothing to do, and runs an idle batch. A `queued` step was scheduled while another ran:
-  /// what the host does to prepare it is hidden behind that.
+  /// The time from the step's start until the schedulers know its tokens. `steps`: one for each
+  /// member; null: it runs an idle batch. A `queued` step was scheduled while another ran, which
+  /// hides the host's preparation.
   [[nodiscard]] Duration step_time(std::span<const serving::ScheduledStep* const> steps,
                                    bool queued);
 
@@ -140,7 +142,7 @@ class EngineCost {
   const ServerLayout& layout_;
   const EngineSpec& engine_;
   CaptureSizes capture_sizes_;
-  std::vector<Batch> batches_;  ///< by member; kept for their memory
+  std::vector<Batch> batches_;  ///< by member; members to reuse their memory
   bool has_stepped_ = false;
 };
 

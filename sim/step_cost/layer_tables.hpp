@@ -1,11 +1,11 @@
-// What each layer of a language model takes on one GPU, as a profiler measured it: dense layers by
-// the tokens of a step, the head by its sequences, attention by prompts' chunks and decoding
-// sequences, experts by tokens and by how many of them are busy.
+// Times of a language model's layers on one GPU, measured by a profiler: dense layers by the tokens
+// of a step, the head by its sequences, attention by prompts' chunks and decoding sequences,
+// experts by tokens and the number of busy experts.
 //
 // Layers have the names of LLMServingSim's profiles (profiler/models/*.yaml), which are vLLM's
 // attributes: embedding, layernorm, qkv_proj, qk_norm, rotary_emb, attention, o_proj, gate_up_proj,
-// act_fn, down_proj, moe, final_layernorm, lm_head, sampler. Times are of one call; calls_of says
-// how often a block or a step calls each.
+// act_fn, down_proj, moe, final_layernorm, lm_head, sampler. Times are of one call; LayerCalls says
+// how often each is called.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,11 @@
 
 namespace bubblesim::step_cost {
 
-// Profiled times over one axis or several, and what lies between and beyond their points.
-//
-// Times are means of profilers, in microseconds with fractions; a step's sum is rounded to whole
-// nanoseconds once (step_cost.hpp). Below the first point of an axis the first point's time holds;
-// above the last one, the line through the last two goes on, but not below the last point's time
-// (more work never takes less), and `Beyond` counts the lookup.
+// Profiled times over one or several axes, with interpolation between points and extrapolation
+// beyond them.  Times are means of profilers, in microseconds with fractions; a step's sum is
+// rounded to whole nanoseconds once (step_cost.hpp). Below the first point of an axis the first
+// point's time holds; above the last point the line through the last two continues, but never below
+// the last point's time (more work never takes less), and `Beyond` counts the lookup.
 
 /// Lookups above the last point of an axis.
 struct Beyond {
@@ -38,14 +37,14 @@ struct Beyond {
 /// Values of one axis, ascending; at least one.
 using Axis = std::vector<double>;
 
-/// Two neighbours on an axis, and how far a value is from the one to the other: above 1 beyond the
-/// last point.
+/// Two neighbours on an axis, and a value's position from the first to the second: above 1 beyond
+/// the last point.
 struct Bracket {
   std::size_t low = 0;
   std::size_t high = 0;
   double share = 0;
 
-  /// On the line between two neighbours' times, or beyond them.
+  /// The time on the line through the two neighbours' times.
   [[nodiscard]] double interpolated(double low_time, double high_time) const;
 };
 [[nodiscard]] Bracket bracket(const Axis& axis, double value, Beyond& beyond);
@@ -54,13 +53,13 @@ struct Bracket {
 class TimeCurve {
  public:
   TimeCurve() = default;
-  /// Takes as many times as points.
+  /// Needs as many times as points.
   TimeCurve(Axis axis, std::vector<double> microseconds);
 
   /// The value on the line between the two neighbours.
   [[nodiscard]] double interpolated(double value, Beyond& beyond) const;
   /// The value of the nearest point that is not smaller: matrix products work in whole tiles, so
-  /// their times are stairs, and a profile's points lie at the right ends of treads.
+  /// that their times are steps, with a profile's points at the right ends of steps.
   [[nodiscard]] double at_least(double value, Beyond& beyond) const;
 
   [[nodiscard]] const Axis& axis() const { return axis_; }
@@ -72,14 +71,14 @@ class TimeCurve {
   std::vector<double> microseconds_;
 };
 
-/// Times over the product of several axes; the last one's index runs fastest.
+/// Times over the product of several axes; the last axis's index changes fastest.
 class TimeGrid {
  public:
   TimeGrid() = default;
-  /// A time for each combination.
+  /// Needs a time for each combination.
   TimeGrid(std::vector<Axis> axes, std::vector<double> microseconds);
 
-  /// Linear along each axis. Takes as many coordinates as axes.
+  /// Linear along each axis. `point` has a coordinate for each axis.
   [[nodiscard]] double interpolated(std::span<const double> point, Beyond& beyond) const;
 
   [[nodiscard]] bool empty() const { return microseconds_.empty(); }
@@ -94,12 +93,12 @@ class TimeGrid {
   std::vector<double> microseconds_;
 };
 
-/// A layer's call that lasts longer than these 1,000 seconds is a slip of a unit.
+/// A layer's call longer than these 1,000 seconds is an error of a unit.
 inline constexpr double kMostCallUs = 1e9;
 /// GPUs that share a layer.
 inline constexpr std::uint32_t kMostTensor = 1024;
 
-/// How often a layer is called: in each transformer block, or once a step.
+/// How often a layer is called: in each transformer block, or once in a step.
 struct LayerCalls {
   std::uint32_t each_block = 0;
   std::uint32_t each_step = 0;
@@ -108,7 +107,7 @@ struct LayerCalls {
 [[nodiscard]] std::optional<LayerCalls> dense_calls_of(std::string_view layer);
 [[nodiscard]] std::vector<std::string> dense_layer_names();
 
-/// Experts of a rank: a curve over the experts that are busy, for each count of tokens.
+/// Experts of a rank: for each token count, a curve over the number of busy experts.
 struct ExpertTable {
   Axis tokens;
   std::vector<TimeCurve> by_busy_experts;
@@ -117,28 +116,28 @@ struct ExpertTable {
   [[nodiscard]] double interpolated(double tokens_here, double busy, Beyond& beyond) const;
 };
 
-/// The tables of one GPU of `tensor` that share each layer.
+/// The tables of one of `tensor` GPUs that share each layer.
 struct RankTables {
   std::uint32_t tensor = 1;
   std::map<std::string, TimeCurve, std::less<>> dense;  ///< by tokens
   TimeCurve lm_head;                                    ///< by sequences
   TimeCurve sampler;                                    ///< by sequences
-  TimeGrid decode;   ///< sequences, tokens cached of each
-  TimeGrid prefill;  ///< tokens of one chunk, tokens cached before it
-  TimeGrid mixed;    ///< chunk, cached before it, decoding sequences, cached of each;
-                     ///< empty: of one sequence at most, which is never beside another
+  TimeGrid decode;   ///< by sequences, and cached tokens of each
+  TimeGrid prefill;  ///< by tokens of one chunk, and tokens cached before it
+  TimeGrid mixed;    ///< by chunk, cached tokens before it, decoding sequences, cached tokens of
+                     ///< each; empty: of at most one sequence, without others beside it
   std::optional<ExpertTable> experts;  ///< in place of gate_up_proj, act_fn and down_proj
   friend bool operator==(const RankTables&, const RankTables&) = default;
 };
 
 struct LayerTables {
-  std::string gpu;     ///< as the driver names it
-  std::string model;   ///< as its publisher names it: "meta-llama/Llama-3.1-8B"
+  std::string gpu;     ///< name by the driver
+  std::string model;   ///< name by its publisher: "meta-llama/Llama-3.1-8B"
   std::string engine;  ///< "vLLM 0.19.0"
   std::string source;  ///< the profile's folder and date
   std::vector<RankTables> ranks;  ///< by `tensor`, ascending; at least one
 
-  /// Fault: no profile of so many GPUs.
+  /// Fault: no profile of this many GPUs.
   [[nodiscard]] Result<const RankTables*> of_tensor(std::uint32_t tensor) const;
   friend bool operator==(const LayerTables&, const LayerTables&) = default;
 };
@@ -153,26 +152,26 @@ inline constexpr CounterSpec kLayersOfUnknownModel{
     "the layer times are of that model is not known"};
 
 /// The tables of `model` on `tensor` GPUs that share each layer. Faults: tables of another model,
-/// no tables of so many GPUs, times of experts for a model without, or none for one with.
+/// no tables of this many GPUs, experts in only one of the two.
 [[nodiscard]] Result<const RankTables*> tables_for(const LayerTables& tables,
                                                    const model::ModelSpec& model,
                                                    std::uint32_t tensor);
-/// Counts what is assumed when the tables stand for `model` on a GPU of that name.
+/// Counts the assumptions in using the tables for `model` on a GPU of this name.
 void count_tables(const LayerTables& tables, const model::ModelSpec& model,
                   std::string_view gpu, CounterSet& counters);
 
-/// Faults: layers without a table, and tables that cannot be (times that are not positive, axes
-/// without a point or that do not ascend). Only a profile of one sequence may lack mixed batches.
+/// Faults: layers without a table, and impossible tables (times that are not positive, axes without
+/// a point or not ascending). Only a profile of one sequence may lack mixed batches.
 [[nodiscard]] Result<void> check(const LayerTables& tables, const std::string& file);
 
-// Layer times as one file of bubblesim's own, JSON: `python3 -m bubblesim.layers DIR -o FILE`
-// writes it once, and what reads it need not know where the times came from.
+// Layer times as a file of bubblesim's own, JSON: `python3 -m bubblesim.layers DIR -o FILE` writes
+// it, so that readers need not know the source's format.
 
 [[nodiscard]] CheckedResult<LayerTables> read_layer_file(const std::string& path);
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<LayerTables> parse_layers(std::string_view text, std::string label);
 
-/// Reads a file. Fault: a folder; the message says how to make a file of a profile.
+/// Reads a file. Fault: a folder; the message says how to convert a profile.
 [[nodiscard]] CheckedResult<LayerTables> read_layers_at(const std::string& path);
 
 }  // namespace bubblesim::step_cost

@@ -1,6 +1,6 @@
 // Kernel times from bubblesim's own kernel model, for engines without a profile: the kernels of
-// sim/model/inference_work.hpp, each as long as sim/model/kernel_time.hpp says, and the gap between
-// one operation and the next in the stream, or in a captured graph, as a run has it.
+// sim/model/inference_work.hpp with the times of sim/model/kernel_time.hpp, and a run's gaps
+// between operations of a stream or a captured graph.
 #pragma once
 
 #include <array>
@@ -20,17 +20,16 @@ namespace bubblesim::step_cost {
 
 class ModelTimes final : public KernelTimes {
  public:
-  /// Everything outlives this. Precondition: inference_work's of this model and split can be made
-  /// (check with check_work).
+  /// All arguments outlive this. Precondition: check_work accepts the model and split.
   ModelTimes(const model::ModelSpec& model, const ServerLayout& layout,
              const hardware::GpuSpec& gpu, const model::Efficiency& efficiency,
              model::Precision precision = model::Precision::kBf16);
 
-  /// Fault: the model is no decoder, or cannot be split so.
+  /// Fault: the model is no decoder, or cannot be split like this.
   [[nodiscard]] static Result<void> check_work(const model::ModelSpec& model,
                                                const ServerLayout& layout);
 
-  /// Experts are among the kernels of the batch.
+  /// Experts are included in the batch's kernels.
   [[nodiscard]] double batch_us(const Batch& batch) override;
   [[nodiscard]] double experts_us(double group_tokens) override;
   void add_counters(CounterSet& counters) const override;
@@ -48,10 +47,10 @@ class ModelTimes final : public KernelTimes {
 /// Sums over the sequences of one kind in a step.
 struct StepSums {
   double sequences = 0;
-  double tokens = 0;    ///< new in this step
-  double keys = 0;      ///< cached and new
-  double squares = 0;   ///< of new tokens
-  double products = 0;  ///< of new tokens and keys
+  double tokens = 0;    ///< new tokens of this step
+  double keys = 0;      ///< tokens, cached and new
+  double squares = 0;   ///< of each sequence's new tokens
+  double products = 0;  ///< of each sequence's new tokens and keys
 
   friend bool operator==(const StepSums&, const StepSums&) = default;
 };
@@ -67,14 +66,14 @@ struct RecordedStep {
 };
 
 struct RecordedSteps {
-  std::string gpu;     ///< as the profiler calls it; empty: not recorded
+  std::string gpu;     ///< name by the profiler; empty: not recorded
   std::string source;  ///< the trace
   std::vector<RecordedStep> steps;
 };
 
-/// Whether some sequences have these sums: each has a new token at least, which attends to itself.
+/// Whether any sequences have these sums: each has at least one new token, which attends to itself.
 [[nodiscard]] bool can_be(const StepSums& sums);
-/// What that is, for messages.
+/// The rule of can_be(), for messages.
 inline constexpr std::string_view kSumsThatCanBe =
     "sequences <= tokens <= keys, squares <= products, and squares from tokens^2 / sequences to "
     "(tokens - sequences + 1)^2 + sequences - 1";
@@ -83,11 +82,11 @@ inline constexpr std::string_view kSumsThatCanBe =
 // modelled time.
 //
 // A recorded step's factor is its kernels' time over that of the kernel model for the same sums.
-// The factors of steps that decode only and of those with prompts are apart: graphs and
-// FlashAttention's kernels differ. Steps with equal tokens (padded to the captured graph) have the
-// geometric mean of their factors; between token counts the factor is linear in the logarithm of
-// the tokens, beyond them it is the last one's. So a recorded step is met, and what differs from it
-// in context alone moves as the model says.
+// Decode-only steps and steps with prompts have separate factors, since graphs and FlashAttention's
+// kernels differ. Steps with equal tokens (padded to the captured graph) have the geometric mean of
+// their factors; between token counts the factor is linear in the logarithm of the tokens, beyond
+// them the last factor holds. So recorded steps are reproduced, and steps that differ only in
+// context follow the model.
 
 /// Counts servers whose steps were recorded on another GPU than the simulated one.
 inline constexpr CounterSpec kRecordedOnOtherGpu{
@@ -97,13 +96,13 @@ inline constexpr CounterSpec kRecordedOnOtherGpu{
 
 class RecordedTimes final : public KernelTimes {
  public:
-  /// `sizes`: of the engine, which is taken to be the recorded one. `members`: of its group,
-  /// which recorded as much as this one; 1 alone. Precondition: there are steps.
+  /// `sizes`: of the engine, assumed to be the recorded one. `members`: of its group, each of which
+  /// recorded as much as this one; 1: alone. Precondition: there are steps.
   RecordedTimes(const ModelTimes& model, const RecordedSteps& steps, const CaptureSizes& sizes,
                 std::uint32_t members);
 
   [[nodiscard]] double batch_us(const Batch& batch) override;
-  /// Experts are among the kernels of the batch.
+  /// Experts are included in the batch's kernels.
   [[nodiscard]] double experts_us(double group_tokens) override;
   void add_counters(CounterSet& counters) const override;
 
@@ -113,13 +112,13 @@ class RecordedTimes final : public KernelTimes {
   [[nodiscard]] double factor(bool decodes_only, double tokens);
 
   ModelTimes model_;
-  std::array<Factors, 2> factors_;  ///< of steps that decode only, and of those with prompts
+  std::array<Factors, 2> factors_;  ///< of decode-only steps, and of steps with prompts
   std::uint64_t beyond_ = 0;
   std::uint64_t other_kind_ = 0;
   std::uint64_t far_ = 0;
 };
 
-/// A file of `python3 -m bubblesim.steps TRACE -o FILE`, which reads a profiler's trace.
+/// Reads a file of `python3 -m bubblesim.steps TRACE -o FILE`, which converts a profiler's trace.
 [[nodiscard]] CheckedResult<RecordedSteps> read_steps_file(const std::string& path);
 /// `label` stands for the file in messages.
 [[nodiscard]] CheckedResult<RecordedSteps> parse_steps(std::string_view text, std::string label);

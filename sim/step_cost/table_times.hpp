@@ -1,8 +1,8 @@
 // Kernel times from layer tables.
 //
 // A step's kernels are those of its layers: dense ones by the batch's padded tokens, at the next
-// profiled size (TimeCurve::at_least), the head and the sampler between profiled counts of
-// sequences, attention as AttentionTime says.
+// profiled size (TimeCurve::at_least), the head and the sampler interpolated between profiled
+// counts of sequences, attention by AttentionTime.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace bubblesim::step_cost {
 
-// How long attention takes over a batch whose sequences have different lengths, from a profile of
-// batches whose sequences are alike.
+// The time of attention over a batch of sequences of different lengths, from a profile of batches
+// of equal lengths.
 //
-//  * Decoding: the profiled time at the mean length, and what the longest sequences add. A thread
-//    block walks the keys of one sequence and head alone, at `alone_us` a token; together, j
+//  * Decoding: the profiled time at the mean length, plus an addition for the longest sequences. A
+//    thread block walks the keys of one sequence and head alone, at `alone_us` a token; together, j
 //    sequences share the memory's bandwidth, `shared_us` a token each. While only the j longest are
 //    left, blocks are idle if j x shared_us < alone_us, so with lengths k1 >= k2 >= ... they add
 //        sum over j of (kj - kj+1) x max(0, alone_us - j x shared_us)
@@ -29,23 +29,23 @@ namespace bubblesim::step_cost {
 //  * If a batch alone would not fill the GPU, FlashAttention splits a sequence's keys over
 //    several blocks (its num_splits_heuristic: below 0.8 of two blocks an SM), and nothing is idle.
 //    A captured graph decides by the sequences that it was captured for.
-//  * Prompts beside decoding sequences: the profiled time of one chunk that has as many tokens and
-//    as many pairs of query and key, and the mean length; and the same addition. Kernels of mixed
-//    batches never split. A profile of one sequence has no such batch: there it is the sum of both,
-//    counted as beyond the tables.
+//  * Prompts beside decoding sequences: the profiled time of one chunk with as many tokens and
+//    pairs of query and key, and the mean length; plus the same addition. Kernels of mixed batches
+//    never split. A profile of one sequence has no such batch: there it is the sum of both, counted
+//    as beyond the tables.
 //  * Several short prompts have fewer pairs than one chunk of as many tokens without a prefix; the
 //    difference of their profiled times is taken off.
 
 class AttentionTime {
  public:
-  /// `tables` outlives this. `kv_heads` of one GPU.
+  /// `tables` outlives this. `kv_heads`: on one GPU.
   AttentionTime(const RankTables& tables, std::uint32_t kv_heads, std::uint32_t sm_count);
 
   /// Microseconds in one layer.
   [[nodiscard]] double layer_us(const Batch& batch, Beyond& beyond) const;
 
  private:
-  /// The time of equal lengths, and what one more token of each sequence adds, per sequence.
+  /// The time at equal lengths, and the time of one more token of each sequence, for each sequence.
   struct Equal {
     double us = 0;
     double shared_us = 0;
@@ -74,7 +74,7 @@ inline constexpr CounterSpec kBeyondLayerTables{
 
 class TableTimes final : public KernelTimes {
  public:
-  /// Everything outlives this.
+  /// All references outlive this.
   TableTimes(const RankTables& tables, const model::TransformerSpec& model,
              const ServerLayout& layout, std::uint32_t sm_count);
 
@@ -89,7 +89,7 @@ class TableTimes final : public KernelTimes {
   const model::TransformerSpec& model_;
   const ServerLayout& layout_;
   AttentionTime attention_;
-  std::vector<std::optional<double>> dense_us_;  ///< by tokens, as far as they were asked for
+  std::vector<std::optional<double>> dense_us_;  ///< by tokens; only those computed so far
   Beyond beyond_;
 };
 

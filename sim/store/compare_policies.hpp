@@ -1,11 +1,11 @@
 // Compares policies with a baseline policy, over the runs of a store.
 //
-// Runs are paired: the same sweep, the same settings but those of policies, the same seed, so that
-// both runs had the same arrivals and differ by the policy alone. The interval is that of the mean
+// Runs are paired: the same sweep, the same seed, and the same settings except of policies, so that
+// both runs had the same arrivals and differ only by the policy. The interval is that of the mean
 // of the paired differences by Student's t with pairs - 1 degrees of freedom: A. M. Law, Simulation
 // Modeling and Analysis, 5th edition 2015, section 10.2.1 (paired t; common random numbers are
 // section 11.2). Each interval has the given confidence by itself: there is no correction for
-// multiple comparisons. Over several points of a sweep, every point chosen has the same weight.
+// multiple comparisons. Of several points of a sweep, each has the same weight.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace bubblesim::store {
 
 class PolicyLabels {
  public:
-  /// `parameters`: "name=value;name=value", as the column policy_parameters has them.
+  /// `parameters`: "name=value;name=value", as in the column policy_parameters.
   void see(const std::string& policy, const std::string& parameters);
   /// "mps", or "mps(filler_percentage=30)" if the policies seen under this name differ in that
   /// parameter. Precondition: see() was called with it.
@@ -35,13 +35,12 @@ class PolicyLabels {
   std::map<std::string, std::set<std::string>> seen_;
 };
 
-/// Whether the setting belongs to the point at which policies are compared: it sets neither a
-/// policy nor the seed.
+/// Whether the setting belongs to the compared point: it sets neither a policy nor the seed.
 [[nodiscard]] bool is_of_point(const Setting& setting);
 
 enum class ComparisonGroup : std::uint8_t {
   kAll,    ///< one interval over all points
-  kPoint,  ///< one for every point: over its seeds
+  kPoint,  ///< one interval for each point, over its seeds
 };
 
 struct CompareOptions {
@@ -55,11 +54,11 @@ struct CompareOptions {
 /// A metric of a policy minus that of the baseline.
 struct PolicyComparison {
   std::string metric;
-  std::string filler;            ///< empty: the metric is of the whole run
+  std::string filler;            ///< empty: a metric of the whole run
   std::vector<Setting> point;    ///< of kPoint
   std::string policy;            ///< its PolicyLabels::label
   std::uint64_t pairs = 0;
-  std::uint64_t unpaired = 0;    ///< values of the policy without one of the baseline
+  std::uint64_t unpaired = 0;    ///< values without a pair: only the policy has one
   std::uint64_t lower_bounds = 0;  ///< pairs with a latency that is only a lower bound
   std::uint64_t overloaded = 0;    ///< pairs with a latency of an overloaded filler
   std::set<std::string> losses;    ///< losses in the inputs of any run of a pair
@@ -81,20 +80,20 @@ struct Comparison {
 /// Whether the column is about a filler, not about the whole run.
 [[nodiscard]] bool is_of_filler(std::string_view column);
 
-/// Whether the latency in that column of the row is a lower bound.
+/// Whether that column of the row is a latency's lower bound.
 [[nodiscard]] bool is_lower_bound(const observe::ResultRow& row, std::string_view column);
 
 /// Whether the column is a latency and the row's filler falls behind (OUTPUTS.md, Overloaded). Such
 /// a latency depends on the length of the run, and tables show "overloaded" instead.
 [[nodiscard]] bool is_overloaded(const observe::ResultRow& row, std::string_view column);
 
-/// Place of a column among result_columns(), or the fault that names the nearest.
+/// Index of a column in result_columns(), or a fault with the nearest name.
 [[nodiscard]] Result<std::size_t> find_column(std::string_view name);
 
 [[nodiscard]] Result<Comparison> compare_policies(ResultsStore& store,
                                                   const CompareOptions& options);
 
-/// Half the width of the interval of the mean of `differences`; at least 2 of them.
+/// Half the width of the interval for the mean of `differences`; at least two of them.
 [[nodiscard]] double paired_half_width(std::span<const double> differences, double confidence);
 
 }  // namespace bubblesim::store

@@ -1,10 +1,9 @@
 // Keeps results: SQLite in one file by default, PostgreSQL through a connection string. Tables and
 // columns: sim/observe/OUTPUTS.md, "Results store".
 //
-// One writer object a process; several processes may write one store. Once add() has returned, its
-// records are on disk: a killed program loses nothing that was added, and a key is stored once. A
-// run that several sweeps contain is stored under the first, and shown under each with that
-// sweep's plan.
+// A process has one writer object; several processes may write one store. Once add() has returned,
+// its records are on disk, and a killed program does not lose them. A key is stored once. A run of
+// several sweeps is stored under the first, and shown under each with that sweep's plan.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +24,18 @@ inline constexpr int kStoreSchemaVersion = 2;
 
 enum class StoreAccess : std::uint8_t { kRead, kWrite };
 
-/// Which rows a query gives; empty members restrict nothing.
+/// The rows of a query; empty members restrict nothing.
 struct RowFilter {
   std::vector<std::string> sweeps;
   std::vector<std::string> policies;
   std::vector<std::string> fillers;
-  std::vector<Setting> settings;  ///< all of them; values compared as JSON
-  std::string key{};              ///< that keys begin with
+  std::vector<Setting> settings;  ///< all must match; values compared as JSON
+  std::string key{};              ///< the beginning of keys
 };
 
 // Used from one thread at a time; `visit` must not use the store that calls it.
 
-/// A row with the run it belongs to.
+/// A row with its run.
 struct StoredRow {
   std::string key;
   std::string point;
@@ -57,29 +56,28 @@ struct StoredRun {
   std::string version;
   std::int64_t finished_unix_ns = 0;
   Duration cpu{};
-  std::string stored_by;  ///< the sweep that stored it: its first
+  std::string stored_by;  ///< the run's first sweep, which stored it
 };
 
 class ResultsStore {
  public:
   virtual ~ResultsStore() = default;
 
-  /// Stores the records in one transaction. A key that is stored as done stays as it is; one that
-  /// failed is replaced. Afterwards each run belongs to its record's sweep. Returns how many were
-  /// stored.
+  /// Stores the records in one transaction. A key stored as done stays; a failed one is replaced.
+  /// Afterwards each run belongs to its record's sweep. Returns the number stored.
   [[nodiscard]] virtual Result<std::size_t> add(std::span<const RunRecord> records) = 0;
-  /// Adds those of the runs that are stored, done or failed, to the sweep; runs that belong to it
-  /// already stay as they are. One transaction.
+  /// Adds those of the runs that are stored, done or failed, to the sweep; runs that already belong
+  /// to it stay. One transaction.
   [[nodiscard]] virtual Result<void> join(const std::string& sweep,
                                           std::span<const PlannedRun> runs) = 0;
   /// Keys of finished runs.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
   /// Keys of runs that failed.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
-  // The next four compare what they return with its stored check sum.
+  // The next four check what they read against its stored check sum.
 
-  /// Rows come in the order of sweep, index, policy, filler: the same store content gives the same
-  /// order. A run comes once for every sweep that it belongs to.
+  /// Visits rows in the order of sweep, index, policy, filler: the same store content gives the
+  /// same order. A run is visited once for each of its sweeps.
   [[nodiscard]] virtual Result<void> each_row(
       const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) = 0;
   [[nodiscard]] virtual Result<void> each_run(
@@ -90,22 +88,22 @@ class ResultsStore {
   [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
     return each_record({}, visit);
   }
-  /// Visits the runs that match the filter's sweeps, settings and key: once for each matching
-  /// sweep, or, where the filter names no sweep, once, under the sweep that stored the run.
+  /// Visits the runs that match the filter's sweeps, settings and key: once for each matching sweep
+  /// or, if the filter names no sweep, once, under the sweep that stored the run.
   [[nodiscard]] virtual Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
-  /// Fault: the filter names a sweep, policy or filler that no run of the store has. It is no fault
-  /// where the store has each name but no row has all of them.
+  /// Fault: the filter names a sweep, policy or filler that no run of the store has. If the store
+  /// has each name but no row has all of them, there is no fault.
   [[nodiscard]] virtual Result<void> check_names(const RowFilter& filter) = 0;
   /// Reads everything: the database's own check, then the check sum of every record. The fault
   /// names the first damage.
   [[nodiscard]] virtual Result<void> check() = 0;
-  /// Whether the file was deleted, moved or replaced since it was opened. It can be read still, and
-  /// not added to.
+  /// Whether the file was deleted, moved or replaced since it was opened. The store can still be
+  /// read, but not added to.
   [[nodiscard]] virtual bool is_gone() const { return false; }
 };
 
-/// True if the text names a store for open_store(). Does not check the store itself.
+/// Whether the text names a store for open_store(). Does not check the store itself.
 [[nodiscard]] bool is_store(const std::string& where);
 
 /// `where`: a path (SQLite), or "postgresql://..." . kWrite creates what is missing. Faults: no

@@ -16,7 +16,7 @@
 
 namespace bubblesim::store {
 
-/// The value that an axis has in this run: a JSON pointer into the run config, and JSON text.
+/// An axis's value in this run: a JSON pointer into the run config, and JSON text.
 struct Setting {
   std::string pointer;
   std::string value;
@@ -29,7 +29,7 @@ struct PlannedRun {
   std::string point;              ///< 16 digits: hash of the run without seed and repetition
   std::vector<Setting> settings;  ///< in the order of the axes
   std::uint64_t seed = 1;
-  std::uint32_t repetition = 0;   ///< of its point, from 0
+  std::uint32_t repetition = 0;   ///< index among the runs of its point
   std::string config;             ///< the whole run config, compact JSON, paths absolute
 };
 
@@ -45,13 +45,13 @@ struct RunRecord {
   PlannedRun run;
   std::string sweep;             ///< name of the sweep
   RunStatus status = RunStatus::kDone;
-  std::string reason;            ///< of a failure: every fault, a line each
+  std::string reason;            ///< of a failure: every fault on its own line
   std::vector<observe::ResultRow> rows;
   std::vector<RecordedLatency> latencies;
   CounterSet counters;           ///< of the run and its inputs
-  // Not part of the result: these members differ when the run is repeated.
+  // Not part of the result: these members differ between repetitions of a run.
   std::string host;
-  std::string version;           ///< of the program, with its commit where known
+  std::string version;           ///< of the program, with its commit if known
   std::int64_t finished_unix_ns = 0;
   Duration cpu{};                ///< of the run's thread
 };
@@ -60,15 +60,15 @@ struct RunRecord {
 [[nodiscard]] std::vector<std::uint8_t> encode(const RunRecord& record);
 [[nodiscard]] Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes);
 
-// A check sum of a run's record, stored with it: damage that the database does not notice (a bit
-// inside a number) is found when the whole record is read.
+// A check sum of a run's record, stored with it: finds damage that the database does not notice (a
+// bit inside a number) when the whole record is read.
 
-/// The digest of everything that a store keeps of the record; FNV-1a with 64 bits (Fowler, Noll,
-/// Vo: draft-eastlake-fnv), no defence against forgery. NaN counts as absent, -0 as 0.
-/// Precondition: rows have a cell for each column.
+/// The digest of all stored members of the record; FNV-1a with 64 bits (Fowler, Noll, Vo:
+/// draft-eastlake-fnv), no defence against forgery. NaN counts as absent, -0 as 0. Precondition:
+/// rows have a cell for each column.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
 
-/// The digest of a record whose histograms of `latencies` are encoded already.
+/// The digest of a record whose histograms of `latencies` are already encoded.
 using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
                                           const EncodedHistograms& histograms);

@@ -20,11 +20,11 @@
 
 namespace bubblesim::store {
 
-/// Borrows texts and bytes: they must live until the statement has run.
+/// Refers to texts and bytes, which must live until the statement has run.
 using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string_view,
                               std::span<const std::uint8_t>>;
 
-/// Values of one statement, run once for every `width` of them.
+/// Values for one statement, which runs once for each `width` of them.
 struct SqlParameters {
   std::size_t width = 0;
   std::vector<SqlValue> values;
@@ -43,18 +43,18 @@ class SqlRow {
   [[nodiscard]] virtual std::vector<std::uint8_t> bytes(int column) const = 0;
 };
 
-/// `set`: which set of parameters the row answers.
+/// `set`: the index of the parameters that the row answers.
 using SqlVisitor = std::function<void(std::size_t set, const SqlRow& row)>;
 
 struct SqlDialect {
-  std::string_view row_id;        ///< type of a primary key that the database counts up
+  std::string_view row_id;        ///< type of a primary key that the database counts
   std::string_view integer;
   std::string_view number;
   std::string_view text;          ///< ordered by bytes
   std::string_view bytes;
   std::string_view table_end;     ///< after the closing bracket of every table
-  std::string_view keyed_table_end;  ///< the same, of a table that is stored by its primary key
-  std::string_view has_table;     ///< query: one row if there is a table $1
+  std::string_view keyed_table_end;  ///< the same, for a table stored by its primary key
+  std::string_view has_table;     ///< query: one row if table $1 exists
   std::string_view columns_of;    ///< query: names of the columns of table $1
   std::string_view lock_schema;   ///< statement before tables are made; empty: not needed
 };
@@ -82,7 +82,7 @@ class SqlDatabase {
   /// kRead: sees one state of the database until its end. kWrite: waits for other writers.
   [[nodiscard]] virtual Result<void> begin(SqlTransaction kind) = 0;
   [[nodiscard]] virtual Result<void> commit() = 0;
-  /// Does nothing where no transaction is open.
+  /// Does nothing if no transaction is open.
   virtual void roll_back() noexcept = 0;
   /// Whether the file was deleted, moved or replaced since it was opened; false for a server.
   [[nodiscard]] virtual bool is_gone() const { return false; }

@@ -23,17 +23,17 @@ using TextSink = std::function<Result<void>(std::string_view)>;
 [[nodiscard]] Result<std::size_t> export_rows(ResultsStore& store, const RowFilter& filter,
                                               ExportFormat format, const TextSink& sink);
 
-/// All JSON pointers that the settings of the runs have, sorted.
+/// All JSON pointers in the runs' settings, sorted.
 [[nodiscard]] Result<std::vector<std::string>> swept_pointers(ResultsStore& store,
                                                               const RowFilter& filter);
 
-/// A cell as CSV has it; empty where there is no value.
+/// A cell as in CSV; empty without a value.
 [[nodiscard]] std::string cell_text(const observe::Cell& cell);
 
-/// A cell as JSON has it; null where there is no value.
+/// A cell as in JSON; null without a value.
 [[nodiscard]] Json cell_json(const observe::Cell& cell);
 
-/// A setting's value as people read it: texts without quotes, all else as JSON.
+/// A setting's value for people: texts without quotes, other values as JSON.
 [[nodiscard]] std::string setting_text(const std::string& json);
 
 }  // namespace bubblesim::store

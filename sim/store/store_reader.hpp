@@ -1,4 +1,4 @@
-// Reads runs out of the tables a page at a time: memory does not grow with the store.
+// Reads runs from the tables a page at a time, so that memory does not grow with the store.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace bubblesim::store {
 
 /// The parts of the tables that an older store may lack.
 struct StoreShape {
-  std::vector<std::string> row_columns;  ///< the columns that the table `rows` has
+  std::vector<std::string> row_columns;  ///< the columns of the table `rows`
   bool memberships = true;               ///< it has memberships, as stores have since version 2
 };
 
-/// How often a run is visited that several sweeps share.
+/// How often a run is visited if several sweeps share it.
 enum class RunsOf : std::uint8_t {
   kEachSweep,   ///< once for each of its sweeps
   kFirstSweep,  ///< once, for the sweep that stored it
 };
 
-/// A run as stored, with the digest that it was stored with.
+/// A run as stored, with its stored digest.
 struct StoredRecord {
   RunRecord record;
   std::int64_t digest = 0;
-  /// The sweep that the record was read for, if another one stored it: its name, and the run's
+  /// If another sweep stored the record, the sweep that it was read for: its name, and the run's
   /// index, point, repetition and settings in it.
   std::optional<std::pair<std::string, PlannedRun>> member;
   /// Replaces the record's sweep by `member`; `digest` no longer matches the record then.
@@ -37,8 +37,8 @@ struct StoredRecord {
 };
 
 /// Runs that may pass the filter (sweeps and settings are checked, rows are not), in the order of
-/// sweep, index, key. Reads one state of the store: records added meanwhile are not seen. A fault
-/// of `visit` ends the walk, and so does a run whose digest differs from the stored one.
+/// sweep, index, key. Reads one state of the store, without records added meanwhile. A fault of
+/// `visit`, or a run whose digest differs from the stored one, ends the walk.
 [[nodiscard]] Result<void> read_records(
     SqlDatabase& database, const RowFilter& filter, RunsOf runs_of, const StoreShape& shape,
     const std::function<Result<void>(StoredRecord&)>& visit);

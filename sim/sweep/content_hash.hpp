@@ -1,7 +1,7 @@
 // Hashes of contents: equal hashes mean equal bytes.
 //
-// The hash is XXH3-128 (libxxhash): it reads traces as fast as memory gives them, and 2^64 runs
-// would be needed for two to share a key by accident. It protects against change, not malice.
+// The hash is XXH3-128 (libxxhash): it reads traces at memory speed, and only among 2^64 runs would
+// two share a key by accident. It protects against change, not malice.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace bubblesim::sweep {
 /// 32 hexadecimal digits, the same on every machine.
 [[nodiscard]] std::string hash_text(std::string_view bytes);
 
-/// Hashes of files, each read once a process: content, not name or date. Thread-safe.
+/// Hashes of files, each read once by a process: of content, not of name or date. Thread-safe.
 class FileHashes {
  public:
   /// The hash of a file or folder. A folder's hash covers the relative names and contents of all

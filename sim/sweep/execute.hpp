@@ -1,5 +1,5 @@
-// Executes the runs that a plan has left, on threads of this process. The caller says where runs
-// come from and where records go, so one loop serves one machine and many.
+// Executes the remaining runs of a plan on threads of this process. The caller supplies runs and
+// takes records, so that one loop serves one machine and many.
 #pragma once
 
 #include <atomic>
@@ -24,15 +24,13 @@
 
 namespace bubblesim::sweep {
 
-// What runs of one process share: training jobs and fillers' programs, loaded once each however
-// many threads ask. Thread-safe.
-//
-// Programs in use are always shared; of the others, the last used are kept, up to a number of
-// bytes.
+// Programs that runs of one process share: training jobs and fillers' programs, each loaded once
+// however many threads ask. Thread-safe.  Programs in use are always shared; of the others, the
+// most recently used are kept, up to a number of bytes.
 
 inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
 
-/// About the bytes of a program in memory.
+/// Approximate bytes of a program in memory.
 [[nodiscard]] std::size_t bytes_of(const program::Program& program);
 
 class InputCache {
@@ -40,10 +38,10 @@ class InputCache {
   explicit InputCache(std::string device_folder, std::size_t bytes_kept = kInputBytesKept);
   ~InputCache();
 
-  /// Loads as load_run does. `json`: the config, paths absolute; what it says of programs is the
+  /// Loads as load_run does. `json`: the config, paths absolute; its parts about programs are the
   /// key.
   [[nodiscard]] CheckedResult<run::LoadedRun> load(const run::RunConfig& config, const Json& json);
-  /// How often something was loaded.
+  /// Number of loads so far.
   [[nodiscard]] std::size_t loads() const;
 
  private:
@@ -61,7 +59,8 @@ class InputCache {
 /// Called from several threads; all must be thread-safe.
 struct SweepPorts {
   std::function<std::optional<store::PlannedRun>()> next;    ///< nothing: no more
-  std::function<void(store::RunRecord&&)> done;              ///< once a run, finished or failed
+  std::function<void(store::RunRecord&&)> done;              ///< called once for each run, finished
+                                                             ///< or failed
   std::function<bool()> stopped;                      ///< true: take no further run
 };
 
@@ -74,31 +73,32 @@ struct ExecuteOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// What the runs of a process share: inputs are loaded once, and each baseline is simulated once,
-/// by the thread that needs it first. Thread-safe.
+/// State that the runs of a process share: inputs are loaded once, and each baseline is simulated
+/// once, by the first thread that needs it. Thread-safe.
 struct SharedWork {
   explicit SharedWork(std::string device_folder) : inputs(std::move(device_folder)) {}
   InputCache inputs;
   run::BaselineCache baselines;
 };
 
-/// Returns when `next` is empty or `stopped`, and the runs in flight are done. A run that fails is
-/// a record with its reason.
+/// Returns when `next` is empty or `stopped`, and the runs in flight are done. A failed run gives a
+/// record with the reason.
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
-/// Executes runs as above with what other calls loaded and measured.
+/// Executes runs as above, with inputs and baselines of other calls.
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports, SharedWork& shared);
 
 /// This machine's name; empty: it has none.
 [[nodiscard]] std::string host_name();
 
-/// The record of a run that is not done, and why.
+/// The record of a failed run, with the reason.
 [[nodiscard]] store::RunRecord failed_record(const store::PlannedRun& run,
                                              const ExecuteOptions& options, std::string reason);
 
-/// One run. A fault of its inputs, an illegal decision and an exception are failed records.
+/// Executes one run. A fault of its inputs, an illegal decision and an exception give failed
+/// records.
 [[nodiscard]] store::RunRecord execute_run(const store::PlannedRun& run,
                                            const policy::Registry& registry,
                                            const ExecuteOptions& options, SharedWork& shared);
@@ -123,8 +123,8 @@ class RecordWriter {
   void add(store::RunRecord&& record);
   /// Whether the store has refused a batch. Nothing is stored after that.
   [[nodiscard]] bool failed() const { return failed_.load(); }
-  /// Waits until everything is stored. The fault of the store, if it has refused a batch, with
-  /// where all is kept, or how many records were lost for it.
+  /// Waits until everything is stored. Fault: the store refused a batch; the text says where the
+  /// records are kept, or how many were lost.
   [[nodiscard]] Result<void> finish();
 
  private:
@@ -141,7 +141,7 @@ class RecordWriter {
   std::vector<store::RunRecord> waiting_;
   bool ending_ = false;
   std::atomic<bool> failed_{false};
-  std::optional<Error> fault_;  // the thread's until it is joined, as is the next
+  std::optional<Error> fault_;  // used by the thread until it is joined, like the next member
   std::size_t lost_ = 0;
   std::thread thread_;
 };

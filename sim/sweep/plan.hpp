@@ -23,20 +23,19 @@ struct Shard {
 
 struct PlanOptions {
   std::string device_folder;  ///< devices/ of a folder of configs
-  std::string version;        ///< of the program, policies from libraries included: part of keys
+  std::string version;        ///< of the program, including policies from libraries: part of keys
 };
 
 struct SweepPlan {
-  std::vector<store::PlannedRun> runs;  ///< indices are positions
+  std::vector<store::PlannedRun> runs;  ///< in the order of their indices
   std::size_t points = 0;
-  std::size_t repeated = 0;      ///< runs left out, for another one has their config
+  std::size_t repeated = 0;      ///< runs left out because another has the same config
 };
 
-/// All runs in order: the last axis moves fastest, repetitions fastest of all. Two points that come
-/// out as the same config are one. Faults: every run config that is not valid and every file or
-/// name that is not there, with the first point that has the fault, its settings, and how many
-/// points have it; and every condition of axes that holds in no point, unless an override sets its
-/// place.
+/// All runs in order: the last axis changes fastest, repetitions fastest of all. Two points with
+/// the same config are one. Faults: each invalid run config and each missing file or name, with the
+/// first point that has the fault, its settings, and the number of such points; and each condition
+/// of axes that holds at no point, unless an override sets its place.
 [[nodiscard]] CheckedResult<SweepPlan> plan_sweep(const SweepConfig& sweep,
                                                   const policy::Registry& registry,
                                                   const PlanOptions& options);

@@ -1,4 +1,4 @@
-// The program's version, as keys of runs and stores hold it.
+// The program's version in keys of runs and in stores.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
-// The runs of a plan that a store lacks, the best result so far, and how long the rest will take,
-// measured on some of the runs.
+// The runs of a plan that a store lacks, the best result so far, and the estimated time of the
+// rest, measured on some of the runs.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ namespace bubblesim::sweep {
 
 enum class Better : std::uint8_t { kMore, kLess };
 
-/// What is best: the most (or least) of a column, among rows that keep enough of training.
+/// The goal: the most (or least) of a column, among rows that keep enough of training.
 struct BestGoal {
-  std::string column = "filler_requests_per_s";  ///< a number of observe::result_columns()
+  std::string column = "filler_requests_per_s";  ///< a numeric one of observe::result_columns()
   Better better = Better::kMore;
   double training_kept = 0.95;  ///< least training_normalised_fraction; 0: any
 };
@@ -40,19 +40,19 @@ struct BestRun {
   std::string filler;
   std::vector<store::Setting> settings;
   std::uint64_t index = 0;
-  std::string losses;  ///< what its inputs have lost; empty: nothing
+  std::string losses;  ///< losses in its inputs; may be empty
 };
 
 class BestSoFar {
  public:
   explicit BestSoFar(BestGoal goal);
-  /// Keeps the run of the lowest index among equal values: the same records in any order have the
-  /// same best. Oracles are left out: no real system can run them.
+  /// Of equal values the run of the lowest index counts, so that the same records in any order have
+  /// the same best. Oracles are left out: no real system can run them.
   void look_at(const store::RunRecord& record);
   void look_at(const store::PlannedRun& run, const observe::ResultRow& row);
   [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }
-  /// If there is no best: the row that keeps most of training, which is its value. Nothing: no row
-  /// has a value of the column.
+  /// If there is no best: the row that keeps most of training, with that share as its value.
+  /// Nothing: no row has a value of the column.
   [[nodiscard]] const std::optional<BestRun>& closest() const { return closest_; }
   [[nodiscard]] const BestGoal& goal() const { return goal_; }
 
@@ -64,20 +64,20 @@ class BestSoFar {
 };
 
 enum class FailedRuns : std::uint8_t {
-  kKeep,   ///< the same inputs fail the same way
+  kKeep,   ///< the same inputs would fail again
   kRetry,
 };
 
 struct RemainingRuns {
   std::vector<store::PlannedRun> runs;   ///< to be done, in the order of the plan
-  std::size_t done = 0;           ///< of the plan, in the store
-  std::size_t failed = 0;         ///< of the plan, in the store as failed, and kept
-  Duration cpu{};                 ///< of finished runs of the sweep, all together
+  std::size_t done = 0;           ///< of the plan, done in the store
+  std::size_t failed = 0;         ///< of the plan, failed in the store, and kept
+  Duration cpu{};                 ///< of finished runs of the sweep, summed
   std::size_t timed = 0;          ///< the number of these runs
 };
 
-/// `best` sees the store's rows of the sweep and plan, with those that another sweep stored once
-/// the plan has joined (ResultsStore::join). Fault: the store's.
+/// `best` sees the store's rows of the sweep and plan; once the plan has joined
+/// (ResultsStore::join), also those stored by another sweep. Fault: the store's.
 [[nodiscard]] Result<RemainingRuns> remaining_runs(const std::vector<store::PlannedRun>& plan,
                                                    const std::string& sweep,
                                                    store::ResultsStore& store, FailedRuns failed,
@@ -85,17 +85,17 @@ struct RemainingRuns {
 
 /// The cost of a sweep's measured runs.
 struct RunCost {
-  std::size_t runs = 0;  ///< that were measured
-  Duration load{};       ///< to read and build what the first run shares with others
-  Duration run{};        ///< mean, without loading, with its part of what runs simulate once
-  Bytes shared;          ///< the process with what is shared
-  Bytes run_bytes;       ///< most that a run takes besides
-  std::string failure;   ///< why the first one that failed did; empty: none did
+  std::size_t runs = 0;  ///< measured ones
+  Duration load{};       ///< to read and build the inputs that the first run shares with others
+  Duration run{};        ///< mean, without loading, with its share of baselines
+  Bytes shared;          ///< memory of the process with shared inputs
+  Bytes run_bytes;       ///< the most that one run adds
+  std::string failure;   ///< why the first failed run failed; empty: none did
 };
 
 /// Runs at most 8 runs, spread over the plan: the first one always, further ones while `budget`
-/// lasts. Results are not kept. Memory is what Linux says of the process (0: it says nothing), and
-/// only right where nothing else runs in it. Precondition: there is a run.
+/// lasts. Results are not kept. Memory is Linux's figure for the process (0: not known), correct
+/// only if nothing else runs in it. Precondition: there is a run.
 [[nodiscard]] RunCost measure_runs(const std::vector<store::PlannedRun>& plan,
                                    const policy::Registry& registry,
                                    const ExecuteOptions& options, Duration budget);

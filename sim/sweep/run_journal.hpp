@@ -1,9 +1,10 @@
-// Which runs are in flight, in a file beside the store, so that the next start knows what a process
-// died of. Each process has a file of its own while it runs; one that ends in order removes it.
+// A file beside the store that lists the runs in flight, so that the next start knows which run
+// killed a process. Each process has a file of its own while it runs; one that ends in order
+// removes it.
 //
-// Each thread has a line: the key of its run and a letter. One system call writes it in place when
-// a run starts or ends, so it survives the process, though not a power cut. The file is locked
-// (flock(2)) as long as its process lives: other processes see by the lock that it does.
+// Each thread has a line: the key of its run and a letter. One system call writes the line in place
+// when a run starts or ends, so that it survives the process, though not a power cut. The file is
+// locked (flock(2)) while its process lives, as other processes can see.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,12 @@ namespace bubblesim::sweep {
 struct JournalPlace {
   std::string stem;   ///< path of the store; any path for a store that is no file
   std::string sweep;  ///< journals of other sweeps are left alone
-  std::string share = {};    ///< of the sweep, that this process does: one line
-  std::string process = {};  ///< this one, as others name it: one line
+  std::string share = {};    ///< this process's part of the sweep, as one line
+  std::string process = {};  ///< this process for others to see, as one line
 };
 
-/// While it lives, other processes that want one beside the same store wait, so no journal appears
-/// between reading which ones exist and making one's own.
+/// While it lives, other processes that want a journal beside the same store wait, so that none
+/// appears between reading the existing journals and making one's own.
 class JournalTurn {
  public:
   explicit JournalTurn(const JournalPlace& place);
@@ -37,7 +38,7 @@ class JournalTurn {
   JournalTurn& operator=(const JournalTurn&) = delete;
 
  private:
-  int folder_;  ///< locked; -1: there is none, or its file system has no locks
+  int folder_;  ///< locked; -1: no folder, or its file system has no locks
 };
 
 class RunJournal {
@@ -49,15 +50,15 @@ class RunJournal {
   RunJournal(const RunJournal&) = delete;
   RunJournal& operator=(const RunJournal&) = delete;
 
-  /// The calling thread begins a run, and ends it. A thread has one run at a time.
+  /// started(), ended(): of the calling thread's run. A thread has one run at a time.
   void started(const store::PlannedRun& run);
   void ended();
 
-  /// Removes the file; for a process that ends without destructors.
+  /// Removes the file, for a process that ends without destructors.
   void remove() const noexcept;
 
-  /// For handlers of signals that end the process: notes that the calling thread's run brought it
-  /// down. Its key; null: the thread has no run. Async-signal-safe.
+  /// For signal handlers that end the process: notes that the calling thread's run caused the
+  /// crash. Returns its key; null: the thread has no run. Async-signal-safe.
   [[nodiscard]] static const char* mark_crash() noexcept;
 
  private:
@@ -70,23 +71,23 @@ class RunJournal {
   std::size_t lines_ = 0;
 };
 
-/// What journals of processes that died say of a run.
+/// The evidence against a run in journals of dead processes.
 struct Suspicion {
   std::size_t deaths = 0;  ///< processes that died while it was in flight
-  bool crashed = false;    ///< it brought one down itself: its thread got the fatal signal
+  bool crashed = false;    ///< its thread got the fatal signal
 };
 
-/// Journals that dead processes left; and the process that does the same now.
+/// Journals of dead processes, and a living process that does the same share.
 class DeadJournals {
  public:
-  /// Fault: a folder or a file that is there cannot be read.
+  /// Fault: an existing folder or file cannot be read.
   [[nodiscard]] static Result<DeadJournals> read(const JournalPlace& place);
 
-  /// The process that lives and does the same share of the sweep; empty: none.
+  /// The living process that does the same share of the sweep; empty: none.
   [[nodiscard]] const std::string& living() const { return living_; }
   [[nodiscard]] Suspicion suspicion(const std::string& key) const;
   [[nodiscard]] bool empty() const { return journals_.empty(); }
-  /// Removes the files, but for those with a run of another shard.
+  /// Removes the files, except those with a run of another shard.
   void forget_but(const std::unordered_set<std::string>& needed_keys);
 
  private:
@@ -103,9 +104,9 @@ class DeadJournals {
   std::string living_;
 };
 
-/// Whether a run is tried again: a run that brought a process down is not; one that was in flight
-/// when a process was killed is, but from the second time on alone and after all others, and not
-/// after the third.
+/// Whether a run is tried again. A run that crashed a process is not; a run in flight when a
+/// process was killed is, but from the second time on alone and after all others, and not after the
+/// third.
 enum class Trust : std::uint8_t { kWithOthers, kAlone, kNone };
 inline constexpr std::size_t kDeathsBeforeAlone = 2;
 inline constexpr std::size_t kDeathsBeforeFailed = 3;
@@ -121,7 +122,7 @@ struct RunsByTrust {
   std::vector<store::PlannedRun> none;
 };
 
-/// The runs by how far dead journals let one trust them, each list in the order given.
+/// Sorts the runs by trust from dead journals, each list in the order given.
 [[nodiscard]] RunsByTrust by_trust(const std::vector<store::PlannedRun>& runs,
                                    const DeadJournals& dead);
 

@@ -1,5 +1,5 @@
 // The collectives of a job under construction: each rank asks for its next use of a communicator,
-// and ranks that ask for the same use get the same collective. The collective's network transfer is
+// and ranks with the same use get the same collective. The network transfer of a collective is
 // computed once for each size.
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr CounterSpec kFoldedApart{
     "exchanges whose folded groups lie on nodes, leaves or regions in several ways that take "
     "different times: each takes as long as the slowest (\"folding\": \"nothing\" simulates all)"};
 
-/// Communicators whose uses are counted apart.
+/// Communicators whose uses are counted separately.
 enum class Channel : std::uint8_t {
   kTensor, kContext, kExpert, kData, kExpertData, kTokenSplit, kEmbedding, kCopies, kNorm,
   kWideArea, kPrimary, kSecondary, kUpdated, kResponses, kWeights, kForwardTransfer,
@@ -33,8 +33,9 @@ enum class Channel : std::uint8_t {
 /// One use of a communicator.
 struct Use {
   Channel channel = Channel::kTensor;
-  std::uint32_t communicator = 0;  ///< tells communicators of a channel apart
-  std::uint64_t number = 0;        ///< of the use; transfers: from iteration, edge, micro-batch
+  std::uint32_t communicator = 0;  ///< distinguishes communicators of a channel
+  std::uint64_t number = 0;        ///< of the use; for transfers: by iteration, edge and
+                                   ///< micro-batch
   friend auto operator<=>(const Use&, const Use&) = default;
 };
 
@@ -43,8 +44,8 @@ class CollectiveTable {
   CollectiveTable(const network::Topology& topology, workload::JobProgram& job)
       : topology_(topology), job_(job) {}
 
-  /// The collective of `use`, made when first asked for. All ranks of a use ask with the same
-  /// kind, bytes, communicator and form.
+  /// The collective of `use`, made at the first request. All ranks of a use ask with the same kind,
+  /// bytes, communicator and form.
   std::uint32_t find(const Use& use, network::CollectivePattern kind, double bytes,
                      const Communicator& communicator, const network::CollectiveKernel& form);
 
@@ -82,7 +83,7 @@ class CollectiveTable {
 // tensor ranks on nodes of 8), or one leaf is full of groups and another is not, the slowest stands
 // for all, since groups wait for each other when gradients are exchanged.
 
-/// Whether all groups take equally long when each runs alone.
+/// Whether all groups take the same time when each runs alone.
 enum class Twins : std::uint8_t { kAlike, kApart };
 
 struct FoldedTransfer {

@@ -1,4 +1,4 @@
-// Everything that a job is made of, read from the files of configs that it names.
+// Reads a job's parts from the files of configs that it names.
 #pragma once
 
 #include <optional>
@@ -27,30 +27,30 @@ namespace bubblesim::synth {
 /// is not found is a fault; all are reported at once.
 [[nodiscard]] CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs);
 
-/// The efficiency file of the device in `configs`/devices that has the name of `gpu`. So a user's
-/// own device file (calibrated, say) has the kernel times of the device that it describes. Fault:
-/// there is none.
+/// The efficiency file of the device in `configs`/devices with the name of `gpu`. So a user's own
+/// device file (calibrated, say) has the kernel times of the device that it describes. Fault: there
+/// is none.
 [[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(const hardware::GpuSpec& gpu,
                                                                  const std::string& configs);
 
-/// As above, but a file of the name that the device was asked for by, an id or a path, comes first.
+/// As above, but prefers a file with the name by which the device was asked for, an id or a path.
 [[nodiscard]] CheckedResult<model::Efficiency> device_efficiency(std::string_view asked,
                                                                  const hardware::GpuSpec& gpu,
                                                                  const std::string& configs);
 
-// Precisions that a device does not have, as frameworks handle them: bf16 becomes fp16 (of the
-// same size; PyTorch's autocast and Megatron with loss scaling), tf32 becomes fp32 (PyTorch's
-// switch does nothing before Ampere), fp8 is refused (Transformer Engine asks for compute
-// capability 8.9).
-// Which ones a device has, with sources: peak_flops of its efficiency file. What is computed in
-// place of what: model::computed_in.
+// Precisions that a device does not have, as frameworks handle them: bf16 becomes fp16 (of the same
+// size; PyTorch's autocast and Megatron with loss scaling), tf32 becomes fp32 (PyTorch's switch
+// does nothing before Ampere), fp8 is refused (Transformer Engine asks for compute capability 8.9).
+// peak_flops of a device's efficiency file has its precisions, with sources; model::computed_in has
+// the replacements.
 
-/// What is wrong with the precision on the device; nothing if it, or another in its place, will do.
+/// The fault of the precision on the device; nothing if it, or a replacement, can be used.
 [[nodiscard]] std::optional<std::string> precision_fault(const model::Efficiency& efficiency,
                                                          model::Precision precision,
                                                          const std::string& device);
 
-/// Counts a job or an instance whose precision is replaced; a counter a pair of precisions.
+/// Counts a job or an instance whose precision is replaced, with a counter for each pair of
+/// precisions.
 void count_replaced_precision(const model::Efficiency& efficiency, model::Precision precision,
                               CounterSet& counters);
 
