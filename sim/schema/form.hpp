@@ -46,9 +46,9 @@ using Form = std::map<std::string, ObjectForm>;
 [[nodiscard]] std::string path_of(const std::string& object, std::string_view key,
                                   JsonCount count);
 
-// What the keys of an object depend on: on the name that a choice holds, and on whether another key
-// is there. Shown by pairs of readings that differ in that one key alone, and contradicted by no
-// other reading. Inside of sim/schema.
+// The conditions for an object's keys: the name that a choice holds, or the presence of another
+// key. A condition is shown by pairs of readings that differ only in that key, and contradicted by
+// no other reading. Inside of sim/schema.
 
 /// True while a choice has one of these names.
 struct ChoiceCondition {

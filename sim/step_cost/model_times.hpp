@@ -58,8 +58,8 @@ struct StepSums {
 struct RecordedStep {
   StepSums prompts;
   StepSums singles;  ///< sequences that generate
-  /// Time in which a kernel of the step ran, or the device switched to a kernel that was queued
-  /// already; without collectives.
+  /// Time in which a kernel of the step ran, or the device switched to an already queued kernel;
+  /// without collectives.
   double kernels_us = 0;
 
   friend bool operator==(const RecordedStep&, const RecordedStep&) = default;

@@ -76,12 +76,12 @@ class CollectiveTable {
   std::map<Demand, std::uint32_t> transfers_;
 };
 
-// The network load of a collective that groups of folded ranks run too.
+// The network load of a collective of folded ranks, which their groups run, too.
 //
-// Every group is planned; a link's load is what all groups put on it. Groups usually lie on nodes
-// in one way, and the first stands for all. If a group straddles a node and another does not (3
-// tensor ranks on nodes of 8), or one leaf is full of groups and another is not, the slowest stands
-// for all, since groups wait for each other when gradients are exchanged.
+// Every group is planned; a link's load is the sum over groups. Usually all groups lie on nodes in
+// the same way, and the first represents all. If a group straddles a node and another does not (3
+// tensor ranks on nodes of 8), or one leaf is full of groups and another is not, the slowest
+// represents all, since groups wait for each other when gradients are exchanged.
 
 /// Whether all groups take the same time when each runs alone.
 enum class Twins : std::uint8_t { kAlike, kApart };

@@ -1,18 +1,17 @@
 // Gradients, sharded parameters and the optimiser of a rank.
 //
-// PyTorch DDP: gradients go into buckets in the order in which the backward pass makes them, and
-// a bucket is reduced when it is full, beside the rest of the backward pass. ZeRO-1: each replica
-// gets its part of the reduced gradients and, after its part of the optimiser step, the parameters
-// of all replicas. ZeRO-2 keeps only its part of the gradients (rank_memory.hpp says when it
-// scatters). ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and its gradients
-// scattered after each backward pass. ZeRO++: neighbours keep parts of the parameters that a
-// forward pass has gathered, and gather these for the backward pass; kernels that quantise are left
-// out.
+// PyTorch DDP: gradients fill buckets in the order of the backward pass, and a full bucket is
+// reduced beside the rest of the pass. ZeRO-1: each replica gets its part of the reduced gradients,
+// does its part of the optimiser step, and then gets the parameters of all replicas. ZeRO-2 keeps
+// only its part of the gradients (rank_memory.hpp says when it scatters). ZeRO-3 and FSDP: a
+// layer's parameters are gathered before each use, and its gradients scattered after each backward
+// pass. ZeRO++: neighbours keep parts of the parameters gathered in a forward pass, and gather
+// these for the backward pass; quantising kernels are left out.
 //
-// Gradients that are exchanged after those of the replicas: norms' weights among tensor ranks that
-// split the sequence (Megatron-LM, finalize_model_grads.py), tied embeddings between first and last
-// stage, and the two copies of each stage in DualPipe and Chimera, at once when all backward passes
-// have ended.
+// Three exchanges follow those of the replicas, all at once after the last backward pass: norms'
+// weights among tensor ranks that split the sequence (Megatron-LM, finalize_model_grads.py), tied
+// embeddings between first and last stage, and the two copies of each stage in DualPipe and
+// Chimera.
 #pragma once
 
 #include <array>
@@ -30,26 +29,27 @@ class GradientExchange {
  public:
   explicit GradientExchange(RankEmitter& emitter);
 
-  /// Before layer `at` of a pass over `layers` (in the order of use) is computed. `pass`: forward
+  /// To be called before layer `at` of a pass over `layers` (in the order of use). `pass`: forward
   /// or backward.
   void before_layer(const std::vector<std::uint32_t>& layers, std::size_t at, HostPass pass);
-  /// After a backward pass of the layer. `last`: whether this pass exchanges gradients.
+  /// To be called after a backward pass of the layer. `last`: whether this pass exchanges
+  /// gradients.
   void after_backward(std::uint32_t layer, LastPass last);
-  /// After a backward pass of a whole stage.
+  /// To be called after a backward pass of a whole stage.
   void end_pass(LastPass last);
-  /// After the last action: all gradients are reduced before the next kernel.
+  /// To be called after the last action: all gradients are reduced before the next kernel.
   void finish();
-  /// Norm, optimiser kernels or the host's update, and parameters back to everyone.
+  /// Norm, optimiser kernels or the host's update, and the exchange of parameters.
   void step(std::uint32_t iteration, HostTransfers& host);
 
  private:
-  /// Parameters with the same replicas: of experts, and all others.
+  /// Parameters with the same replicas: those of experts, or all others.
   struct Family {
     Channel channel = Channel::kData;
     Communicator replicas;
-    double bucket = 0;       ///< elements in the bucket that is being filled
-    std::uint32_t sent = 0;  ///< buckets of this iteration
-    double late = 0;         ///< elements that wait for the end of all backward passes
+    double bucket = 0;       ///< elements in the unfinished bucket
+    std::uint32_t sent = 0;  ///< buckets sent in this iteration
+    double late = 0;         ///< elements exchanged after all backward passes
   };
   struct Launches {
     PreparedKernel kernel;
@@ -77,7 +77,7 @@ class GradientExchange {
   Family shared_;
   Family experts_;
   std::map<Channel, std::uint64_t> uses_;
-  std::array<Gathered, 2> gathered_;      ///< by lane, of the lane's present pass
+  std::array<Gathered, 2> gathered_;      ///< by lane, for its present pass
   std::uint32_t last_reduction_ = program::kNoIndex;  ///< all reductions are on one stream
   std::vector<Launches> optimizer_;
 };

@@ -2,15 +2,15 @@
 //
 // One host thread, one stream. The request is copied to the device, kernels are launched at the
 // software's forward costs (forward_gap, launch_call), the result is copied back and the host waits
-// for it. Generation: the prompts' pass, then decode steps; after each the tokens go to the host,
-// which waits for them, since it decides whether to go on. Each kernel's time is that of its shape
-// at that step: the cache grows by a token a step. All sequences of a batch are alike.
+// for it. Generation: the prompts' pass, then decode steps; after each step the host waits for the
+// tokens, since it decides whether to go on. Each kernel's time is that of its shape at that step:
+// the cache grows by a token a step. All sequences of a batch are equal.
 //
-// Speculation: rounds of drafting and checking (model::speculation_work). A round yields
-// e = model::expected_accepted tokens on average; after r rounds floor(r * e) tokens are there
-// (fractions are carried, no chance is drawn), besides the prompt's one. All sequences of a batch
-// advance alike, which flatters large batches, whose slowest sequence ends later. The draft model
-// reads the prompt too; a last accepted token that it has not cached yet is neglected.
+// Speculation: rounds of drafting and checking (model::speculation_work). A round yields e =
+// model::expected_accepted tokens on average; after r rounds there are floor(r * e) tokens
+// (fractions are carried, without random draws), besides the prompt's one. All sequences of a batch
+// advance equally, which favours large batches, whose slowest sequence would end later. The draft
+// model reads the prompt, too; a last accepted token that is not yet in its cache is neglected.
 #pragma once
 
 #include <cstdint>
@@ -28,30 +28,31 @@
 namespace bubblesim::synth {
 
 struct InferenceProgram {
-  program::Program program;   ///< one iteration a pass: the batch
+  program::Program program;   ///< one iteration in each pass: the batch
   InstanceMemory memory;
-  std::uint64_t steps = 1;     ///< times that the host waited: passes of the (large) model
-  std::uint64_t kernels = 0;   ///< a pass of the program
+  std::uint64_t steps = 1;     ///< times that the host waited, once for each pass of the (large)
+                               ///< model
+  std::uint64_t kernels = 0;   ///< in a pass of the program
   double flops = 0;
 };
 
-/// Faults: a batch of 0, no prompt or output tokens, sequences that the model cannot hold, a
-/// generating model that is no decoder, memory that the GPU does not have.
+/// Faults: a batch of 0, no prompt or output tokens, sequences too long for the model, a generating
+/// model that is not a decoder, too little memory on the GPU.
 [[nodiscard]] Result<InferenceProgram> inference_program(const InferenceRequest& request);
 
-/// One rank that serves `passes` batches alone, one after another; each is a marked iteration.
-/// Memory: what the instance holds. Fault: as inference_program; passes of 0.
+/// The trace of one rank that serves `passes` batches alone, one after another, each a marked
+/// iteration. Memory: that of the instance. Fault: as inference_program; passes of 0.
 [[nodiscard]] Result<traces::JobTrace> inference_trace(const InferenceRequest& request,
                                                        std::uint32_t passes = 1);
 
 // Writes passes of a model as an inference server launches them: kernels and exchanges between GPUs
 // in order on one stream from one host thread, by single calls or as a CUDA graph; copies to and
-// from the host. Exchanges are written without peers and take no time: the caller that runs the
-// program on several GPUs joins them.
+// from the host. Exchanges are written without peers and take no time; a caller with several GPUs
+// joins them.
 
 /// A copy between host and device takes kCopyLatency + bytes / kHostLink, rounded to the nearest
-/// nanosecond. PCIe 4.0 x16 carries 31.5 GB/s by its specification; 25 GB/s of it is assumed to be
-/// reached from pinned memory. No device file holds a host link.
+/// nanosecond. PCIe 4.0 x16 specifies 31.5 GB/s; copies from pinned memory are assumed to reach 25
+/// GB/s. Device files' host links are not used.
 inline constexpr double kHostLink = 25e9;      // bytes/s
 inline constexpr Duration kCopyLatency{1500};  // ns, assumed
 [[nodiscard]] Duration copy_time(double bytes);
@@ -60,19 +61,20 @@ inline constexpr double kTokenBytes = 8.0;  ///< PyTorch's token numbers are 64-
 
 class PassWriter {
  public:
-  /// `request` outlives it: its GPU, efficiency and software are used.
+  /// `request` outlives it, with its GPU, efficiency and software.
   explicit PassWriter(const InferenceRequest& request);
 
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
   /// All kernels of a forward pass. Fault: more kernels than a program may hold.
   [[nodiscard]] Result<void> pass(const model::ModelWork& work, DecodeMode mode);
-  /// A pass with the copy of its result to the host behind it, within the graph if it is one; the
-  /// host waits for it.
+  /// A pass, and the copy of its result to the host, within the same graph if there is one; the
+  /// host waits for the copy.
   [[nodiscard]] Result<void> pass_and_result(const model::ModelWork& work, DecodeMode mode,
                                              double result_bytes);
   void copy_to_device(double bytes);
-  /// Adds a copy of 0 bytes, to be sized later, on a stream of its own; returns its operation.
+  /// Adds a copy of 0 bytes, whose size is set later, on a stream of its own; returns its
+  /// operation.
   [[nodiscard]] std::uint32_t copy_beside();
 
   [[nodiscard]] double flops() const { return flops_; }
@@ -90,7 +92,7 @@ class PassWriter {
   ProgramWriter writer_;
   CallCost call_;
   ProfileTable profiles_;
-  std::vector<OpDraft> drafts_;  ///< of the pass that is being written
+  std::vector<OpDraft> drafts_;  ///< of the pass under construction
   double flops_ = 0;
   std::uint64_t kernels_ = 0;
 };

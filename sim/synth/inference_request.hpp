@@ -26,19 +26,19 @@ struct OnePass {
 
 /// How the host launches a step that produces tokens.
 enum class DecodeMode : std::uint8_t {
-  kEager,  ///< a call a kernel
+  kEager,  ///< a call for each kernel
   kGraph,  ///< one call for all kernels of a model's pass (a CUDA graph); prompts stay eager
 };
 
-/// A small model drafts, the large one checks (sim/model/inference_work.hpp).
+/// A small model drafts, the large one verifies (sim/model/inference_work.hpp).
 struct DraftSpeculation {
   model::ModelSpec draft;
   model::TokenTree tree;
   double acceptance = 0;  ///< probability that a drafted token is accepted, 0 to 1
 };
 
-/// A request is a prompt and the tokens that follow it, with a KV cache. The prompt's pass yields
-/// the first token, every decode step one more.
+/// A request is a prompt and its output tokens, with a KV cache. The prompt's pass yields the first
+/// token, every decode step one more.
 struct Generation {
   std::uint64_t prompt_tokens = 1;
   std::uint64_t output_tokens = 1;
@@ -48,28 +48,28 @@ struct Generation {
 
 struct InferenceRequest {
   model::ModelSpec model;
-  std::uint32_t batch = 1;  ///< requests that are served together
+  std::uint32_t batch = 1;  ///< requests served together
   std::variant<OnePass, Generation> shape;
   model::Precision precision = model::Precision::kFp16;
   Duration step_host{};  ///< host time of each step besides launches: a server's scheduler
   hardware::GpuSpec gpu;
   model::Efficiency efficiency;
-  SoftwareSpec software;  ///< forward_gap, launch_call and the slowdown of kernels are used
+  SoftwareSpec software;  ///< only forward_gap, launch_call and the kernels' slowdown are used
 };
 
-/// Bytes on the GPU. A draft model's are included.
+/// Bytes on the GPU, including a draft model's.
 struct InstanceMemory {
   double weights = 0;
   double kv_cache = 0;     ///< of the whole batch at its longest; no paging waste
-  double activations = 0;  ///< the most that one layer needs at once: input, output, inner arrays
+  double activations = 0;  ///< most that one layer needs at once: input, output, inner arrays
   [[nodiscard]] double total() const { return weights + kv_cache + activations; }
 };
 
-/// Fault: a request that the model cannot serve. Whether the memory fits the GPU is not checked.
+/// Fault: a request beyond the model's limits. Does not check that the memory fits the GPU.
 [[nodiscard]] Result<InstanceMemory> instance_memory(const InferenceRequest& request);
 
-/// instance_memory(), with a further fault: it exceeds the GPU's memory; names the largest batch
-/// that fits.
+/// instance_memory(), with a further fault: it exceeds the GPU's memory (the fault names the
+/// largest batch that fits).
 [[nodiscard]] Result<InstanceMemory> memory_that_fits(const InferenceRequest& request);
 
 /// Weights in `precision`, each tensor once.

@@ -1,4 +1,4 @@
-// A plan worked out for a model and a cluster: everything that the programs of all ranks share.
+// A plan resolved for a model and a cluster: the data that all ranks' programs share.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace bubblesim::synth {
 
-/// What is to be synthesised.
+/// A job to synthesise.
 struct JobRequest {
   model::ModelSpec model;
   PlanSpec plan;
-  hardware::ClusterSpec cluster;   ///< with as many nodes as the plan needs, or more
+  hardware::ClusterSpec cluster;   ///< with at least as many nodes as the plan needs
   hardware::GpuSpec gpu;
   model::Efficiency efficiency;
   SoftwareSpec software;
@@ -32,7 +32,7 @@ struct JobRequest {
   return {request.gpu, request.efficiency, request.software.slowdown, request.plan.sm_carveout};
 }
 
-/// A stage of the schedule: which layers, on which rank of the pipeline.
+/// A stage of the schedule: its layers, and its rank in the pipeline.
 struct Stage {
   StageLayers layers;
   std::uint32_t pipeline = 0;
@@ -53,17 +53,18 @@ struct ParallelPlan {
   /// Tokens of each expert rank, over the mean of all expert ranks; by RankGrid::expert_rank.
   std::vector<double> expert_loads;
   /// By the same index, if expert ranks are simulated one by one and their loads differ: the offset
-  /// from a kind of layer to the rank's own kind. Empty: all work on the busiest rank's tokens.
+  /// from a kind of layer to the rank's own kind. Empty: all ranks work on the busiest one's
+  /// tokens.
   std::vector<std::uint32_t> expert_kinds;
-  /// The offset from a kind of layer to the one that works on the mean of the tokens.
+  /// The offset from a kind of layer to the one for the mean number of tokens.
   std::uint32_t mean_kinds = 0;
 
   [[nodiscard]] const PlanSpec& plan() const { return request.plan; }
-  /// Kind of layer `layer` (into ModelWork::layers).
+  /// Kind of layer `layer` (an index into ModelWork::layers).
   [[nodiscard]] std::uint32_t kind_of(std::uint32_t layer) const {
     return model.work.layers[layer];
   }
-  /// Kind of the layer as the rank at `place` works on it.
+  /// Kind of the layer for the rank at `place`.
   [[nodiscard]] std::uint32_t own_kind(std::uint32_t layer, const RankPlace& place) const {
     return kind_of(layer) + (expert_kinds.empty() ? 0 : expert_kinds[grid.expert_rank(place)]);
   }
@@ -73,11 +74,11 @@ struct ParallelPlan {
   }
 };
 
-/// Checks the plan and works it out. Faults name what does not fit and the nearest that does: a
+/// Checks and resolves the plan. Faults name what does not fit and the nearest value that does: a
 /// split that does not divide the model, the batch or the cluster; a schedule that cannot be made.
 [[nodiscard]] CheckedResult<ParallelPlan> plan_job(JobRequest request);
 
-/// Plans as plan_job does without asking whether the plan fits the device's memory.
+/// Like plan_job, without checking that the plan fits the device's memory.
 [[nodiscard]] CheckedResult<ParallelPlan> plan_without_memory(JobRequest request);
 
 }  // namespace bubblesim::synth

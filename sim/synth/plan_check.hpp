@@ -13,7 +13,7 @@ namespace bubblesim::synth {
 /// The schedule that a plan names, or its CSV file.
 [[nodiscard]] Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan);
 
-/// Faults: ranks that need more memory than the device has, with plans that would fit.
+/// Faults: ranks that need more memory than the device has, with plans that fit.
 [[nodiscard]] Errors check_memory(const ParallelPlan& plan);
 
 }  // namespace bubblesim::synth

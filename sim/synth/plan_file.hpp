@@ -13,8 +13,8 @@
 
 namespace bubblesim::synth {
 
-/// The most that a plan may ask for: ranks (of one split and of all), samples of an iteration,
-/// samples of a micro-batch, stages a rank.
+/// Limits of a plan: ranks (of one split and of all), samples of an iteration, samples of a
+/// micro-batch, stages a rank.
 inline constexpr std::uint32_t kMostRanks = 65'536;
 inline constexpr std::uint32_t kMostSamples = 1U << 24U;
 inline constexpr std::uint32_t kMostMicroBatch = 1U << 16U;
@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kMostChunks = 1024;
 inline constexpr std::array<Choice<Folding>, 3> kFoldingNames{{
     {"all", Folding::kAll}, {"data", Folding::kData}, {"nothing", Folding::kNothing}}};
 
-/// Faults go to the reader's error list; `folder` is what paths in the plan are relative to.
+/// Faults go to the reader's error list; paths in the plan are relative to `folder`.
 [[nodiscard]] PlanSpec read_plan(ObjectReader& object, const std::string& folder);
 
 [[nodiscard]] CheckedResult<PlanSpec> read_plan_file(const std::string& path);

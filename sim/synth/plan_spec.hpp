@@ -1,4 +1,4 @@
-// A parallel plan: how a training job is spread over GPUs, and in which order it works.
+// A parallel plan: the distribution of a training job over GPUs, and the order of its work.
 // configs/plans/README.md documents the file form, key by key.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace bubblesim::synth {
 
-/// What data-parallel replicas hold a share of instead of a copy (ZeRO stages 1 to 3; FSDP is 3).
+/// The data that replicas shard instead of copying (ZeRO stages 1 to 3; FSDP is 3).
 enum class Sharding : std::uint8_t { kNone, kOptimizer, kGradients, kParameters };
 
 /// When gradients are exchanged.
@@ -30,40 +30,42 @@ struct GradientPlan {
   GradientSync sync = GradientSync::kOverlapped;
   Bytes first_bucket{Bytes{1ULL << 20U}};
   Bytes bucket{Bytes{25ULL << 20U}};
-  double element_bytes = 2;       ///< of an exchanged gradient (qgZ: 0.5)
+  double element_bytes = 2;       ///< bytes of an exchanged gradient's element (qgZ: 0.5)
   std::uint32_t prefetch = 1;     ///< kParameters: layers gathered ahead of their use
 };
 
 /// How sharded parameters are kept and gathered (ZeRO++, arXiv 2306.10209; levels inside a node:
 /// arXiv 2501.04266).
 struct ParameterPlan {
-  /// So many neighbouring replicas keep a first copy of the parameters between them; 0: all
-  /// replicas together keep one. Gradients and optimizer states are sharded over all replicas in
-  /// either case, so replicas at the same place of each copy gather the updates once an iteration.
+  /// This many neighbouring replicas together keep a first copy of the parameters; 0: all replicas
+  /// keep one. Gradients and optimizer states are sharded over all replicas in either case, so that
+  /// replicas at the same place of each copy gather the updates once an iteration.
   std::uint32_t primary = 0;
-  /// hpZ: neighbouring replicas that together keep a second copy, from a layer's forward pass on,
-  /// and gather it for the backward pass; 0: backward passes gather from the first copy, too.
+  /// hpZ: this many neighbouring replicas together keep a second copy, from a layer's forward pass
+  /// on, and gather it for the backward pass; 0: backward passes, too, gather from the first copy.
   std::uint32_t secondary = 0;
-  double element_bytes = 0;  ///< qwZ: of an element gathered from the first copy; 0: the weights'
+  double element_bytes = 0;  ///< qwZ: bytes of an element gathered from the first copy; 0: the
+                             ///< weights'
 };
 
-/// Exchanges among tensor ranks beside compute: a micro-batch is two parts, of which each computes
-/// while the other's exchange is under way (TokenWeave, arXiv 2505.11329: prompts of inference;
-/// Domino, arXiv 2409.15241: samples of training).
+/// Exchanges among tensor ranks beside compute: a micro-batch has two parts, and each computes
+/// during the other's exchange (TokenWeave, arXiv 2505.11329: prompts of inference; Domino, arXiv
+/// 2409.15241: samples of training).
 struct TensorOverlapPlan {
   std::uint32_t first = 0;   ///< samples of the first part; 0: half of the micro-batch
-  std::uint32_t blocks = 0;  ///< of each exchange's kernel, an SM each; 0: as many as NCCL opens
-  bool fused_norm = false;   ///< the residual's sum and the norm after a forward exchange are part
-                             ///< of its kernel, a part of the tokens on each rank
+  std::uint32_t blocks = 0;  ///< of each exchange's kernel, one on an SM; 0: as NCCL
+  bool fused_norm = false;   ///< the kernel of a forward exchange includes the residual's sum and
+                             ///< the norm, for a part of the tokens on each rank
 };
 
-/// What is kept in host memory, or in NVMe and CXL memory behind it, and moved over the host's link
+/// Data kept in host memory, or in NVMe and CXL memory behind it, and moved over the host's link
 /// (sim/synth/transfers.hpp).
 struct HostPlan {
   BytesPerSecond bandwidth{};    ///< of a GPU's link, one direction; 0: the device's
-  double activations = 0;        ///< share of what a layer keeps for its backward pass
+  double activations = 0;        ///< share of a layer's data for its backward pass
   std::uint32_t ahead = 1;       ///< layers fetched ahead of their backward pass
-  double optimizer_per_s = 0;    ///< parameters that the host updates a second; 0: the GPU does
+  double optimizer_per_s = 0;    ///< parameters that the host updates a second; 0: the GPU updates
+                                 ///< them
   std::uint32_t checkpoint_every = 0;  ///< iterations between checkpoints; 0: none
 
   [[nodiscard]] bool moves() const {
@@ -71,32 +73,33 @@ struct HostPlan {
   }
 };
 
-/// Responses that are generated before each training step (sim/synth/rollout.hpp): as many as it
-/// trains on, of lengths drawn from a lognormal distribution, by the engine of a server.
+/// Responses generated before each training step (sim/synth/rollout.hpp), by a server's engine: as
+/// many as the step trains on, of lengths drawn from a lognormal distribution.
 struct RolloutPlan {
   std::uint32_t prompt_tokens = 1;
-  double mean_tokens = 1;          ///< of a response, before it is cut to most_tokens
+  double mean_tokens = 1;          ///< of a response, before the cut to most_tokens
   double cv = 1;                   ///< coefficient of variation
   std::uint32_t most_tokens = 1;
-  double spare = 1;                ///< responses begun over those kept, the first to end; >= 1
-  std::uint32_t rounds = 1;        ///< iterations with lengths of their own, then the same again
+  double spare = 1;                ///< responses begun over those kept, which are the first to end;
+                                   ///< >= 1
+  std::uint32_t rounds = 1;        ///< iterations with different lengths; then they repeat
   std::uint64_t seed = 1;
-  std::uint32_t max_num_seqs = 0;  ///< that a GPU generates at once; 0: all that it begins
+  std::uint32_t max_num_seqs = 0;  ///< on one GPU at once; 0: all that it begins
   std::uint32_t max_num_batched_tokens = 2048;  ///< of a step of its engine
-  Bytes kv_cache{};                ///< of a GPU; 0: room for all responses at their longest
-  /// GPUs that generate and do not train, whose ranks come after the others; 0: each replica
-  /// generates what it trains on. The fields below need some.
+  Bytes kv_cache{};                ///< of a GPU; 0: enough for all responses at their longest
+  /// Number of GPUs that generate and do not train, whose ranks come after the others; 0: each
+  /// replica generates its own responses. The fields below need at least one.
   std::uint32_t generators = 0;
   std::uint32_t staleness = 0;     ///< further training steps that a rollout does not wait for
-  std::uint32_t jobs = 1;          ///< alike, whose iterations alternate on all GPUs
+  std::uint32_t jobs = 1;          ///< equal jobs, whose iterations alternate on all GPUs
   Duration switch_time{};          ///< from one job's training step to another's, > 1 job
 
-  /// A rollout waits for the weights of the iteration that lies so many before it. An iteration in
-  /// between is another job's, or one that is not waited for.
+  /// A rollout waits for the weights of the iteration this many before it. Iterations in between
+  /// are another job's, or not waited for.
   [[nodiscard]] std::uint32_t distance() const { return jobs * (1 + staleness); }
 };
 
-/// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
+/// The exchange of regions over wide-area links (Cloudless-Training: arXiv 2303.05330).
 enum class WideAreaMode : std::uint8_t {
   kEveryIteration,  ///< the same synchronous exchange as within a region
   kAsynchronous,    ///< accumulated gradients, sent every k iterations, not waited for
@@ -108,28 +111,28 @@ struct WideAreaPlan {
   std::uint32_t interval = 1;  ///< iterations, >= 1
 };
 
-/// Which replicas are simulated one by one. Folded ones behave alike; one stands for all, and its
+/// Which replicas are simulated separately. Folded ones behave equally; one represents all, and its
 /// collectives have their full size.
 enum class Folding : std::uint8_t {
-  kAll,      ///< one rank a pipeline stage
-  kData,     ///< tensor and context ranks one by one, data replicas folded
+  kAll,      ///< one rank for each pipeline stage
+  kData,     ///< separate tensor and context ranks, folded data replicas
   kNothing,  ///< every rank
 };
 
 /// A stage of a graph pipeline (GraphPipe, arXiv 2406.17145), on a rank of its own.
 struct GraphStageSpec {
-  std::uint32_t first = 0;            ///< layers [first, last) of ModelWork::layers, or
+  std::uint32_t first = 0;            ///< layers [first, last) of ModelWork::layers; or branches
   std::uint32_t last = 0;
   std::vector<std::string> branches;  ///< by name, in order: "dense" (all its copies), "dense/2"
                                       ///< (one copy), "join" (the layers behind the branches)
-  std::vector<std::uint32_t> after;   ///< stages whose output it reads or passes on
+  std::vector<std::uint32_t> after;   ///< stages whose output it reads or forwards
   std::uint32_t micro_batch = 1;      ///< in micro-batches of the plan
 };
 
-/// When a receive of a pipeline stage comes to the GPU.
+/// When the receive of a pipeline stage starts on the GPU.
 enum class Receives : std::uint8_t {
-  kInTurn,  ///< after the compute that was launched before it, as PyTorch's NCCL streams wait
-  kAhead,   ///< once the host has launched it: it holds SMs beside compute until its peer comes
+  kInTurn,  ///< after the compute launched before it, as PyTorch's NCCL streams wait
+  kAhead,   ///< once the host has launched it: it holds SMs beside compute until its peer starts
 };
 
 struct PlanSpec {
@@ -142,23 +145,23 @@ struct PlanSpec {
   bool sequence_parallel = false;
   std::optional<TensorOverlapPlan> tensor_overlap;
   double expert_load = 1;         ///< tokens of the busiest expert rank over the mean, >= 1
-  std::optional<ExpertRouting> routing;        ///< in place of expert_load, which follows from it
+  std::optional<ExpertRouting> routing;        ///< replaces expert_load, which follows from it
 
   std::string schedule = "1f1b";  ///< a generator of sim/pipeline
   Receives receives = Receives::kInTurn;
-  std::uint32_t chunks = 0;       ///< stages a rank holds; 0: the schedule's own default
+  std::uint32_t chunks = 0;       ///< stages of each rank; 0: the schedule's own default
   std::optional<std::string> schedule_csv;     ///< instead of a generator
   std::vector<std::uint32_t> layers_per_stage; ///< empty: even
   std::vector<GraphStageSpec> stages;          ///< schedule "graph"; empty: a chain
 
-  std::uint64_t global_batch = 1; ///< samples an iteration, of the whole job
+  std::uint64_t global_batch = 1; ///< samples of an iteration, over the whole job
   std::uint32_t micro_batch = 1;  ///< samples
   std::optional<std::uint64_t> sequence;       ///< tokens; nothing: the model's
   model::Precision precision = model::Precision::kBf16;
   model::Recompute recompute = model::Recompute::kNone;
   model::AttentionKernels attention = model::AttentionKernels::kFlash;
   model::OptimizerSpec optimizer;
-  std::uint32_t sm_carveout = 0;  ///< SMs that products leave to kernels of exchanges
+  std::uint32_t sm_carveout = 0;  ///< SMs that products leave free for kernels of exchanges
 
   Sharding sharding = Sharding::kNone;
   GradientPlan gradients;
@@ -174,7 +177,7 @@ struct PlanSpec {
   [[nodiscard]] std::uint32_t world_size() const {
     return trainers() + (rollout ? rollout->generators : 0);
   }
-  /// Precondition: the batch divides.
+  /// Precondition: the batch is divisible.
   [[nodiscard]] std::uint32_t micro_batches() const {
     return static_cast<std::uint32_t>(global_batch / data / micro_batch);
   }
@@ -183,14 +186,14 @@ struct PlanSpec {
 /// Another value for a key of a plan file: {"/data", "8"}, {"/schedule", "gpipe"}.
 struct PlanChange {
   std::string pointer;  ///< JSON pointer
-  std::string value;    ///< JSON; text that is not JSON stands for itself
+  std::string value;    ///< JSON, or a text
 };
 
 /// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.
 struct JobNames {
   std::string model;
   std::variant<std::string, PlanSpec> plan;
-  std::vector<PlanChange> changes;      ///< of a plan by name
+  std::vector<PlanChange> changes;      ///< by the plan's keys
   std::string cluster;
   std::optional<std::uint32_t> nodes;   ///< >= 1; nothing: the cluster's
   /// Seed of the hash that places flows on up-links; nothing: the cluster's.

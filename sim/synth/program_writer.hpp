@@ -19,7 +19,7 @@
 
 namespace bubblesim::synth {
 
-/// An operation to come.
+/// An operation to be added.
 struct OpDraft {
   program::WorkKind kind = program::WorkKind::kKernel;
   std::uint16_t stream = 0;
@@ -35,7 +35,7 @@ struct CallCost {
   Duration call{};   ///< of the call
 };
 
-/// A modelled launch as traces and programs state it.
+/// A modelled launch in the form of traces and programs.
 [[nodiscard]] traces::LaunchShape shape_of(const model::Launch& launch);
 
 class ProgramWriter {
@@ -45,16 +45,16 @@ class ProgramWriter {
   [[nodiscard]] NameId name(std::string_view text) { return program_.names.intern(text); }
   std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
 
-  /// Adds an operation that waits for the operations `after` too, and launches it.
+  /// Adds an operation that also waits for the operations `after`, and launches it.
   std::uint32_t launch(const OpDraft& draft, std::span<const std::uint32_t> after, CallCost cost);
   /// Adds operations in order and launches them by one call (a CUDA graph), or by as few as a step
   /// can hold (65,535 each). Returns the last. Precondition: not empty.
   std::uint32_t launch_graph(std::span<const OpDraft> drafts, CallCost cost);
-  /// The host waits until the operation has ended; until the device is empty.
+  /// The host waits until the operation has ended (wait_for), or until the device is empty.
   void wait_for(std::uint32_t op);
   void wait_for_device();
-  /// A wait whose operation is not known yet. It waits for nothing until set_wait() says which, in
-  /// the same thread: one of this pass, or of a pass so far back (StepDetail::passes_back).
+  /// Reserves a wait in the present thread, without effect until set_wait() names its operation: of
+  /// this pass, or of an earlier one (StepDetail::passes_back).
   [[nodiscard]] std::size_t reserve_wait();
   void set_wait(std::size_t wait, std::uint32_t op, std::uint32_t passes_back);
   void pause(Duration span);
@@ -62,10 +62,10 @@ class ProgramWriter {
   /// Sets the device memory that the rank holds from the next operation on.
   void mark_memory(std::uint64_t bytes);
 
-  /// Ends a thread: what was written since the last one's end is a thread of its own, in a program
-  /// whose threads are alternatives.
+  /// Ends a thread: steps written since the last end are a thread of their own, in a program whose
+  /// threads are alternatives.
   void end_thread(std::string name);
-  /// Ends the last thread, if anything was written since.
+  /// Ends the last thread, if it has steps.
   [[nodiscard]] program::Program finish();
 
  private:
@@ -83,7 +83,7 @@ class ProgramWriter {
   std::uint32_t return_detail_ = program::kNoIndex;
 };
 
-/// The kernel profiles of a program that is being written: equal ones are one.
+/// The kernel profiles of a program under construction: equal ones are stored once.
 class ProfileTable {
  public:
   /// The index of the kernel's profile; `add(profile, launch)` appends one and returns its index.
@@ -95,8 +95,8 @@ class ProfileTable {
   }
 
  private:
-  /// What makes two profiles one: blocks, warps, registers, shared memory, blocks an SM, class,
-  /// shares, and the shape as launched.
+  /// The fields by which profiles are equal: blocks, warps, registers, shared memory, blocks an SM,
+  /// class, shares, and the shape as launched.
   using Key = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t,
                          program::KernelClass, double, double, std::array<std::uint32_t, 3>,
                          std::array<std::uint32_t, 3>>;

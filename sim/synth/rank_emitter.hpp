@@ -2,9 +2,9 @@
 // to wait for.
 //
 // Streams: kComputeStream; kExchangeStream for exchanges inside layers; kGradientStream for
-// gradients and sharded parameters; kWideAreaStream for exchanges between regions that are not
-// part of every iteration; further ones are handed out to pipeline transfers and to copies between
-// GPU and host.
+// gradients and sharded parameters; kWideAreaStream for exchanges between regions that are not part
+// of every iteration; new_stream() makes further ones for pipeline transfers and copies between GPU
+// and host.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline constexpr std::uint16_t kGradientStream = 2;
 inline constexpr std::uint16_t kWideAreaStream = 3;
 inline constexpr std::uint16_t kFirstOtherStream = 4;
 
-/// The pass whose host cost a launch call has.
+/// The pass, which sets the host cost of a launch call.
 enum class HostPass : std::uint8_t { kForward, kBackward, kOptimizer };
 
 /// A collective to launch.
@@ -59,7 +59,7 @@ class RankEmitter {
   [[nodiscard]] const RankPlace& place() const { return place_; }
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
-  /// Emits kernels and exchanges; each waits for the one before it.
+  /// Emits kernels and exchanges; each waits for the previous one.
   void emit(std::span<const TimedItem> items, HostPass pass);
   /// Alternates two parts of a micro-batch: while one part communicates, the other computes.
   void emit_in_turns(std::span<const TimedItem> first, std::span<const TimedItem> second,
@@ -78,20 +78,20 @@ class RankEmitter {
   /// Launches a collective that waits for no operation: a receive that is posted ahead.
   std::uint32_t launch_at_once(const CollectiveCall& call, Duration think);
 
-  /// The lane's next kernel waits for the operation too.
+  /// Lets the lane's next kernel wait for the operation, too.
   void wait_next(std::uint32_t op) { lane().waits.push_back(op); }
 
-  /// Kernels of one lane do not wait for the other's exchanges: a forward and a backward that
-  /// are interleaved so that each computes while the other communicates. Lane 0 by default.
+  /// Selects a lane (0 by default), whose kernels do not wait for the other lane's exchanges: a
+  /// forward and a backward interleave, so that each computes while the other communicates.
   void select_lane(std::uint32_t number) { lane_ = number; }
   [[nodiscard]] std::uint32_t lane_number() const { return lane_; }
 
   /// The operations that the lane's next kernel waits for, and the last kernel so far.
   [[nodiscard]] std::vector<std::uint32_t> awaited();
-  /// A stream for one use alone.
+  /// A stream for a single use.
   [[nodiscard]] std::uint16_t new_stream() { return next_stream_++; }
 
-  /// The last kernel on the compute stream; kNoIndex: there is none yet.
+  /// The last kernel on the compute stream; kNoIndex: none yet.
   [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
 
  private:
@@ -112,7 +112,8 @@ class RankEmitter {
   CollectiveTable& collectives_;
   RankPlace place_;
   ProgramWriter writer_;
-  std::vector<PreparedKernel> kernels_;   ///< by TimedModel::kernels; profile kNoIndex: not yet
+  std::vector<PreparedKernel> kernels_;   ///< by TimedModel::kernels; profile kNoIndex: not
+                                          ///< prepared
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;
   std::map<Channel, std::uint64_t> uses_;
   std::array<std::array<Lane, 2>, 2> lanes_;  ///< of each part of a micro-batch
@@ -122,9 +123,9 @@ class RankEmitter {
   std::uint32_t last_compute_ = program::kNoIndex;
 };
 
-/// The launch of a collective's kernel: a block a channel, and in each block 512 threads and one
-/// more warp, with 96 registers a thread (launch shapes of ncclDevKernel in the H100 and A100
-/// traces of the public profiler data; earlier versions differ by a few warps).
+/// The launch of a collective's kernel: a block for each channel, with 512 threads and one more
+/// warp in each block, and 96 registers a thread (launch shapes of ncclDevKernel in the H100 and
+/// A100 traces of the public profiler data; earlier versions differ by a few warps).
 [[nodiscard]] program::LaunchNeeds collective_needs(std::uint32_t channels);
 [[nodiscard]] model::Launch collective_launch(std::uint32_t channels);
 

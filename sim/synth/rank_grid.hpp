@@ -1,6 +1,6 @@
-// The place of each rank of a plan: which pipeline stage, replica, context and tensor part, on
-// which GPU, and with whom it exchanges. Ranks are numbered as Megatron-LM numbers them: tensor
-// fastest, then context, data, pipeline; rank n runs on GPU n.
+// The place of each rank of a plan: its pipeline stage, replica, context and tensor part, its GPU,
+// and its communicators. Ranks are numbered as in Megatron-LM: tensor fastest, then context, data,
+// pipeline; rank n runs on GPU n.
 #pragma once
 
 #include <array>
@@ -21,19 +21,19 @@ struct RankPlace {
   friend bool operator==(const RankPlace&, const RankPlace&) = default;
 };
 
-/// `count` groups, each `stride` ranks after the one before.
+/// `count` groups, each `stride` ranks after the previous one.
 struct Shifts {
   std::uint32_t count = 1;
   std::uint32_t stride = 0;
 };
 
-/// Ranks that exchange, and how many of them are simulated.
+/// Ranks that exchange data, and the number of simulated ones.
 struct Communicator {
   network::Group group;
-  std::uint32_t simulated = 1;   ///< members that are simulated; 1: the others are folded
-  std::uint32_t first_rank = 0;  ///< tells communicators of one axis apart
-  /// The group and those that are folded into it: the group, shifted by every sum of one shift of
-  /// each.
+  std::uint32_t simulated = 1;   ///< simulated members; 1: the others are folded
+  std::uint32_t first_rank = 0;  ///< distinguishes communicators of one axis
+  /// Shifts from the group to the groups folded into it: every sum of one shift of each gives a
+  /// group.
   std::array<Shifts, 2> twins{};
 };
 
@@ -44,13 +44,13 @@ class RankGrid {
   [[nodiscard]] std::uint32_t rank(const RankPlace& place) const;
   [[nodiscard]] RankPlace place(std::uint32_t rank) const;
 
-  /// Ranks that are simulated, ascending.
+  /// The simulated ranks, ascending.
   [[nodiscard]] std::vector<std::uint32_t> simulated() const;
-  /// How many ranks each simulated one stands for.
+  /// Number of ranks that each simulated one represents.
   [[nodiscard]] std::uint32_t fold() const;
-  /// Number of the rank among those that share out the experts.
+  /// Index of the rank among those that divide the experts.
   [[nodiscard]] std::uint32_t expert_rank(const RankPlace& place) const;
-  /// Whether all of those are simulated, each as itself.
+  /// Whether all of these are simulated separately.
   [[nodiscard]] bool experts_apart() const;
 
   [[nodiscard]] Communicator tensor(const RankPlace& place) const;
@@ -60,22 +60,24 @@ class RankGrid {
   [[nodiscard]] Communicator context_hop(const RankPlace& place) const;
   /// The experts' all-to-all.
   [[nodiscard]] Communicator expert(const RankPlace& place) const;
-  /// So many neighbours of the data and context ranks. Precondition: `count` divides them.
+  /// This many neighbours of the data and context ranks. Precondition: `count` divides their
+  /// number.
   [[nodiscard]] Communicator neighbours(const RankPlace& place, std::uint32_t count) const;
-  /// Those at the rank's own place in each run of so many neighbours. Precondition: as above.
+  /// The ranks at the same place in each run of `count` neighbours. Precondition: as above.
   [[nodiscard]] Communicator likes(const RankPlace& place, std::uint32_t count) const;
-  /// All that hold the same parameters: data and context ranks.
+  /// All ranks with the same parameters: data and context ranks.
   [[nodiscard]] Communicator data(const RankPlace& place) const;
-  /// The above ranks in the rank's region, and its like in every region. Wide-area plans only.
+  /// region(): the ranks of data() in the rank's region; the next: its counterparts in all regions.
+  /// Wide-area plans only.
   [[nodiscard]] Communicator region(const RankPlace& place) const;
   [[nodiscard]] Communicator across_regions(const RankPlace& place) const;
-  /// Those that hold the same experts.
+  /// All ranks with the same experts.
   [[nodiscard]] Communicator expert_data(const RankPlace& place) const;
-  /// Those with whom gradients are exchanged in every iteration: data(), or, where regions
-  /// synchronise apart, region(); of experts, expert_data() or region().
+  /// The ranks with which gradients are exchanged in every iteration: data(), or region() if
+  /// regions synchronise separately; for experts, expert_data() or region().
   [[nodiscard]] Communicator replicas(const RankPlace& place) const;
   [[nodiscard]] Communicator expert_replicas(const RankPlace& place) const;
-  /// The ranks of the same part of two pipeline stages.
+  /// The same part of two pipeline stages.
   [[nodiscard]] Communicator pair(const RankPlace& place, std::uint32_t other_pipeline) const;
   /// All parts of one replica.
   [[nodiscard]] Communicator model(const RankPlace& place) const;
@@ -83,8 +85,8 @@ class RankGrid {
   [[nodiscard]] Communicator world() const;
 
  private:
-  /// Groups of the same kind that are folded into one, `stride` apart: if_all with Folding::kAll,
-  /// if_folded with kAll or kData; none if they are simulated.
+  /// Groups of the same kind folded into one, `stride` apart: if_all with Folding::kAll, if_folded
+  /// with kAll or kData; none if they are simulated.
   [[nodiscard]] Shifts if_all(std::uint32_t count, std::uint32_t stride) const;
   [[nodiscard]] Shifts if_folded(std::uint32_t count, std::uint32_t stride) const;
   [[nodiscard]] std::uint32_t replica_ranks() const { return context_ * tensor_; }
@@ -95,8 +97,8 @@ class RankGrid {
   std::uint32_t expert_;
   std::uint32_t pipeline_;
   std::uint32_t node_size_;
-  std::uint32_t regions_;      ///< that the plan spans
-  bool regions_apart_;         ///< they do not exchange in every iteration
+  std::uint32_t regions_;      ///< number that the plan spans
+  bool regions_apart_;         ///< regions do not exchange in every iteration
   Folding folding_;
 };
 

@@ -1,5 +1,5 @@
-// Device memory of a rank: what it always holds, and what each micro-batch adds while it is
-// between its forward and its backward pass.
+// Device memory of a rank: its constant part, and the part of each micro-batch between its forward
+// and its backward pass.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct StaticMemory {
 };
 
 /// ZeRO's accounting (Rajbhandari et al. 2020, section 3): parameters and gradients in their
-/// precisions, optimiser states (model::optimizer_memory). Each is divided by the
-/// data-parallel size if the plan's stage of sharding splits it.
+/// precisions, optimiser states (model::optimizer_memory). The data-parallel size divides each that
+/// the plan shards.
 [[nodiscard]] StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// What a micro-batch of a stage keeps on the GPU.
+/// Bytes that a micro-batch keeps on the GPU of a stage.
 struct KeptBytes {
   double forward = 0;           ///< from its forward pass on
-  double after_input_grad = 0;  ///< where the backward pass is split: from its first half on
+  double after_input_grad = 0;  ///< if the backward pass is split: from its first half on
 };
 [[nodiscard]] KeptBytes activation_bytes(const ParallelPlan& plan, std::uint32_t stage);
 
-/// Activations that a rank holds as its actions go by.
+/// Activations of a rank while its actions run.
 class HeldActivations {
  public:
   explicit HeldActivations(const ParallelPlan& plan);
@@ -43,42 +43,42 @@ class HeldActivations {
   double bytes_ = 0;
 };
 
-/// The most that a layer of the rank needs besides while its backward pass runs: gradients of
+/// The most that a layer of the rank needs in addition during its backward pass: gradients of
 /// activations; with sharded parameters, the layer's gathered parameters and whole gradients; and
 /// the buffers of HostPlan::activations, of 2 (`ahead` + 1) layers.
 [[nodiscard]] double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// Keys and values of the responses that a rank which trains generates; 0 where it generates none.
+/// Keys and values of the responses that a training rank generates; 0: none.
 [[nodiscard]] double own_rollout_cache(const ParallelPlan& plan);
 
-/// Peak of a rank over the schedule. The greatest memory mark of the rank's program is its total.
+/// A rank's peak over the schedule. Its total is the greatest memory mark of the rank's program.
 struct MemoryNeed {
   StaticMemory fixed;
-  double activations = 0;  ///< at the peak; or a rollout's keys and values, where they are more
+  double activations = 0;  ///< at the peak; or a rollout's keys and values, if larger
   double working = 0;
   [[nodiscard]] double total() const { return fixed.total() + activations + working; }
 };
 [[nodiscard]] MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// Numbers of parameters: those outside experts, and those of experts.
+/// Numbers of parameters: outside of experts, and in experts.
 struct Elements {
   double shared = 0;
   double experts = 0;
 };
-/// Parameters that a rank holds, the head's own copy of a tied embedding included.
+/// Parameters of a rank, including the head's own copy of a tied embedding.
 [[nodiscard]] Elements elements_of(const ParallelPlan& plan, std::uint32_t pipeline);
-/// The part of `elements` that one data-parallel replica holds when they are sharded.
+/// The part of `elements` on one data-parallel replica when they are sharded.
 [[nodiscard]] double split_over_replicas(const ParallelPlan& plan, const Elements& elements);
 /// Elements of all tensors of a list.
 [[nodiscard]] double sum(const std::vector<double>& tensors);
 [[nodiscard]] Elements elements_of_layer(const ParallelPlan& plan, std::uint32_t layer);
-/// What a rank updates: its part, where the optimiser is sharded.
+/// Elements that a rank updates: its part, if the optimiser is sharded.
 [[nodiscard]] double own_elements(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// When a replica hands over all but its part of the gradients.
+/// When a replica scatters gradients, keeping its own part.
 enum class Scattering : std::uint8_t {
-  kAtEnd,          ///< each stage's, in its last backward pass of the iteration
-  kEachRun,        ///< in the last of a row of backward passes of one stage
+  kAtEnd,          ///< each stage's, in the stage's last backward pass of the iteration
+  kEachRun,        ///< in the last of consecutive backward passes of one stage
   kEachMicroBatch
 };
 /// ZeRO-2 scatters after each micro-batch (DeepSpeed, stage_1_and_2.py, reduce_ipg_grads). In a

@@ -4,7 +4,7 @@
 // collective, iteration and memory mark of the first iterations, in simulated time from zero. It
 // can be used like any recording: written as .btr, inspected, replayed, filled.
 //
-// Values that a program does not hold stay absent: copies have no bytes and no direction (counted).
+// Values that a program lacks stay absent: copies have no bytes and no direction (counted).
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ inline constexpr CounterSpec kCopiesWithoutSize{
     "copies and memsets written without bytes and direction: a program holds only their duration"};
 
 struct RecordSetup {
-  std::uint32_t iterations = 1;  ///< of each rank; work launched after the last is left out
-  std::uint32_t world_size = 0;  ///< of the real job; 0: as many as the ranks' numbers tell
-  std::vector<workload::Perturbation> perturbations{};  ///< by position of the rank
+  std::uint32_t iterations = 1;  ///< of each rank; work launched later is left out
+  std::uint32_t world_size = 0;  ///< of the real job; 0: by the ranks' numbers
+  std::vector<workload::Perturbation> perturbations{};  ///< by the rank's position
   traces::Provenance provenance{};  ///< `format` is always kMadeFormat
 };
 
-/// One trace a rank, in the job's order. A collective has the same sequence number on all ranks;
-/// numbers are unique within a process group, but not in order of start.
-/// Fault: no rank, no iteration asked for, or a dependency that is never met.
+/// A trace for each rank, in the job's order. A collective has the same sequence number on all
+/// ranks; numbers are unique within a process group, but not in order of start. Fault: no rank, no
+/// iteration, or a dependency that is never met.
 [[nodiscard]] Result<traces::JobTrace> record_trace(const workload::JobProgram& job,
                                                     const hardware::GpuSpec& spec,
                                                     const RecordSetup& setup = {});

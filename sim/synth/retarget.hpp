@@ -1,17 +1,17 @@
 // Predicts a captured data-parallel job with another number of replicas, on another interconnect,
 // or on another device.
 //
-// Collectives in which every rank takes part are the data-parallel ones. Each rank's span in one,
-// from the last rank's arrival to its own end, is the recorded one times
+// Collectives of all ranks are the data-parallel ones. Each rank's span in such a collective, from
+// the last rank's arrival to its own end, is the recorded span times
 //
 //   model(new cluster, new replicas) / model(recorded cluster, recorded replicas)
 //
 // with the network's cost of a collective alone (sim/network/topology.hpp), so that an unchanged
-// cluster gives back the recording. If the recorded cluster is not named, the span is the model's.
+// cluster reproduces the recording. If the recorded cluster is not named, the span is the model's.
 // A collective's array keeps its recorded size: gradients and parameters do not depend on the
-// number of replicas. Kernels are scaled by a ratio that is handed in; hosts stay as recorded.
+// number of replicas. The caller gives the ratio of kernels' times; hosts stay as recorded.
 //
-// Every assumption beyond the recording is reported: counters say how often, `extrapolated` what.
+// Every assumption beyond the recording is reported, with counters and in `extrapolated`.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ inline constexpr CounterSpec kProfilesKept{
     "retarget_profiles_kept", Severity::kNotice,
     "kernel profiles without a launch shape, which keep the recorded device's occupancy"};
 
-/// The time of a kernel on the new device over that on the recorded one; > 0. Asked once for each
+/// The time of a kernel on the new device over that on the recorded one; > 0. Called once for each
 /// name and class of a rank.
 using KernelRatio = std::function<double(std::string_view name, program::KernelClass)>;
 
@@ -73,14 +73,14 @@ struct DeviceChange {
   KernelRatio ratio;
 };
 
-/// Whether ranks that repeat recorded ones are simulated.
+/// Whether copies of recorded ranks are simulated.
 enum class Copies : std::uint8_t {
-  kUnfolded,  ///< each copy is a rank of the job
-  kFolded,    ///< no copy is: it would arrive when its original does, so times are the same
+  kUnfolded,  ///< each copy is simulated
+  kFolded,    ///< no copy is: it would arrive with its original, so that times are the same
 };
 
 struct RetargetSpec {
-  std::uint32_t replicas = 0;  ///< ranks of the new job; 0: as many as recorded
+  std::uint32_t replicas = 0;  ///< ranks of the new job; 0: the recorded number
   Copies copies = Copies::kUnfolded;
   std::optional<hardware::ClusterSpec> recorded_cluster{};  ///< nothing: not known
   std::optional<hardware::ClusterSpec> cluster{};           ///< nothing: the recorded one
@@ -89,34 +89,34 @@ struct RetargetSpec {
 
 struct Retargeted {
   workload::JobProgram job;
-  std::uint32_t replicas = 0;              ///< of the real job, folded ones included
-  std::vector<std::string> extrapolated;   ///< sentences, one assumption each
+  std::uint32_t replicas = 0;              ///< of the real job, including folded ones
+  std::vector<std::string> extrapolated;   ///< a sentence for each assumption
   CounterSet counters;                     ///< also in job.counters
 };
 
 /// Faults: a job that was not captured; a new number of replicas for a job that is not purely
 /// data-parallel (it has transfers or collectives between some ranks, or no collective of all
-/// ranks); a new number without a cluster to model it on; more ranks than a cluster without NICs
-/// has GPUs.
+/// ranks); a new number without a modelled cluster; more ranks than a cluster without NICs has
+/// GPUs.
 [[nodiscard]] Result<Retargeted> retarget(workload::JobProgram job, const RetargetSpec& spec);
 
-// Modelled times of a recorded job's collectives on one cluster, for retarget() and for recordings
-// that have only the sizes of collectives.
+// Modelled times of a recorded job's collectives on one cluster: for retarget(), and for recordings
+// of collectives' sizes without times.
 
-/// The network's pattern for a recorded kind: a reduce moves the bytes of a broadcast the other way
-/// round; a barrier is an all-reduce of one element. Nothing: not known, or between some ranks.
+/// The network's pattern for a recorded kind: a reduce moves the bytes of a broadcast in reverse; a
+/// barrier is an all-reduce of one element. Nothing: not known, or between some ranks.
 [[nodiscard]] std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind kind);
 
-/// The whole array of a collective of `ranks`, of which each rank puts in `input` bytes: an
-/// all-gather's is the sum over ranks.
+/// The whole array of a collective of `ranks` ranks with `input` bytes each: an all-gather's is the
+/// sum over ranks.
 [[nodiscard]] double array_bytes(network::CollectivePattern kind, std::uint64_t input,
                                  std::uint32_t ranks);
 
-/// Ranks 0 to n-1 on consecutive GPUs of a cluster.
+/// The times of collectives on consecutive GPUs of a cluster, for ranks 0 to n-1.
 class CollectiveModel {
  public:
-  /// A cluster with NICs gets as many nodes as the ranks need, and `notes` a sentence about it.
-  /// Fault: a cluster without NICs that is too small.
+  /// A cluster with NICs gets as many nodes as the ranks need, with a sentence in `notes`. Fault: a
+  /// cluster without NICs that is too small.
   [[nodiscard]] static Result<CollectiveModel> make(hardware::ClusterSpec cluster,
                                                     std::uint32_t ranks,
                                                     std::vector<std::string>& notes);
@@ -125,7 +125,8 @@ class CollectiveModel {
   /// goes from the first listed rank to the second.
   [[nodiscard]] Duration time(network::CollectivePattern kind, double array,
                               std::vector<std::uint32_t> listed = {});
-  /// The array that takes `span`, to one part in a thousand; nothing: even one byte takes longer.
+  /// The array whose time is `span`, to one part in a thousand; nothing: even one byte takes
+  /// longer.
   [[nodiscard]] std::optional<double> array_for(network::CollectivePattern kind, Duration span);
 
  private:
@@ -137,27 +138,25 @@ class CollectiveModel {
       times_;
 };
 
-/// A function that gives the times of collectives on a cluster, rank n on GPU n, each alone on its
-/// links. The function's fault: a cluster that is too small for the job.
+/// A function for the times of collectives on a cluster, rank n on GPU n, each alone on its links.
+/// The function's fault: a cluster too small for the job.
 [[nodiscard]] traces::CollectiveTimes collective_times(hardware::ClusterSpec cluster);
 
-// How much longer a recorded kernel takes on another device, by the roof (compute or memory) that
-// its name suggests (sim/model/kernel_time.hpp has the formula).
-//
-// A recording has no shapes of operands, so tiles and waves that fit one device better than the
-// other are not modelled.
+// The factor on a recorded kernel's time on another device, by the roof (compute or memory) that
+// its name suggests (sim/model/kernel_time.hpp has the formula).  A recording has no shapes of
+// operands, so tiles and waves that fit one device better than the other are not modelled.
 
-/// A device and how well kernels use it.
+/// A device and the efficiency of kernels on it.
 struct RooflineDevice {
   hardware::GpuSpec gpu;
   model::Efficiency efficiency;
 };
 
-/// The precision in which a product's kernel computes, by the words that cuBLAS, cuDNN, CUTLASS and
-/// nvjet put in its name ("bf16", "f16_s16816gemm", "h884", "tf32", "sgemm"); nothing: no word.
+/// The precision of a product's kernel, by the words in names of cuBLAS, cuDNN, CUTLASS and nvjet
+/// ("bf16", "f16_s16816gemm", "h884", "tf32", "sgemm"); nothing: no word.
 [[nodiscard]] std::optional<model::Precision> precision_of(std::string_view kernel_name);
 
-/// A kernel name without a precision counts as bfloat16, or as computed_in() of it on each device.
+/// A kernel name without a precision counts as bfloat16, or as its computed_in() on each device.
 [[nodiscard]] KernelRatio kernel_ratio(RooflineDevice from, RooflineDevice to);
 
 }  // namespace bubblesim::synth

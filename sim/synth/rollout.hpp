@@ -1,15 +1,14 @@
 // Reinforcement learning: responses that are generated before the training step that uses them.
 //
-// Co-located (RollPacker, arXiv 2509.21009): every replica generates its samples on the GPU that it
-// trains on, and all wait for the last one.
+// Co-located (RollPacker, arXiv 2509.21009): every replica generates its samples on its training
+// GPU, and all wait for the last one.
 //
 // Apart (RolloutPlan::generators; RollMux, arXiv 2512.11306): other GPUs generate. In iteration k
-// training waits for the responses of rollout k, trains, and sends the weights to those that
-// generate; rollout k begins when the weights of iteration k - d are there, d being
-// RolloutPlan::distance(). With G and T the times of a rollout and of a training step an iteration
-// takes G + T where d = 1, and max(G, T) where d > 1 and both are always the same. If lengths
-// differ, each GPU that generates goes on by itself, d rollouts ahead at most. It takes weights
-// into a buffer of their own while it generates.
+// training waits for the responses of rollout k, trains, and sends the weights to the generating
+// GPUs; rollout k begins when the weights of iteration k - d have arrived, with d =
+// RolloutPlan::distance(). If a rollout always takes G and a training step T, an iteration takes G
+// + T for d = 1, and max(G, T) for d > 1. If lengths differ, each generating GPU runs at most d
+// rollouts ahead. It receives weights into a separate buffer while it generates.
 #pragma once
 
 #include <array>
@@ -27,33 +26,30 @@
 namespace bubblesim::synth {
 
 // The engine that generates a GPU's responses in a rollout: the scheduler of a language-model
-// server (sim/serving) on requests that are all there at once, step by step until as many have
-// ended as are kept.
-//
-// A step is one operation (a CUDA graph). Its time is the sum of its kernels' times, its share of
-// DRAM bandwidth that of all its kernels together. It holds a block of kStepThreads threads on each
-// SM. Every decoding sequence counts with the mean context, rounded to the middle of a range of
-// kContextTokens tokens.
+// server (sim/serving), whose requests all arrive at once, step by step until the kept number has
+// ended.  A step is one operation (a CUDA graph). Its time is the sum of its kernels' times, and
+// its share of DRAM bandwidth that of all its kernels together. It holds a block of kStepThreads
+// threads on each SM. Every decoding sequence counts with the mean context, rounded to the middle
+// of a range of kContextTokens tokens.
 
-/// Responses that a GPU which generates keeps in a round, and those that it begins, which are
-/// RolloutPlan::spare times as many, rounded up.
+/// Responses that a generating GPU keeps in a round, and those that it begins, RolloutPlan::spare
+/// times as many, rounded up.
 [[nodiscard]] std::uint32_t kept_responses(const PlanSpec& plan);
 [[nodiscard]] std::uint32_t begun_responses(const PlanSpec& plan);
 
-/// Tokens of the responses that a GPU begins in a round, in the order of their begin. `gpu` counts
-/// generating GPUs only.
+/// Tokens of the responses that a GPU begins in a round, in order. `gpu` counts generating GPUs
+/// only.
 [[nodiscard]] std::vector<std::uint32_t> response_lengths(const PlanSpec& plan, std::uint32_t gpu,
                                                           std::uint32_t round);
 
-/// Keys and values that a GPU that generates holds: RolloutPlan::kv_cache, else room for all
-/// responses at their longest.
+/// Keys and values on a generating GPU: RolloutPlan::kv_cache, else enough for all responses at
+/// their longest.
 [[nodiscard]] Result<double> rollout_cache_bytes(const JobRequest& request);
 
-/// The settings of its scheduler. Fault: a cache that does not hold the longest response.
+/// Its scheduler's settings. Fault: a cache too small for the longest response.
 [[nodiscard]] Result<serving::SchedulerSpec> rollout_scheduler(const JobRequest& request);
 
-/// The steps of a round in order, each by the sums of what it computes. Precondition: the plan is
-/// checked.
+/// The steps of a round in order, each by its sums. Precondition: the plan is checked.
 [[nodiscard]] std::vector<model::IterationSums> rollout_steps(const JobRequest& request,
                                                               std::uint32_t gpu,
                                                               std::uint32_t round);
@@ -62,10 +58,10 @@ namespace bubblesim::synth {
 [[nodiscard]] Result<TimedKernel> rollout_step(const JobRequest& request,
                                                const model::IterationSums& sums);
 
-/// The context that stands for one of `tokens`: the middle of its range of kContextTokens.
+/// The context used for one of `tokens`: the middle of its range of kContextTokens.
 [[nodiscard]] std::uint64_t counted_context(std::uint64_t tokens);
 
-/// A rank's operations for the steps of an engine: alike ones are timed once.
+/// A rank's operations for the steps of an engine: equal ones are timed once.
 class RolloutKernels {
  public:
   explicit RolloutKernels(const JobRequest& request) : request_(request) {}
@@ -87,16 +83,18 @@ class RolloutKernels {
   std::map<Key, PreparedKernel> known_;
 };
 
-/// What a rank that trains has to do with rollouts; nothing without one in the plan. Precondition:
-/// the plan is checked.
+/// A training rank's part in rollouts; nothing if the plan has none. Precondition: the plan is
+/// checked.
 class Rollout {
  public:
   explicit Rollout(RankEmitter& emitter)
       : emitter_(emitter), kernels_(emitter.plan().request) {}
 
-  /// Before the training step: its responses, generated or received, and the wait for everybody's.
+  /// To be called before the training step: generates or receives its responses, and waits for all
+  /// ranks' responses.
   void begin(std::uint32_t iteration);
-  /// After it: sends its weights to the generating ranks, and does not wait for them.
+  /// To be called after the training step: sends its weights to the generating ranks, without
+  /// waiting.
   void end(std::uint32_t iteration);
 
  private:
@@ -107,8 +105,8 @@ class Rollout {
   RolloutKernels kernels_;
 };
 
-/// The program of a GPU that generates and does not train, and what it holds: weights twice, keys
-/// and values. Precondition: RolloutPlan::generators.
+/// The program of a GPU that generates and does not train, and its memory: weights twice, keys and
+/// values. Precondition: RolloutPlan::generators.
 [[nodiscard]] program::Program generator_program(const ParallelPlan& plan,
                                                  CollectiveTable& collectives,
                                                  std::uint32_t generator);

@@ -2,33 +2,33 @@
 // says.
 //
 // A step has no bucket. The program has a thread for each kind of step (prompts, decode, both),
-// whose kernels are those of a step of that kind; before a pass starts, each gets the time and the
-// launch of the step at hand: matrix products by its tokens, the head by its sequences, attention
-// by the sums of its queries, keys and pairs. Timed products are kept by their number of tokens.
+// with the kernels of such a step; before a pass starts, each kernel gets its time and launch in
+// the present step: matrix products by its tokens, the head by its sequences, attention by the sums
+// of its queries, keys and pairs. Timed products are kept by their number of tokens.
 //
-// A server over several GPUs has a program on each, all of which take the same steps: kernels of a
-// GPU's part of each layer, and between them exchanges, each of which starts when the last of the
-// GPUs has come to it. What its scheduler tells the other GPUs' processes is in the step's host
-// time. If data-parallel members share the experts of a mixture (ServerPlan::members), all of
-// them take a step at once, each its own, and exchange tokens in every mixture.
+// A server over several GPUs has a program on each, all with the same steps: kernels of a GPU's
+// part of each layer, and exchanges between them, each of which starts when the last GPU has
+// reached it. A step's host time includes the scheduler's messages to the other GPUs' processes. If
+// data-parallel members share the experts of a mixture (ServerPlan::members), they step together,
+// each with its own step, and exchange tokens in every mixture.
 //
-// A draft model runs before the model that checks its tokens: over a step's prompts once, and in a
-// step with decoding sequences once for each token that a step drafts, a token of each of them at a
-// time (vLLM's proposer, vllm/v1/spec_decode, makes as many passes over the whole batch, too). The
-// draft model's cache has all accepted tokens but the last, which is the first that it sees; if all
-// were accepted it sees one more, which is left out here.
+// A draft model runs before the model that checks its tokens: over a step's prompts once, and over
+// its decoding sequences once for each drafted token, one token of each at a time (vLLM's proposer,
+// vllm/v1/spec_decode, makes as many passes over the whole batch, too). The draft model's cache has
+// all accepted tokens but the last, which is its first input; if all were accepted it has one more
+// input, which is left out here.
 //
-// What is rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM
-// captures, but for attention and logits; those of members to the largest of theirs, or not at all
-// where one of them computes prompts. What is simplified: prompts and mixed steps are launched
-// kernel by kernel (vLLM's piecewise graphs take fewer launches), and a member's decode step as a
-// graph even beside another's prompts. Swapped blocks take their bytes over the host link, in both
-// directions one after the other, and kCopyLatency for each copy (swap_group): before the step with
-// its input, or beside its kernels on a stream of their own, for which the step waits at its end
+// Rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM captures, except
+// for attention and logits; members' steps are padded to the largest of them, or not at all if a
+// member computes prompts. Simplified: prompts and mixed steps are launched kernel by kernel
+// (vLLM's piecewise graphs take fewer launches), and a member's decode step as a graph even beside
+// another's prompts. Swapped blocks cost their bytes over the host link, one direction after the
+// other, and kCopyLatency for each copy (swap_group). They are copied before the step with its
+// input, or beside its kernels on a separate stream, for which the step waits at its end
 // (swap_timing).
 //
 // If the plan has measured times of steps (ServerPlan::kernels), a step's kernels and the gaps
-// between them take that together, each kernel in proportion to what the kernel model says.
+// between them together take that time, divided in proportion to the kernel model's times.
 //
 // Policies know a kernel by name and profile: a product of another number of tokens is another
 // kernel; attention is one for each kind of step.
@@ -55,12 +55,11 @@
 
 namespace bubblesim::synth {
 
-// The meetings of a server's GPUs: a collective for each kind and size of exchange that its steps
-// have, carried by the links that training's collectives load too.
-//
-// An exchange costs what sim/network says of the server's GPUs. Its kernel holds SMs on each of
-// them from its own start on, as training's does. A size that a step has had is never forgotten:
-// there are as many as counts of tokens, of one member or of all together. Single-threaded.
+// The meetings of a server's GPUs: a collective for each kind and size of exchange in its steps,
+// over the same links as training's collectives.  sim/network gives an exchange's cost on the
+// server's GPUs. Its kernel holds SMs on each of them from its own start on, as training's does.
+// Sizes are never forgotten: there are as many as counts of tokens, of one member or of all
+// together. Single-threaded.
 
 class ServerExchanges {
  public:
@@ -69,14 +68,13 @@ class ServerExchanges {
     std::uint32_t channels = 1;    ///< blocks of the collective's kernel on each GPU
   };
 
-  /// `group`: GPUs that run steps together. The others outlive this, and the
-  /// rendezvous was made with the topology's links.
+  /// `group`: GPUs that run steps together. Topology and rendezvous outlive this; the rendezvous
+  /// was made with the topology's links.
   ServerExchanges(const network::Topology& topology, network::Group group,
                   network::Rendezvous& rendezvous)
       : topology_(topology), group_(std::move(group)), rendezvous_(rendezvous) {}
 
-  /// The meeting of all GPUs for this exchange: the same for each that asks, whichever step asks
-  /// first.
+  /// The meeting of all GPUs for this exchange: the same one for every step of every GPU.
   [[nodiscard]] Meeting meeting(const model::Communication& what);
 
  private:
@@ -91,7 +89,7 @@ class ServerExchanges {
   std::map<std::pair<network::CollectivePattern, std::uint64_t>, Planned> planned_;  ///< by bytes
 };
 
-/// The meetings of a GPU's exchanges; null: they have no peers, and take no time.
+/// The meetings of a GPU's exchanges; null: no peers, and no time.
 struct ServerMeetings {
   ServerExchanges* tensor = nullptr;   ///< of its member's GPUs, which share each layer
   ServerExchanges* experts = nullptr;  ///< of all members' GPUs, which share the experts
@@ -103,32 +101,32 @@ struct ServerMeetings {
 
 // The operations of a model's pass at any step of a server, timed: kernels, and exchanges between
 // the server's GPUs. Products are timed once for each number of tokens, heads for each number of
-// rows; attention anew for each step.
+// rows; attention in every step.
 
-/// Which tokens of a pass have logits.
+/// The tokens of a pass that have logits.
 enum class LogitRows : std::uint8_t { kAll, kSelected };
 
 class PassTimer {
  public:
-  /// Profiles of a pass's attention kernels, which each step writes anew.
+  /// Profiles of a pass's attention kernels, which each step overwrites.
   using AttentionSlots = std::array<std::uint32_t, 2>;
 
-  /// Profiles are added to `program`. `split`: the model's. All outlive this.
+  /// Adds profiles to `program`. `split`: the model's. All arguments outlive this.
   PassTimer(const ServerPlan& plan, const model::ModelSpec& model, const model::Split& split,
             program::Program& program, ServerMeetings meetings);
 
   /// Fault: as summed_iteration_work.
   [[nodiscard]] Result<model::ModelWork> work(const model::IterationSums& sums) const;
-  /// Learns where attention is in the passes to come. `mixed`: of prompts and single tokens. Called
+  /// Learns the place of attention in later passes. `mixed`: of prompts and single tokens. Called
   /// once, before the functions below.
   void learn(const model::ModelWork& mixed);
   [[nodiscard]] AttentionSlots add_slots();
-  /// Writes the operations of a pass from `op` on; returns what is behind them.
+  /// Writes the operations of a pass from `op` on; returns the end.
   program::Op* write(program::Op* op, const model::IterationSums& sums, LogitRows rows,
                      const AttentionSlots& slots);
 
  private:
-  /// A kernel or an exchange at the present step.
+  /// A kernel or an exchange in the present step.
   struct Timed {
     Duration duration{};  ///< of an exchange: after the transfer
     std::uint32_t profile = program::kNoIndex;
@@ -156,7 +154,7 @@ class PassTimer {
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;  ///< of collectives
   std::vector<std::uint32_t> layers_;        ///< into kinds; the last is the head
   std::size_t before_attention_ = 0;         ///< operations of a block
-  /// Times by tokens, and those of the group.
+  /// Times by own tokens and the group's tokens.
   std::map<std::pair<std::uint64_t, std::uint64_t>, Timings> bodies_;
   std::map<std::pair<std::uint32_t, LogitRows>, std::vector<Timed>> heads_;
   std::vector<Timed> attention_;             ///< of the present step
@@ -164,18 +162,18 @@ class PassTimer {
 
 class PassWriter;
 
-/// The tokens that a graph of a decode step of `tokens` computes: 1, 2, 4, then every 8 up to 256,
-/// then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); beyond that there is none.
+/// The tokens computed by the graph for a decode step of `tokens`: 1, 2, 4, then every 8 up to 256,
+/// then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); nothing beyond that.
 [[nodiscard]] std::optional<std::uint32_t> graph_tokens(std::uint32_t tokens);
 
-/// The sums of a step. `tokens`: that the matrix products see.
+/// The sums of a step. `tokens`: those in the matrix products.
 [[nodiscard]] model::IterationSums sums_of(const serving::ScheduledStep& step,
                                            workload::StepTokens tokens);
 
 class ServerProgram final : public workload::StepProgram {
  public:
-  /// `meetings`: of the server's GPUs, and outlive this. Fault: as summed_iteration_work. Fewer
-  /// than 2^16 kernels a step.
+  /// `meetings`: of the server's GPUs; they outlive this. Fault: as summed_iteration_work. A step
+  /// has fewer than 2^16 kernels.
   [[nodiscard]] static Result<std::unique_ptr<ServerProgram>> make(Shared<ServerPlan> plan,
                                                                    ServerMeetings meetings = {});
 
@@ -194,7 +192,7 @@ class ServerProgram final : public workload::StepProgram {
   struct Template {
     std::uint32_t first = 0;   ///< of its kernels, into the program's ops
     std::uint32_t input = 0;   ///< the copy of tokens to the device
-    std::uint32_t swap = 0;    ///< the copy of swapped blocks beside it, if the plan has it
+    std::uint32_t swap = 0;    ///< the copy of swapped blocks beside it, if the plan swaps so
     std::uint32_t result = 0;  ///< the copy of tokens to the host
     std::vector<PassTimer::AttentionSlots> attention{};
   };
@@ -210,13 +208,14 @@ class ServerProgram final : public workload::StepProgram {
                                                 std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;
   [[nodiscard]] Duration swap_time(const serving::ScheduledStep& step) const;
-  /// Makes the kernels from `first` to before `last` and the gaps before them take `together`.
+  /// Scales the kernels from `first` to before `last`, and the gaps before them, to last
+  /// `together`.
   static void stretch(program::Op* first, program::Op* last, Duration together);
 
   Shared<ServerPlan> plan_;
   program::Program program_;
   PassTimer passes_;
-  std::optional<PassTimer> drafts_;  ///< nothing: drafts take no kernels, or there are none
+  std::optional<PassTimer> drafts_;  ///< nothing: no drafts, or drafts without kernels
   std::unique_ptr<StepKernels> kernels_;  ///< null: the kernel model's
   std::array<Template, kKinds> threads_;
 };

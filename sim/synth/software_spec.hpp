@@ -1,4 +1,4 @@
-// What the training framework costs on the host, and where it makes the host wait.
+// The training framework's costs on the host, and the points where the host waits.
 // configs/software/*.json; each constant has a source, most are fitted (`scripts/fit training`).
 #pragma once
 
@@ -13,37 +13,38 @@
 
 namespace bubblesim::synth {
 
-/// What waits for an activation that a pipeline stage receives.
+/// The part that waits for an activation received by a pipeline stage.
 enum class PipelineWait : std::uint8_t {
   kStream,  ///< the compute stream; the host goes on
-  kHost,    ///< the host, until it has arrived
+  kHost,    ///< the host, until the activation has arrived
 };
 
-/// What tensor ranks, which all hold the same activations, send to the next pipeline stage.
+/// The data sent to the next pipeline stage by tensor ranks, which all hold the same activations.
 enum class PipelineTensors : std::uint8_t {
-  kWhole,      ///< each rank all of them
-  kScattered,  ///< each rank its share; receivers gather (Narayanan et al., SC 2021, 4.1)
+  kWhole,      ///< each rank sends all of it
+  kScattered,  ///< each rank sends its share; receivers gather (Narayanan et al., SC 2021, 4.1)
 };
 
 /// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.
 enum class GradientNorm : std::uint8_t { kNone, kGlobal };
 
-/// The points at which the host waits for the compute stream, besides the end of an iteration.
+/// The points at which the host waits for the compute stream, in addition to the end of an
+/// iteration.
 enum class ComputeWait : std::uint8_t {
   kNone,
   kAction,  ///< after each step of the schedule
   kLayer,   ///< after each layer's forward pass and each layer's backward pass
 };
 
-/// What waits for an exchange inside a layer.
+/// The part that waits for an exchange inside a layer.
 enum class ExchangeWait : std::uint8_t { kStream, kHost };
 
-/// How much longer kernels take than with the libraries that the efficiency file was fitted to.
+/// Factors on kernel times against the libraries of the efficiency file.
 struct KernelSlowdown {
   double gemm = 1;          ///< dense matrix products
   double batched_gemm = 1;  ///< of unfused attention
   double attention = 1;     ///< fused
-  double streaming = 1;     ///< everything that streams through memory
+  double streaming = 1;     ///< all kernels that stream through memory
 };
 
 struct SoftwareSpec {
@@ -52,8 +53,8 @@ struct SoftwareSpec {
   Duration forward_gap{};     ///< host time before each launch of a forward pass
   Duration backward_gap{};    ///< of a backward pass
   Duration optimizer_gap{};   ///< of the optimiser
-  Duration collective_call{}; ///< host time of a collective inside a layer, besides
-  Duration transfer_call{};   ///< host time of a pipeline send or receive, besides
+  Duration collective_call{}; ///< further host time of a collective inside a layer
+  Duration transfer_call{};   ///< further host time of a pipeline send or receive
   Duration action{};          ///< host time of each step of the schedule
   Duration iteration{};       ///< host time of each iteration: data, logging, schedule
   KernelSlowdown slowdown;
@@ -66,7 +67,7 @@ struct SoftwareSpec {
   model::BackwardExchanges backward_exchanges = model::BackwardExchanges::kOverlapped;
 };
 
-/// Everything but the id; finishes the root.
+/// Reads everything but the id; finishes the root.
 [[nodiscard]] SoftwareSpec read_software(ObjectReader& root);
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.

@@ -1,5 +1,5 @@
-// Stages of a pipeline: the layers of each stage; for graph pipelines, the stages as a plan gives
-// them, and the bytes between stages.
+// Stages of a pipeline: the layers of each stage; for graph pipelines, the plan's stages, and the
+// bytes between stages.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct StageLayers {
 
 /// Splits a model into `stages` runs of layers. Transformers: equally many blocks in each stage,
 /// layers before the blocks in the first, layers after them in the last, as Megatron-LM does. Other
-/// models: so that the longest stage is as short as possible. `blocks_per_stage` overrides the
-/// split (transformers: blocks; others: layers). Fault: the number does not divide, with the
-/// nearest that does.
+/// models: the split with the shortest longest stage. `blocks_per_stage` overrides the split
+/// (transformers: blocks; others: layers). Fault: the number does not divide, with the nearest that
+/// does.
 [[nodiscard]] Result<std::vector<StageLayers>> split_layers(
     const TimedModel& model, std::uint32_t stages,
     const std::vector<std::uint32_t>& blocks_per_stage);
 
-/// Which stage waits for which, and in which micro-batches, as `PlanSpec::stages` says.
+/// The dependencies of the stages in `PlanSpec::stages`, and their micro-batches.
 [[nodiscard]] Result<pipeline::StageGraph> graph_of(const PlanSpec& plan);
 
-/// Layers of each stage. Faults: a branch that the model does not have, with the nearest; branches
-/// that do not follow each other; a layer in no stage or in two.
+/// Layers of each stage. Faults: a branch that the model lacks, with the nearest; branches that do
+/// not follow each other; a layer in no stage or in two.
 [[nodiscard]] Result<std::vector<StageLayers>> graph_layers(const PlanSpec& plan,
                                                             const model::ModelSpec& model,
                                                             const model::ModelWork& work);

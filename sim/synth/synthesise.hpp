@@ -36,7 +36,7 @@ struct SynthesisedJob {
   workload::JobProgram program;
   std::vector<MemoryNeed> memory;  ///< by simulated rank
   std::uint32_t world_size = 1;    ///< ranks of the whole job
-  std::uint32_t fold = 1;          ///< ranks that each simulated one stands for
+  std::uint32_t fold = 1;          ///< ranks that each simulated one represents
   double samples = 0;              ///< of an iteration, whole job
   double flops = 0;                ///< of an iteration, whole job, recomputation included
   double model_flops = 0;          ///< the same without recomputation
@@ -45,19 +45,19 @@ struct SynthesisedJob {
 /// Programs of the simulated ranks, whose collectives have their full size.
 [[nodiscard]] SynthesisedJob synthesise(const ParallelPlan& plan);
 
-/// How long an iteration of a job takes when it has its GPUs to itself.
+/// The time of an iteration of a job that has its GPUs to itself.
 struct LoneIteration {
   Duration time{};           ///< mean over a pass of the first rank, steady
-  std::uint64_t kernels = 0; ///< of all simulated ranks, an iteration
+  std::uint64_t kernels = 0; ///< of all simulated ranks, in an iteration
   std::uint64_t events = 0;  ///< of the whole simulation
 };
 
-/// Runs two passes and times the second, which begins as every later one does.
+/// Runs two passes and times the second, which begins like every later one.
 [[nodiscard]] Result<LoneIteration> time_alone(const workload::JobProgram& job,
                                                const hardware::GpuSpec& gpu);
 
-/// Ranks whose exchange between regions, which no kernel waits for, takes longer than a pass. Since
-/// each pass begins another, ever more of them are under way. Runs two passes.
+/// Counts ranks whose exchange between regions, for which no kernel waits, takes longer than a
+/// pass: since each pass starts another, ever more of them are under way. Runs two passes.
 [[nodiscard]] std::uint64_t late_exchanges(const workload::JobProgram& job,
                                            const hardware::GpuSpec& gpu);
 

@@ -1,4 +1,4 @@
-// A model's layers with every kernel timed on a GPU: computed once, shared by all ranks.
+// A model's layers with every kernel timed on a GPU: computed once for all ranks.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class KernelTimer {
   const hardware::GpuSpec& gpu_;
   const model::Efficiency& efficiency_;
   KernelSlowdown slowdown_;
-  std::uint32_t sm_carveout_;  ///< SMs that products leave free, where they can
+  std::uint32_t sm_carveout_;  ///< SMs that products leave free, if they can
 };
 
 /// Appends the kinds of layers of `work`, such as those for another size of micro-batch; returns

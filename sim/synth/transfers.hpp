@@ -1,4 +1,5 @@
-// What a rank moves: to and from other stages of its pipeline, and between its GPU and host memory.
+// A rank's transfers: to and from other stages of its pipeline, and between its GPU and host
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +13,25 @@
 
 namespace bubblesim::synth {
 
-// What a rank receives from and sends to other stages of the pipeline.
-//
-// Each direction of each edge between stages has a stream of its own at both ends, and micro-
-// batches travel in the order in which the sender makes them; a receiver that wants a later one
-// first posts the receives before it. Tensor ranks may send a share each, which the receiving ones
-// then gather among themselves (SoftwareSpec::pipeline_tensors).
+// Transfers of a rank from and to other stages of the pipeline.  Each direction of each edge
+// between stages has a stream of its own at both ends, and micro-batches travel in the sender's
+// order; before it can receive a later one, a receiver posts the earlier receives. Tensor ranks may
+// send a share each, which the receivers then gather among themselves
+// (SoftwareSpec::pipeline_tensors).
 
 class StageTransfers {
  public:
   explicit StageTransfers(RankEmitter& emitter);
 
-  /// Before the actions of iteration `iteration`: none of its micro-batches is received yet.
+  /// To be called before the actions of an iteration, with none of its micro-batches received.
   void begin_iteration(std::uint32_t iteration);
 
-  /// Before a forward: activations of all producers; the next kernel waits for them.
+  /// To be called before a forward: receives activations of all producers; the next kernel waits
+  /// for them.
   void receive_inputs(std::uint32_t stage, std::uint32_t micro_batch);
-  /// Before a backward: gradients of all consumers.
+  /// To be called before a backward: receives gradients of all consumers.
   void receive_gradients(std::uint32_t stage, std::uint32_t micro_batch);
-  /// After a forward, or after the input-gradient half of a backward.
+  /// To be called after a forward (outputs), or after the input-gradient half of a backward.
   void send_outputs(std::uint32_t stage, std::uint32_t micro_batch);
   void send_gradients(std::uint32_t stage, std::uint32_t micro_batch);
 
@@ -44,7 +45,7 @@ class StageTransfers {
   };
   struct End {
     std::uint16_t stream = 0;
-    std::vector<std::uint32_t> order;           ///< micro-batches as the sender makes them
+    std::vector<std::uint32_t> order;           ///< micro-batches in the sender's order
     std::size_t posted = 0;                     ///< receives of the present iteration so far
     std::map<std::uint32_t, std::uint32_t> operations;  ///< its receives, by micro-batch
   };
@@ -66,33 +67,32 @@ class StageTransfers {
   std::uint32_t iteration_ = 0;  ///< the present one
 };
 
-// What a rank moves between its GPU and host memory, or NVMe and CXL memory behind it (PlanSpec::
-// host): activations, checkpoints, gradients and parameters of an optimiser on the host.
-//
-// Each direction has a stream, in which copies wait for each other, so one copy has the whole link.
-// A copy takes kCopyLatency and its bytes over the bandwidth.
-//
-// Activations (SSDTrain, arXiv 2408.10013): a layer's are copied out after its forward pass, and
-// in before its backward pass, some layers ahead of their use; as many layers may be under way out.
-// Checkpoints in host memory (Gemini, SOSP 2023): optimiser states, in a piece a layer's pass, from
-// the iteration's beginning on; the optimiser waits for the last piece. An optimiser on the host
-// (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update, parameters in, at once after
-// all backward passes.
+// Transfers of a rank between its GPU and host memory, or NVMe and CXL memory behind it
+// (PlanSpec::host): activations, checkpoints, gradients and parameters of an optimiser on the host.
+// Each direction has a stream, in which copies wait for each other, so that one copy has the whole
+// link. A copy takes kCopyLatency and its bytes over the bandwidth.  Activations (SSDTrain, arXiv
+// 2408.10013): a layer's are copied out after its forward pass, and in before its backward pass,
+// some layers ahead of their use; at most as many layers are under way out. Checkpoints in host
+// memory (Gemini, SOSP 2023): optimiser states, a piece after each layer's pass, from the
+// iteration's beginning on; the optimiser waits for the last piece. An optimiser on the host
+// (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update, parameters in, all after the
+// last backward pass.
 
 class HostTransfers {
  public:
   explicit HostTransfers(RankEmitter& emitter);
 
   void begin_iteration(std::uint32_t iteration);
-  /// Around a layer's forward pass.
+  /// To be called before (and after) a layer's forward pass.
   void before_forward(std::uint32_t layer);
   void after_forward(std::uint32_t layer, std::uint32_t micro_batch);
-  /// Before layer `at` of a backward pass over `layers` (in the order of use).
+  /// To be called before layer `at` of a backward pass over `layers` (in the order of use).
   void before_backward(const std::vector<std::uint32_t>& layers, std::size_t at,
                        std::uint32_t micro_batch);
-  /// After a layer's pass, forward or backward: the next piece of a checkpoint.
+  /// To be called after a layer's pass, forward or backward: copies the next piece of a checkpoint.
   void after_pass();
-  /// All gradients are there: what the optimiser waits for.
+  /// To be called when all gradients are complete: the optimiser waits for the rest of a
+  /// checkpoint.
   void before_step();
   /// The optimiser's step. Precondition: updates_on_host().
   void update();
@@ -110,10 +110,10 @@ class HostTransfers {
 
   RankEmitter& emitter_;
   std::map<Way, std::uint16_t> streams_;
-  std::map<Key, std::uint32_t> offloads_;   ///< operations
+  std::map<Key, std::uint32_t> offloads_;   ///< the operations that copy activations out
   std::map<Key, std::uint32_t> fetches_;
   std::vector<std::uint32_t> under_way_;    ///< copies out of forward passes, in order
-  double piece_bytes_ = 0;                  ///< of a checkpoint, a layer's pass
+  double piece_bytes_ = 0;                  ///< of a checkpoint, for each layer's pass
   bool saves_ = false;                      ///< the present iteration writes a checkpoint
   std::uint32_t last_piece_ = program::kNoIndex;
 };
@@ -122,7 +122,7 @@ class HostTransfers {
 [[nodiscard]] bool updates_on_host(const PlanSpec& plan);
 /// Bandwidth of the host link in one direction: the plan's, else the device file's.
 [[nodiscard]] BytesPerSecond host_bandwidth(const ParallelPlan& plan);
-/// Optimiser states that a rank writes for a checkpoint: replicas that hold the same write a part
+/// Optimiser states that a rank writes for a checkpoint: replicas with the same states write a part
 /// each.
 [[nodiscard]] double checkpoint_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 

@@ -1,4 +1,4 @@
-// Text escaped for the form that it stands in.
+// Text escaped for its surrounding format.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace bubblesim {
 
-// Cells of CSV as RFC 4180 has them: quoted where they must be, quotes doubled.
+// Cells of CSV by RFC 4180: quoted if necessary, quotes doubled.
 
 /// Always in quotes.
 inline void append_csv_quoted(std::string& line, std::string_view cell) {
@@ -26,8 +26,8 @@ inline void append_csv_cell(std::string& line, std::string_view cell) {
 
 // Text inside of SVG, HTML and XML.
 
-/// "&", "<", ">" and quotes as entities, for text and for attributes. What XML cannot hold (control
-/// characters, bytes that are no UTF-8, U+FFFE and U+FFFF) becomes U+FFFD.
+/// "&", "<", ">" and quotes as entities, for text and for attributes. Characters that XML forbids
+/// (control characters, bytes that are not UTF-8, U+FFFE and U+FFFF) become U+FFFD.
 [[nodiscard]] std::string markup_text(std::string_view text);
 
 }  // namespace bubblesim

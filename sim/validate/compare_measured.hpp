@@ -1,5 +1,5 @@
-// Compares simulated with measured results: a cell for every figure that both sides have, and a
-// cell with a note for every figure that one side lacks.
+// Compares simulated with measured results: a cell for every figure of both sides, and a cell with
+// a note for every figure that one side lacks.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ inline constexpr std::array kAllMeasuredMetrics = {
 
 enum class RowOutcome : std::uint8_t {
   kPredicted,
-  kStated,  ///< not judged, for a reason that is known and named
+  kStated,  ///< not judged, for a stated reason
   kFailed,  ///< not predicted, though it should be
 };
 
@@ -58,8 +58,8 @@ struct MeasuredCell {
   double measured = 0;  ///< median over the repetitions
   double measured_low = 0;
   double measured_high = 0;
-  std::size_t repetitions = 0;  ///< repetitions of the measurement that have the figure
-  double simulated = 0;         ///< median over seeds, if there are several
+  std::size_t repetitions = 0;  ///< repetitions of the measurement with this figure
+  double simulated = 0;         ///< median over seeds
   RowOutcome outcome = RowOutcome::kPredicted;
   std::string note;  ///< why it is not judged
   bool fake = false;  ///< a repetition was measured on a fake GPU

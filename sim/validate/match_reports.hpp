@@ -1,5 +1,5 @@
-// The reports of both sides of a comparison (a results.json, or all of a folder's, with
-// repetitions of a config together), and which simulated ones belong to which measured ones.
+// The reports of both sides of a comparison (a results.json, or all of a folder's, with repetitions
+// of a config together), and the match of simulated to measured ones.
 #pragma once
 
 #include <array>
@@ -14,35 +14,35 @@
 
 namespace bubblesim::validate {
 
-// results.json of `bubblesim run` and `bubblesim measure` back to the figures that are judged. A
-// figure that a report does not have (null, no such key, no iteration finished) is missing, never
-// zero; keys that are not judged are not read, so that reports may grow.
+// Reads the judged figures from results.json of `bubblesim run` and `bubblesim measure`. A figure
+// that a report lacks (null, no such key, no iteration finished) is missing, never zero; other keys
+// are not read, so that reports may grow.
 
 inline constexpr std::array<int, 3> kJudgedPercentiles = {50, 95, 99};
 
-/// A figure that may be known from below only, such as a percentile of latencies.
+/// A figure, or a lower bound of it, such as a percentile of latencies.
 struct BoundedFigure {
   double value = 0;
   bool lower_bound = false;  ///< the true value may be far more
 };
 
-/// A run that ends while requests are under way has lower bounds only, but a few unfinished
-/// requests hardly move a percentile p: it counts as known if at most this share of 1 - p had not
-/// ended (p95: 1 % of the requests, so that it is at worst the 96th percentile's value).
+/// A run that ends while requests are under way gives only lower bounds, but a few unfinished
+/// requests hardly change a percentile p: it counts as known if at most this share of 1 - p was
+/// unfinished (p95: 1 % of the requests, so that the value is at worst the 96th percentile).
 inline constexpr double kUnfinishedShare = 0.2;
 
 struct FillerFigures {
   std::string name;
   bool admitted = true;  ///< on any GPU; true in reports without instances
   std::optional<double> requests_per_s;
-  std::optional<double> of_own_gpu;  ///< requests_per_s / the same on a GPU of its own
+  std::optional<double> of_own_gpu;  ///< requests_per_s over that on a GPU of its own
   std::array<std::optional<BoundedFigure>, kJudgedPercentiles.size()> latency{};  ///< ms
 };
 
 struct PolicyFigures {
   std::string policy;
   std::string parameters;  ///< "name=value;name=value", defaults included
-  std::optional<double> iteration_ms;  ///< mean; missing: none finished in the window
+  std::optional<double> iteration_ms;  ///< mean; missing: no iteration finished in the window
   std::vector<FillerFigures> fillers;
 };
 
@@ -76,7 +76,7 @@ struct ReportFigures {
 
 /// Reports of one config from one folder.
 struct ReportGroup {
-  std::string folder;  ///< below the folder that was given; empty: itself, or a file was given
+  std::string folder;  ///< below the given folder; empty: that folder, or a file was given
   std::string config;
   std::vector<ReportFigures> repetitions;  ///< not empty; in the order of their files' names
 };
@@ -88,7 +88,7 @@ struct ReportGroup {
 
 /// One config on both sides; the reports of a side are its repetitions. One side may be empty.
 struct MatchedReports {
-  std::string label;  ///< the config's name; "folder/name" where several folders have the name
+  std::string label;  ///< the config's name; "folder/name" if several folders have the name
   std::string config;
   std::vector<const ReportFigures*> simulated;
   std::vector<const ReportFigures*> measured;
@@ -96,33 +96,33 @@ struct MatchedReports {
 
 /// Matches reports by the config's name. If both sides have the name in several folders, by folder;
 /// if one side has it in one folder only, the other's folders are repetitions. The order is that of
-/// the simulated groups, then of measured ones that nothing was simulated for. Borrows both.
+/// the simulated groups, then of measured ones without a simulation. Refers to both.
 [[nodiscard]] std::vector<MatchedReports> match_reports(
     const std::vector<ReportGroup>& simulated, const std::vector<ReportGroup>& measured);
 
-// Which measurements constants were fitted to: these are never judged.
+// The measurements to which constants were fitted: these are never judged.
 
-/// What a measured row is for. Rows that judge take no part in any fit.
+/// The use of a measured row. Judging rows take no part in any fit.
 enum class RowRole : std::uint8_t { kFit, kJudge };
 
 /// "fit", "judge".
 [[nodiscard]] std::string_view role_name(RowRole role);
 
-/// The policy name under which figures of the job, or of a filler, alone stand.
+/// The policy name of figures of the job alone, or of a filler alone.
 inline constexpr const char* kAlone = "alone";
 
-/// Everything is judged unless a rule says otherwise; the last rule that applies counts.
+/// All figures are judged unless a rule says otherwise; the last rule that applies counts.
 class MeasuredRoles {
  public:
   /// A table with the columns config, policy and role; an empty policy or "*" means all of the
-  /// config, what it does alone included. Faults: a column is missing, another role than "fit" and
+  /// config, including figures alone. Faults: a missing column, a role other than "fit" and
   /// "judge", a config that neither side has.
   [[nodiscard]] static Result<MeasuredRoles> read(const std::string& path,
                                                   const std::vector<MatchedReports>& matched);
   [[nodiscard]] static Result<MeasuredRoles> parse(std::string_view text, const std::string& file,
                                                    const std::vector<MatchedReports>& matched);
 
-  /// "CONFIG" or "CONFIG:POLICY" takes part in the fit. Fault: a config that neither side has.
+  /// Adds "CONFIG" or "CONFIG:POLICY" to the fit. Fault: a config that neither side has.
   [[nodiscard]] Result<void> add_fit(const std::string& name,
                                      const std::vector<MatchedReports>& matched);
 

@@ -16,7 +16,7 @@
 
 namespace bubblesim::validate {
 
-/// The host computes; the device may run dry meanwhile.
+/// The host computes; the device may become idle meanwhile.
 struct HostStep {
   Duration span{};
   Duration each_sample{};  ///< added for each sample of the measured table's batch
@@ -28,14 +28,14 @@ struct CopyStep {
   double each_sample = 0;  ///< bytes added for each sample of the measured table's batch
 };
 
-/// The host waits for everything that it launched.
+/// The host waits for all work that it launched.
 struct SyncStep {};
 
 /// How a model's convolutions are launched.
 enum class Convolutions : std::uint8_t {
   kBatched,     ///< one kernel for the batch
-  kEachSample,  ///< a product for each sample, as PyTorch without cuDNN does; windows are
-                ///< unfolded by a kernel of their own
+  kEachSample,  ///< a product for each sample, as in PyTorch without cuDNN; a separate kernel
+                ///< unfolds windows
 };
 
 /// The part of a model's work that is launched.
@@ -45,18 +45,18 @@ enum class ModelPass : std::uint8_t { kTraining, kForward, kDecode };
 struct ModelStep {
   std::string model;
   ModelPass pass = ModelPass::kTraining;
-  std::uint32_t batch = 1;     ///< 0: as the table's row says
+  std::uint32_t batch = 1;     ///< 0: from the table's row
   std::uint64_t sequence = 0;  ///< tokens; kDecode: tokens in the cache
   model::Precision precision = model::Precision::kFp16;
   model::Recompute recompute = model::Recompute::kNone;
   Convolutions convolutions = Convolutions::kBatched;
 };
 
-/// Kernels that are launched one after another, `count` times each in a row.
+/// Kernels launched one after another, `count` times each in a row.
 struct KernelLine {
   model::KernelWork work;
   std::uint32_t count = 1;
-  /// Measured values used instead of `work`: the launch, and the time alone if it is known.
+  /// Measured values that replace `work`: the launch, and the time alone if known.
   struct Given {
     std::optional<Duration> time;
     model::Launch launch;
@@ -66,7 +66,8 @@ struct KernelLine {
 };
 struct KernelStep {
   std::vector<KernelLine> kernels;
-  bool each_sample = false;  ///< bytes, and the products' m, are of one sample of the table's batch
+  bool each_sample = false;  ///< bytes, and the products' m, are for one sample of the table's
+                             ///< batch
 };
 
 struct RepeatStep;
@@ -82,13 +83,13 @@ enum class WorkloadRole : std::uint8_t { kInference, kTraining };
 
 struct PairWorkload {
   std::string id;                  ///< file name without ".json"
-  std::vector<std::string> names;  ///< as measured tables call it
+  std::vector<std::string> names;  ///< names in measured tables
   WorkloadRole role = WorkloadRole::kTraining;
   std::string source;
   Duration launch_gap{};           ///< host time before each launch call
   Duration launch_call{};          ///< of the call itself
   std::uint32_t batch = 0;         ///< default of the table's batch; 0: the table must give one
-  double kernel_factor = 1;        ///< on the computed times of its kernels
+  double kernel_factor = 1;        ///< factor on the computed times of its kernels
   std::vector<WorkloadStep> steps; ///< of an iteration or a request
 };
 
@@ -100,14 +101,15 @@ struct PairWorkload {
 /// Whether the GPU's work depends on the measured table's batch size.
 [[nodiscard]] bool is_resizable(const std::vector<WorkloadStep>& steps);
 
-/// The different batch sizes of its models; 0: the table's.
+/// The distinct batch sizes of its models; 0: the table's.
 [[nodiscard]] std::vector<std::uint32_t> model_batches(const std::vector<WorkloadStep>& steps);
 
-/// When requests arrive. The run is cut into as many equal intervals as requests are expected, and
-/// each has one arrival at a random instant (jittered sampling). All arrivals within a span `burst`
-/// come together, at a random instant of the span: a day's trace scaled to minutes has bursts.
+/// The arrivals of requests. The run is divided into as many equal intervals as requests are
+/// expected, each with one arrival at a random instant (jittered sampling). All arrivals within a
+/// span `burst` are moved to one random instant of the span: a day's trace scaled to minutes has
+/// bursts.
 struct ArrivalSetting {
-  double load = 0.5;  ///< requests' solo time over all time, in (0, 1]
+  double load = 0.5;  ///< requests' solo time as a share of all time, in (0, 1]
   std::uint64_t seed = 1;
   Duration burst{};  ///< 0: each request arrives alone
 };

@@ -1,7 +1,6 @@
-// One run of a measured scene: any number of clients on one GPU under one policy, or one alone.
-//
-// A client runs in a closed loop, or starts a pass when a request has arrived and the previous pass
-// has ended. Latency is the time from a pass's start to its end, without the wait in the queue.
+// One run of a measured scene: any number of clients on one GPU under one policy, or one client
+// alone.  A client loops, or starts a pass when a request has arrived and the previous pass has
+// ended. Latency is the time from a pass's start to its end, without the wait in the queue.
 // Deterministic.
 #pragma once
 
@@ -24,16 +23,17 @@ struct SceneClient {
   std::string name;
   policy::Role role = policy::Role::kTraining;
   const program::Program* program = nullptr;
-  bool loops = true;              ///< false: `arrivals` say when passes start
+  bool loops = true;              ///< false: passes start at `arrivals`
   std::vector<SimTime> arrivals;  ///< ascending
   Duration start{};               ///< of a loop
-  std::uint32_t epoch = 0;        ///< of a loop: after so many passes it pauses; 0: never
+  std::uint32_t epoch = 0;        ///< of a loop: it pauses after this many passes; 0: never
   Duration pause{};
-  Duration host_gap{};            ///< host time between passes, in no latency; with epochs
+  Duration host_gap{};            ///< host time between passes, outside of latencies; with epochs
   Duration feed{};                ///< the data loader's time for a pass's input; with epochs
 };
 
-/// The most inputs that a data loader has ready: two workers, each two ahead (PyTorch's defaults).
+/// The most inputs that a data loader keeps ready: two workers, each two ahead (PyTorch's
+/// defaults).
 inline constexpr std::size_t kInputsAhead = 4;
 
 struct SceneSetup {
@@ -42,7 +42,7 @@ struct SceneSetup {
   const policy::ParameterSet* parameters = nullptr;
   std::vector<SceneClient> clients;            ///< the first is the protected one
   Duration length{};
-  Duration from{};            ///< passes that end before it are not counted
+  Duration from{};            ///< earlier passes are not counted
   double latencies_from = 0;  ///< share of each client's passes, from the first, without latency
 };
 
@@ -71,8 +71,8 @@ struct LoneClient {
   double mean_ms = 0;
 };
 
-/// A job of `batch` samples (0: as the workload says), scaled, host and device alike, until a pass
-/// alone takes `solo_ms`; 0: as the workload says.
+/// A job of `batch` samples (0: the workload's), with host and device times scaled so that a pass
+/// alone takes `solo_ms`; 0: not scaled.
 [[nodiscard]] CheckedResult<LoneClient> make_lone(const PairWorkload& workload,
                                                   const PairMachine& machine, std::uint32_t batch,
                                                   double solo_ms);

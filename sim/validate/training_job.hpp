@@ -21,7 +21,7 @@
 
 namespace bubblesim::validate {
 
-/// The hardware and software that a measured table's jobs ran on.
+/// The hardware and software of a measured table's jobs.
 struct Testbed {
   hardware::ClusterSpec cluster;
   hardware::GpuSpec gpu;
@@ -35,7 +35,7 @@ struct Testbed {
                                                   const std::string& cluster,
                                                   const std::string& software);
 
-/// A plan that is given as text; `label` stands for its file, and paths in it are relative to
+/// A plan given as text; `label` is its file's name in faults, and paths in it are relative to
 /// `folder`.
 [[nodiscard]] CheckedResult<synth::PlanSpec> plan_of(const std::string& text,
                                                      const std::string& label,
@@ -43,16 +43,15 @@ struct Testbed {
 
 enum class MemoryCheck : std::uint8_t { kMade, kLeftOut };
 
-/// The time of an iteration of the job alone, folded. `gpus`: the cluster gets as many nodes as
-/// these GPUs need; 0: its own number.
-/// Fault: the plan cannot be built, or does not fit the device's memory.
+/// The time of an iteration of the job alone, folded. `gpus`: number that the cluster must have; 0:
+/// its own number. Fault: the plan cannot be built, or does not fit the device's memory.
 [[nodiscard]] CheckedResult<double> iteration_seconds(const Testbed& machine,
                                                       const model::ModelSpec& model,
                                                       const synth::PlanSpec& plan,
                                                       std::uint32_t gpus, MemoryCheck check);
 
-/// `cases`: how many of the given times have a closed form; `equal`: for how many of these cases
-/// idle times and peaks of activations equal the closed form exactly.
+/// `cases`: number of the given times with a closed form; `equal`: number of these cases whose idle
+/// times and peaks of activations equal the closed form exactly.
 struct ClosedFormCases {
   std::uint32_t cases = 0;
   std::uint32_t equal = 0;
@@ -63,7 +62,8 @@ struct ClosedFormCases {
                                                 const pipeline::ScheduleRequest& request,
                                                 std::span<const pipeline::StageTimes> times);
 
-/// Stages that are joined by edges, under the schedule "graph"; each part of a micro-batch takes 1.
+/// The makespan of stages joined by edges, under the schedule "graph"; each part of a micro-batch
+/// takes 1.
 [[nodiscard]] Result<std::int64_t> graph_makespan(
     std::uint32_t stages, std::uint32_t micro_batches,
     const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges);

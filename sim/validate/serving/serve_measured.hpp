@@ -1,5 +1,5 @@
 // Runs the requests of a measured run on its simulated server and returns each request's course as
-// JSON. The module `bubblesim` hands it to the judge (notebooks/lab/serving.py).
+// JSON, which the module `bubblesim` passes to the judge (notebooks/lab/serving.py).
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,13 @@
 
 namespace bubblesim::validate {
 
-// A measured server as the simulator runs it: recorded settings, and the engine's defaults for
-// settings that were not recorded.
+// A measured server as simulated: recorded settings, and the engine's defaults for others.
 
-/// Settings that are absent were not recorded: the engine's defaults hold.
+/// Absent settings were not recorded: the engine's defaults hold.
 struct ServerSettings {
   std::string bundle;     ///< the run's folder, which faults name
-  std::string model;      ///< as its publisher names it
-  std::string gpu_name;   ///< as the driver names it; empty: not recorded
+  std::string model;      ///< name by its publisher
+  std::string gpu_name;   ///< name by the driver; empty: not recorded
   std::string gpu_label;  ///< "RTX4090"
   std::uint32_t max_num_seqs = 0;
   std::uint32_t max_num_batched_tokens = 0;
@@ -52,7 +51,7 @@ struct ServerSettings {
 /// The object's keys are the names of the members above, and the names of the layout's members.
 [[nodiscard]] ServerSettings read_server_settings(ObjectReader& object);
 
-/// A server's requests by arrival, and what the run calls them.
+/// A server's requests by arrival, and the run's names for them.
 struct MeasuredLoad {
   std::vector<std::string> names;
   std::vector<serving::Request> requests;
@@ -65,7 +64,7 @@ struct ServerSetup {
   serving::SchedulerSpec scheduler;
   step_cost::CaptureSizes capture_sizes;  ///< empty: it captured no graphs
   std::optional<step_cost::LayerTables> layers;  ///< nothing: the kernel model
-  std::optional<step_cost::RecordedSteps> steps;  ///< they correct the kernel model
+  std::optional<step_cost::RecordedSteps> steps;  ///< corrections of the kernel model
   std::optional<model::Efficiency> efficiency;   ///< of the kernel model
   bool blocks_computed = false;  ///< the size of the KV cache was not recorded
 
@@ -85,7 +84,7 @@ struct SetupRequest {
                                                        const MeasuredLoad& load,
                                                        const SetupRequest& request);
 
-/// The files that the server's step times are from, besides the kernel model; paths, or empty.
+/// The files of the server's step times, besides the kernel model; paths, or empty.
 struct ServeSources {
   std::string configs;
   std::string engine;  ///< a file of configs/engines
@@ -94,17 +93,19 @@ struct ServeSources {
 };
 
 /// `settings`: an object of server settings. Instants of the answer are nanoseconds since the first
-/// arrival, of the requests in the order given; at "queued_ns" the engine's loop took the request.
+/// arrival, of the requests in the order given; "queued_ns" is when the engine's loop took the
+/// request.
 [[nodiscard]] CheckedResult<Json> serve_measured(std::string_view settings,
                                                  const MeasuredLoad& load,
                                                  const ServeSources& sources);
 
-// A server with its GPUs to itself, of one member or of several that split the requests and step
-// together (data-parallel attention whose experts are spread over the members).
+// A server with its GPUs to itself, of one member or of several that divide the requests and step
+// together (data-parallel attention with experts spread over the members).
 
 /// The course of a request on the simulated server.
 struct SimulatedRequest {
-  SimTime queued{};  ///< the engine's loop took it: the end of the step that ran at its arrival
+  SimTime queued{};  ///< when the engine's loop took it: at the end of the step that ran at its
+                     ///< arrival
   serving::FinishedRequest finished;
 };
 
@@ -117,8 +118,8 @@ struct ServedLoad {
 
 /// Serves `requests`, which are ordered by arrival and numbered from 0 on; each is admissible.
 /// Among several members, a request goes to the member with the least 4 x waiting + running, the
-/// first of equals (vLLM's DPLBAsyncMPClient). A step of the group lasts as long as that of its
-/// slowest member.
+/// first of equals (vLLM's DPLBAsyncMPClient). A step of the group lasts as long as its slowest
+/// member's.
 [[nodiscard]] ServedLoad serve_group(const serving::SchedulerSpec& spec, std::uint32_t members,
                                      std::span<const serving::Request> requests,
                                      step_cost::EngineCost& cost);

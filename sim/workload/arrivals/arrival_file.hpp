@@ -1,8 +1,8 @@
 // Recorded request arrivals from files, plain or gzip-compressed. README.md shows each format.
 //
-// Lines that cannot be read are dropped and counted; more than one in a hundred (and more than
-// one) is a fault, which names the first of them. A damaged last line without a line end was cut
-// off when the file was written: it is dropped and counted, however short the file.
+// Unreadable lines are dropped and counted; if they are more than one, and more than one in a
+// hundred, that is a fault, which names the first. A damaged last line without a line end is taken
+// as cut off: it is dropped and counted, however short the file.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,20 @@ inline constexpr std::size_t kMaxArrivals = 100'000'000;
 inline constexpr std::size_t kMaxArrivalLineBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxArrivalDocumentMiB = 256;
 
-/// What a language model is asked, as recorded.
+/// A recorded request to a language model.
 struct RecordedLength {
   std::uint32_t prompt_tokens = 1;  ///< at least 1
   std::uint32_t output_tokens = 1;  ///< at least 1
   std::vector<std::uint64_t> hashes;  ///< of the prompt (kHashTokens each); empty: not recorded
-  /// Requests of one conversation are its turns: a prompt begins with prompt and output of the turn
-  /// before.
+  /// Requests of one conversation are its turns: a prompt begins with the previous turn's prompt
+  /// and output.
   std::optional<std::uint64_t> conversation{};
 };
 
-/// Tokens that one of Mooncake's hashes stands for (Qin et al., FAST 2025; its traces' README).
+/// Tokens for each of Mooncake's hashes (Qin et al., FAST 2025; its traces' README).
 inline constexpr std::uint32_t kHashTokens = 512;
 
-/// Whether the lengths of prompts and outputs are read too.
+/// Whether the lengths of prompts and outputs are read, too.
 enum class Lengths : std::uint8_t {
   kSkipped,
   kRead,  ///< a line without them is damaged; formats without them are a fault
@@ -58,7 +58,7 @@ enum class Lengths : std::uint8_t {
 /// added up from zero.
 struct RecordedArrivals {
   std::vector<Duration> offsets;        ///< at least one
-  std::vector<RecordedLength> lengths;  ///< one an arrival if they were asked for
+  std::vector<RecordedLength> lengths;  ///< one for each arrival, if requested
   CounterSet counters;
 };
 
