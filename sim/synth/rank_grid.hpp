@@ -63,7 +63,7 @@ class RankGrid {
   /// This many neighbours of the data and context ranks. Precondition: `count` divides their
   /// number.
   [[nodiscard]] Communicator neighbours(const RankPlace& place, std::uint32_t count) const;
-  /// The ranks at the same place in each run of `count` neighbours. Precondition: as above.
+  /// The ranks at the place of this one in each run of `count` neighbours. Precondition: as above.
   [[nodiscard]] Communicator likes(const RankPlace& place, std::uint32_t count) const;
   /// All ranks with the same parameters: data and context ranks.
   [[nodiscard]] Communicator data(const RankPlace& place) const;

@@ -1,15 +1,14 @@
-// A language-model server in a run: its scheduler (sim/serving) decides what each step does, the
-// program does it on the GPU, and requests end as their tokens are there.
+// A language-model server in a run: its scheduler (sim/serving) decides each step's work, the
+// program does it on the GPU, and requests end with their last tokens.
 //
-// A step starts when the one before it has ended, its tokens being on the host. What vLLM hides by
-// launching a step before its predecessor has ended (a launch and copies of some bytes, about 20
-// us) is not hidden; with Pacing::kOneAhead a step's host time is.
+// A step starts when the previous one has ended and its tokens are on the host. vLLM launches a
+// step before its predecessor has ended and so hides a launch and copies of some bytes (about 20
+// us); these are not hidden here. With Pacing::kOneAhead a step's host time is hidden.
 //
-// A server over several GPUs starts a step on all of them at once, each GPU's program being told of
-// it, and the step has ended when each of them has done its part. So it is with data-parallel
-// members, of which each has a scheduler and GPUs of its own: the step of an idle member decodes a
-// token of no request (vLLM, `execute_dummy_batch`). A request goes to the member whose scheduler
-// has the least load().
+// A server over several GPUs starts a step on all of them at once; the step ends when each has done
+// its part. The same holds for data-parallel members, each with a scheduler and GPUs of its own:
+// the step of an idle member decodes a token of no request (vLLM, `execute_dummy_batch`). A request
+// goes to the member whose scheduler has the least load().
 #pragma once
 
 #include <cstdint>
@@ -27,11 +26,11 @@
 
 namespace bubblesim::workload {
 
-/// Takes requests whose prompts are computed to where they are decoded.
+/// Takes requests with computed prompts to where they are decoded.
 class HandoverSink {
  public:
   virtual ~HandoverSink() = default;
-  /// `request` has its first token (Request::handed).
+  /// `request` includes its first token (Request::handed).
   virtual void hand_over(serving::Request request, SimTime now) = 0;
   /// Requests that have not arrived yet.
   [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> underway() const = 0;
@@ -49,14 +48,14 @@ class EngineService final : public RequestService {
   void add_gpu(ProgramRun& run, StepProgram& steps) {
     members_.back()->gpus.push_back({&run, &steps});
   }
-  /// Adds another member, whose GPUs come next. Must be called before anything arrives.
+  /// Adds another member; the next GPUs are its own. Must be called before anything arrives.
   void add_member();
-  /// From now on it computes prompts and first tokens only; what comes after goes to `sink`, which
-  /// outlives it. Called online, before anything arrives.
+  /// From now on the server computes only prompts and first tokens; `sink`, which outlives it,
+  /// takes the rest. Called online, before anything arrives.
   void compute_prompts_for(HandoverSink& sink) { sink_ = &sink; }
-  /// A request whose prompt another server has computed.
+  /// Takes a request whose prompt another server has computed.
   void take_over(const serving::Request& request, SimTime now);
-  /// Requests have no end: as many wait as could run.
+  /// Requests have no end: as many wait as can run.
   void start_offline(SimTime now) override;
   void enqueue(std::uint64_t number, SimTime now) override;
   void serve_waiting(SimTime now) override;
@@ -82,7 +81,8 @@ class EngineService final : public RequestService {
     serving::Scheduler scheduler;
     serving::StepQueue queue;
     std::vector<Gpu> gpus;
-    std::optional<serving::StepStart> start;  ///< of the step that starts; nothing: it idles
+    std::optional<serving::StepStart> start;  ///< of the step that starts; nothing: the member
+                                              ///< idles
     StepTokens tokens;                        ///< of the step
   };
 
@@ -100,13 +100,14 @@ class EngineService final : public RequestService {
   serving::SchedulerSpec spec_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<const serving::Scheduler*> schedulers_;  ///< by member
-  serving::ScheduledStep idle_;                        ///< of a member that has nothing to do
+  serving::ScheduledStep idle_;                        ///< of a member without work
   std::vector<const serving::StepOutcome*> outcomes_;  ///< of the step that ends
-  std::size_t at_work_ = 0;  ///< GPUs that have not done their part of the step
+  std::size_t at_work_ = 0;  ///< GPUs still at work on the step
   ServiceListener& listener_;
   LengthSequence lengths_;
   HandoverSink* sink_ = nullptr;  ///< null: it serves requests to their end
-  std::unordered_map<std::uint64_t, serving::Request> prompts_;  ///< for it, as they arrived
+  std::unordered_map<std::uint64_t, serving::Request> prompts_;  ///< waiting for it, as they
+                                                                 ///< arrived
   std::uint64_t next_offline_ = 0;
   bool offline_ = false;
 };

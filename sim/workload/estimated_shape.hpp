@@ -1,12 +1,12 @@
 // The launch shape of a kernel whose recording lacks it (CUDA graphs, AMD's profiler, Chakra).
 //
 // In order of preference:
-// 1. Another launch of the same name in the recording has a shape: that of the nearest duration.
+// 1. If other launches of the same name in the recording have shapes: that of the nearest duration.
 // 2. A kernel that lasts 20 us or more fills the GPU with resident blocks; a shorter one fills
-//    duration / 20 us of it, in one wave. Longer ones come in waves: of 6 us each where the name
-//    says memory-bound, else as many as the square root of duration / 20 us.
-//    Blocks: 128 threads of 32 registers; where the name says compute-bound, 256 of 128.
-// 3. A collective has 8 blocks of 544 threads with 96 registers, whatever it lasts.
+//    duration / 20 us of it, in one wave. Longer ones have waves: of 6 us each if the name says
+//    memory-bound, else as many as the square root of duration / 20 us. Blocks: 128 threads of 32
+//    registers; if the name says compute-bound, 256 of 128.
+// 3. A collective of any length has 8 blocks of 544 threads with 96 registers.
 //
 // Source of 2 and 3: 3,985 distinct recorded launches (by name and shape) of V100, A100 and H100 in
 // public PyTorch profiler traces. Resident share, mean recorded against estimated, by time: 0.95
@@ -26,7 +26,7 @@
 
 namespace bubblesim::workload {
 
-/// The kernel's needs as the GPU model takes them. Precondition: the shape is known.
+/// The kernel's needs in the form of the GPU model. Precondition: the shape is known.
 [[nodiscard]] program::LaunchNeeds launch_needs(const traces::LaunchShape& shape);
 
 /// Rules 2 and 3 above.
@@ -35,7 +35,7 @@ namespace bubblesim::workload {
                                                         const hardware::GpuSpec& spec);
 [[nodiscard]] traces::LaunchShape estimate_collective_shape();
 
-/// Estimates shapes for the launches of one recording, which it borrows. O(n log n) once, at the
+/// Estimates shapes for the launches of one recording, to which it refers. O(n log n) once, at the
 /// first launch without a shape.
 class ShapeEstimator {
  public:
@@ -56,10 +56,10 @@ class ShapeEstimator {
   std::optional<std::map<NameId, Known>> known_;
 };
 
-/// Adds the counters of building a program from `ops` with estimated shapes.
+/// Kernel times of a program, in all and with estimated shapes, and the counters for them.
 struct EstimatedTime {
   Duration kernels{};    ///< of all kernels in the program
-  Duration estimated{};  ///< of those whose launch shape is estimated
+  Duration estimated{};  ///< of kernels whose launch shape is estimated
   std::uint64_t launches = 0;  ///< kernels and collectives of estimated shape
 
   void count(CounterSet& counters) const;

@@ -1,9 +1,9 @@
 // Finds which communication kernels of different ranks meet.
 //
-// Collectives meet by group, kind and number; where a recorder numbers none, by their ends.
-// Sends, receives and exchanges meet in pairs: by their two ends where the recorder names them,
-// and in the order of each direction. Where it does not, only a send and a receive may meet, of the
-// two ranks whose kernels end together most often. Pairs that share an exchange are one meeting.
+// Collectives meet by group, kind and number; without numbers, by their ends. Sends, receives and
+// exchanges meet in pairs: by the two ranks that the recorder names, in the order of each
+// direction. If it names none, only a send and a receive may meet, of the two ranks whose kernels
+// end together most often. Pairs that share an exchange are one meeting.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace bubblesim::workload {
 
-/// An operation that takes part in a collective: all that joining needs of a rank's draft, so that
-/// only one rank's draft is held at a time.
+/// An operation's part in a collective: all that joining needs of a rank's draft, so that only one
+/// rank's draft is held at a time.
 struct CollectivePart {
   std::uint32_t op = 0;  ///< into Program::ops
   const traces::Collective* collective = nullptr;
   StreamId stream{};
-  TraceTime start{};         ///< as drafted
+  TraceTime start{};         ///< as in the draft
   TraceTime end{};
   TraceTime recorded_start{};
   TraceTime recorded_end{};
@@ -40,13 +40,13 @@ struct Part {
 
 struct FoundMeeting {
   traces::MeetingKey key;
-  std::vector<Part> parts;  ///< two or more, by rank, each rank's once; never more than its group
+  std::vector<Part> parts;  ///< two or more, by rank, at most one for each rank of the group
 };
 
-/// In order of their keys. Parts that are in none of them have no meeting.
+/// In order of their keys. Parts that none of them includes have no meeting.
 [[nodiscard]] std::vector<FoundMeeting> find_meetings(const std::vector<RankParts>& ranks);
 
-/// Whether the job holds another rank that the part could meet, as far as its record names ranks.
+/// Whether the job has another rank that the part could meet, as far as its record names ranks.
 [[nodiscard]] bool has_others(const std::vector<RankParts>& ranks, const Part& part);
 
 }  // namespace bubblesim::workload

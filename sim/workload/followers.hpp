@@ -1,5 +1,6 @@
-// The threads of a program that wait for one thread's hand-overs. Each step of a job of thousands
-// of threads asks which threads go on; asking every thread would take quadratic time.
+// The threads of a program that wait for one thread's hand-overs. Each step of a job with thousands
+// of threads looks up the threads that may continue; checking every thread would take quadratic
+// time.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +16,15 @@ namespace bubblesim::workload {
 template <class Thread>
 class Followers {
  public:
-  /// Thread `thread` goes on once `needed` steps are done.
+  /// Lets `thread` continue once `needed` steps are done.
   void add(std::uint64_t needed, Thread thread) {
     const Follower follower{needed, thread};
     waiting_.insert(
         std::upper_bound(waiting_.begin(), waiting_.end(), follower, std::greater<>{}), follower);
   }
 
-  /// Removes and returns a thread that goes on after `done` steps: the one that needs the fewest,
-  /// of equals the lowest.
+  /// Removes and returns a thread that may continue after `done` steps: the one that needs the
+  /// fewest, of equals the lowest.
   [[nodiscard]] std::optional<Thread> take(std::uint64_t done) {
     if (waiting_.empty() || waiting_.back().needed > done) return std::nullopt;
     const Thread thread = waiting_.back().thread;
@@ -37,7 +38,7 @@ class Followers {
     Thread thread{};
     friend auto operator<=>(const Follower&, const Follower&) = default;
   };
-  std::vector<Follower> waiting_;  ///< the next one to go on comes last
+  std::vector<Follower> waiting_;  ///< the next one to continue comes last
 };
 
 }  // namespace bubblesim::workload

@@ -14,18 +14,18 @@
 
 namespace bubblesim::workload {
 
-/// A collective that was found on every rank that takes part in it.
+/// A collective that was found on every participating rank.
 struct JoinedCollective {
-  std::uint32_t participants = 0;  ///< ranks; >= 2, or 1 where replicas are folded
+  std::uint32_t participants = 0;  ///< ranks; >= 2, or 1 if replicas are folded
   bool point_to_point = false;     ///< a send and its receive
   std::uint64_t bytes = 0;         ///< largest recorded; 0: not recorded
   traces::CollectiveKind kind = traces::CollectiveKind::kUnknown;  ///< kSend: point-to-point
   std::uint32_t group = program::kNoIndex;  ///< into JobProgram::groups; none: no name is known
-  std::uint32_t group_size = 0;    ///< ranks of the real group; 0: as many as take part here
+  std::uint32_t group_size = 0;    ///< ranks of the real group; 0: all of them take part here
   std::uint32_t from = program::kNoIndex;  ///< point-to-point: the rank that sends; none: not known
   std::uint32_t to = program::kNoIndex;     ///< and the rank that receives
   std::uint32_t transfer = program::kNoIndex;  ///< into JobProgram::transfers; recorded ones: none
-  /// Point-to-point, recorded: the send of `from` does not wait, the receive waits for it.
+  /// Point-to-point, recorded: the send of `from` does not wait; the receive waits for the send.
   bool buffered = false;
 };
 
@@ -34,23 +34,25 @@ struct JobProgram {
   std::vector<program::Program> ranks;
   std::vector<JoinedCollective> collectives;
   std::vector<std::string> groups;  ///< names of process groups
-  std::vector<network::Transfer> transfers;  ///< of modelled collectives, which may share them
-  network::LinkTable links;         ///< that `transfers` load
-  std::vector<network::SlowLink> slow_links;  ///< faults of them
+  std::vector<network::Transfer> transfers;  ///< of modelled collectives; several collectives may
+                                             ///< share one
+  network::LinkTable links;         ///< used by `transfers`
+  std::vector<network::SlowLink> slow_links;  ///< faults of the links
   bool shared_hosts = false;  ///< threads of ranks wait for each other (StepDetail::after_rank)
-  /// A recorded job's iterations: those that were recorded, those that a pass holds, and in words
-  /// which and why ("4 recorded, 3 used (1 to 3); left out: ..."). 0 and empty: not recorded.
+  /// A recorded job's iterations: recorded ones, those of a pass, and a text on which and why ("4
+  /// recorded, 3 used (1 to 3); left out: ..."). 0 and empty: not recorded.
   std::uint32_t iterations_recorded = 0;
   std::uint32_t iterations_used = 0;
   std::string iterations_text;
-  /// A recorded job's ranks: how long after the median rank each came to collectives, in the mean.
+  /// A recorded job's ranks: how much later than the median rank each reaches collectives, on
+  /// average.
   std::vector<Duration> lateness;
-  /// A recorded job's ranks: what holds each one's starts and waits, and what nothing explains.
+  /// A recorded job's ranks: the causes of each one's starts and waits, and the unexplained time.
   std::vector<traces::Explanation> explained;
   CounterSet counters;
 };
 
-/// The collectives of a job as a network::Rendezvous takes them; points into `job`.
+/// The collectives of a job in the form of network::Rendezvous; points into `job`.
 [[nodiscard]] std::vector<network::MeetingSpec> meetings(const JobProgram& job);
 
 }  // namespace bubblesim::workload

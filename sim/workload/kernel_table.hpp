@@ -1,6 +1,6 @@
-// An inference program from a table of kernels, as Orion's profiler writes them: CSV with the
-// columns Name, Profile (1 compute, 0 memory, -1 unknown), Memory_footprint, SM_usage (SMs that
-// the kernel asks for, not capped), Duration (ns). Source of the meaning: Orion (EuroSys'24),
+// An inference program from a table of kernels by Orion's profiler: CSV with the columns Name,
+// Profile (1 compute, 0 memory, -1 unknown), Memory_footprint, SM_usage (SMs that the kernel needs,
+// not capped), Duration (ns). Source of these meanings: Orion (EuroSys'24),
 // profiling/postprocessing.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the rest of the simulator sees of a running program: launches before they go to the
-// driver, operations as they end, iterations and passes.
+// A running program's events for the rest of the simulator: launches before they go to the driver,
+// operations as they end, iterations and passes.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct OpRecord {
   SimTime end{};
 };
 
-/// A finished step of a host thread, which was inside the call from start to end. The observer gets
-/// the steps of a thread in order, pass after pass.
+/// A finished step of a host thread, with the times between which the thread was inside the call.
+/// The observer gets the steps of a thread in order, pass after pass.
 struct HostCallRecord {
   ProgramRun* run = nullptr;
   std::uint32_t thread = 0;
@@ -52,7 +52,7 @@ struct HostCallRecord {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  /// The marked thread begins iteration `index` of the pass, or has ended the pass's last one
+  /// The marked thread begins iteration `index` of the pass, or has ended the pass's last iteration
   /// (index == iterations).
   virtual void on_iteration(ProgramRun& /*run*/, std::uint32_t /*index*/, SimTime /*now*/) {}
   virtual void on_op_started(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}

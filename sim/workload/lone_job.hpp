@@ -1,5 +1,5 @@
-// A job that has its GPUs to itself: one GPU a rank, ranks that meet in collectives, no policy and
-// no filler. Replays, bubble measurements and recordings run it.
+// A job that has its GPUs to itself: one GPU for each rank, ranks that meet in collectives, no
+// policy and no filler. Replays, bubble measurements and recordings run it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LoneSetup {
   std::vector<Perturbation> perturbations;  ///< by rank position; may be shorter than the job
 };
 
-/// One observer a rank, as LoneJob takes them.
+/// One observer for each rank, as LoneJob takes them.
 template <class Observer>
 [[nodiscard]] std::vector<RunObserver*> pointers_to(std::vector<Observer>& observers) {
   std::vector<RunObserver*> pointers;
@@ -31,7 +31,7 @@ template <class Observer>
 
 class LoneJob {
  public:
-  /// `job`, `spec` and the observers (one a rank, in their order; null: none) outlive this.
+  /// `job`, `spec` and the observers (one for each rank, in order; null: none) outlive this.
   LoneJob(const JobProgram& job, const hardware::GpuSpec& spec, const LoneSetup& setup,
           std::span<RunObserver* const> observers);
 
@@ -39,8 +39,8 @@ class LoneJob {
   /// engine (ProgramRun::engine()).
   void run();
 
-  /// Succeeds if every rank has done all of its passes. Fault: a dependency is never met; it names
-  /// the first rank that waits for one.
+  /// Succeeds if every rank has done all of its passes. Fault: a dependency is never met; the fault
+  /// names the first rank that waits for one.
   [[nodiscard]] Result<void> finished() const;
 
   [[nodiscard]] std::uint64_t events() const { return machine_.conductor().events(); }

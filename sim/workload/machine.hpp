@@ -1,14 +1,14 @@
-// What programs run on, wired: the engine, GPUs, the network in which the ranks of a job meet, and
-// the programs themselves. Every simulation is built with it: a run under policies (sim/run), a job
-// alone (lone_job.hpp), a measured pair (sim/validate), one timed pass, the device of a fake rig.
+// A simulated machine: the engine, GPUs, the network in which the ranks of a job meet, and the
+// programs on it. Every simulation is built with it: a run under policies (sim/run), a job alone
+// (lone_job.hpp), a measured pair (sim/validate), one timed pass, the device of a fake rig.
 //
-// What is added belongs to the machine and lives as long as it. A GPU comes first, then what stands
-// before its launches (RunSetup::gate), then the programs on it; once time passes, nothing is
-// added. The machine starts no program: the caller that adds one says when its passes begin.
+// The machine owns the added parts. A GPU comes first, then the gate of its launches
+// (RunSetup::gate), then the programs on it; once time passes, nothing may be added. The machine
+// starts no program: the caller that adds a program starts its passes.
 //
 // GPUs share one engine, unless they are added with a bound: such a GPU is a domain of its own
-// (sim/engine/conductor.hpp), and domains run beside each other until ranks may meet, which the
-// machine tells the conductor. Arrivals before a meeting's last one are reported when the window is
+// (sim/engine/conductor.hpp), and domains run in parallel until ranks may meet; the machine gives
+// the conductor that time. Arrivals before a meeting's last one are reported when the window is
 // over.
 #pragma once
 
@@ -39,8 +39,7 @@ struct MachineGpu {
 
 class Machine final : private engine::JointContact {
  public:
-  /// All GPUs are of this kind. The ranks of `job` may meet; null: there are no meetings. Both
-  /// outlive this.
+  /// All GPUs are of this kind. The ranks of `job` may meet; null: no meetings. Both outlive this.
   explicit Machine(const hardware::GpuSpec& spec, const JobProgram* job = nullptr,
                    const engine::ConductorSetup& setup = {});
 
@@ -49,13 +48,13 @@ class Machine final : private engine::JointContact {
   MachineGpu& add_gpu(const gpu::SharingSetup& sharing = {},
                       const engine::ContactBound* bound = nullptr);
 
-  /// A client of the GPU. RunSetup::rendezvous: network() for a rank of the job, else null.
+  /// Adds a client to the GPU. RunSetup::rendezvous: network() for a rank of the job, else null.
   ProgramRun& add_program(MachineGpu& gpu, const program::Program& program, const RunSetup& setup);
 
   [[nodiscard]] const hardware::GpuSpec& spec() const { return spec_; }
   /// The network in which the job's ranks meet; null without a job.
   [[nodiscard]] network::Rendezvous* network() { return network_ ? &*network_ : nullptr; }
-  /// The engine of GPUs without a bound, and of what belongs to no GPU.
+  /// The engine of GPUs without a bound, and of parts that belong to no GPU.
   [[nodiscard]] engine::Engine& engine() { return conductor_.shared(); }
   /// Lets time pass, over all engines.
   [[nodiscard]] engine::Conductor& conductor() { return conductor_; }
@@ -73,7 +72,7 @@ class Machine final : private engine::JointContact {
   std::optional<network::Rendezvous> network_;
   std::vector<std::unique_ptr<MachineGpu>> gpus_;
   std::vector<std::unique_ptr<ProgramRun>> programs_;
-  std::vector<ProgramRun*> ranks_;  ///< of `programs_`: those that meet, in the order of domains
+  std::vector<ProgramRun*> ranks_;  ///< of `programs_`: ranks that meet, in the order of domains
   std::vector<ProgramRun*> by_place_;  ///< of the job's ranks; null: not added yet
   std::vector<NextMeeting> next_;
   std::vector<network::Arrival> arrivals_;

@@ -1,4 +1,4 @@
-// Matches two ordered lists of instants that should be the same ones, where either may lack some.
+// Matches two ordered lists of instants of the same events, of which either may lack some.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace bubblesim::workload {
 /// No partner.
 inline constexpr std::uint32_t kUnmatched = UINT32_MAX;
 
-/// For each of `ends`, the index of its partner in `reference`, or kUnmatched. Partners keep
-/// their order. Minimises the sum of time differences, where leaving one instant of either list
-/// unmatched costs `gap` (global alignment by dynamic programming, Needleman and Wunsch 1970,
-/// within a band around the diagonal). Both lists ascend. Ties favour matching.
-/// O(n * band) time and memory: n instants are within 2 * `gap` of the other list, and band = 512 +
-/// the difference of lengths. Nothing is matched if that takes over a gigabyte.
+/// For each of `ends`, the index of its partner in `reference`, or kUnmatched. Partners keep their
+/// order. Minimises the sum of time differences, with a cost of `gap` for each unmatched instant of
+/// either list (global alignment by dynamic programming, Needleman and Wunsch 1970, within a band
+/// around the diagonal). Both lists ascend. Ties favour matching. O(n * band) time and memory: n
+/// instants are within 2 * `gap` of the other list, and band = 512 + the difference of lengths.
+/// Nothing is matched if that takes over a gigabyte.
 [[nodiscard]] std::vector<std::uint32_t> match_by_end(const std::vector<TraceTime>& reference,
                                                       const std::vector<TraceTime>& ends,
                                                       Duration gap);

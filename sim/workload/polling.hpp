@@ -1,12 +1,11 @@
-// Host threads that wait by querying an event again and again, instead of by a blocking call.
+// Finds host threads that wait by querying an event repeatedly, instead of by a blocking call.
 //
-// A poll is a row of event or stream queries of a launching thread, without another call in between
-// that touches the device: at least kFewestQueries, each at most kLongestQueryPause after the one
-// before, over at least kShortestPoll. An operation must have ended between the begin of the
-// second-to-last query and the end of the last one: its end is why the thread stopped querying. Two
-// kinds of queries are no polls. Rows of an allocator's queries do not end with an operation (none
-// of 150 in 60 recordings of PyTorch does), and a watchdog's thread launches nothing. Internal to
-// the builder.
+// A poll is a sequence of event or stream queries of a launching thread, without other device calls
+// in between: at least kFewestQueries, each at most kLongestQueryPause after the previous one, over
+// at least kShortestPoll. An operation must have ended between the begin of the second-to-last
+// query and the end of the last one: that end stopped the queries. Two kinds of queries are no
+// polls. Sequences of an allocator's queries do not end with an operation (none of 150 in 60
+// recordings of PyTorch does), and a watchdog's thread launches nothing. Internal to the builder.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace bubblesim::workload {
 
-/// A poll: the host calls of the trace from its first query to its last.
+/// A poll: the trace's host calls from its first query to its last.
 struct Poll {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -31,8 +30,8 @@ inline constexpr Duration kShortestPoll = std::chrono::microseconds(100);
 /// launch.
 inline constexpr Duration kClockDoubt = std::chrono::microseconds(5);
 
-/// The polls of each thread in order of time. `host_ahead`: how far the host's clock is ahead of
-/// the device's.
+/// The polls of each thread in order of time. `host_ahead`: the host clock's lead over the
+/// device's.
 [[nodiscard]] std::vector<Poll> find_polls(const traces::RankTrace& trace, Duration host_ahead);
 
 }  // namespace bubblesim::workload

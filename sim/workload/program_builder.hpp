@@ -1,9 +1,8 @@
-// Turns a recorded trace into a program by finding what each call and operation waited for.
-//
-// Dependencies that the trace records are used as they are (launches, stream order, event edges).
-// The others are inferred from the calls and counted (build_counters.hpp; each rule stands
-// beside its code, build_*.cpp). Every delay that no dependency explains is kept as a lag on the
-// dependency that was satisfied last, so an unperturbed replay meets the recorded times.
+// Turns a recorded trace into a program by finding the dependencies of each call and operation.
+// Dependencies in the trace are used as they are (launches, stream order, event edges). The others
+// are inferred from the calls and counted (build_counters.hpp; each rule stands beside its code,
+// build_*.cpp). Every delay that no dependency explains is kept as a lag on the dependency that was
+// satisfied last, so that an unperturbed replay reproduces the recorded times.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +16,11 @@
 
 namespace bubblesim::workload {
 
-/// Which part of a trace becomes the program.
+/// The part of a trace that becomes the program.
 enum class Window : std::uint8_t {
-  kWhole,       ///< everything, once: to compare a replay with the recording
+  kWhole,       ///< all, once: to compare a replay with the recording
   kIterations,  ///< the pass of traces/iterations/job_pass.hpp, to be repeated
-  kMedianIteration,  ///< of the iterations in that pass, the one of median length
+  kMedianIteration,  ///< the iteration of median length in that pass
 };
 
 struct BuildOptions {
@@ -30,9 +29,9 @@ struct BuildOptions {
   std::size_t threads = 1;  ///< number that build ranks; has no effect on the programs
 };
 
-/// Counters that building adds to Program::counters, by name (declared in build_counters.hpp).
-/// The program of one rank; its collectives are not joined with those of other ranks.
-/// Faults: no device operation in the window; iterations chosen that are not recorded.
+/// Counters that building adds to Program::counters, by name (declared in build_counters.hpp). The
+/// program of one rank; its collectives are not joined with those of other ranks. Faults: no device
+/// operation in the window; chosen iterations that are not recorded.
 [[nodiscard]] Result<program::Program> build_program(const traces::RankTrace& trace,
                                             const hardware::GpuSpec& spec,
                                             const BuildOptions& options);

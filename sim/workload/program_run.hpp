@@ -1,9 +1,7 @@
-// Runs a program on a GPU: host threads make their calls, streams hand operations to the GPU
-// when launch, stream order and edges allow, collectives meet the other ranks.
-//
-// A run repeats its program: training loops until the engine stops; an inference service starts
-// each pass itself. Single-threaded, inside events of one Engine; nothing here allocates in
-// steady state.
+// Runs a program on a GPU: host threads make their calls, streams give operations to the GPU when
+// launch, stream order and edges allow, collectives meet the other ranks.  A run repeats its
+// program: training loops until the engine stops; an inference service starts each pass.
+// Single-threaded, inside events of one Engine; nothing here allocates in steady state.
 #pragma once
 
 #include <cstdint>
@@ -23,68 +21,67 @@
 
 namespace bubblesim::workload {
 
-/// What happens at a thread's end of the program.
+/// What a thread does at the end of the program.
 enum class Repeat : std::uint8_t {
-  kLoop,     ///< it goes on with the next pass at once
+  kLoop,     ///< it begins the next pass at once
   kOnePass,  ///< it waits for the next start_pass
 };
 
-/// A span in which the hosts of a rank make no call: a fault, until it is found and the job
-/// restarted.
+/// A span in which a rank's hosts make no call: a fault, until it is found and the job restarted.
 struct Outage {
   SimTime from{};
   SimTime until{};  ///< exclusive
 };
 
-/// Slows a rank's device operations (not collectives, whose span is the network's).
+/// Slows a rank's device operations (except collectives, whose span is the network's).
 struct Perturbation {
-  double slowdown = 1.0;          ///< factor, > 0, of operations that begin in the span below
+  double slowdown = 1.0;          ///< factor, > 0, on operations that begin in the span below
   SimTime from = kSimStart;
   SimTime until = SimTime::max();
   std::vector<Outage> outages{};  ///< in order, not overlapping
-  double jitter_cv = 0.0;         ///< of a factor drawn anew for each iteration, mean 1, >= 0
+  double jitter_cv = 0.0;         ///< of a factor redrawn for each iteration, mean 1, >= 0
   std::uint64_t seed = 0;
-  std::string place{};            ///< draws differ between runs of one name in different places
+  std::string place{};            ///< distinguishes the draws of equally named runs
 };
 
 class ProgramRun;
 
-/// What a run is connected to. Pointers may be null and outlive the run.
+/// The connections of a run. Pointers may be null and outlive the run.
 struct RunSetup {
   gpu::ClientSetup client;
   Repeat repeat = Repeat::kLoop;
-  std::uint64_t passes = 0;  ///< kLoop: each thread stops at the end of so many; 0: never
+  std::uint64_t passes = 0;  ///< kLoop: each thread stops after this many; 0: never
   Perturbation perturbation;
   network::Rendezvous* rendezvous = nullptr;  ///< needed if any operation is joined
   LaunchGate* gate = nullptr;
   RunObserver* observer = nullptr;
-  /// The runs of the job's ranks, of which this is the one at `place`; null: it has none.
+  /// The runs of the job's ranks, including this one at `place`; null: none.
   const std::vector<ProgramRun*>* ranks = nullptr;
   std::uint32_t place = 0;
 };
 
-/// Operations that a host launches which is no thread of the program.
+/// Operations launched by a host that is not a thread of the program.
 struct OutsideLaunch {
   std::uint32_t first = 0;  ///< into the program's ops
   std::uint32_t count = 0;
-  std::uint64_t pass = 0;    ///< whose edges they wait for, from 0 on
+  std::uint64_t pass = 0;    ///< the pass of their edges, from 0 on
   std::uint64_t number = 0;  ///< OpRecord::launch
-  double slowdown = 1;       ///< of their durations
+  double slowdown = 1;       ///< factor on their durations
 };
 
-/// The collective at which a stream arrives next.
+/// The next collective of a stream.
 struct NextMeeting {
   std::uint32_t collective = program::kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
   SimTime earliest{};
 };
 
-/// What a run waits for at an instant.
+/// What a run waits for at one instant.
 enum class WaitsFor : std::uint8_t {
   kPolicy,  ///< the gate holds a launch
-  kRoom,    ///< an operation that may start has no room on the GPU, or its context no slice
-  kDevice,  ///< an operation that runs
-  kPeers,   ///< a collective that has begun, for other ranks
-  kHost,    ///< nothing but its own host threads
+  kRoom,    ///< an operation that may start: for room on the GPU, or its context's slice
+  kDevice,  ///< the end of a running operation
+  kPeers,   ///< other ranks, in a collective that has begun
+  kHost,    ///< only its own host threads
 };
 
 struct Wait {
@@ -101,28 +98,28 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
 
-  /// Every thread begins a pass at `at`. Precondition: none is running (kOnePass: the last pass
+  /// Starts a pass of every thread at `at`. Precondition: none is running (kOnePass: the last pass
   /// has ended). `factor` scales the durations of this pass's operations.
   void start_pass(SimTime at, double factor = 1.0);
 
-  /// One thread alone begins a pass: of a program whose threads are alternatives to each other.
-  /// Precondition: as start_pass; the thread has steps and waits for no other.
+  /// Starts a pass of one thread, in a program whose threads are alternatives. Precondition: as
+  /// start_pass; the thread has steps and waits for no other.
   void start_thread(std::uint32_t thread, SimTime at);
 
   /// Lets a held launch of the thread go on now. Precondition: the gate held it.
   void resume(std::uint32_t thread, SimTime now);
 
-  /// The operations are on their streams from now on.
+  /// Puts the operations on their streams.
   void launch(const OutsideLaunch& outside, SimTime now);
 
-  /// The kernels of the next call that goes on, by the gate's verdict or a resume, have this form.
+  /// Sets the form of the next call's kernels that go on, by the gate's verdict or a resume.
   void reshape(const program::LaunchForm& form) { form_ = form; }
 
-  /// Kernels that start from now on find so much of their memory behind the host link, 0 to 1:
-  /// they last at least as long as it takes to move that part of their DRAM traffic over it.
+  /// From now on this share of starting kernels' memory, 0 to 1, is behind the host link: they last
+  /// at least as long as moving that part of their DRAM traffic over the link.
   void set_remote_share(double share) { remote_share_ = share; }
 
-  /// What drives it, for observers that end a simulation (Engine::stop).
+  /// The engine that drives it, for observers that end a simulation (Engine::stop).
   [[nodiscard]] engine::Engine& engine() const { return engine_; }
   [[nodiscard]] ClientId client() const { return client_; }
   [[nodiscard]] const program::Program& program() const { return program_; }
@@ -130,24 +127,23 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// When the last pass began.
   [[nodiscard]] SimTime pass_start() const { return pass_start_; }
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
-  /// Launch calls that its threads have made.
+  /// Launch calls made by its threads.
   [[nodiscard]] std::uint64_t launch_calls() const { return launch_calls_; }
-  /// What it waits for now; of several, the first in this order: a release by the policy, room on
-  /// the GPU, the end of a running operation, peers, its own host.
+  /// What it waits for now; of several, the first in this order: the policy's release, room on the
+  /// GPU, the end of a running operation, peers, its own host.
   [[nodiscard]] Wait waits_for() const;
-  /// No operation runs or is due: nothing happens on the device unless something is launched.
+  /// Whether no operation runs or is due, so that only a launch can start device work.
   [[nodiscard]] bool stands_still() const;
-  /// No thread is inside a pass and nothing that it launched is left.
+  /// Whether no thread is inside a pass and no launched work is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
-  /// Appends to `next` the collective at which each stream of the run arrives next, and the
-  /// earliest time: the work of device and host before it takes at least its own time. It holds
-  /// until a collective that the run waits in is complete. Streams that arrive nowhere before then
-  /// are left out. Nothing is sure about the streams of a run that has an entry for kNoIndex: it
-  /// may arrive anywhere, from `now` on. `now` is the present.
+  /// Appends to `next` each stream's next collective, with the earliest time of arrival: device and
+  /// host work before it takes at least its own time. Valid until a collective in which the run
+  /// waits is complete. Streams without an arrival before then are left out. An entry for kNoIndex
+  /// means that the run may arrive at any collective, from `now` (the present) on.
   void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
 
-  /// Hands over the arrivals of a window, which have not been reported yet. Appends to `arrivals`.
+  /// Appends to `arrivals` those of a window, which have not been reported yet.
   void take_arrivals(std::vector<network::Arrival>& arrivals);
 
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
@@ -166,10 +162,10 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   class Stream;
   struct PendingOp;
   class PendingQueue;
-  /// What a stream has ahead.
+  /// A stream's work ahead.
   struct Ahead {
     SimTime from;          ///< earliest start of the next operation
-    Duration done{};       ///< work over all passes, with what runs
+    Duration done{};       ///< work over all passes, including the running operation
     std::uint64_t meetings = 0;
   };
   struct OpResult {
@@ -196,7 +192,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void announce(Stream& stream);
   void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
-  /// The duration of an operation that is handed to the GPU now.
+  /// The duration of an operation given to the GPU now.
   [[nodiscard]] inline Duration duration_of(const program::Op& op, double slowdown) const;
   [[nodiscard]] inline double remote_stretch(const program::Op& op) const;
   [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,
@@ -213,13 +209,14 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   const program::Program& program_;
   RunSetup setup_;
   ClientId client_;
-  bool takes_turns_;  ///< the GPU has time slices, and is told what is in the channel
+  bool takes_turns_;  ///< whether the GPU has time slices, and must know of work in the channel
   RandomStream random_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<OpResult> results_;
-  std::vector<network::Arrival> arrivals_;  ///< of the window that runs
-  mutable std::optional<MeetingTable> meetings_;  ///< made when first asked: few simulations do
+  std::vector<network::Arrival> arrivals_;  ///< of the present window
+  mutable std::optional<MeetingTable> meetings_;  ///< made at the first call: few simulations need
+                                                  ///< it
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;
   program::LaunchForm form_;

@@ -12,12 +12,12 @@
 
 namespace bubblesim::workload {
 
-/// A host thread and where it stands in its list of steps.
+/// A host thread, with its position in its list of steps.
 class ProgramRun::Thread final : public engine::EventHandler {
  public:
   enum class State : std::uint8_t {
     kDone,      ///< at the end of the pass, or not started
-    kEnding,    ///< of the last pass: its last call has still to return
+    kEnding,    ///< in the last pass: its last call has still to return
     kThinking,  ///< its next call is scheduled
     kHeld,      ///< inside a launch that the gate holds
     kWaiting,   ///< inside a call that waits for the device
@@ -34,25 +34,25 @@ class ProgramRun::Thread final : public engine::EventHandler {
   std::uint32_t index;
   engine::EntityId entity{};
   State state = State::kDone;
-  std::size_t next = 0;          ///< index of the step that is under way or comes next
+  std::size_t next = 0;          ///< index of the present or next step
   std::uint64_t pass = 0;        ///< passes that this thread has ended
   std::uint64_t steps_done = 0;  ///< over all passes
-  SimTime last_end{};            ///< of the step before
+  SimTime last_end{};            ///< end of the previous step
   Duration host_done{};          ///< think times and costs of the steps done, over all passes
   SimTime pass_begin{};
   Followers<std::pair<std::uint32_t, std::uint32_t>> followers;  ///< RunSetup::place, thread
 
   // kWaiting: until result `wait_slot` has ended `wait_count` times, or `wait_stream` has ended
-  // `wait_count` operations, or (neither) each stream has ended `device_counts` of its own.
+  // `wait_count` operations, or (if neither is set) each stream has ended its `device_counts`.
   std::uint32_t wait_stream = program::kNoIndex;
   std::uint32_t wait_slot = program::kNoIndex;
   std::uint64_t wait_count = 0;
   std::vector<std::uint64_t> device_counts;  ///< by stream
   SimTime call_start{};
-  SimTime call_end{};            ///< the call's own cost is paid then
+  SimTime call_end{};            ///< when the call's own cost has passed
   std::uint64_t launch = 0;      ///< number of its last launch call
   bool relaunch = false;         ///< waits for room in a stream's queue, then launches
-  program::LaunchForm form;      ///< of that launch
+  program::LaunchForm form;      ///< of the present launch
 };
 
 /// An operation launched and not yet ended.
@@ -63,10 +63,10 @@ struct ProgramRun::PendingOp {
   std::uint64_t launch = 0;  ///< LaunchCall::number
   SimTime ready{};  ///< launch time plus launch lag
   double slowdown = 1;
-  bool counts = false;  ///< the first of its call: takes a place in the launch queue
+  bool counts = false;  ///< the first of its call, which takes a place in the launch queue
 };
 
-/// First in, first out; grows to the largest number ever pending, then never allocates.
+/// First in, first out; grows to the largest number ever pending, and then allocates no more.
 class ProgramRun::PendingQueue {
  public:
   PendingQueue() : slots_(16) {}
@@ -80,7 +80,7 @@ class ProgramRun::PendingQueue {
   void push(const PendingOp& pending) {
     if (size_ == slots_.size()) [[unlikely]] grow();
     PendingOp& slot = slots_[(head_ + size_) & (slots_.size() - 1)];
-    // One by one: a copy by blocks of 16 bytes waits for members that were just set.
+    // Member by member: a copy by blocks of 16 bytes would wait for members that were just set.
     slot.op = pending.op;
     slot.most_blocks = pending.most_blocks;
     slot.pass = pending.pass;
@@ -118,7 +118,7 @@ class ProgramRun::Stream final : public engine::EventHandler {
   std::uint32_t index;
   engine::EntityId entity{};
   State state = State::kIdle;
-  PendingQueue pending;            ///< front: the operation that runs or comes next
+  PendingQueue pending;            ///< front: the running or next operation
   std::size_t queued_calls = 0;    ///< pending operations that count
   std::uint64_t launched = 0;
   std::uint64_t ended = 0;
@@ -128,12 +128,12 @@ class ProgramRun::Stream final : public engine::EventHandler {
   std::uint64_t meetings_launched = 0;
   gpu::WorkId work{};
   SimTime work_start{};
-  SimTime earliest_end{};          ///< of what runs; max(): when others have arrived
+  SimTime earliest_end{};          ///< of the running operation; max(): when others have arrived
   bool on_gpu = false;             ///< kRunning: it has started there
-  std::optional<Duration> held_for;  ///< what is left of a collective that is held up
+  std::optional<Duration> held_for;  ///< time left of a delayed collective
   bool stands = false;             ///< kRunning: its context does not have the GPU
   bool announced = false;          ///< its context is not out of work
-  bool arrived = false;            ///< what runs is a collective, and has begun
+  bool arrived = false;            ///< a collective is running, and has begun
   std::uint32_t blocked_on = program::kNoIndex;  ///< result slot
 };
 

@@ -1,5 +1,5 @@
 // One rank of a recurrence: its threads make their calls in order of time; an operation's end is
-// known as soon as the ends of all that it waits for are. Part of recurrence.cpp.
+// known as soon as the ends of all its dependencies are. Part of recurrence.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace bubblesim::workload {
 
-/// Counts the arrivals of ranks, and keeps complete meetings until they are taken.
+/// Counts ranks' arrivals, and keeps complete meetings until they are taken.
 class MeetingBoard {
  public:
   struct RankArrival {
-    std::uint32_t rank;  ///< position
+    std::uint32_t rank;  ///< the rank's position
     std::uint32_t op;
   };
   struct CountedMeeting {
     std::uint32_t needed = 0;  ///< arrivals, without the sender's
     std::uint32_t sender = program::kNoIndex;  ///< the rank whose send does not wait
-    SimTime last = SimTime::min();  ///< arrival so far
+    SimTime last = SimTime::min();  ///< last arrival so far
     std::vector<RankArrival> arrivals;
   };
 
   explicit MeetingBoard(const JobProgram& job);
   void arrive(std::uint32_t collective, const RankArrival& arrival, SimTime at);
-  /// Whether the rank's part is a buffered send, which comes by send() and does not wait.
+  /// Whether the rank's part is a buffered send, which uses send() and does not wait.
   [[nodiscard]] bool is_sender(std::uint32_t collective, std::uint32_t rank) const {
     return meetings_[collective].sender == rank;
   }
   void send(std::uint32_t collective, SimTime at);
-  /// Meetings that every rank has reached, each once, with those that wait.
+  /// Meetings that every rank has reached, each once, with the waiting parts.
   [[nodiscard]] std::optional<CountedMeeting> take_complete();
 
  private:
@@ -47,19 +47,19 @@ class RankRecurrence {
  public:
   RankRecurrence(const program::Program& program, std::uint32_t rank, MeetingBoard& board);
 
-  /// Makes calls as long as it is certain that none of the rank's threads comes first.
+  /// Makes calls until another rank's event might come before the rank's next call.
   void run();
-  /// When the next call is known to come; SimTime::max() if all threads are done or wait.
+  /// The time of the next known call; SimTime::max() if all threads are done or wait.
   [[nodiscard]] SimTime next_call() const;
-  /// Makes that call. Precondition: none of the job's ranks has one that comes earlier.
+  /// Makes that call. Precondition: no rank of the job has an earlier one.
   void make_next_call();
   /// All ranks of the operation's collective have arrived.
   void met(std::uint32_t op, SimTime all_arrived);
 
-  /// Every thread is done, and what they launched has ended.
+  /// Whether every thread is done, and all launched operations have ended.
   [[nodiscard]] bool finished() const;
-  /// True if the result depends on the order of events of one instant, which only a simulation by
-  /// events knows.
+  /// Whether the result depends on the order of events of one instant, which only an event
+  /// simulation knows.
   [[nodiscard]] bool ambiguous() const { return ambiguous_; }
   [[nodiscard]] PassTimes take();
 
@@ -75,7 +75,7 @@ class RankRecurrence {
     State state = State::kDone;
     bool relaunches = false;  ///< kWaits: for room in the launch queue; then it launches
     std::size_t next = 0;
-    SimTime at{};             ///< kCalls: of its next call; kWaits: of the one that it is in
+    SimTime at{};             ///< kCalls: of its next call; kWaits: of its present call
     std::uint64_t ticket = 0;  ///< order of calls at one time
     SimTime last_end{};
     SimTime call_end{};
@@ -89,17 +89,17 @@ class RankRecurrence {
   };
   struct Stream {
     std::optional<SimTime> last_end;
-    bool meets = false;              ///< the first pending operation has arrived at its meeting
+    bool meets = false;              ///< the first pending operation has reached its meeting
     std::uint32_t last_op = program::kNoIndex;
-    std::vector<Pending> pending;    ///< from `head` on: launched, their ends not yet known
+    std::vector<Pending> pending;    ///< from `head` on: launched, with an unknown end
     std::size_t head = 0;
     std::vector<std::uint32_t> calls;  ///< operations of the last launches: a ring
     std::uint64_t call_count = 0;
   };
-  /// What comes next: a thread's call, or the return of one that waited.
-  /// Has 16 bytes, which functions return in registers.
+  /// The next event: a thread's call, or the return of one that waited. Has 16 bytes, which
+  /// functions return in registers.
   struct Next {
-    SimTime at = SimTime::max();  ///< nothing comes
+    SimTime at = SimTime::max();  ///< max(): no event
     std::uint32_t thread = 0;
     bool returns = false;
   };
@@ -109,7 +109,7 @@ class RankRecurrence {
   [[nodiscard]] bool has_ended(std::uint32_t op, SimTime now);
   [[nodiscard]] bool wait_is_over(const Thread& thread);
   [[nodiscard]] bool returns_beyond_doubt(const Thread& thread, SimTime at) const;
-  /// The operations that the thread waits for and that end at `at`.
+  /// The operations that the thread waits for with an end at `at`.
   [[nodiscard]] std::vector<std::uint32_t> ended_at(const Thread& thread, SimTime at) const;
   void go(Next next);
   void call(Thread& thread, SimTime now);
@@ -131,7 +131,7 @@ class RankRecurrence {
   std::vector<Thread> threads_;
   std::vector<Stream> streams_;
   std::uint64_t tickets_ = 0;
-  std::uint64_t unended_ = 0;  ///< operations launched whose end is not known
+  std::uint64_t unended_ = 0;  ///< launched operations with an unknown end
   bool ambiguous_ = false;
   PassTimes times_;
 };

@@ -1,4 +1,4 @@
-// Runs a job's programs alone, once or again and again, and compares with the recording.
+// Runs a job's programs alone, once or repeatedly, and compares with the recording.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace bubblesim::workload {
 
 struct RankReplay {
   std::uint32_t rank = 0;
-  std::vector<Duration> recorded;   ///< iteration times; one, the whole span, if none is marked
-  std::vector<Duration> simulated;  ///< as many
+  std::vector<Duration> recorded;   ///< iteration times; without marks one, the whole span
+  std::vector<Duration> simulated;  ///< the same number
   Duration recorded_span{};         ///< first record to last end
   Duration simulated_span{};
 
@@ -26,20 +26,20 @@ struct RankReplay {
 
 struct ReplayReport {
   std::vector<RankReplay> ranks;
-  std::uint64_t device_ops = 0;  ///< of the job, however often it was repeated
+  std::uint64_t device_ops = 0;  ///< of the job, counted once
   std::uint64_t events = 0;      ///< calls made, operations started and ended, in every pass
 
-  /// Mean of the ranks' mean errors; the largest of them.
+  /// Mean of the ranks' mean errors, and the largest of them.
   [[nodiscard]] double mean_error() const;
   [[nodiscard]] double worst_error() const;
 };
 
-/// One pass. Fault: the program cannot finish (a dependency that never comes), with rank and
+/// Runs one pass. Fault: the program cannot finish (a dependency is never met), with rank and
 /// operation.
 [[nodiscard]] Result<ReplayReport> replay_alone(const JobProgram& job,
                                                 const hardware::GpuSpec& spec);
 
-/// Passes of repeat_alone: first those that it leaves out, then those that it averages over.
+/// Passes of repeat_alone: first those ignored, then those averaged.
 inline constexpr std::uint64_t kPassesToSettle = 4;
 inline constexpr std::uint64_t kPassesCounted = 4;
 

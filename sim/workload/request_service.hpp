@@ -1,5 +1,5 @@
-// What stands in front of a program that serves requests: takes them as they arrive, and decides
-// what the program does next.
+// The front of a program that serves requests: takes requests as they arrive, and decides what the
+// program does next.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace bubblesim::workload {
 struct ServedRequest {
   std::uint64_t number = 0;  ///< as given to arrive(); offline: 0
   SimTime arrival{};
-  SimTime start{};           ///< of its batch, or of the iteration that it joined in
+  SimTime start{};           ///< of its batch, or of its first iteration
   SimTime end{};
   std::optional<SimTime> first_token{};  ///< continuous batching
-  std::uint64_t output_tokens = 0;       ///< of an engine's requests, each with its own; else 0
+  std::uint64_t output_tokens = 0;       ///< of an engine's requests, whose numbers differ; else 0
 };
 
 /// Told of every served request.
@@ -28,25 +28,24 @@ class ServiceListener {
  public:
   virtual ~ServiceListener() = default;
   virtual void on_served(const ServedRequest& request) = 0;
-  /// A pass has ended; `requests` ended with it.
+  /// A pass has ended, and with it `requests` requests.
   virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
-  /// Called before on_batch() by a language-model engine: times between tokens that the step has
-  /// brought.
+  /// Called before on_batch() by a language-model engine: the step's times between tokens.
   virtual void on_token_gaps(std::span<const Duration> /*gaps*/, SimTime /*now*/) {}
-  /// A language-model engine has scheduled, or has found nothing to schedule: from now on its
-  /// sequences hold the blocks that its schedulers say, until the next call.
+  /// A language-model engine has scheduled a step, or found nothing to schedule: until the next
+  /// call its sequences hold the blocks that its schedulers report.
   virtual void on_scheduled(SimTime /*now*/) {}
 };
 
 class RequestService {
  public:
   virtual ~RequestService() = default;
-  /// There is always a next request, from now on.
+  /// From now on there is always a next request.
   virtual void start_offline(SimTime now) = 0;
   /// A request arrives and waits. Once all requests of the instant wait, serve_waiting() must be
-  /// called: what starts then can take them together.
+  /// called, so that they can start together.
   virtual void enqueue(std::uint64_t number, SimTime now) = 0;
-  /// Starts what the waiting requests can start, unless the program runs.
+  /// Starts the program on waiting requests, unless it is running.
   virtual void serve_waiting(SimTime now) = 0;
   /// The only request of its instant arrives.
   void arrive(std::uint64_t number, SimTime now) { arrive_together(number, 1, now); }
@@ -62,13 +61,13 @@ class RequestService {
   [[nodiscard]] virtual std::optional<std::uint64_t> serving(std::size_t member) const = 0;
   /// Requests that arrived and wait.
   [[nodiscard]] virtual std::size_t queued() const = 0;
-  /// Requests that arrived and have not been served, oldest first.
+  /// Arrivals of requests that have not been served, oldest first.
   [[nodiscard]] virtual std::vector<SimTime> unfinished() const = 0;
   /// The unfinished requests of a language-model engine, with their first tokens.
   [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> unfinished_tokens() const {
     return {};
   }
-  /// The schedulers of a language-model engine, one a data-parallel member; empty: it is none.
+  /// The schedulers of a language-model engine, one for each data-parallel member; else empty.
   [[nodiscard]] virtual std::span<const serving::Scheduler* const> schedulers() const {
     return {};
   }

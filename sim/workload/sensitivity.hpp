@@ -1,5 +1,5 @@
-// What a job's iteration time depends on: the job's passes repeat, as in a run, with one kind of
-// work at a time (kernels, copies, link, host) twice as fast.
+// The sensitivities of a job's iteration time: the job's passes repeat, as in a run, with one kind
+// of work at a time (kernels, copies, link, host) twice as fast.
 #pragma once
 
 #include "sim/base/result.hpp"

@@ -36,7 +36,7 @@ class Service final : public RequestService, public engine::EventHandler {
   /// Requests that arrived and wait for a batch.
   [[nodiscard]] std::size_t queued() const override { return queue_.size(); }
 
-  /// Requests that arrived and have not been served, oldest first.
+  /// Arrivals of requests that have not been served, oldest first.
   [[nodiscard]] std::vector<SimTime> unfinished() const override;
 
   void on_event(SimTime now) override;

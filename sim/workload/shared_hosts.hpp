@@ -1,5 +1,5 @@
-// The host threads that ranks of one process share. A rank's trace has only the calls for its own
-// GPU, but a call follows the thread's previous one even if that was for another rank's GPU.
+// Host threads shared by ranks of one process. A rank's trace has only the calls for its own GPU,
+// but a call follows the thread's previous one even if that was for another rank's GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PeerCall {
   std::uint32_t passes_back = 0;
 };
 
-/// The step of a rank's program that stands for a call that launches or waits.
+/// The step of a rank's program made from a call that launches or waits.
 struct CallPlace {
   std::uint32_t call = 0;  ///< into host_calls
   std::uint32_t thread = 0;
@@ -37,12 +37,12 @@ class SharedHosts {
 
   /// The start of the first call of the rank's process.
   [[nodiscard]] std::optional<TraceTime> begin(std::uint32_t rank) const;
-  /// The last call of the rank's thread that is for another rank, begins after `after` and returns
-  /// by `until`.
+  /// The last call of the rank's thread for another rank that begins after `after` and returns by
+  /// `until`.
   [[nodiscard]] std::optional<PeerCall> last_before(std::uint32_t rank, std::uint32_t thread,
                                                     TraceTime after, TraceTime until) const;
   /// The thread's last call of the pass, if it is for another rank: the thread's first call of the
-  /// next pass comes after it.
+  /// next pass follows it.
   [[nodiscard]] std::optional<PeerCall> last_of_pass(std::uint32_t rank,
                                                      std::uint32_t thread) const;
 
@@ -58,12 +58,12 @@ class SharedHosts {
 
 /// The host threads that a rank shares with others.
 struct HostShare {
-  const SharedHosts* hosts = nullptr;  ///< null: it shares none
+  const SharedHosts* hosts = nullptr;  ///< null: none are shared
   std::uint32_t rank = 0;              ///< into JobTrace::ranks
 };
 
-/// Replaces the calls that StepDetail::after_rank and after_step refer to by the steps that stand
-/// for them. `places`: by rank, the places of its calls in order of calls.
+/// Replaces the calls in StepDetail::after_rank and after_step by their steps. `places`: by rank,
+/// the places of its calls in order of calls.
 void resolve_peers(const traces::JobTrace& job, const std::vector<std::vector<CallPlace>>& places,
                    JobProgram& program);
 

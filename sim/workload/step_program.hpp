@@ -9,25 +9,26 @@
 
 namespace bubblesim::workload {
 
-/// Tokens that go through the model in a step, including those that pad a graph.
+/// Tokens that go through the model in a step, including padding to a graph.
 struct StepTokens {
   std::uint32_t own = 1;
-  std::uint32_t group = 1;  ///< of all data-parallel members, which step together; alone: its own
+  std::uint32_t group = 1;  ///< of all data-parallel members, which step together; without others,
+                            ///< its own
 };
 
-/// Its threads are alternatives, of which one runs at a time (ProgramRun::start_thread). One object
-/// belongs to one run: set() changes durations and profiles between two passes.
+/// Its threads are alternatives, of which one runs at a time (ProgramRun::start_thread). Each run
+/// has its own object: set() changes durations and profiles between two passes.
 class StepProgram {
  public:
   virtual ~StepProgram() = default;
-  /// Stays valid. Its operations change in set() only, in duration and profile.
+  /// Stays valid. Only set() changes its operations, in duration and profile.
   [[nodiscard]] virtual const program::Program& program() const = 0;
-  /// Tokens of the captured graph that holds the step; nothing: it is not launched as a graph.
+  /// Tokens of the captured graph for the step; nothing: it is not launched as a graph.
   [[nodiscard]] virtual std::optional<std::uint32_t> graph_of(
       const serving::ScheduledStep& step) const = 0;
-  /// Sets up a thread that runs the step; returns the thread's index. A `queued` step was prepared
-  /// while another ran. `tokens.own` counts the step's tokens, or those of the captured graph that
-  /// holds the step. Precondition: no pass runs.
+  /// Sets up a thread for the step; returns the thread's index. A `queued` step was prepared while
+  /// another ran. `tokens.own` counts the step's tokens, or those of its captured graph.
+  /// Precondition: no pass runs.
   [[nodiscard]] virtual std::uint32_t set(const serving::ScheduledStep& step, StepTokens tokens,
                                           bool queued) = 0;
 };

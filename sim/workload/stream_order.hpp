@@ -1,10 +1,8 @@
-// The operations that the next action on a stream comes after: the stream's last operation, those
-// that the stream was told to wait for since, and those that the legacy default stream puts before
-// it. Internal to the builder.
-//
-// An action is a launch, an event's record or a wait for an event. An action on the legacy default
-// stream comes after all earlier actions of blocking streams, and before all their later ones (CUDA
-// Runtime API, "Stream synchronization behavior").
+// The operations that precede the next action on a stream: the stream's last operation, operations
+// that the stream was since told to wait for, and operations that the legacy default stream puts
+// before it. Internal to the builder.  An action is a launch, an event's record or a wait for an
+// event. An action on the legacy default stream comes after all earlier actions of blocking
+// streams, and before all their later ones (CUDA Runtime API, "Stream synchronization behavior").
 #pragma once
 
 #include <cstdint>
@@ -18,23 +16,23 @@ namespace bubblesim::workload {
 /// Walks a draft in the order of its calls.
 class StreamOrder {
  public:
-  /// At most one operation a stream: its end implies that of all earlier ones of its stream.
+  /// At most one operation for each stream: its end implies that of all earlier ones of the stream.
   using Befores = std::vector<Before>;
 
-  /// The actions of a pass that repeats also come after operations of the previous pass.
+  /// In a repeating pass, actions also follow operations of the previous pass.
   explicit StreamOrder(const Draft& draft);
 
   /// Whether a default stream and a stream that blocks with it are in use.
   [[nodiscard]] bool has_default_stream() const { return !blocking_.empty(); }
   /// Takes the records and waits called before `at`.
   void reach(TraceTime at);
-  /// Takes the launch of an operation and returns the operations that it comes after, valid until
-  /// the next launch.
+  /// Takes the launch of an operation and returns the preceding operations, valid until the next
+  /// launch.
   const Befores& launch(std::uint32_t op);
   /// The operations that a synchronisation of the stream waits for.
   [[nodiscard]] Befores awaited_on(std::uint32_t stream) const;
-  /// The operations that a wait for the event's last record waits for; null: no record of the event
-  /// that names its stream is known.
+  /// The operations that a wait for the event's last record waits for; null: no known record of the
+  /// event names its stream.
   [[nodiscard]] const Befores* awaited_for(std::uint64_t event) const;
 
  private:

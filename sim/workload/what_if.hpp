@@ -23,7 +23,7 @@ enum class WhatIfTarget : std::uint8_t {
   kHost,            ///< "host": think time and calls of the host
 };
 
-/// Speeds the target up by `speed` (0.5: half as fast), on one rank or on all.
+/// Makes the target `speed` times as fast (0.5: half as fast), on one rank or on all.
 struct WhatIf {
   WhatIfTarget target = WhatIfTarget::kAllKernels;
   std::string name;                   ///< kNamedKernels
@@ -37,8 +37,8 @@ struct WhatIf {
 /// Several changes, separated by commas: "kernels=2,host=2". A kernel's name may contain commas.
 [[nodiscard]] Result<std::vector<WhatIf>> parse_what_ifs(std::string_view text);
 
-/// Faults: the job does not have the rank (the fault lists its ranks); no kernel has that name.
-/// `text` is the change as the user wrote it.
+/// Faults: a rank that the job lacks (with the ranks that it has); no kernel of that name. `text`
+/// is the change as the user wrote it.
 [[nodiscard]] Result<void> check_concerns(const WhatIf& change, std::string_view text,
                                           const JobProgram& job);
 

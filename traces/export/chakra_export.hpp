@@ -1,11 +1,11 @@
-// A recorded job as Chakra execution traces (MLCommons): one protobuf file a rank, which ASTRA-sim
-// and other consumers of Chakra read, with exact nanoseconds in attributes of our own.
+// Writes a recorded job as Chakra execution traces (MLCommons), a protobuf file for each rank, for
+// ASTRA-sim and other readers of Chakra, with exact nanoseconds in attributes of our own.
 //
 // A node's id is the index of its operation; calls follow; markers and stalls are METADATA_NODEs.
-// data_deps of an operation: its launch, the one before it on its stream, its edges. data_deps of a
-// call: the operations that it waited for. ctrl_deps: the launch.
-// Attributes: traces/import/chakra_attributes.hpp. Importing the files again
-// (traces/import/chakra_import.hpp) gives the same operations, calls, times, streams and shapes.
+// data_deps of an operation: its launch, its stream's previous operation, its edges. data_deps of a
+// call: the awaited operations. ctrl_deps: the launch. Attributes:
+// traces/import/chakra_attributes.hpp. Importing the files again (traces/import/chakra_import.hpp)
+// gives the same operations, calls, times, streams and shapes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace bubblesim::traces {
 
 /// Counts of what was written and left out.
 struct ChakraStats {
-  std::vector<std::string> files;           ///< one a rank, in the job's order
+  std::vector<std::string> files;           ///< one for each rank, in the job's order
   std::uint64_t nodes = 0;
   std::uint64_t dependencies = 0;           ///< data dependencies of all nodes
   std::uint64_t collectives_as_compute = 0; ///< of kinds that the schema lacks
@@ -29,7 +29,7 @@ struct ChakraStats {
 };
 
 /// Writes `prefix`.RANK.et for every rank, the name by which ASTRA-sim finds them. A file appears
-/// only once it is complete. Memory: a few integers a record.
+/// only once it is complete. Memory: a few integers for each record.
 [[nodiscard]] Result<ChakraStats> export_chakra(const JobTrace& job, const std::string& prefix);
 
 /// One rank's file as bytes; for tests and small traces.

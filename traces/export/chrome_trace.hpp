@@ -19,10 +19,10 @@
 
 namespace bubblesim::traces {
 
-// Spreads spans that happen at the same time over lanes, because trace viewers draw the spans of
-// one thread as a stack and break when one of them only partly overlaps another.
+// Spreads simultaneous spans over lanes, because trace viewers draw the spans of one thread as a
+// stack and fail when one of them only partly overlaps another.
 
-/// What a lane may hold.
+/// The shape of a lane.
 enum class LaneShape : std::uint8_t {
   kFlat,    ///< one span at a time: streams, requests
   kNested,  ///< spans inside spans: calls of a host thread
@@ -36,21 +36,21 @@ struct LaneSpan {
 
 /// A lane for each span, in the order of `spans`; lanes are numbered from 0 without gaps. Any two
 /// spans of a lane are disjoint or, if the shape allows it, one lies inside the other. Each span
-/// takes the lowest lane it can, in order of start (longer first). O(n log n).
+/// takes the lowest possible lane, in order of start (longer first). O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> assign_lanes(const std::vector<LaneSpan>& spans,
                                                       LaneShape shape);
 
 /// The flow of a span without arrows.
 inline constexpr std::uint64_t kNoFlow = std::numeric_limits<std::uint64_t>::max();
 
-/// One span. Texts are borrowed: they outlive the trace.
+/// One span. Its texts outlive the trace.
 struct ChromeSlice {
   std::uint32_t track = 0;  ///< index into ChromeTrace::tracks
   std::string_view name;
   std::string_view category;
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;  ///< below 0: written as 0, and counted
-  std::uint64_t flow = kNoFlow;  ///< spans of one flow are joined by arrows, in order of start
+  std::uint64_t flow = kNoFlow;  ///< arrows connect spans of one flow, in order of start
 };
 
 /// A row of spans, one or more lanes high. Shown in the order of ChromeTrace::tracks.
@@ -77,22 +77,22 @@ struct ChromeTrace {
   std::vector<ChromeTrack> tracks;
   std::vector<ChromeSlice> slices;     ///< in any order
   std::vector<ChromeCounter> counters;
-  std::string flow_name = "flow";      ///< what the arrows stand for: "request", "launch"
+  std::string flow_name = "flow";      ///< the arrows' meaning: "request", "launch"
   std::vector<std::pair<std::string, std::string>> notes;  ///< "otherData": name, text
 };
 
-/// What was written.
+/// Counts of written parts.
 struct ChromeStats {
   std::uint64_t slices = 0;
   std::uint64_t threads = 0;          ///< lanes of all tracks
   std::uint64_t arrows = 0;
   std::uint64_t samples = 0;
   std::uint64_t clamped_slices = 0;   ///< negative durations
-  std::uint64_t dropped_samples = 0;  ///< values that JSON cannot hold
+  std::uint64_t dropped_samples = 0;  ///< values that JSON cannot express
 };
 
-/// Writes piece by piece; needs about 40 bytes a span beside the trace. A failed write shows in
-/// the state of `out`.
+/// Writes piece by piece; needs about 40 bytes for each span beside the trace. A failed write shows
+/// in the state of `out`.
 ChromeStats write_chrome_trace(std::ostream& out, const ChromeTrace& trace);
 
 /// Writes to a file; a fault if it cannot be written whole.

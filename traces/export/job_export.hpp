@@ -1,5 +1,5 @@
-// A recorded job as a Chrome trace (a process a rank, a track a host thread and a stream, arrows
-// from launches to device work, memory over time) and as CSV.
+// Writes a recorded job as a Chrome trace (a process for each rank, a track for each host thread
+// and stream, arrows from launches to device work, memory over time) and as CSV.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@
 namespace bubblesim::traces {
 
 /// Times are counted from the job's earliest record, whose time is `origin_ns` in "otherData".
-/// Borrows the job's names: `job` outlives the result.
+/// `job` outlives the result, which refers to its names.
 [[nodiscard]] ChromeTrace job_to_chrome(const JobTrace& job);
 
-// A recorded job as CSV: one row a host call and a device operation, for spreadsheets and pandas.
+// A recorded job as CSV: a row for each host call and device operation, for spreadsheets and
+// pandas.
 //
 // Columns: traces/export/README.md. Times are those of the trace, in exact nanoseconds; absent
 // values are empty cells. Quoting follows RFC 4180; lines end with "\n".

@@ -1,8 +1,7 @@
-// Walks the chunks of a .btr file in order, past whatever is damaged.
-//
-// Rule of recovery (traces/format/FORMAT.md): a chunk header with a right checksum is believed, so
-// a damaged payload is skipped whole; where no such header stands, the next one is searched byte
-// by byte. Each byte is looked at twice at most, whatever the file holds.
+// Walks the chunks of a .btr file in order, past damaged parts.  Rule of recovery
+// (traces/format/FORMAT.md): a chunk header with a right checksum is trusted, so that a damaged
+// payload is skipped whole; without such a header, the next one is searched byte by byte. Each byte
+// is read at most twice, whatever the file holds.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@
 namespace bubblesim::traces::format {
 
 // Random access to the bytes of a file through a window of bounded size, or to bytes in memory. It
-// is no memory map: a file that another process cuts short while it is read must not end this
-// process.
+// does not map the file into memory: a file that another process truncates during reading must not
+// end this process.
 
 class ByteSource {
  public:
@@ -30,14 +29,14 @@ class ByteSource {
   virtual ~ByteSource() = default;
 
   [[nodiscard]] virtual std::uint64_t size() const = 0;
-  /// `bytes` bytes from `offset`, good until the next call; fewer only if the source holds no
-  /// more there or a read failed.
+  /// `bytes` bytes from `offset`, valid until the next call; fewer only if the source ends earlier
+  /// or a read failed.
   [[nodiscard]] virtual ByteView view(std::uint64_t offset, std::size_t bytes) = 0;
   /// The first failed read, if any.
   [[nodiscard]] virtual std::optional<Error> fault() const { return std::nullopt; }
 };
 
-/// Borrows the bytes.
+/// Refers to the bytes.
 class MemorySource final : public ByteSource {
  public:
   explicit MemorySource(ByteView bytes) : bytes_(bytes) {}
@@ -48,7 +47,7 @@ class MemorySource final : public ByteSource {
   ByteView bytes_;
 };
 
-/// A regular file. Its size is taken once, when it is opened.
+/// A regular file. Its size is read once, when it is opened.
 class FileSource final : public ByteSource {
  public:
   [[nodiscard]] static Result<std::unique_ptr<FileSource>> open(const std::string& path);
@@ -72,17 +71,17 @@ class FileSource final : public ByteSource {
 };
 
 enum class ChunkState : std::uint8_t {
-  kWhole,      ///< payload there, checksum right
-  kDamaged,    ///< payload there, checksum wrong
+  kWhole,      ///< payload complete, checksum right
+  kDamaged,    ///< payload complete, checksum wrong
   kCutOff,     ///< the file ends inside the payload
-  kMisplaced,  ///< its index is not after that of the chunk before: a copy; not to be used
+  kMisplaced,  ///< its index is not after the previous chunk's: a copy, not to be used
 };
 
 struct ScannedChunk {
   ChunkHeader header;
   std::uint64_t offset = 0;  ///< of the header in the file
   ChunkState state = ChunkState::kWhole;
-  ByteView stored;  ///< the payload as stored, if whole; good until next()
+  ByteView stored;  ///< the payload as stored, if whole; valid until next()
 };
 
 /// Reads and judges the file header. `name` is for the message.
@@ -90,12 +89,12 @@ struct ScannedChunk {
 
 class ChunkScanner {
  public:
-  /// Borrows `source`, whose header was accepted.
+  /// Refers to `source`, whose header was accepted.
   explicit ChunkScanner(ByteSource& source) : source_(source) {}
 
   /// The next chunk whose header is whole; nothing at the end of the file or after an end chunk.
   [[nodiscard]] std::optional<ScannedChunk> next();
-  /// What was lost on the way; complete once next() returned nothing.
+  /// Counts the losses so far; complete once next() returned nothing.
   void count(CounterSet& counters) const;
 
  private:
@@ -111,7 +110,7 @@ class ChunkScanner {
   std::uint64_t bytes_after_end_ = 0;
   std::uint64_t misplaced_ = 0;
   bool ended_ = false;         ///< an end chunk was met
-  bool cut_in_chunk_ = false;  ///< the last header met lost its payload to the end of the file
+  bool cut_in_chunk_ = false;  ///< the file ends inside the payload of the last header found
   bool unknown_tail_ = false;  ///< the file ends in bytes after the last header's chunk
 };
 

@@ -21,12 +21,11 @@
 
 namespace bubblesim::traces::format {
 
-// How one field of a record becomes an unsigned 64-bit number in a column, and back.
-//
-// Times and durations are their nanoseconds in two's complement; signed integers are zigzagged;
-// enums, booleans and strong ids are their number.
+// Converts fields of records to unsigned 64-bit numbers of a column, and back.  Times and durations
+// are their nanoseconds in two's complement; signed integers are zigzagged; enums, booleans and
+// strong ids are their number.
 
-/// The greatest known enumerator, and what an unknown one (of a later minor version) reads as.
+/// The greatest known enumerator, and the value for unknown ones (of later minor versions).
 template <auto last, auto fallback>
 struct KnownEnum {
   static constexpr auto kLast = last;
@@ -54,7 +53,7 @@ struct EnumRange<CollectiveSource>
 template <>
 struct EnumRange<Severity> : KnownEnum<Severity::kError, Severity::kLoss> {};
 
-/// What went wrong while numbers became fields.
+/// Faults of converting numbers to fields.
 struct FieldFaults {
   bool out_of_range = false;        ///< a number that its field cannot hold
   std::uint64_t unknown_enums = 0;  ///< replaced by EnumRange::kFallback
@@ -107,7 +106,7 @@ void from_number(std::uint64_t number, T& field, FieldFaults& faults) {
 
 using ByteView = std::span<const std::uint8_t>;
 
-/// Columns under construction; kept between chunks for its memory.
+/// Columns under construction; reused for each chunk.
 struct ColumnBytes {
   std::vector<std::uint8_t> bytes;
   std::vector<std::size_t> lengths;
@@ -117,7 +116,7 @@ struct ColumnBytes {
 
 inline constexpr std::size_t kMaxColumns = 256;
 
-/// Splits a payload; nothing if the lengths do not add up to it.
+/// Splits a payload; nothing if the lengths do not add up to its size.
 [[nodiscard]] inline std::optional<std::vector<ByteView>> split_columns(ByteView payload) {
   const std::uint8_t* place = payload.data();
   const std::uint8_t* const end = place + payload.size();
@@ -204,8 +203,8 @@ class ColumnEncoder {
   ColumnBytes& out_;
 };
 
-/// Are there as many columns as the schema has, each with a byte or more for each record? Until
-/// that is known, `count` is only a claim.
+/// Checks that there are as many columns as the schema has, each with at least a byte for each
+/// record. Until then, `count` is only a claim.
 class ColumnChecker {
  public:
   ColumnChecker(std::span<const ByteView> columns, std::uint32_t count)
@@ -248,13 +247,13 @@ class ColumnDecoder {
     }
   }
 
-  /// Decodes the records that come next.
+  /// Decodes the next records.
   void fill(std::span<Record> records) {
     records_ = records;
     next_ = 0;
     Schema<Record>::columns(*this);
   }
-  /// True if every decoded field is valid and every column is used up. To be called after the last
+  /// Whether every decoded field is valid and every column is used up. To be called after the last
   /// block.
   [[nodiscard]] bool right() const {
     return right_ && !faults_.out_of_range &&
@@ -263,7 +262,7 @@ class ColumnDecoder {
   }
   [[nodiscard]] std::uint64_t unknown_enums() const { return faults_.unknown_enums; }
 
-  // What the schema calls.
+  // Called by the schema.
   void plain(auto get) {
     decode([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
       from_number(number, get(record), faults);
@@ -320,7 +319,7 @@ class ColumnDecoder {
     const std::uint8_t* place;
     const std::uint8_t* end;
     bool bytes;               ///< each number is one byte
-    std::uint64_t value = 0;  ///< what differences have added up to
+    std::uint64_t value = 0;  ///< the sum of differences so far
   };
 
   static bool all_one_byte(ByteView column) {

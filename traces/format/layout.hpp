@@ -24,11 +24,11 @@ inline constexpr std::array<std::uint8_t, 4> kChunkMagic{0xC5, 'B', 'C', 'K'};
 inline constexpr std::size_t kFileHeaderBytes = 16;
 inline constexpr std::size_t kChunkHeaderBytes = 44;
 
-/// Bytes of one payload once decompressed. Bounds what a reader must hold at a time.
+/// Bytes of one decompressed payload. Bounds the memory of a reader.
 inline constexpr std::uint32_t kMaxPayloadBytes = 64U << 20U;
-/// Decompressed bytes per stored byte. Bounds what a small hostile file can make a reader hold.
+/// Decompressed bytes per stored byte. Bounds the memory that a small hostile file can use.
 inline constexpr std::uint32_t kMaxExpansion = 32;
-/// The rank of chunks that belong to no rank.
+/// The rank of chunks without a rank.
 inline constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
 /// A chunk with a first-record position beyond this is damaged: 2^48 records are petabytes.
 inline constexpr std::uint64_t kMaxRecordPosition = std::uint64_t{1} << 48U;
@@ -47,13 +47,13 @@ enum class ChunkKind : std::uint16_t {
   kMarkers = 11,
   kMemory = 12,
   kCounters = 13,
-  kStalls = 14,      ///< this kind and all below: since 1.1
+  kStalls = 14,      ///< this kind and all below: from 1.1 on
   kClocks = 15,
   kSyncs = 16,
   kNotes = 17,
 };
 
-/// snake_case name of a kind; empty for a kind that this version does not know.
+/// snake_case name of a kind; empty for an unknown kind.
 [[nodiscard]] std::string_view chunk_kind_name(std::uint16_t kind);
 
 enum class Codec : std::uint8_t { kStored = 0, kZstd = 1 };
@@ -80,13 +80,13 @@ struct FileHeader {
 [[nodiscard]] std::uint32_t crc32_of(std::span<const std::uint8_t> bytes);
 
 [[nodiscard]] std::array<std::uint8_t, kFileHeaderBytes> encode_file_header();
-/// Nothing if the magic is wrong. `bytes` holds kFileHeaderBytes.
+/// Nothing if the magic is wrong. `bytes` has kFileHeaderBytes bytes.
 [[nodiscard]] std::optional<FileHeader> decode_file_header(std::span<const std::uint8_t> bytes);
 
 [[nodiscard]] std::array<std::uint8_t, kChunkHeaderBytes> encode_chunk_header(
     const ChunkHeader& header);
-/// Nothing unless magic and checksum are right and the sizes keep the limits above.
-/// `bytes` holds kChunkHeaderBytes.
+/// Nothing unless magic and checksum are right and the sizes are within the limits above. `bytes`
+/// has kChunkHeaderBytes bytes.
 [[nodiscard]] std::optional<ChunkHeader> decode_chunk_header(std::span<const std::uint8_t> bytes);
 
 }  // namespace bubblesim::traces::format

@@ -19,8 +19,8 @@ class PayloadPacker {
  public:
   explicit PayloadPacker(int level);
 
-  /// Sets codec, sizes and checksum of `header`. The view is good until the next call.
-  /// Nothing if the payload exceeds kMaxPayloadBytes.
+  /// Sets codec, sizes and checksum of `header`. The view is valid until the next call. Nothing if
+  /// the payload exceeds kMaxPayloadBytes.
   [[nodiscard]] std::optional<ByteView> pack(const ColumnBytes& columns, ChunkHeader& header);
 
  private:
@@ -41,8 +41,8 @@ class PayloadUnpacker {
  public:
   PayloadUnpacker();
 
-  /// The payload, followed by kVarintPadding readable bytes; good until the next call. Nothing
-  /// if it does not decompress to exactly header.raw_bytes, or the codec is not known.
+  /// The payload, followed by kVarintPadding readable bytes; valid until the next call. Nothing if
+  /// it does not decompress to exactly header.raw_bytes, or the codec is unknown.
   [[nodiscard]] std::optional<ByteView> unpack(const ChunkHeader& header, ByteView stored);
 
  private:

@@ -1,7 +1,6 @@
-// Which records of a table were read, and the repair of ids that point at records that were not.
-//
-// A chunk gives the position of its records in their table, so the ids in other chunks keep their
-// meaning if a chunk is lost.
+// Tracks which records of a table were read, and repairs ids of missing records.  A chunk gives the
+// position of its records in their table, so that the ids in other chunks keep their meaning if a
+// chunk is lost.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +21,7 @@ class TableExtents {
   /// One past the last position read.
   [[nodiscard]] std::uint64_t end() const;
   [[nodiscard]] std::uint64_t loaded() const { return loaded_; }
-  /// Was every record below position `used` read, so that its index equals its position?
+  /// Whether every record below position `used` was read, so that its index equals its position.
   [[nodiscard]] bool covers(std::uint64_t used) const;
   /// The index, among the records read, of the record written at `position`.
   [[nodiscard]] std::optional<std::uint32_t> place(std::uint64_t position) const;
@@ -41,8 +40,8 @@ class TableExtents {
   return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
 }
 
-/// The ids that records hold: for each table, one past the greatest. They are collected while
-/// records are decoded and in the cache: a separate pass took a tenth of the time to read a trace.
+/// The ids in records: for each table, one past the greatest. They are collected during decoding,
+/// while records are in the cache: a separate pass took a tenth of the time to read a trace.
 struct UsedIds {
   struct Extent {
     std::uint64_t end = 0;
@@ -80,7 +79,7 @@ struct UsedIds {
   void add(const Collective& item) { names.add(item.group.value); }
   void add(const HostStall& stall) { threads.add(stall.thread.value); }
   void add(const SyncRecord& sync) { streams.add_index(sync.stream); }
-  /// All other records hold no ids.
+  /// Other records have no ids.
   template <class Record>
   void add(const Record&) {}
   void merge(const UsedIds& other);
@@ -94,9 +93,9 @@ struct ReferredTables {
   UsedIds used;
 };
 
-/// Makes every id of `trace` point at a record that exists. If records are missing, an id becomes
-/// the new index of its record; the id of a missing record becomes that of a stand-in, or none.
-/// Counts the replaced ids. `tables.used` covers all ids of `trace`.
+/// Makes every id of `trace` refer to an existing record. If records are missing, an id becomes the
+/// new index of its record; the id of a missing record becomes that of a stand-in, or none. Counts
+/// the replaced ids. `tables.used` covers all ids of `trace`.
 void resolve_references(RankTrace& trace, const ReferredTables& tables, CounterSet& counters);
 
 }  // namespace bubblesim::traces::format

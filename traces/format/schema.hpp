@@ -17,7 +17,7 @@
 
 namespace bubblesim::traces::format {
 
-/// What is known of a rank before any record. A later one replaces an earlier one.
+/// A rank's properties, known before any record. A later one replaces an earlier one.
 struct RankDescription {
   std::uint32_t world_size = 1;
   DeviceInfo device;

@@ -1,7 +1,7 @@
 // Reads a .btr file (traces/format/FORMAT.md) into records.
 //
 // Undamaged chunks of a damaged file are read; missing records are counted (counters.hpp), never
-// guessed. Every id of the result points at a record that exists. Memory: the records, plus one
+// guessed. Every id of the result refers to an existing record. Memory: the records, plus one
 // chunk. Calls share no state, but two threads must not read through one file handle at once.
 #pragma once
 
@@ -20,9 +20,9 @@ struct ReadOutcome {
   CounterSet counters;  ///< losses of the file; a rank's own counters are in its trace
 };
 
-/// Fails only if the file cannot be read, is no .btr file or has another major version.
+/// Fails only if the file cannot be read, is not a .btr file or has another major version.
 [[nodiscard]] Result<ReadOutcome> read_job(const std::string& path);
-/// Reads as read_job does, from a file held in memory; `name` stands for the path in messages.
+/// Reads as read_job does, from a file in memory; `name` is its path in messages.
 [[nodiscard]] Result<ReadOutcome> read_job_bytes(std::span<const std::uint8_t> bytes,
                                                  const std::string& name);
 

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little,
 /// Length of the longest encoding of 64 bits.
 inline constexpr std::size_t kMaxVarintBytes = 10;
 
-/// Readable bytes that must follow the last byte handed to read_varint.
+/// Readable bytes that must follow the last byte given to read_varint.
 inline constexpr std::size_t kVarintPadding = 16;
 
 [[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) {
@@ -58,10 +58,10 @@ constexpr std::uint64_t squeeze(std::uint64_t word) {
   return (word & 0x0FFFFFFFU) | ((word & 0x0FFFFFFF00000000U) >> 4U);
 }
 
-/// Reads one value; returns the place after it, nullptr if it exceeds 64 bits. Looks at up to
-/// kVarintPadding bytes, so the caller compares the place returned with the end of its data.
-/// Up to eight bytes are decoded without a branch on their number, which would be mispredicted:
-/// the lengths of kernel gaps vary.
+/// Reads one value; returns the place after it, nullptr if it exceeds 64 bits. Reads up to
+/// kVarintPadding bytes, so that the caller must compare the place returned with the end of its
+/// data. Up to eight bytes are decoded without a branch on their number, which would be
+/// mispredicted: the lengths of kernel gaps vary.
 inline const std::uint8_t* read_varint(const std::uint8_t* place, std::uint64_t& value) {
   std::uint64_t word = 0;
   std::memcpy(&word, place, sizeof(word));
@@ -90,8 +90,9 @@ inline std::uint64_t value_ends(const std::uint8_t* place) {
 /// Reads `count` values and hands each to take(i, value); returns the place after the last, nullptr
 /// if there are fewer before `end` or one exceeds 64 bits. kVarintPadding bytes follow `end`.
 ///
-/// A value's start depends on the length of the one before, so decoding one at a time is a chain of
-/// dependencies. The function breaks it: it finds the ends of all values in 64 bytes at once.
+/// A value's start depends on the previous length, so that decoding one at a time is a chain of
+/// dependencies. The function breaks the chain: it finds the ends of all values in 64 bytes at
+/// once.
 inline const std::uint8_t* read_varints(const std::uint8_t* place, const std::uint8_t* end,
                                         std::size_t count, auto take) {
   std::size_t i = 0;

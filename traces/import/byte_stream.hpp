@@ -1,6 +1,6 @@
-// Bytes of an input, one block after another: a file or memory, unpacked if its content is gzip
-// (whatever its name says). Reports its progress; holds at most one block and the buffers of
-// unpacking (85 KiB).
+// Bytes of an input, one block after another: a file or memory, unpacked if its content is gzip,
+// whatever its name. Reports its progress; holds at most one block and the buffers of unpacking (85
+// KiB).
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ class ByteStream {
   ByteStream& operator=(ByteStream&&) noexcept;
   ~ByteStream();
 
-  /// Fills up to `size` bytes at `out`; fewer only at the end of the input, 0 after it.
+  /// Reads up to `size` bytes into `out`; fewer only at the end of the input, 0 after it.
   [[nodiscard]] std::size_t read(char* out, std::size_t size);
 
-  /// Is the input gzip? Valid after the first read().
+  /// Whether the input is gzip. Valid after the first read().
   [[nodiscard]] bool packed() const;
   /// True if the compressed stream ended early or is corrupt. Bytes read before that are good.
   [[nodiscard]] bool damaged() const;
@@ -48,7 +48,7 @@ class ByteStream {
 
 class TextWindow {
  public:
-  /// `limit`: bytes that the view may hold; `more()` refuses to go beyond.
+  /// `limit`: the most bytes in the view; `more()` does not exceed it.
   TextWindow(ByteStream& source, std::size_t limit, std::function<void()> on_block = {});
 
   /// The text from the anchor on. Valid until the next `more()`.
@@ -57,11 +57,11 @@ class TextWindow {
   }
   /// Reads another block. False: the input has ended or the view is at its limit.
   [[nodiscard]] bool more();
-  /// Moves the anchor on by `count` <= text().size().
+  /// Moves the anchor forward by `count` <= text().size().
   void advance(std::size_t count);
   /// Offset of the anchor in the unpacked input, in bytes.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
-  /// True if the input has ended: `text()` is its whole rest.
+  /// Whether the input has ended, so that `text()` is all that is left.
   [[nodiscard]] bool at_end() const { return ended_; }
 
  private:

@@ -27,10 +27,10 @@ inline constexpr std::array<std::string_view, 8> kNodeTypeNames{
     "COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "COMM_COLL_NODE"};
 
 // Device operations ("bubblesim_kind"), collectives ("bubblesim_collective"), markers and stalls
-// have the words of record_names.hpp: a word that changes there raises kAttributesVersion.
+// use the words of record_names.hpp: a change of one raises kAttributesVersion.
 
 /// "bubblesim_kind" of host calls, by HostCallKind. Device operations have the same attribute, so
-/// the calls of copies and memsets have other words here than in record_names.hpp.
+/// that calls of copies and memsets have words here that differ from record_names.hpp's.
 inline constexpr std::array<std::string_view, 13> kHostKinds{
     "launch_kernel", "launch_graph", "copy_call", "memset_call", "stream_sync", "device_sync",
     "event_sync", "event_record", "stream_wait_event", "event_query", "alloc", "free", "other"};
@@ -66,7 +66,7 @@ template <class Enum, std::size_t Size>
   }
 }
 
-/// kUnknown for gather, scatter and numbers that the schema does not have.
+/// kUnknown for gather, scatter and numbers outside of the schema.
 [[nodiscard]] constexpr CollectiveKind kind_of_comm_type(std::int64_t number) {
   switch (number) {
     case 0: return CollectiveKind::kAllReduce;

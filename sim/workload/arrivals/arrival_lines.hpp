@@ -13,14 +13,14 @@
 
 namespace bubblesim::workload {
 
-/// Whether a line was followed by a line end; the last one of a file that was cut off is not.
+/// Whether a line end follows a line; the last line of a truncated file has none.
 enum class LineEnd : std::uint8_t { kPresent, kMissing };
 
 /// "2023-11-16 18:15:46.6805900", also with "T", "Z" or an offset ("+00:00"): nanoseconds since
 /// 1970 in UTC. Years 1970 to 2069.
 [[nodiscard]] ParsedDecimal<Duration> parse_date_time(std::string_view text);
 
-/// Takes lines one by one.
+/// Reads lines one by one.
 class ArrivalLines {
  public:
   ArrivalLines(ArrivalFormat format, std::string label, Lengths lengths);

@@ -1,8 +1,7 @@
-// When requests arrive. Open loop: arrivals never wait for the service.
-//
-// A specification is plain data, as a run config has it; make_arrivals turns it into a process.
-// Rates are requests per second of simulated time. `speedup` compresses a recorded trace: at 2,
-// every request arrives after half the time (rounded down to whole nanoseconds).
+// The arrivals of requests. Open loop: arrivals never wait for the service.  A specification is
+// plain data, as in a run config; make_arrivals turns it into a process. Rates are requests per
+// second of simulated time. `speedup` compresses a recorded trace: at 2, every request arrives
+// after half the time (rounded down to whole nanoseconds).
 #pragma once
 
 #include <cstdint>
@@ -54,10 +53,10 @@ using ArrivalSpec = std::variant<PoissonArrivals, GammaArrivals, FileArrivals>;
 class ArrivalProcess {
  public:
   virtual ~ArrivalProcess() = default;
-  /// The next arrival; nothing when there are no more. An instant beyond the range of SimTime
-  /// ends the process too.
+  /// The next arrival; nothing when there are no more. An instant beyond the range of SimTime also
+  /// ends the process.
   [[nodiscard]] virtual std::optional<SimTime> next() = 0;
-  /// What reading the arrivals dropped or changed; empty for random processes.
+  /// Counters of dropped or changed arrivals; empty for random processes.
   [[nodiscard]] virtual const CounterSet& counters() const = 0;
 };
 
@@ -68,7 +67,7 @@ class ArrivalProcess {
 
 struct RecordedArrivals;
 
-/// A process over arrivals that were read before; a fault if `speedup` is not above 0.
+/// A process over arrivals that were already read; a fault if `speedup` is not above 0.
 [[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> replay_arrivals(RecordedArrivals arrivals,
                                                                       double speedup);
 

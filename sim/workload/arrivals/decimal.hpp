@@ -10,7 +10,7 @@
 
 namespace bubblesim::workload {
 
-/// A value, or what is wrong with its text.
+/// A value, or the fault of its text.
 template <class T>
 using ParsedDecimal = tl::expected<T, std::string>;
 

@@ -1,5 +1,5 @@
-// The numbers of a request in one line of a file. Numbers of a JSON line are those of its outermost
-// object, kept as their text, never through a double.
+// The numbers of a request in one line of a file. For a JSON line these are numbers of its
+// outermost object, kept as their text, never through a double.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How long prompts and outputs of requests are: recorded with their arrivals, or drawn.
+// The lengths of requests' prompts and outputs: recorded with their arrivals, or drawn.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct FixedLength {
   std::uint32_t tokens = 1;  ///< at least 1
 };
 
-/// Lognormal, rounded to the nearest whole number and then kept within [least, most]: the mean of
-/// what is drawn differs from `mean` by what that cuts off.
+/// Lognormal, rounded to the nearest whole number and then clamped to [least, most], so that the
+/// mean of drawn lengths may differ from `mean`.
 struct LognormalLength {
-  double mean = 1;          ///< tokens, of the distribution before it is cut; > 0
+  double mean = 1;          ///< tokens, of the distribution before clamping; > 0
   double cv = 1;            ///< coefficient of variation, > 0
   std::uint32_t least = 1;  ///< at least 1
   std::uint32_t most = 1;   ///< at least `least`
@@ -31,12 +31,12 @@ using LengthSpec = std::variant<FixedLength, LognormalLength>;
 /// The longest that it can draw.
 [[nodiscard]] std::uint32_t longest(const LengthSpec& length);
 
-/// Conversations of so many users, whose turns arrive one after another: request n is the next turn
-/// of user n modulo `users`. A turn's prompt is all that was said before, and new tokens, whose
-/// number is drawn.
+/// Conversations of a number of users, whose turns arrive one after another: request n is the next
+/// turn of user n modulo `users`. A turn's prompt is the conversation so far, and a drawn number of
+/// new tokens.
 struct Sessions {
   std::uint32_t users = 1;   ///< at least 1
-  std::uint32_t turns = 1;   ///< of a conversation, then the user begins another; at least 1
+  std::uint32_t turns = 1;   ///< of a conversation, after which the user begins another; at least 1
   /// Prompt and output of a turn together; a user whose next turn would exceed it begins another
   /// conversation with that turn.
   std::uint32_t window = 1;
@@ -46,7 +46,7 @@ struct Sessions {
 struct DrawnLengths {
   LengthSpec prompt;
   LengthSpec output;
-  std::optional<Sessions> sessions{};  ///< nothing: every request stands alone
+  std::optional<Sessions> sessions{};  ///< nothing: requests are independent
 };
 
 /// The largest request that it can draw: of those with the longest output, the longest prompt.
@@ -55,7 +55,7 @@ struct DrawnLengths {
 /// Pairs of prompt and output of recorded requests.
 struct ListedLengths {
   enum class Pick : std::uint8_t {
-    kInOrder,   ///< request n has the n-th, from the beginning again after the last
+    kInOrder,   ///< request n has the n-th, cyclically
     kAtRandom,  ///< each is drawn from all of them, without hashes: a bootstrap of the file
   };
   Shared<std::vector<RecordedLength>> list;  ///< at least one
@@ -65,16 +65,16 @@ struct ListedLengths {
 using RequestLengths = std::variant<DrawnLengths, ListedLengths>;
 
 /// Lengths by the number of the request. The same stream and spec give the same lengths, whichever
-/// of the requests are asked for.
+/// requests are asked for.
 class LengthSequence {
  public:
   LengthSequence(RequestLengths spec, RandomStream random);
 
-  /// Numbers must be asked for in ascending order, each once or more often.
+  /// Calls must be in ascending order of numbers; numbers may repeat.
   [[nodiscard]] const RecordedLength& length_of(std::uint64_t number);
 
  private:
-  /// What a user has said and heard in the present conversation.
+  /// A user's tokens in the present conversation.
   struct User {
     std::uint64_t conversation = 0;
     std::uint32_t turns = 0;
