@@ -1,8 +1,7 @@
-// Launch shapes that a recording lacks: the value that stands for them, and when their absence is a
-// loss.
-//
-// A kernel without a recorded grid and block has `kUnknownShape`, never a made-up one. The
-// simulator estimates a shape where it needs one, and says so (sim/workload/estimated_shape.hpp).
+// Launch shapes that a recording lacks: the value used for them, and the rule by which their
+// absence is a loss.  A kernel without a recorded grid and block has `kUnknownShape`, never an
+// invented one. The simulator estimates missing shapes, and reports that
+// (sim/workload/estimated_shape.hpp).
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 namespace bubblesim::traces {
 
-/// The shape of launches whose grid and block were not recorded. A real grid has one block or more.
+/// The shape of launches without a recorded grid and block. A real grid has at least one block.
 inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
 
 [[nodiscard]] inline bool is_known(const LaunchShape& shape) {
@@ -24,8 +23,8 @@ inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
   return launched && op.shape.index() < trace.shapes.size() && is_known(trace.shapes[op.shape]);
 }
 
-/// How long a rank's kernels run, without collectives, whose time is mostly waiting. Time in which
-/// two kernels run counts twice.
+/// The run time of a rank's kernels, without collectives, whose time is mostly waiting. Time in
+/// which two kernels run counts twice.
 struct ShapedTime {
   Duration all{};
   Duration without_shape{};  ///< of kernels whose launch shape is not known

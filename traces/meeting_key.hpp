@@ -1,9 +1,7 @@
-// Who meets whom: what the parts of one meeting have in common, whatever recorded them. Importers,
-// alignment and the join of ranks all ask here.
-//
-// A collective in which a whole group takes part: its group, the group's ranks, its kind. A
-// transfer: its group and its two ends. An exchange is a kernel that sends and receives: it meets
-// each of its partners.
+// Keys of meetings: what the parts of one meeting have in common, whatever recorded them.
+// Importers, alignment and the join of ranks all use them.  A collective of a whole group: its
+// group, the group's ranks, its kind. A transfer: its group and its two ends. An exchange is a
+// kernel that sends and receives: it meets each of its partners.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +32,13 @@ struct MeetingKey {
 [[nodiscard]] inline bool receives(CollectiveKind kind) {
   return kind == CollectiveKind::kRecv || kind == CollectiveKind::kSendRecv;
 }
-/// A send, a receive or an exchange. PyTorch's numbers of these count on each rank by itself, and
-/// those of one batch are alike: they never say which ones meet.
+/// A send, a receive or an exchange. PyTorch numbers these on each rank separately, with equal
+/// numbers in one batch, so that numbers do not identify meetings.
 [[nodiscard]] inline bool is_point_to_point(CollectiveKind kind) {
   return sends(kind) || receives(kind);
 }
 
-/// The rank as the record's `peers` count.
+/// The rank's number in the numbering of the record's `peers`.
 [[nodiscard]] inline std::uint32_t own_number(const RankTrace& trace, const Collective& record) {
   return record.place == 0 ? trace.rank : record.place - 1;
 }
@@ -57,7 +55,7 @@ struct MeetingKey {
   return others;
 }
 
-/// The ranks of the job that are the record's group. Empty: not known.
+/// The job's ranks in the record's group. Empty: not known.
 [[nodiscard]] inline std::vector<std::uint32_t> group_ranks(const RankTrace& trace,
                                                             const Collective& record) {
   const bool of_group = record.place == 0 && (!is_point_to_point(record.kind) ||
@@ -73,9 +71,9 @@ struct MeetingKey {
   return key;
 }
 
-/// What a send, a receive or an exchange does with one partner.
+/// A send, a receive or an exchange with one partner.
 struct Transfer {
-  MeetingKey key;  ///< the same at its other end
+  MeetingKey key;  ///< equal at its other end
   bool outgoing = false;
 };
 /// Empty: the partners are not known.
@@ -94,8 +92,8 @@ struct Transfer {
   return found;
 }
 
-/// Collectives that `key_of` counts together keep their numbers if each has one; the others count
-/// by their order. Returns how many.
+/// Collectives with equal `key_of` keep their numbers if each has one; the others are numbered in
+/// their order. Returns the count of the latter.
 template <class KeyOf>
 std::uint64_t number_by_order(std::vector<Collective>& collectives, const KeyOf& key_of) {
   using Key = decltype(key_of(collectives.front()));
@@ -116,24 +114,26 @@ std::uint64_t number_by_order(std::vector<Collective>& collectives, const KeyOf&
   return by_order;
 }
 
-/// Ends of kernels that meet are no further apart: medians of 4 to 15 us between eight H100s.
+/// The greatest distance between ends of kernels that meet: medians are 4 to 15 us between eight
+/// H100s.
 inline constexpr Duration kSameEnd = std::chrono::microseconds(10);
 
-/// A rank, by its place in the job, and one of its streams. A communicator of PyTorch has its own.
+/// A rank, by its index in the job, and one of its streams. Each communicator of PyTorch has its
+/// own stream.
 using StreamOfRank = std::pair<std::size_t, StreamId>;
 
-/// Ranks that meet in some way, over and over.
+/// Ranks that meet repeatedly in some way.
 struct HeldTogether {
   std::set<std::size_t> ranks;
-  std::size_t times = 0;  ///< that one of them meets others
+  std::size_t times = 0;  ///< number of meetings of one of them
 };
 
-/// The groups of streams whose collectives name none, found by the ends of their kernels. Streams
-/// are of one group if their kernels end together about as well as either's do with any other
-/// rank's: stages of a pipeline end together too, but for a transfer between them. A stream that
-/// may belong to another group is left alone: one about twice as far from its group as the group's
-/// streams are from each other, and one of a group some of whose ranks other groups, or `held`,
-/// already hold together: these end together whether they meet in it or not. O(streams^2 ends).
+/// Finds the groups of streams whose collectives name none, by the ends of their kernels. Streams
+/// are of one group if their kernels end together about as closely as either's do with any other
+/// rank's (stages of a pipeline also end together, up to a transfer between them). A stream that
+/// may belong to another group gets none: it is about twice as far from its group as the group's
+/// streams are from each other, or some ranks of its group already meet in other groups or in
+/// `held`, and so end together anyway. O(streams^2 ends).
 [[nodiscard]] std::map<StreamOfRank, std::set<std::size_t>> ending_together(
     std::map<StreamOfRank, std::vector<TraceTime>> ends, std::vector<HeldTogether> held = {});
 

@@ -1,7 +1,6 @@
-// What happened on one rank of a job, in recorded time: the records, and nothing about replay.
-//
-// Times are nanoseconds of the rank's own clock until `align_ranks` (traces/align.hpp) has moved
-// them onto the clock of the job's first rank. Names and launch shapes are interned.
+// The records of one rank of a job, in recorded time, without anything about replay.  Times are
+// nanoseconds of the rank's own clock until `align_ranks` (traces/align.hpp) has moved them onto
+// the clock of the job's first rank. Names and launch shapes are interned.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@
 
 namespace bubblesim::traces {
 
-/// What a host call does to the device or to its thread. Everything else is kOther.
+/// The effect of a host call on the device or its thread.
 enum class HostCallKind : std::uint8_t {
   kLaunchKernel,      ///< one kernel
   kLaunchGraph,       ///< a CUDA graph: many device operations, one correlation
@@ -28,10 +27,10 @@ enum class HostCallKind : std::uint8_t {
   kEventSync,         ///< waits until an event is reached
   kEventRecord,       ///< puts an event on a stream
   kStreamWaitEvent,   ///< makes a stream wait for an event
-  kEventQuery,        ///< asks, never waits
+  kEventQuery,        ///< a query, which never waits
   kAlloc,             ///< cudaMalloc*, cuMemAlloc*
   kFree,              ///< cudaFree*: waits for the device
-  kOther,             ///< queries, attributes: takes time, touches nothing
+  kOther,             ///< queries, attributes: takes time, has no effect
 };
 
 enum class DeviceOpKind : std::uint8_t { kKernel, kCopy, kMemset, kCollective };
@@ -64,8 +63,8 @@ struct LaunchShape {
   friend auto operator<=>(const LaunchShape&, const LaunchShape&) = default;
 };
 
-/// The most that the clocks of host and device may differ in a recording: a wait may return before
-/// its operation has ended.
+/// The greatest difference of host and device clocks in a recording: a wait may seem to return
+/// before its operation has ended.
 inline constexpr Duration kClockError = std::chrono::microseconds(20);
 
 /// A call of the CUDA runtime or driver on a host thread.
@@ -76,7 +75,7 @@ struct HostCall {
   NameId name{};
   ThreadId thread{};
   HostCallKind kind = HostCallKind::kOther;
-  std::uint32_t stream = kNone;  ///< index into streams, where the record names one
+  std::uint32_t stream = kNone;  ///< index into streams, if the record names one
   std::uint64_t event = 0;       ///< CUDA event of record/wait/sync calls; 0: not recorded
 
   [[nodiscard]] TraceTime end() const { return start + duration; }
@@ -105,8 +104,8 @@ struct Collective {
   std::uint64_t bytes = 0;              ///< of this rank's input; 0: not recorded
   NameId group{};                       ///< process-group name; empty string: not recorded
   std::uint32_t group_size = 0;         ///< 0: not recorded
-  /// Ranks of the job, or of the group where `place` is known. With the rank itself: those of the
-  /// group; without it: those that a send or a receive is for. Empty: not recorded.
+  /// Ranks of the job, or of the group if `place` is known. If the rank itself is included: the
+  /// ranks of the group; else the partners of a send or a receive. Empty: not known.
   std::vector<std::uint32_t> peers;
   std::uint64_t sequence = 0;           ///< within group; assigned by order if not recorded
   bool sequence_recorded = false;
@@ -136,7 +135,7 @@ struct MemorySample {
   std::uint64_t reserved_bytes = 0;
 };
 
-/// Why a host thread was held, other than by its program or by work of the device.
+/// Why a host thread was held, other than by its program or by device work.
 enum class StallKind : std::uint8_t {
   kQueueFull,   ///< the launch queue was full: the driver held the thread
   kProfiler,    ///< the profiler's own work on the thread: buffers, instrumentation
@@ -159,18 +158,18 @@ struct ClockPair {
   std::int64_t monotonic_ns = 0;  ///< CLOCK_MONOTONIC
 };
 
-/// What the driver says of an event record, a wait or a synchronisation, apart from the call.
+/// The driver's record of an event record, a wait or a synchronisation, separate from the call.
 /// Exists only until traces/join has put it on its call.
 struct SyncRecord {
   TraceTime at{};
-  std::uint64_t correlation = 0;              ///< of the call
+  std::uint64_t correlation = 0;              ///< the call's
   HostCallKind kind = HostCallKind::kOther;   ///< kEventRecord, kStreamWaitEvent, k...Sync
-  std::uint32_t stream = kNone;               ///< of the call, index into streams
+  std::uint32_t stream = kNone;               ///< the call's; index into streams
   std::uint64_t event = 0;  ///< unique to a record (old drivers: to an event); 0: not recorded
   std::uint32_t device = 0;  ///< CUDA's number of the context's GPU, plus 1; 0: not recorded
 };
 
-/// The source that says what a collective is.
+/// The source of a collective's description.
 enum class CollectiveSource : std::uint8_t {
   kNcclProfiler,  ///< NCCL's profiler plug-in
   kNvtx,          ///< the payload of NCCL's own NVTX ranges
@@ -188,15 +187,15 @@ struct CollectiveNote {
 };
 
 struct HostThread {
-  std::uint64_t system_id = 0;  ///< what the profiler calls it
+  std::uint64_t system_id = 0;  ///< the profiler's number for it
   std::string name;
 };
 
-/// How a stream is ordered with the legacy default stream of its device. Numbered as CUPTI's
+/// The order of a stream relative to the legacy default stream of its device. Numbered as CUPTI's
 /// CUPTI_ACTIVITY_STREAM_CREATE_FLAG_*, which Nsight Systems exports.
 enum class StreamKind : std::uint8_t {
   kUnknown,
-  kBlocking,       ///< its operations and the default stream's come in the order of their launches
+  kBlocking,       ///< its operations and the default stream's run in the order of their launches
   kNonBlocking,    ///< not ordered with it
   kLegacyDefault,  ///< the default stream itself, number 0
 };
@@ -211,7 +210,7 @@ struct Stream {
   StreamKind kind = StreamKind::kUnknown;
 };
 
-/// The GPU that the rank ran on, as far as the profiler recorded it; 0: not recorded.
+/// The rank's GPU, as far as the profiler recorded it; 0: not recorded.
 struct DeviceInfo {
   std::string name;
   std::uint32_t sm_count = 0;
@@ -220,20 +219,20 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;
 };
 
-/// What the trace was read or made from.
+/// The origin of the trace.
 struct Provenance {
   std::string source;      ///< file name, without its folder
   std::string format;      ///< "kineto", "nsys", "bubblesim-synth", ...
-  std::string tool;        ///< what wrote it, with version
+  std::string tool;        ///< the writer, with version
   std::string note;
 };
 
-/// One rank's timeline. Calls and operations are sorted by start, ties by launch where it is known.
+/// One rank's timeline. Calls and operations are sorted by start, ties by launch, if known.
 struct RankTrace {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
-  /// Ranks of one process, a GPU each, have the same number, and what a thread does for several of
-  /// them it does in order (HostThread::system_id); 0: a process of its own.
+  /// Ranks of one process, one for each GPU, have the same number, and a thread's calls for several
+  /// of them are in order (HostThread::system_id); 0: a process of its own.
   std::uint32_t process = 0;
   DeviceInfo device;
   StringTable names;
@@ -254,7 +253,7 @@ struct RankTrace {
   CounterSet counters;
 };
 
-/// A job: one trace a rank, ordered by rank.
+/// A job: one trace for each rank, ordered by rank.
 struct JobTrace {
   std::vector<RankTrace> ranks;
 };

@@ -1,5 +1,5 @@
-// Recognises traces that are not plain recordings: an importer laid out their starts (so a replay
-// has no error to report), a simulation made the job, or the file is a timeline for viewers.
+// Recognises traces that are not plain recordings: an importer laid out their starts (so that a
+// replay has no error to report), a simulation made the job, or the file is a timeline for viewers.
 #pragma once
 
 #include <string_view>
@@ -23,7 +23,7 @@ inline constexpr CounterSpec kLayoutInferred{
 inline constexpr std::string_view kMadeFormat = "bubblesim-synth";
 
 // The mark of a timeline that bubblesim wrote for viewers (traces/export/chrome_trace.hpp). Such a
-// file has kernels, as a recording does, but no correlations of kernels with their launches.
+// file has kernels, like a recording, but no correlations of kernels with their launches.
 
 /// A member of the file's "otherData".
 inline constexpr std::string_view kTimelineMarkKey = "bubblesim";

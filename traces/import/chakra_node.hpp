@@ -1,4 +1,4 @@
-// The metadata and the nodes of one Chakra file of either form, as read.
+// The metadata and the nodes of one Chakra file of either form.
 #pragma once
 
 #include <cstddef>
@@ -98,8 +98,8 @@ inline constexpr CounterSpec kRankFromName{"chakra_rank_from_file_name", Severit
 inline constexpr CounterSpec kRankFromOrder{"chakra_rank_from_file_order", Severity::kNotice,
     "1: neither the file nor its name gives a rank; its place among the files did"};
 
-/// An attribute's value: a number, a text, numbers or texts. All are absent for types that no
-/// known attribute has. Signed numbers are in two's complement.
+/// An attribute's value: a number, a text, numbers or texts. Of another type: all are absent.
+/// Signed numbers are in two's complement.
 struct AttributeValue {
   std::optional<std::uint64_t> number;
   std::optional<std::string_view> text;
@@ -107,7 +107,7 @@ struct AttributeValue {
   std::vector<std::string> texts;
 };
 
-/// The attributes that bubblesim added to a node that it wrote.
+/// The attributes that bubblesim adds to nodes that it writes.
 struct OwnFields {
   enum class What : std::uint8_t { kNone, kDeviceOp, kHostCall, kMarker, kStall };
   What what = What::kNone;
@@ -138,7 +138,7 @@ struct ChakraNode {
   NameId name{};
   std::int32_t type = kInvalidNode;
   bool on_cpu = false;
-  bool involves_dims = false;          ///< "involved_dim" leaves a dimension out
+  bool involves_dims = false;          ///< "involved_dim" excludes a dimension
   std::vector<std::uint64_t> control;  ///< ids; once resolved, indices of nodes
   std::vector<std::uint64_t> data;     ///< ids; once resolved, indices of nodes
   std::optional<std::int64_t> start_ns;
@@ -185,7 +185,7 @@ void apply_metadata(std::string_view name, const AttributeValue& value, File& fi
 /// Reads the process groups that a metadata node's inputs declare.
 void read_groups(std::string_view values, File& file);
 
-/// Interns a name; bytes that are not UTF-8 are replaced and counted.
+/// Interns a name; replaces and counts bytes that are not UTF-8.
 [[nodiscard]] NameId intern_name(std::string_view text, File& file);
 
 /// The schema's microseconds as nanoseconds; nothing beyond 73 years.
@@ -201,15 +201,15 @@ inline constexpr std::int64_t kTimeLimit = std::int64_t{1} << 61U;
 void read_stream(TextWindow& window, std::size_t limit, File& file);
 
 /// Reads JSON text: the form of Chakra's feeder, an object with "workload_graph", or that of its
-/// jsonizer, one object a message.
+/// jsonizer, an object for each message.
 void read_json(TextWindow& window, File& file);
 
-/// Does a JSON text begin as Chakra's do?
+/// Whether a JSON text begins like Chakra's.
 [[nodiscard]] bool is_chakra_json(std::string_view head);
-/// Do bytes begin as a stream of GlobalMetadata and Nodes does?
+/// Whether bytes begin like a stream of GlobalMetadata and Nodes.
 [[nodiscard]] bool is_chakra_stream(std::string_view head);
 
-// The protobuf form of Chakra traces: decodes the bytes of one message.
+// Reads the protobuf form of Chakra traces: decodes the bytes of one message.
 
 /// Reads Node messages, one after another, into the same memory.
 class NodeMessageReader {
@@ -219,14 +219,14 @@ class NodeMessageReader {
   NodeMessageReader(const NodeMessageReader&) = delete;
   NodeMessageReader& operator=(const NodeMessageReader&) = delete;
 
-  /// Adds a message to `file`. False: the bytes are not one.
+  /// Adds a message to `file`. False: the bytes are not a message.
   [[nodiscard]] bool read(std::string_view bytes, File& file);
 
  private:
   std::unique_ptr<chakra_et::Node> message_;
 };
 
-/// Takes a GlobalMetadata message. False: the bytes are not one.
+/// Reads a GlobalMetadata message. False: the bytes are not one.
 [[nodiscard]] bool read_metadata_message(std::string_view bytes, File& file);
 
 }  // namespace bubblesim::traces::chakra

@@ -1,4 +1,4 @@
-// Turns the nodes of a Chakra file, once laid out, into the records of a rank.
+// Turns the nodes of a Chakra file, after layout, into the records of a rank.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bubblesim::traces::chakra {
 
-/// The group of collectives that name none, until the job's world is known.
+/// The group of collectives without a group, until the job's world is known.
 inline constexpr std::string_view kWorldGroup = "world";
 
 /// Whether a device node named `name` is a collective; the kind of that collective.
@@ -19,9 +19,9 @@ inline constexpr std::string_view kWorldGroup = "world";
 /// Expects resolved ids, lanes and starts; `order` breaks ties of start.
 [[nodiscard]] RankTrace make_records(File file, const std::vector<std::uint32_t>& order);
 
-// The graph of a Chakra file: ids to nodes, nodes to streams and threads.
+// Resolves the graph of a Chakra file: ids to nodes, nodes to streams and threads.
 
-/// Sorts nodes by id, drops nodes whose id is taken, turns the ids of dependencies into indices.
+/// Sorts nodes by id, drops nodes with a repeated id, turns the ids of dependencies into indices.
 void resolve_ids(File& file);
 
 /// Gives every device node its stream and every host node its thread, and adds new streams and

@@ -1,5 +1,5 @@
-// Times of collectives whose recording has their sizes only: importers ask, a model of a network
-// answers.
+// Times of collectives that are recorded with sizes only: importers ask a model of a network for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ inline constexpr CounterSpec kCollectivesSimulated{
 /// A collective without a recorded time.
 struct UntimedCollective {
   CollectiveKind kind = CollectiveKind::kUnknown;
-  std::uint64_t bytes = 0;               ///< that each rank puts in, as Collective::bytes
+  std::uint64_t bytes = 0;               ///< input of each rank, as Collective::bytes
   std::span<const std::uint32_t> ranks;  ///< distinct; of a send and its receive: from, to
   std::uint32_t world = 1;               ///< ranks of the job
 };
 
-/// How long it takes from the arrival of its last rank on; zero: its kind or size is not known.
+/// The time from the arrival of its last rank on; zero: unknown kind or size.
 using CollectiveTimes = std::function<Result<Duration>(const UntimedCollective&)>;
 
 }  // namespace bubblesim::traces

@@ -1,6 +1,6 @@
-// Unpacking of gzip, member by member, a block of input and a block of output at a time: one
-// interface over the libraries that can do it. The caller knows where members begin and what may
-// follow the last one (byte_stream).
+// Unpacks gzip, member by member, with a block of input and a block of output at a time: one
+// interface over several libraries. The caller knows where members begin and what may follow the
+// last one (byte_stream).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ class GzipInflater {
  public:
   enum class Status {
     kOpen,       ///< inside a member
-    kMemberEnd,  ///< the member is over, its length and its sum of check are right
-    kDamaged,    ///< no gzip from here on: what was made before is good
+    kMemberEnd,  ///< the member has ended with right length and checksum
+    kDamaged,    ///< not gzip from here on: earlier output is good
   };
   struct Step {
     std::size_t taken = 0;  ///< bytes of the input
@@ -32,8 +32,8 @@ class GzipInflater {
   virtual void start_member() = 0;
 
   /// Unpacks `input` into `output`, which has room, until either is used up or the member ends;
-  /// `input` may be cut anywhere. Text may be held back for lack of room: a step without input
-  /// gives it. An open step that neither takes nor makes wants more input. To be called between
+  /// `input` may be cut anywhere. Text held back for lack of room comes with a step without input.
+  /// An open step that neither takes nor makes bytes needs more input. To be called between
   /// start_member() and the first status that is not kOpen.
   [[nodiscard]] virtual Step step(std::string_view input, std::span<char> output) = 0;
 };
@@ -43,13 +43,13 @@ struct GzipLibrary {
   std::unique_ptr<GzipInflater> (*make)();
 };
 
-/// What this build can unpack with, the fastest first; never empty. All of them give the same text
-/// of a whole file; of a damaged one, they may find the damage a few bytes sooner or later.
+/// This build's libraries, the fastest first; never empty. All of them give the same text of a
+/// whole file; of a damaged one, they may find the damage a few bytes sooner or later.
 [[nodiscard]] std::span<const GzipLibrary> gzip_libraries();
 
-/// zlib: everywhere.
+/// zlib: in every build.
 [[nodiscard]] std::unique_ptr<GzipInflater> make_zlib_inflater();
-/// ISA-L: three times as fast; only in builds that have it.
+/// ISA-L: three times as fast; only in some builds.
 [[nodiscard]] std::unique_ptr<GzipInflater> make_isal_inflater();
 
 }  // namespace bubblesim::traces

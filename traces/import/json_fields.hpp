@@ -1,8 +1,7 @@
-// Reads the fields of one JSON object that lies in memory, in file order, without copying.
-//
-// Two rules for where a string ends. Strict: at the first quote that no backslash escapes.
-// Repair, for names written without escaping: at the first quote after which JSON goes on
-// (a comma and a key, or a closing bracket), backslashes not regarded.
+// Reads the fields of one JSON object in memory, in file order, without copying.  Two rules for the
+// end of a string. Strict: at the first quote that no backslash escapes. Repair, for names written
+// without escaping: at the first quote after which JSON continues (a comma and a key, or a closing
+// bracket), ignoring backslashes.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@ enum class StringRule { kStrict, kRepair };
 
 enum class JsonTextKind : std::uint8_t { kNothing, kString, kScalar, kArray, kObject };
 
-/// A value as written in the text. A string comes without its quotes, its escapes unresolved.
+/// A value as written in the text. A string has neither quotes nor resolved escapes.
 struct JsonValue {
   JsonTextKind kind = JsonTextKind::kNothing;
   std::string_view text;
@@ -35,7 +34,7 @@ class FieldReader {
 
   /// The next field; false after the last one or at damage.
   [[nodiscard]] bool next(std::string_view& key, JsonValue& value);
-  /// True if one of the first kKeysKept keys came again.
+  /// Whether one of the first kKeysKept keys occurred twice.
   [[nodiscard]] bool repeats() const { return repeats_; }
   /// True if the object was read to its closing bracket without damage.
   [[nodiscard]] bool complete() const { return complete_; }
@@ -57,7 +56,8 @@ class FieldReader {
   bool started_ = false;
   bool complete_ = false;
   bool repeats_ = false;
-  std::uint64_t hashes_ = 0;  ///< a bit by hash for each key so far: most keys need no comparison
+  std::uint64_t hashes_ = 0;  ///< a bit by the hash of each key so far: most keys need no
+                              ///< comparison
   std::size_t kept_ = 0;
   std::array<std::string_view, kKeysKept> keys_;
 };
@@ -70,7 +70,7 @@ class FieldReader {
 [[nodiscard]] std::optional<std::int64_t> to_signed(const JsonValue& value);
 
 /// Passes the numbers of a list to `take`: "[8, 1, 1]", an array or the text of one, with any JSON
-/// white space. False: `take` returned false, or the text is no such list ("[0, 1, ...]").
+/// white space. False: `take` returned false, or the text is not such a list ("[0, 1, ...]").
 template <class Take>
 [[nodiscard]] bool for_each_in_list(std::string_view text, Take take) {
   const auto next = [&text] {

@@ -2,7 +2,7 @@
 // and the search for the next event after damage. Cost: one pass over the text, ~1 ns a byte.
 //
 // The cost is bounded on hostile input: nesting beyond kMaxDepth and values longer than the
-// window's limit are damage, so a damaged place is read again at most kMaxDepth times.
+// window's limit are damage, so that a damaged place is reread at most kMaxDepth times.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxDepth = 64;
 
 enum class ScanStatus {
   kComplete,   ///< the value ends after `length` bytes
-  kDamaged,    ///< a byte that JSON does not allow there, unmatched brackets, or too long
+  kDamaged,    ///< a byte that JSON does not allow, unmatched brackets, or too long
   kTruncated,  ///< the input ends inside the value
 };
 
@@ -48,12 +48,12 @@ struct Scan {
 /// Offset from the anchor just after the next `"traceEvents": [`.
 [[nodiscard]] std::optional<std::size_t> find_events_array(TextWindow& window, std::size_t from);
 
-// The fast way to the end of a well-formed object or array: it matches brackets 64 bytes at a time
-// and skips strings by arithmetic. If it finds no end, `scan_value` reads the value byte by byte
-// and decides whether it is damaged.
+// A fast search for the end of a well-formed object or array: it matches brackets 64 bytes at a
+// time and skips strings by arithmetic. If it finds no end, `scan_value` reads the value byte by
+// byte and decides whether it is damaged.
 
-/// What a byte means outside strings. Letters of true, false, null, NaN, Infinity and exponents
-/// are plain; all other letters are damage, so a lost quote is found within a few bytes.
+/// What a byte means outside strings. Letters of true, false, null, NaN, Infinity and exponents are
+/// plain; all other letters are damage, so that a missing quote is found within a few bytes.
 enum class JsonByte : std::uint8_t { kPlain, kQuote, kOpen, kClose, kComma, kSpace, kBad };
 
 [[nodiscard]] constexpr std::array<JsonByte, 256> make_json_bytes() {
@@ -73,8 +73,8 @@ enum class JsonByte : std::uint8_t { kPlain, kQuote, kOpen, kClose, kComma, kSpa
 inline constexpr std::array<JsonByte, 256> kJsonBytes = make_json_bytes();
 
 /// Length of the object or array that starts at text[0]. 0: not known, because it is damaged,
-/// nests deeper than kMaxDepth, or does not end in `text`; or this processor has no SSE2.
-/// Looks at no byte beyond `text`. About 0.4 ns a byte.
+/// nested deeper than kMaxDepth, or not closed in `text`; or this processor has no SSE2. Reads no
+/// byte beyond `text`. About 0.4 ns a byte.
 [[nodiscard]] std::size_t match_brackets(std::string_view text);
 
 }  // namespace bubblesim::traces

@@ -17,11 +17,12 @@ struct DeviceOpArgs {
   std::uint64_t bytes = 0;
   std::uint64_t graph_node = 0;
   std::int32_t priority = 0;
-  std::optional<LaunchShape> shape;  ///< nothing unless grid and block are recorded and sensible
-  // Arguments of collectives; empty where not recorded. Escapes are still in the text.
+  std::optional<LaunchShape> shape;  ///< nothing unless grid and block are recorded and plausible
+  // Arguments of collectives; empty if not recorded. Escapes are not resolved.
   std::string_view collective, dtype, group, group_ranks;
   std::optional<std::uint64_t> elements_in, group_size, sequence;
-  std::optional<std::uint64_t> from, to;  ///< peer of a receive, of a send: its rank in the job
+  std::optional<std::uint64_t> from, to;  ///< peer of a receive (from) or a send (to): its rank in
+                                          ///< the job
   std::optional<std::uint64_t> rank;      ///< in the group; for a send or receive the peer's
   bool repeats = false;  ///< a key occurs twice
 };

@@ -1,4 +1,4 @@
-// Turns the records of one file into a timeline: sorted, freed of duplicates, launches joined to
+// Turns the records of one file into a timeline: sorted, without duplicates, launches joined to
 // device operations, waits to edges, collectives named and numbered.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace bubblesim::traces {
 
-/// One rank a GPU of the file's process (split_by_device).
-/// Complexity: O(n log n) in calls and operations.
+/// One rank for each GPU of the file's process (split_by_device). Complexity: O(n log n) in calls
+/// and operations.
 [[nodiscard]] std::vector<RankTrace> join_records(KinetoRecords records,
                                                   const KinetoMetadata& metadata);
 
@@ -18,7 +18,7 @@ namespace bubblesim::traces {
 /// waits to the trace, whose device operations are final.
 void apply_sync_rows(const KinetoRecords& records, const CallIndex& index, RankTrace& trace);
 
-/// Gives the kernels of sends and receives what the host announced of them.
+/// Gives the kernels of sends and receives the data that the host announced.
 void describe_transfers(std::vector<AnnouncedTransfer> announced,
                         std::vector<PendingCollective>& collectives, RankTrace& trace);
 

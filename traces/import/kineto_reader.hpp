@@ -1,5 +1,5 @@
-// Walks a Kineto JSON text once: top-level values to the metadata, events to the recorder, damage
-// to the counters.
+// Reads a Kineto JSON text once: top-level values go to the metadata, events to the recorder,
+// damage to the counters.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct KinetoMetadata {
   std::optional<std::uint32_t> world_size;
   std::int64_t base_ns = 0;
   std::string tool;
-  bool own_timeline = false;  ///< the file says that bubblesim wrote it for viewers
+  bool own_timeline = false;  ///< bubblesim wrote the file, for viewers
 };
 
 /// True if `add` uses this top-level key. The values of other keys need not be kept.
@@ -53,7 +53,7 @@ class KinetoMetadataReader {
 /// ("[0, 1, ...]") or wrong list.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_rank_list(std::string_view text);
 
-/// The top-level structure of the text, for the fault messages of files that are refused.
+/// The top-level structure of the text, for the messages about refused files.
 struct KinetoTextShape {
   enum class Root { kObject, kArray, kOther };
   Root root = Root::kOther;
@@ -61,7 +61,7 @@ struct KinetoTextShape {
   std::string first_bytes;        ///< at most 512
   bool has_events_array = false;
   bool truncated = false;         ///< the text ends inside its last value
-  std::uint64_t events = 0;       ///< objects read in the array of events
+  std::uint64_t events = 0;       ///< objects read from the array of events
 };
 
 class KinetoReader {

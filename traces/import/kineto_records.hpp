@@ -1,4 +1,4 @@
-// The records in the events of one Kineto file, before they are sorted and joined.
+// The records of one Kineto file's events, before they are sorted and joined.
 #pragma once
 
 #include <array>
@@ -35,7 +35,8 @@ enum class KinetoCategory : std::uint8_t {
   kFlow,             ///< ac2g, async_cpu_to_gpu, async_gpu, fwdbwd
   kGpuAnnotation,    ///< gpu_user_annotation: the host's range drawn on a stream
   kTraceSpan,        ///< "Trace": the profiler's own span
-  kOverhead,         ///< what held a thread; all but a full launch queue are the profiler's own
+  kOverhead,         ///< time in which a thread was held; all but a full launch queue are the
+                     ///< profiler's own
   kProfilerInternal, ///< cuda_event and other rows that replay does not need
   kForeign,          ///< not a category of Kineto's
 };
@@ -44,7 +45,7 @@ enum class KinetoCategory : std::uint8_t {
 inline constexpr std::string_view kQueueFullEvent = "Command Buffer Full";
 
 /// The operator that describes a collective. It runs around the collective's launch or, for a batch
-/// of sends and receives, before it. Only in the first case do kernels carry its arguments.
+/// of sends and receives, before it. Only in the first case do kernels have its arguments.
 inline constexpr std::string_view kCommunicationOperator = "record_param_comms";
 
 [[nodiscard]] KinetoCategory kineto_category(std::string_view text);
@@ -55,13 +56,13 @@ struct RawEvent {
   std::string_view category_text;
   std::string_view name;  ///< with its escapes unresolved
   JsonValue pid, tid, ts, dur, args;
-  bool repeats = false;  ///< a key of the event occurs twice; keys inside args are not checked
+  bool repeats = false;  ///< a key of the event occurs twice; keys inside args are not compared
   StringRule rule = StringRule::kStrict;  ///< the rule for the event's fields and for args
 };
 
 enum class EventStatus {
   kUsed,     ///< all fields are read
-  kSkipped,  ///< not stored; read only until that was clear
+  kSkipped,  ///< not stored; read only as far as needed to know that
   kDamaged,
 };
 
@@ -95,12 +96,12 @@ struct TransferEnd {
 
 struct PendingCollective {
   Collective record;
-  bool recorded = false;      ///< the kernel carried its collective's arguments
+  bool recorded = false;      ///< the kernel has its collective's arguments
   bool ranks_cut = false;     ///< the list of ranks was truncated
   std::vector<TransferEnd> ends;  ///< the sends and receives of the kernel
 };
 
-/// A send or a receive as the host describes it: by PyTorch's operator or by its range.
+/// A send or a receive that the host announced: by PyTorch's operator or by its range.
 struct AnnouncedTransfer {
   TraceTime start{};
   Duration duration{};
@@ -134,7 +135,7 @@ struct KinetoRecords {
   std::map<std::string, std::string, std::less<>> thread_names;  ///< by thread key
   std::map<std::string, ThreadId, std::less<>> thread_ids;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> stream_ids;
-  std::array<std::uint64_t, 16> category_counts{};  ///< events by KinetoCategory
+  std::array<std::uint64_t, 16> category_counts{};  ///< number of events by KinetoCategory
   std::map<std::string, std::uint64_t, std::less<>> foreign_categories;
   bool any_fraction = false;  ///< at least one time has digits below 1 us
 
@@ -143,7 +144,7 @@ struct KinetoRecords {
   }
 };
 
-/// Interprets events and adds them to the records. One instance a file.
+/// Interprets events and adds them to the records. One object for each file.
 class KinetoRecorder {
  public:
   KinetoRecorder();
@@ -157,7 +158,7 @@ class KinetoRecorder {
     TraceTime start{};
     Duration duration{};
   };
-  /// False, and a count: the event has no usable time.
+  /// False, and counted: the event has no usable time.
   [[nodiscard]] bool read_span(const RawEvent& event, Span& span);
   [[nodiscard]] bool read_instant(const JsonValue& value, TraceTime& at);
   void add_device_op(const RawEvent& event);

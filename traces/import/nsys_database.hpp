@@ -1,9 +1,9 @@
 // Read-only access to an untrusted SQLite database: its ordinary tables, their columns, their rows
 // in stored order.
 //
-// Bounds: pages of a damaged or hostile file may refer to one another in circles, so rows and
-// bytes of text are limited to what a file of its size can hold. Views, virtual tables, triggers
-// and journals are not touched. One thread at a time.
+// Bounds: pages of a damaged or hostile file may refer to one another in circles, so that rows and
+// bytes of text are limited by the file's size. Views, virtual tables, triggers and journals are
+// not used. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class Database {
   [[nodiscard]] std::vector<std::string> columns(std::string_view table) const;
   /// The largest row number, an estimate of the number of rows. 0: unknown.
   [[nodiscard]] std::uint64_t estimated_rows(std::string_view table) const;
-  /// Is the column the table's integer primary key, which finds a row without a scan?
+  /// Whether the column is the table's integer primary key, which finds a row without a scan.
   [[nodiscard]] bool is_row_key(std::string_view table, std::string_view column) const;
 
   [[nodiscard]] const std::string& source() const;  ///< the file, as the user named it
@@ -62,8 +62,8 @@ class Database {
   std::unique_ptr<State> state_;
 };
 
-/// Goes over the rows of a table once, reading the named columns. Columns that the table lacks read
-/// as absent values; a missing table has no rows. The database must outlive this object.
+/// Reads the rows of a table once, with the named columns. Columns that the table lacks read as
+/// absent values; a missing table has no rows. The database must outlive this object.
 class Rows {
  public:
   Rows(const Database& database, std::string_view table,
@@ -85,7 +85,7 @@ class Rows {
   [[nodiscard]] std::optional<std::int64_t> integer(std::size_t column) const;
   /// Valid until the next call of next().
   [[nodiscard]] std::optional<std::string_view> text(std::size_t column) const;
-  /// Binary values and texts alike.
+  /// The bytes of a binary value or a text.
   [[nodiscard]] std::optional<std::string_view> bytes(std::size_t column) const;
 
  private:

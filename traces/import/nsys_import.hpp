@@ -1,6 +1,5 @@
-// Import of Nsight Systems profiles, as `nsys export --type sqlite` writes them, plain or gzip.
-//
-// Tables and columns are found by name; any may be absent, and their set differs between versions.
+// Imports Nsight Systems profiles, as written by `nsys export --type sqlite`, plain or gzip.
+// Tables and columns are found by name; any may be absent, since they differ between versions.
 // Guesses and dropped rows are counted (nsys_session.hpp). Memory is a small multiple of the
 // result; a gzip file is unpacked in memory.
 #pragma once
@@ -15,11 +14,11 @@
 
 namespace bubblesim::traces {
 
-/// Does the file start as an SQLite database does, plain or inside gzip? False if unreadable.
+/// Whether the file begins like an SQLite database, plain or inside gzip. False if unreadable.
 [[nodiscard]] bool looks_like_sqlite(const std::filesystem::path& path);
 
-/// By its name, is the file a report of Nsight Systems, not an export? Only Nsight Systems reads
-/// reports; the import's fault gives the command that exports one.
+/// Whether the file's name is that of a report of Nsight Systems instead of an export. Only Nsight
+/// Systems reads reports; the import's fault gives the command that exports one.
 [[nodiscard]] bool is_nsys_report(const std::filesystem::path& path);
 
 /// Reads one export: one rank for each process and GPU that ran kernels, joined, sorted by rank.
@@ -28,7 +27,7 @@ namespace bubblesim::traces {
 [[nodiscard]] Result<JobTrace> import_nsys_file(const std::filesystem::path& path,
                                                 const ProgressCallback& progress = {});
 
-/// Imports as above from a database in memory; `source` stands for the file's name.
+/// Imports as above from a database in memory; `source` is its name in messages.
 [[nodiscard]] Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source);
 
 /// Reads several exports of one job. If not all of them name their ranks, or two name the same,

@@ -1,4 +1,4 @@
-// NVTX ranges: markers, NCCL's announcements of collectives, NCCL's ranks.
+// Reads NVTX ranges: markers, NCCL's announcements of collectives, NCCL's ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace bubblesim::traces::nsys {
 
 // Payloads of NVTX ranges: named numbers, as bytes by a schema or as JSON text.
 //
-// The bytes are a head of 32 (number of payloads, schema, size of the payload, end; 8 each) and the
-// payload, as Nsight Systems 2024 to 2026 writes them. Fields are found by their names.
+// The bytes, as Nsight Systems 2024 to 2026 writes them, are a head of 32 (number of payloads,
+// schema, size of the payload, end; 8 each) and the payload. Fields are found by their names.
 
 /// The fields of NCCL's payloads that the import uses; nothing: the payload lacks the field.
 struct PayloadFields {
@@ -48,7 +48,7 @@ class PayloadSchemas {
 /// commas.
 [[nodiscard]] std::optional<PayloadFields> payload_of_json(std::string_view text);
 
-/// A process's place in an NCCL communicator, by the payload of ncclCommInit*.
+/// A process's rank in an NCCL communicator, from the payload of ncclCommInit*.
 struct NvtxCommunicator {
   std::uint64_t id = 0;
   std::uint32_t size = 0;
@@ -60,8 +60,8 @@ struct NvtxCommunicator {
 /// Communicators by process, each process's in the order of the table.
 using Communicators = std::map<std::int64_t, std::vector<NvtxCommunicator>>;
 
-/// Adds the markers of NVTX ranges and the notes of NCCL's ranges, with their collectives. Read the
-/// calls first: they say for which ranks a range's thread works.
+/// Adds the markers of NVTX ranges and the notes of NCCL's ranges, with their collectives. Call
+/// read_calls() first, which finds the ranks for which a range's thread works.
 [[nodiscard]] Communicators read_nvtx(NsysSession& session, RankSet& set);
 
 }  // namespace bubblesim::traces::nsys

@@ -1,4 +1,4 @@
-// The state that all ranks of one export share while it is read: names, clock and counters.
+// The state that all ranks of one export share during import: names, clock and counters.
 #pragma once
 
 #include <algorithm>
@@ -112,11 +112,11 @@ inline constexpr CounterSpec kScatterBytes{"nsys_reduce_scatters_without_size", 
 inline constexpr CounterSpec kMemoryRows{"nsys_memory_rows_skipped", Severity::kInfo,
     "allocations on a GPU of no rank, or of host memory"};
 
-/// Times and durations beyond this (36 years) are taken as damage.
+/// Times and durations beyond this (36 years) count as damage.
 inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 60U;
 
-/// Nsight Systems packs machine, virtual machine, process and thread into one global id. The lowest
-/// 24 bits are the thread; in the id of a process they are zero.
+/// Nsight Systems packs machine, virtual machine, process and thread into one global id. Its lowest
+/// 24 bits are the thread; they are zero in the id of a process.
 [[nodiscard]] constexpr std::int64_t process_of(std::int64_t global_id) {
   return global_id & ~std::int64_t{0xFFFFFF};
 }
@@ -140,7 +140,7 @@ class Strings {
   [[nodiscard]] std::optional<std::string> find(std::int64_t id);
 
  private:
-  bool keyed_;   ///< true: each string is looked up in the file; false: all_ holds them all
+  bool keyed_;   ///< true: each string is looked up in the file; false: all_ has all of them
   Rows lookup_;
   std::unordered_map<std::int64_t, std::string> all_;
 };
@@ -152,7 +152,7 @@ class NsysSession {
   const Database& database;
   CounterSet counters;
   Strings strings;
-  std::string product;  ///< what wrote the export, with version; empty: not recorded
+  std::string product;  ///< writer of the export, with version; empty: not recorded
 
   /// The span from `start` to `end`; nothing if they are unusable. Counts negative durations.
   [[nodiscard]] std::optional<RowSpan> span(std::optional<std::int64_t> start,
@@ -165,7 +165,7 @@ class NsysSession {
   void count(const CounterSpec& spec, std::uint64_t n = 1) {
     counters.add(spec, n);
   }
-  /// To be called after the last row of every table; counts a table that damage cut short.
+  /// To be called after the last row of every table; counts a table whose end is damaged.
   void finish(const Rows& rows);
   /// To be called for every row read; reports progress now and then.
   void tick() {
@@ -183,19 +183,19 @@ class NsysSession {
   std::int64_t base_ns_ = 0;
 };
 
-// Decides which processes and GPUs are ranks (those that ran kernels), and to which rank each row
-// of the export belongs.
+// Decides which processes and GPUs are ranks (those that ran kernels), and assigns each row of the
+// export to a rank.
 
-/// The largest CUDA device ordinal that is believed; a row with a larger one is damaged.
+/// The largest CUDA device ordinal accepted; a row with a larger one is damaged.
 inline constexpr std::int64_t kMaxDevice = 1 << 16U;
-/// What a copy, a memset or a collective may have moved; records of more bytes are damaged.
+/// The most bytes of a copy, a memset or a collective; a larger record is damaged.
 inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50U;
 /// The most pairs of process and GPU with kernels in one export; more is a fault.
 inline constexpr std::size_t kMaxRanks = 4096;
-/// The most GPUs of one process whose threads are looked up by name; no machine has more.
+/// The most GPUs of a process whose threads are found by name; no machine has more.
 inline constexpr std::size_t kMaxGpus = 64;
 
-/// One rank while it is read: its records are neither sorted nor joined.
+/// One rank during import: its records are neither sorted nor joined.
 class NsysRankBuilder {
  public:
   NsysRankBuilder(std::int64_t process_id, std::uint32_t device_id)
@@ -205,7 +205,7 @@ class NsysRankBuilder {
   std::uint32_t device;
   RankTrace trace;
 
-  /// `device_of`: the stream's device according to the row. Stream ids are unique in a context.
+  /// `device_of`: the stream's device in the row. Stream ids are unique in a context.
   [[nodiscard]] StreamId stream(std::uint32_t device_of, std::int64_t context, std::int64_t id);
   [[nodiscard]] ThreadId thread(std::int64_t thread_id);
   [[nodiscard]] std::optional<ThreadId> known_thread(std::int64_t thread_id) const;
@@ -215,7 +215,7 @@ class NsysRankBuilder {
     NameId name{};
     HostCallKind kind = HostCallKind::kOther;
   };
-  /// The name of a call, without the version that Nsight Systems puts after it.
+  /// The name of a call, without Nsight Systems' version suffix.
   [[nodiscard]] Call call(NsysSession& session, std::optional<std::int64_t> id);
 
   using StreamKey = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
@@ -228,12 +228,12 @@ class NsysRankBuilder {
   std::unordered_map<std::int64_t, Call> calls_;
 };
 
-/// A process with its ranks: one a GPU.
+/// A process with its ranks, one for each GPU.
 struct Process {
   std::int64_t id = 0;
   std::vector<std::uint32_t> ranks;  ///< in order of device
   std::uint32_t main = 0;            ///< the rank with most kernels
-  /// The rank that a correlation belongs to, for processes with several GPUs.
+  /// The rank of each correlation, for processes with several GPUs.
   std::unordered_map<std::uint64_t, std::uint32_t> rank_of_correlation;
   /// The device of each context, from the rows of device operations; kNone: they disagree.
   std::map<std::int64_t, std::uint32_t> device_of_context;
@@ -248,10 +248,10 @@ class RankSet {
 
   /// Nothing: the process ran no kernel.
   [[nodiscard]] Process* process(std::optional<std::int64_t> global_id);
-  /// The rank that a device operation belongs to: its GPU's, else the main one of its process.
+  /// The rank of a device operation: its GPU's, else the main one of its process.
   [[nodiscard]] NsysRankBuilder* of_device(std::optional<std::int64_t> global_pid,
                                        std::uint32_t device);
-  /// The ranks whose threads a row of the process may name: the first kMaxGpus, in practice all.
+  /// The ranks whose threads a row of the process may name: the first kMaxGpus, normally all.
   [[nodiscard]] std::span<const std::uint32_t> ranks_with_threads(const Process& owner) const {
     return std::span(owner.ranks).first(std::min(owner.ranks.size(), kMaxGpus));
   }

@@ -1,4 +1,4 @@
-// What an export says of the machine and the job: GPUs, streams, threads, processes, ranks.
+// Reads an export's data on the machine and the job: GPUs, streams, threads, processes, ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace bubblesim::traces::nsys {
 
-/// The GPU of every rank.
+/// Reads the GPU of every rank.
 void describe_devices(NsysSession& session, RankSet& set);
 
 /// Adds priorities of streams, names of threads, provenance. To be called after all records are
@@ -23,31 +23,31 @@ struct RankNumbers {
   bool recorded = false;  ///< false: numbered by process and GPU
 };
 
-/// Finds ranks from MPI, else NCCL's communicators, else the environment. A source counts only if
-/// it gives every rank of the set a number of its own.
+/// Finds ranks from MPI, else NCCL's communicators, else the environment. A source is used only if
+/// it gives every rank of the set a distinct number.
 [[nodiscard]] RankNumbers find_ranks(NsysSession& session, RankSet& set,
                                      const Communicators& communicators);
 
-// The tables of CUDA activity: operations, synchronisation, calls, stalls, memory.
+// Reads the tables of CUDA activity: operations, synchronisation, calls, stalls, memory.
 
-/// Kernels, copies, memsets and whole graphs.
+/// Reads kernels, copies, memsets and whole graphs.
 void read_device_ops(NsysSession& session, RankSet& set);
 
-/// Synchronisations and event records, as SyncRecords whose call is not known yet.
+/// Reads synchronisations and event records, as SyncRecords without their calls.
 void read_syncs(NsysSession& session, RankSet& set);
 
-/// Calls of the runtime and the driver. Operations and synchronisations come first: in a process
-/// with several GPUs they say which call is whose.
+/// Reads calls of the runtime and the driver. Read operations and synchronisations first: in a
+/// process with several GPUs they tell each call's rank.
 void read_calls(NsysSession& session, RankSet& set);
 
-/// Gives SyncRecords the kind and time of their calls. The kind that the table has is not used:
-/// older exports number kinds otherwise than their own table of names does.
+/// Gives SyncRecords the kind and time of their calls. The table's own kind is not used: older
+/// exports number kinds otherwise than their table of names.
 void complete_syncs(RankSet& set);
 
-/// What CUPTI and Nsight Systems themselves did on the threads.
+/// Reads the activity of CUPTI and Nsight Systems themselves on the threads.
 void read_stalls(NsysSession& session, RankSet& set);
 
-/// Allocations of device memory, as running totals.
+/// Reads allocations of device memory, as running totals.
 void read_memory(NsysSession& session, RankSet& set);
 
 }  // namespace bubblesim::traces::nsys

@@ -16,8 +16,8 @@
 namespace bubblesim::traces {
 
 /// read_one(path, progress) gives a Result<File>. Returns the files in the order of `paths`, or the
-/// fault of the first that has one. `progress` is called on the calling thread only, for the files
-/// that this thread reads.
+/// first file's fault. `progress` is called on the calling thread only, for the files that this
+/// thread reads.
 template <class File, class ReadOne>
 [[nodiscard]] Result<std::vector<File>> read_files(std::span<const std::filesystem::path> paths,
                                                    const TaskRunner& runner,
@@ -43,7 +43,7 @@ template <class File, class ReadOne>
   return files;
 }
 
-// The rank that a trace file's name gives.
+// Reads the rank in a trace file's name.
 
 /// The number after the last "rank" of a file's name: "x-rank6-chrome.json", "rank_0.json".
 [[nodiscard]] std::optional<std::uint32_t> rank_in_name(const std::filesystem::path& path);

@@ -1,4 +1,5 @@
-// Finds when a rank's GPU runs no computing kernel, and why: every such nanosecond has one cause.
+// Finds the times in which a rank's GPU runs no computing kernel; each such nanosecond has one
+// cause.
 //
 // Window: from the start of the rank's first device operation to the end of its last.
 // Busy: a kernel, copy or memset runs. Idle: none runs. Bubble: no computing kernel runs, so that a
@@ -6,8 +7,8 @@
 // copy or memset all.
 //
 // A bubble falls into segments with one cause each. While a collective runs:
-//   collective_wait   at least one running collective is no send or receive
-//   peer_wait         only sends and receives run (pipeline stages, expert exchange)
+//   collective_wait   at least one running collective is not a send or receive peer_wait
+//   only sends and receives run (pipeline stages, expert exchange)
 // While only copies and memsets run: transfer.
 // While nothing runs, the cause follows from the operation N that ends the gap and the host call L
 // that launched N. Let g be the gap, `queued` the end of L.
@@ -57,9 +58,9 @@ inline constexpr std::size_t kBubbleCauseCount = 8;
 /// The name for people: "collective wait".
 [[nodiscard]] std::string_view bubble_cause_label(BubbleCause cause);
 
-/// Thresholds of the attribution. They move time between causes and do not change the sum.
-/// Sources: seven public PyTorch traces (HolisticTraceAnalysis ns_resolution, nccl_parser and
-/// trace_diff; TraceLens owlv2 and nsfw; sam2 c33d09d; Kineto resnet50_num_workers_0).
+/// Thresholds of the attribution. They move time between causes and do not change the sum. Sources:
+/// seven public PyTorch traces (HolisticTraceAnalysis ns_resolution, nccl_parser and trace_diff;
+/// TraceLens owlv2 and nsfw; sam2 c33d09d; Kineto resnet50_num_workers_0).
 struct BubbleThresholds {
   /// A launched operation starts on an idle device within this of its call's end. Measured: median
   /// 0.8-2.7 us, at most 4.4 us.
@@ -88,13 +89,13 @@ struct DeviceUse {
   Intervals peer;        ///< sends and receives
 };
 
-/// True for sends and receives. A collective of unknown kind is not taken as one of them.
+/// Whether it is a send or receive. A collective of unknown kind does not count as one.
 [[nodiscard]] bool is_peer_operation(const RankTrace& rank, const DeviceOp& op);
 
 [[nodiscard]] DeviceUse device_use(const RankTrace& rank);
 
-/// The rank's bubbles in time order, adjacent segments of one cause joined.
-/// Total length: window minus `own`. Adds the counts of unexplained gaps to `counters`.
+/// The rank's bubbles in order of time, adjacent segments of one cause joined. Total length: window
+/// minus `own`. Adds the counts of unexplained gaps to `counters`.
 [[nodiscard]] std::vector<BubbleSegment> bubble_segments(const RankTrace& rank,
                                                          const DeviceUse& use,
                                                          const BubbleThresholds& thresholds,

@@ -1,7 +1,6 @@
 // The figures that `bubblesim inspect` shows of a trace, as numbers. Times are recorded time.
-//
-// inspect_rank costs O(n log n) in the rank's records. Fractions are computed from the sums held
-// here, never stored. Causes, busy, idle and bubble are defined in bubbles.hpp.
+// inspect_rank costs O(n log n) in the rank's records. Fractions are computed from the stored sums,
+// never stored. bubbles.hpp defines causes, busy, idle and bubble.
 #pragma once
 
 #include <array>
@@ -52,14 +51,14 @@ struct WindowUse {
   std::uint64_t gaps = 0;        ///< maximal spans in which nothing runs
   std::uint64_t gaps_100us = 0;  ///< of at least 100 us
   std::uint64_t gaps_1ms = 0;    ///< of at least 1 ms
-  double sm_time_ns = 0;         ///< see sm_cover(); 0 where no launch shape is known
-  Duration sm_known{};           ///< window length over which sm_time_ns was summed
+  double sm_time_ns = 0;         ///< see sm_cover(); 0 if no launch shape is known
+  Duration sm_known{};           ///< window length included in sm_time_ns
 
   [[nodiscard]] Duration idle() const { return length - busy; }
   [[nodiscard]] Duration bubble() const { return length - own; }
-  /// Mean over the window of min(1, blocks of running kernels / SMs of the device): an upper
-  /// bound of the share of SMs in use, since it takes a kernel's grid as resident throughout.
-  /// Nothing where the SM count or every launch shape is unknown.
+  /// Mean over the window of min(1, blocks of running kernels / SMs of the device): an upper bound
+  /// of the share of SMs in use, since it counts a kernel's whole grid as resident. Nothing if the
+  /// SM count or every launch shape is unknown.
   [[nodiscard]] std::optional<double> sm_cover() const;
   void add(const WindowUse& other);
 };
@@ -76,12 +75,12 @@ struct Iterations {
   bool marked = false;       ///< false: no markers; the whole recording counts as one iteration
   std::vector<Iteration> all;
   std::size_t used = 0;
-  /// Over the iterations used: host time, device time, and the period with which the pass repeats,
+  /// Over the iterations used: host time, device time, and the period at which the pass repeats,
   /// which is the longer of the two, or the period of a slower rank of the job.
   Duration host_time{};
   Duration device_time{};
   Duration length{};
-  /// `length` over the number of iterations used; 0 if none is.
+  /// `length` over the number of iterations used; 0 without any.
   [[nodiscard]] Duration steady_mean() const;
   [[nodiscard]] Duration shortest() const;
   [[nodiscard]] Duration longest() const;
@@ -99,8 +98,8 @@ struct CollectiveUse {
   CollectiveKind kind = CollectiveKind::kUnknown;
   std::uint64_t count = 0;
   Duration total{};
-  std::uint64_t bytes = 0;          ///< of the collectives whose size is recorded
-  std::uint64_t without_bytes = 0;  ///< collectives whose size is not recorded
+  std::uint64_t bytes = 0;          ///< of collectives with a recorded size
+  std::uint64_t without_bytes = 0;  ///< collectives without a recorded size
 };
 
 struct CopyUse {
@@ -122,7 +121,7 @@ struct OperationUse {
   std::uint64_t operations = 0;
   Duration total{};                ///< of all operations' durations
   std::vector<KernelUse> kernels;  ///< kernels and collectives, the first `top_kernels`
-  std::uint64_t kernel_names = 0;  ///< before `top_kernels` cut the list
+  std::uint64_t kernel_names = 0;  ///< before the cut to `top_kernels`
   std::vector<CollectiveUse> collectives;
   std::vector<CopyUse> copies;
   std::uint64_t memsets = 0;
@@ -172,16 +171,16 @@ struct JobInspection {
 [[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});
 [[nodiscard]] RankInspection inspect_rank(const RankTrace& rank);
 
-// Device use over one window; a part of inspect_rank. Terms in bubbles.hpp and inspection.hpp.
+// Device use over one window; a part of inspect_rank. bubbles.hpp and inspection.hpp define the
+// terms.
 
 /// `segments` are the rank's over its whole window; `window` lies within it.
 [[nodiscard]] WindowUse window_use(const RankTrace& rank, const DeviceUse& use,
                                    const std::vector<BubbleSegment>& segments, Interval window);
 
-// Iterations of a rank as an inspection shows them.
+// Iterations of a rank in an inspection.
 
-/// The recorded iterations of a pass (traces/iterations/job_pass.hpp), with what the device did
-/// meanwhile.
+/// The recorded iterations of a pass (traces/iterations/job_pass.hpp), with their device use.
 [[nodiscard]] Iterations iterations_of(const RankPass& pass, const DeviceUse& use);
 
 }  // namespace bubblesim::traces

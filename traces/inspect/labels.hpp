@@ -11,16 +11,16 @@
 
 namespace bubblesim::traces {
 
-/// Three or four significant digits in the fitting unit: "41.2 ms", "950 us", "12 ns".
+/// Three or four significant digits in a suitable unit: "41.2 ms", "950 us", "12 ns".
 [[nodiscard]] std::string short_duration(Duration span);
 
 /// "1.25 GB", powers of 1000.
 [[nodiscard]] std::string short_bytes(std::uint64_t bytes);
 
-/// "25.7 %"; "-" where `whole` is zero.
+/// "25.7 %"; "-" if `whole` is zero.
 [[nodiscard]] std::string percent(Duration part, Duration whole);
 
-/// part / whole; 0 where `whole` is zero.
+/// part / whole; 0 if `whole` is zero.
 [[nodiscard]] double fraction(Duration part, Duration whole);
 
 /// "<10 us", "10-100 us", ...
@@ -40,8 +40,8 @@ struct AxisTick {
   std::string label;
 };
 
-/// 4 to 13 ticks from zero on, 1, 2 or 5 times a power of ten apart, labelled in one unit;
-/// `length` > 0.
+/// 4 to 13 ticks from zero on, with a distance of 1, 2 or 5 times a power of ten, labelled in one
+/// unit; `length` > 0.
 [[nodiscard]] std::vector<AxisTick> axis_ticks(Duration length);
 
 }  // namespace bubblesim::traces

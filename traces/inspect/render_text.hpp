@@ -12,13 +12,14 @@ namespace bubblesim::traces {
 /// Ends with a newline.
 [[nodiscard]] std::string render_text(const JobInspection& job);
 
-// What a job's iteration time depends on, for people and as JSON: a section of an inspection.
+// The sensitivities of a job's iteration time, for people and as JSON: a section of an inspection.
 
 /// Shares in the representative window, over all ranks.
 [[nodiscard]] DeviceShares device_shares(const JobInspection& job);
 
-/// A table of sensitivities, with a reason for each that is near zero, and the cause of the bubbles
-/// that they confirm. Empty if the job has no sensitivities. At most 100 columns, except the cause.
+/// A table of sensitivities, with a reason for each that is near zero, and the cause of bubbles
+/// that they confirm. Empty if the job has no sensitivities. At most 100 columns, except for the
+/// cause.
 [[nodiscard]] std::string sensitivities_text(const JobInspection& job);
 
 /// {iteration_ns, kernels, copies, link, host, rest, fixed, bottleneck, near_zero: {name: reason},
@@ -43,7 +44,7 @@ namespace bubblesim::traces {
 // unexplained_ns, unexplained_fraction, starts {what held them: count}, waits {kind: {count,
 // unexplained_ns}}.
 
-/// Two spaces an indent, a newline at the end; the same inspection gives the same bytes.
+/// Two spaces for each indent, a newline at the end; the same inspection gives the same bytes.
 /// Bytes of names that are not UTF-8 are replaced by U+FFFD.
 [[nodiscard]] std::string render_json(const JobInspection& job);
 

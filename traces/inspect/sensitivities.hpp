@@ -1,12 +1,11 @@
-// What the iteration time of a job depends on, and which of it the job's bubbles come from.
+// The sensitivities of a job's iteration time, and the causes of its bubbles.
 //
-// The sensitivity to a thing is 2 (1 - T' / T): T is the iteration time of the job replayed, T' the
-// same with that thing twice as fast. 1: the iteration halves; 0: nothing changes.
-// In a replay T is a maximum over paths of sums of durations, so halving one thing saves at most
-// half of its share of the longest path, and the sensitivities add up to at most 1. With all of
-// them twice as fast, what is left of 1 is fixed: latencies of launches, of returns and of waking
-// up, and what is unexplained. The rest belongs to paths of different things that are nearly as
-// long as each other.
+// The sensitivity to one kind of work is 2 (1 - T' / T): T is the iteration time of the replayed
+// job, T' the same with that kind twice as fast. 1: the iteration halves; 0: no change. In a replay
+// T is a maximum over paths of sums of durations, so that halving one kind saves at most half of
+// its share of the longest path, and the sensitivities add up to at most 1. With all kinds twice as
+// fast, the remaining part of 1 is fixed: latencies of launches, of returns and of waking up, and
+// unexplained time. The rest belongs to paths of different kinds with nearly equal lengths.
 #pragma once
 
 #include <array>
@@ -23,7 +22,7 @@
 
 namespace bubblesim::traces {
 
-/// The rank that comes last to collectives, and how long after the median rank, in the mean.
+/// The rank that reaches collectives last, and its mean lateness after the median rank.
 struct Straggler {
   std::uint32_t rank = 0;
   Duration late{};
@@ -35,33 +34,33 @@ struct Sensitivities {
   double copies = 0;     ///< copies and memsets
   double link = 0;       ///< collectives, from the arrival of the last rank on
   double host = 0;       ///< calls of host threads, and pauses between them
-  double fixed = 0;      ///< stays when all of these are faster; 0 to 1
-  bool alone = false;    ///< other ranks were not recorded: waiting for them is in `link`
+  double fixed = 0;      ///< unchanged when all of these are faster; 0 to 1
+  bool alone = false;    ///< other ranks were not recorded: waits for them are in `link`
 
   std::optional<Straggler> straggler;
 
   [[nodiscard]] double rest() const { return 1 - kernels - copies - link - host; }
 };
 
-/// What makes the iteration shorter, if anything does.
+/// The kind of work whose speed-up shortens the iteration most.
 enum class Bottleneck : std::uint8_t { kKernels, kCopies, kLink, kHost, kNothing };
 
 inline constexpr double kMatters = 0.1;
-/// The largest sensitivity; kNothing below `kMatters`, and where more is fixed.
+/// The largest sensitivity; kNothing if it is below `kMatters` or below the fixed part.
 [[nodiscard]] Bottleneck bottleneck(const Sensitivities& job);
 /// "kernels", "copies", "link", "host", "none".
 [[nodiscard]] std::string_view bottleneck_name(Bottleneck bottleneck);
 
-/// The sensitivities of the bubbles: 1 if they halve where this is twice as fast. `own` is the
-/// share of the iteration in which own work runs: faster kernels shorten it, and no bubble.
+/// The sensitivities of the bubbles: 1 if twice the speed halves them. `own` is the share of the
+/// iteration in which own work runs: faster kernels shorten this work, and no bubble.
 [[nodiscard]] Sensitivities of_bubbles(const Sensitivities& job, double own);
 
-/// Why there are bubbles whose main cause is `cause`, as their sensitivities confirm it: "late
-/// hosts: hosts twice as fast save 45.9 % of the bubbles, links 0.0 %". Names the straggler, if
-/// there is one.
+/// The reason for bubbles of main cause `cause`, confirmed by their sensitivities: "late hosts:
+/// hosts twice as fast save 45.9 % of the bubbles, links 0.0 %". Names the straggler, if there is
+/// one.
 [[nodiscard]] std::string confirmed_cause(BubbleCause cause, const Sensitivities& bubbles);
 
-/// Shares of a window in which a job's devices do something.
+/// Shares of a window by the activity of a job's devices.
 struct DeviceShares {
   double own = 0;            ///< own work
   double communication = 0;  ///< collectives run
@@ -74,17 +73,17 @@ inline constexpr double kNearZero = 0.05;
 [[nodiscard]] std::string near_zero_reason(Bottleneck what, const Sensitivities& job,
                                            const DeviceShares& shares);
 
-// What held the starts of a job's operations and the waits of its hosts, and the share of its time
-// that nothing in the recording explains. Counted where programs are built (sim/workload), over
-// the iterations used; sums over ranks add up.
+// The causes of the starts of a job's operations and of its hosts' waits, and the share of its time
+// that the recording does not explain. Counted where programs are built (sim/workload), over the
+// iterations used; sums over ranks add up.
 
-/// What was satisfied last before an operation started.
+/// The last condition before an operation started.
 enum class HeldBy : std::uint8_t {
   kLaunch,    ///< its launching call
-  kStream,    ///< the operation before it on its stream
-  kEdge,      ///< an operation of another stream, as recorded calls and edges say
-  kInferred,  ///< one that was inferred, or a launch that was not recorded
-  kUnknown,   ///< something not recorded: it started long after all of these
+  kStream,    ///< the previous operation on its stream
+  kEdge,      ///< an operation of another stream, by recorded calls and edges
+  kInferred,  ///< an inferred dependency, or a launch that was not recorded
+  kUnknown,   ///< not recorded: it started long after all of these
 };
 inline constexpr std::size_t kHeldByCount = 5;
 
@@ -94,26 +93,28 @@ enum class HostWait : std::uint8_t {
 };
 inline constexpr std::size_t kHostWaitCount = 7;
 
-/// What a host wait was for.
+/// The object of a host wait.
 enum class WaitFor : std::uint8_t {
-  kNamed,     ///< work that the call names
-  kInferred,  ///< work that was inferred
-  kNothing,   ///< nothing was pending: the call returned at once
-  kUnknown,   ///< something not recorded
+  kNamed,     ///< work named by the call
+  kInferred,  ///< inferred work
+  kNothing,   ///< none: the call returned at once
+  kUnknown,   ///< not recorded
 };
 inline constexpr std::size_t kWaitForCount = 4;
 
-/// From these shares on unexplained time is a loss, and counterfactuals of the job are doubtful.
+/// From this share on unexplained time is a loss, and counterfactuals of the job are doubtful.
 inline constexpr double kTellingShare = 0.01;
 inline constexpr double kDoubtfulShare = 0.1;
 
 struct Explanation {
-  Duration window{};  ///< the iterations used
+  Duration window{};  ///< the length of the iterations used
   std::array<std::uint64_t, kHeldByCount> starts{};
   std::array<std::array<std::uint64_t, kWaitForCount>, kHostWaitCount> waits{};
-  Duration late_starts{};                                ///< in which some start is unexplained
-  std::array<Duration, kHostWaitCount> open_waits{};     ///< in which some wait of the kind is
-  Duration unexplained{};                                ///< in which any of these is
+  Duration late_starts{};                                ///< time in which some start is
+                                                         ///< unexplained
+  std::array<Duration, kHostWaitCount> open_waits{};     ///< time in which some wait of the kind is
+                                                         ///< unexplained
+  Duration unexplained{};                                ///< time in which any of these is
 
   /// A share of the window, at most 1; 0 without a window.
   [[nodiscard]] double share() const;

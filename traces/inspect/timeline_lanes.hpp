@@ -1,4 +1,4 @@
-// What a timeline shows, before it is drawn: a view of time, and lanes of spans.
+// A timeline before it is drawn: a view of time, and lanes of spans.
 #pragma once
 
 #include <array>
@@ -18,13 +18,14 @@
 
 namespace bubblesim::traces {
 
-// Levels of detail of a timeline that can be zoomed: spans that can be pointed at, and for each
-// lane pixel columns for views that hold more spans than pixels.
+// Levels of detail of a zoomable timeline: selectable spans, and for each lane pixel columns for
+// views with more spans than pixels.
 
 // A lane of the timeline picture: coverage of pixel columns by colour, and the runs of equal
 // columns that are drawn.
 
-/// What a column shows. Bubble causes follow in their own order; the last ones are of simulations.
+/// The colour of a column. Bubble causes follow in their own order; the last ones are for
+/// simulations.
 enum class Paint : std::uint8_t {
   kCompute, kCollective, kPeer, kCopy, kMemset,
   kFirstCause,
@@ -42,7 +43,7 @@ inline constexpr std::size_t kPaintCount = static_cast<std::size_t>(Paint::kPhas
 [[nodiscard]] std::string_view paint_name(Paint paint);
 /// The name for people: "kernel", "send or receive"; of a cause, bubble_cause_label().
 [[nodiscard]] std::string_view paint_label(Paint paint);
-/// The paint of that name; nothing: there is none.
+/// The paint of this name; nothing: none.
 [[nodiscard]] std::optional<Paint> paint_named(std::string_view name);
 
 /// Opacity of a column in kPaintLevels steps: 1 is the palest.
@@ -61,11 +62,11 @@ class PixelLane {
   /// `columns` equal columns over `view`, which is not empty.
   PixelLane(Interval view, std::uint32_t columns);
 
-  /// Parts of `span` outside the view are left out. `share` of it is covered, evenly. O(columns
-  /// that it covers).
+  /// Parts of `span` outside the view are ignored. `share` of the span is covered, evenly.
+  /// O(columns that it covers).
   void add(Interval span, Paint paint, double share = 1);
-  /// Columns of which less than `visible` is covered stay empty: by default, one part in 50,000
-  /// cannot be meant.
+  /// Columns whose covered share is below `visible` stay empty: by default one part in 50,000,
+  /// which is a rounding error.
   [[nodiscard]] std::vector<PaintRun> runs(float visible = 2e-5F) const;
 
  private:
@@ -76,49 +77,49 @@ class PixelLane {
   std::vector<Coverage> columns_;
 };
 
-/// One operation, or neighbours that are too short and too close to be told apart.
+/// One operation, or neighbours too short and close to be distinguished.
 struct ShownSpan {
   Duration start{};         ///< since the start of the view, >= 0
   Duration length{};        ///< >= 0
-  std::uint32_t name = 0;   ///< an index of the caller's; of the longest that it stands for
-  Paint paint = Paint::kCompute;  ///< likewise of the longest
-  std::uint32_t count = 1;  ///< operations that it stands for
-  Duration covered{};       ///< time within it in which any of them runs, <= length
+  std::uint32_t name = 0;   ///< the caller's index; of the longest operation in it
+  Paint paint = Paint::kCompute;  ///< also of the longest
+  std::uint32_t count = 1;  ///< number of operations in it
+  Duration covered{};       ///< time within it in which any of these runs, <= length
   friend bool operator==(const ShownSpan&, const ShownSpan&) = default;
 };
 
-/// Spans in order of their start, as every list of spans here.
+/// Spans in order of their start, like every list of spans here.
 using ShownSpans = std::vector<ShownSpan>;
 
-/// Neighbours that are shorter than `resolution`, with less than that between them, become one.
+/// Joins neighbours that are shorter than `resolution`, with a smaller gap between them.
 [[nodiscard]] ShownSpans join_short(const ShownSpans& spans, Duration resolution);
 
-/// The least of 0, 128 ns, 256 ns, ... with which all lanes together keep at most `most` spans; at
-/// most `length`, with which a lane may still keep longer spans than `most`.
+/// The least of 0, 128 ns, 256 ns, ... at which all lanes together keep at most `most` spans; at
+/// most `length`, at which lanes may still keep more spans that are longer.
 [[nodiscard]] Duration resolution_for(std::span<const ShownSpans> lanes, std::size_t most,
                                       Duration length);
 
-/// How a lane looks in so many equal columns over the whole view.
+/// A lane in a number of equal columns over the whole view.
 struct LaneLevel {
   std::uint32_t columns = 0;
   std::vector<PaintRun> runs;
   friend bool operator==(const LaneLevel&, const LaneLevel&) = default;
 };
 
-/// What covers less of a column than this share is shown only when zoomed in: gaps of 1 us between
-/// kernels would tint every column of a long view.
+/// Columns with a smaller covered share are shown only when zoomed in: gaps of 1 us between kernels
+/// would tint every column of a long view.
 inline constexpr float kShownShare = 1.0F / 16;
 
-/// Overlapping operations of one paint are united first, so that a column is as dark as the time
-/// that any of them runs; joined spans count with their covered share. `length` of the view, > 0;
+/// Overlapping operations of one paint are united first, so that a column is as dark as the time in
+/// which any of them runs; joined spans count with their covered share. `length`: of the view, > 0;
 /// `visible` as in PixelLane::runs.
 [[nodiscard]] std::vector<PaintRun> pixel_runs(const ShownSpans& spans, Duration length,
                                                std::uint32_t columns, float visible = kShownShare);
 
 inline constexpr std::uint32_t kCoarsestColumns = 1024;
 
-/// Levels of kCoarsestColumns columns, four times as many, and so on, as long as there are more
-/// spans than columns: a view of less is drawn from the spans themselves.
+/// Levels of kCoarsestColumns columns, four times as many, and so on, while there are more spans
+/// than columns: the page draws narrower views from the spans themselves.
 [[nodiscard]] std::vector<LaneLevel> lane_levels(const ShownSpans& spans, Duration length);
 
 struct TimelineLane {
@@ -138,7 +139,7 @@ struct TimelineBlock {
 enum class TimelineOrigin : std::uint8_t { kShared, kEachRank };
 
 struct TimelinePlan {
-  Duration length{};      ///< of the view; zero: there is nothing to draw
+  Duration length{};      ///< of the view; zero: nothing to draw
   TimelineOrigin origin = TimelineOrigin::kShared;
   std::vector<TimelineBlock> blocks;
 };

@@ -1,21 +1,21 @@
-// Which host time of a pass is spent waiting for work that came before it.
+// Finds the host time of a pass that waits for earlier work.
 //
 // A synchronising call, or a free or a copy, waits for work from before the pass
 //   - while operations run that do not belong to the pass, and none that does;
-//   - synchronising calls also before anything of the pass has begun on the device: what they wait
-//     for then need not be recorded;
-// from 2 us after its start (what such a call takes by itself) until it returns or another thread
-// launches something. A recording that opens with a 100 ms synchronisation thus begins where that
-// ends, and a pass that begins while the device is busy with the one before counts that wait once,
-// in the device's time.
+//   - synchronising calls also before any operation of the pass has begun on the device: the
+//     awaited work may then be unrecorded;
+// from 2 us after its start (the call's own time) until it returns or another thread launches work.
+// A recording that opens with a 100 ms synchronisation thus begins at the end of that call, and a
+// pass that begins while the device is busy with the previous pass counts that wait once, in the
+// device's time.
 //
-// Other launches wait for it where a full launch queue held them (host_clock.hpp), from 2 us
+// Other launches wait for earlier work if a full launch queue held them (host_clock.hpp), from 2 us
 // after their start for as long as they were held, while work runs that was queued before the
-// recording began, and none of the pass's.
+// recording began, and no work of the pass.
 //
 // A pass that is the whole recording keeps its queue if as many launches at its end lack an
-// operation as operations at its beginning lack a launch: these operations then stand for the
-// missing ones. Else operations that were queued before the recording are part of no iteration.
+// operation as operations at its beginning lack a launch: these operations then replace the missing
+// ones. Else operations queued before the recording belong to no iteration.
 #pragma once
 
 #include <vector>
@@ -37,14 +37,14 @@ inline constexpr CounterSpec kQueueCut{
 /// (`first`, `count`) and whose device work is assigned.
 void measure_pass(const RankTrace& rank, RankPass& pass);
 
-// Waiting of a recording's first iteration for ranks that began it later than others.
+// Removes the waits of a recording's first iteration for ranks that began it later.
 //
-// A rank that opens its window earlier waits in its first collectives for those that open theirs
-// later. A repeated iteration has no such wait: each rank begins where its own iteration ended. So
-// a rank that took longer than the shortest one is taken to be late by the difference; at each
-// collective, in order of time, the last rank to come decides how late all of its ranks go on. A
-// longer wait of a rank is left out, and of its host's time too, as far as the host waited. A host
-// that went on meanwhile may still hold the wait: that is counted as a loss.
+// A rank whose window opens earlier waits in its first collectives for the later ones. A repeated
+// iteration has no such wait: each rank begins where its own iteration ended. So a rank whose
+// iteration was longer than the shortest one counts as late by the difference; at each collective,
+// in order of time, the last rank to arrive decides how late all of its ranks continue. A rank's
+// further wait is left out, also of its host's time, as far as the host waited. If the host went on
+// meanwhile, its time may still include the wait, which is counted as a loss.
 //
 // Only for passes that begin with the recording, of ranks whose lengths differ by over 1 %.
 // Collectives that meet are those of one group and kind whose ends are within 10 us.
@@ -60,7 +60,7 @@ inline constexpr CounterSpec kStartSkewUnknown{
 
 [[nodiscard]] bool has_collectives(const RankTrace& rank);
 
-/// Takes the waits out of measured passes, by position of the rank: adds to `waits`, shortens
+/// Removes the waits from measured passes, by position of the rank: adds to `waits`, shortens
 /// `host_time` and `device_time`.
 void leave_out_start_skew(const std::vector<const RankTrace*>& traces,
                           std::vector<RankPass>& ranks);

@@ -1,4 +1,4 @@
-// How far ahead of the device's clock the host's is in a recording.
+// The lead of the host's clock over the device's in a recording.
 #pragma once
 
 #include <array>
@@ -10,15 +10,16 @@
 
 namespace bubblesim::traces {
 
-/// Below zero: the host's clock is behind. Estimated from all launches and waits of the recording;
-/// 0 if they are consistent with equal clocks.
+/// Negative: the host's clock is behind. Estimated from all launches and waits of the recording; 0
+/// if they are consistent with equal clocks.
 [[nodiscard]] Duration host_ahead(const RankTrace& trace);
 
-// Launch calls of a recording that a full launch queue held, and what made room for them.
+// Finds launch calls of a recording that a full launch queue held, and the operations that made
+// room.
 //
 // A launch puts its work into a ring of the driver, of 1,024 entries a stream. If the ring is full,
 // the call returns only when an operation has left it: its time is the device's, not the host's.
-// Our own recordings say so (traces::HostStall); in others such a call is recognised:
+// Our own recordings mark such calls (traces::HostStall); in others they are recognised:
 //
 // * at its start at least kNearlyFull launches are pending on its stream; a graph counts as one.
 //   With a single stream, V100, A100 and H100 calls block at 1,022 or 1,023 pending operations.
@@ -33,11 +34,12 @@ namespace bubblesim::traces {
 // most kNoticed later (measured: 0 to 18 us, mostly 5 to 7); else the last operation on any stream,
 // behind which the call's stream may have waited. The rest of the call is its usual time.
 
-/// How a launch call was held; `held` zero: it was not.
+/// The wait of a launch call for room; `held` zero: none.
 struct QueueWait {
   Duration held{};                   ///< part of the call's length that waits for room
-  std::uint32_t op = kNone;          ///< whose end made room, into device_ops; none: not known
-  bool inferred = false;             ///< the recording does not say so
+  std::uint32_t op = kNone;          ///< the operation whose end made room, into device_ops; none:
+                                     ///< not known
+  bool inferred = false;             ///< not from the recording
 };
 
 class LaunchQueues {
@@ -49,13 +51,13 @@ class LaunchQueues {
   /// `trace` outlives it; its operations are sorted by start.
   explicit LaunchQueues(const RankTrace& trace);
 
-  /// The wait of a call, by its place in the trace and the first operation that it launched.
+  /// The wait of a call, by its index in the trace and its first operation.
   [[nodiscard]] QueueWait wait_of(std::uint32_t call, std::uint32_t first_op) const;
 
  private:
   struct StreamOps {
     std::vector<std::uint32_t> ops;  ///< in order of start, which is that of their launches
-    std::vector<TraceTime> ends;     ///< the latest so far
+    std::vector<TraceTime> ends;     ///< the latest end so far
     std::vector<std::uint32_t> calls;  ///< into both: the first operation of each launch
   };
   [[nodiscard]] Duration stalled(const HostCall& call) const;
@@ -65,7 +67,7 @@ class LaunchQueues {
 
   const RankTrace& trace_;
   std::vector<StreamOps> streams_;
-  std::vector<std::uint32_t> places_;  ///< by operation: launches before it on its stream
+  std::vector<std::uint32_t> places_;  ///< by operation: number of launches before it on its stream
   std::vector<std::vector<HostStall>> stalls_;  ///< by thread, each by start
   std::array<Duration, 4> usual_{};  ///< cost of a call with room, by kind of launch
 };

@@ -27,7 +27,7 @@ using Intervals = std::vector<Interval>;
 /// The union of `spans`, in any order; spans that touch become one.
 [[nodiscard]] Intervals unite(std::vector<Interval> spans);
 
-/// The time that is in both; empty spans are dropped.
+/// The intersection; empty spans are dropped.
 [[nodiscard]] Intervals intersect(const Intervals& a, const Intervals& b);
 
 /// The time of `window` that is not in `busy`; empty spans are dropped.

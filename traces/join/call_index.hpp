@@ -1,4 +1,5 @@
-// Host calls by correlation: which call launched an operation, recorded an event, waited.
+// Host calls by correlation: finds the call that launched an operation, recorded an event, or
+// waited.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace bubblesim::traces {
 
-/// Launches a kernel, a graph, a copy or a memset?
+/// Whether it launches a kernel, a graph, a copy or a memset.
 [[nodiscard]] bool launches(HostCallKind kind);
 
 class CallIndex {
@@ -27,7 +28,7 @@ class CallIndex {
 
   enum class Want : std::uint8_t { kLaunch, kEventRecord, kAny };
   /// The last wanted call with this correlation that starts at or before `at`, else the first
-  /// wanted one after it, else the nearest of another sort. kNone: there is none.
+  /// wanted one after it, else the nearest of another kind. kNone: none.
   [[nodiscard]] std::uint32_t find(std::uint64_t correlation, TraceTime at, Want want) const;
 
   /// Gives every call but the first of a correlation a new one; returns how many.
@@ -54,7 +55,7 @@ struct LaunchCounts {
   std::uint64_t orphans = 0;    ///< operations without a launch
   std::uint64_t early = 0;      ///< operations that start before their launch
   std::uint64_t of_graphs = 0;  ///< operations that share their launch
-  std::uint64_t idle = 0;       ///< launches without an operation
+  std::uint64_t idle = 0;       ///< launches without operations
 };
 
 /// Sets `launch` of every operation. `calls` are those of the index. `op_of` maps an element of

@@ -1,5 +1,5 @@
 // The steps of join_recording that have files of their own, in their order. Records are sorted
-// before all of them; operations are tied to their launches before the last two.
+// before all steps; operations are tied to their launches before the last two.
 #pragma once
 
 #include "sim/base/counters.hpp"
@@ -8,28 +8,28 @@
 
 namespace bubblesim::traces {
 
-/// Times as if no clock had been set forward during the recording.
+/// Restores times as if no clock had been set forward during the recording.
 void undo_clock_steps(RankTrace& trace);
 
 /// Drops the operations by which stand-ins of collectives fill their outputs.
 void drop_stand_in_fills(RankTrace& trace);
 
-/// Puts streams and events of `trace.syncs` on their calls and adds the edges of stream waits.
+/// Gives the calls the streams and events of `trace.syncs` and adds the edges of stream waits.
 /// Returns, for each call, CUDA's number of its context's GPU, plus 1; 0: not recorded.
 [[nodiscard]] std::vector<std::uint32_t> join_syncs(const CallIndex& index, RankTrace& trace);
 
-/// Makes collectives of communication kernels and puts what `trace.notes` announce on them.
+/// Makes collectives from communication kernels and adds the announcements in `trace.notes`.
 void join_collectives(RankTrace& trace);
 
-/// Drops the few operations that start over 200 us before their launch, or end over 200 us after a
-/// call that waited for them has returned. Launches, streams of calls and edges are known.
+/// Drops the few operations that start over 200 us before their launch, or end over 200 us after
+/// the return of a call that waited for them. Launches, streams of calls and edges are known.
 void drop_impossible_ops(RankTrace& trace);
 
 }  // namespace bubblesim::traces
 
 namespace bubblesim::traces::join {
 
-// What joining a recording may count.
+// Counters of joining a recording.
 
 inline constexpr CounterSpec kClockSteps{"join_clock_steps_undone", Severity::kNotice,
     "times that the clock was set forward during the recording, and undone; what was recorded "

@@ -18,7 +18,7 @@ inline constexpr std::string_view kCaptureFormat = "bubblesim-capture";
 /// are a hash of address and value.
 inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
 
-/// Is `trace` as the recorder wrote it?
+/// Whether `trace` is as the recorder wrote it.
 [[nodiscard]] bool is_recording(const RankTrace& trace);
 
 /// Before: records are in any order, operations name their launch by correlation only, ids are
@@ -26,9 +26,9 @@ inline constexpr std::uint64_t kMemoryValue = std::uint64_t{1} << 62U;
 /// Counters: traces/join/join_parts.hpp. Complexity: O(n log n) in records.
 void join_recording(RankTrace& trace);
 
-/// The same, and a process that used several GPUs becomes a rank a GPU, all with one process number
-/// (split_devices.hpp). Ranks that no launcher named are those in NCCL's largest communicator. A
-/// trace that is no recording stays as it is.
+/// The same, and a process that used several GPUs becomes a rank for each GPU, all with one process
+/// number (split_devices.hpp). Ranks without a launcher's number get the number in NCCL's largest
+/// communicator. Other traces are unchanged.
 [[nodiscard]] std::vector<RankTrace> join_process(RankTrace trace);
 
 }  // namespace bubblesim::traces

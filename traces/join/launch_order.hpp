@@ -1,8 +1,7 @@
-// What streams' waits for events hold back: the operations of each stream in the order of their
-// launches, and what an event record comes after.
-//
-// An event comes after the last operation of its stream before the record, and after all that the
-// stream was told to wait for between that operation and the record.
+// The operations that streams' waits for events hold back: the operations of each stream in the
+// order of their launches, and the operations before an event record.  An event comes after the
+// last operation of its stream before the record, and after all that the stream was told to wait
+// for between that operation and the record.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +15,14 @@ namespace bubblesim::traces {
 struct EventWait {
   std::uint32_t source = 0;  ///< the stream on which the event was recorded
   std::uint32_t record_call = 0;
-  std::uint32_t stream = 0;  ///< the one that waits
+  std::uint32_t stream = 0;  ///< the waiting stream
   std::uint32_t wait_call = 0;
 };
 
 /// Adds to `trace` an edge from each operation that a wait is for to the first one launched on the
-/// waiting stream after it. Returns how many waits have no edge, because the operation before or
-/// after them is not in the trace. The operations of `trace` are final: sorted, launches linked.
+/// waiting stream after the wait. Returns the number of waits without an edge, because the
+/// operation before or after them is not in the trace. The operations of `trace` are final: sorted,
+/// launches linked.
 std::uint64_t add_wait_edges(std::vector<EventWait> waits, RankTrace& trace);
 
 }  // namespace bubblesim::traces

@@ -1,5 +1,5 @@
 // The ranges "nccl:all_reduce" that PyTorch puts around the launches of its collectives. With
-// emit_nvtx the name goes on: "nccl:all_to_all, op_id = 991144".
+// emit_nvtx the name is longer: "nccl:all_to_all, op_id = 991144".
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ class NcclRanges {
   explicit NcclRanges(const RankTrace& trace);
 
   /// The kind that the innermost range around the launch names. Nothing if there is no such range,
-  /// or if `known` is certain: it is not for unknown kinds and for kernels named SendRecv, which
-  /// also carry all-to-alls.
+  /// or if `known` is certain. It is uncertain for unknown kinds and for kernels named SendRecv,
+  /// which also do all-to-alls.
   [[nodiscard]] std::optional<CollectiveKind> kind_of(CollectiveKind known,
                                                       const HostCall& launch) const;
 

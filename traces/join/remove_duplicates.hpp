@@ -1,4 +1,4 @@
-// Records of a profiler's file: sorted by their starts, and freed of what the file has twice.
+// Sorts records of a profiler's file by their starts, and removes duplicates.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace bubblesim::traces {
 
-// A stable sort that first looks whether records are in order: they mostly are, which spares the
+// A stable sort that first checks whether records are in order: usually they are, which saves the
 // sort and its memory.
 
 template <class Records, class Earlier>
@@ -19,7 +19,7 @@ void sort_stably(Records& records, Earlier earlier) {
   std::stable_sort(records.begin(), records.end(), earlier);
 }
 
-/// Sorts records by their starts; gives the new place of each.
+/// Sorts records by their starts; returns the new index of each.
 template <class Record>
 std::vector<std::uint32_t> places_by_start(std::vector<Record>& records) {
   std::vector<std::uint32_t> order(records.size());
@@ -38,14 +38,14 @@ std::vector<std::uint32_t> places_by_start(std::vector<Record>& records) {
   return places;
 }
 
-/// Removes what equals an earlier record with the same start; returns how many it removed.
-/// `records`: sorted by start. O(n).
+/// Removes records equal to an earlier one with the same start; returns their number. `records`:
+/// sorted by start. O(n).
 template <class Record, class Start, class Same>
 std::uint64_t remove_duplicates(std::vector<Record>& records, Start start, Same same) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     bool duplicate = false;
-    // Only a few records share a start; hostile files with all starts equal are cut off.
+    // Few records share a start; the search is cut off for hostile files with all starts equal.
     for (std::size_t back = kept; back-- > 0 && kept - back <= 64;) {
       if (start(records[back]) != start(records[i])) break;
       if (same(records[back], records[i])) {

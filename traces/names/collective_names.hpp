@@ -1,5 +1,5 @@
-// Which kernels communicate between GPUs and what they do, by kernel name, by the collective name
-// that PyTorch records, and by the host ranges "nccl:all_reduce" that it puts around launches.
+// Recognises kernels that communicate between GPUs, and their kind, by kernel name, by PyTorch's
+// recorded collective name, and by its host ranges "nccl:all_reduce" around launches.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ namespace bubblesim::traces {
 /// Bytes of an element of a PyTorch dtype ("BFloat16"); nothing for unknown names.
 [[nodiscard]] std::optional<std::uint32_t> dtype_bytes(std::string_view dtype);
 
-// Which named ranges mark iterations, phases and micro-batches (table: traces/join/README.md).
+// Recognises named ranges that mark iterations, phases and micro-batches (table:
+// traces/join/README.md).
 
 struct MarkerClass {
   MarkerKind kind = MarkerKind::kUser;
   std::int64_t number = -1;  ///< -1: the name gives none
 };
 
-/// Upper and lower case do not matter.
+/// Upper and lower case are equal.
 [[nodiscard]] MarkerClass classify_marker(std::string_view name);
 
 // Names of kernels as written in their source code.
