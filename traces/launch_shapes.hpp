@@ -1,7 +1,8 @@
 // Launch shapes that a recording lacks: the value used for them, and the rule by which their
-// absence is a loss.  A kernel without a recorded grid and block has `kUnknownShape`, never an
-// invented one. The simulator estimates missing shapes, and reports that
-// (sim/workload/estimated_shape.hpp).
+// absence is a loss.
+//
+// A kernel without a recorded grid and block has `kUnknownShape`, never an invented one. The
+// simulator estimates missing shapes, and reports that (sim/workload/estimated_shape.hpp).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // Keys of meetings: what the parts of one meeting have in common, whatever recorded them.
-// Importers, alignment and the join of ranks all use them.  A collective of a whole group: its
-// group, the group's ranks, its kind. A transfer: its group and its two ends. An exchange is a
-// kernel that sends and receives: it meets each of its partners.
+// Importers, alignment and the join of ranks all use them.
+//
+// A collective of a whole group: its group, the group's ranks, its kind. A transfer: its group and
+// its two ends. An exchange is a kernel that sends and receives: it meets each of its partners.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// The records of one rank of a job, in recorded time, without anything about replay.  Times are
-// nanoseconds of the rank's own clock until `align_ranks` (traces/align.hpp) has moved them onto
-// the clock of the job's first rank. Names and launch shapes are interned.
+// The records of one rank of a job, in recorded time, without anything about replay.
+//
+// Times are nanoseconds of the rank's own clock until `align_ranks` (traces/align.hpp) has moved
+// them onto the clock of the job's first rank. Names and launch shapes are interned.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // One GPU: the placement of kernels' blocks, their speed beside each other, the context that runs.
+//
 // A kernel is `blocks` equal blocks; alone, it runs in waves of as many blocks as fit, and lasts
 // exactly its solo duration. Blocks are placed leftover-first (Amert et al., RTSS 2017; Elvinger et
 // al., SoCC 2025): clients by priority, then work by arrival; the head of a priority level places
@@ -8,9 +9,10 @@
 // DRAM bandwidth, L2 and issue slots. Clients of one context share spatially (as under MPS);
 // contexts have the GPU in time slices, during which the others' blocks stand still, or have
 // partitions of their own (MIG). Two further modes give bounds that no GPU reaches. A client can be
-// driven off the GPU in four ways (program::Preemption).  The caller handles stream order, launch
-// latency and dependencies, and submits work when it may start. The class is not thread-safe; all
-// calls happen inside events of one Engine.
+// driven off the GPU in four ways (program::Preemption).
+//
+// The caller handles stream order, launch latency and dependencies, and submits work when it may
+// start. The class is not thread-safe; all calls happen inside events of one Engine.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
-// The resources that resident blocks hold on each SM; places and removes blocks.  Each move of
-// blocks is computed once (BlockPlacer) and remembered by the previous state, since the same
-// kernels of a training job meet in every iteration.  Units: SMs, warps, registers, bytes, block
-// slots.
+// The resources that resident blocks hold on each SM; places and removes blocks.
+//
+// Each move of blocks is computed once (BlockPlacer) and remembered by the previous state, since
+// the same kernels of a training job meet in every iteration.
+//
+// Units: SMs, warps, registers, bytes, block slots.
 #pragma once
 
 #include <cstddef>

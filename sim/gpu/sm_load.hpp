@@ -1,5 +1,6 @@
-// The resources that blocks hold on SMs, and the SMs of one kernel's blocks.  Units: warps,
-// registers, bytes, block slots.
+// The resources that blocks hold on SMs, and the SMs of one kernel's blocks.
+//
+// Units: warps, registers, bytes, block slots.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// Copies and memsets: operations that last their own time and use no SM.  A copy waits for one of
-// the GPU's copy engines, first come first served (the direction of a copy is not known here, so
-// any engine serves any copy). A memset never waits. Both continue while another context has the
-// SMs, since copy engines work independently of the SMs.
+// Copies and memsets: operations that last their own time and use no SM.
+//
+// A copy waits for one of the GPU's copy engines, first come first served (the direction of a copy
+// is not known here, so any engine serves any copy). A memset never waits. Both continue while
+// another context has the SMs, since copy engines work independently of the SMs.
 #pragma once
 
 #include <cstdint>

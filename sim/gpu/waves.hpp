@@ -1,11 +1,14 @@
 // The progress of one kernel: waiting blocks, resident blocks, and the ends of the resident ones.
+//
 // A kernel that alone takes `solo`, in W waves, has blocks of solo / W each. To keep this exact,
 // work is counted in units: an unslowed kernel does W units a nanosecond, a block is `solo` units,
 // so the kernel ends after W * solo units, which take exactly `solo`. Units are whole numbers held
-// in doubles, exact below 2^53 (9 s times a million waves).  Blocks placed together are a cohort.
-// All of a kernel's cohorts run at one rate and have equal work, so they end in the order of their
-// placement. Waves in which every block is replaced by a block of the same kernel are skipped in
-// one step: the cost does not grow with the number of waves.
+// in doubles, exact below 2^53 (9 s times a million waves).
+//
+// Blocks placed together are a cohort. All of a kernel's cohorts run at one rate and have equal
+// work, so they end in the order of their placement. Waves in which every block is replaced by a
+// block of the same kernel are skipped in one step: the cost does not grow with the number of
+// waves.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // Work independent of a GPU: kernels (kind, shape, arithmetic and memory traffic;
 // sim/model/kernel_time.hpp turns each into a launch and a duration), and the kernels and exchanges
-// of a model's layers on one GPU under a split, in order.  Equal layers share one LayerWork (a
-// 96-layer transformer has three kinds: embedding, block, head). Nothing here depends on a GPU or a
-// network.
+// of a model's layers on one GPU under a split, in order.
+//
+// Equal layers share one LayerWork (a 96-layer transformer has three kinds: embedding, block,
+// head). Nothing here depends on a GPU or a network.
 #pragma once
 
 #include <cstdint>

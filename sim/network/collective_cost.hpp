@@ -75,8 +75,9 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
 
 [[nodiscard]] Steps steps_of(CollectivePattern kind, Algorithm algorithm, const GroupLayout& place);
 
-// Flows between leaf switches, each on one up-link: their collisions, and the cost of these.  A
-// flow is the traffic of one NIC to another leaf during a collective. If paths are chosen by hash
+// Flows between leaf switches, each on one up-link: their collisions, and the cost of these.
+//
+// A flow is the traffic of one NIC to another leaf during a collective. If paths are chosen by hash
 // (ECMP), two flows may take the same up-link, and the collective waits for the busiest; if they
 // are planned, they take up-links round robin. A flow takes the same spine up and down, and the
 // same in every collective, since connections of a job last as long as the job.

@@ -1,13 +1,16 @@
-// Shares links fluidly among transfers under way.  After its latency a transfer's bytes move. Its
-// speed is that of its heaviest load, in bytes a second; its other loads move in proportion.
-// Transfers on a link share it max-min fairly (progressive filling: all speeds rise together; a
-// transfer whose link is full, or that has reached the speed of its own channels, keeps its speed,
-// while the others rise further). A transfer for several groups has the shares of all of them
-// together, and the speed of one. Speeds change only when a transfer begins or ends or a fault
-// slows a link, and only among transfers that share links with it.  Ends are rounded up to whole
-// nanoseconds. Listeners hear of ends of one instant in the order of their starts. A change costs
-// O(loads of the transfers that it affects). Single-threaded, inside events of one Engine; nothing
-// here allocates in steady state.
+// Shares links fluidly among transfers under way.
+//
+// After its latency a transfer's bytes move. Its speed is that of its heaviest load, in bytes a
+// second; its other loads move in proportion. Transfers on a link share it max-min fairly
+// (progressive filling: all speeds rise together; a transfer whose link is full, or that has
+// reached the speed of its own channels, keeps its speed, while the others rise further). A
+// transfer for several groups has the shares of all of them together, and the speed of one. Speeds
+// change only when a transfer begins or ends or a fault slows a link, and only among transfers that
+// share links with it.
+//
+// Ends are rounded up to whole nanoseconds. Listeners hear of ends of one instant in the order of
+// their starts. A change costs O(loads of the transfers that it affects). Single-threaded, inside
+// events of one Engine; nothing here allocates in steady state.
 #pragma once
 
 #include <cstdint>

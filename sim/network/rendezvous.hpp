@@ -2,11 +2,12 @@
 // data moves when the last rank has started. A recorded collective has no transfer: from then on
 // each rank's kernel lasts its own recorded span. A modelled collective has a transfer, which the
 // fabric carries; each rank's kernel lasts its own span (mostly none) after the fabric is done. A
-// buffered send does not wait for its receive: its data is kept until the receive starts.  Kernels
-// of a collective wait for each other's data all the time. While one of them stands still, because
-// its context is switched out, none advances, and the fabric moves no bytes of the collective. If
-// all have run since it last advanced, but never together, it advances by the data in the buffers
-// between them.
+// buffered send does not wait for its receive: its data is kept until the receive starts.
+//
+// Kernels of a collective wait for each other's data all the time. While one of them stands still,
+// because its context is switched out, none advances, and the fabric moves no bytes of the
+// collective. If all have run since it last advanced, but never together, it advances by the data
+// in the buffers between them.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // The result of one run, as plain values: filled by sim/run, written by sim/observe/report.hpp.
-// OUTPUTS.md defines each number once (formula and unit); comments here refer to it.  The measured
-// window runs from the end of the warm-up to the end of the run. All fractions refer to that window
-// and lie in [0, 1]; a missing optional means "not measured", never zero.
+// OUTPUTS.md defines each number once (formula and unit); comments here refer to it.
+//
+// The measured window runs from the end of the warm-up to the end of the run. All fractions refer
+// to that window and lie in [0, 1]; a missing optional means "not measured", never zero.
 #pragma once
 
 #include <cstdint>

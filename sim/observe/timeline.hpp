@@ -1,7 +1,9 @@
 // A record of a run for people to look at: slices, counters over time, and the path of each
 // request, held in memory up to a limit. sim/run/timeline_export.hpp hands it to the Chrome trace
-// writer.  Recording never changes a result. Beyond a limit, records are dropped and counted.
-// Threads must not share a timeline.
+// writer.
+//
+// Recording never changes a result. Beyond a limit, records are dropped and counted. Threads must
+// not share a timeline.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,15 @@
 // The use of one GPU over time: the figures of ActivityMeter and the GPU's usage counters, for each
-// interval of the run instead of the measured window.  Intervals lie end to end from the start of
-// the run to its end. They have one length, except that the last of the warm-up and the last of the
-// run may be shorter. An interval begins at the end of the warm-up, so that the intervals from
-// there on add up to the measured window.  Times are whole nanoseconds and add up exactly. SM time
-// is an integral, a double in the GPU's counters: at each boundary it is rounded to a whole SM-ns,
-// so that sums over intervals do not drift and are within 1 SM-ns of the counters.  One object for
-// each GPU, used by one thread at a time.
+// interval of the run instead of the measured window.
+//
+// Intervals lie end to end from the start of the run to its end. They have one length, except that
+// the last of the warm-up and the last of the run may be shorter. An interval begins at the end of
+// the warm-up, so that the intervals from there on add up to the measured window.
+//
+// Times are whole nanoseconds and add up exactly. SM time is an integral, a double in the GPU's
+// counters: at each boundary it is rounded to a whole SM-ns, so that sums over intervals do not
+// drift and are within 1 SM-ns of the counters.
+//
+// One object for each GPU, used by one thread at a time.
 #pragma once
 
 #include <array>

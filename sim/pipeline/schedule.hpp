@@ -12,11 +12,12 @@
 
 namespace bubblesim::pipeline {
 
-// One step of a pipeline schedule: an action of a rank on a micro-batch of a stage.  A stage is a
-// run of layers. A rank may hold several, also called chunks or virtual stages. Text follows the
-// grammar of PyTorch's torch.distributed.pipelining: "2F0" is the forward of micro-batch 0 on stage
-// 2; I, W and B are the backward's input-gradient half, its weight-gradient half and the whole;
-// "(0F7;7B3)OVERLAP_F_B" is both at once.
+// One step of a pipeline schedule: an action of a rank on a micro-batch of a stage.
+//
+// A stage is a run of layers. A rank may hold several, also called chunks or virtual stages. Text
+// follows the grammar of PyTorch's torch.distributed.pipelining: "2F0" is the forward of
+// micro-batch 0 on stage 2; I, W and B are the backward's input-gradient half, its weight-gradient
+// half and the whole; "(0F7;7B3)OVERLAP_F_B" is both at once.
 
 enum class ActionKind : std::uint8_t {
   kForward,     ///< F

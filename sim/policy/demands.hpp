@@ -1,6 +1,7 @@
 // A policy's demands on its system: on hardware, driver, framework and privileges. A system that
-// lacks a demanded feature cannot run the policy, however good it is.  A feature has a word ("mps",
-// "driver_patch"), which config files and options use.
+// lacks a demanded feature cannot run the policy, however good it is.
+//
+// A feature has a word ("mps", "driver_patch"), which config files and options use.
 #pragma once
 
 #include <cstdint>

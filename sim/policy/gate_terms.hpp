@@ -1,10 +1,11 @@
 // How launches ask a policy, and the cost: one rule for all. Fillers' launches ask, since they may
 // be held; training's launches do as the policy declares (PolicySpec::training_gate). The costs are
 // those of the run's gate; else the policy's own (`ask`, `tell`); else the measured ones, if the
-// policy demands launch interception; else none.  `ask`, `tell`: the delay of a launch that may be
-// held, and of a launch that is only reported. On a real GPU the gate has its own delay; a
-// simulation uses these, or those of the run's gate. Clients may change between the two
-// (Actions::set_asking).
+// policy demands launch interception; else none.
+//
+// `ask`, `tell`: the delay of a launch that may be held, and of a launch that is only reported. On
+// a real GPU the gate has its own delay; a simulation uses these, or those of the run's gate.
+// Clients may change between the two (Actions::set_asking).
 #pragma once
 
 #include "sim/base/time.hpp"

@@ -1,7 +1,9 @@
 // Decides which fillers run on which GPUs of a cluster, and when queued fill jobs begin: the other
 // half of a policy. One placer decides for all GPUs of a run; a policy object decides on each of
-// them.  A placer sees what a cluster's scheduler sees: memory, training's profiled idle share,
-// placed jobs, and each job's declaration. It does not know simulated time.
+// them.
+//
+// A placer sees what a cluster's scheduler sees: memory, training's profiled idle share, placed
+// jobs, and each job's declaration. It does not know simulated time.
 #pragma once
 
 #include <cstdint>

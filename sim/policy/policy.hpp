@@ -1,10 +1,11 @@
-// The policy contract: what a policy sees, and what it may decide.  One policy object decides for
-// one GPU: for the protected client, which is a rank of the training job (or, in tables of measured
-// pairs, an inference service), and the filler clients beside it, inference or training. It sees
-// what a real system sees (launches with grid and block, completions with the delay of noticing
-// them, the clock, memory, the profiles that it declared), never the simulator's inside and never
-// the future. It knows no simulated time: instants are spans since the policy was started, so that
-// a wall clock on a real GPU can drive the same object.
+// The policy contract: what a policy sees, and what it may decide.
+//
+// One policy object decides for one GPU: for the protected client, which is a rank of the training
+// job (or, in tables of measured pairs, an inference service), and the filler clients beside it,
+// inference or training. It sees what a real system sees (launches with grid and block, completions
+// with the delay of noticing them, the clock, memory, the profiles that it declared), never the
+// simulator's inside and never the future. It knows no simulated time: instants are spans since the
+// policy was started, so that a wall clock on a real GPU can drive the same object.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Baselines: a run's parts simulated alone, as denominators for its policies. Runs of one process
-// that differ only in policies share all of them.  A baseline is a few numbers (bubbles: 32 bytes
-// each), so that a cache holds those of a whole sweep.
+// that differ only in policies share all of them.
+//
+// A baseline is a few numbers (bubbles: 32 bytes each), so that a cache holds those of a whole
+// sweep.
 #pragma once
 
 #include <atomic>
@@ -24,12 +26,15 @@
 
 namespace bubblesim::run {
 
-// Results by key that several threads need and one of them makes.  Thread-safe. The first thread
-// that asks for a result makes it, without holding a lock; threads that ask for the same result
-// meanwhile wait. A maker must not ask for a result itself, or threads could wait for ever. A fault
-// is a result, too, unless the maker was stopped: then, as after an exception, the next waiting
-// thread makes the result.  The most recently used results are kept, up to a number of bytes; a
-// larger one is given to the waiting threads and not kept.
+// Results by key that several threads need and one of them makes.
+//
+// Thread-safe. The first thread that asks for a result makes it, without holding a lock; threads
+// that ask for the same result meanwhile wait. A maker must not ask for a result itself, or threads
+// could wait for ever. A fault is a result, too, unless the maker was stopped: then, as after an
+// exception, the next waiting thread makes the result.
+//
+// The most recently used results are kept, up to a number of bytes; a larger one is given to the
+// waiting threads and not kept.
 
 /// Number of results made so far, and the wall time for them.
 struct MadeResults {

@@ -1,8 +1,10 @@
 // Fill jobs of a run: each is submitted, waits for a GPU, and runs there; a worker on each GPU runs
 // a filler's jobs one after another. Workers of different fillers run in parallel; a placer that
-// wants one job a GPU places no more.  The placer is called at each instant at which jobs were
-// submitted or have ended, after all ends of the instant. Fillers that may use different GPUs are
-// asked for separately, in the order of their first waiting jobs; unplaced jobs wait.
+// wants one job a GPU places no more.
+//
+// The placer is called at each instant at which jobs were submitted or have ended, after all ends
+// of the instant. Fillers that may use different GPUs are asked for separately, in the order of
+// their first waiting jobs; unplaced jobs wait.
 #pragma once
 
 #include <cstdint>

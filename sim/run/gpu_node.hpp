@@ -1,8 +1,10 @@
 // One GPU of a simulation: a rank of training, or none, with instances of fillers beside it, under
-// a policy or none; and their measurements.  Made in this order: instances (add_instance), the GPU
-// with its policy's settings (open), the programs on it (add_training, then add_services), start.
-// The node is a domain of its own (sim/engine): of itself it calls into others only where its rank
-// ends the run's last iteration. The class is not thread-safe.
+// a policy or none; and their measurements.
+//
+// Made in this order: instances (add_instance), the GPU with its policy's settings (open), the
+// programs on it (add_training, then add_services), start. The node is a domain of its own
+// (sim/engine): of itself it calls into others only where its rank ends the run's last iteration.
+// The class is not thread-safe.
 #pragma once
 
 #include <cstdint>

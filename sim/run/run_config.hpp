@@ -1,6 +1,7 @@
 // One run as described by a config file: checked values, no inputs loaded. configs/README.md
-// documents every key with its unit, default and an example.  Paths are resolved against the folder
-// of the config file. Instants and spans are simulated.
+// documents every key with its unit, default and an example.
+//
+// Paths are resolved against the folder of the config file. Instants and spans are simulated.
 #pragma once
 
 #include <cstddef>

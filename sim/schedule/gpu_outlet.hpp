@@ -1,7 +1,8 @@
 // Carries out a policy's legal decisions on a simulated GPU: lets threads go on; caps, ranks and
-// preempts clients; changes their kernels and memory.  Moving memory takes its time over the host
-// link, one move after the other. Until a whole move is done, kernels reach memory as before it;
-// the link's other work is not slowed.
+// preempts clients; changes their kernels and memory.
+//
+// Moving memory takes its time over the host link, one move after the other. Until a whole move is
+// done, kernels reach memory as before it; the link's other work is not slowed.
 #pragma once
 
 #include <cstddef>

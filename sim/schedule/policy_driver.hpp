@@ -1,8 +1,9 @@
-// Drives a policy by the events of one simulated GPU.  It is the simulator's counterpart of the
-// real-GPU gate: launches pass through it before the driver, completions reach the policy after the
-// device's notice delay, ticks come from the engine's clock, bubbles begin after the table's
-// operations. The session checks decisions, and the outlet carries them out; an illegal one stops
-// the run.
+// Drives a policy by the events of one simulated GPU.
+//
+// It is the simulator's counterpart of the real-GPU gate: launches pass through it before the
+// driver, completions reach the policy after the device's notice delay, ticks come from the
+// engine's clock, bubbles begin after the table's operations. The session checks decisions, and the
+// outlet carries them out; an illegal one stops the run.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,9 @@
 // One GPU of a machine and the clients that share it, by a policy's decisions, or without a policy
-// in one context.  The policy is asked for its decisions before the start and the GPU is set up
-// accordingly; then the policy's driver receives the launches of every client. Clients are added in
-// the order in which the policy heard of them; refused ones get no program.
+// in one context.
+//
+// The policy is asked for its decisions before the start and the GPU is set up accordingly; then
+// the policy's driver receives the launches of every client. Clients are added in the order in
+// which the policy heard of them; refused ones get no program.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,11 @@
 // The paged KV cache: blocks, the keys that identify equal contents, the holders of each block, and
-// the free blocks that still hold a known prefix.  Rules of vLLM's automatic prefix caching (its
-// documentation, "Automatic Prefix Caching"): a full block has a key; a freed block keeps its
-// content until it is taken again; blocks are taken in the order in which they were freed, a
-// sequence's last block being freed first.  Every call takes constant time for each block, on
-// average. Memory: some 70 bytes a block.
+// the free blocks that still hold a known prefix.
+//
+// Rules of vLLM's automatic prefix caching (its documentation, "Automatic Prefix Caching"): a full
+// block has a key; a freed block keeps its content until it is taken again; blocks are taken in the
+// order in which they were freed, a sequence's last block being freed first.
+//
+// Every call takes constant time for each block, on average. Memory: some 70 bytes a block.
 #pragma once
 
 #include <cstdint>

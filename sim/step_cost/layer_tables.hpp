@@ -24,10 +24,12 @@
 namespace bubblesim::step_cost {
 
 // Profiled times over one or several axes, with interpolation between points and extrapolation
-// beyond them.  Times are means of profilers, in microseconds with fractions; a step's sum is
-// rounded to whole nanoseconds once (step_cost.hpp). Below the first point of an axis the first
-// point's time holds; above the last point the line through the last two continues, but never below
-// the last point's time (more work never takes less), and `Beyond` counts the lookup.
+// beyond them.
+//
+// Times are means of profilers, in microseconds with fractions; a step's sum is rounded to whole
+// nanoseconds once (step_cost.hpp). Below the first point of an axis the first point's time holds;
+// above the last point the line through the last two continues, but never below the last point's
+// time (more work never takes less), and `Beyond` counts the lookup.
 
 /// Lookups above the last point of an axis.
 struct Beyond {

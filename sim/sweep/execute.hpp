@@ -25,8 +25,10 @@
 namespace bubblesim::sweep {
 
 // Programs that runs of one process share: training jobs and fillers' programs, each loaded once
-// however many threads ask. Thread-safe.  Programs in use are always shared; of the others, the
-// most recently used are kept, up to a number of bytes.
+// however many threads ask. Thread-safe.
+//
+// Programs in use are always shared; of the others, the most recently used are kept, up to a number
+// of bytes.
 
 inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
 

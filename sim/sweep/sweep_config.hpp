@@ -100,9 +100,11 @@ struct BaseParts {
 [[nodiscard]] CheckedResult<Json> load_base(const BaseParts& parts, const std::string& file);
 
 // Reads and sets places of a run config by JSON pointer, in the form that people write. Inside of
-// sim/sweep.  Elements of lists have numbers and names: "/fillers/0/memory",
-// "/fillers/chat/memory", "/policies/specinf/parameters/slice". A policy that is a name alone has a
-// "name", and becomes an object when a key of it is set.
+// sim/sweep.
+//
+// Elements of lists have numbers and names: "/fillers/0/memory", "/fillers/chat/memory",
+// "/policies/specinf/parameters/slice". A policy that is a name alone has a "name", and becomes an
+// object when a key of it is set.
 
 /// The keys of a pointer, unescaped. Fault: it does not begin with "/", or has an empty key.
 [[nodiscard]] Result<std::vector<std::string>> pointer_keys(std::string_view pointer);

@@ -1,5 +1,6 @@
 // The routing of tokens to experts, and of experts to ranks. Together they give the loads of the
 // ranks, which all wait for the busiest one in the following exchange (MoETuner, arXiv 2502.06643).
+//
 // Routing is the same in all layers and for the tokens of all ranks.
 #pragma once
 

@@ -143,8 +143,10 @@ class CollectiveModel {
 [[nodiscard]] traces::CollectiveTimes collective_times(hardware::ClusterSpec cluster);
 
 // The factor on a recorded kernel's time on another device, by the roof (compute or memory) that
-// its name suggests (sim/model/kernel_time.hpp has the formula).  A recording has no shapes of
-// operands, so tiles and waves that fit one device better than the other are not modelled.
+// its name suggests (sim/model/kernel_time.hpp has the formula).
+//
+// A recording has no shapes of operands, so tiles and waves that fit one device better than the
+// other are not modelled.
 
 /// A device and the efficiency of kernels on it.
 struct RooflineDevice {

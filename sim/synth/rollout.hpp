@@ -27,10 +27,12 @@ namespace bubblesim::synth {
 
 // The engine that generates a GPU's responses in a rollout: the scheduler of a language-model
 // server (sim/serving), whose requests all arrive at once, step by step until the kept number has
-// ended.  A step is one operation (a CUDA graph). Its time is the sum of its kernels' times, and
-// its share of DRAM bandwidth that of all its kernels together. It holds a block of kStepThreads
-// threads on each SM. Every decoding sequence counts with the mean context, rounded to the middle
-// of a range of kContextTokens tokens.
+// ended.
+//
+// A step is one operation (a CUDA graph). Its time is the sum of its kernels' times, and its share
+// of DRAM bandwidth that of all its kernels together. It holds a block of kStepThreads threads on
+// each SM. Every decoding sequence counts with the mean context, rounded to the middle of a range
+// of kContextTokens tokens.
 
 /// Responses that a generating GPU keeps in a round, and those that it begins, RolloutPlan::spare
 /// times as many, rounded up.

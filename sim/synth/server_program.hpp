@@ -56,10 +56,11 @@
 namespace bubblesim::synth {
 
 // The meetings of a server's GPUs: a collective for each kind and size of exchange in its steps,
-// over the same links as training's collectives.  sim/network gives an exchange's cost on the
-// server's GPUs. Its kernel holds SMs on each of them from its own start on, as training's does.
-// Sizes are never forgotten: there are as many as counts of tokens, of one member or of all
-// together. Single-threaded.
+// over the same links as training's collectives.
+//
+// sim/network gives an exchange's cost on the server's GPUs. Its kernel holds SMs on each of them
+// from its own start on, as training's does. Sizes are never forgotten: there are as many as counts
+// of tokens, of one member or of all together. Single-threaded.
 
 class ServerExchanges {
  public:

@@ -13,11 +13,12 @@
 
 namespace bubblesim::synth {
 
-// Transfers of a rank from and to other stages of the pipeline.  Each direction of each edge
-// between stages has a stream of its own at both ends, and micro-batches travel in the sender's
-// order; before it can receive a later one, a receiver posts the earlier receives. Tensor ranks may
-// send a share each, which the receivers then gather among themselves
-// (SoftwareSpec::pipeline_tensors).
+// Transfers of a rank from and to other stages of the pipeline.
+//
+// Each direction of each edge between stages has a stream of its own at both ends, and
+// micro-batches travel in the sender's order; before it can receive a later one, a receiver posts
+// the earlier receives. Tensor ranks may send a share each, which the receivers then gather among
+// themselves (SoftwareSpec::pipeline_tensors).
 
 class StageTransfers {
  public:
@@ -69,14 +70,16 @@ class StageTransfers {
 
 // Transfers of a rank between its GPU and host memory, or NVMe and CXL memory behind it
 // (PlanSpec::host): activations, checkpoints, gradients and parameters of an optimiser on the host.
+//
 // Each direction has a stream, in which copies wait for each other, so that one copy has the whole
-// link. A copy takes kCopyLatency and its bytes over the bandwidth.  Activations (SSDTrain, arXiv
-// 2408.10013): a layer's are copied out after its forward pass, and in before its backward pass,
-// some layers ahead of their use; at most as many layers are under way out. Checkpoints in host
-// memory (Gemini, SOSP 2023): optimiser states, a piece after each layer's pass, from the
-// iteration's beginning on; the optimiser waits for the last piece. An optimiser on the host
-// (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update, parameters in, all after the
-// last backward pass.
+// link. A copy takes kCopyLatency and its bytes over the bandwidth.
+//
+// Activations (SSDTrain, arXiv 2408.10013): a layer's are copied out after its forward pass, and in
+// before its backward pass, some layers ahead of their use; at most as many layers are under way
+// out. Checkpoints in host memory (Gemini, SOSP 2023): optimiser states, a piece after each layer's
+// pass, from the iteration's beginning on; the optimiser waits for the last piece. An optimiser on
+// the host (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update, parameters in, all
+// after the last backward pass.
 
 class HostTransfers {
  public:

@@ -1,7 +1,8 @@
 // One run of a measured scene: any number of clients on one GPU under one policy, or one client
-// alone.  A client loops, or starts a pass when a request has arrived and the previous pass has
-// ended. Latency is the time from a pass's start to its end, without the wait in the queue.
-// Deterministic.
+// alone.
+//
+// A client loops, or starts a pass when a request has arrived and the previous pass has ended.
+// Latency is the time from a pass's start to its end, without the wait in the queue. Deterministic.
 #pragma once
 
 #include <cstdint>

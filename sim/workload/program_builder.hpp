@@ -1,4 +1,5 @@
 // Turns a recorded trace into a program by finding the dependencies of each call and operation.
+//
 // Dependencies in the trace are used as they are (launches, stream order, event edges). The others
 // are inferred from the calls and counted (build_counters.hpp; each rule stands beside its code,
 // build_*.cpp). Every delay that no dependency explains is kept as a lag on the dependency that was

@@ -1,4 +1,5 @@
 // A program under construction: recorded times, and findings about them. Internal to the builder.
+//
 // Size: sizeof(DraftOp) + sizeof(DraftCall) <= 96 bytes a launched kernel; rare parts of operations
 // and calls are in lists of their own.
 #pragma once

@@ -1,7 +1,8 @@
 // Runs a program on a GPU: host threads make their calls, streams give operations to the GPU when
-// launch, stream order and edges allow, collectives meet the other ranks.  A run repeats its
-// program: training loops until the engine stops; an inference service starts each pass.
-// Single-threaded, inside events of one Engine; nothing here allocates in steady state.
+// launch, stream order and edges allow, collectives meet the other ranks.
+//
+// A run repeats its program: training loops until the engine stops; an inference service starts
+// each pass. Single-threaded, inside events of one Engine; nothing here allocates in steady state.
 #pragma once
 
 #include <cstdint>

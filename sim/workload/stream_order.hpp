@@ -1,8 +1,10 @@
 // The operations that precede the next action on a stream: the stream's last operation, operations
 // that the stream was since told to wait for, and operations that the legacy default stream puts
-// before it. Internal to the builder.  An action is a launch, an event's record or a wait for an
-// event. An action on the legacy default stream comes after all earlier actions of blocking
-// streams, and before all their later ones (CUDA Runtime API, "Stream synchronization behavior").
+// before it. Internal to the builder.
+//
+// An action is a launch, an event's record or a wait for an event. An action on the legacy default
+// stream comes after all earlier actions of blocking streams, and before all their later ones (CUDA
+// Runtime API, "Stream synchronization behavior").
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
-// Walks the chunks of a .btr file in order, past damaged parts.  Rule of recovery
-// (traces/format/FORMAT.md): a chunk header with a right checksum is trusted, so that a damaged
-// payload is skipped whole; without such a header, the next one is searched byte by byte. Each byte
-// is read at most twice, whatever the file holds.
+// Walks the chunks of a .btr file in order, past damaged parts.
+//
+// Rule of recovery (traces/format/FORMAT.md): a chunk header with a right checksum is trusted, so
+// that a damaged payload is skipped whole; without such a header, the next one is searched byte by
+// byte. Each byte is read at most twice, whatever the file holds.
 #pragma once
 
 #include <cstdint>

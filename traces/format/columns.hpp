@@ -21,9 +21,10 @@
 
 namespace bubblesim::traces::format {
 
-// Converts fields of records to unsigned 64-bit numbers of a column, and back.  Times and durations
-// are their nanoseconds in two's complement; signed integers are zigzagged; enums, booleans and
-// strong ids are their number.
+// Converts fields of records to unsigned 64-bit numbers of a column, and back.
+//
+// Times and durations are their nanoseconds in two's complement; signed integers are zigzagged;
+// enums, booleans and strong ids are their number.
 
 /// The greatest known enumerator, and the value for unknown ones (of later minor versions).
 template <auto last, auto fallback>

@@ -1,6 +1,7 @@
-// Tracks which records of a table were read, and repairs ids of missing records.  A chunk gives the
-// position of its records in their table, so that the ids in other chunks keep their meaning if a
-// chunk is lost.
+// Tracks which records of a table were read, and repairs ids of missing records.
+//
+// A chunk gives the position of its records in their table, so that the ids in other chunks keep
+// their meaning if a chunk is lost.
 #pragma once
 
 #include <algorithm>

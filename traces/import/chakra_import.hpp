@@ -1,7 +1,8 @@
 // Imports Chakra execution traces (MLCommons): one file for each rank, protobuf (.et) or JSON,
 // plain or gzip. A Chakra trace is a graph of nodes with durations; if their starts are not
-// recorded, nodes are laid out by dependencies, each stream and thread one node at a time.  Device
-// nodes become operations, host nodes become calls; guesses and dropped nodes are counted
+// recorded, nodes are laid out by dependencies, each stream and thread one node at a time.
+//
+// Device nodes become operations, host nodes become calls; guesses and dropped nodes are counted
 // (chakra_node.hpp). chakra_layout.hpp lays out nodes without starts.
 #pragma once
 

@@ -1,7 +1,8 @@
-// Reads the fields of one JSON object in memory, in file order, without copying.  Two rules for the
-// end of a string. Strict: at the first quote that no backslash escapes. Repair, for names written
-// without escaping: at the first quote after which JSON continues (a comma and a key, or a closing
-// bracket), ignoring backslashes.
+// Reads the fields of one JSON object in memory, in file order, without copying.
+//
+// Two rules for the end of a string. Strict: at the first quote that no backslash escapes. Repair,
+// for names written without escaping: at the first quote after which JSON continues (a comma and a
+// key, or a closing bracket), ignoring backslashes.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// Imports PyTorch profiler (Kineto) traces: one JSON file for each rank, plain or gzip.  The text
-// is streamed: memory is a small multiple of the result plus a window of 64 KiB. Repairs, guesses
-// and losses are counted (kineto_counters.hpp).
+// Imports PyTorch profiler (Kineto) traces: one JSON file for each rank, plain or gzip.
+//
+// The text is streamed: memory is a small multiple of the result plus a window of 64 KiB. Repairs,
+// guesses and losses are counted (kineto_counters.hpp).
 #pragma once
 
 #include <cstddef>

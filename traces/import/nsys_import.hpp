@@ -1,4 +1,5 @@
 // Imports Nsight Systems profiles, as written by `nsys export --type sqlite`, plain or gzip.
+//
 // Tables and columns are found by name; any may be absent, since they differ between versions.
 // Guesses and dropped rows are counted (nsys_session.hpp). Memory is a small multiple of the
 // result; a gzip file is unpacked in memory.

@@ -1,4 +1,5 @@
 // The figures that `bubblesim inspect` shows of a trace, as numbers. Times are recorded time.
+//
 // inspect_rank costs O(n log n) in the rank's records. Fractions are computed from the stored sums,
 // never stored. bubbles.hpp defines causes, busy, idle and bubble.
 #pragma once

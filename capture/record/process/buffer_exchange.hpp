@@ -1,4 +1,5 @@
 // Gives buffers to CUPTI's callbacks, on threads of the job, and full ones back to the writer.
+//
 // Lives as long as the process: CUPTI may return a buffer at any time, even after a session was
 // stopped, even in a forked child. Callbacks take no lock, throw nothing and only enqueue.
 #pragma once

@@ -1,7 +1,8 @@
 // Runs recordings of this process, one after the other; any thread starts, stops and queries them.
-// Each runs on a thread of its own, which sets CUPTI up, decodes and writes.  Only that thread
-// waits for CUPTI: even if CUPTI takes seconds to start, or never returns, the recorder answers a
-// status and accepts a stop.
+// Each runs on a thread of its own, which sets CUPTI up, decodes and writes.
+//
+// Only that thread waits for CUPTI: even if CUPTI takes seconds to start, or never returns, the
+// recorder answers a status and accepts a stop.
 #pragma once
 
 #include <functional>

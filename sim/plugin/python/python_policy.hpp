@@ -1,6 +1,8 @@
 // A policy written in Python: passes calls from C++ to an object of a subclass of
-// `bubblesim.Policy`; an exception from that ends the run.  Threads: every call takes Python's
-// global lock. A thread that waits for the run must not hold the lock.
+// `bubblesim.Policy`; an exception from that ends the run.
+//
+// Threads: every call takes Python's global lock. A thread that waits for the run must not hold the
+// lock.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,8 @@
-// Marks the policy call in flight, so that a policy that loops or crashes can be named.  A session
-// marks its calls (a few stores each). A watching thread sees the marks of all sessions; a signal
-// handler sees the mark of its own thread. Neither can be given an object, so both call static
-// functions.
+// Marks the policy call in flight, so that a policy that loops or crashes can be named.
+//
+// A session marks its calls (a few stores each). A watching thread sees the marks of all sessions;
+// a signal handler sees the mark of its own thread. Neither can be given an object, so both call
+// static functions.
 #pragma once
 
 #include <pthread.h>

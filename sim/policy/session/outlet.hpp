@@ -1,8 +1,9 @@
 // What a policy session acts on. There are three outlets: the simulated GPU
 // (sim/schedule/gpu_outlet.hpp), the gate of live jobs (capture/policy_host/gate_outlet.hpp), and
-// the device of the test driver (sim/policy/testing).  The session checks a decision before an
-// outlet sees it: the client exists, the decision is legal. An outlet carries it out, or says why
-// its hardware cannot.
+// the device of the test driver (sim/policy/testing).
+//
+// The session checks a decision before an outlet sees it: the client exists, the decision is legal.
+// An outlet carries it out, or says why its hardware cannot.
 #pragma once
 
 #include <cstdint>

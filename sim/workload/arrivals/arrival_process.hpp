@@ -1,7 +1,8 @@
-// The arrivals of requests. Open loop: arrivals never wait for the service.  A specification is
-// plain data, as in a run config; make_arrivals turns it into a process. Rates are requests per
-// second of simulated time. `speedup` compresses a recorded trace: at 2, every request arrives
-// after half the time (rounded down to whole nanoseconds).
+// The arrivals of requests. Open loop: arrivals never wait for the service.
+//
+// A specification is plain data, as in a run config; make_arrivals turns it into a process. Rates
+// are requests per second of simulated time. `speedup` compresses a recorded trace: at 2, every
+// request arrives after half the time (rounded down to whole nanoseconds).
 #pragma once
 
 #include <cstdint>
