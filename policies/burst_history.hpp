@@ -17,8 +17,8 @@ struct BurstRule {
   std::int64_t history = 20;        ///< bursts that count as recent
   double recover = 1.2;             ///< below this inflation the quota may recover
   double cut = 1.6;                 ///< from here on it is cut
-  double ignore = 4.0;              ///< from here on the burst is of another kind
-  std::int64_t recover_bursts = 5;  ///< one recovery in so many bursts
+  double ignore = 4.0;              ///< from here on the burst is of a different kind
+  std::int64_t recover_bursts = 5;  ///< bursts for each recovery
 };
 
 class BurstHistory {
@@ -46,8 +46,8 @@ class BurstHistory {
 
 /// The rule as burst_parameters() were set.
 [[nodiscard]] BurstRule burst_rule(const policy::ParameterSet& given);
-/// The rule's parameters, and recover_factor, by which a recovery raises the quota. `periods` is
-/// what a policy calls the unit of lengths, `code` the source of the defaults.
+/// The rule's parameters, and recover_factor, by which a recovery raises the quota. `periods` is a
+/// policy's name for the unit of lengths, `code` the source of the defaults.
 [[nodiscard]] std::vector<policy::ParameterSpec> burst_parameters(const std::string& periods,
                                                                   const std::string& code);
 

@@ -26,7 +26,7 @@ struct DiluPlacerConstants {
   double sm_weight = 0.6;
   double training_request = 0.3;  ///< of the worker on each GPU
   double training_limit = 0.9;
-  double job_request = 0.3;  ///< of a job that declares no request; likewise its limit
+  double job_request = 0.3;  ///< of a job that declares no request; also its default limit
   double job_limit = 0.6;
   Bytes reserve;
 };

@@ -1,4 +1,4 @@
-// Keys of meetings: what the parts of one meeting have in common, whatever recorded them.
+// Keys of meetings: the common properties of one meeting's parts, whatever recorded them.
 // Importers, alignment and the join of ranks all use them.
 //
 // A collective of a whole group: its group, the group's ranks, its kind. A transfer: its group and

@@ -99,7 +99,7 @@ struct DeviceOp {
   [[nodiscard]] TraceTime end() const { return start + duration; }
 };
 
-/// What is known of one collective kernel.
+/// The description of one collective kernel.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kUnknown;
   std::uint64_t bytes = 0;              ///< of this rank's input; 0: not recorded

@@ -57,7 +57,7 @@ class RecorderClient {
   ClientOptions options_;
 };
 
-/// The recorders that answer, and what they say. Without root, only the caller's own. A recorder
+/// The recorders that answer, with their statuses. Without root, only the caller's own. A recorder
 /// that listens at two addresses is asked once; a recorder that does not answer gives a fault.
 struct RecorderSurvey {
   std::vector<RecorderStatus> recorders;  ///< by pid
@@ -99,7 +99,7 @@ struct JobFacts {
 enum class DriverState { kFound, kMissing };
 [[nodiscard]] DriverState driver_state();
 
-/// One sentence: why a job left no recording, as far as can be told.
+/// One sentence: the likeliest reason why a job left no recording.
 [[nodiscard]] std::string why_nothing(const std::map<std::int64_t, RecorderStatus>& seen,
                                       DriverState driver, const JobFacts& facts);
 

@@ -1,4 +1,4 @@
-// The host's side of a gate: its memory, what its clients say, and the answers.
+// The host's side of a gate: its memory, its clients' messages, and the answers.
 //
 // One thread takes messages and answers them; open(), knock() and mark_gone() may come from any
 // thread that takes part in the clock.

@@ -4,7 +4,7 @@
 // processes whose launches it decides on. Each thread has a ring of messages of its own; the host
 // takes them in the order of their times. The host sets whether a client waits for a verdict: the
 // protected client tells and goes on (kTell), a filler asks and waits (kAsk), and launches on which
-// no decision depends are not told (kPass).
+// no decision depends are not reported (kPass).
 //
 // No process's death stops another: if the host has died, been silent for longer than `patience`,
 // or opened the gate for good, launches go on as if there were no gate, and are counted. No call
@@ -34,14 +34,14 @@ enum class GateMode : std::uint32_t {
   kPass,  ///< launches are counted and go on: the policy does not look at them
 };
 
-/// What became of a launch at the gate.
+/// The result of a launch at the gate.
 struct Passage {
   Duration asked{};         ///< from the request until the thread goes on; 0: it did not ask
   bool held = false;        ///< the policy held it
   bool gate_open = false;   ///< no decision: the gate is open for good or its host gone
 };
 
-/// What one process met at the gate; written by its own threads only.
+/// Counts of one process at the gate; written by its own threads only.
 struct GateClientCounts {
   std::uint64_t launches = 0;
   std::uint64_t ungated = 0;         ///< launches without a decision

@@ -18,9 +18,9 @@ struct GatedJob {
   std::string gates;          ///< PolicyHost::gate_name() of its GPUs, a line each
   std::string folders;        ///< LiveFolder::path() of its GPUs, a line each
   std::string library;
-  bool completions = false;   ///< whether ends of launches are told
+  bool completions = false;   ///< whether ends of launches are reported
   std::string mps_directory;  ///< of the private daemon; empty: none
-  std::string device;         ///< what it sees: UUIDs or indices; empty: as inherited
+  std::string device;         ///< visible GPUs, UUIDs or indices; empty: as inherited
   std::size_t place = 0;      ///< GpuShare::place
 };
 

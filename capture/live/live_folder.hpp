@@ -1,5 +1,4 @@
-// The folder in which the processes of two jobs leave what they count: made for one run, removed
-// after it.
+// The folder with the counts of two jobs' processes: made for one run, removed after it.
 #pragma once
 
 #include <atomic>
@@ -14,16 +13,15 @@
 
 namespace bubblesim::capture {
 
-// What the gate counts in a job's processes, in a file that the tool maps too: it outlives
-// processes that are killed. The environment variables by which the tool speaks to them are named
-// here too.
+// The gate's counts in a job's processes, in a file that the tool maps, too: it outlives processes
+// that are killed. The environment variables by which the tool speaks to them are named here, too.
 
 /// Names of gates, a line each: those of the GPUs that the process may come to use.
 inline constexpr const char* kEnvGate = "BUBBLESIM_GATE";
 inline constexpr const char* kEnvGateClient = "BUBBLESIM_GATE_CLIENT";  ///< 0: training
 /// Folders of the gates' counts, a line each; may be missing.
 inline constexpr const char* kEnvGateFolder = "BUBBLESIM_GATE_FOLDER";
-/// "1": completions are told to the policy.
+/// "1": completions are reported to the policy.
 inline constexpr const char* kEnvGateCompletions = "BUBBLESIM_GATE_COMPLETIONS";
 
 /// Files of the folder: client<id> holds LiveCounts; notes holds a line a process, as it happens.
@@ -40,8 +38,8 @@ struct LiveCounts {
   std::uint64_t blocks = 0;
   std::uint64_t undecided = 0;   ///< launches without a decision
   std::uint64_t held = 0;
-  /// Time in the hook without the driver's own launch and waits for the window: of held launches,
-  /// and of all others, which is what the gate costs.
+  /// Time in the hook without the driver's own launch and waits for the window: for held launches,
+  /// and for all others (the cost of the gate).
   std::uint64_t held_ns = 0;
   std::uint64_t passing_ns = 0;
   std::uint64_t window_waits = 0;
@@ -69,7 +67,7 @@ class LiveFolder {
 
   [[nodiscard]] const std::string& path() const { return folder_->path(); }
   [[nodiscard]] const LiveCounts& counts(std::uint32_t client) const { return *counts_[client]; }
-  /// What the processes noted so far, a line each.
+  /// The processes' notes so far, a line each.
   [[nodiscard]] std::vector<std::string> notes() const;
 
  private:

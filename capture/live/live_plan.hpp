@@ -19,7 +19,7 @@ namespace bubblesim::capture {
 /// The word for a LivePlan's sharing in messages and reports.
 [[nodiscard]] const char* live_sharing_name(policy::SharingMode sharing);
 
-/// What to do, by the user's choice, if the policy's sharing cannot be had.
+/// The user's choice of what to do if the policy's sharing is not possible.
 enum class Substitute : std::uint8_t { kRefuse, kTimeSliced };
 
 struct LivePlan {
@@ -35,7 +35,7 @@ struct LivePlan {
 };
 
 /// Limits the memory of each filler that neither the policy nor `inherited` limits, to `free` less
-/// a tenth. Notes the limit, or why there is none: no MPS, or the driver does not say what is free.
+/// a tenth. Notes the limit, or why there is none: no MPS, or free memory is not known.
 void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
 
 /// Why a policy with these parameters cannot decide over live programs; empty: it can. Needs no
@@ -52,7 +52,7 @@ void limit_fillers(LivePlan& plan, std::optional<Bytes> free, bool inherited);
                                          const std::vector<policy::ClientInfo>& clients,
                                          Substitute substitute);
 
-// What policies are told of the GPU on which two programs run.
+// Facts for policies about the GPU on which two programs run.
 
 struct GpuFacts {
   policy::GpuInfo gpu;

@@ -25,7 +25,7 @@
 
 namespace bubblesim::capture {
 
-/// What becomes of a filler when training has ended.
+/// What to do with a filler when training has ended.
 enum class FillerThen : std::uint8_t {
   kStop,  ///< SIGTERM to its process group, SIGKILL after `grace`
   kKeep,  ///< goes on ungated; run_fill() waits for its end
@@ -33,7 +33,7 @@ enum class FillerThen : std::uint8_t {
 
 /// One GPU: its filler, and the policy that decides about it.
 struct FillGpu {
-  std::string device;                ///< UUID or index; empty: what is inherited
+  std::string device;                ///< UUID or index; empty: as inherited
   std::string fill;                  ///< a line for /bin/sh
   policy::Policy* policy = nullptr;  ///< as plan_live() left it
   LivePlan plan;
@@ -60,7 +60,7 @@ struct FillSetup {
   std::function<void(const std::string&)> say;  ///< what happens meanwhile; may be empty
 };
 
-/// What one job did, all its processes together.
+/// The results of one job, over all its processes.
 struct LiveJobReport : LiveCounts {
   std::optional<ChildEnd> end;  ///< nothing: the job could not be started, or lives on
   Duration ran{};

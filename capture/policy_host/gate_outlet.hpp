@@ -1,6 +1,6 @@
-// What a policy's legal decisions do at a gate: threads are let go, or wait. What hardware cannot
-// do while a process runs is refused: another SM percentage, priority or slice, driving resident
-// blocks off, other forms of kernels, moving memory.
+// Carries out a policy's legal decisions at a gate: threads go on, or wait. Changes that hardware
+// cannot make while a process runs are refused: another SM percentage, priority or slice, driving
+// resident blocks off, other forms of kernels, moving memory.
 //
 // Preemption (kAfterKernel) is done by the gate: launches of the client but collectives are parked,
 // even if the policy admitted or released them; launches already on the device run to their end.

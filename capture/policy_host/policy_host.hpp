@@ -3,8 +3,8 @@
 //
 // The session is the simulator's own (sim/policy/session), the outlet is the gate
 // (gate_outlet.hpp). A launch has the instant at which it asked, however late the host reads it; a
-// tick has the instant at which it runs, after all waiting messages were told. What hardware cannot
-// do while a job runs ends the run as an illegal decision does.
+// tick has the instant at which it runs, after all waiting messages were told. A decision that
+// hardware cannot carry out while a job runs ends the run as an illegal one does.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class SpanHistogram {
   Duration max_{};
 };
 
-/// What the host did, and how fast.
+/// The host's counts and times.
 struct PolicyHostCounts {
   policy::SessionCounts session;
   SpanSummary decision_latency;   ///< from a request's time to its verdict, if it was not held
@@ -103,7 +103,7 @@ class PolicyHost {
   /// After run():
   [[nodiscard]] virtual const std::optional<Error>& fault() const = 0;
   [[nodiscard]] virtual PolicyHostCounts counts() const = 0;
-  /// What the policy wants the reader to know (Policy::add_counts), and what the gate counted.
+  /// The policy's notes for the reader (Policy::add_counts), and the gate's counts.
   [[nodiscard]] virtual CounterSet counters() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a recording is asked to do, and how the request travels: in the environment of the job, or
-// as the same variables over the control socket. Shared by the injected library and the command.
+// The request for a recording, and its two forms: in the environment of the job, or as the same
+// variables over the control socket. Shared by the injected library and the command.
 #pragma once
 
 #include <sys/socket.h>
@@ -54,10 +54,11 @@ struct StartRequest {
   std::string output;  ///< path of the .btr file, or of a folder: then rank<N>.btr in it
   std::optional<Duration> duration;            ///< recording stops after it; > 0
   std::optional<std::uint64_t> max_bytes;      ///< stops when the file is this long; >= 1 MiB
-  std::optional<std::uint32_t> iterations;     ///< stops after so many whole iterations
+  std::optional<std::uint32_t> iterations;     ///< stops after this many whole iterations
   std::optional<std::int64_t> start_at_unix_s; ///< waits for this second, on all ranks alike
   std::optional<std::uint32_t> first_iteration; ///< begins where this numbered iteration does
-  /// The next recording of `iterations` starts so many after the last one started; a folder each.
+  /// The next recording of `iterations` starts this many after the start of the last; a folder
+  /// each.
   std::optional<std::uint32_t> every;
   std::optional<Duration> last;                ///< keeps this much in memory, writes it at the end
   Duration delay{};                            ///< from the request to the start
@@ -100,7 +101,7 @@ inline constexpr const char* kEnvCupti = "BUBBLESIM_CAPTURE_CUPTI";
 
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// Nothing if START is unset. A fault names the variable, what it holds and what is allowed.
+/// Nothing if START is unset. A fault names the variable, its value and the allowed ones.
 [[nodiscard]] Result<std::optional<StartRequest>> request_from_environment(const Environment& env);
 /// The variables that make request_from_environment give `request` back.
 [[nodiscard]] std::map<std::string, std::string> environment_of(const StartRequest& request);
@@ -115,7 +116,7 @@ enum class RecorderState : std::uint8_t {
 };
 [[nodiscard]] std::string_view state_name(RecorderState state);
 
-/// What a recorder says of itself.
+/// A recorder's report on itself.
 struct RecorderStatus {
   RecorderState state = RecorderState::kIdle;
   std::int64_t pid = 0;
@@ -123,7 +124,7 @@ struct RecorderStatus {
   std::uint32_t world_size = 1;
   std::string executable;
   std::string output;          ///< of the present or last recording
-  std::string message;         ///< why it failed, what was reduced; empty: nothing to say
+  std::string message;         ///< why it failed, or records less; may be empty
   std::string cupti;           ///< path and version of the CUPTI in use; empty: not looked for yet
   Duration recorded{};         ///< length of the present or last recording
   std::uint64_t records = 0;   ///< written

@@ -1,10 +1,10 @@
-// What a rig and its worker processes tell each other while they run: a small shared memory with a
-// seat for each job, by client. The rig has the board; each worker takes a seat for each of its
-// jobs. (Plans and records are files; launches go through the gate.)
+// Messages between a rig and its worker processes while they run: a small shared memory with a seat
+// for each job, by client. The rig has the board; each worker takes a seat for each of its jobs.
+// (Plans and records are files; launches go through the gate.)
 //
 // States of a seat: starting -> preparing -> ready -> running (-> ending) -> done; any -> failed.
-// The rig waits until all are ready, sets the common start, and stops jobs when it wants to. All
-// calls are thread-safe; those that ring or wait are for threads that take part in the clock.
+// The rig waits until all are ready, sets the common start, and may stop jobs. All calls are
+// thread-safe; those that ring or wait are for threads that take part in the clock.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct WorkerStatus {
   /// and once a second while none of its threads is inside a call of the device.
   std::uint64_t progress = 0;
   std::uint64_t iterations = 0;  ///< ended; of a service: passes
-  std::string text;              ///< kFailed: why; else what it last said about preparing
+  std::string text;              ///< kFailed: why; else its last message on preparing
 };
 
 /// The rig's side.

@@ -21,8 +21,8 @@ struct OpInstance {
   std::uint64_t launch = 0;
 };
 
-/// Is told of operations as the host learns of them, by one thread at a time. Times are those of
-/// the device's own record on the rig's clock.
+/// Hears of operations as the host learns of them, by one thread at a time. Times are those of the
+/// device's own record on the rig's clock.
 class DeviceListener {
  public:
   virtual ~DeviceListener() = default;

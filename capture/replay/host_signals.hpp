@@ -9,7 +9,7 @@
 
 namespace bubblesim::capture {
 
-/// What a host thread may wait for, besides time and the device.
+/// Events for which a host thread may wait, besides time and the device.
 enum class WakeEvent : std::uint8_t {
   kStop,  ///< the job is told to stop; nothing else
   kStep,  ///< a thread has ended a step that others wait for, or has launched an operation

@@ -1,6 +1,6 @@
-// What one process of a rig launches: a program (sim/program), the form of each kernel's stand-in,
-// the bytes of copies, the job's role, what is reported. Made from a run config by sim/measure, or
-// by a calibration probe; handed from process to process as a file (job_files.hpp).
+// The plan of one process of a rig: a program (sim/program), the form of each kernel's stand-in,
+// the bytes of copies, the job's role, its reports. Made from a run config by sim/measure, or by a
+// calibration probe; handed from process to process as a file (job_files.hpp).
 //
 // A plan leaves out the other ranks: a collective holds its blocks for its duration, whatever else
 // runs. Op::profile is into JobPlan::forms or, of a copy or memset, into JobPlan::copies. Lags,
@@ -61,12 +61,12 @@ struct JobPlan {
   program::Program program;
   std::vector<KernelForm> forms;
   std::vector<CopyForm> copies;
-  std::vector<policy::MeasuredBubble> bubbles;  ///< by after_op; the policy is told of them
+  std::vector<policy::MeasuredBubble> bubbles;  ///< by after_op; reported to the policy
   std::optional<LoopMode> loop;         ///< either this or `serve`
   std::optional<ServeMode> serve;
-  Bytes memory;                         ///< device memory to hold; 0: only what it needs
+  Bytes memory;                         ///< device memory to hold; 0: only as needed
   std::int32_t priority = 0;            ///< of its streams; larger first
-  std::uint32_t sms = 0;                ///< green context of so many SMs; 0: all
+  std::uint32_t sms = 0;                ///< green context of this many SMs; 0: all
   bool report_completions = false;      ///< to the gate
   bool record_operations = false;       ///< JobRecord::operations
   std::uint64_t seed = 0;

@@ -1,4 +1,4 @@
-// What one process of a rig did: written by the process when it ends, read by the program that
+// The record of one process of a rig: written by the process when it ends, read by the program that
 // started it (job_files.hpp). Instants are since the start that all processes of the rig share.
 #pragma once
 

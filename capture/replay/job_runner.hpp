@@ -97,7 +97,7 @@ class RequestQueue {
   std::size_t next_ = 0;   ///< first request not taken
 };
 
-/// What a job runs on. All outlive the runner.
+/// The environment of a job. All pointers outlive the runner.
 struct JobSetup {
   HostClock* clock = nullptr;
   Device* device = nullptr;

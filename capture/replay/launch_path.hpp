@@ -43,7 +43,7 @@ class LaunchPath {
   };
   [[nodiscard]] Call call(std::uint64_t launch) const;
 
-  /// What a policy is told of a launch of these operations, without client and number.
+  /// A policy's view of a launch of these operations, without client and number.
   [[nodiscard]] static policy::LaunchInfo describe(const JobPlan& plan, const Device& device,
                                                    std::uint32_t first, std::uint32_t count);
 

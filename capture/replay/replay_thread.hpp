@@ -21,7 +21,7 @@
 
 namespace bubblesim::capture {
 
-// Ends of iterations and passes: written down, told to the gate, counted against the goal.
+// Handles ends of iterations and passes: notes them, tells the gate, counts them against the goal.
 
 /// Used by one thread: the marked one of a job that trains, the leading one of a service.
 class IterationLog {
@@ -36,10 +36,10 @@ class IterationLog {
   /// has reached its iterations.
   [[nodiscard]] bool mark(const program::Step& step, HostTime now);
 
-  /// A service's pass for so many requests has ended.
+  /// A service's pass for `requests` requests has ended.
   void pass(HostTime start, HostTime end, std::uint64_t requests);
 
-  /// Moves what was written down into the record.
+  /// Moves the noted ends into the record.
   void move_into(JobRecord& record);
 
  private:
@@ -57,7 +57,7 @@ class IterationLog {
 
 class ReplayThread;
 
-/// What the threads of a job share. All pointers outlive them.
+/// State that the threads of a job share. All pointers outlive them.
 struct ReplayThreadSetup {
   const JobPlan* plan = nullptr;
   Device* device = nullptr;

@@ -27,8 +27,7 @@ struct MpsSettings {
 class MpsDaemon {
  public:
   /// Returns when the daemon answers. Faults: no nvidia-cuda-mps-control in PATH; it could not
-  /// start or does not answer, with what it said and its log; a folder too long for a socket's
-  /// address.
+  /// start or does not answer (with its output and log); a folder too long for a socket's address.
   [[nodiscard]] static Result<std::unique_ptr<MpsDaemon>> start(const MpsSettings& settings);
   /// Quits; ignores faults.
   ~MpsDaemon();
@@ -38,7 +37,7 @@ class MpsDaemon {
   /// CUDA_MPS_PIPE_DIRECTORY of its clients (process_environment.hpp).
   [[nodiscard]] const std::string& pipe_directory() const { return pipe_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-  /// What the daemon logged so far: control.log and server.log.
+  /// The daemon's log so far: control.log and server.log.
   [[nodiscard]] std::string log() const;
 
   /// Precondition: clients have ended. Tells the daemon to quit and waits; a daemon that does not

@@ -59,7 +59,7 @@ struct WorkerSettings : GpuShare {
 /// Under kMps the clients share half of that pool.
 [[nodiscard]] std::uint32_t device_connections(const WorkerSettings& settings);
 
-/// `inherited` with the share, and with what the substrate needs: device_connections();
+/// `inherited` with the share, and with the substrate's needs: device_connections();
 /// CUDA_MODULE_LOADING is EAGER (no kernel is loaded while times are taken). Faults: a percentage
 /// outside [1, 100]; kMps without a directory.
 [[nodiscard]] Result<Variables> worker_environment(const Variables& inherited,

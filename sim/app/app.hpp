@@ -159,7 +159,7 @@ void print(const std::string& text);
 /// Lines: release and commit, compiler and kind of build, optional parts that it has and lacks.
 [[nodiscard]] std::string version_text();
 
-// The job that a command reads: its traces, what they lack, and the cluster to simulate it on.
+// The job that a command reads: its traces, their missing parts, and the cluster to simulate it on.
 
 /// A job's traces, as a command line names them.
 struct JobArguments {

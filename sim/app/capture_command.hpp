@@ -12,7 +12,7 @@
 
 namespace bubblesim::app {
 
-/// What is to be recorded, as the command line has it.
+/// The options of a recording.
 struct CaptureOptions {
   std::string output;
   std::string duration;

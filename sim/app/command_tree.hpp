@@ -53,8 +53,8 @@ void check_numbers(CLI::App& program);
 [[nodiscard]] Result<const CLI::App*> find_command(const CLI::App& program,
                                                    const std::vector<std::string>& words);
 
-/// After a parse: the first word that no declaration takes, with the nearest name; nothing: there
-/// is none.
+/// After a parse: the first word that no declaration takes, with the nearest name; nothing: all
+/// were taken.
 [[nodiscard]] std::optional<Error> unknown_word(const CLI::App& program);
 
 /// A help text's first sentence, in one line and without its full stop; an empty line ends it, too.

@@ -29,7 +29,7 @@ namespace bubblesim::app {
 // signal is only counted, and the second ends the process with 130 at once. A SIGHUP that nohup
 // makes the process ignore stays ignored.
 
-/// What the second signal does. kIsCounted: the command watches the count itself and ends the
+/// The effect of the second signal. kIsCounted: the command watches the count itself and ends the
 /// process at the second signal; the third signal ends it at once.
 enum class SecondSignal : std::uint8_t { kEnds, kIsCounted };
 

@@ -37,7 +37,7 @@ inline constexpr Duration kPolicyBound = std::chrono::seconds(10);
 void add_policy_timeout_option(CLI::App& command, Duration& bound);
 
 /// While it lives, a policy's call that lasts longer than `bound` ends the process with
-/// kExitInputFault: `before_end` stores what is finished, and a message names policy, call and
+/// kExitInputFault: `before_end` stores finished runs, and a message names policy, call and
 /// simulated time. Calls that end in time are not affected. A bound of 0: none.
 class PolicyTimeout {
  public:

@@ -134,7 +134,7 @@ struct ForecastSubject {
 
 enum class SweepEnd : std::uint8_t {
   kAllDone,
-  kStopped,  ///< by a signal; what was finished is stored
+  kStopped,  ///< by a signal; finished runs are stored
 };
 
 /// What to do if a sweep ends early.

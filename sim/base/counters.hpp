@@ -9,7 +9,7 @@
 
 namespace bubblesim {
 
-/// What a count other than zero means to the reader of a result.
+/// The meaning of a count other than zero for the reader of a result.
 enum class Severity : std::uint8_t {
   kInfo,    ///< normal, good to know
   kNotice,  ///< an assumption or inference was made

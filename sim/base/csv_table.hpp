@@ -33,7 +33,7 @@ class CsvTable {
   [[nodiscard]] std::optional<double> figure(std::size_t row, std::string_view column) const;
   /// "line 12" of the row's first line.
   [[nodiscard]] std::string place(std::size_t row) const;
-  /// A fault of a cell: the file, the row's line, the column, what was found and `expected`.
+  /// A fault of a cell: the file, the row's line, the column, the text found and `expected`.
   [[nodiscard]] tl::unexpected<Error> fault(std::size_t row, std::string_view column,
                                             std::string_view expected) const;
 

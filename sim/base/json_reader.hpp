@@ -112,9 +112,9 @@ template <std::integral T>
 using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
 }  // namespace json_detail
 
-/// One object of a document. Cheap to copy; copies share what they have declared. The document
-/// and the Errors outlive it. `present()` is false for an optional child that is absent and for
-/// one of the wrong kind (already reported): every read then gives defaults without a fault.
+/// One object of a document. Cheap to copy; copies share their declarations. The document and the
+/// Errors outlive it. `present()` is false for an optional child that is absent and for one of the
+/// wrong kind (already reported): every read then gives defaults without a fault.
 class ObjectReader {
  public:
   [[nodiscard]] bool present() const;
@@ -122,7 +122,7 @@ class ObjectReader {
   [[nodiscard]] const std::string& pointer() const;
   /// Pointer of a key, escaped: "/jobs/0/na~1me".
   [[nodiscard]] std::string pointer(std::string_view key) const;
-  /// Keys in file order, for open maps; declare() what is valid.
+  /// Keys in file order, for open maps; call declare() for valid ones.
   [[nodiscard]] std::vector<std::string> keys() const;
   void declare(std::string_view key);
 
@@ -189,8 +189,8 @@ class ObjectReader {
   [[nodiscard]] ObjectReader child(std::string_view key, Presence presence = Presence::kRequired);
   [[nodiscard]] std::vector<ObjectReader> children(std::string_view key,
                                                    Presence presence = Presence::kRequired);
-  /// A text among the elements stands for an object with this text as `short_for` and nothing else;
-  /// faults of that key then have the element's own place.
+  /// A text in the list stands for an object whose only key is `short_for`, with this text; faults
+  /// of that key then have the element's own place.
   [[nodiscard]] std::vector<ObjectReader> children_or_texts(std::string_view key,
                                                             std::string_view short_for);
 

@@ -1,4 +1,4 @@
-// "Did you mean ...": the valid name nearest to what a user wrote, and the message about it.
+// "Did you mean ...": the valid name nearest to a user's word, and the message about it.
 #pragma once
 
 #include <optional>

@@ -13,7 +13,7 @@ namespace bubblesim {
 struct Error {
   std::string file;     ///< path as the user gave it; may be empty
   std::string place;    ///< JSON pointer, "line 12" or "byte 4096"; may be empty
-  std::string message;  ///< what was found, what was expected, the nearest valid name
+  std::string message;  ///< the value found, the values expected, the nearest valid name
 
   /// "file: place: message", without empty parts.
   [[nodiscard]] std::string text() const;

@@ -1,8 +1,8 @@
 // The two clocks of bubblesim, both in integer nanoseconds.
 //
-// Simulated time starts at zero when a run starts. Recorded time is what a profiler wrote: its
-// zero is the profiler's own. The types do not mix: `replay_time` in sim/workload is the one
-// place that turns recorded time into simulated time. Range: int64 ns is 292 years.
+// Simulated time starts at zero when a run starts. Recorded time is a profiler's: its zero is the
+// profiler's own. The types do not mix: `replay_time` in sim/workload is the one place that turns
+// recorded time into simulated time. Range: int64 ns is 292 years.
 #pragma once
 
 #include <chrono>

@@ -10,12 +10,12 @@ namespace bubblesim::engine {
 
 /// The order of events of one instant, and why.
 enum class Phase : std::uint8_t {
-  kCompletion,  ///< device work that ends frees what the rest of the instant may use
+  kCompletion,  ///< device work that ends frees resources for the rest of the instant
   kArrival,     ///< requests arrive before host threads and policies look for work
   kHost,        ///< host threads see completions and arrivals of their instant
   kDispatch,    ///< streams hand work to the GPU after every host call of the instant
   kPolicy,      ///< a policy's timer sees the whole instant
-  kObserve,     ///< samplers see what the instant left behind
+  kObserve,     ///< samplers see the final state of the instant
 };
 
 /// Two events never have equal keys: no two events of an engine share a sequence number, and no two
@@ -23,7 +23,7 @@ enum class Phase : std::uint8_t {
 struct EventKey {
   SimTime time{};
   Phase phase = Phase::kCompletion;
-  std::uint64_t sequence = 0;  ///< of its scheduling; between domains: the domain's number
+  std::uint64_t sequence = 0;  ///< order of scheduling; between domains: the domain's number
   friend constexpr auto operator<=>(const EventKey&, const EventKey&) = default;
 };
 

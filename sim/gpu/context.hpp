@@ -206,7 +206,7 @@ class Context {
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
-  std::size_t marked_ = 0;        ///< `refills` is set only among the first so many of them
+  std::size_t marked_ = 0;        ///< `refills` is set only among the first `marked_` of them
   bool all_placed_ = false;       ///< a kernel in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< time up to which the context is settled

@@ -98,7 +98,7 @@ class Governor {
   virtual double clock_at(SimTime now) = 0;
 };
 
-/// What one client used of the GPU since the start.
+/// One client's use of the GPU since the start.
 struct ClientUsage {
   double sm_seconds = 0;    ///< integral over time of SMs covered by its resident blocks
   Duration busy{};          ///< time with at least one of its operations running

@@ -1,4 +1,4 @@
-// Remembers where blocks were placed or removed, by what the SMs held before. The same few kernels
+// Remembers where blocks were placed or removed, by the SMs' contents before. The same few kernels
 // meet in the same places once an iteration.
 #pragma once
 

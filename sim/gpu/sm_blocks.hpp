@@ -44,8 +44,8 @@ class SmBlocks {
   /// Removes blocks. Precondition: at least as many are placed.
   void give(const Kernel& kernel, FootprintId& placed, std::uint64_t blocks);
   void give_all(const program::Residency& needs, FootprintId& placed);
-  /// The sum of these blocks and `held`, which is HeldId{} or what the last call returned. The
-  /// result is valid until the next call.
+  /// The sum of these blocks and `held`, which is HeldId{} or the last call's result. The result is
+  /// valid until the next call.
   [[nodiscard]] HeldId add(HeldId held, const program::Residency& needs, FootprintId placed);
 
   [[nodiscard]] const Held& held() const { return helds_[held_]; }

@@ -88,8 +88,8 @@ struct GpuSpec {
   std::optional<Duration> context_switch_empty{};  ///< if neither has blocks on the SMs; nothing:
                                                    ///< the same
   LoneSlice lone_slice = LoneSlice::kExpired;
-  Duration client_switch{};         ///< of one context: a kernel arrives so much later if the one
-                                    ///< before it was another process's (rule reconstructed)
+  Duration client_switch{};         ///< of one context: delay of a kernel whose predecessor was
+                                    ///< another process's (rule reconstructed)
   ClientOrder client_order = ClientOrder::kArrival;
   ContentionSpec contention;
   PartSpec part;

@@ -45,7 +45,7 @@ struct MeasuredWindow {
                                                   const std::vector<Duration>& arrivals,
                                                   const MeasuredWindow& window);
 
-/// What the policy's process did, with times.
+/// The actions and times of the policy's process.
 [[nodiscard]] observe::HostActivity host_activity(const capture::RigResult& result,
                                                   capture::Substrate substrate);
 

@@ -92,7 +92,7 @@ struct Split {
   std::optional<double> own_expert_load;
 };
 
-/// What is kept for the backward pass, and what is recomputed in it.
+/// Which data are kept for the backward pass, and which are recomputed in it.
 enum class Recompute : std::uint8_t {
   kNone,
   kSelective,  ///< attention scores only (Korthikanti et al. 2022)

@@ -207,12 +207,12 @@ struct GpuUse {
   double filler_sm_fraction = 0;
   double bubble_fraction = 0;
   std::vector<BubbleShare> bubbles;  ///< in a fixed order
-  double recovered_fraction = 0;     ///< of the bubble time; 0 if there is none
+  double recovered_fraction = 0;     ///< of the bubble time; 0 without bubbles
   Bytes memory_high_water;  ///< 0: a client's memory is not known
   std::optional<PowerUse> power;  ///< nothing: not metered
 };
 
-/// What the policy itself did, over all GPUs.
+/// The policy's own actions, over all GPUs.
 struct PolicyActivity {
   std::uint64_t calls = 0;      ///< decision points at which it was called
   std::uint64_t holds = 0;      ///< launches that it held

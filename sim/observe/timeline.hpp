@@ -105,7 +105,7 @@ class TimelineRecorder {
   /// "GPU 3" or "client 1" if no name was given.
   [[nodiscard]] std::string gpu_name(GpuId gpu) const;
   [[nodiscard]] std::string client_name(GpuId gpu, ClientId client) const;
-  /// What was dropped.
+  /// Counts of dropped records.
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
 
  private:

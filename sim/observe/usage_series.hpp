@@ -51,15 +51,15 @@ class ActivityMeter {
   /// Counts up to `now`; call it at the end of the run, before the readings.
   void advance(SimTime now);
 
-  /// Any operation ran.
+  /// Time in which any operation ran.
   [[nodiscard]] Duration busy() const;
-  /// Any operation other than a training collective ran.
+  /// Time in which any operation other than a training collective ran.
   [[nodiscard]] Duration busy_without_collectives() const;
-  /// A training operation ran, collectives, copies and memsets included.
+  /// Time in which a training operation ran, including collectives, copies and memsets.
   [[nodiscard]] Duration training_busy() const;
-  /// An operation of a filler ran.
+  /// Time in which an operation of a filler ran.
   [[nodiscard]] Duration filler_busy() const;
-  /// No computing kernel of training ran.
+  /// Time in which no computing kernel of training ran.
   [[nodiscard]] Duration bubble() const;
   /// Bubble time while a training collective ran (cause "collective").
   [[nodiscard]] Duration collective_bubble() const;
@@ -101,7 +101,7 @@ inline constexpr CounterSpec kUsageIntervalsDropped{
     "usage_intervals_dropped", Severity::kLoss,
     "intervals of usage over time beyond the limit; it ends early, results are unaffected"};
 
-/// What a simulation records of usage.
+/// The usage that a simulation records.
 struct UsageSetup {
   Duration interval{};      ///< 0: no series
   std::uint64_t most = kMostUsageIntervals;  ///< intervals of a GPU; later ones are left out

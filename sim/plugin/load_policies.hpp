@@ -26,8 +26,8 @@ namespace bubblesim::plugin {
 [[nodiscard]] Result<std::vector<std::string>> load_policies(const std::string& path,
                                                              policy::Registry& registry);
 
-// Checks the declaration of a policy from outside the tree, in which an error is an input fault;
-// inside the tree it is a programmer's fault.
+// Checks the declaration of a policy from outside the tree. An error there is an input fault; in a
+// policy of the tree it is a programmer's fault.
 
 /// snake_case: a lower-case letter, then lower-case letters, digits and underscores; at most 64.
 [[nodiscard]] bool is_policy_name(std::string_view name);

@@ -17,7 +17,7 @@ struct LaunchNeeds {
   std::uint64_t shared_memory_per_block = 0;
 };
 
-/// What one resident block occupies of an SM, after CUDA's rounding.
+/// The part of an SM that one resident block occupies, after CUDA's rounding.
 struct Residency {
   std::uint32_t warps = 0;
   std::uint32_t registers = 0;

@@ -6,7 +6,7 @@
 
 namespace bubblesim::program {
 
-/// What a device operation is.
+/// The kind of a device operation.
 enum class WorkKind : std::uint8_t {
   kKernel,      ///< blocks on SMs
   kCollective,  ///< blocks on SMs from its start until its end is known (Gpu::finish_collective)

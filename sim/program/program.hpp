@@ -1,4 +1,4 @@
-// A program: what one rank would do again under other conditions.
+// A program: the repeatable work of one rank under other conditions.
 //
 // Host threads are lists of steps with think time between them; streams run device operations in
 // launch order; edges, waits and collectives are the true dependencies. There are no start times:

@@ -23,7 +23,7 @@ struct ReportTimeline {
   std::uint64_t slices = 0;       ///< in the window; each is shown, joined or left out
   std::uint64_t joined = 0;       ///< drawn as part of a neighbour
   std::uint64_t gpus_left_out = 0;
-  std::uint64_t slices_left_out = 0;  ///< on those GPUs
+  std::uint64_t slices_left_out = 0;  ///< on GPUs that were left out
   bool same_result = false;       ///< the rerun gave the stored rows
 };
 

@@ -38,7 +38,7 @@ struct AskedStep {
 /// The layout of the server's GPUs for the costs of steps.
 [[nodiscard]] step_cost::ServerLayout layout_of(const synth::ServerPlan& plan);
 
-/// `asked`: steps whose times are computed, to find what the measurements lack.
+/// `asked`: steps whose times are computed, to find gaps in the measurements.
 [[nodiscard]] MeasuredKernels measured_kernels(KernelTimesMaker times,
                                                const synth::ServerPlan& plan,
                                                const std::vector<AskedStep>& asked);

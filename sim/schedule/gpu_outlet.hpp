@@ -91,8 +91,8 @@ class GpuOutlet final : public policy::Outlet {
   engine::EntityId ticks_;
   HoldListener* holds_;
   std::vector<Client> clients_;
-  std::deque<Sleeper> sleepers_;  ///< by due
-  std::deque<Move> moves_;        ///< by due
+  std::deque<Sleeper> sleepers_;  ///< in order of due times
+  std::deque<Move> moves_;        ///< in order of due times
   MethodTimer<GpuOutlet> wake_timer_;
   MethodTimer<GpuOutlet> moves_timer_;
 };

@@ -79,8 +79,8 @@ class PolicyDriver final : public workload::LaunchGate {
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
   std::optional<policy::BubbleWatch> bubbles_;  ///< of training, if the table is given
-  std::vector<Question> questions_;  ///< by due; at most one for each thread
-  std::deque<Notice> notices_;       ///< by due
+  std::vector<Question> questions_;  ///< in order of due times; at most one for each thread
+  std::deque<Notice> notices_;       ///< in order of due times
   MethodTimer<PolicyDriver> ticks_;
   MethodTimer<PolicyDriver> notice_timer_;
   MethodTimer<PolicyDriver> question_timer_;

@@ -43,7 +43,7 @@ enum class Reserve : std::uint8_t {
                   ///< (Orca)
 };
 
-/// What is done with the cache of a preempted sequence.
+/// The handling of a preempted sequence's cache.
 enum class CachePreemption : std::uint8_t {
   kRecompute,  ///< dropped; prompt and output so far are computed again
   kSwap,       ///< copied to the host and back; recomputed if the host has no room

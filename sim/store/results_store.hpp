@@ -74,7 +74,7 @@ class ResultsStore {
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
   /// Keys of runs that failed.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
-  // The next four check what they read against its stored check sum.
+  // The next four compare the read data with stored check sums.
 
   /// Visits rows in the order of sweep, index, policy, filler: the same store content gives the
   /// same order. A run is visited once for each of its sweeps.

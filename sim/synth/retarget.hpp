@@ -104,7 +104,8 @@ struct Retargeted {
 // of collectives' sizes without times.
 
 /// The network's pattern for a recorded kind: a reduce moves the bytes of a broadcast in reverse; a
-/// barrier is an all-reduce of one element. Nothing: not known, or between some ranks.
+/// barrier is an all-reduce of one element. Nothing: an unknown kind, or a kind between only some
+/// ranks.
 [[nodiscard]] std::optional<network::CollectivePattern> network_kind(traces::CollectiveKind kind);
 
 /// The whole array of a collective of `ranks` ranks with `input` bytes each: an all-gather's is the

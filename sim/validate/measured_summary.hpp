@@ -72,7 +72,7 @@ struct MeasuredOrder {
 // Simulated against measured as text, CSV and JSON. The same cells give the same bytes.
 
 /// The two sides of the comparison: devices, and place and date of measurements; with a warning if
-/// a side is of the wrong kind.
+/// the measured side is not measured, or the simulated side not simulated.
 [[nodiscard]] std::string measured_sides_text(const std::vector<MatchedReports>& matched);
 
 /// A block for each config: a line for each policy and filler, with each figure as measured,

@@ -22,7 +22,7 @@
 
 namespace bubblesim::workload {
 
-/// What a thread does at the end of the program.
+/// A thread's action at the end of the program.
 enum class Repeat : std::uint8_t {
   kLoop,     ///< it begins the next pass at once
   kOnePass,  ///< it waits for the next start_pass
@@ -76,7 +76,7 @@ struct NextMeeting {
   SimTime earliest{};
 };
 
-/// What a run waits for at one instant.
+/// The cause of a run's wait at one instant.
 enum class WaitsFor : std::uint8_t {
   kPolicy,  ///< the gate holds a launch
   kRoom,    ///< an operation that may start: for room on the GPU, or its context's slice
@@ -130,8 +130,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
   /// Launch calls made by its threads.
   [[nodiscard]] std::uint64_t launch_calls() const { return launch_calls_; }
-  /// What it waits for now; of several, the first in this order: the policy's release, room on the
-  /// GPU, the end of a running operation, peers, its own host.
+  /// Its present wait; of several, the first in this order: the policy's release, room on the GPU,
+  /// the end of a running operation, peers, its own host.
   [[nodiscard]] Wait waits_for() const;
   /// Whether no operation runs or is due, so that only a launch can start device work.
   [[nodiscard]] bool stands_still() const;

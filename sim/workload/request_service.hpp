@@ -1,5 +1,5 @@
-// The front of a program that serves requests: takes requests as they arrive, and decides what the
-// program does next.
+// The front of a program that serves requests: takes requests as they arrive, and decides the
+// program's next work.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct ServedRequest {
   SimTime start{};           ///< of its batch, or of its first iteration
   SimTime end{};
   std::optional<SimTime> first_token{};  ///< continuous batching
-  std::uint64_t output_tokens = 0;       ///< of an engine's requests, whose numbers differ; else 0
+  std::uint64_t output_tokens = 0;       ///< of an engine's request; 0 for other programs
 };
 
 /// Told of every served request.

@@ -17,7 +17,7 @@
 
 namespace bubblesim::traces {
 
-/// Counts of what was written and left out.
+/// Counts of written and omitted parts.
 struct ChakraStats {
   std::vector<std::string> files;           ///< one for each rank, in the job's order
   std::uint64_t nodes = 0;

@@ -52,8 +52,8 @@ struct Scan {
 // time and skips strings by arithmetic. If it finds no end, `scan_value` reads the value byte by
 // byte and decides whether it is damaged.
 
-/// What a byte means outside strings. Letters of true, false, null, NaN, Infinity and exponents are
-/// plain; all other letters are damage, so that a missing quote is found within a few bytes.
+/// The meaning of a byte outside strings. Letters of true, false, null, NaN, Infinity and exponents
+/// are plain; all other letters are damage, so that a missing quote is found within a few bytes.
 enum class JsonByte : std::uint8_t { kPlain, kQuote, kOpen, kClose, kComma, kSpace, kBad };
 
 [[nodiscard]] constexpr std::array<JsonByte, 256> make_json_bytes() {

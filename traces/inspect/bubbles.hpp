@@ -7,8 +7,8 @@
 // copy or memset all.
 //
 // A bubble falls into segments with one cause each. While a collective runs:
-//   collective_wait   at least one running collective is not a send or receive peer_wait
-//   only sends and receives run (pipeline stages, expert exchange)
+//   collective_wait   at least one running collective is not a send or receive
+//   peer_wait         only sends and receives run (pipeline stages, expert exchange)
 // While only copies and memsets run: transfer.
 // While nothing runs, the cause follows from the operation N that ends the gap and the host call L
 // that launched N. Let g be the gap, `queued` the end of L.

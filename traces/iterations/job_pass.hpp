@@ -146,7 +146,7 @@ struct JobPass {
 
   /// Mean over ranks.
   [[nodiscard]] Duration iteration_time() const;
-  /// The largest number of any rank.
+  /// The largest number of recorded iterations of any rank.
   [[nodiscard]] std::size_t iterations_recorded() const;
   [[nodiscard]] std::size_t iterations_used() const;
   /// "4 recorded, 3 used (1 to 3); left out: 0 (the window's first)".

@@ -1,8 +1,8 @@
 // The operations that streams' waits for events hold back: the operations of each stream in the
 // order of their launches, and the operations before an event record.
 //
-// An event comes after the last operation of its stream before the record, and after all that the
-// stream was told to wait for between that operation and the record.
+// An event comes after the last operation of its stream before the record, and after all operations
+// that the stream was told to wait for between that operation and the record.
 #pragma once
 
 #include <cstdint>

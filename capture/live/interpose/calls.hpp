@@ -38,8 +38,8 @@ class Inside {
 /// Whether the stream is being captured: its launches go into a graph and do not run.
 [[nodiscard]] bool is_captured(Stream stream, bool per_thread) noexcept;
 
-/// Makes the call, through the gate if it is a launch of the program's own. `look` fills in what
-/// the gate is told; it is called only for such launches.
+/// Makes the call, through the gate if it is a launch of the program's own. `look` describes such a
+/// launch for the gate; other calls do not use it.
 template <class Look, class Call>
 CuResult pass(Stream stream, bool per_thread, Look&& look, Call&& call) noexcept {
   if (!gate_is_wanted() || Inside::is_active()) return call();

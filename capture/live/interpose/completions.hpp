@@ -89,7 +89,7 @@ class Completions {
   std::condition_variable room_;   ///< something has ended
   std::condition_variable still_;  ///< the thread is outside of the driver
   bool looking_ = false;
-  std::uint64_t forgotten_ = 0;  ///< calls of forget(): a look that began before one starts anew
+  std::uint64_t forgotten_ = 0;  ///< calls of forget(): a look that began earlier starts over
   bool stopped_ = false;
   std::map<StreamKey, std::deque<Pending>> streams_;
   std::map<Handle, std::vector<Handle>> free_;  ///< events by context

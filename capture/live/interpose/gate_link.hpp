@@ -20,12 +20,12 @@
 
 namespace bubblesim::capture::interpose {
 
-/// What the job tells the gate library; the same in all of its processes.
+/// The job's settings for the gate library; the same in all of its processes.
 struct GateSettings {
   std::string gate;     ///< its name
   std::string client;   ///< its number
   std::string folder;   ///< of the counts; may be empty
-  bool completions = false;  ///< whether ends of launches are told
+  bool completions = false;  ///< whether ends of launches are reported
 };
 
 /// Never destroyed: programs launch until their last moment. All calls but the constructor and
@@ -86,7 +86,7 @@ class Link {
   const GateSettings settings_;
   LiveCounts& counts_;
   std::unique_ptr<HostClock> clock_;
-  std::unique_ptr<OwnGpu> gpu_;         ///< null: there is no gate to ask
+  std::unique_ptr<OwnGpu> gpu_;         ///< null: no gate
   std::once_flag opens_;
   std::unique_ptr<GateClient> client_;  ///< null: ungated
   std::atomic<bool> is_open_{false};    ///< there is a client

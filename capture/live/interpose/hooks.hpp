@@ -47,7 +47,7 @@ struct Hook {
 [[nodiscard]] void* driver_function(const char* symbol) noexcept;
 
 /// Keeps the function's library loaded even if the program closes it: programs look for a GPU,
-/// close the driver and load it anew, and the gate still calls what it found first.
+/// close the driver and load it again, and the gate still calls the functions that it found first.
 void keep_loaded(void* function) noexcept;
 
 /// The C library's dlsym.

@@ -18,7 +18,7 @@ namespace bubblesim::capture::interpose {
 /// there is no such gate.
 bool give_up_own_place(const std::string& gate, ClientId client) noexcept;
 
-// The files in which a job's processes leave what they count and what the user should know.
+// The files of a job's processes: their counts, and notes for the user.
 
 /// The counts of this client in `folder`; without such a file, counts that no process reads. The
 /// counts stay mapped.

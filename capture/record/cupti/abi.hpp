@@ -1,8 +1,8 @@
-// The part of CUPTI's binary interface that the recorder uses, declared anew: numbers, layouts and
+// The part of CUPTI's binary interface that the recorder uses, declared here: numbers, layouts and
 // signatures as NVIDIA documents them, so that it builds without CUDA.
 //
-// Layouts are prefixes: CUPTI appends fields and gives a record a new name, it moves none. What is
-// declared here is at the same place in CUDA 11.2 to 13.0 unless its comment says otherwise; the
+// Layouts are prefixes: CUPTI appends fields and gives a record a new name, it moves none. All
+// declared fields are at the same place in CUDA 11.2 to 13.0 unless a comment says otherwise; the
 // distance between records comes from cuptiActivityGetNextRecord, never from sizeof. Times are
 // nanoseconds of CUPTI's clock (the base of CLOCK_REALTIME); 0 means no time.
 // tests/unit/capture/cupti/abi_test.cpp compares all of it with cupti.h where that is present.

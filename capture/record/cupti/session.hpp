@@ -1,7 +1,7 @@
-// One recording session with CUPTI: subscribes, enables what is recorded, and undoes all of it.
+// One recording session with CUPTI: subscribes, enables the recorded kinds, and undoes all of it.
 //
-// On an error, start() undoes what was done, in reverse order, and returns the error; the job goes
-// on as if nothing had been asked (research: XLA's error manager). Order of calls: session.cpp.
+// On an error, start() undoes its steps, in reverse order, and returns the error; the job goes on
+// unchanged (research: XLA's error manager). Order of calls: session.cpp.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +84,7 @@ class CuptiSession {
   /// will never be complete. Idempotent; not from a callback. False: some step failed; the rest was
   /// done nevertheless.
   bool stop(bool exiting) noexcept;
-  /// What the settings asked for that this CUPTI or driver refused, one sentence each.
+  /// Settings that this CUPTI or driver refused, a sentence each.
   [[nodiscard]] const std::vector<std::string>& reduced() const;
 
  private:

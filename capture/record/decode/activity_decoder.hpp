@@ -1,9 +1,9 @@
 // Turns a buffer of CUPTI activity records into trace records.
 //
 // Records are read as prefixes whose layout no CUPTI from 11 to 13 has changed
-// (capture/record/cupti/abi.hpp); the stride comes from CUPTI. What each kind becomes is in
-// capture/README.md; what is dropped, guessed or unknown is counted (activity_decoder.cpp).
-// One thread at a time: the writer's.
+// (capture/record/cupti/abi.hpp); the stride comes from CUPTI. capture/README.md says what each
+// kind becomes; dropped, guessed and unknown records are counted (activity_decoder.cpp). One thread
+// at a time: the writer's.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class ActivityDecoder {
   /// Both outlive the decoder and stay where they are.
   ActivityDecoder(const CuptiApi& api, RecordTables& tables);
 
-  /// Appends what the first `valid` bytes hold to `batch`.
+  /// Appends the records in the first `valid` bytes to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
   /// Appends `sync` as if it were a synchronisation record of CUPTI's.
@@ -40,8 +40,8 @@ class ActivityDecoder {
   void start_at(TraceTime at) { start_ = at; }
   /// Leaves such early records out of a batch that was decoded before start_at().
   void leave_out_early(RecordedBatch& batch) const;
-  /// From here on calls that begin after `at` are left out, and what they launched. An operation
-  /// begun later may be of an earlier call: it is kept back until finish().
+  /// From here on calls that begin after `at` are left out, with the work that they launched. An
+  /// operation begun later may be of an earlier call: it is kept back until finish().
   void stop_at(TraceTime at) { stop_ = at; }
   /// After the last decode(): appends kept-back records that were launched before the stop.
   void finish(RecordedBatch& batch);

@@ -1,4 +1,4 @@
-// What NCCL calls its operations and data types, and what its counts mean.
+// NCCL's names of operations and data types, and the meaning of its counts.
 //
 // NCCL's "count" is the number of elements that go between one rank and one other; a Collective's
 // `bytes` are this rank's whole input. Sources: the comments of nccl.h; NCCL's table of types.

@@ -45,7 +45,7 @@ enum class Core2 : unsigned {
   kRegisterStringA = 10, kRegisterStringW = 11, kCreateA = 12, kCreateW = 13,
 };
 
-/// What a push or pop returns for a range that is not tracked.
+/// The level that a push or pop returns for a range that is not tracked.
 inline constexpr int kNotTracked = -2;
 
 using Domain = void*;        ///< nvtxDomainHandle_t: made by the tool; null: the default domain

@@ -1,8 +1,8 @@
 // The symbols that NVTX looks for in the library that NVTX_INJECTION64_PATH names.
 //
 // Both fill NVTX's tables with functions that are noexcept, only check a flag while nothing
-// records, and accept any argument: null, too small, of unknown kinds. They return 1, or 0 where
-// the tables cannot be had: NVTX then goes on without a tool.
+// records, and accept any argument: null, too small, of unknown kinds. They return 1, or 0 if the
+// tables are not available: NVTX then goes on without a tool.
 #pragma once
 
 #include "capture/record/nvtx/nvtx_abi.hpp"

@@ -28,7 +28,7 @@ void cut(std::string& text, std::size_t limit);
 /// Is `text` an announcement? Cheap: every range is tested.
 [[nodiscard]] bool announces_collective(std::string_view text);
 
-/// What an announcement says; unknown keys are skipped, values that are not numbers count as
+/// The content of an announcement; unknown keys are skipped, values that are not numbers count as
 /// absent. `source` is kStandIn; the caller sets start, duration and thread.
 [[nodiscard]] CollectiveEvent read_announcement(std::string_view text);
 

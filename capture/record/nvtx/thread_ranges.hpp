@@ -67,7 +67,7 @@ struct NvtxCounts {
   std::uint64_t pops_without_push = 0;  ///< while recording: pushed before the recording began
   std::uint64_t too_deep = 0;           ///< more than 256 in a domain of a thread, 4,096 started
   std::uint64_t left_open = 0;          ///< when their thread ended
-  std::uint64_t lost = 0;               ///< memory or a lock was not to be had
+  std::uint64_t lost = 0;               ///< memory or a lock was not available
 };
 [[nodiscard]] NvtxCounts nvtx_counts() noexcept;
 

@@ -30,8 +30,7 @@ struct PoolLimits {
   std::size_t discard_bytes = 64U << 10U;
 };
 
-/// No call takes a lock or throws. Memory: what the limits say, plus discard buffers that CUPTI
-/// has not given back.
+/// No call takes a lock or throws. Memory: the limits, plus discard buffers that CUPTI still has.
 class BufferPool {
  public:
   explicit BufferPool(const PoolLimits& limits = {});

@@ -15,8 +15,8 @@ struct JobIdentity {
   std::string executable;  ///< file name of the program, without folders
 };
 
-/// Rank: RANK (torchrun), OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, the first that holds a
-/// number; world size likewise. A value that is no number below 2^24 is ignored.
+/// Rank: RANK (torchrun), OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, the first with a number;
+/// world size in the same way. Only numbers below 2^24 count.
 [[nodiscard]] JobIdentity identify_job(const Environment& env);
 
 /// getenv. For threads of the job only, since a setenv in another thread moves the memory that

@@ -37,7 +37,7 @@ class StatusBoard {
   RecorderStatus status_;
 };
 
-/// What a recording shares with the rest of the process; it outlives every recording.
+/// State that a recording shares with the rest of the process; it outlives every recording.
 struct RecordingShare {
   explicit RecordingShare(RecorderSettings wanted) : settings(std::move(wanted)) {}
 

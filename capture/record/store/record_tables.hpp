@@ -50,7 +50,7 @@ class RecordTables {
     std::vector<traces::HostThread> threads;
     std::vector<traces::Stream> streams;
   };
-  /// What was added since the last call.
+  /// The entries added since the last call.
   [[nodiscard]] NewEntries take_new();
 
  private:

@@ -1,4 +1,4 @@
-// What a CUDA device counts: where stand-ins differ from the traced operations.
+// Counters of a CUDA device: differences of stand-ins from the traced operations.
 #pragma once
 
 #include "sim/base/counters.hpp"

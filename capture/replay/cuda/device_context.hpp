@@ -13,7 +13,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// What the driver says of a GPU.
+/// A GPU's properties by its driver.
 struct DeviceFacts {
   std::string name;
   std::string uuid;  ///< "GPU-..."

@@ -36,7 +36,7 @@ class RecordRing {
   [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
 
   /// Whether execution `n` (from 1 on) has started or ended; before that its times are invalid. The
-  /// device may write the end first: an execution has ended when both times are there.
+  /// device may write the end first: an execution has ended when both times are written.
   [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const;

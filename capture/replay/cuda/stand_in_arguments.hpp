@@ -1,5 +1,5 @@
-// What stand-in kernels are handed and what they write: the one header that host code and
-// stand_in_kernels.cu share. Plain data of fixed layout; all addresses are the device's.
+// Arguments and results of stand-in kernels: the one header that host code and stand_in_kernels.cu
+// share. Plain data of fixed layout; all addresses are the device's.
 #pragma once
 
 #include <cstddef>

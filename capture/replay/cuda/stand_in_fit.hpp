@@ -43,7 +43,7 @@ struct FitLimits {
   std::uint32_t rounds = kFitRounds;
 };
 
-/// Runs the stand-in alone with so many loops (a fraction: on average over its blocks); returns its
+/// Runs the stand-in alone with `loops` (a fraction: on average over its blocks); returns its
 /// duration in nanoseconds.
 using Measure = std::function<Result<double>(double loops)>;
 

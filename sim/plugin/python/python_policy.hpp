@@ -105,7 +105,7 @@ class PythonPolicy final : public policy::Policy {
 struct Registered {
   policy::PolicySpec spec;  ///< without maker
   py::object make;          ///< takes a dict of parameters, gives a Policy
-  py::object make_placer;   ///< likewise a Placer; or None
+  py::object make_placer;   ///< takes a dict of parameters, gives a Placer; or None
 };
 
 /// The spec with a maker that calls Python. `fault` outlives the policies made. The spec may be

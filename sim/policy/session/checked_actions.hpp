@@ -1,4 +1,4 @@
-// Checks what a policy does: the part of a session that policies see. An illegal decision is a
+// Checks a policy's actions: the part of a session that policies see. An illegal decision is a
 // fault with the policy's name, the instant and the reason, in the same words on every outlet; the
 // first one counts.
 #pragma once

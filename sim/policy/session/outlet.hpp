@@ -1,4 +1,4 @@
-// What a policy session acts on. There are three outlets: the simulated GPU
+// The target of a policy session's decisions. There are three outlets: the simulated GPU
 // (sim/schedule/gpu_outlet.hpp), the gate of live jobs (capture/policy_host/gate_outlet.hpp), and
 // the device of the test driver (sim/policy/testing).
 //

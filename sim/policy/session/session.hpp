@@ -2,7 +2,7 @@
 // policy, whatever drives it.
 //
 // These rules are the same for all drivers, and so stand here:
-// - what a policy hears: only what it declared that it needs, of clients that have not gone;
+// - reports to a policy: only the declared kinds, and only of clients that have not ended;
 // - launches that are held, oldest first, and those that a call released: held() falls at once,
 //   the threads go on when the call has returned, before the launch that the call was about;
 // - calls that do not nest: an event during a call is reported after it;
@@ -103,7 +103,7 @@ class Session final : public CheckedActions {
   CallMark mark_;
   bool in_call_ = false;
   bool bubble_open_ = false;
-  bool bubble_end_due_ = false;  ///< the policy has not been told yet
+  bool bubble_end_due_ = false;  ///< the policy has not heard of it yet
   Instant last_tick_{};
   std::uint32_t ticks_in_instant_ = 0;
 };
