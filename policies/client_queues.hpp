@@ -2,8 +2,8 @@
 // graph counts all of its own). A policy knows no more of a queue: not a launch's stream, and an
 // end only when it is noticed.
 //
-// Used by policies that run fillers while the protected client has nothing outstanding, and that
-// bound what fillers have in flight. A queue allocates only to exceed its greatest length so far.
+// Used by policies that run fillers while the protected client has no outstanding launch, and that
+// bound fillers' launches in flight. A queue allocates only to exceed its greatest length so far.
 #pragma once
 
 #include <cstddef>

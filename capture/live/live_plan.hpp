@@ -31,7 +31,7 @@ struct LivePlan {
   bool asks_training = false;
   std::vector<std::string> notes;             ///< where the plan departs from the policy, a
                                               ///< sentence each
-  std::string warning;  ///< to be said before a filler starts; empty: nothing
+  std::string warning;  ///< message before a filler starts; may be empty
 };
 
 /// Limits the memory of each filler that neither the policy nor `inherited` limits, to `free` less

@@ -142,7 +142,7 @@ struct SearchOptions {
   /// looks for the best setting that the tool accepts. Empty: no tool.
   std::function<bool(const Proposal&)> takes = nullptr;
   const std::atomic<bool>* stop = nullptr;  ///< set to true to end the search; null: never
-  std::function<void(const SearchPlan&)> planned = nullptr;  ///< told before the search begins
+  std::function<void(const SearchPlan&)> planned = nullptr;  ///< called before the search begins
 };
 
 inline constexpr std::size_t kSeedsConfirmed = 5;

@@ -87,7 +87,7 @@ class TrialLog {
   [[nodiscard]] bool settles(const Proposal& proposal) const;
   [[nodiscard]] Duration part_measured(double part) const;
   Result<std::vector<Tried>> run(const std::vector<Trial>& trials);
-  /// Runs trials from `next` on that are allowed, a few at most; moves `next` past these.
+  /// Runs a few of the allowed trials, from `next` on; moves `next` past these.
   Result<void> run_some(const std::vector<Trial>& trials, std::size_t& next,
                         std::vector<TrialResult>& results);
   [[nodiscard]] PolicyCost& cost_of_policy(const Trial& trial);

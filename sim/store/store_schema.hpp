@@ -12,10 +12,10 @@
 
 namespace bubblesim::store {
 
-// A sweep's own data of a run that a store may have under another sweep's name: its place in the
-// plan and its settings. A run is stored once; the line in `runs` is that of the sweep that stored
-// it (its first), every other sweep has a line in `memberships`. A failed run also has one for its
-// first sweep, which is kept when another sweep's run replaces the failure.
+// A run's index and settings in one of its sweeps. A run is stored once; the line in `runs` is that
+// of the sweep that stored it (its first), every other sweep has a line in `memberships`. A failed
+// run also has one for its first sweep, which is kept when another sweep's run replaces the
+// failure.
 
 /// Refers to both. It uses the run's key, index, point, repetition and settings.
 struct Membership {

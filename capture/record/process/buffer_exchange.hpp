@@ -51,7 +51,7 @@ class BufferPool {
   /// Frees the buffers that are not out.
   void trim() noexcept;
 
-  /// Buffers of the two sizes that CUPTI or a queue has now.
+  /// Number of buffers, of both sizes, that CUPTI or a queue has now.
   [[nodiscard]] std::size_t out() const { return out_.load(std::memory_order_relaxed); }
   /// The most buffers out at once; a queue of this length takes them all.
   [[nodiscard]] std::size_t most_out() const { return limits_.large_count + limits_.small_count; }
