@@ -75,10 +75,10 @@ class HostClock {
   /// TurnClock first runs all other threads that are due now (they may ring the bell).
   virtual void wait(Bell& bell, std::uint32_t seen, HostTime deadline) = 0;
 
-  /// Spins before a wait: a waiter that still spins needs no ring, which costs the ringer cache
-  /// misses or a system call. Spins until `there` is true, for as long as this clock spins, at most
-  /// to `deadline`; returns whether `there` is true. A TurnClock does not spin: nothing changes
-  /// during a turn.
+  /// Spins before a wait, until `there` is true, for as long as this clock spins, at most to
+  /// `deadline`; returns whether `there` is true. A ring costs the ringer cache misses or a system
+  /// call; a waiter that still spins needs none. A TurnClock does not spin: nothing changes during
+  /// a turn.
   virtual bool look(HostTime /*deadline*/, const std::function<bool()>& /*there*/) {
     return false;
   }

@@ -78,7 +78,7 @@ class GateClient {
   /// policy's decision takes to show); the host may change it at any time. 0: no limit, or the gate
   /// is open for good.
   [[nodiscard]] virtual std::uint32_t window() const = 0;
-  /// Called by threads waiting at the window: opens the gate if the host's process has ended.
+  /// Called by threads waiting at the gate: opens the gate if the host's process has ended.
   virtual void look_for_host() = 0;
 
   [[nodiscard]] virtual GateClientCounts counts() const = 0;

@@ -26,7 +26,7 @@ class WorkerProcess {
                                                    const std::string& error_file);
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&&) = delete;
-  /// Kills and reaps it, if it still lives.
+  /// Kills and reaps the process, if it still lives.
   ~WorkerProcess();
 
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -116,7 +116,7 @@ struct Found {
   std::vector<Tried> bounds;          ///< oracles, each at its best place
   std::vector<Tried> out_of_reach;    ///< the best setting of each policy that is not available
   std::vector<Unsettled> unsettled;   ///< in order of their first trial
-  std::vector<Unafforded> unafforded; ///< likewise
+  std::vector<Unafforded> unafforded; ///< in order of their first trial
   bool exhausted = false;             ///< the budget did not suffice to confirm all results
   std::vector<Tried> all;             ///< each setting's longest trial, in order of first trials
   Duration length{};                  ///< of a full trial; longer for policies that must settle
@@ -126,7 +126,7 @@ struct Found {
   [[nodiscard]] Duration measured() const { return length - warmup; }
   std::size_t trials = 0;
   double events = 0;
-  double confirmation_events = 0;     ///< of these, for trials that are longer than `searched`
+  double confirmation_events = 0;     ///< events of trials longer than `searched`
   /// Events of a search with the shortest trials that can be judged; 0: the budget covers it.
   double needed_events = 0;
   bool shortened = false;             ///< the budget did not allow the full length to be searched

@@ -74,7 +74,7 @@ class SmBlocks {
   HeldId sum_;             ///< result of add()
   Moved found_;            ///< result of find_room()
   Held held_then_;         ///< a member to reuse its memory
-  Footprint placed_then_;  ///< likewise
+  Footprint placed_then_;  ///< a member to reuse its memory
 };
 
 }  // namespace bubblesim::gpu

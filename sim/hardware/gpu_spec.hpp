@@ -86,7 +86,7 @@ struct GpuSpec {
   Duration context_switch{};        ///< device idle between two contexts' slices, where both have
                                     ///< blocks on all SMs
   std::optional<Duration> context_switch_empty{};  ///< if neither has blocks on the SMs; nothing:
-                                                   ///< the same
+                                                   ///< context_switch
   LoneSlice lone_slice = LoneSlice::kExpired;
   Duration client_switch{};         ///< of one context: delay of a kernel whose predecessor was
                                     ///< another process's (rule reconstructed)

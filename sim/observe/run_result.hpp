@@ -73,7 +73,7 @@ struct ServerResult {
   std::optional<ServiceLimits> limits;
   std::optional<std::uint64_t> within_limits;  ///< that arrived in the window, ended, and kept all
                                                ///< limits
-  std::optional<double> goodput_per_s;         ///< of these
+  std::optional<double> goodput_per_s;         ///< of the requests within limits
 };
 
 enum class FillerMode : std::uint8_t {
@@ -127,7 +127,7 @@ struct FillJob {
   Duration submitted{};
   std::optional<Duration> deadline;  ///< an instant
   std::optional<GpuId> gpu;          ///< nothing: not placed
-  Duration placed{};                 ///< if it was
+  Duration placed{};                 ///< instant of placement, if `gpu` is known
   std::optional<Duration> started;   ///< when its worker was free
   std::optional<Duration> ended;
 };
@@ -288,7 +288,7 @@ struct BubbleBaseline {
   GpuId gpu{};
   std::uint64_t bubbles = 0;      ///< in one iteration (pass), of 100 us or more
   Duration time{};                ///< of all
-  Duration pipeline_time{};       ///< of those that wait for a pipeline peer
+  Duration pipeline_time{};       ///< of the bubbles that wait for a pipeline peer
   std::optional<Bytes> free_memory_least;  ///< in any of them; nothing: not known
   std::optional<Bytes> free_memory_mean;   ///< weighted by their lengths
 };

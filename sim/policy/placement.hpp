@@ -30,7 +30,7 @@ struct GpuState {
   Duration iteration{};       ///< of training alone; 0: not known
   Duration bubble_time{};     ///< time of an iteration in bubbles; only if the policy declared
                               ///< bubbles
-  Duration pipeline_time{};   ///< of that, waiting for pipeline peers
+  Duration pipeline_time{};   ///< part of the time that waits for pipeline peers
   double request = 0;         ///< sum of JobInfo::request over placed jobs
   double limit = 0;           ///< sum of JobInfo::limit over placed jobs
   std::uint32_t jobs = 0;     ///< placed on it and not ended

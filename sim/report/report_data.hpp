@@ -79,8 +79,8 @@ struct ReportValue {
   std::optional<double> mean;        ///< nothing: no seed has a value
   std::optional<double> half_width;  ///< of its interval; nothing: fewer than two seeds
   std::uint32_t seeds = 0;           ///< that have a value
-  std::uint32_t lower_bounds = 0;    ///< of these, latencies that are only lower bounds
-  std::uint32_t overloaded = 0;      ///< of these, latencies of an overloaded filler
+  std::uint32_t lower_bounds = 0;    ///< latencies among them that are only lower bounds
+  std::uint32_t overloaded = 0;      ///< latencies among them of an overloaded filler
 };
 
 struct ReportPoint {

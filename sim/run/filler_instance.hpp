@@ -48,7 +48,8 @@ struct ServerTally {
   observe::LatencyDistribution tpot;
   observe::LatencyHistogram tbt;      ///< times between tokens, by the later token's time
   std::uint64_t output_tokens = 0;    ///< of requests that ended in the window
-  std::uint64_t within_limits = 0;    ///< of these, requests that also arrived in it
+  std::uint64_t within_limits = 0;    ///< of the completed, requests that also arrived in the
+                                      ///< window
   std::uint64_t blocks_held = 0;      ///< by all members' sequences, since the last scheduling
   double block_seconds = 0;           ///< time integral of held blocks, up to counted_until
   SimTime counted_until{};

@@ -85,7 +85,7 @@ class SetPlaces {
 
 /// A file's keys about its base.
 struct BaseParts {
-  std::string file;  ///< file of the base
+  std::string file;  ///< file of the base config
   std::string text;  ///< the base, if it is inside the file; else empty
   std::vector<store::Setting> set;
 };

@@ -129,7 +129,7 @@ class PassTimer {
  private:
   /// A kernel or an exchange in the present step.
   struct Timed {
-    Duration duration{};  ///< of an exchange: after the transfer
+    Duration duration{};  ///< an exchange's: its fixed part after the transfer
     std::uint32_t profile = program::kNoIndex;
     std::uint32_t collective = program::kNoIndex;
   };

@@ -60,7 +60,7 @@ struct DraftWait {
   Duration return_lag{};
   bool returns = false;                        ///< has a return lag
   bool inferred = false;                       ///< the call does not name the awaited work
-  TraceTime until{};                           ///< if it returns: the end of the awaited work
+  TraceTime until{};                           ///< if the call returns: the end of the awaited work
   std::uint32_t after = program::kNoIndex;     ///< hand-over: into Draft::calls
   PeerCall peer{program::kNoIndex, 0, {}, {}, 0};  ///< hand-over of another rank; kNoIndex: of none
   std::uint32_t passes_back = 0;               ///< as StepDetail

@@ -14,7 +14,7 @@ namespace bubblesim::workload {
 struct RankReplay {
   std::uint32_t rank = 0;
   std::vector<Duration> recorded;   ///< iteration times; without marks one, the whole span
-  std::vector<Duration> simulated;  ///< the same number
+  std::vector<Duration> simulated;  ///< as many as `recorded`
   Duration recorded_span{};         ///< first record to last end
   Duration simulated_span{};
 

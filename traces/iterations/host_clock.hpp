@@ -69,7 +69,7 @@ class LaunchQueues {
   std::vector<StreamOps> streams_;
   std::vector<std::uint32_t> places_;  ///< by operation: number of launches before it on its stream
   std::vector<std::vector<HostStall>> stalls_;  ///< by thread, each by start
-  std::array<Duration, 4> usual_{};  ///< cost of a call with room, by kind of launch
+  std::array<Duration, 4> usual_{};  ///< cost of a call with room in its queue, by kind of launch
 };
 
 }  // namespace bubblesim::traces
