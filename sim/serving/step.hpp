@@ -68,7 +68,7 @@ struct FinishedRequest {
 
 /// A step's work for one request. A decoding sequence has one new token, and drafted ones.
 struct StepSequence {
-  std::uint64_t request = 0;     ///< its number
+  std::uint64_t request = 0;     ///< the request's number
   std::uint32_t new_tokens = 1;  ///< that go through the model
   std::uint32_t context = 0;     ///< earlier tokens, whose keys and values are cached
   std::uint32_t drafted = 0;     ///< new tokens that are drafts to check

@@ -26,7 +26,7 @@ struct Membership {
 /// `[["/pointer","value as JSON text"],...]`, in the order of the axes.
 [[nodiscard]] std::string settings_text_of(const std::vector<Setting>& settings);
 
-/// Nothing: the text is not such a list.
+/// Nothing: the text is not a list of settings.
 [[nodiscard]] std::optional<std::vector<Setting>> parse_settings(const std::string& text);
 
 /// Memberships whose run is stored under another sweep.

@@ -28,7 +28,7 @@ struct DurationLine {
 struct Fit {
   DurationLine line;
   double error = 0;       ///< of the last check: |measured - solo| / solo
-  std::uint32_t rounds = 0;  ///< 0: the known line held
+  std::uint32_t rounds = 0;  ///< 0: the known line was within the tolerance
   bool at_floor = false;  ///< without any loop it lasts longer than `solo`
   bool held = false;      ///< within the tolerance, or at the floor
 };
