@@ -7,7 +7,7 @@
 namespace bubblesim::capture {
 namespace {
 
-/// A new thread joins within this, or the machine is broken.
+/// A new thread joins within this time; later the machine counts as broken.
 constexpr Duration kJoinPatience = std::chrono::seconds(60);
 
 }  // namespace

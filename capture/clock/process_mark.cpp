@@ -35,7 +35,7 @@ std::uint64_t number(std::string_view text) noexcept {
   return value;
 }
 
-// The fields that follow the name, which may hold anything, so counted from its last bracket.
+// Parses the fields after the name, which may contain anything: fields count from its last bracket.
 ProcessState parse(std::string_view text) noexcept {
   ProcessState found;
   const std::size_t bracket = text.rfind(')');

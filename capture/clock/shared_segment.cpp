@@ -19,13 +19,13 @@ namespace {
 
 namespace ipc = boost::interprocess;
 
-/// Names that are taken already: left by processes of this number that were killed.
+/// Most names that are tried: killed processes with this process number leave segments.
 constexpr int kMostNames = 10'000;
 
-/// A process may be between making a segment and locking it for so long.
+/// Longest time for which a process has made a segment and not locked it yet.
 constexpr auto kYoung = std::chrono::minutes(1);
 
-/// Held by whoever made the segment, as long as he lives: nobody sweeps it away.
+/// Held by the process that made the segment, while it lives: nobody else removes the segment.
 bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
 
 bool is_stale(const std::filesystem::path& path) {
@@ -41,14 +41,14 @@ bool is_stale(const std::filesystem::path& path) {
 
 class BoostSegment final : public SharedSegment {
  public:
-  /// `object` is kept where its lock is: by its maker.
+  /// Only the maker keeps `object`, with its lock.
   BoostSegment(std::string name, ipc::mapped_region region, pid_t owner,
                ipc::shared_memory_object object = {})
       : name_(std::move(name)),
         region_(std::move(region)),
         owner_(owner),
         object_(std::move(object)) {}
-  // A forked child has this object too, and must not take the name away.
+  // A forked child has this object, too, and must not remove the name.
   ~BoostSegment() override {
     if (owner_ == getpid()) ipc::shared_memory_object::remove(name_.c_str());
   }
@@ -79,7 +79,7 @@ Result<std::unique_ptr<SharedSegment>> SharedSegment::make(const std::string& pr
     try {
       ipc::shared_memory_object object(ipc::create_only, name.c_str(), ipc::read_write, only_owner);
       lock(object.get_mapping_handle().handle);
-      // Not only a size: where there is no room, whoever writes there would be killed (SIGBUS).
+      // Allocates the memory: without room a later write would kill the process (SIGBUS).
       if (const int fault = ::posix_fallocate(object.get_mapping_handle().handle, 0,
                                               static_cast<off_t>(bytes))) {
         reason = std::strerror(fault);

@@ -14,17 +14,17 @@ namespace bubblesim::capture {
 namespace {
 
 constexpr std::string_view kScheme = "turns:";
-/// How often whoever waits looks whether the process whose turn it is still lives.
+/// How often a waiting thread checks that the running process still lives.
 constexpr Duration kLookEvery = std::chrono::milliseconds(20);
 
-/// Where a thread sits in a clock of turns.
+/// A thread's place in a clock of turns.
 struct Seat {
   std::uint64_t clock = 0;  ///< TurnTable::identity; 0: no seat
   std::uint32_t part = 0;
   pid_t process = 0;  ///< a forked child inherits the seat, but not the part
 };
 
-/// Of the calling thread; it may take part in a few clocks.
+/// The seat of the calling thread; it may take part in a few clocks.
 Seat* find_seat(std::uint64_t clock) {
   thread_local std::array<Seat, 4> seats{};
   for (Seat& seat : seats) {
@@ -39,7 +39,7 @@ class TurnPartOwner final : public ClockPart {
   explicit TurnPartOwner(TurnTable& table) : table_(table) {}
   ~TurnPartOwner() override {
     Seat* seat = find_seat(table_.identity);
-    // In a forked child there is nothing to end.
+    // A forked child has no part to end.
     if (seat == nullptr) return;
     std::uint32_t next = kNobody;
     {
@@ -109,7 +109,7 @@ class TurnClock final : public HostClock {
   TurnHolder holder() const override {
     const std::uint64_t turns = table_.turns;
     const std::int32_t pid = table_.holder;
-    // Odd, or another one by now: it is being passed on, which nobody keeps.
+    // Odd, or changed since: the turn is being passed on, so no thread has it.
     if (turns % 2 != 0 || turns != table_.turns) return {};
     return {pid, turns / 2};
   }

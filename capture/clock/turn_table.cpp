@@ -47,7 +47,7 @@ std::uint32_t TurnTable::first_due() const noexcept {
   return first;
 }
 
-// Whoever looks on does so without the mutex. Odd already: a process died in here.
+// Other processes read `turns` without the mutex. Odd already: a process died in this function.
 void TurnTable::give_to(std::uint32_t part) noexcept {
   const std::uint64_t odd = turns | 1U;
   turns = odd;

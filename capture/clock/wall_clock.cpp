@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kWall = "wall";
 
-/// Tells the core that this is a loop of looking.
+/// Tells the core that this is a spin loop.
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -23,7 +23,7 @@ inline void relax() noexcept {
 /// Some 2 us.
 constexpr std::uint32_t kLooksBetweenYields = 32;
 
-/// Between two looks. Whoever is to be waited for may need this very core (tests/bench/README.md,
+/// A pause between two looks. The awaited thread may need this very core (tests/bench/README.md,
 /// Gate).
 inline void relax(std::uint32_t looks) noexcept {
   if (looks % kLooksBetweenYields == 0) sched_yield();
@@ -78,7 +78,7 @@ class WallClock final : public HostClock {
 
   void ring(Bell& bell) override {
     bell.rings.fetch_add(1, std::memory_order_seq_cst);
-    // Whoever counts itself as a sleeper after this load sees the new count of rings.
+    // A waiter that counts itself as a sleeper after this load sees the new count of rings.
     if (bell.sleepers.load(std::memory_order_seq_cst) > 0) futex_wake(bell.rings);
   }
 
@@ -91,7 +91,7 @@ class WallClock final : public HostClock {
   }
 
  private:
-  // Until shortly before the deadline; the rest is spent looking.
+  // Sleeps until shortly before the deadline; then the caller spins.
   void doze(Bell& bell, std::uint32_t seen, HostTime deadline) const {
     bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
     futex_wait(bell.rings, seen, deadline == HostTime::max() ? deadline : deadline - spin_);

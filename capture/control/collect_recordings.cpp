@@ -86,7 +86,7 @@ RecordingSummary summary_of(const RankTrace& trace, const CounterSet& file,
   return summary;
 }
 
-// What all of them have in common.
+// The steps that all recordings have in common.
 CollectedRecordings collect_all(const std::vector<std::string>& paths,
                                 const std::function<std::string(const std::string&)>& destination,
                                 const CollectProgress& progress) {
@@ -133,12 +133,12 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
   }
   for (RankTrace& rank : job.ranks) {
     summaries.push_back(summary_of(rank, outcome.counters, destination));
-    // The new file is whole: what the old one lacked must be in it as a count.
+    // The new file is undamaged, so a count must state the losses of the old one.
     rank.counters.merge(outcome.counters);
   }
   std::error_code fault;
   if (joined) {
-    // Who may read the recording may read what becomes of it.
+    // The new file gets the old one's permissions to read.
     const auto rights = static_cast<unsigned>(fs::status(path, fault).permissions()) & 0666U;
     BUBBLESIM_RETURN_IF_ERROR(
         traces::format::write_job(destination, job, {.rights = rights}));

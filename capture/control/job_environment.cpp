@@ -16,7 +16,7 @@ constexpr const char* kCudaInjection = "CUDA_INJECTION64_PATH";
 constexpr const char* kNvtxInjection = "NVTX_INJECTION64_PATH";
 constexpr const char* kNcclProfiler = "NCCL_PROFILER_PLUGIN";
 
-// From the program's folder: installed, installed where libraries have an architecture.
+// From the program's folder; the last two where libraries have an architecture.
 constexpr std::array kPlaces{"../lib", "../lib64", "../lib/x86_64-linux-gnu",
                              "../lib/aarch64-linux-gnu"};
 
@@ -42,7 +42,7 @@ bool is_ours(const std::string& path) {
   return fs::path(path).filename().string() == kRecorderLibrary;
 }
 
-// Gives the variable our library, unless it belongs to somebody else.
+// Sets the variable to our library, unless it already names another library.
 bool take(Variables& variables, const char* name, const std::string& library) {
   std::string& value = variables[name];
   if (!value.empty() && value != library && !is_ours(value)) return false;
@@ -51,7 +51,7 @@ bool take(Variables& variables, const char* name, const std::string& library) {
 }
 
 void set_request(Variables& variables, const JobSettings& settings) {
-  // What an outer shell still has of an earlier recording must not mix with this one.
+  // Variables of an earlier recording, left in an outer shell, must not mix with this one's.
   std::erase_if(variables, [](const auto& variable) {
     return variable.first.starts_with("BUBBLESIM_CAPTURE_") && variable.first != kEnvOnly &&
            variable.first != kEnvSocketFolder && variable.first != kEnvCupti;

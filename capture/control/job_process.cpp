@@ -51,7 +51,7 @@ std::optional<ChildEnd> JobProcess::wait(Duration at_most) {
                         (left % std::chrono::seconds(1)).count()};
     siginfo_t info{};
     const int signal = sigtimedwait(&awaited, &info, &time);
-    // From the terminal (SI_KERNEL) it went to the whole group, so to the job too.
+    // A signal from the terminal (SI_KERNEL) went to the whole group, so the job has it already.
     if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) kill(pid_, signal);
     if (signal < 0 && errno == EAGAIN) {
       end_ = reap_child(pid_);

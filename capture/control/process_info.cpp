@@ -73,7 +73,7 @@ RecorderTrace recorder_trace(pid_t pid) {
   const auto maps = read_text_file(proc(pid, "maps"));
   const auto environment = read_text_file(proc(pid, "environ"));
   if (maps && maps->find(kRecorderLibrary) != std::string::npos) return RecorderTrace::kLoaded;
-  // Empty while the process is only being started.
+  // Empty while the process is starting.
   if (!environment || environment->empty()) return RecorderTrace::kUnknown;
   std::istringstream variables(*environment);
   for (std::string variable; std::getline(variables, variable, '\0');) {
@@ -88,7 +88,7 @@ std::vector<pid_t> descendants(pid_t pid) {
   const std::map<pid_t, pid_t> tree = parents();
   std::vector<pid_t> found;
   for (const auto& [child, parent] : tree) {
-    // Bounded: parents change while they are read, so that there may be a ring.
+    // The loop is bounded: parents change while they are read, so that they may form a ring.
     pid_t above = parent;
     for (std::size_t steps = 0; above != pid && above > 0 && steps < tree.size(); ++steps) {
       const auto next = tree.find(above);

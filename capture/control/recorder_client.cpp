@@ -110,7 +110,7 @@ class Socket {
   int descriptor_;
 };
 
-/// Why there is no connection, or the socket. `code`: errno, 0 where `socket` is good.
+/// A connection, or the reason why there is none. `code`: errno; 0 if `socket` is good.
 struct Connection {
   Socket socket{-1};
   int code = 0;
@@ -122,7 +122,7 @@ Connection connect_to(const ControlAddress& to, Clock::time_point deadline) {
     made.code = errno;
     return made;
   }
-  // EAGAIN: its queue of connections is full; there is no event to wait for.
+  // EAGAIN: the recorder's queue of connections is full; no event tells when it has room.
   for (;;) {
     if (connect(made.socket.get(), reinterpret_cast<const sockaddr*>(&to.address), to.length) ==
         0) {
@@ -149,8 +149,8 @@ ucred peer_of(const Socket& socket) {
 
 bool is_abstract(const ControlAddress& address) { return address.text.starts_with('@'); }
 
-// Anybody may take an abstract name, or make a socket in a folder that many write to: only the
-// process itself is believed.
+// Any process may take an abstract name, or make a socket in a folder that many can write to: only
+// the right process is trusted.
 Result<void> check_peer(const Socket& socket, const ListedRecorder& recorder) {
   const ucred peer = peer_of(socket);
   const uid_t own = geteuid();
@@ -242,8 +242,8 @@ Result<void> check_owner(const ProcessInfo& process) {
               "control its recorder, and you are " + user_text(own));
 }
 
-// Names under which the recorder of `pid` may listen, those of the folder that was asked for first:
-// in it, ids are a container's, whatever process has that id here.
+// Names under which the recorder of `pid` may listen. Those in the folder that was asked for come
+// first: there an id is a container's, whichever process has this id on the machine.
 std::vector<ListedRecorder> candidates(pid_t pid, const std::optional<ProcessInfo>& process,
                                        const std::vector<ListedRecorder>& listed) {
   std::vector<ListedRecorder> found;
@@ -252,7 +252,7 @@ std::vector<ListedRecorder> candidates(pid_t pid, const std::optional<ProcessInf
         process && std::count(process->inner.begin(), process->inner.end(), recorder.pid) > 0;
     if (recorder.pid == pid || inner) found.push_back(recorder);
   }
-  // Where /proc/net/unix cannot be read, the name is known all the same.
+  // The name is known also if /proc/net/unix cannot be read.
   if (process) found.push_back({process->user, pid, abstract_address(process->user, pid)});
   std::stable_partition(found.begin(), found.end(), [](const ListedRecorder& recorder) {
     return !is_abstract(recorder.address);
@@ -277,7 +277,7 @@ Result<RecorderClient> RecorderClient::find(pid_t pid, const ClientOptions& opti
       BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, recorder));
       return RecorderClient({peer_of(made.socket).uid, recorder.pid, recorder.address}, options);
     }
-    if (made.code == EAGAIN) {  // ask() says how it goes on
+    if (made.code == EAGAIN) {  // ask() reports what to do
       return RecorderClient({kNobody, recorder.pid, recorder.address}, options);
     }
     if (!nobody_listens(made.code)) {
@@ -309,7 +309,7 @@ Result<RecorderStatus> RecorderClient::ask(const ControlCommand& command) const 
                 "its recorder's answer cannot be read (another version of bubblesim?): " +
                     status.error().text() + "; it was " + quote_found(answer));
   }
-  // Who is refused gets a status of nobody, with the reason.
+  // A refused client gets a status without a process, with the reason.
   if (status->pid == 0) {
     return fail(process_name, {}, "its recorder says: " +
                              (status->message.empty() ? "nothing of itself" : status->message));
@@ -337,7 +337,7 @@ RecorderSurvey survey_recorders(const ClientOptions& options) {
 
 namespace {
 
-// "12.34 s": for people.
+// A span for people to read: "12.34 s".
 std::string seconds_text(Duration span) {
   return format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(span));
 }
@@ -346,7 +346,7 @@ std::string seconds_text(Duration span) {
 
 RecorderWatch::RecorderWatch(pid_t job, std::string output, std::string socket_folder)
     : job_(job), output_(std::move(output)) {
-  // Short: a recorder that is slow must not hold up what waits for the job.
+  // Short: a slow recorder must not delay the wait for the job.
   options_.timeout = std::chrono::milliseconds(200);
   options_.socket_folder = std::move(socket_folder);
 }

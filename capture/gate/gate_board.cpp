@@ -20,7 +20,7 @@ GateBoard::GateBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory)
       memory_(std::move(memory)),
       segment_(*static_cast<GateSegment*>(memory_->address())) {}
 
-// Nobody is rung: this thread may not take part in the clock. Who waits looks by itself.
+// No bell is rung: this thread may not take part in the clock. Waiting threads look by themselves.
 GateBoard::~GateBoard() { segment_.open = 1; }
 
 Result<std::unique_ptr<GateBoard>> GateBoard::make(HostClock& clock, std::uint32_t clients) {
@@ -80,9 +80,9 @@ std::optional<std::uint32_t> GateBoard::earliest_row() {
   return first == nullptr ? std::nullopt : std::optional(from);
 }
 
-// A look at all rows takes time: while it lasts, a launch may be told in a row that was looked at
-// before, and its completion in one that comes later. A second look finds what led to the message
-// that the first one found.
+// A look at all rows takes time: during it a launch may be told in a row that was already looked
+// at, and its completion in a later row. A second look finds the messages before the one that the
+// first look found.
 std::optional<GateEvent> GateBoard::take() {
   std::optional<std::uint32_t> from = earliest_row();
   for (auto again = from ? earliest_row() : from; again != from; again = earliest_row()) {
@@ -129,7 +129,7 @@ void GateBoard::wait(std::uint32_t knocks, HostTime deadline) {
   const auto there = [&] { return has_messages() || this->knocks() != knocks; };
   if (clock_.look(deadline, there)) return;
   segment_.host_waits.store(1, std::memory_order_seq_cst);
-  // Whoever writes after this look sees the mark.
+  // A client that writes after this look sees the mark.
   if (!has_messages()) clock_.sleep(segment_.host_bell, knocks, deadline);
   segment_.host_waits.store(0, std::memory_order_seq_cst);
 }
@@ -147,7 +147,7 @@ void GateBoard::open() {
 
 std::uint64_t GateBoard::ended_through(ClientId client) const {
   const GatePlace& place = segment_.places[client.index()];
-  const std::uint64_t launches = place.launches;  // first: a successor's come after its state
+  const std::uint64_t launches = place.launches;  // first: a successor's launches come later
   const PlaceState state = place.state;
   const bool lives = state == PlaceState::kTaken ||
                      (state == PlaceState::kJoined && !has_ended(place.process));

@@ -17,9 +17,9 @@
 namespace bubblesim::capture {
 namespace {
 
-// ---- A process's place at a gate, and the row of each of its threads.
+// ---- A process's place at a gate, and the row of each thread.
 
-/// What one thread has at one gate.
+/// A thread's row and counts at one gate.
 struct GateSeat {
   HeldRow held;                   ///< none: all rows are in use
   std::uint64_t last_launch = 0;  ///< its number
@@ -35,18 +35,18 @@ class GateMembership {
   GateMembership(const GateMembership&) = delete;
   GateMembership& operator=(const GateMembership&) = delete;
 
-  /// Gives up the place and all rows, unless this is a forked child.
+  /// Gives back the place and all rows, unless this is a forked child.
   void leave() noexcept;
-  /// This process came out of the one that joined.
+  /// This process was forked from the one that joined.
   [[nodiscard]] bool is_forked() const noexcept;
   [[nodiscard]] GateSegment& segment() const { return segment_; }
   [[nodiscard]] GatePlace& place() const { return segment_.places[client_.index()]; }
   [[nodiscard]] ClientId client() const { return client_; }
-  /// Differs from those of all other memberships of the process.
+  /// Differs from the numbers of all other memberships of the process.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
-  /// The calling thread's; made at its first call, given back when the thread ends. A thread sits
-  /// at no more gates than kMostGateClients: null.
+  /// The calling thread's seat; made at its first call, given back when the thread ends. Null: the
+  /// thread already has seats at kMostGateClients gates.
   [[nodiscard]] static GateSeat* seat(const std::shared_ptr<GateMembership>& membership) noexcept;
 
  private:
@@ -74,7 +74,7 @@ struct ThreadSeat {
   GateSeat seat;
 };
 
-/// The calling thread's seats. The rows go back when the thread ends, if the gate is still there.
+/// The calling thread's seats. Rows are given back at the thread's end, if the gate still exists.
 struct ThreadSeats {
   std::array<ThreadSeat, kMostGateClients> seats;
   ~ThreadSeats() {
@@ -101,7 +101,7 @@ GateSeat* sit_down(const std::shared_ptr<GateMembership>& membership) noexcept {
   return nullptr;
 }
 
-// Becomes the place's process; the fault says why not.
+// Makes the process the client of the place; the fault has the reason if it cannot.
 Result<void> take_place(GatePlace& place, const std::string& what) {
   PlaceState seen = place.state;
   if (seen == PlaceState::kGone) return fail(what + " has ended");
@@ -289,7 +289,7 @@ class SegmentClient final : public GateClient {
       drop();
       return false;
     }
-    // Only whoever takes the mark away rings: once, however many messages come at a time.
+    // Only the thread that clears the mark rings: one ring for all messages of one time.
     if (segment_.host_waits.load(std::memory_order_seq_cst) != 0 &&
         segment_.host_waits.exchange(0) != 0) {
       clock_.ring(segment_.host_bell);
@@ -352,7 +352,7 @@ class SegmentClient final : public GateClient {
       return true;
     }
     if (now - asked < patience_ / 4 || !has_ended(segment_.host)) return false;
-    segment_.open = 1;  // for everybody: nobody will decide any more
+    segment_.open = 1;  // for all threads: the host will decide nothing more
     return true;
   }
 

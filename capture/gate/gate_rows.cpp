@@ -12,7 +12,7 @@ namespace {
 
 std::int32_t thread_number() noexcept { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
 
-/// Whether the thread that has the row will write no more: it has ended, or its process.
+/// Whether the row's thread will write no more: it has ended, or its process has.
 bool is_abandoned(const GateSegment& segment, const GateRow& row, std::uint32_t client) noexcept {
   const std::uint32_t owner = row.client;
   if (owner != client) return has_ended(segment.places[owner].process);
@@ -26,7 +26,7 @@ bool try_take(GateRow& row, std::uint64_t seen, HeldRow& held) noexcept {
   return true;
 }
 
-// One look at a row; `pressed`: those of dead threads are taken too, which costs system calls.
+// Looks at one row once; `pressed`: takes rows of dead threads, too, which costs system calls.
 bool look(GateSegment& segment, GateRow& row, std::uint32_t client, bool pressed,
           HeldRow& held) noexcept {
   const std::uint64_t seen = row.state;

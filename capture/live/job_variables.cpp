@@ -17,7 +17,7 @@ GpuShare share_of(const GatedJob& job, const LivePlan& plan) {
   share.mps_directory = job.mps_directory;
   share.place = job.place;
   share.sm_percentage = planned.sm_percentage;
-  // MPS knows two priorities: 0, and 1 for those below.
+  // MPS has two priorities: 0, and 1 for all lower ones.
   const auto highest = std::ranges::max(plan.shares, {}, &policy::ClientSharing::priority).priority;
   if (planned.priority < highest) share.priority = MpsPriority::kBelowNormal;
   return share;

@@ -28,7 +28,7 @@ Result<void> LiveFolder::add_counts(std::uint32_t client) {
   const std::string path = folder_->path() + "/client" + std::to_string(client);
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   void* mapped = MAP_FAILED;
-  // Zeros are what all counts begin with.
+  // All counts begin as zeros.
   if (file >= 0 && ::ftruncate(file, sizeof(LiveCounts)) == 0) {
     mapped = ::mmap(nullptr, sizeof(LiveCounts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }

@@ -28,7 +28,7 @@ struct Refused {
   const char* reason;
 };
 
-/// What policies do that their declarations do not say.
+/// Demands of policies that their declarations do not have.
 constexpr Refused kRefused[] = {
     {"gpreempt", nullptr, nullptr,
      "is nothing but time slices of its own, which no program may set while others run"},
@@ -101,7 +101,7 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
   return {};
 }
 
-constexpr std::uint64_t kReserve = 10;  ///< this part of what is free is left to training
+constexpr std::uint64_t kReserve = 10;  ///< a tenth of the free memory is left to training
 
 constexpr const char* kSharedFaults =
     "under MPS both programs are one fault domain: a fatal fault of the filler (an illegal "
@@ -177,7 +177,7 @@ std::string card_of(const std::string& device, const Variables& environment) {
   return visible->second.substr(0, visible->second.find(','));
 }
 
-// Without a word on which are visible, those are all that there are.
+// Whether the job sees one GPU. Without a variable that limits the visible GPUs it sees all.
 bool sees_one(const CardReader& reader, const std::string& device, const Variables& environment) {
   const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
   if (!device.empty()) return true;

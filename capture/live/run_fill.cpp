@@ -29,7 +29,7 @@ namespace bubblesim::capture {
 namespace {
 
 // One of the two programs while it runs: a shell that leads a process group of its own, so that a
-// signal reaches all that it started.
+// signal reaches all of the job's processes.
 
 struct LiveJob {
   pid_t group = 0;                              ///< also the shell's; 0: not started
@@ -37,13 +37,13 @@ struct LiveJob {
   std::optional<ChildEnd> end;
   Duration ran{};                               ///< zero while it runs
 
-  /// `line` is for /bin/sh. Once.
+  /// Starts `line` with /bin/sh. Call once.
   [[nodiscard]] Result<void> start(const std::string& line, const Variables& environment,
                                    ChildSettings settings);
   [[nodiscard]] bool runs() const { return group > 0 && !end; }
-  /// Whether it has ended just now. What it started may go on.
+  /// Whether it has ended just now. Processes that it started may go on.
   bool has_just_ended();
-  /// Signals all of the job's group; after the job's own end, those that it left.
+  /// Signals all of the job's group; after the job's own end, the processes that it left.
   void signal(int number) const;
 };
 
@@ -78,9 +78,9 @@ std::string joined(const List& list, const char* between, TextOf text_of) {
 }
 
 constexpr std::uint32_t kTraining = 0, kFiller = 1;
-constexpr std::chrono::milliseconds kLook{200};  // for what no signal tells
+constexpr std::chrono::milliseconds kLook{200};  // for events without a signal
 
-/// What runs on one GPU, in the order in which it must go.
+/// The parts of one GPU, in the order in which they must be destroyed.
 struct GpuRun {
   GpuRun(const FillGpu& wanted, std::size_t number) : gpu(wanted), place(number) {}
 
@@ -95,7 +95,7 @@ struct GpuRun {
   FillGpuReport report;
 };
 
-/// One run: what it holds, in the order in which it must go.
+/// One run: its parts, in the order in which they must be destroyed.
 class FillRun {
  public:
   explicit FillRun(const FillSetup& setup) : setup_(setup) {}
@@ -113,7 +113,7 @@ class FillRun {
   [[nodiscard]] Result<void> make_host(GpuRun& run);
   [[nodiscard]] Result<void> start_mps();
   [[nodiscard]] bool fillers_run() const;
-  /// Null: training's.
+  /// Null: training's variables.
   [[nodiscard]] Variables environment_of(const GpuRun* filler) const;
   [[nodiscard]] Result<void> start_fillers(ChildSettings settings);
   void await_signal();
@@ -138,7 +138,7 @@ class FillRun {
 };
 
 FillRun::~FillRun() {
-  // Only where something failed: jobs that were started are not left behind.
+  // Only after a failure: started jobs must not be left running.
   if (training_.runs()) training_.signal(SIGTERM);
   for (GpuRun& run : gpus_) {
     if (run.filler.runs()) run.filler.signal(SIGKILL);
@@ -225,8 +225,8 @@ Result<void> FillRun::start_jobs() {
                                                       std::strerror(errno));
   }
   start_policies();
-  // A terminal's input would stop a group that is not the terminal's. Fillers must not take input
-  // nor mix into training's output.
+  // Terminal input would stop a process group that is not the terminal's. Fillers must neither read
+  // input nor mix into training's output.
   ChildSettings settings;
   settings.mask = signals_.previous_mask();
   if (::isatty(STDIN_FILENO) != 0) settings.input = kNothing;
@@ -278,7 +278,7 @@ void FillRun::training_ended() {
   const FillerThen then = died ? setup_.after_death : setup_.after_end;
   hosts_stopped_ = true;
   for (GpuRun& run : gpus_) {
-    // First: a filler that waits at the gate could not end in good order.
+    // First: a filler that waits at the gate could not end properly.
     run.host->client_gone(ClientId{kTraining});
     run.host->stop();
     if (!run.filler.runs()) continue;
@@ -293,7 +293,7 @@ void FillRun::training_ended() {
 
 void FillRun::look_at(GpuRun& run) {
   if (run.filler.has_just_ended()) {
-    // What its shell left behind ends with it, if we ended it.
+    // If we ended the filler, the processes that its shell left are ended, too.
     if (run.report.filler_stopped) run.filler.signal(SIGKILL);
     if (!hosts_stopped_) run.host->client_gone(ClientId{kFiller});
   }

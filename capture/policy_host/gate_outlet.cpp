@@ -26,12 +26,12 @@ void GateOutlet::call_returned() {
   calls_.add(call_returned_ - call_began_);
 }
 
-// The hold of an unparked launch has ended before, or there was none: only its thread is let go.
+// An unparked launch is no longer held, or never was: only its thread is released.
 void GateOutlet::settle() {
   for (const Unparked& launch : std::exchange(unparked_, {})) let_go(launch.ticket);
 }
 
-// Collectives are left alone.
+// Does not hold collectives.
 bool GateOutlet::park(const policy::LaunchInfo& launch, GateTicket ticket) {
   Client& client = clients_[launch.client.index()];
   if (!client.preempted || launch.kind == policy::WorkKind::kCollective) return false;
@@ -84,7 +84,7 @@ policy::Refusal GateOutlet::preempt(ClientId id, policy::Preemption how) {
   if (client.mode == GateMode::kTell) return ", whose threads do not wait for verdicts";
   if (client.mode == GateMode::kPass) set_mode(id, GateMode::kAsk);  // so that it can be parked
   client.preempted = true;
-  // Who may proceed by this very call has not gone on yet.
+  // Launches that this very call lets proceed have not gone on yet.
   for (const Unparked& launch : unparked_) {
     if (launch.client == id) client.parked.push_back(launch.ticket);
   }

@@ -62,18 +62,18 @@ SpanSummary SpanHistogram::summary() const {
 
 namespace {
 
-// Drives a policy by what the clients of a gate say: the session's rules, with a board in place of
-// a simulated GPU.
+// Drives a policy by the messages of a gate's clients: the session's rules, with a board in place
+// of a simulated GPU.
 //
-// A gate has troubles that a simulated GPU has not: messages that never came (a full ring),
-// launches that nobody decided on, threads that gave up waiting. So completions of launches that
-// the policy never saw are kept from it, and completions of a launch that it still holds are told
-// when it has released the launch.
+// Faults of a gate that a simulated GPU does not have: lost messages (a full ring), launches
+// without a decision, threads that gave up waiting. So the policy does not get completions of
+// launches that it never saw, and gets completions of a launch that it still holds after it has
+// released the launch.
 //
-// Used by one thread. It asks the clock only how long the policy takes: whoever drives it says at
-// what instant things happen.
+// Used by one thread. It uses the clock only to time the policy: its caller gives the instant of
+// each event.
 
-// Launches of a client whose completions may still come: more than any device holds at once.
+// Launches of a client whose completions may still come; more than any device holds at once.
 constexpr std::size_t kMostSeen = 65'536;
 constexpr std::uint64_t kNoLaunch = std::numeric_limits<std::uint64_t>::max();
 
@@ -84,10 +84,10 @@ class GateDriver {
 
   /// Asks for the first tick.
   void start(policy::Instant now) { session_.begin(now); }
-  /// Handles something that a client said. Must not be called after a fault.
+  /// Handles a client's message. Must not be called after a fault.
   void handle(const GateEvent& event, policy::Instant now);
   void tick(policy::Instant now);
-  /// Its launches up to this number are not on the device any more, whatever was told of them.
+  /// The client's launches up to this number have left the device, reported or not.
   void ended_through(ClientId client, std::uint64_t launch, policy::Instant now);
   /// The client has ended for good.
   void gone(ClientId client, policy::Instant now);
@@ -98,11 +98,11 @@ class GateDriver {
   [[nodiscard]] bool is_gone(ClientId client) const { return session_.is_gone(client); }
   [[nodiscard]] const std::optional<Error>& fault() const { return session_.fault(); }
   [[nodiscard]] PolicyHostCounts counts() const;
-  /// What the gate counted. `ungated`: launches that nobody decided on, though somebody should.
+  /// Counts of the gate. `ungated`: launches without a decision though one was due.
   void add_counts(CounterSet& counters, std::uint64_t ungated) const;
 
  private:
-  /// A launch that the policy saw, and how many of its operations go on for all that it knows.
+  /// A launch that the policy saw, and how many of its operations still run for the policy.
   struct Seen {
     std::uint64_t launch = kNoLaunch;
     policy::WorkKind kind{};
@@ -120,8 +120,8 @@ class GateDriver {
   std::size_t clients_;
   std::vector<std::uint64_t> ended_;  ///< by client: see ended_through
   policy::Session<GateOutlet> session_;
-  /// The last launches that it saw, by client, each at its number modulo the size; empty: it does
-  /// not hear of completions.
+  /// The last launches that the policy saw, by client, each at its number modulo the size; empty:
+  /// the policy does not hear of completions.
   std::vector<std::vector<Seen>> seen_;
   std::vector<policy::LaunchInfo> kept_;  ///< operations that ended, of launches that are held
   std::uint64_t unseen_completions_ = 0;
@@ -155,7 +155,7 @@ GateDriver::GateDriver(HostClock& clock, GateBoard& board, const PolicyHostSetup
 void GateDriver::handle(const GateEvent& event, policy::Instant now) {
   const GateMessage& message = event.message;
   const ClientId client = message.launch.client;
-  if (client.index() >= clients_) return;  // shared memory: trust nothing
+  if (client.index() >= clients_) return;  // shared memory is not trusted
   switch (message.kind) {
     case MessageKind::kTold:
     case MessageKind::kAsked: decide(event, now); break;
@@ -192,8 +192,8 @@ void GateDriver::complete_all(ClientId client, const Seen& seen, policy::Instant
             .operations = seen.outstanding}, now);
 }
 
-// A process that was killed, or left while the device worked, tells no ends; those whose launch is
-// held are told when the policy releases it.
+// A process that was killed, or left while the device worked, reports no completions; if a launch
+// of it is held, its completions are reported when the policy releases it.
 void GateDriver::ended_through(ClientId client, std::uint64_t launch, policy::Instant now) {
   std::uint64_t& known = ended_[client.index()];
   if (launch == known) return;
@@ -228,7 +228,7 @@ void GateDriver::deliver(const policy::LaunchInfo& launch, policy::Instant now) 
   }
 }
 
-// One after the other: what the policy does at one may release more.
+// One after the other: the policy's reaction to one may release more.
 void GateDriver::deliver_kept(policy::Instant now) {
   const auto is_due = [this](const policy::LaunchInfo& launch) {
     return !session_.holds(launch.client, launch.launch);
@@ -275,9 +275,9 @@ void GateDriver::add_counts(CounterSet& counters, std::uint64_t ungated) const {
   counters.add(kParked, outlet_.launches_parked());
 }
 
-/// How often a host with waiting threads says that it is there, if no client is more impatient.
+/// How often a host with waiting threads moves its heartbeat, if no client is more impatient.
 constexpr Duration kBeat = std::chrono::milliseconds(250);
-/// How often it looks whether its clients' processes live; some 10 us each.
+/// How often the host checks that its clients' processes live; some 10 us each.
 constexpr Duration kLookAfterClients = std::chrono::milliseconds(100);
 
 constexpr CounterSpec kSteps{"gate_times_out_of_order", Severity::kNotice,
@@ -353,7 +353,7 @@ class GateHost final : public PolicyHost {
     }
   }
 
-  // What goes on afterwards is meant to: only launches that nobody decided on before are a loss.
+  // Launches after the opening go on by intent; earlier ones without a decision are a loss.
   void open() {
     if (!opened_.exchange(true)) ungated_ = board_->launches_ungated();
     board_->open();
@@ -361,7 +361,7 @@ class GateHost final : public PolicyHost {
 
   [[nodiscard]] bool is_over() const { return stopped_ || driver_.fault().has_value(); }
 
-  // All messages, then those who have gone.
+  // Handles all messages, then the clients that have gone.
   void work_off() {
     while (const auto event = is_over() ? std::nullopt : board_->take()) {
       const HostTime now = clock_.now();
@@ -384,8 +384,8 @@ class GateHost final : public PolicyHost {
     }
   }
 
-  // Nothing is there: the tick, if it is due, else a wait. A tick sees its whole instant, so all
-  // who are due now act first, as in the simulator. On a clock that goes on, once.
+  // Without messages: the tick, if it is due, else a wait. A tick must see its whole instant, so
+  // all threads due now act first, as in the simulator; on a clock that cannot stop, once.
   void rest(std::uint32_t knocks) {
     const HostTime now = clock_.now();
     board_->beat(now);
@@ -433,7 +433,7 @@ class GateHost final : public PolicyHost {
   InstantLine instants_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> opened_{false};
-  std::atomic<std::uint64_t> ungated_{0};  ///< when it was opened
+  std::atomic<std::uint64_t> ungated_{0};  ///< when the gate was opened
   std::optional<HostTime> yielded_at_;  ///< to all who are due at the instant of the tick
   bool quiet_ = false;                  ///< and nothing has come of it
   HostTime next_look_{};

@@ -22,7 +22,7 @@ ControlAddress abstract_address(uid_t user, pid_t process) {
   const std::string name = name_of(user, process);
   ControlAddress made;
   made.address.sun_family = AF_UNIX;
-  // sun_path[0] stays zero: that is what makes it abstract. No zero byte ends the name.
+  // sun_path[0] stays zero, which makes the address abstract. No zero byte ends the name.
   std::copy(name.begin(), name.end(), made.address.sun_path + 1);
   made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   made.text = "@" + name;
@@ -91,7 +91,7 @@ Result<void> check_text(std::string_view what, std::string_view text, std::size_
   return {};
 }
 
-// As the job's environment would ask for it: one form, one set of limits.
+// As the job's environment has it: one form, one set of limits.
 StartRequest read_start(ObjectReader& root) {
   ObjectReader given = root.child("request");
   const auto request = request_from_environment([&given](const char* name) {
@@ -147,7 +147,7 @@ Result<ControlCommand> decode_command(std::string_view text) {
   ObjectReader root = document.root(faults);
   ControlCommand command;
   command.kind = root.choice("command", kKinds);
-  // Of an unknown command no other key can be judged.
+  // The keys of an unknown command cannot be checked.
   if (!faults.empty()) return tl::make_unexpected(faults.front());
   if (command.kind == Kind::kStart) command.start = read_start(root);
   if (command.kind == Kind::kMark) {

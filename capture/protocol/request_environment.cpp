@@ -13,7 +13,7 @@ tl::unexpected<Error> refuse(const char* name, const std::string& found,
   return fail(name, {}, "found " + quote_found(found) + "; expected " + expected);
 }
 
-// Empty is the same as unset: `VARIABLE= command` is how shells unset for one command.
+// Empty counts as unset: shells write `VARIABLE= command` to unset a variable for one command.
 std::optional<std::string> value_of(const Environment& env, const char* name) {
   auto value = env(name);
   return value && value->empty() ? std::nullopt : value;

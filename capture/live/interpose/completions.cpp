@@ -12,8 +12,8 @@
 namespace bubblesim::capture::interpose {
 namespace {
 
-/// Between two looks: how late a completion is noticed. A look at one event takes the driver some
-/// 100 ns.
+/// Time between two looks, and so the delay of a completion's notice. A look at one event takes the
+/// driver some 100 ns.
 constexpr std::chrono::microseconds kPause{20};
 constexpr std::chrono::milliseconds kPatience{100};  ///< with a look under way
 
@@ -44,8 +44,8 @@ const EventCalls& calls() {
   return *found;
 }
 
-/// While another thread captures a graph, the driver allows a thread neither to make events nor
-/// to look at them, and fails the capture, unless the thread is in this mode.
+/// While another thread captures a graph, the driver lets a thread neither make nor query events,
+/// and fails the capture, unless the thread is in this mode.
 class RelaxedCapture {
  public:
   RelaxedCapture() {
@@ -73,7 +73,7 @@ std::uintptr_t this_thread() {
 }  // namespace
 
 Completions::Completions(Tell tell) : tell_(std::move(tell)) {
-  // A program that waits for a signal in a thread of its choice must not lose it to this one.
+  // Signals for which a program waits in a thread of its own choice must not go to this thread.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -108,8 +108,8 @@ bool Completions::put_event(const SeenLaunch& launch, Event& event) {
   if (event.event == nullptr) return false;
   const auto record = launch.per_thread && calls().record_own != nullptr ? calls().record_own
                                                                          : calls().record;
-  // An event that cannot be recorded is not kept: the context that it was of may be gone, and
-  // another one have its address.
+  // An event that cannot be recorded is not kept: its context may be gone, and another context may
+  // have its address.
   return record(event.event, launch.stream) == kCuSuccess;
 }
 
@@ -124,7 +124,7 @@ void Completions::follow(const SeenLaunch& launch, bool refused) {
   const bool guessed = !refused && (is_stopped() || !put_event(launch, event));
   if (guessed) event = {};
   const std::lock_guard lock(mutex_);
-  if (stopped_) return;  // the host learns of all that a process had when it leaves
+  if (stopped_) return;  // when a process leaves, the host learns that all its launches have ended
   streams_[key_of(launch)].push_back({event, {launch.info, guessed}});
   in_window_ += counts_in_window(launch.info);
   if (++followed_ == 1) work_.notify_one();
@@ -217,7 +217,7 @@ bool Completions::look() {
   bool any = false;
   for (const Head& head : first) {
     if (!is_valid(forgotten)) break;
-    // No lock: the driver may make us wait. Only this thread takes heads away.
+    // No lock: the driver may make this thread wait. Only this thread removes heads.
     const CuResult result = query(head.pending.event, forgotten);
     Ended end = head.pending.end;
     end.guessed = end.guessed || result != kCuSuccess;
@@ -240,7 +240,7 @@ void Completions::run() {
     }
     if (!any) std::this_thread::sleep_for(kPause);
   }
-  // Here for good: the way out is through the driver (~RelaxedCapture), which may be gone.
+  // Never returns: a return would call the driver (~RelaxedCapture), which may be gone.
   for (;;) ::pause();
 }
 

@@ -14,15 +14,15 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// A thread that takes part in a clock; at its end before the gate gives back what the thread had
-/// there, or just after it, with no code of the program's between.
+/// A thread that takes part in a clock. It ends its part before or just after the gate takes back
+/// the thread's row, with no code of the program in between.
 struct ThreadPart {
   std::unique_ptr<ClockPart> part;
   const Link* link = nullptr;
   ~ThreadPart();
 };
 
-/// Of the thread that runs, which its destructors may ask to the end: never itself destroyed.
+/// Whether this thread is ending. Never destroyed: destructors may ask to the last moment.
 thread_local bool on_its_way_out = false;
 ThreadPart::~ThreadPart() { on_its_way_out = true; }
 thread_local ThreadPart thread_part;
@@ -50,8 +50,8 @@ void Link::note_elsewhere() {
 
 void Link::open_gate() {
   join();
-  // Nobody but a Link takes a place, and this process has no other: one that is its own already was
-  // taken before an exec.
+  // Only a Link takes a place, and this process has no other Link: a place that is its own already
+  // was taken before an exec.
   const bool executed = give_up_own_place(settings_.gate, id_);
   auto client = GateClient::open(settings_.gate, id_, *clock_);
   if (!client) {
@@ -84,7 +84,7 @@ Completions& Link::completions() {
 bool Link::tell(const Completions::Ended& ended) {
   const Use use(*this);
   if (!use || !join()) return true;
-  // What is lost here would leave the client busy for ever in the policy's eyes.
+  // A completion that was lost would leave the client busy for ever in the policy's view.
   if (settings_.completions && !client_->has_room()) return false;
   count(counts_.completions);
   if (ended.guessed) count(counts_.completions_guessed);
@@ -153,7 +153,7 @@ void Link::iteration() {
   if (!use || !join()) return;
   const std::int64_t now = steady_clock::now().time_since_epoch().count();
   const std::int64_t began = iteration_began_.exchange(now);
-  if (began == 0) return;  // the first call says where the first iteration begins
+  if (began == 0) return;  // the first call marks the start of the first iteration
   count(counts_.iterations);
   client_->iteration_ended(Duration{steady_clock::duration{now - began}});
 }
@@ -171,7 +171,7 @@ void Link::leave() {
   constexpr std::chrono::microseconds kLook{100};
   left_ = true;
   if (!is_open_) return;
-  // Who is at the gate is about to go on, or is held, which may last; the client stays for them.
+  // Threads at the gate are about to go on, or held, perhaps for long; the client waits for them.
   for (const auto end = steady_clock::now() + kPatience;
        users_ > 0 && steady_clock::now() < end;) {
     std::this_thread::sleep_for(kLook);

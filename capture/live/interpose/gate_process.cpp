@@ -18,14 +18,14 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Takes the first line away.
+/// Removes and returns the first line.
 std::string take_line(std::string& text) {
   std::string line = text.substr(0, text.find('\n'));
   text.erase(0, line.size() + 1);
   return line;
 }
 
-/// A gate for each GPU that has one. Never destroyed, as everything here.
+/// The settings of each gate, one a GPU. Never destroyed, as all objects here.
 const std::vector<GateSettings>& settings() {
   static const auto* const read = [] {
     auto* const gates = new std::vector<GateSettings>;
@@ -41,33 +41,33 @@ const std::vector<GateSettings>& settings() {
 
 using Links = std::vector<Link*>;
 
-// Both are there before any initialiser has run: a library's may launch.
+// Both are initialised before any initialiser runs: a library's initialiser may launch.
 constinit std::atomic<const Links*> current{nullptr};
 constinit std::mutex first_opening;
 constinit std::mutex* opening = &first_opening;
 
-// A forked child is another process: what the parent has is the parent's, its rings, its threads,
-// its locks as they happened to be.
+// A forked child is another process: rings, threads and locks are the parent's, in whatever state
+// they were.
 void begin_anew() noexcept {
   current.store(nullptr);
   opening = new std::mutex;
 }
 
-/// Does something with each link, once the first launch has made them.
+/// Calls `act` with each link, if the first launch has made them.
 template <class Act>
 void with_all(Act act) {
   const Links* const known = current.load(std::memory_order_acquire);
   for (std::size_t i = 0; known != nullptr && i < known->size(); ++i) act(*(*known)[i]);
 }
 
-/// Opening waits for nobody but another thread that opens.
+/// Opens the links at the first call; waits only for another thread that opens them.
 const Links& links() {
   if (const Links* known = current.load(std::memory_order_acquire)) return *known;
   const std::lock_guard lock(*opening);
   if (const Links* known = current.load(std::memory_order_acquire)) return *known;
   auto* const made = new Links;
   for (const GateSettings& gate : settings()) made->push_back(new Link(gate));
-  // The driver's own such function was registered before, at its initialisation, so comes after.
+  // The driver registered its own exit function earlier, so that one runs after this one.
   static const int watched =
       std::atexit([] { with_all([](Link& link) { link.stop_looking(); }); });
   static_cast<void>(watched);
@@ -97,7 +97,7 @@ bool read_settings() {
   return ::pthread_atfork(nullptr, nullptr, &begin_anew) == 0;
 }
 
-/// Early: a program may clear its environment, or change it while others read.
+/// Read early: a program may clear its environment, or change it while others read.
 __attribute__((constructor)) void read_at_start() { static_cast<void>(gate_is_wanted()); }
 
 __attribute__((destructor)) void leave_at_exit() {
@@ -111,7 +111,7 @@ bool gate_is_wanted() noexcept {
   return wanted;
 }
 
-// Nothing of ours may end a program: what cannot be done is left out.
+// The gate's errors must not end a program: a launch that it cannot handle goes ungated.
 void before_launch(SeenLaunch& launch) noexcept try {
   launch.link = link_here();
   if (launch.link != nullptr) launch.link->before_launch(launch);
@@ -128,7 +128,7 @@ void after_launch(const SeenLaunch& launch, CuResult result) noexcept try {
 } catch (...) {
 }
 
-/// For programs that mark their iterations: at the end of each, by
+/// For programs that mark their iterations: they call it at the end of each, found by
 /// dlsym(RTLD_DEFAULT, "bubblesim_iteration"). The first call marks the beginning.
 BUBBLESIM_GATE_EXPORT void bubblesim_iteration() noexcept try {
   if (!gate_is_wanted()) return;

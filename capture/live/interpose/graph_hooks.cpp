@@ -14,7 +14,7 @@
 namespace bubblesim::capture::interpose {
 namespace {
 
-// ---- How much a launch of each instantiated graph puts on the device.
+// ---- The work of a launch of each instantiated graph.
 
 struct GraphSize {
   std::uint32_t kernels = 0;  ///< kernel nodes, those of child graphs included
@@ -97,7 +97,7 @@ Remembered& remembered() {
   return *remembered_so_far.load();
 }
 
-// A graph as the driver describes it; empty where it does not.
+// The size of a graph as the driver describes it; empty if it does not.
 GraphSize size_of_graph(Handle graph) noexcept try {
   static const GraphCalls* const calls = new GraphCalls;
   GraphSize size;
@@ -170,7 +170,7 @@ BUBBLESIM_GATE_INSTANTIATIONS(BUBBLESIM_FORM)
 #undef BUBBLESIM_UNPACK
 
 BUBBLESIM_GATE_EXPORT CuResult cuGraphExecDestroy(Handle x) noexcept {
-  // First: once destroyed, its handle may be another graph's.
+  // First: once destroyed, the handle may become another graph's.
   if (gate_is_wanted()) forget_graph(x);
   return CallOf<decltype(cuGraphExecDestroy)>::real(Slot::cuGraphExecDestroy, x);
 }

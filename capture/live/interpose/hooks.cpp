@@ -4,7 +4,7 @@
 
 #include <array>
 
-// Visible here as where they are defined: hidden ones would hide those.
+// Visible in this declaration as in the definition: a hidden declaration would hide the definition.
 #define BUBBLESIM_DECLARE(symbol, params) \
   extern "C" __attribute__((visibility("default"))) CuResult symbol params noexcept;
 
@@ -51,7 +51,7 @@ std::atomic<Dlsym> found_dlsym{nullptr};
 
 void* no_dlsym(void*, const char*) { return nullptr; }
 
-/// The driver's library if the process has loaded it, wherever; from now on it stays loaded.
+/// The driver's library if the process has loaded it from any place; it then stays loaded.
 void* driver_library() noexcept {
   constexpr int kHow = RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE;
   void* const library = ::dlopen("libcuda.so.1", kHow);
@@ -63,7 +63,7 @@ void* driver_library() noexcept {
 Dlsym real_dlsym() noexcept {
   if (Dlsym known = found_dlsym.load(std::memory_order_acquire)) return known;
   void* found = nullptr;
-  // glibc's of 2.34 and later; x86-64's and aarch64's first ones.
+  // Versions of dlsym in glibc: 2.34 and later; the first on x86-64 and on aarch64.
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
     if (found == nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
   }
@@ -78,7 +78,7 @@ void* driver_function(const char* symbol) noexcept {
   void* const library = driver_library();
   if (library == nullptr) return nullptr;
   found = real_dlsym()(library, symbol);
-  ::dlclose(library);  // it stays all the same
+  ::dlclose(library);  // it stays loaded
   return found;
 }
 
@@ -102,7 +102,7 @@ Hook* hook_of_request(std::string_view api, int version, std::uint64_t flags) no
   Hook* best = nullptr;
   for (Hook& hook : table) {
     if (api != hook.api || hook.since > version || (hook.per_thread && !per_thread)) continue;
-    // What has a form for the thread's own stream is asked for in that form.
+    // A form for the thread's own stream is preferred.
     const bool better = best == nullptr || (hook.per_thread && !best->per_thread) ||
                         (hook.per_thread == best->per_thread && hook.since > best->since);
     if (better) best = &hook;

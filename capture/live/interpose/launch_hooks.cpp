@@ -10,11 +10,11 @@
 namespace bubblesim::capture::interpose {
 namespace {
 
-// ---- Which kernels communicate: the driver is asked for a function's name once.
+// ---- Kernels that communicate: the driver is asked for each function's name once.
 
 using NameOf = CuResult (*)(const char**, Handle);
 
-// Handles are pointers to objects of the driver, so their lowest bit is free: it says so.
+// Handles are pointers to objects of the driver, so their lowest bit is free to mark a collective.
 constexpr std::uintptr_t kCollectiveBit = 1;
 constexpr std::size_t kPlaces = 4096;  // a power of two; a large model has some hundred kernels
 constexpr std::size_t kLooks = 16;
@@ -39,8 +39,8 @@ bool ask_driver(Handle function) noexcept try {
   return false;
 }
 
-// Whether the kernel's name is one of a communication library. False where the driver cannot name
-// it (before CUDA 12.3). A look into a table for functions that have been asked for before.
+// Whether the kernel's name is one of a communication library. False if the driver cannot name it
+// (before CUDA 12.3). Known functions are found in a table.
 bool is_collective(Handle function) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(function);
   if (value == 0 || (value & kCollectiveBit) != 0) return false;
@@ -91,7 +91,7 @@ bool is_captured(Stream stream, bool per_thread) noexcept {
   const StreamCapturing query = capture_query(per_thread);
   int status = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
   if (query == nullptr) return false;
-  // An error is one that the launch itself is about to get, and to report.
+  // An error here is one that the launch itself gets next, and reports.
   return query(stream, &status) != kCuSuccess || status != 0;
 }
 

@@ -7,7 +7,7 @@
 namespace bubblesim::capture::interpose {
 namespace {
 
-/// What a lookup of `hook` that found `found` gives to the program.
+/// The program's answer to a lookup of `hook` that found `found`.
 void* answer(Hook& hook, void* found) noexcept {
   if (found == hook.ours) return real_of(hook) != nullptr ? found : nullptr;
   void* none = nullptr;
@@ -36,7 +36,7 @@ BUBBLESIM_GATE_EXPORT CuResult cuGetProcAddress(const char* name, void** found, 
   return answer_request(result, name, found, version, flags);
 }
 
-// `status` is the driver's to fill in: what it found, the gate stands before.
+// The driver fills in `status`: the gate only intercepts functions that the driver found.
 BUBBLESIM_GATE_EXPORT CuResult cuGetProcAddress_v2(const char* name, void** found, int version,
                                                    std::uint64_t flags, int* status) noexcept {
   const CuResult result = CallOf<decltype(cuGetProcAddress_v2)>::real(
@@ -44,7 +44,7 @@ BUBBLESIM_GATE_EXPORT CuResult cuGetProcAddress_v2(const char* name, void** foun
   return answer_request(result, name, found, version, flags);
 }
 
-/// In two registers, for the code below.
+/// In two registers, for the assembly below.
 struct Decision {
   void* address;       ///< decided: what dlsym returns; else the C library's dlsym
   std::uint64_t decided;
@@ -55,8 +55,8 @@ extern "C" __attribute__((visibility("hidden"), used)) Decision bubblesim_gate_d
   const Dlsym real = real_dlsym();
   const Decision pass_on{reinterpret_cast<void*>(real), 0};
   if (name == nullptr || name[0] != 'c' || name[1] != 'u' || !gate_is_wanted()) return pass_on;
-  // Another interposer asks for what comes after it, not after the gate: it would be given itself,
-  // or the gate, which calls it.
+  // Another interposer asks for the function after its own, not after the gate: the gate would
+  // return the interposer itself, or the gate, which calls the interposer.
   if (handle == RTLD_NEXT) return pass_on;
   Hook* const hook = hook_of_symbol(name);
   if (hook == nullptr) return pass_on;
@@ -65,9 +65,9 @@ extern "C" __attribute__((visibility("hidden"), used)) Decision bubblesim_gate_d
   return {answer(*hook, found), 1};
 }
 
-// dlsym itself. What the gate does not decide must reach the C library's dlsym with the caller's
-// return address, by which it tells whose RTLD_NEXT is meant: so a jump, which no compiler
-// promises to make of a call.
+// dlsym itself. Lookups that the gate does not decide must reach the C library's dlsym with the
+// caller's return address, since RTLD_NEXT depends on the caller: so this is a jump, which no
+// compiler promises to make of a call.
 #if defined(__x86_64__)
 asm(R"(
   .text

@@ -15,14 +15,14 @@
 namespace bubblesim::capture::interpose {
 namespace {
 
-/// Number, start and number space are kept by an exec. Without all three it may be another's.
+/// An exec keeps number, start and number space. Else the place may be another process's.
 bool is_here(const ProcessMark& process) noexcept {
   const ProcessMark here = this_process();
   return here.start != 0 && here.space != 0 && process == here;
 }
 
-/// The thread that asked is gone, or its process is about to exit, which may wait for the thread:
-/// it goes on, and the host's answer finds nobody.
+/// The thread that asked is gone, or its process is about to exit and may wait for the thread: the
+/// launch goes on, and the host's answer is ignored.
 void let_go(GateRow& row) noexcept {
   std::uint64_t seen = row.answer;
   for (AnswerWord word = AnswerWord::unpacked(seen);
@@ -95,7 +95,7 @@ namespace {
 template <class... Parameters>
 using Call = CuResult (*)(Parameters...);
 
-/// Of the calling thread's context; zeros: the driver does not say.
+/// UUID of the GPU of the calling thread's context; zeros: the driver does not tell.
 GpuUuid uuid_of_current() {
   static const auto device = reinterpret_cast<Call<int*>>(driver_function("cuCtxGetDevice"));
   static void* const newer = driver_function("cuDeviceGetUuid_v2");
@@ -108,7 +108,7 @@ GpuUuid uuid_of_current() {
   return said ? found : GpuUuid{};
 }
 
-/// Asked once a thread and context.
+/// Queried once for each thread and context.
 GpuUuid own_uuid() {
   static const auto get = reinterpret_cast<Call<Handle*>>(driver_function("cuCtxGetCurrent"));
   static thread_local Handle known = nullptr;
@@ -134,7 +134,7 @@ OwnGpu::Where OwnGpu::where() const {
   if (watched == GpuUuid{}) return Where::kHere;
   const GpuUuid own = own_uuid();
   if (own == GpuUuid{}) return Where::kHere;
-  // A filler that finds none says it; of several at once, one does.
+  // If no GPU is watched yet, a filler sets its own; of several at once, one does.
   if (!watched && client_ != ClientId{0}) watched = gpu.read_or_set(own);
   if (!watched) return Where::kNotKnownYet;
   return *watched == own ? Where::kHere : Where::kElsewhere;

@@ -14,9 +14,9 @@ constexpr std::chrono::milliseconds kShutLimit{2000};
 std::atomic<CallbackTarget*> gate{nullptr};
 std::atomic<std::int64_t> inside{0};
 
-/// Counts its holder as inside, then looks whether the gate is open. shut_gate() does the same two
-/// things the other way round; both need the total order of seq_cst. Who finds it shut leaves at
-/// once, so that late callbacks do not hold shut_gate() up.
+/// Counts its holder as inside, then checks that the gate is open. shut_gate() does the same two
+/// steps in reverse order; both need the total order of seq_cst. A callback that finds the gate
+/// shut leaves at once, so that late callbacks do not delay shut_gate().
 class CallbackPassage {
  public:
   CallbackPassage() noexcept {
@@ -35,8 +35,8 @@ class CallbackPassage {
   CallbackTarget* target_;
 };
 
-/// A buffer whose records nobody reads. A few are kept and given again; CUPTI asks for one when it
-/// is late after a session, so there is hardly ever a first.
+/// A buffer whose records are not read. A few are kept and reused: CUPTI requests one when it is
+/// late after a session, so the first such request is rare.
 struct WasteBuffer {
   std::atomic<bool> taken{false};
   std::atomic<std::uint8_t*> memory{nullptr};
@@ -53,8 +53,8 @@ std::uint8_t* take_waste() noexcept {
   return static_cast<std::uint8_t*>(std::calloc(1, kWasteBytes));  // lost: see give_back_waste
 }
 
-/// True: it was one. A buffer beyond the kept ones cannot be told from an owner's whose session
-/// is over, so it is never freed.
+/// True: the buffer was one. An unknown buffer may belong to an owner whose session is over, so it
+/// is never freed.
 bool give_back_waste(const std::uint8_t* memory) noexcept {
   for (WasteBuffer& buffer : waste) {
     if (memory == nullptr || buffer.memory.load() != memory) continue;
@@ -116,7 +116,7 @@ void tell_stream_values(CallbackTarget& target, const cupti::StreamValueCall& ca
   }
 }
 
-/// False: the callback is of another call.
+/// False: the callback is for another call.
 bool is_stream_value(CallbackTarget& target, std::uint32_t domain, std::uint32_t id,
                      const void* data) noexcept {
   if (domain != cupti::kDomainDriver || data == nullptr) return false;
@@ -155,7 +155,7 @@ bool shut_gate(CallbackTarget& target) noexcept {
 void on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
                          std::size_t* max_records) noexcept {
   const CallbackPassage passage;
-  *max_records = 0;  // as many as there is room for
+  *max_records = 0;  // as many as fit
   if (CallbackTarget* const target = passage.target()) {
     target->buffers_out.fetch_add(1);
     *buffer = target->owner.buffer_wanted(*size);
@@ -172,7 +172,7 @@ void on_buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buff
   if (give_back_waste(buffer) || target == nullptr) return;
   target->buffers_out.fetch_sub(1);
   target->owner.buffer_done(buffer, valid);
-  // After the buffer has left our hands, and under no lock of ours: CUPTI takes its own.
+  // After the buffer was passed on, and under no lock of ours: CUPTI takes its own.
   report_dropped(*target, context, stream);
 }
 

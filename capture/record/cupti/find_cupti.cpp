@@ -115,7 +115,7 @@ void bind_all(FunctionFinder& bind, CuptiApi& api) {
   bind.wanted(api.get_dropped_records, "cuptiActivityGetNumDroppedRecords");
 }
 
-/// Where the loader really found it; the name it was asked for, if it does not say.
+/// The path from which the loader loaded it; the name asked for, if the loader does not tell.
 std::string path_of(const void* function, const std::string& asked) {
   Dl_info info{};
   if (::dladdr(function, &info) == 0 || info.dli_fname == nullptr) return asked;
@@ -143,7 +143,7 @@ namespace {
 
 constexpr const char* kMaps = "/proc/self/maps";
 
-/// Handles are kept for the process's life: a CUPTI that is unloaded takes callbacks with it.
+/// Handles are kept for the process's life: callbacks would call into an unloaded CUPTI.
 void* open_place(const CuptiPlace& place) {
   const int mapped = place.mapped_only ? RTLD_NOLOAD : 0;
   return ::dlopen(place.path.c_str(), RTLD_NOW | RTLD_LOCAL | mapped);

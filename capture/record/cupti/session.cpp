@@ -18,7 +18,7 @@
 namespace bubblesim::capture {
 namespace {
 
-// ---- What a refusal of CUPTI means, in words for the person who asked for the recording.
+// ---- The meaning of a refusal by CUPTI, in words for the user who asked for the recording.
 
 std::string held_text(std::string_view holder) {
   if (holder.empty()) {
@@ -28,7 +28,7 @@ std::string held_text(std::string_view holder) {
   return fmt::format("{} has CUPTI in this process; it was left alone", holder);
 }
 
-/// Empty: CUPTI's own word says it all.
+/// Empty: CUPTI's own word is enough.
 std::string advice(cupti::Result result, std::string_view holder) {
   switch (result) {
     case cupti::Result::kMultipleSubscribers:
@@ -47,8 +47,8 @@ std::string advice(cupti::Result result, std::string_view holder) {
   }
 }
 
-// CUPTI's name of the result with its number, and what to do about it. `holder`: who has CUPTI,
-// as far as CUPTI says; empty: unknown.
+// CUPTI's name of the result with its number, and advice. `holder`: the tool that has CUPTI, as far
+// as CUPTI tells; empty: unknown.
 std::string failure_text(const CuptiApi& api, cupti::Result result, std::string_view holder = {}) {
   const char* name = nullptr;
   if (api.get_result_string != nullptr) api.get_result_string(result, &name);
@@ -58,7 +58,7 @@ std::string failure_text(const CuptiApi& api, cupti::Result result, std::string_
   return more.empty() ? word : word + ": " + more;
 }
 
-// Says this CUPTI or driver only that it has no such thing? Else something is wrong.
+// Whether the result means that this CUPTI or driver lacks a feature. Others are faults.
 bool is_refusal(cupti::Result result) {
   switch (result) {
     case cupti::Result::kInvalidParameter:
@@ -73,18 +73,18 @@ bool is_refusal(cupti::Result result) {
   }
 }
 
-/// How long CUPTI may keep buffers after everything is disabled.
+/// How long CUPTI may keep buffers after all kinds are disabled.
 constexpr std::chrono::milliseconds kBuffersLimit{1000};
 constexpr std::chrono::milliseconds kBetweenFlushes{5};
 
-/// A kind that is enabled, and what a recording lacks without it; nullptr: it is nothing then.
+/// A kind that is enabled, and what a recording lacks without it; nullptr: nothing.
 struct WantedKind {
   std::uint32_t kind;
   const char* name;
   const char* lacks;
 };
 
-/// What CUPTI writes down at once about the present, for recordings that begin late.
+/// Kinds whose present state CUPTI records at once, for recordings that begin late.
 constexpr std::array kDumped{
     WantedKind{cupti::kKindDevice, "DEVICE", "the GPU is not described"},
     WantedKind{cupti::kKindContext, "CONTEXT", "streams may be said to be of the wrong GPU"},
@@ -110,7 +110,7 @@ constexpr WantedKind kKernels{cupti::kKindConcurrentKernel, "CONCURRENT_KERNEL",
 
 }  // namespace
 
-/// What a session has switched on in CUPTI, so that all of it is switched off in reverse order.
+/// The kinds and callbacks that a session has enabled in CUPTI, to be disabled in reverse order.
 class EnabledSet {
  public:
   explicit EnabledSet(const CuptiApi& api) : api_(api) {}
@@ -133,7 +133,7 @@ class EnabledSet {
   }
   [[nodiscard]] bool records_anything() const { return records_; }
 
-  /// False: some of it refused; the rest is off.
+  /// False: CUPTI refused some of it; the rest is disabled.
   bool switch_off() noexcept {
     bool all = true;
     for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
@@ -178,7 +178,7 @@ class CuptiSession::State {
   }
   bool stop(bool exiting) noexcept;
   [[nodiscard]] bool holds_buffers() const noexcept { return target_.buffers_out.load() > 0; }
-  /// May memory that callbacks use go away?
+  /// Whether memory that callbacks use may be freed.
   [[nodiscard]] bool gate_is_shut() const { return gate_shut_; }
   [[nodiscard]] const std::vector<std::string>& reduced() const { return reduced_; }
 
@@ -239,7 +239,7 @@ Result<void> CuptiSession::State::subscribe() {
   return failed("cuptiSubscribe_v2", result, holder.data());
 }
 
-/// An option of the session: what CUPTI has not, the recording does without; other errors end it.
+/// An option of the session: a feature that CUPTI lacks is left out; other errors end the session.
 Result<void> CuptiSession::State::optional(const char* call, cupti::Result result,
                                            const char* lacks) {
   if (result == cupti::Result::kSuccess) return {};
@@ -272,14 +272,14 @@ Result<void> CuptiSession::State::enable_all() {
   return enable(kKernels, enabled_.kind(kKernels.kind));
 }
 
-/// All but kernels and calls.
+/// Enables all kinds except kernels and calls.
 Result<void> CuptiSession::State::enable_rest() {
   for (const WantedKind& wanted : kKinds)
     BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
   return settings_.memory ? enable(kMemory, enabled_.kind(kMemory.kind)) : Result<void>{};
 }
 
-/// Callbacks for what ends contexts and for CUPTI's own failures.
+/// Enables callbacks for the ends of contexts and for CUPTI's own failures.
 Result<void> CuptiSession::State::listen() {
   struct Heard {
     std::uint32_t domain, id;
@@ -318,7 +318,7 @@ Result<void> CuptiSession::State::listen() {
   return {};
 }
 
-/// What must come before any kind.
+/// The settings that must precede all kinds.
 Result<void> CuptiSession::State::set_up() {
   const auto threads = api_.set_thread_id_type != nullptr
                            ? api_.set_thread_id_type(cupti::kThreadIdSystem)
@@ -331,7 +331,7 @@ Result<void> CuptiSession::State::set_up() {
   if (settings_.zeroed_buffers)
     BUBBLESIM_RETURN_IF_ERROR(optional("cuptiActivitySetAttribute", set_zeroed(1), nullptr));
   if (api_.enable_all_sync_records == nullptr) return {};
-  // PyTorch asks again and again whether an event is reached: those records say nothing.
+  // PyTorch queries again and again whether an event is reached: those records are of no use.
   return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
 }
 
@@ -341,8 +341,8 @@ cupti::Result CuptiSession::State::set_zeroed(std::uint8_t enabled) const noexce
   return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &enabled);
 }
 
-/// As CUPTI has them from the start: who profiles the process next relies on that, and would read
-/// garbage from buffers that are said to be zeroed.
+/// Restores CUPTI's first settings: the next profiler of the process relies on them, and would read
+/// garbage from buffers that are declared to be zeroed.
 bool CuptiSession::State::restore_settings() const noexcept {
   bool good = true;
   const auto needs = [&good](cupti::Result result) {
@@ -404,7 +404,7 @@ void CuptiSession::State::undo() noexcept {
   gate_shut_ = shut_gate(target_);
 }
 
-/// Until CUPTI has returned every buffer, for as long as the limit allows. False: it refused.
+/// Waits until CUPTI has returned every buffer, at most to the limit. False: CUPTI refused.
 bool CuptiSession::State::await_buffers() noexcept {
   const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
   bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
@@ -416,8 +416,8 @@ bool CuptiSession::State::await_buffers() noexcept {
   return flushed;
 }
 
-/// So that none is written to after the session. One record without an end keeps back its whole
-/// buffer, which may hold all of a short recording: what is left at the limit is taken as it is.
+/// After this CUPTI writes to no buffer. One record without an end keeps back its whole buffer,
+/// which may hold all of a short recording: buffers left at the limit are taken as they are.
 bool CuptiSession::State::take_buffers() noexcept {
   if (!await_buffers()) return false;
   if (!holds_buffers()) return true;
@@ -444,7 +444,7 @@ CuptiSession::CuptiSession(std::unique_ptr<State> state) : state_(std::move(stat
 
 CuptiSession::~CuptiSession() {
   stop(false);
-  // A callback that never came back still works on it: better lost than freed under its feet.
+  // A callback that never returned still uses the state: it is leaked, not freed.
   if (!state_->gate_is_shut()) static_cast<void>(state_.release());
 }
 

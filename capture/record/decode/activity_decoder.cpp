@@ -8,7 +8,7 @@
 #include "capture/record/cupti/abi.hpp"
 #include "traces/launch_shapes.hpp"
 
-// Everything that decoding drops, guesses or does not know, by name.
+// Everything that decoding drops, guesses or does not know, by counter.
 namespace bubblesim::capture::decode {
 
 constexpr CounterSpec kNoTime{"cupti_records_without_time_dropped", Severity::kLoss,

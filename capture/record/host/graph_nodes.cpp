@@ -16,8 +16,8 @@ constexpr std::size_t kMostAwaiting = 4096;
 constexpr std::size_t kSlots = std::size_t{1} << 16U;
 constexpr std::size_t kProbes = 64;
 
-/// Numbers of the nodes that have a collective, for the process's life: graphs have thousands of
-/// other nodes, whose copies nobody needs to hear of.
+/// Numbers of the nodes that have a collective, for the process's life: copies of a graph's
+/// thousands of other nodes need not be reported.
 std::array<std::atomic<std::uint64_t>, kSlots> nodes;
 
 /// The slot that holds the node, or the first free one where it would be; null: neither.

@@ -19,7 +19,7 @@ bool cut(std::string& text) noexcept {
 
 bool cut(std::vector<std::uint32_t>& peers) noexcept {
   if (peers.size() <= kMaxEventPeers) return false;
-  peers.clear();  // part of a group would be taken for a group
+  peers.clear();  // a part of a group would be read as a whole group
   return true;
 }
 

@@ -15,10 +15,10 @@ using traces::CollectiveKind;
 
 constexpr std::int64_t kNoTime = 0;
 
-// A report older than this says nothing of when the next launch began: the thread was elsewhere.
+// A report older than this does not bound the next launch's start: the thread did other work.
 constexpr std::int64_t kOldestReportNs = 10'000'000'000;
 
-// Of larger communicators no peer has counters: a quarter of a megabyte each.
+// In larger communicators peers have no counters, which would take a quarter of a megabyte each.
 constexpr std::uint32_t kMostCounted = 16'384;
 
 // A launch with more peers is an all-to-all, or its peers are not kept.
@@ -34,16 +34,16 @@ std::uint64_t message_bytes(const NcclMessage& message) noexcept {
   return size * message.count;
 }
 
-/// The communicator of most ranks, of several the first: the number of its ranks, and below it half
-/// of its hash. Ranks make communicators in one order, so they agree on it.
+/// The communicator of most ranks, the first of several such: the number of its ranks, and below it
+/// half of its hash. Ranks make communicators in one order, so all choose the same.
 std::atomic<std::uint64_t> leader{0};
 
 std::uint64_t leading(std::uint32_t ranks, std::uint64_t hash) {
   return std::uint64_t{ranks} << 32U | (hash & 0xFFFFFFFFU);
 }
 
-/// Emits unless the operation is not one; memory that is short loses the event, nothing else. What
-/// is captured has no number: its graph runs as often as the job likes.
+/// Emits an event if the operation is known; without memory the event is lost, and nothing else. A
+/// captured operation has no number: its graph may run any number of times.
 void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32_t ranks,
                      std::uint32_t place, std::uint64_t sequence, std::int64_t start_ns,
                      GraphCapture captured, bool leads) noexcept {
@@ -69,8 +69,8 @@ void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32
 
 }  // namespace
 
-/// The launch that a thread is hearing of, and when it last heard of one. Plain data: it outlives
-/// whatever else of the thread goes.
+/// The launch that is being reported on a thread, and the time of the thread's last report. Plain
+/// data: it outlives the thread's other objects.
 struct NcclCommunicator::LaunchReport {
   bool open;
   NcclCommunicator* communicator;  ///< of its sends and receives; null: none
@@ -122,7 +122,7 @@ std::optional<std::uint64_t> NcclCommunicator::next_number(int peer, bool sends)
 
 void NcclCommunicator::collective_called(const NcclMessage& message,
                                          GraphCapture captured) noexcept {
-  // Counted while nothing records too: ranks agree on the number whenever each begins to record.
+  // Counted also while nothing is recorded, so ranks agree whenever they begin to record.
   const std::uint64_t sequence = collectives_.fetch_add(1, std::memory_order_relaxed);
   if (!host_recording()) return;
   emit_collective(message, hash_, ranks_, place_, sequence, now_ns(), captured,
@@ -205,7 +205,8 @@ void NcclCommunicator::emit_exchange(const LaunchReport& done) noexcept {
       event.place = place_;
       event.peers.assign(done.peers.begin(), done.peers.begin() + done.peer_count);
     }
-    // Two ranks meet in every launch, so both count alike; of more, any two may leave others out.
+    // Two ranks meet in every launch, so both count alike; with more, a launch may leave any two
+    // out.
     const std::optional<std::uint64_t> number = ranks_ == 2 ? sequence : done.number;
     event.sequence_recorded = number.has_value() && (ranks_ == 2 || lone);
     event.sequence = event.sequence_recorded ? *number : 0;

@@ -46,7 +46,7 @@ Result start_v4(void* context, void** handle, DescriptorV4* event) noexcept {
   auto& communicator = *static_cast<NcclCommunicator*>(context);
   switch (event->type) {
     case kGroup:
-      // NCCL 2.27 reports what is in a launch only where the launch has a handle.
+      // NCCL 2.27 reports the operations of a launch only if the launch has a handle.
       NcclCommunicator::launch_report_begins();
       *handle = &launch_handle;
       break;

@@ -28,7 +28,7 @@ struct Layout {
   std::size_t size = 0;  ///< of the payload; 0: not said
 };
 
-/// Of NVTX's predefined types, 0 for those that NCCL's fields do not have.
+/// Bytes of NVTX's predefined types; 0 for those that NCCL's fields do not have.
 std::uint64_t type_bytes(std::uint64_t type) {
   switch (type) {
     case 1: case 2: case 11: case 12: return 1;          // char, int8
@@ -55,7 +55,7 @@ Layout layout_of(const SchemaAttributes& schema) {
   for (std::size_t i = 0; i < schema.entry_count && i < kMostEntries; ++i) {
     const SchemaEntry& entry = schema.entries[i];
     const std::uint64_t bytes = type_bytes(entry.type);
-    if (bytes == 0 || entry.flags != 0) break;  // what follows cannot be placed
+    if (bytes == 0 || entry.flags != 0) break;  // the fields after it have unknown offsets
     const std::uint64_t aligned = (end + bytes - 1) / bytes * bytes;
     const std::uint64_t offset = entry.offset != 0 ? entry.offset : aligned;
     if (offset > kLargestOffset) break;

@@ -18,8 +18,8 @@
 namespace bubblesim::capture {
 namespace {
 
-// Names that NVTX has a handle for: domains and registered strings. Handles are small numbers, so
-// that a wrong one names nothing instead of being followed. Never freed; equal names are one.
+// Names with an NVTX handle: domains and registered strings. Handles are small numbers, so that a
+// wrong handle has no name instead of being dereferenced. Never freed; equal names share a handle.
 
 /// Looking up never locks. add() may throw std::bad_alloc and then has added nothing.
 template <std::size_t kMost>
@@ -37,7 +37,7 @@ class NameTable {
     return handle_of(count_++);
   }
 
-  /// Null for handles that are not of this table.
+  /// Null for handles of other tables.
   [[nodiscard]] const std::string* find(const void* handle) const noexcept {
     const auto number = reinterpret_cast<std::uintptr_t>(handle);
     if (number == 0 || number > kMost) return nullptr;
@@ -66,7 +66,7 @@ constexpr const char* kNcclDomain = "NCCL";
 NameTable<kMostDomains>& domains() {
   static auto& table = *[] {
     auto* fresh = new NameTable<kMostDomains>;
-    (void)fresh->add(kNcclDomain);  // has its place whatever else comes
+    (void)fresh->add(kNcclDomain);  // always has a place
     return fresh;
   }();
   return table;
@@ -153,7 +153,8 @@ std::optional<HostEvent> range_begins(NvtxCall&& call) {
       [](auto& opened) {
         if constexpr (requires { opened.duration; }) {
           opened.thread = host_thread_id();
-          opened.start = host_now();  // last: what came before is not the program's
+          opened.start = host_now();  // last: the time before it is the recorder's, not the
+                                      // program's
         }
       },
       *event);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace nvtx_abi;
 
-/// Runs `body`; what it throws (short memory) is counted and `otherwise` returned.
+/// Runs `body`; an exception of it (no memory) is counted, and `otherwise` returned.
 template <class Result, class Body>
 Result guarded(Result otherwise, const Body& body) noexcept {
   try {
@@ -80,7 +80,7 @@ int domain_range_push_ex(Domain domain, const EventAttributes* given) noexcept {
 }
 int domain_range_pop(Domain domain) noexcept { return pop_range(domain); }
 
-// Names are kept while nothing records too: handles are asked for once, at the start of a program.
+// Names are kept also while nothing is recorded: programs request handles once, at their start.
 template <class Char>
 Domain domain_create(const Char* name) noexcept {
   return guarded(Domain{}, [&] { return create_domain(name_of(name)); });
@@ -99,7 +99,7 @@ std::uint64_t schema_register(Domain domain, const SchemaAttributes* schema) noe
   return schema->schema;
 }
 
-// Ranges whose name is in their payload have none for us: tracked, but no events.
+// Ranges whose name is in their payload are tracked without a name, and give no events.
 int range_push_payload(Domain domain, const PayloadData*, std::size_t) noexcept {
   return push(domain, static_cast<const EventAttributes*>(nullptr));
 }
@@ -190,7 +190,7 @@ extern "C" int InitializeInjectionNvtxExtension(
     bubblesim::capture::nvtx_abi::ExtensionModule* module) noexcept {
   using namespace bubblesim::capture;
   if (module == nullptr || module->struct_size < sizeof(ExtensionModule)) return 0;
-  // The others stay empty, which NVTX takes for "not handled".
+  // The other entries stay empty, which NVTX reads as "not handled".
   if (module->module != kPayloadModule || module->segments == nullptr) return 1;
   if (module->segment_count == 0 || module->segments[0].slots == nullptr) return 1;
   const ExtensionSegment& segment = module->segments[0];

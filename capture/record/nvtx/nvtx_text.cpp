@@ -15,7 +15,7 @@ void cut(std::string& text, std::size_t limit) { text.resize(uncut_length(text, 
 std::string name_of(const char* text, std::size_t limit) {
   if (text == nullptr) return {};
   std::size_t length = ::strnlen(text, limit);
-  // Looks no further than the limit: a character that it cuts is left out whole.
+  // Reads no further than the limit: a character that crosses it is left out.
   if (length == limit) {
     std::size_t lead = length;
     while (lead > 0 && length - lead < 3 && continues_character(text[lead - 1])) --lead;
@@ -62,7 +62,7 @@ CollectiveKind kind_of(std::string_view operation) {
   return CollectiveKind::kUnknown;
 }
 
-/// A whole decimal number at the front of `text`, taken off it.
+/// Takes a whole decimal number from the front of `text`.
 template <class Number>
 std::optional<Number> take_number(std::string_view& text) {
   Number value = 0;
@@ -84,7 +84,7 @@ bool take(std::string_view& text, char wanted) {
   return true;
 }
 
-/// "0-7", "3-63/4", "0,3,5"; empty where it is none of them.
+/// "0-7", "3-63/4", "0,3,5"; empty: the text has none of these forms.
 std::vector<std::uint32_t> ranks_of(std::string_view text) {
   std::vector<std::uint32_t> out;
   while (!text.empty() && out.size() < kMostPeers) {

@@ -50,8 +50,8 @@ struct ThreadStacks {
   }
 };
 
-// A plain pointer is free to look at and outlives the thread's other data: libraries call NVTX
-// from destructors of theirs. Once the owner is gone the thread tracks nothing.
+// A plain pointer costs nothing to read and outlives the thread's other data: libraries call NVTX
+// from their destructors. After the owner's end the thread tracks nothing.
 thread_local ThreadStacks* thread_stacks = nullptr;
 thread_local bool thread_ends = false;
 
@@ -129,7 +129,7 @@ int push_range(NvtxCall&& call) {
     count(counters.too_deep);
     return kNotTracked;
   }
-  // The place first: if the event's memory is short, the stack is still in balance.
+  // The place first: if there is no memory for the event, the stack is still balanced.
   stack->kept.emplace_back();
   ++thread->kept;
   stack->kept.back() = range_begins(std::move(call));

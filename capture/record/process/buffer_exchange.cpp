@@ -19,14 +19,14 @@ constexpr std::size_t kAlignment = 64;
 
 enum Tag : std::uint32_t { kLarge, kSmall, kDiscard, kLastResort };
 
-/// Before every buffer, out of CUPTI's sight.
+/// Before every buffer, where CUPTI does not see it.
 struct alignas(kAlignment) Header {
   std::uint32_t tag = kDiscard;
   std::size_t size = 0;
 };
 
-/// For the day when even 64 KiB are not to be had: all threads of CUPTI scribble on the same bytes,
-/// which nobody reads.
+/// The fallback if even 64 KiB cannot be allocated: all threads of CUPTI write to the same bytes,
+/// which are not read.
 struct LastResort {
   Header header{kLastResort, 64U << 10U};
   alignas(kAlignment) std::uint8_t bytes[64U << 10U]{};
@@ -99,7 +99,7 @@ void BufferPool::give_back(std::uint8_t* buffer) noexcept {
   const Header header = *header_of(buffer);
   if (header.tag == kLastResort) return;
   if (header.tag == kDiscard) return release(buffer);
-  // All of it, not only the valid bytes: CUPTI is told that buffers hold zeros.
+  // All bytes, not only the valid ones: CUPTI was told that buffers hold zeros.
   std::memset(buffer, 0, header.size);
   Shelf& shelf = header.tag == kLarge ? large_ : small_;
   out_.fetch_sub(1, std::memory_order_relaxed);
@@ -144,7 +144,7 @@ Wake::~Wake() {
 
 void Wake::notify() noexcept {
   const std::uint64_t increment = 1;
-  // Fails only when the counter is full: then the sleeper is awake already.
+  // Fails only if the counter is full: then the sleeper is awake already.
   if (::write(descriptor_, &increment, sizeof(increment)) < 0) return;
 }
 
@@ -160,7 +160,7 @@ void Wake::wait(Duration longest) noexcept {
 
 namespace {
 
-/// Ready before CUPTI asks: one that is being filled, one for the next.
+/// Ready before CUPTI requests them: one that is being filled, one for the next request.
 constexpr std::size_t kSpareBuffers = 2;
 
 void sleep_a_little() noexcept {
@@ -174,7 +174,7 @@ BufferExchange::BufferExchange(const PoolLimits& limits)
     : pool_(limits), done_(pool_.most_out()) {}
 
 void BufferExchange::open(NextRecord next_record) noexcept {
-  // What came in between two sessions was counted as late; it is none of this one.
+  // Buffers that came between two sessions were counted as late; they are not this session's.
   for (Done done; next(done);) recycle(done.buffer);
   word_.store(Word::kNone);
   next_record_.store(next_record);
@@ -187,7 +187,7 @@ void BufferExchange::lend(CuptiSession& session) noexcept { lent_.store(&session
 
 void BufferExchange::recall() noexcept {
   lent_.store(nullptr);
-  // A thread that destroys its context may be flushing; it holds nothing that we hold.
+  // A thread that destroys its context may be flushing; it holds no lock of the recorder.
   while (users_.load() != 0) sleep_a_little();
 }
 
@@ -237,11 +237,11 @@ void BufferExchange::buffer_done(std::uint8_t* buffer, std::size_t valid) noexce
     }
     return pool_.give_back(buffer);
   }
-  // In a child of a fork the pool's memory is a copy that nobody will need.
+  // In a forked child the pool's memory is an unused copy.
   if (phase == Phase::kAbandoned) return;
   if (phase == Phase::kClosed && valid > 0) late_.fetch_add(1, std::memory_order_relaxed);
   Done done{buffer, phase == Phase::kOpen ? valid : 0};
-  // Has room: it is as long as there can be buffers.
+  // The queue has room: it is as long as the greatest number of buffers.
   if (!done_.push(std::move(done))) return pool_.give_back(buffer);
   wake_.notify();
 }
@@ -250,7 +250,7 @@ void BufferExchange::records_dropped(std::uint64_t count) noexcept {
   dropped_.fetch_add(count, std::memory_order_relaxed);
 }
 
-// The recording of an event, to traces/join: the write of this value to this address.
+// Tells traces/join of an event's recording: the write of this value to this address.
 void BufferExchange::stream_value(const StreamValue& value) noexcept {
   using traces::HostCallKind;
   StreamValueEvent event;

@@ -25,7 +25,7 @@ bool send_answer(int peer, const RecorderStatus& status) {
   return sent == static_cast<ssize_t>(text.size());
 }
 
-/// A socket file that nobody listens to: left by a process that was killed.
+/// A socket file without a listener: left by a process that was killed.
 bool is_stale(const ControlAddress& address) {
   const int probe = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return false;
@@ -80,7 +80,7 @@ bool ControlServer::open_listener(std::size_t slot, const ControlAddress& addres
     ::close(listener);
     return false;
   }
-  // Before the descriptor, by which the thread that exits knows that there is a file to remove.
+  // Before the descriptor: the thread that exits removes the file if there is a descriptor.
   if (slot == kPathSlot) path_ = address;
   descriptors_[slot].store(listener);
   return true;
@@ -115,8 +115,8 @@ void ControlServer::accept_from(std::size_t listener) {
   const int peer = ::accept4(descriptors_[listener].load(), nullptr, nullptr,
                              SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (peer < 0) {
-    // The job has used up its descriptors: the peer stays in the queue, and asking for it again
-    // at once would keep a core busy.
+    // The job has no descriptor left: the peer stays in the queue, and an immediate retry would
+    // keep a core busy.
     if (errno == EMFILE || errno == ENFILE) ::usleep(kNoDescriptorPause);
     return;
   }
@@ -152,7 +152,7 @@ void ControlServer::hear(std::size_t slot) {
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) return drop(slot);
   if (!peers_[slot].allowed) {
-    // Only now: a socket closed with a message in it takes its own answer along.
+    // Only now: if a socket is closed with an unread message in it, its answer is lost, too.
     RecorderStatus refusal;
     refusal.message = "refused: only the user of this process and root may command it";
     (void)send_answer(peer, refusal);

@@ -44,7 +44,7 @@ ClockReading read_clocks(const CuptiApi& api) noexcept {
     const std::int64_t cupti = cupti_now(api);
     const std::int64_t monotonic = read(CLOCK_MONOTONIC);
     const std::int64_t after = read(CLOCK_REALTIME);
-    // A step of the clock in between gives a span below zero: not a reading.
+    // A step of the clock in between gives a negative span: the reading is not used.
     if (after < before || after - before >= tightest) continue;
     tightest = after - before;
     const std::int64_t middle = before + (after - before) / 2;
@@ -88,7 +88,7 @@ void close_host_link() noexcept { recording.store(false, std::memory_order_relea
 bool host_recording() noexcept { return recording.load(std::memory_order_relaxed); }
 
 TraceTime host_now() noexcept {
-  // No call into CUPTI: a thread that asks may be inside it, or inside a lock of the job.
+  // Does not call CUPTI: the thread may be inside CUPTI, or hold a lock of the job.
   return TraceTime{Duration{realtime_ns() + clock_offset.load(std::memory_order_relaxed)}};
 }
 
@@ -99,7 +99,7 @@ void emit_host_event(HostEvent&& event) noexcept {
 
 namespace {
 
-/// What the job called the thread; empty where it has ended already.
+/// The job's name for the thread; empty if the thread has ended already.
 std::string name_of_thread(std::uint64_t system_id) {
   std::ifstream file("/proc/self/task/" + std::to_string(system_id) + "/comm");
   std::string name;
@@ -132,7 +132,7 @@ void HostRecords::add(const RangeEvent& event, RecordedBatch& batch) {
   }
   const traces::MarkerClass what = traces::classify_marker(event.name);
   const std::string full = event.domain.empty() ? event.name : event.domain + ": " + event.name;
-  // What a range marks is in its name; the names of others are the job's.
+  // The name tells what a range marks; other ranges' names belong to the job.
   const bool own = what.kind == traces::MarkerKind::kUser;
   batch.markers.push_back({event.start, event.duration,
                            own ? tables_.hidden_name(full) : tables_.name(full),

@@ -1,5 +1,5 @@
-// The library's way into a process: what the CUDA driver calls, and what happens at a fork and at
-// the exit. Nothing of this file ever fails the job.
+// The library's entry into a process: the function that the CUDA driver calls, and the handlers of
+// a fork and of the exit. Errors in this file never fail the job.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ namespace {
 /// How long the exit of a job may wait for its last records.
 constexpr Duration kLongestExit = std::chrono::seconds(10);
 
-/// Made once a process and never taken down: threads of the job may be in it to the last moment.
+/// Made once a process and never destroyed: threads of the job may use it to the last moment.
 struct Life {
   Life(RecorderSettings settings, std::string folder)
       : recorder(*new Recorder(std::move(settings))), server(recorder, std::move(folder)) {}
@@ -51,8 +51,8 @@ void at_exit() noexcept {
   here->server.remove_path();
 }
 
-// The child has this thread only. What it inherited belongs to the parent: it is left as it is,
-// locks and all, and forgotten. Should the child come to use CUDA, it is injected anew.
+// The child has this thread only. Inherited objects belong to the parent: they are left as they
+// are, locks and all, and forgotten. If the child uses CUDA, it is injected anew.
 void in_forked_child() noexcept {
   forget_host_threads();
   Life* const parents = life.exchange(nullptr);
@@ -74,13 +74,13 @@ void control(Life& here) noexcept {
     }
     if (listening) here.server.serve();
   } catch (...) {
-    // Nobody can command this process any more; what runs ends by its limits or the exit.
+    // No more commands are accepted; a recording under way ends by its limits or at the exit.
     here.server.close_descriptors();
   }
 }
 
 /// Runs `start` with every signal blocked that another thread of the job could take: threads
-/// started in it inherit that. Faults of a thread's own making stay its own.
+/// started in it inherit that. Signals of a thread's own faults stay unblocked.
 template <class Start>
 void without_signals(Start start) {
   sigset_t all;
@@ -98,8 +98,8 @@ void without_signals(Start start) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// As setenv, which may free the list that a getenv of another thread walks through: the old list
-/// stays as it is, for good.
+/// Like setenv, which however may free the list that another thread's getenv is reading: here the
+/// old list is never freed.
 void add_to_environment(const char* name, const char* value) {
   if (::getenv(name) != nullptr) return;
   std::size_t count = 0;
@@ -121,8 +121,8 @@ void offer_to_libraries() {
 void set_handlers() {
   if (handlers_set.exchange(true)) return;
   ::pthread_atfork(nullptr, nullptr, &in_forked_child);
-  // Again when CUPTI is there (session_began): handlers run in reverse order, ours must run
-  // before CUPTI's. This one is for jobs that end while CUPTI is being set up.
+  // Registered again when CUPTI is ready (session_began): handlers run in reverse order, and ours
+  // must run before CUPTI's. This one is for jobs that end while CUPTI is being set up.
   std::atexit([] { at_exit(); });
 }
 
@@ -154,7 +154,7 @@ extern "C" int InitializeInjection() noexcept {
   try {
     if (bubblesim::capture::life.load() == nullptr) bubblesim::capture::come_to_life();
   } catch (...) {
-    // Out of memory, at worst: the job goes on without a recorder.
+    // Without memory, for example: the job goes on without a recorder.
   }
   return 1;
 }

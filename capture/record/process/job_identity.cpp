@@ -64,7 +64,7 @@ void say(const std::string& text) noexcept {
     line += '\n';
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;
   } catch (...) {
-    return;  // no memory for a sentence
+    return;  // no memory for the text
   }
 }
 

@@ -19,8 +19,8 @@ constexpr const char* kWhole = ".btr";
 
 std::string reason() { return std::strerror(errno); }
 
-/// Renames unless something has the new name. Where the file system cannot do that in one step
-/// (old NFS), a link that must not exist can.
+/// Renames unless the new name exists. If the file system cannot do that in one step (old NFS),
+/// makes a link, which fails if the name exists.
 int rename_to_free(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;

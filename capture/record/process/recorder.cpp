@@ -24,7 +24,7 @@ namespace {
 constexpr int kTurnSteps = 100;
 constexpr Duration kTurnStep = std::chrono::milliseconds(10);
 
-/// The `number`th of its recordings, from 0; those after the first have no delay.
+/// The request for recording `number`, from 0; those after the first have no delay.
 StartRequest in_own_folder(StartRequest request, std::uint32_t number) {
   if (request.every) {
     request.first_iteration = request.first_iteration.value_or(0) + number * *request.every;
@@ -40,7 +40,7 @@ StartRequest in_own_folder(StartRequest request, std::uint32_t number) {
 
 using Stop = RecordingShare::Stop;
 
-/// Of the recordings that a signal ends, one after the other; null: a signal does nothing.
+/// The recording that the signal ends; null: the signal has no effect.
 std::atomic<RecordingShare*> signalled{nullptr};
 
 /// Runs in any thread of the job, at any point: it uses atomics, and writes into an eventfd.
@@ -55,7 +55,7 @@ void on_signal(int) noexcept {
   errno = kept;
 }
 
-/// A handler of the job's own is left alone: it is a fault of the request.
+/// If the job has a handler of its own, it stays, and the request is at fault.
 Result<void> take_signal(int number, RecordingShare& share) {
   struct sigaction now {};
   ::sigaction(number, nullptr, &now);
@@ -79,7 +79,7 @@ struct Recorder::State {
 
   RecordingShare share;
   std::atomic<bool> active{false};
-  std::atomic<bool> exiting{false};  ///< nothing starts any more
+  std::atomic<bool> exiting{false};  ///< no recording starts any more
 
   void run(StartRequest request, StartOrigin origin) noexcept;
   void fail(const char* what) noexcept;
@@ -118,8 +118,8 @@ Recorder::Recorder(RecorderSettings settings) : state_(new State(std::move(setti
   });
 }
 
-/// A recording whose end can be seen in the status has nothing left to do, but may not have come
-/// to say so: who asks for the next one must not be refused for that.
+/// A recording whose status is final has nothing left to do, but may not have given up its turn
+/// yet: the next request must not be refused for that.
 bool Recorder::take_turn() noexcept {
   for (int i = 0; i < kTurnSteps; ++i) {
     bool idle = false;
@@ -133,7 +133,7 @@ bool Recorder::take_turn() noexcept {
 
 Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
   if (state_->exiting.load()) {
-    // A job that is over before it was recorded is no fault of the request in its environment.
+    // If the job ends before its recording begins, the request in its environment is not at fault.
     if (origin == StartOrigin::kEnvironment) return {};
     return fail("the process is exiting");
   }
@@ -154,7 +154,7 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
     absolute.output = path.string();
   }
   state_->share.stop.store(Stop::kNo);
-  // An exit may have begun since it was looked for: its stop must not be forgotten.
+  // An exit may have begun since the last check: its stop must not be lost.
   if (state_->exiting.load()) state_->share.stop.store(Stop::kExiting);
   const bool later = request.start_at_unix_s.has_value() || request.delay > Duration{};
   state_->share.board.edit([&](RecorderStatus& status) {

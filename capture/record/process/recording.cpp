@@ -18,13 +18,13 @@ namespace {
 constexpr Duration kNap = std::chrono::milliseconds(50);
 constexpr Duration kTick = std::chrono::milliseconds(500);
 constexpr Duration kBetweenClocks = std::chrono::seconds(1);
-/// How long CUPTI may take to be set up before an appointed time.
+/// Time for CUPTI's set-up before an appointed time.
 constexpr Duration kPreparing = std::chrono::seconds(5);
 /// The last stretch before an appointed time is waited for in small steps.
 constexpr Duration kStep = std::chrono::microseconds(200);
 constexpr std::int64_t kLeastStepNs = 1'000'000;
 constexpr const char* kByIterations = "iterations";
-/// CUPTI's setting up may take longer than so many iterations.
+/// The set-up of CUPTI may take longer than this many iterations.
 constexpr std::uint32_t kFewIterations = 10;
 /// Bounds what is held in memory: some 300 MB.
 constexpr std::uint64_t kMostHeld = std::uint64_t{4} << 20U;
@@ -34,7 +34,7 @@ std::uint64_t count(const RecordedBatch& batch) {
          batch.memory.size() + batch.stalls.size() + batch.notes.size();
 }
 
-/// A numbered iteration that has ended. A collective that is called ends the one before.
+/// A numbered iteration that has ended. A collective's call ends the iteration of the previous one.
 struct Iteration {
   std::int64_t number;
   TraceTime end;
@@ -53,7 +53,7 @@ std::optional<Iteration> iteration_of(const HostEvent& event, CountedBy counted)
   return Iteration{what.number, range->start + range->duration};
 }
 
-/// When the latest record that has a time began.
+/// The start of the latest record that has a time.
 TraceTime latest_of(const RecordedBatch& batch) {
   TraceTime latest = TraceTime::min();
   const auto look = [&latest](const auto& records) {
@@ -75,7 +75,7 @@ std::string joined(const std::vector<std::string>& sentences) {
 Recording::~Recording() {
   share_.file_descriptor.store(-1);
   if (session_ == nullptr) return;
-  // Something threw on the way.
+  // After an exception.
   close_host_link();
   share_.buffers.recall();
   session_.reset();
@@ -124,14 +124,14 @@ bool Recording::wait_for_iteration() {
       const auto iteration = iteration_of(event, request_.counted);
       if (!iteration) continue;
       if (!first) first = iteration;
-      // Of every so many, one that has passed is left to the next, which other ranks take, too.
+      // With `every`, a passed iteration is replaced by the next multiple, as on other ranks.
       const std::int64_t past = std::min<std::int64_t>(iteration->number, ~0U) - wanted;
       if (request_.every && past >= 0)
         wanted += static_cast<std::uint32_t>(past - past % *request_.every + *request_.every);
       const std::int64_t left = wanted - iteration->number;
       const std::int64_t passed = std::max<std::int64_t>(iteration->number - first->number, 1);
       const Duration each = (iteration->end - first->end) / passed;
-      // The next one, at least, is over before CUPTI is ready.
+      // At least the next one is over before CUPTI is ready.
       near = near || left <= 2 + (each > Duration{} ? kPreparing / each : 0);
     }
   }
@@ -164,7 +164,7 @@ std::uint32_t Recording::iterations() const {
   return static_cast<std::uint32_t>(last_collective_ - first);
 }
 
-// A stop meanwhile ends the recording, which then holds nothing.
+// A stop meanwhile ends the recording without records.
 void Recording::wait_prepared() {
   decoder_->start_at(TraceTime::max());
   static_cast<void>(wait_for_start({}));
@@ -177,7 +177,7 @@ bool Recording::wait_for_start(Duration before) {
   const std::int64_t earliest = monotonic_ns() + to_ns(request_.delay);
   for (;;) {
     if (stop_wanted()) return false;
-    // By the host's clock each time: it may be set while we wait.
+    // Reads the host's clock each time: it may be set during the wait.
     const std::int64_t appointed =
         request_.start_at_unix_s ? *request_.start_at_unix_s * 1'000'000'000 - realtime_ns() : 0;
     const Duration left = Duration{std::max(earliest - monotonic_ns(), appointed)} - before;
@@ -264,8 +264,8 @@ void Recording::record() {
     status.output = file_->path();
     status.message = reduced_;
   });
-  // What CUPTI said of streams at the start is in this thread's buffer: read before the buffers of
-  // the job's threads, it still finds the streams' priorities unwritten.
+  // CUPTI's records of streams at the start, with priorities, are in this thread's buffer: decoded
+  // now, they come before each stream's first use.
   session_->flush();
   drain();
   std::int64_t next_tick = began_ns_ + to_ns(kTick);
@@ -320,7 +320,7 @@ void Recording::watch_clock() {
 }
 
 void Recording::drain() {
-  // Before the buffers: kernels of graphs refer to what was said when these were captured.
+  // Before the buffers: kernels of graphs refer to events of the time when these were captured.
   drain_host_events();
   drain_buffers();
   append();
@@ -340,7 +340,7 @@ void Recording::drain_buffers() {
 
 void Recording::drain_host_events() {
   HostEventQueue& events = host_queue();
-  // As many as there were: producers that never rest must not keep the writer from buffers.
+  // No more than there are now: producers that never pause must not keep the writer from buffers.
   std::size_t left = events.size();
   for (HostEvent event; left > 0 && events.pop(event); --left) {
     host_->add(event, batch_);
@@ -424,13 +424,13 @@ void Recording::take_losses() {
 
 namespace {
 
-/// How long, and in which steps, callbacks that have begun may take to hand over their buffers.
+/// How often and how long the end waits for buffers that callbacks have not handed over.
 constexpr int kLastLooks = 100;
 constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
-/// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
-/// of milliseconds of a large model's kernels.
+/// How long the GPU may take for work launched before the end: a full launch queue is hundreds of
+/// milliseconds of a large model's kernels.
 constexpr std::chrono::milliseconds kBuffersLimit{1000};
-/// Each flush takes the job's buffers away: seldom, the longer it lasts.
+/// Each flush takes the job's buffers away: the longer the wait, the rarer the flushes.
 constexpr std::chrono::milliseconds kFirstPause{5}, kLongestPause{80};
 
 std::uint64_t writer_microseconds() {
@@ -454,7 +454,7 @@ void Recording::await_buffers() {
   while (share_.stop.load() != Stop::kExiting && session_->flush()) {
     drain();
     if (!session_->holds_buffers() || monotonic_ns() > limit) break;
-    // Not by the wake: every flush of a job that goes on returns a buffer, which would end it.
+    // Not woken by returned buffers: every flush returns a buffer while the job goes on.
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -462,14 +462,14 @@ void Recording::await_buffers() {
 
 void Recording::end_session() {
   ended_ns_ = monotonic_ns();
-  // The last clocks of the file are those of the stop: what was called later is not in it.
+  // The last clocks of the file are those of the stop: calls after it are not in the file.
   const traces::ClockPair stopped = read_clocks(*api_).pair;
   decoder_->stop_at(stopped.at);
   close_host_link();
   share_.buffers.recall();
   await_buffers();
   const bool whole = session_->stop(share_.stop.load() == Stop::kExiting);
-  // A callback may have claimed its place in the queue and not filled it yet.
+  // A callback may have claimed its place in the queue without having filled it.
   for (int i = 0; i < kLastLooks; ++i) {
     drain();
     if (share_.buffers.waiting() == 0) break;
@@ -500,9 +500,9 @@ void Recording::end_file() {
   publish();
   if (kept_ + pending_ + lost_ == 0 && fault_.empty()) return end_without_file();
   if (writable_) note_write(describe());
-  // From here on the descriptor's number may become another file's.
+  // From here on the descriptor's number may be that of another file.
   share_.file_descriptor.store(-1);
-  // After a failed write nothing can be added: the chunks so far are whole, and the name says it.
+  // After a failed write nothing can be added: the file keeps its chunks and its partial name.
   const Result<void> finished = writable_ ? store_->finish(all_counters()) : fail(fault_);
   settle(finished);
   if (finished) {

@@ -23,7 +23,7 @@ NameId RecordTables::name(std::string_view text) {
   return id;
 }
 
-// Whoever knows a name can find its hash: it hides a model's structure, no secret.
+// If a name is known, its hash can be computed: this hides a model's structure, no secret.
 NameId RecordTables::hidden_name(std::string_view text) {
   if (!hashed_) return name(text);
   std::uint64_t hash = kFnvBasis;
