@@ -17,11 +17,11 @@
 namespace bubblesim::capture {
 namespace {
 
-// "bubblesim rig", as bytes, and a version: other memory of that name is refused.
+// "bubblesim rig" as bytes, and a version: a segment with other bytes is refused.
 constexpr std::uint64_t kMagic = 0x62736d2d72696731;
 constexpr std::int64_t kNoStart = std::numeric_limits<std::int64_t>::min();
 
-/// A text that one process writes and another reads while it is written: whole or not at all.
+/// A text that one process can read while another writes it: the reader gets all of it or nothing.
 class SharedText {
  public:
   void write(const std::string& text) {
@@ -32,7 +32,7 @@ class SharedText {
     version_.fetch_add(1);
   }
 
-  // A writer that died in the midst leaves what it wrote.
+  // A writer that died while writing leaves an unfinished text.
   [[nodiscard]] std::string read() const {
     std::string text;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -70,7 +70,7 @@ struct SharedBoard {
   Bell to_rig;
   Bell to_workers;
   std::atomic<std::int64_t> start{kNoStart};
-  std::atomic<std::uint32_t> has_fault{0};  ///< 1: somebody writes it, 2: it is there
+  std::atomic<std::uint32_t> has_fault{0};  ///< 1: being written; 2: written
   SharedText fault;
   std::array<SharedSeat, kMostGateClients> seats;
 };

@@ -19,7 +19,7 @@
 
 namespace bubblesim::capture {
 
-// What a plan's tables say of each other: indices, steps and operations, hand-overs, waits.
+// References between a plan's tables: indices, steps and operations, hand-overs, waits.
 
 namespace {
 
@@ -59,7 +59,7 @@ class PlanCheck {
     fault("threads", "step " + number(step) + " of thread " + number(thread) + " " + message);
   }
 
-  // A looping thread without steps is harmless, a plan without any has nothing to do and no end.
+  // A looping thread without steps is harmless; a plan without any steps has no work and no end.
   void check_head() {
     const auto& threads = plan_.program.threads;
     const auto has_steps = [](const program::ThreadProgram& thread) {
@@ -81,7 +81,7 @@ class PlanCheck {
     if (std::ranges::none_of(threads, has_steps)) fault("threads", "no thread has a step");
   }
 
-  // What indices of operations, edges and bubbles refer to is there.
+  // Indices of operations, edges and bubbles must be valid.
   void check_ops() {
     const program::Program& program = plan_.program;
     for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -182,7 +182,7 @@ class PlanCheck {
     }
   }
 
-  // Who waits for what is never launched waits for ever.
+  // A wait for an operation that is never launched would not end.
   void check_waits() {
     for (std::size_t thread = 0; thread < plan_.program.threads.size(); ++thread) {
       const std::vector<program::Step>& steps = plan_.program.threads[thread].steps;
@@ -223,7 +223,7 @@ std::uint64_t hash_of(std::string_view bytes) {
   return hash;
 }
 
-// What a build says of the memory that it writes; another build of other structs says otherwise.
+// A build's description of its memory layout; it differs in a build with other structs.
 std::string heading(const char* what) {
   std::string out = std::string("bubblesim job ") + what + " 2";
   for (const std::size_t size :
@@ -235,8 +235,8 @@ std::string heading(const char* what) {
   return out + "\n";
 }
 
-/// Appends values to a file's bytes. BytesIn takes them off again: one function, which is given
-/// either, says what is in a file and in which order.
+/// Appends values to a file's bytes. BytesIn reads them: one function, called with either, defines
+/// the content of a file and its order.
 class BytesOut {
  public:
   explicit BytesOut(const char* what) : bytes(heading(what)) {}
@@ -253,7 +253,7 @@ class BytesOut {
     bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
   }
   void text(const std::string& value) { list(std::vector<char>(value.begin(), value.end())); }
-  /// Whether there is one; what it holds follows.
+  /// Writes whether the value exists; the value follows.
   template <class T>
   bool there_is(const std::optional<T>& value) {
     raw(value.has_value());
@@ -267,7 +267,7 @@ class BytesOut {
   std::string bytes;
 };
 
-/// Takes values off. What is not there any more stays as it was made.
+/// Takes values from the bytes. After the last byte values keep their defaults.
 class BytesIn {
  public:
   explicit BytesIn(std::string_view bytes) : rest_(bytes) {}
@@ -381,7 +381,7 @@ Result<std::string_view> payload(std::string_view bytes, const char* what,
   return hashed.substr(head.size());
 }
 
-// Of a whole job: no other rank is there.
+// Removes references to other ranks of a whole job: none of them exists here.
 void leave_job(program::Program& program) {
   for (program::Op& op : program.ops) op.collective = op.result_slot = program::kNoIndex;
   for (program::StepDetail& detail : program.details) {

@@ -74,7 +74,7 @@ std::vector<Duration> RequestQueue::unfinished(Duration end) const {
 
 namespace {
 
-/// Threads of a job beyond so many share the last Turn of their kind.
+/// Threads of a job beyond this number share the last Turn of their kind.
 constexpr std::size_t kMostTurns = 9;
 
 }  // namespace
@@ -89,8 +89,8 @@ JobRunner::JobRunner(const JobPlan& plan, const JobSetup& setup)
 JobRunner::~JobRunner() = default;
 
 Result<void> JobRunner::prepare(std::function<void(const std::string&)> progress) {
-  // Where hearing of operations costs nothing, they are always heard of: who waits for room in the
-  // window goes on at once.
+  // If notices of operations cost nothing, they are always used: a thread that waits for room in
+  // the window then goes on at once.
   const bool watched = setup_.device->host_costs() == HostCosts::kPlanned ||
                        DeviceWatch::is_needed(plan_, setup_.gate);
   BUBBLESIM_RETURN_IF_ERROR(setup_.device->prepare(
@@ -176,7 +176,7 @@ void JobRunner::loop(ReplayThread& thread) {
   }
 }
 
-// The first thread with steps decides when a service's passes begin, and sees that they have ended.
+// The first thread with steps begins a service's passes, and waits for their end.
 void JobRunner::lead(ReplayThread& thread) {
   while (const auto start = queue_->next_start(since_origin())) {
     if (!signals_.sleep_until(origin_ + *start) || !serve_batch(thread)) break;
@@ -198,7 +198,7 @@ bool JobRunner::serve_batch(ReplayThread& thread) {
     const HostSignals::InsideDevice inside(signals_);
     setup_.device->wait_all();
   }
-  // A stop cuts a pass short.
+  // A stop ends a pass early.
   if (signals_.stopping()) return false;
   const HostTime end = signals_.now();
   for (const Duration arrival : queue_->batch()) {

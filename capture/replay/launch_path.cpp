@@ -8,8 +8,8 @@
 namespace bubblesim::capture {
 namespace {
 
-/// How long a thread that waits for room in the window waits at most until it looks again: the host
-/// may have changed the window, and devices without a listener tell nobody of ends.
+/// The longest time after which a thread that waits for room in the window looks again: the host
+/// may have changed the window, and devices without a listener do not report ends.
 constexpr Duration kWindowLook = std::chrono::microseconds(20);
 
 std::uint32_t warps_of(const traces::LaunchShape& shape) {
@@ -92,7 +92,7 @@ bool LaunchPath::await_launch(std::uint32_t op, std::uint64_t pass) {
   return signals_.await(WakeEvent::kStep, [this, op, pass] { return launched_[op].load() > pass; });
 }
 
-// On a device whose calls take the plan's time, the caller is about to sleep for it.
+// If the device's calls take the plan's time, the caller sleeps until this time.
 HostTime LaunchPath::call_end(const program::Step& step) const {
   const bool planned = device_.host_costs() == HostCosts::kPlanned;
   return signals_.now() + (planned ? step.cost.duration() : Duration{});

@@ -56,7 +56,7 @@ bool ReplayThread::run_pass(HostTime begin, double factor) {
   return true;
 }
 
-// After the previous step, or after the other thread's where that ended later.
+// Thinks after the previous step, or after another thread's step if that ended later.
 bool ReplayThread::think(const program::Step& step) {
   HostTime base = last_end_;
   if (const program::StepDetail* after = program::hand_over(program_, step)) {
@@ -81,13 +81,13 @@ bool ReplayThread::call(const program::Step& step) {
     case program::StepKind::kLaunch:
     case program::StepKind::kLaunchAndWait:
       if (!setup_.path->launch(step, pass_, factor_, costs_)) return false;
-      start = now();  // later where the gate held it
+      start = now();  // later if the gate held it
       break;
     default: break;
   }
   HostTime end = start + (planned_costs_ ? step.cost.duration() : Duration{});
   const program::Awaited awaited = program::awaited_by(program_, step);
-  // A host that runs passes ahead is held by the device's launch queue.
+  // The device's launch queue limits how far a host runs ahead.
   if (awaited.kind != program::AwaitedKind::kNothing && awaited.passes_back == 0) {
     if (awaited.kind == program::AwaitedKind::kOp &&
         !setup_.path->await_launch(awaited.index, pass_)) {
@@ -100,8 +100,8 @@ bool ReplayThread::call(const program::Step& step) {
   return true;
 }
 
-// When the call returns that began at `start` and would return at `call_end` without waiting. Who
-// finds what it waits for ended pays no return lag.
+// When the call returns that began at `start` and, without waiting, would return at `call_end`. If
+// the awaited work has ended, there is no return lag.
 HostTime ReplayThread::wait(const program::Step& step, const program::Awaited& awaited,
                             HostTime start, HostTime call_end) {
   {

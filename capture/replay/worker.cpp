@@ -13,10 +13,10 @@
 namespace bubblesim::capture {
 namespace {
 
-/// How often the process looks after its jobs and its rig.
+/// How often the process checks its jobs and its rig.
 constexpr Duration kLook = std::chrono::seconds(1);
 
-/// One job with all that it runs on; the device goes before the gate, whose threads it has.
+/// One job with all its parts; the device is destroyed before the gate, whose threads it has.
 struct Job {
   WorkerJob setup;
   JobPlan plan;
@@ -75,7 +75,7 @@ class Worker {
     return std::nullopt;
   }
 
-  // Whose client a job is, and so its seat, is in its plan: without one the whole board hears.
+  // The plan has the job's client, and so its seat: without it the fault goes to the whole board.
   std::optional<WorkerEnd> read_plan(Job& job) {
     auto plan = read_job_plan(job.setup.plan);
     if (!plan) {
@@ -104,7 +104,7 @@ class Worker {
     if (!device) return fault_of(WorkerExit::kDevice, device.error());
     job.device = *std::move(device);
     ControlSeat* seat = job.seat.get();
-    // The rig hears of it at once, to stop the others: closing the device and the record take time.
+    // The rig gets the fault at once, to stop the others: closing device and record takes time.
     const std::uint64_t wanted = job.plan.loop ? job.plan.loop->iterations : 0;
     const auto on_iteration = [seat, wanted] {
       if (seat->add_iteration() == wanted) seat->set_state(WorkerState::kEnding);
@@ -115,7 +115,7 @@ class Worker {
     return std::nullopt;
   }
 
-  // All jobs of a process start together, and the rig stops them together before that.
+  // All jobs of a process start together; before that the rig stops them together.
   std::optional<HostTime> await_start() {
     ControlSeat& seat = *jobs_.front()->seat;
     while (true) {
@@ -161,7 +161,7 @@ class Worker {
       for (const auto& job : jobs_) {
         if (job->ended.load()) continue;
         all_ended = false;
-        // Held, without requests, or thinking: that ends by itself or by the rig's word.
+        // Held, without requests, or thinking: these states end by themselves or by the rig.
         if (job->runner->inside_device() == 0) job->seat->add_progress();
         if (job->seat->stop_asked()) job->runner->request_stop();
       }

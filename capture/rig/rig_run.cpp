@@ -1,4 +1,4 @@
-// A run from its first process to its last record.
+// A run, from the start of its first process to its last record.
 #include "capture/rig/rig_run.hpp"
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace bubblesim::capture {
 namespace {
 
-// How often the rig looks whether a process has died; what ends well rings.
+// How often the rig looks for processes that died; a process that ends well rings.
 constexpr Duration kLook = std::chrono::milliseconds(20);
-// Before the common start, so that every thread is waiting for it.
+// Time before the common start, so that every thread waits for it.
 constexpr Duration kRunUp = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr Duration kRunUp = std::chrono::milliseconds(50);
 RigRun::RigRun(const RigPlace& place, const RigSetup& setup, HostClock& clock)
     : place_(place), setup_(setup), clock_(clock), crew_(std::make_unique<Crew>(clock)) {}
 
-// Whatever went wrong: no process and no thread is left.
+// In every case: no process and no thread is left.
 RigRun::~RigRun() {
   watchdog_.reset();
   workers_.clear();
@@ -49,7 +49,7 @@ Result<RigResult> RigRun::run(const policy::Sharing& sharing,
 Result<void> RigRun::begin_fake(const policy::Sharing& sharing,
                                 const std::vector<policy::ClientSharing>& shares) {
   if (place_.fake == nullptr) {
-    device_ = "cuda:0";  // the only one that its environment shows to a worker
+    device_ = "cuda:0";  // the only device that its environment shows to a worker
     return begin_mps();
   }
   BUBBLESIM_ASSIGN_OR_RETURN(device_, place_.fake->begin(clock_, setup_, sharing, shares));
@@ -125,7 +125,7 @@ Result<void> RigRun::await_end() {
   while (!all_finished() && !(trains && training_over()) && clock_.now() < limit) {
     const std::uint32_t seen = board_->changes();
     reap();
-    // Its fault is the host's thread's until that has ended.
+    // The host's thread writes its fault, so it is read after that thread's end.
     if (host_ended_ && host_->fault()) return tl::make_unexpected(*host_->fault());
     BUBBLESIM_RETURN_IF_ERROR(stopped_by_user());
     board_->wait_for_change(seen, std::min(limit, clock_.now() + kLook));
@@ -150,7 +150,7 @@ Result<void> RigRun::end_all() {
   return {};
 }
 
-// The jobs' records are complete: how the daemon goes does not change them.
+// The jobs' records are complete: the daemon's end does not change them.
 void RigRun::end_mps(RigResult& result) {
   if (!mps_) return;
   const auto ended = mps_->quit();

@@ -1,4 +1,4 @@
-// The processes of a run: how they are started, and what is known of them.
+// The processes of a run: their start and their state.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace bubblesim::capture {
 namespace {
 
-// Of the machine's time, for a process to take part in the clock.
+// The machine's time within which a process must join the clock.
 constexpr Duration kJoinPatience = std::chrono::seconds(30);
 constexpr Duration kJoinLook = std::chrono::milliseconds(20);
 
@@ -80,7 +80,7 @@ Result<void> RigRun::start_worker(std::vector<std::size_t> jobs) {
   return {};
 }
 
-// Time must not pass before the process takes part. One that never will is found by reap().
+// Time must not pass before the process has joined. reap() finds a process that never joins.
 void RigRun::await_part(Worker& worker, std::uint32_t parts) {
   const auto until = std::chrono::steady_clock::now() + kJoinPatience;
   while (!clock_.await_parts(parts, kJoinLook) && std::chrono::steady_clock::now() < until) {
@@ -107,7 +107,7 @@ Result<Variables> RigRun::environment_of(std::size_t job) const {
   return worker_environment(place_.environment, settings_of(job));
 }
 
-// What the driver's error does not tell: what it was asked for.
+// The request's settings, which the driver's error lacks.
 std::string RigRun::mps_text(std::size_t job) const {
   if (!mps_) return {};
   const WorkerSettings settings = settings_of(job);
@@ -132,7 +132,7 @@ void RigRun::watch() {
   watchdog_ = std::make_unique<Watchdog>(std::move(watched), setup_.patience);
 }
 
-// Whether another process has kept the turn since the last look: it is that one which is stuck.
+// Whether another process has kept the turn since the last look: then that process is stuck.
 bool RigRun::held_up(Worker& worker) const {
   const TurnHolder now = clock_.holder();
   const TurnHolder before = std::exchange(worker.seen, now);
@@ -158,7 +158,7 @@ bool RigRun::reap() {
     }
     reaped = true;
     for (const std::size_t job : worker->jobs) {
-      // One that has done its work stands for nothing any more; the policy is not told.
+      // A process that has done its work no longer counts as a client; the policy is not told.
       if (!host_ || status(job).state == WorkerState::kDone) continue;
       host_->client_gone(setup_.jobs[job].plan.client);
     }
@@ -209,7 +209,7 @@ std::string RigRun::end_of(std::size_t job) const {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const auto& jobs = workers_[i]->jobs;
     if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) continue;
-    // Not with the mutex: the watchdog takes it while it holds its own.
+    // Without the mutex: the watchdog takes it while it holds its own.
     const bool stuck = watchdog_ && watchdog_->killed(i);
     const std::scoped_lock lock(mutex_);
     return (stuck ? "stuck, so " : "") + workers_[i]->process.end_text();

@@ -9,7 +9,7 @@
 namespace bubblesim::capture {
 namespace {
 
-/// nvmlComputeMode_t; 1 is of old drivers.
+/// The name of an nvmlComputeMode_t; only old drivers have 1.
 std::string compute_mode_name(unsigned mode) {
   static constexpr std::array<const char*, 4> kNames{"Default", "ExclusiveThread", "Prohibited",
                                                      "ExclusiveProcess"};

@@ -24,7 +24,7 @@
 namespace bubblesim::capture {
 namespace {
 
-// A short-lived program: its input, what it wrote, how it ended; never waited for without a bound.
+// A short-lived program: its input, its output, its end; every wait for it has a limit.
 
 struct ProgramEnd {
   int exit_code = 0;   ///< 128 + n where signal n ended it
@@ -34,8 +34,8 @@ struct ProgramEnd {
 using Steady = std::chrono::steady_clock;
 constexpr std::size_t kMostOutput = 64 * 1024;
 
-/// A file without a name that a program reads as its input or writes its outputs to: unlike a pipe
-/// it never blocks either side, and stays open in a daemon to nobody's harm.
+/// A file without a name as a program's input or output: unlike a pipe it never blocks either side,
+/// and may safely stay open in a daemon.
 class NamelessFile {
  public:
   NamelessFile() : file_(::memfd_create("bubblesim-program", MFD_CLOEXEC)) {}
@@ -61,7 +61,7 @@ class NamelessFile {
   int file_;
 };
 
-// The file that `name` means in the PATH of `environment`; empty: there is none.
+// The file for `name` in the PATH of `environment`; empty: there is none.
 std::string find_program(const std::string& name, const Variables& environment) {
   const auto path = environment.find("PATH");
   std::string rest = path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
@@ -74,9 +74,9 @@ std::string find_program(const std::string& name, const Variables& environment) 
   return {};
 }
 
-// `command[0]` is a path. Runs in a session of its own, so that no terminal's signal reaches it or
-// what it leaves behind. Faults: it could not be started; it had not ended after `patience` of the
-// machine's time, and was killed.
+// `command[0]` is a path. Runs in a session of its own, so that a terminal's signals reach neither
+// the program nor processes that it leaves. Faults: it could not be started; it had not ended after
+// `patience` of the machine's time, and was killed.
 Result<ProgramEnd> run_program(const std::vector<std::string>& command,
                                const Variables& environment, const std::string& input,
                                Duration patience) {
@@ -104,7 +104,7 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& command,
 }
 
 constexpr const char* kProgram = "nvidia-cuda-mps-control";
-/// sun_path holds 108 bytes; the daemon adds names of its own to the folder.
+/// sun_path holds 108 bytes; the daemon appends file names to the folder.
 constexpr std::size_t kLongestFolder = 80;
 
 pid_t pid_in(const std::string& pipe_directory) {
@@ -115,8 +115,8 @@ pid_t pid_in(const std::string& pipe_directory) {
   return pid;
 }
 
-/// When a process started (field 22 of /proc/PID/stat, in clock ticks since the boot); empty: it is
-/// gone, or has ended and waits for its parent.
+/// The start time of a process (field 22 of /proc/PID/stat, in clock ticks since the boot); empty:
+/// it is gone, or has ended and waits for its parent.
 std::string start_of(pid_t pid) {
   constexpr std::size_t kAfterState = 19;
   if (pid <= 0) return {};

@@ -16,7 +16,7 @@ const char* substrate_name(Substrate substrate) {
 
 namespace {
 
-constexpr std::uint32_t kMostConnections = 32;    ///< that CUDA gives a context
+constexpr std::uint32_t kMostConnections = 32;    ///< most connections that CUDA gives a context
 constexpr std::uint32_t kLeastConnections = 2;    ///< CUDA's own choice for a client of MPS
 constexpr std::uint32_t kPooledConnections = 60;  ///< half of an MPS server's
 
@@ -40,7 +40,7 @@ std::string numbered_gpus(const Variables& variables, const std::string& suffix,
 void set_share(Variables& variables, const GpuShare& share) {
   std::erase_if(variables, [](const auto& entry) { return entry.first.starts_with("CUDA_MPS_"); });
   if (!share.device.empty()) variables[kVisible] = share.device;
-  // An index means what nvidia-smi numbers so, not CUDA's order of speed.
+  // An index is nvidia-smi's, not CUDA's by speed.
   if (has_indices(share.device)) variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   variables["CUDA_MPS_PIPE_DIRECTORY"] = share.mps_directory.empty() ? kNoMps : share.mps_directory;
   if (share.mps_directory.empty()) return;

@@ -22,8 +22,8 @@ constexpr Duration kHealthStep = std::chrono::milliseconds(10);
 constexpr std::uint32_t kSettlePings = 16;
 constexpr std::uint64_t kDriftNoticed = 20'000;  ///< ns
 
-/// What a device that no longer answers holds: letting go of it would wait for that device. Kept
-/// until the process ends, which frees it.
+/// The parts of a device that no longer answers: to free them would wait for that device. Kept
+/// until the process ends, which frees them.
 void abandon(DeviceParts parts) {
   static std::mutex mutex;
   static auto* const abandoned = new std::vector<DeviceParts>;
@@ -89,9 +89,10 @@ class CudaDevice final : public Device {
   DeviceParts parts_;
   const JobPlan* plan_ = nullptr;
   DeviceListener* listener_ = nullptr;
-  std::mutex launch_mutex_;         ///< order of calls is order of streams; the outermost
-  std::mutex look_mutex_;           ///< flights and listener
-  mutable std::mutex state_mutex_;  ///< counters and fault; innermost
+  std::mutex launch_mutex_;         ///< the order of calls is the order on streams; the outermost
+                                    ///< mutex
+  std::mutex look_mutex_;           ///< for flights and listener
+  mutable std::mutex state_mutex_;  ///< for counters and fault; the innermost mutex
   CounterSet counters_;
   std::optional<Error> fault_;
   std::atomic<bool> failed_{false};
@@ -106,7 +107,7 @@ Result<void> CudaDevice::prepare(const DeviceJob& job) {
   listener_ = job.listener;
   const HostTime begun = clock_.now();
   if (auto made = make_parts(parts_, job, clock_, options_, counters_); !made) {
-    // After a silence it is the device that does not answer: letting go would wait for it too.
+    // After a silence the device does not answer: to free its parts would wait, too.
     if (clock_.now() > begun + options_.hang_limit) fault(made.error());
     return made;
   }
@@ -115,8 +116,8 @@ Result<void> CudaDevice::prepare(const DeviceJob& job) {
   return {};
 }
 
-// Others may have prepared for minutes since this process did. They settle at this moment too: if
-// contexts take turns on the GPU, each ping costs two switches.
+// Other processes may have prepared for minutes since this one did. They settle at this moment,
+// too: if contexts take turns on the GPU, each ping costs two switches.
 void CudaDevice::settle() {
   if (failed_ || parts_.flights == nullptr || parts_.streams->size() == 0) return;
   (void)parts_.context->driver().set_current(parts_.streams->context());
@@ -210,7 +211,7 @@ Result<void> CudaDevice::order_after_edges(std::uint32_t op, std::uint64_t pass,
   return {};
 }
 
-/// A wait for an event means the event's last recording before the call: what comes before must
+/// A wait for an event means the event's last recording before the call: earlier operations must
 /// have been launched by now.
 Result<void> CudaDevice::order_after(std::uint32_t before, std::uint64_t pass,
                                      std::uint32_t stream) {
@@ -255,8 +256,8 @@ void CudaDevice::record_launch(const OpInstance& first, std::uint32_t count) {
     parts_.flights->launched(op, plan_->program.ops[op.op].stream, now);
 }
 
-/// Looks at records first for a while, then between short sleeps. False: the device failed, or
-/// `limit` passed.
+/// First reads records in a loop, then between short sleeps. False: the device failed, or `limit`
+/// passed.
 template <class Done>
 bool CudaDevice::wait(const Done& done, std::optional<Duration> limit) {
   if (parts_.flights == nullptr) return false;
@@ -288,7 +289,7 @@ bool CudaDevice::look() {
   return true;
 }
 
-/// Errors of the device stick to its context: any stream says them.
+/// An error of the device stays in its context: calls on any stream return it.
 void CudaDevice::check_health(HostTime now) {
   if (parts_.flights->in_flight() == 0) return;
   const Driver& driver = parts_.context->driver();

@@ -11,13 +11,13 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-/// A shorter time tells drift from the spread of pings too badly.
+/// In a shorter time drift cannot be told from the spread of pings.
 constexpr std::int64_t kLeastSpan = 100'000'000;  ///< ns
 constexpr std::int64_t kSureSpan = 1'000'000'000;
 constexpr std::size_t kBlockRecords = 64;
-constexpr double kMostRate = 1e-3;  ///< no clocks that run drift apart faster
+constexpr double kMostRate = 1e-3;  ///< no two clocks drift apart faster
 
-/// A slot that the device writes; let go of with the object.
+/// A slot that the device writes; freed with the object.
 class PingSlot {
  public:
   explicit PingSlot(const Driver& driver) : driver_(driver) {}
@@ -50,10 +50,11 @@ class PingSlot {
 /// One ping, in nanoseconds.
 struct Ping {
   std::int64_t round = 0;   ///< from before the launch call until the host saw the record
-  std::int64_t middle = 0;  ///< offset, if the device read halfway from the call's return to there
+  std::int64_t middle = 0;  ///< offset, if the device read its clock halfway from the call's return
+                            ///< to then
 };
 
-/// Of the quarter that came back soonest: on a GPU that others use, most pings wait for their turn.
+/// The best offset of the fastest quarter: on a GPU that others use, most pings wait for a turn.
 std::int64_t best_of(std::vector<Ping> pings) {
   std::ranges::sort(pings, {}, &Ping::round);
   pings.resize((pings.size() + 3) / 4);
@@ -74,8 +75,8 @@ void ClockTrack::measured(const ClockOffset& offset) {
   }
   sure_ = span >= kSureSpan;
   offset_ = offset;
-  // Others may have used the GPU meanwhile, and every ping waited for its turn: of such pings only
-  // the upper bound is good. How far below it the best value is was measured first.
+  // Others may have used the GPU meanwhile, so that every ping waited for its turn: then only the
+  // upper bound is right. Its distance from the best value was measured first.
   if (measured_) offset_.best_ns = offset.highest_ns - (first_.highest_ns - first_.best_ns);
   measured_ = true;
   block_end_ns_ = 2 * kLeastSpan;
@@ -100,7 +101,7 @@ void ClockTrack::saw(HostTime now, std::uint64_t device_ns) {
   records_ = 0;
 }
 
-// By the upper bounds: what the host sees of a record does not wait for other users of the GPU.
+// By the upper bounds: other users of the GPU do not delay the host's sight of a record.
 std::int64_t ClockTrack::error_ns(const ClockOffset& now) const {
   return moved_ns(now) - change_ns(now.at_ns);
 }
@@ -136,7 +137,7 @@ Result<ClockOffset> measure_offset(DeviceContext& context, HostClock& clock, Str
     offset.at_ns = device;
     all.push_back({to_ns(after - before), to_ns(returned + (after - returned) / 2) - device});
   }
-  // Clocks that drift apart while they are compared leave bounds that cross.
+  // If clocks drift apart during the comparison, the bounds cross.
   if (offset.lowest_ns > offset.highest_ns) std::swap(offset.lowest_ns, offset.highest_ns);
   if (!all.empty())
     offset.best_ns = std::clamp(best_of(std::move(all)), offset.lowest_ns, offset.highest_ns);

@@ -10,7 +10,7 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-/// As NVIDIA's tools write it: 8-4-4-4-12 digits.
+/// In the form of NVIDIA's tools: 8-4-4-4-12 digits.
 std::string uuid_text(const Uuid& uuid) {
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
@@ -94,7 +94,7 @@ Result<void> DeviceContext::read_facts() {
   reader.read(facts_.l2_bytes, kL2Bytes);
   read_limits(reader, facts_);
   BUBBLESIM_RETURN_IF_ERROR(checked(driver_, reader.status(), "device_attribute"));
-  // Both are going out of use: a driver that does not say them is no fault.
+  // Both attributes are deprecated: a driver without them is no fault.
   std::uint64_t khz = 0;
   std::uint64_t bits = 0;
   Reader memory(driver_, device_);

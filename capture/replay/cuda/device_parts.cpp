@@ -15,7 +15,7 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-// One process at a time measures on a GPU: a lock that goes with its process, however that ends.
+// Lets one process at a time measure on a GPU: a lock that ends with its process, in any case.
 
 class DeviceLock {
  public:
@@ -39,7 +39,7 @@ DeviceLock::DeviceLock(const std::string& folder, const std::string& uuid, Durat
   if (folder.empty()) return;
   const std::string path = folder + "/bubblesim-measures-" + uuid;
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  // In a folder such as /tmp Linux lets nobody create what another user's file is already.
+  // In a folder such as /tmp Linux lets nobody open another user's file for creation.
   if (file_ < 0) file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file_ < 0) return;
   auto say = std::chrono::steady_clock::now();
@@ -61,7 +61,7 @@ DeviceLock::~DeviceLock() {
 
 constexpr Duration kLockPatience = std::chrono::minutes(15);
 
-/// A stream of the primary context for what is measured while preparing.
+/// A stream of the primary context for measurements while preparing.
 class MeasuringStream {
  public:
   explicit MeasuringStream(const Driver& driver) : driver_(driver) {}

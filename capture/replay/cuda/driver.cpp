@@ -7,8 +7,8 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-/// By names in libcuda, whose versions the table pins: cuGetProcAddress would choose a version by
-/// the number of a toolkit, and there is none here.
+/// Finds functions by their names in libcuda, whose versions the table pins: cuGetProcAddress would
+/// choose a version by a toolkit's number, and there is no toolkit.
 void bind_all(FunctionFinder& bind, Driver& driver) {
 #define BUBBLESIM_CUDA_BIND(name, symbol, arguments) bind.needed(driver.name, symbol);
   BUBBLESIM_CUDA_NEEDED(BUBBLESIM_CUDA_BIND)

@@ -7,7 +7,7 @@
 
 namespace bubblesim::capture::cuda {
 
-/// One capture, with the events that it needs; they go with it.
+/// One capture, with its events, which are destroyed with it.
 class GraphSet::Capture {
  public:
   Capture(const Driver& driver, const JobPlan& plan, const StreamSet& streams,
@@ -43,7 +43,7 @@ class GraphSet::Capture {
     return event;
   }
 
-  /// Other streams join the capture at its start and come back at its end.
+  /// Other streams join the capture at its start and end in the main stream at its end.
   [[nodiscard]] Result<void> fill(const Graph& graph, StreamHandle main) {
     if (!graph.other_streams.empty()) {
       BUBBLESIM_ASSIGN_OR_RETURN(const EventHandle fork, mark(main));

@@ -1,6 +1,6 @@
 #include "capture/replay/cuda/kernel_image.hpp"
 
-// The assembler puts the file in: as C++ text it would be five times as long, and slow to compile.
+// The assembler includes the file: as C++ text it would be five times as long, and slow to compile.
 asm(".section .rodata\n"
     ".balign 16\n"
     ".local bubblesim_kernel_image\n"

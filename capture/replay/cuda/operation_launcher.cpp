@@ -28,7 +28,7 @@ Result<void> OperationLauncher::prepare(HostClock& clock, StreamHandle stream, D
   return {};
 }
 
-/// Four chunks, so that what a copy costs beside its bytes counts for little.
+/// Four chunks, so that a copy's fixed cost counts for little.
 Result<double> OperationLauncher::measure_rate(std::size_t path, HostClock& clock,
                                                StreamHandle stream, Duration patience) const {
   const Driver& driver = context_.driver();

@@ -19,7 +19,7 @@ Number round_up(Number value, Number unit) {
 
 std::uint32_t difference(std::uint32_t a, std::uint32_t b) { return a > b ? a - b : b - a; }
 
-/// Into the limits of the GPU: too many threads become fewer in z, then y, then x.
+/// Changes a shape to fit the GPU's limits: too many threads are reduced in z, then y, then x.
 void clamp(const DeviceFacts& facts, StandInShape& shape) {
   const StandInShape asked = shape;
   for (std::size_t i = 0; i < 3; ++i) {

@@ -19,10 +19,11 @@ namespace {
 constexpr double kMostLoops = 1e9;  ///< the kernels count them in 32 bits
 constexpr double kLeastLoops = 1.0 / 64;
 constexpr double kLineResolutions = 50;
-constexpr double kStepResolutions = 8;  ///< that a step between two points of a line lasts
-constexpr double kFloorAim = 1.5;       ///< floors that a line lasts where no loop is too long
-constexpr double kNearFloor = 1.25;     ///< at least so many, where the time of loops is taken
-constexpr double kFlattest = 1.0 / 16;  ///< a line rises by so much of that time at least
+constexpr double kStepResolutions = 8;  ///< least duration of a step between two points of a line
+constexpr double kFloorAim = 1.5;       ///< duration of a line, in floors, if no loop is too long
+constexpr double kNearFloor = 1.25;     ///< least duration, in floors, at which the time of loops
+                                        ///< is measured
+constexpr double kFlattest = 1.0 / 16;  ///< least rise of a line, as a share of that time
 
 double possible(double loops) { return std::clamp(loops, 0.0, kMostLoops); }
 
@@ -41,7 +42,7 @@ DurationLine fitted_line(const std::array<double, 3>& x, const std::array<double
   return {mean_y - slope * mean_x, slope};
 }
 
-/// Loops that last about as long as a line is to be laid for, and what they add.
+/// Loops that last about as long as a line's middle, and the time of a loop there.
 struct Near {
   double loops = 0;
   double loop_ns = 0;
@@ -54,12 +55,12 @@ class Fitter {
         resolution_(resolution_ns), tolerance_(std::max(kFitTolerance, resolution_ns / solo_)),
         aim_(std::max(solo_, kLineResolutions * resolution_ns)) {}
 
-  /// Loops about which the line is laid, by what is known of it.
+  /// Loops at the line's middle, by what is known of the line.
   [[nodiscard]] double about(const DurationLine& line) const {
     return std::max(kLeastLoops, line.loops(aim_));
   }
 
-  /// Whether `line` gives the duration; false: fit.error says by how much it does not.
+  /// Whether `line` gives the duration; false: fit.error has the difference.
   [[nodiscard]] Result<bool> holds(const DurationLine& line, Fit& fit) const {
     const double loops = possible(line.loops(solo_));
     BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(loops));
@@ -70,8 +71,8 @@ class Fitter {
     return fit.held;
   }
 
-  /// The line of a stand-in that lasts `floor_ns` without any loop, too long: it says what loops
-  /// add, for executions that are to last longer.
+  /// The line of a stand-in whose floor is longer than its duration: it gives the time of loops,
+  /// for longer executions.
   [[nodiscard]] Result<Fit> at_floor(double floor_ns, double guess) {
     aim_ = std::max(aim_, kFloorAim * floor_ns);
     BUBBLESIM_ASSIGN_OR_RETURN(const Near found, near(guess, floor_ns));
@@ -80,7 +81,7 @@ class Fitter {
 
   [[nodiscard]] bool too_long(double floor_ns) const { return floor_ns > solo_; }
 
-  /// Three points about `loops`, so far apart that the clock tells them from each other.
+  /// A line through three points about `loops`, far enough apart for the clock to distinguish.
   [[nodiscard]] Result<DurationLine> line_about(double loops, double reach, double loop_ns) const {
     const double step = std::max(loops * reach, kStepResolutions * resolution_ / loop_ns);
     std::array<double, 3> x{};
@@ -92,7 +93,7 @@ class Fitter {
     return fitted_line(x, y);
   }
 
-  /// The guess may be off by far: grows or shrinks it until it lasts about as long.
+  /// The guess may be far off: it grows or shrinks until the stand-in lasts about as intended.
   [[nodiscard]] Result<Near> near(double guess, double floor_ns) const {
     const double wanted = std::max(aim_, kNearFloor * floor_ns) - floor_ns;
     Near found{std::max(kLeastLoops, guess), 0};
@@ -113,7 +114,7 @@ class Fitter {
   double solo_;
   double resolution_;
   double tolerance_;
-  double aim_;  ///< duration about which the line is laid, ns
+  double aim_;  ///< duration at the line's middle, ns
 };
 
 constexpr std::uint32_t kFewestSteps = 16;  ///< chance makes the divisor of a few too large
@@ -148,7 +149,7 @@ Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess,
   Fit best;
   for (std::uint32_t round = 1;; ++round) {
     BUBBLESIM_ASSIGN_OR_RETURN(DurationLine line, fitter.line_about(loops, reach, found.loop_ns));
-    // Just above the floor loops hide behind the start of the blocks, and what is left is noise.
+    // Just above the floor loops run while blocks still start, so their measured time is noise.
     if (line.loop_ns < kFlattest * found.loop_ns) line = {floor_ns, found.loop_ns};
     BUBBLESIM_ASSIGN_OR_RETURN(const bool held, fitter.holds(line, fit));
     if (round == 1 || held || fit.error < best.error) best = fit;

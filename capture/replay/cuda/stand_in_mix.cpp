@@ -8,17 +8,17 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-/// Of the interface's bandwidth, by memory steps: an H100 does 2.80 of 3.35 TB/s. Traffic beyond it
-/// would be asked for in vain, by ever more steps.
+/// Share of the interface's bandwidth that memory steps reach: an H100 does 2.80 of 3.35 TB/s. More
+/// traffic would need ever more steps, in vain.
 constexpr double kReachable = 0.836;
-constexpr std::uint32_t kUnits = 4;  ///< a loop
-constexpr double kSchedulers = 4;    ///< of an SM
+constexpr std::uint32_t kUnits = 4;  ///< units of a loop
+constexpr double kSchedulers = 4;    ///< schedulers of an SM
 
 double grid_of(const StandInShape& shape) {
   return double(shape.grid[0]) * shape.grid[1] * shape.grid[2];
 }
 
-/// Issue slots in which one warp alone issues, of a scheduler, while it runs only such units.
+/// Share of a scheduler's issue slots that a single warp uses while it runs only such units.
 constexpr double kSparseRate = 1.0 / kUnitCycles;
 constexpr double kDenseRate = double(kChain) / kUnitCycles;
 constexpr double kWideRate = double(kChain) * kWideChains / kUnitCycles;
@@ -45,7 +45,7 @@ Mix mix_of(const DeviceFacts& facts, const KernelForm& form, const StandInShape&
                                                                    std::max(1U, facts.sm_count)));
     const double block_warps = std::ceil(double(shape.threads()) / 32);
     const double warps = std::max(1.0, per_sm * block_warps / kSchedulers);
-    // Each of the units is sparse, dense or wide: the sum nearest to what one warp must issue.
+    // Each unit is sparse, dense or wide: the sum nearest to the slots that one warp must issue.
     const double wanted = shares.issue / warps;
     double nearest = 1e9;
     for (std::uint32_t wide = 0; wide <= kUnits; ++wide) {

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kTrafficRounds = 6;
 constexpr double kTrafficTolerance = 0.1;
-constexpr double kSaturated = 0.95;  ///< of DRAM: more memory steps would change nothing
+constexpr double kSaturated = 0.95;  ///< share of DRAM bandwidth: more memory steps would change
+                                     ///< nothing
 constexpr double kLoopCycles = 100;
 constexpr std::uint32_t kTickPings = 8;
 constexpr std::uint32_t kFewestRuns = 3;
@@ -22,8 +23,8 @@ constexpr std::uint32_t kMostRuns = 64;
 constexpr Duration kSayStep = std::chrono::seconds(2);
 constexpr Duration kSaveStep = std::chrono::seconds(2);
 
-/// A duration is the difference of two times, each of them off by up to a tick: so much the mean of
-/// `runs` may be off, as twice its standard error.
+/// A duration is the difference of two times, each with an error of up to a tick: the mean of
+/// `runs` may be off by this much, twice its standard error.
 double resolution_of(double tick_ns, std::uint32_t runs) {
   return 2 * tick_ns / std::sqrt(6.0 * runs);
 }
@@ -131,7 +132,7 @@ Result<StandIn> StandIns::make(const program::Op& op) {
   return stand_in;
 }
 
-/// Now and then, so that who watches sees a process that works.
+/// Now and then, to show that the process works.
 void StandIns::say_progress() {
   const HostTime now = needs_.clock.now();
   if (!needs_.progress || now < said_ + kSayStep) return;
@@ -139,15 +140,15 @@ void StandIns::say_progress() {
   needs_.progress(fmt::format("{} kinds of kernels are ready", made_.size()));
 }
 
-/// A process may be ended while it measures: who comes after it goes on from here.
+/// A process may be ended while it measures: the next one continues from here.
 void StandIns::save_now_and_then() {
   const HostTime now = needs_.clock.now();
   if (now < saved_ + kSaveStep) return;
   saved_ = now;
-  (void)needs_.cache.save();  // the save at the end says where it cannot
+  (void)needs_.cache.save();  // the save at the end reports a failure
 }
 
-/// A pass walks through the buffer as one, and the next one goes on.
+/// The stand-ins of a pass read the buffer in a row, and the next pass continues.
 void StandIns::lay_out(std::vector<StandIn>& list) const {
   std::uint64_t at = 0;
   for (StandIn& stand_in : list) {
@@ -227,7 +228,7 @@ Result<CachedFit> StandIns::measured(const FitKey& key, StandIn& stand_in) {
   return found;
 }
 
-/// How fine the device's clock is says how often a duration must be taken.
+/// The resolution of the device's clock decides how often a duration must be measured.
 Result<void> StandIns::begin_measuring() {
   if (warm_) return {};
   BUBBLESIM_ASSIGN_OR_RETURN(
@@ -237,7 +238,7 @@ Result<void> StandIns::begin_measuring() {
   return {};
 }
 
-/// So many that their mean is within 0.5 %, as far as the clock is what limits it.
+/// Enough runs for a mean within 0.5 %, as far as the clock is the limit.
 std::uint32_t StandIns::runs_for(Duration solo) const {
   if (hurries()) return 1;
   const double ticks = tick_ns_ / static_cast<double>(std::max<std::int64_t>(to_ns(solo), 1));
@@ -249,7 +250,7 @@ bool StandIns::hurries() const {
   return needs_.budget > Duration{} && needs_.clock.now() > begun_ + needs_.budget;
 }
 
-/// Memory steps go by loops, and loops by the time that memory steps take: both are set in turn.
+/// Memory steps depend on loops, and loops on the time of memory steps: both are set in turn.
 Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn& stand_in,
                                   double guess, const DurationLine* known) {
   const double wanted = wanted_traffic(needs_.context.facts(), form, solo);
@@ -278,7 +279,7 @@ Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn
 }
 
 /// The middle of three: the first may meet a cold cache, any may meet another process. Of more, the
-/// mean: single ones are as coarse as the clock.
+/// mean: single durations have only the clock's resolution.
 Result<double> StandIns::measure(const StandIn& stand_in, double loops, std::uint32_t runs) {
   std::vector<double> lasted(runs);
   for (double& duration : lasted) {
@@ -299,7 +300,7 @@ Result<double> StandIns::run(const StandIn& stand_in, double loops) {
   StandInArguments arguments = arguments_of(stand_in, needs_.ring, op, needs_.memory, 1, 0);
   arguments.base = static_cast<float>(loops);
   arguments.first_line = cursor_;
-  // Once around the buffer, which changes nothing.
+  // Once around the buffer: the next execution reads the same lines.
   arguments.advance = arguments.buffer_lines;
   cursor_ += lines_of(stand_in, loops);
   void* list[] = {&arguments};
@@ -323,8 +324,8 @@ Result<double> StandIns::run(const StandIn& stand_in, double loops) {
          static_cast<double>(to_ns(kBesideBlocks));
 }
 
-/// Clocks rise within some 100 ms of work; what is measured before that would be too long.
-/// Durations of the same work say how coarse the device's clock is.
+/// Clocks rise within some 100 ms of work; earlier durations would be too long. Durations of the
+/// same work show the resolution of the device's clock.
 Result<void> StandIns::warm_up(const StandIn& stand_in, double loops) {
   if (warm_) return {};
   double worked = 0;

@@ -9,15 +9,15 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-/// SMs that no green context of this process has, by device. The primary context is the process's
-/// too: jobs are threads of one process that know nothing of each other, and the driver splits the
-/// same resource in the same way each time it is asked.
+/// SMs that no green context of this process has, by device. The primary context is the process's,
+/// too: jobs are threads of one process that do not know each other, and the driver splits the same
+/// resource in the same way in each call.
 struct FreeSms {
   std::mutex mutex;
   struct Left {
     DeviceResource resource{};
     std::uint32_t users = 0;
-    std::vector<GreenHandle> holders;  ///< of what was left, for nothing else
+    std::vector<GreenHandle> holders;  ///< hold the rest of earlier splits, for no other use
   };
   std::map<DeviceHandle, Left> left;
 };
@@ -26,7 +26,7 @@ FreeSms& free_sms() {
   return all;
 }
 
-/// CUDA counts downwards: the greatest priority is the smallest number, 0 the least.
+/// CUDA counts down: the greatest priority has the smallest number, the least has 0.
 int cuda_priority(std::int32_t wanted, int least, int greatest, CounterSet& counters) {
   const int exact = wanted <= 0 ? least : -wanted;
   const int given = std::clamp(exact, greatest, least);
@@ -53,10 +53,10 @@ Result<std::unique_ptr<StreamSet>> StreamSet::make(DeviceContext& context, const
 
 namespace {
 
-/// What a split leaves can be split only once a green context has it.
+/// The rest of a split can be split only after a green context has got it.
 Result<void> keep_rest(const DeviceContext& context, FreeSms::Left& left, DeviceResource& rest) {
   const Driver& driver = context.driver();
-  left.resource = {};  // nothing that could be split, if a call below fails
+  left.resource = {};  // if a call below fails, nothing is left to split
   if (rest.sm_count == 0) return {};
   ResourceDesc desc = nullptr;
   GreenHandle holder = nullptr;

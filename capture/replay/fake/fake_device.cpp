@@ -17,7 +17,7 @@ namespace {
 HostTime host_time(std::int64_t nanoseconds) { return HostTime{Duration{nanoseconds}}; }
 std::int64_t nanoseconds_of(HostTime time) { return time.time_since_epoch().count(); }
 
-// Hosts hear of what the device did before they, or a policy, act at that instant.
+// Host threads learn of the device's actions before they, or a policy, act at that instant.
 constexpr Turn kNews{1};
 
 class FakeDevice final : public Device {
@@ -119,7 +119,7 @@ void FakeDevice::launch(const OpInstance& first, std::uint32_t count, double fac
   const HostTime at = clock_.now() + (plan_->device_lags ? cost : Duration{});
   part_.launches.push({first.op, count, first.pass, first.launch, nanoseconds_of(at), factor,
                        takes_place});
-  // A stream that is busy is looked at again when what runs there ends.
+  // A busy stream is looked at again when its present operation ends.
   if (idle) clock_.ring(segment_->header().to_device);
 }
 
@@ -136,7 +136,7 @@ void FakeDevice::wait_for_room(std::uint32_t stream, bool takes_place) {
   }
 }
 
-// What every stream had when the wait began; the order of looking does not matter.
+// Waits for the operations that streams have at the wait's start; their order does not matter.
 void FakeDevice::wait_all() {
   const HostTime since = clock_.now();
   const auto streams = part_.streams();
@@ -148,7 +148,7 @@ void FakeDevice::wait_all() {
   return_from_wait(since);
 }
 
-// Who did not have to wait returns at once.
+// A thread that did not have to wait returns at once.
 void FakeDevice::return_from_wait(HostTime since) {
   if (part_.sync == 0 || clock_.now() == since || part_.quiet.load() != 0) return;
   clock_.sleep_until(clock_.now() + Duration{part_.sync});
@@ -166,7 +166,7 @@ FakeWaiter& FakeDevice::take_waiter() {
       std::uint32_t free = 0;
       if (waiter.active.compare_exchange_strong(free, 1)) return waiter;
     }
-    // More threads than places wait: one of them goes on with an operation's end.
+    // More threads wait than there are places: this thread goes on at an operation's end.
     clock_.sleep_until(clock_.now() + std::chrono::microseconds(1));
   }
 }
@@ -205,7 +205,7 @@ std::uint64_t FakeDevice::ended() const {
 
 void FakeDevice::end_launches() {
   if (part_.no_more.exchange(1) == 0) clock_.ring(segment_->header().to_device);
-  // A GPU that has gone with its process ends nothing any more.
+  // After its process has ended, a GPU ends no operation any more.
   if (part_.quiet.load() != 0 || !has_ended(segment_->header().device)) return;
   part_.quiet.store(1);
   clock_.ring(part_.room);
@@ -239,7 +239,7 @@ CounterSet FakeDevice::counters() const {
   return counters;
 }
 
-// The thread that tells the listener, in order of what the host learns.
+// The thread that informs the listener, in the order in which the host learns of events.
 void FakeDevice::tell_news() {
   for (;;) {
     const std::uint32_t seen = part_.news.rings.load();
@@ -249,7 +249,7 @@ void FakeDevice::tell_news() {
   }
 }
 
-/// Tells what is due, starts before ends; returns when the next is.
+/// Reports all due events, starts before ends; returns when the next one is due.
 HostTime FakeDevice::tell_due(HostTime now) {
   for (;;) {
     const std::int64_t start = part_.starts.empty() ? INT64_MAX : part_.starts.front().due;

@@ -8,7 +8,7 @@
 namespace bubblesim::capture {
 namespace {
 
-// "bubblesim fake", as bytes, and a version: other memory of that name is refused.
+// "bubblesim fake" as bytes, and a version: a segment with other bytes is refused.
 constexpr std::uint64_t kMagic = 0x62736d2d66616b31;
 constexpr std::size_t kLine = 64;
 

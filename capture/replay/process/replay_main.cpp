@@ -1,5 +1,4 @@
-// bubblesim_replay: one process of a rig. People start `bubblesim measure` or `bubblesim
-// calibrate`, and these start it.
+// bubblesim_replay: one process of a rig, started by `bubblesim measure` and `bubblesim calibrate`.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

@@ -44,7 +44,7 @@ enum class Fill : std::uint8_t { kNone, kShard, kAll };
 /// Outputs up to this size are filled for all ranks: sizes, indices, pickled objects.
 constexpr std::int64_t kSmallBytes = 1 << 20;
 
-/// What the Python side hands over once a process.
+/// The objects that the Python side passes once a process.
 struct Setup {
   LaunchKernel launch = nullptr;
   std::map<std::string, void*> markers;  ///< CUfunction by operation
@@ -104,8 +104,8 @@ class Range {
 #endif
 };
 
-/// The raw stream behind PyTorch's. Asked of Python once a stream: no C++ call for it is in all
-/// versions. Pool streams live as long as the process.
+/// The CUDA stream of a PyTorch stream. Requested from Python once for each stream, as not all
+/// versions have a C++ call. Pool streams live as long as the process.
 void* raw_stream(const c10::Stream& stream) {
   static std::mutex mutex;
   static std::map<c10::StreamId, void*> known;
@@ -158,7 +158,7 @@ std::string lowered(std::string text) {
   return text;
 }
 
-/// PyTorch's Python name of a type; toString has that of C.
+/// PyTorch's Python name of a type; toString gives the C name.
 std::string dtype_word(const Tensors& tensors) {
   if (tensors.empty()) return "uint8";
   switch (tensors.front().scalar_type()) {
@@ -198,7 +198,7 @@ bool is_async(const Options& options) {
   return true;
 }
 
-/// A collective on its way: its end is an event, or nothing (CPU, or on the caller's stream).
+/// A collective under way: its end is an event, or nothing (CPU, or on the caller's stream).
 class StandinWork : public c10d::Work {
  public:
   StandinWork(int rank, c10d::OpType type, Tensors outputs, Tensors held)
@@ -239,12 +239,12 @@ class StandinWork : public c10d::Work {
   }
 
   Tensors outputs_;
-  Tensors held_;  ///< kept from the allocator until somebody waited
+  Tensors held_;  ///< kept from the allocator until a wait
   std::unique_ptr<c10::Event> end_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-/// One collective to stand in for.
+/// One collective that is replaced.
 struct Call {
   std::string op;
   c10d::OpType type = c10d::OpType::UNKNOWN;
@@ -297,7 +297,7 @@ class StandinBackend : public c10d::Backend {
                       }
                     });
   }
-  /// outputs[rank][tensor], other than allgather's outputs[tensor][rank].
+  /// outputs[rank][tensor], unlike allgather's outputs[tensor][rank].
   WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                               const c10d::AllgatherOptions& options) override {
     return stand_in({"all_gather", c10d::OpType::ALLGATHER_COALESCED, inputs, flat(outputs),
@@ -433,7 +433,7 @@ class StandinBackend : public c10d::Backend {
     }
   }
 
-  /// Nothing to do where a buffer is gathered into or scattered from in place.
+  /// No copy if a buffer is gathered into or scattered from in place.
   static void copy(Tensor to, const Tensor& from) {
     if (to.data_ptr() != from.data_ptr() && to.numel() == from.numel()) {
       to.copy_(from.view_as(to), true);
@@ -477,7 +477,7 @@ class StandinBackend : public c10d::Backend {
     return place->second;
   }
 
-  /// Where a collective without tensors (a barrier) is.
+  /// The device of a collective without tensors (a barrier).
   c10::Device device_of(const Call& call) {
     if (!call.outputs.empty()) return device_ = call.outputs.front().device();
     if (!call.inputs.empty()) return device_ = call.inputs.front().device();
@@ -550,7 +550,7 @@ class StandinBackend : public c10d::Backend {
   const std::string name_;
   const std::vector<std::int64_t> ranks_;  ///< global, by rank in the group
   const std::string ranks_text_;
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< for the members below
   std::uint64_t sequence_ = 0;
   std::map<std::string, std::uint64_t> pair_sequences_;
   std::map<std::pair<c10::DeviceIndex, int>, Lane> lanes_;
