@@ -1,13 +1,12 @@
-// antman: the opportunistic job's framework inserts idle time, as much as a coordinator tells it
-// (AntMan, OSDI'20). One percentage p, 0 to 100, holds for all fillers. Each filler's throttle
-// turns p into sleep after a mini-batch or between the operations of the next one
-// (antman_throttle.hpp). At p = 0 a filler is suspended when its mini-batch ends; at 100 nothing is
-// inserted. The coordinator lowers p when the protected job's iterations get longer than alone,
-// else raises it (antman_coordinator.hpp). `control: fixed` keeps p as given.
-// A mini-batch ends at a mark of an iteration or a pass. Its operations are the filler's launches
-// of every kind (the code: TensorFlow's GPU operations). A filler without marks is only suspended,
-// never slowed (counter antman_fillers_without_batches). A filler's launches keep their order over
-// its host threads.
+// antman: a filler's framework inserts idle time, whose amount a coordinator sets (AntMan,
+// OSDI'20). One percentage p, 0 to 100, holds for all fillers. Each filler's throttle turns p into
+// sleep after a mini-batch or between the operations of the next one (antman_throttle.hpp). At p =
+// 0 a filler is suspended when its mini-batch ends; at 100 nothing is inserted. The coordinator
+// lowers p when the protected job's iterations get longer than alone, else raises it
+// (antman_coordinator.hpp). `control: fixed` keeps p as given. A mini-batch ends at a mark of an
+// iteration or a pass. Its operations are the filler's launches of every kind (the code:
+// TensorFlow's GPU operations). A filler without marks is only suspended, never slowed (counter
+// antman_fillers_without_batches). A filler's launches keep their order over its host threads.
 //
 // Memory: what does not fit beside the protected job is in host memory, as AntMan's allocator
 // overflows to pinned memory (resident_memory.hpp). When a filler ends, the others take its room at
@@ -75,7 +74,7 @@ class AntMan final : public Policy {
     return {.resident = memory_.resident_of(client.id)};
   }
 
-  /// Memory beyond the device's overflows to the host.
+  /// Memory beyond the device's overflows to host memory.
   Admission admit(const ClientInfo&, Bytes, const GpuInfo&) override { return {}; }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
@@ -149,9 +148,10 @@ class AntMan final : public Policy {
     explicit Filler(Duration fixed_cost) : throttle(fixed_cost) {}
     AntManThrottle throttle;
     std::size_t held = 0;
-    std::optional<Instant> wakes;  ///< the oldest held one; nothing: suspended, or none is held
+    std::optional<Instant> wakes;  ///< when its oldest held launch goes; nothing: suspended, or
+                                   ///< none is held
     Instant held_since{};
-    Instant sleeps_until{};  ///< after a mini-batch
+    Instant sleeps_until{};  ///< end of the sleep after a mini-batch
     Instant batch_begin{};
     bool in_batch = false;
     bool launched = false;
@@ -164,8 +164,8 @@ class AntMan final : public Policy {
     return is_fixed_ || no_reference_ ? percentage_ : coordinator_.percentage();
   }
 
-  /// When the filler's next operation may go; nothing: it is suspended. Once an operation, when
-  /// none is before it any more.
+  /// When the filler's next operation may go; nothing: it is suspended. Called once an operation,
+  /// when no earlier operation is held.
   std::optional<Instant> earliest(Filler& filler, Instant now) {
     filler.launched = true;
     Instant at = now;
@@ -191,7 +191,7 @@ class AntMan final : public Policy {
     }
   }
 
-  /// A suspended job looks every poll period since it was.
+  /// A suspended job looks every poll period from its suspension on.
   void resume_suspended(Instant now) {
     if (percentage() == 0) return;
     for (Filler& filler : fillers_) {

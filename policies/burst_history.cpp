@@ -7,7 +7,7 @@
 namespace bubblesim::policies {
 namespace {
 
-/// A recent burst shorter than this is no reference (RCKM.c, update_average_period).
+/// A recent burst of fewer launches is no reference (RCKM.c, update_average_period).
 constexpr std::int64_t kLeastRecentReference = 2;
 
 }  // namespace

@@ -40,8 +40,8 @@ using namespace policy;
 using namespace std::chrono_literals;
 
 /// A process's account, as the client hook keeps it. A kernel passes while the count is not above
-/// the grant (test before add, so one may overshoot by its whole size); each period the count falls
-/// by the new grant, so debt is carried over.
+/// the grant (the test is before the addition, so one kernel may exceed the grant by its whole
+/// size); each period the count falls by the new grant, so debt remains.
 struct TokenCounter {
   std::int64_t count = 0;     ///< blocks not yet covered by a grant
   std::int64_t launched = 0;  ///< blocks in this period
@@ -118,7 +118,7 @@ class Dilu final : public Policy {
     std::optional<std::size_t> task;  ///< its number at the server, while it is connected
   };
 
-  /// All grants are renewed, as the shares of those before have changed.
+  /// All grants are made anew, as the shares of earlier processes have changed.
   void connect(const ClientInfo& filler) {
     clients_[filler.id.index()].task =
         server_.connect(filler.role == Role::kOnline ? sensitive_ : throttled_);
@@ -127,7 +127,7 @@ class Dilu final : public Policy {
     }
   }
 
-  /// Kernels only. Test before add.
+  /// For kernels only. Tests before adding.
   bool passes(const LaunchInfo& launch) {
     TokenCounter& tokens = clients_[launch.client.index()].tokens;
     const bool may_hold = launch.client != kProtected || holds_protected_;

@@ -8,7 +8,7 @@
 namespace bubblesim::policies {
 namespace {
 
-/// Sums of shares such as 0.1 + 0.2 + 0.7 are 1.
+/// Rounding of sums of shares: 0.1 + 0.2 + 0.7 counts as 1.
 constexpr double kRounding = 1e-9;
 
 }  // namespace

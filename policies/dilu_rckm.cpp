@@ -8,7 +8,7 @@
 namespace bubblesim::policies {
 namespace {
 
-/// A language model's floor is compared ten times lower than it is set (RCKM.c).
+/// A language model's floor is compared at a tenth of its value (RCKM.c).
 constexpr double kLanguageModelFloor = 0.1;
 
 }  // namespace
@@ -29,7 +29,7 @@ void DiluRckm::disconnect(std::size_t task) {
   pool_ = quota_ * low_limits_;
 }
 
-/// Anew from the beginning, in order: no sum drifts.
+/// Summed anew in order, so no rounding accumulates.
 void DiluRckm::sum_shares() {
   high_requests_ = low_requests_ = low_limits_ = 0;
   for (const Task& task : tasks_) {
@@ -55,7 +55,7 @@ std::int64_t DiluRckm::report(std::size_t index, std::int64_t blocks) {
 std::int64_t DiluRckm::grant(std::size_t index) {
   const Task& task = tasks_[index];
   if (task.is.kind != RckmTask::Kind::kThrottled) return grant_sensitive(task);
-  // A block a period at least: a debt that no grant pays off would never end.
+  // A block a period at least: without grants a debt would never end.
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(pool_ * task.is.request / low_requests_));
 }
@@ -99,10 +99,10 @@ std::int64_t DiluRckm::grant_sensitive(const Task& task) {
   for (const Task& other : tasks_) {
     if (!other.connected || other.is.kind == RckmTask::Kind::kThrottled) continue;
     if (other.zeros <= constants_.busy_peer) {
-      busy_peer = true;  // itself as well, and it does not keep the limits from counting
+      busy_peer = true;  // the service itself counts, too; the limits may still count
     } else if (other.zeros <= constants_.all_idle) {
       all_idle = false;
-      break;  // as coded: later processes are not looked at
+      break;  // as in the code: later processes are not looked at
     }
   }
   if (task.zeros <= constants_.conservative) {

@@ -87,7 +87,8 @@ bool FillPlan::enter(Client& client, Duration length, Instant now) {
   return true;
 }
 
-// One way, for so much memory of fillers; nothing: it cannot be there.
+// The time of a move in one direction, if fillers need `inside` on the device; nothing: that much
+// cannot be there.
 std::optional<Duration> FillPlan::move_time(Bytes inside) const {
   const Bytes too_much = free_ == Bytes{} ? Bytes{} : excess(inside, free_);
   if (constants_.offload == Offload::kNever) {

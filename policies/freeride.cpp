@@ -139,14 +139,15 @@ class FreeRide final : public Policy {
  private:
   struct Task {
     Duration pass{};            ///< profiled; 0: its steps are launches
-    bool running = false;       ///< a step
-    bool after_bubble = false;  ///< since before the last bubble's end
-    bool counted = false;       ///< as an over-run
-    bool next_fits = false;     ///< another one, when the last launch of the step was made
-    std::uint64_t launch = 0;   ///< that is the step, if steps are launches
-    std::optional<Instant> look = std::nullopt;  ///< its loop's next one, while it is held
-    Instant awake_at{};         ///< its loop sleeps until then
-    Instant submitted = Instant::max();  ///< its first launch; later than all: there is none
+    bool running = false;       ///< a step runs
+    bool after_bubble = false;  ///< the step runs since before the last bubble's end
+    bool counted = false;       ///< the step was counted as an over-run
+    bool next_fits = false;     ///< whether another step fits, at the last launch of this step
+    std::uint64_t launch = 0;   ///< the launch that is the step, if steps are launches
+    std::optional<Instant> look = std::nullopt;  ///< the next look of its loop, while the loop is
+                                                 ///< held
+    Instant awake_at{};         ///< end of its loop's sleep
+    Instant submitted = Instant::max();  ///< instant of its first launch; Instant::max(): none
   };
 
   bool fits(Duration step, Instant now) const {
@@ -180,7 +181,7 @@ class FreeRide final : public Policy {
     return current_ == client;
   }
 
-  /// The step was launched or has ended at `now`: the loop sleeps, and looks then.
+  /// The step was launched or has ended at `now`: the loop sleeps, then looks.
   void sleep_after_step(Task& task, Instant now) {
     task.awake_at = now + interface_poll_;
     task.next_fits = looks_at_launch_ && task.pass > Duration{} && fits(task.pass, task.awake_at);
@@ -201,7 +202,7 @@ class FreeRide final : public Policy {
     if (actions.held(client) == 0) tasks_[client.index()].look.reset();
   }
 
-  /// Marks what runs as having been there when the bubble ended.
+  /// Marks the steps that run at the bubble's end.
   bool mark_running() {
     bool marked = false;
     for (Task& task : tasks_) {
@@ -231,9 +232,10 @@ class FreeRide final : public Policy {
   bool looks_at_launch_;
   std::optional<Bytes> limit_;
   std::vector<Task> tasks_;
-  std::optional<ClientId> current_;      ///< whose steps run on this GPU; none: at a new bubble
-  std::optional<Instant> expected_end_;  ///< of the bubble that the engine has reported
-  Instant seen_{};                       ///< by the manager
+  std::optional<ClientId> current_;      ///< the task whose steps run on this GPU; none: a new
+                                         ///< bubble chooses
+  std::optional<Instant> expected_end_;  ///< end of the bubble that the engine has reported
+  Instant seen_{};                       ///< when the manager sees the bubble
   std::optional<Instant> overrun_look_;
   std::uint64_t overruns_ = 0;
   std::uint64_t unprofiled_ = 0;

@@ -18,7 +18,7 @@ Bytes headroom_of(const GpuState& gpu) {
 
 }  // namespace
 
-// First asked for before anything is placed: what is used then is training's.
+// First called before any placement: all memory used then is training's.
 FreeRidePlacer::Queue& FreeRidePlacer::queue_of(const GpuState& gpu) {
   return queues_.try_emplace(gpu.id, Queue{headroom_of(gpu), {}, 0}).first->second;
 }

@@ -26,7 +26,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// A context whose slice was ended asks for the next one so much later.
+/// The delay after which a context whose slice was ended asks for its next slice.
 constexpr Duration kRunlist = 1us;
 
 class GPreempt final : public Policy {
@@ -74,7 +74,7 @@ class GPreempt final : public Policy {
   }
 
  private:
-  /// While training only waits for its peers, slices are the device's; else the policy's.
+  /// While training only waits for its peers, slices are the device's own; else the policy's.
   void follow(Instant now, Actions& actions) {
     if (even_ == training_.waits_for_peers()) return;
     even_ = !even_;
@@ -86,7 +86,7 @@ class GPreempt final : public Policy {
     }
   }
 
-  /// The next context has the GPU, as after a slice that is over.
+  /// The next context gets the GPU, as after an expired slice.
   void end_turn(ClientId client, Instant now, Actions& actions) {
     actions.preempt(client, Preemption::kContextSwitch);
     off_.push_back(client);
@@ -98,10 +98,10 @@ class GPreempt final : public Policy {
   std::optional<Duration> switch_cost_;
   TrainingWork training_;
   Duration device_slice_{};
-  std::vector<ClientId> fillers_;  ///< that live
-  std::vector<ClientId> off_;      ///< whose slice was ended, until on_at_
+  std::vector<ClientId> fillers_;  ///< the living fillers
+  std::vector<ClientId> off_;      ///< fillers whose slice was ended, until on_at_
   std::optional<Instant> on_at_;
-  bool even_ = false;              ///< all slices are the device's
+  bool even_ = false;              ///< all slices are the device's own
 };
 
 }  // namespace

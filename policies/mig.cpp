@@ -33,7 +33,7 @@ struct Profile {
   std::uint32_t memory = 0;
 };
 
-/// "3g" as this GPU cuts it.
+/// The slices of "3g" and the like on this GPU.
 Profile profile(std::string_view name, const MigGeometry& mig) {
   const auto compute = static_cast<std::uint32_t>(name.front() - '0');
   if (mig.memory_slices <= mig.compute_slices) return {compute, compute};

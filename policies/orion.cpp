@@ -160,7 +160,7 @@ class Orion final : public Policy {
     if (++seen_ == update_start_ && is_training_) update_launch_ = launch.launch;
   }
 
-  /// Fillers look before the protected host goes on.
+  /// Fillers are tried before the protected host goes on.
   void end_iteration(Instant now, Actions& actions) {
     seen_ = update_launch_ = 0;
     update_done_ = false;
@@ -188,7 +188,7 @@ class Orion final : public Policy {
     return sms;
   }
 
-  /// Something of the protected client is outstanding.
+  /// Whether an operation of the protected client is outstanding.
   [[nodiscard]] bool is_busy() const { return !training_.idle() || training_.waits_for_peers(); }
 
   bool may_go(const LaunchInfo& launch, std::uint64_t sms) {
@@ -211,14 +211,15 @@ class Orion final : public Policy {
     last_filler_ = launch.client.index();
   }
 
-  /// Rounds over the fillers until none of them may launch.
+  /// Goes round the fillers until none may launch.
   void poll(Actions& actions) {
     bool again = held_ > 0;
     while (again) {
       again = false;
       size_ = 0;
       const std::size_t count = fillers_.size() - 1;
-      const std::size_t first = last_filler_ % count;  // the filler after the last one, from 0
+      const std::size_t first = last_filler_ % count;  // the filler after the last one that
+                                                       // launched, from 0
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t index = 1 + (first + i) % count;
         again = release_oldest(ClientId{static_cast<std::uint32_t>(index)}, actions) || again;
@@ -250,23 +251,24 @@ class Orion final : public Policy {
   double slowdown_limit_;
   std::uint64_t update_start_;
   bool measures_latency_;
-  bool waits_;  ///< the protected host, for the end of each iteration
+  bool waits_;  ///< the protected host waits at the end of each iteration
   bool is_training_ = true;
   std::uint32_t sm_count_ = 0;
   SmThreshold threshold_;
   DrainRule drain_;
-  Duration most_{};         ///< of the fillers' outstanding durations
-  std::uint64_t size_ = 0;  ///< SMs of what was launched at this instant
+  Duration most_{};         ///< limit on the fillers' outstanding durations
+  std::uint64_t size_ = 0;  ///< SMs of the fillers' launches at this instant
   std::vector<Filler> fillers_;
   std::size_t held_ = 0;  ///< of all fillers
   std::size_t last_filler_ = 0;
   // The protected client:
-  std::optional<Instant> mark_;                ///< it waits for the end of its iteration since then
-  FrontQueue<Instant> due_;                    ///< its held launches'; while it waits: when called
+  std::optional<Instant> mark_;                ///< since then it waits for the end of its iteration
+  FrontQueue<Instant> due_;                    ///< its held launches: when they go; while it waits:
+                                               ///< when they were called
   std::uint64_t seen_ = 0;                     ///< kernels of this iteration or request
   TrainingWork training_;
-  KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel
-  std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet
+  KernelClass bound_ = KernelClass::kUnknown;  ///< class of its latest kernel
+  std::uint64_t update_launch_ = 0;            ///< the launch that begins the update; 0: not yet
   bool update_done_ = false;
   Instant last_protected_{};
   bool has_stopped_ = false;
@@ -323,7 +325,8 @@ PolicySpec orion_spec() {
   spec.demands = {{SystemFeature::kOneProcess}, {SystemFeature::kLaunchInterception}};
   spec.training_gate = [](const ParameterSet&) { return TrainingGate::kAsks; };
   spec.not_searched = {"latency", "update_start"};
-  spec.settling = [](const ParameterSet& given, Duration iteration) {  // a bisection of the SMs
+  spec.settling = [](const ParameterSet& given, Duration iteration) {  // the time of a bisection of
+                                                                       // the SMs
     constexpr std::int64_t kHalvings = 8;
     return kHalvings * given.integer("search_iterations") * iteration;
   };

@@ -81,7 +81,7 @@ class PipeFill final : public Policy {
     return {mode_, std::nullopt, given_switch_cost_, offloads(), stops_main_job_};
   }
 
-  /// What is moved is moved as a whole: what runs has its memory on the device.
+  /// Memory is moved as a whole: a running filler has all its memory on the device.
   ClientSharing share(const ClientInfo& client) override {
     ClientSharing share;
     if (offloads()) share.resident = client.memory;
@@ -171,7 +171,7 @@ class PipeFill final : public Policy {
     }
   }
 
-  /// A launch that waits only for its filler's memory to be moved goes when that is there.
+  /// A launch that waits only for its filler's memory goes when the memory is on the device.
   void wait_for_memory(ClientId client, Instant now) {
     const auto ready = plan_.ready(client);
     if (!ready || *ready <= now) return;
@@ -198,11 +198,11 @@ class PipeFill final : public Policy {
   std::optional<Duration> given_switch_cost_;
   bool stops_main_job_;
   Duration slice_{};
-  bool filling_ = false;  ///< the fillers' slice lasts as long as the filling
+  bool filling_ = false;  ///< the fillers' slice lasts as long as the bubble's filling
   FillConstants constants_;
   FillPlan plan_;
   std::vector<Held> held_;
-  std::optional<Instant> memory_there_;  ///< of the filler whose memory is there next
+  std::optional<Instant> memory_there_;  ///< the filler whose memory arrives next
   std::uint64_t unprofiled_ = 0;
 };
 

@@ -16,7 +16,7 @@ constexpr CounterSpec kRefused{
     "pipefill_deadlines_refused", Severity::kNotice,
     "fill jobs that wait for ever, as they could not have met their deadlines"};
 
-/// After every known work and deadline.
+/// Later than every known work and deadline.
 constexpr Duration kLast = Duration::max();
 
 bool endless(const JobInfo& job) { return job.work == Duration{}; }
@@ -60,7 +60,7 @@ bool FillScheduler::refused(const JobInfo& job, std::span<const GpuState> gpus, 
   return refused_.contains(job.id);
 }
 
-// Stable: what the rule does not tell apart stays in order of submission.
+// Stable: jobs that the rule ranks equally stay in order of submission.
 std::vector<JobInfo> FillScheduler::ordered(std::span<const JobInfo> waiting) const {
   std::vector<JobInfo> jobs(waiting.begin(), waiting.end());
   switch (scheduling_.rule) {

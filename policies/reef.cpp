@@ -134,7 +134,7 @@ class Reef final : public Policy {
   }
 
  private:
-  /// While training is idle, or in the filler's padding if its waves end before training's kernel.
+  /// While training is idle, or, for the padded filler, if its waves end before training's kernel.
   [[nodiscard]] bool may_pass(const LaunchInfo& launch, Instant now) const {
     if (queues_[launch.client.index()].operations() >= capacity_) return false;
     if (training_.idle()) return true;
@@ -169,7 +169,7 @@ class Reef final : public Policy {
     reset_at_ = now + kResetLatency;
   }
 
-  /// And it has none.
+  /// Training has no work any more.
   void leave(Instant now, Actions& actions) {
     reset_at_.reset();
     if (padded_) actions.set_sm_percentage(*padded_, 100);
@@ -181,7 +181,7 @@ class Reef final : public Policy {
     }
   }
 
-  /// Lets the first filler that fits go on beside training's present kernel, and no other.
+  /// Lets the first filler that fits, and no other, go on beside training's present kernel.
   void pad(Instant now, Actions& actions) {
     if (mode_ != Mode::kReef || reset_at_) return;
     const auto room = padding_room(queues_[0], front_since_, sms_);
@@ -195,7 +195,7 @@ class Reef final : public Policy {
     if (padded_) stop_padding(actions);
   }
 
-  /// The longest wave of what the filler has in flight, else of what it wants to launch.
+  /// The longest wave of the filler's kernels in flight, else of its next kernel.
   [[nodiscard]] std::optional<Duration> next_wave(ClientId filler, const Actions& actions) const {
     const LaunchQueue& queue = queues_[filler.index()];
     std::optional<Duration> longest;
@@ -239,13 +239,14 @@ class Reef final : public Policy {
   std::uint32_t sms_ = 0;
   std::uint32_t tpc_sms_ = 0;
   TrainingWork training_;
-  std::vector<LaunchQueue> queues_;  ///< by client; of fillers kernels only
+  std::vector<LaunchQueue> queues_;  ///< by client; fillers': kernels only
   std::vector<std::uint8_t> off_;    ///< by client: driven off the GPU
-  Instant front_since_{};            ///< when training's oldest outstanding launch became that
+  Instant front_since_{};            ///< when training's oldest outstanding launch became the
+                                     ///< oldest
   std::optional<Instant> reset_at_;
   std::optional<ClientId> padded_;  ///< goes on beside training until stop_at_
   Instant stop_at_{};
-  Instant room_end_{};  ///< of the padding: when training's kernel is expected to end
+  Instant room_end_{};  ///< expected end of the padding: that of training's kernel
   std::uint32_t percentage_ = 100;
   std::uint64_t unprofiled_ = 0;
   std::uint64_t resets_ = 0;

@@ -7,11 +7,11 @@
 namespace bubblesim::policies {
 namespace {
 
-/// Collectives are few and early in a queue, if they are outstanding at all; a queue is searched
-/// no deeper than this for them.
+/// Outstanding collectives are few and near the front of a queue; only this many launches are
+/// searched for them.
 constexpr std::size_t kDepth = 16;
 
-/// SMs that a launch covers when its blocks lie evenly; a collective's blocks have an SM each.
+/// SMs that a launch covers if its blocks lie evenly; each block of a collective has its own SM.
 std::uint64_t covered_sms(const QueuedLaunch& launch, std::uint32_t gpu_sms) {
   if (launch.kind == policy::WorkKind::kCollective) return launch.blocks;
   if (launch.sm_blocks == 0 || launch.blocks >= launch.sm_blocks) return gpu_sms;
@@ -32,7 +32,7 @@ PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
     const QueuedLaunch& launch = training[i];
     if (launch.operations == 0) continue;
     const bool collective = launch.kind == policy::WorkKind::kCollective;
-    // Behind a collective, the first kernel may run in another stream.
+    // After a collective, the first kernel may run in another stream.
     if (collective || (!compute && launch.kind == policy::WorkKind::kKernel)) {
       covered += covered_sms(launch, gpu_sms);
       compute = compute || !collective;

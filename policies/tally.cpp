@@ -49,7 +49,7 @@ constexpr CounterSpec kOriginals{
     "tally_original_launches", Severity::kInfo,
     "kernels of fillers that were launched in their original form and could not retreat"};
 
-/// What a form is chosen and remembered by: a function and its grid.
+/// A function and its grid: forms are chosen and remembered for these.
 struct FormKey {
   std::uint32_t client = 0;
   std::uint32_t threads = 0;
@@ -58,7 +58,7 @@ struct FormKey {
   friend auto operator<=>(const FormKey&, const FormKey&) = default;
 };
 
-/// The filler's launch that the GPU has.
+/// The filler's launch that is on the GPU.
 struct Flight {
   ClientId client;
   std::uint64_t launch = 0;
@@ -115,7 +115,7 @@ class Tally final : public Policy {
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
     if (completion.client == kProtected) {
-      if (training_.ended(completion)) idle_since_ = now;  // matters only while training is idle
+      if (training_.ended(completion)) idle_since_ = now;  // used only while training is idle
       return;
     }
     if (!flight_ || flight_->client != completion.client ||
@@ -177,7 +177,7 @@ class Tally final : public Policy {
     actions.preempt(flight_->client, flight_->retreat);
   }
 
-  /// The flight has ended; one that ended while it retreated leaves its client free to run.
+  /// The flight has ended; if it ended while retreating, its client may run again.
   void land(Actions& actions) {
     if (flight_->retreated) actions.proceed(flight_->client);
     flight_.reset();
@@ -225,10 +225,10 @@ class Tally final : public Policy {
   Duration min_wait_;
   Duration original_after_;
   TallyLimits limits_;
-  bool replaces_;  ///< kernels of cuBLAS and cuDNN, by those of CUTLASS
+  bool replaces_;  ///< kernels of CUTLASS replace those of cuBLAS and cuDNN
   double library_slowdown_;
   TrainingWork training_;
-  Instant idle_since_{};               ///< while training is idle
+  Instant idle_since_{};               ///< start of training's idle time, while it is idle
   std::optional<Flight> flight_;
   std::vector<std::uint64_t> waiting_;  ///< held launches, by client
   std::uint64_t all_waiting_ = 0;

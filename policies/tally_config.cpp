@@ -9,20 +9,20 @@ namespace {
 
 using Kind = TallyForm::Kind;
 
-/// Tally's code takes half of a wave for the wait till a worker's block ends.
+/// Tally's code takes half of a wave as the time until a worker's block ends.
 constexpr int kWaveFraction = 2;
-/// A grid that must be sliced finer is cut 1.3 times as fine as its length asks for (Tally's code).
+/// Slices are 1.3 times as small as the grid's length requires (Tally's code).
 constexpr double kSliceMargin = 1.3;
 constexpr std::uint32_t kThreadsOfAnSm = 2048;
 
-/// Blocks that the GPU holds at once; guessed from the threads alone if not known.
+/// Blocks that the GPU holds at once; if not known, guessed from the threads alone.
 std::uint64_t resident(const TallyKernel& kernel, const TallyLimits& limits) {
   if (kernel.sm_blocks > 0) return kernel.sm_blocks;
   const std::uint32_t threads = std::max(1u, kernel.threads);
   return std::uint64_t{limits.sms} * std::max(1u, kThreadsOfAnSm / threads);
 }
 
-/// The part of the kernel's greatest rate that so many resident blocks reach.
+/// The share of the kernel's greatest rate that this many resident blocks reach.
 double reach(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t blocks) {
   const auto sms = static_cast<double>(limits.sms);
   const double on_each = std::max(1.0, static_cast<double>(blocks) / sms);
@@ -39,13 +39,14 @@ double reach(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t
   return std::min(units, dram);
 }
 
-/// At least 1: the kernel's length with so many blocks resident, over its own.
+/// The kernel's time with this many resident blocks, over its own time; at least 1.
 double stretch(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t blocks) {
   const std::uint64_t whole = std::min(kernel.blocks, resident(kernel, limits));
   return reach(kernel, limits, whole) / reach(kernel, limits, std::min(blocks, whole));
 }
 
-/// Resident blocks that take so much longer, each at its pace on a full GPU.
+/// The number of resident blocks with which the kernel takes `stretch` times as long, if each block
+/// keeps its pace on a full GPU.
 std::uint64_t blocks_for(const TallyKernel& kernel, const TallyLimits& limits, double stretch) {
   if (stretch <= 1) return 0;
   const std::uint64_t whole = std::min(kernel.blocks, resident(kernel, limits));
@@ -76,7 +77,8 @@ TallyForm sliced(const TallyKernel& kernel, const TallyLimits& limits, std::uint
   return form;
 }
 
-/// The first form of at least this speed within the limit, denser ones first. Whether there is.
+/// Finds the first form of at least this speed within the limit, denser forms first. False: there
+/// is none.
 bool find(const TallyKernel& kernel, const TallyLimits& limits, double speed, TallyForm& found) {
   const std::uint64_t per_unit = std::min<std::uint64_t>(limits.sms, kernel.blocks);
   const std::uint32_t densest =
@@ -94,7 +96,7 @@ bool find(const TallyKernel& kernel, const TallyLimits& limits, double speed, Ta
   return false;
 }
 
-/// Fewer workers than SMs, or finer slices, whatever the estimate of their turnaround.
+/// Fewer workers than SMs, or smaller slices, whatever their estimated turnaround.
 TallyForm shrunk(const TallyKernel& kernel, const TallyLimits& limits, const TallyForm& original) {
   const std::uint64_t units = std::min<std::uint64_t>(limits.sms, kernel.blocks);
   const Duration estimate = persistent(kernel, limits, units).turnaround;

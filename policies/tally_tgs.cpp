@@ -66,7 +66,7 @@ class TallyTgs final : public Policy {
 
  private:
   struct Filler {
-    std::uint64_t launched = 0;  ///< since all had ended
+    std::uint64_t launched = 0;  ///< kernels launched since all had ended
     LaunchQueue running;
     std::uint64_t held = 0;
   };

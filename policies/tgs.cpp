@@ -57,7 +57,7 @@ class Tgs final : public Policy {
     return {.resident = memory_.resident_of(client.id)};
   }
 
-  /// The filler believes that the GPU is empty but for the reserve.
+  /// For the filler the GPU seems empty except for the reserve.
   Admission admit(const ClientInfo& filler, Bytes, const GpuInfo& gpu) override {
     return admit_with_reserve(filler, Bytes{}, reserve_, gpu);
   }
@@ -97,7 +97,7 @@ class Tgs final : public Policy {
   }
 
  private:
-  /// Test before add: a kernel may overshoot the limit by its whole size.
+  /// Tests before adding: a kernel may exceed the limit by its whole size.
   bool passes(const LaunchInfo& launch) {
     if (count_ > limit_.limit()) return false;
     count_ += static_cast<std::int64_t>(launch.blocks);
@@ -131,11 +131,12 @@ class Tgs final : public Policy {
   Instant next_report_;
   std::uint64_t training_blocks_ = 0;
   std::int64_t count_ = 0;        ///< the fillers' blocks in this window
-  std::int64_t last_window_ = 0;  ///< and in the one before
+  std::int64_t last_window_ = 0;  ///< the same of the window before
   std::int64_t window_index_ = 0;
 };
 
-/// The profile, a first report, and a slow start that multiplies the limit by a hundred.
+/// The time of the profile, a first report, and a slow start that multiplies the limit by a
+/// hundred.
 Duration settling_of(const ParameterSet& given, Duration) {
   const double growth = std::max(1.1, given.number("growth"));
   const std::int64_t grown = std::llround(std::ceil(std::log(100) / std::log(growth)));

@@ -8,7 +8,7 @@
 namespace bubblesim::policies {
 namespace {
 
-/// No limit ever exceeds it (UPPER_LIMIT in the source).
+/// The greatest limit (UPPER_LIMIT in the source).
 constexpr std::int64_t kHighestLimit = 100'000'000'000'000;
 
 std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
@@ -35,7 +35,7 @@ double TgsLimit::shift_window(double rate) {
   return best;
 }
 
-/// With no rate known, 0/0 is a fall, as the source's comparisons have it.
+/// If no rate is known, 0/0 counts as a fall, as in the source's comparisons.
 void TgsLimit::follow(double window_rate, double deviation) {
   if (deviation > 0)
     best_ = std::max(best_, window_rate * (1 - constants_.profile_margin));
@@ -47,7 +47,7 @@ void TgsLimit::profile(double window_rate) {
   const double deviation = (window_rate - best_) / best_;
   if (std::abs(deviation) <= constants_.profile_tolerance) {
     best_ = std::max(best_, window_rate);
-    // The source takes the whole part of the difference: less than a block counts as none.
+    // The source truncates the difference: less than a block counts as none.
     profile_again_ = best_ - window_rate < 1;
   } else {
     follow(window_rate, deviation);
@@ -82,7 +82,7 @@ void TgsLimit::control(double rate, double window_rate, std::int64_t filler_rate
 
 void TgsLimit::update(double rate, std::int64_t filler_rate) {
   const double best = best_;
-  const double deviation = std::abs(rate - best) / best;  // a faster training counts as well
+  const double deviation = std::abs(rate - best) / best;  // a faster training is a deviation, too
   if (state_ == State::kAvoidance) {
     avoid(deviation, best, filler_rate);
   } else if (deviation <= constants_.tolerance) {
@@ -114,7 +114,7 @@ void TgsLimit::avoid(double deviation, double best, std::int64_t filler_rate) {
   }
 }
 
-/// A best rate that training never reaches again is given up step by step.
+/// A best rate that training does not reach again is lowered step by step.
 void TgsLimit::count_missed(double deviation) {
   if (deviation < constants_.missed_deviation) {
     missed_ = 0;

@@ -26,7 +26,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// The slice in open-gpu-kernel-modules, for a device file without one.
+/// The slice in open-gpu-kernel-modules, for a device file that has none.
 constexpr Duration kDriverSlice = 1024us;
 
 class TimeSlicing final : public Policy {
@@ -73,7 +73,7 @@ class TimeSlicing final : public Policy {
       return;
     }
     switch_off(turns_[turn_], actions);
-    while (*turn_end_ <= now) {  // a wall clock may be late by more than a turn
+    while (*turn_end_ <= now) {  // a wall clock may be late by more than one turn
       turn_ = (turn_ + 1) % turns_.size();
       turn_end_ = *turn_end_ + turns_[turn_].length;
     }
@@ -98,8 +98,8 @@ class TimeSlicing final : public Policy {
   bool filler_as_device_;
   std::optional<Duration> switch_cost_;
   bool fixed_;
-  std::vector<Turn> turns_;          ///< of a round
-  std::size_t turn_ = 0;             ///< whose turn it is
+  std::vector<Turn> turns_;          ///< the turns of a round
+  std::size_t turn_ = 0;             ///< the present turn
   std::optional<Instant> turn_end_;  ///< only in fixed rounds
   bool began_ = false;
 };

@@ -8,19 +8,21 @@
 namespace bubblesim::policies {
 namespace {
 
-/// A job that does not repeat within so many kernels has no period: memory is bounded.
+/// A job that does not repeat within this many kernels counts as having no period, which bounds the
+/// memory.
 constexpr std::size_t kMostKeys = std::size_t{1} << 18U;
-/// An iteration so much longer may be of another kind, if fillers cannot spend as much at once: an
-/// evaluation, a checkpoint, a pipeline's flush. Of it, fillers of this GPU cost no more than the
-/// time that they were in the way.
+/// An iteration this many times as long may be of another kind (an evaluation, a checkpoint, a
+/// pipeline's flush), unless fillers can spend that much at once. Then the cost of this GPU's
+/// fillers is at most the time for which they were in the way.
 constexpr double kOtherKind = 1.5;
-/// Fillers in the way for so small a part of an iteration, a kernel that ran into it, do not count.
+/// If fillers were in the way for less than this fraction of an iteration (a kernel that ran into
+/// it), they do not count.
 constexpr int kNegligible = 1000;
 
 }  // namespace
 
-// The failure function of Knuth, Morris and Pratt over the later half, from its end: whatever the
-// job did while it warmed up does not count.
+// The failure function of Knuth, Morris and Pratt over the later half, from its end, so that
+// warm-up does not count.
 std::size_t repeating_period(std::span<const std::uint64_t> keys) {
   const std::size_t n = keys.size() / 2;
   if (n < 2) return 0;
@@ -91,8 +93,8 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, const FillerCos
   if (!begin) return std::nullopt;
   const Duration length = now - *begin;
   filled = filled && kNegligible * cost.exposed > length;
-  // Fillers of the job's other GPUs come in when this one's do, and a pipeline hands on what they
-  // delay: an iteration that is under way by then is not undisturbed, even if it had none here.
+  // Fillers start on all GPUs of a job at about one time, and a pipeline passes delays on: so the
+  // iteration under way at that time is disturbed, even if no filler ran here.
   if (!filled && measures(now)) {
     learn(length);
     return std::nullopt;
@@ -105,8 +107,8 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, const FillerCos
     return std::min(length - expected, cost.exposed);
   }
   if (reference_ && !bounded_) return length - expected;
-  // What fillers cost is an estimate, and misses what those of other GPUs did: of disturbed
-  // iterations the least disturbed one is to be trusted, not the longest.
+  // The cost of fillers is an estimate, and lacks the cost of those on other GPUs: so of the
+  // disturbed iterations the least disturbed one is used, not the longest.
   if (!reference_ || cost.exposed < bound_exposed_) {
     reference_ = length - cost.charged;
     bound_exposed_ = cost.exposed;
@@ -115,7 +117,7 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, const FillerCos
   return length - *reference_;
 }
 
-// It counts like any other, or iterations that differ by themselves would not even out.
+// It counts like all others; else the natural variation of iterations would not average out.
 std::optional<Duration> TrainingPace::compare_undisturbed(Duration length, Duration expected,
                                                           Duration at_once) {
   if (reference_ && !bounded_) {

@@ -7,12 +7,12 @@ namespace {
 
 using namespace policy;
 
-/// A kernel is overdue after so many times its own duration: durations vary by less.
+/// A kernel is overdue after this many times its own duration: durations vary by less.
 constexpr int kOverdue = 2;
 /// The hash of a context is a polynomial of its eight keys in this factor.
 constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15ULL;
 constexpr std::uint64_t kFactor4 = kFactor * kFactor * kFactor * kFactor;
-/// A longer bubble of the same context counts by this part: bubbles come in several lengths.
+/// The weight of a longer bubble of the same context is 1 over this: bubbles have several lengths.
 constexpr int kSlowly = 8;
 
 }  // namespace
@@ -99,7 +99,7 @@ void TrainingWatch::settle(Instant now) {
   const Launch* next = next_kernel();
   const Instant idle_from = last_end_.value_or(Instant{});
   if (next == nullptr) return begin_bubble(idle_from, known_gap(place_, context_));
-  // What stands before the next kernel and has not ended is a collective.
+  // The unfinished work before the next kernel is a collective.
   const bool behind_collective = next_ != first_;
   if (!behind_collective) {
     computes_ = true;
@@ -122,7 +122,7 @@ void TrainingWatch::begin_bubble(Instant since, std::optional<Duration> length) 
   if (length) expected_end_ = last_end_.value_or(Instant{}) + *length;
 }
 
-// A polynomial of the last keys: the oldest one leaves it when another comes.
+// The hash is a polynomial of the last keys: a new key replaces the oldest one.
 void TrainingWatch::note_kernel(std::uint64_t key) {
   std::uint64_t& oldest = recent_[recent_at_++ % recent_.size()];
   context_ = context_ * kFactor + key - oldest * (kFactor4 * kFactor4);

@@ -34,10 +34,10 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// Percent; who may have the whole GPU is not limited.
+/// Percent; a process with this limit is not limited.
 constexpr std::int64_t kWhole = 100;
 
-/// How much of the GPU each process used in the last whole sample.
+/// The share of the GPU that each process used in the last whole sample.
 class UtilizationSamples {
  public:
   explicit UtilizationSamples(Duration period) : period_(period) {}
@@ -47,7 +47,7 @@ class UtilizationSamples {
     last_.assign(clients, 0);
   }
 
-  /// Time until now passed with this work outstanding. Samples that ended are taken.
+  /// The time up to `now` passed with this work outstanding. Closes the samples that ended.
   void advance(Instant now, const OutstandingOperations& outstanding) {
     while (now_ < now) {
       const Instant until = std::min(now, next_multiple(now_, period_));
@@ -79,7 +79,7 @@ class UtilizationSamples {
 
   Duration period_;
   Instant now_{};
-  std::vector<Duration> busy_;      ///< of the present sample, by client
+  std::vector<Duration> busy_;      ///< busy time in the present sample, by client
   std::vector<std::int64_t> last_;  ///< percent, by client
 };
 
@@ -166,7 +166,7 @@ class Vcuda final : public Policy {
   Instant next_refill_;
   OutstandingOperations outstanding_;
   std::vector<VcudaTokens> buckets_;  ///< by client
-  std::vector<std::uint8_t> runs_;    ///< by client: its process is there
+  std::vector<std::uint8_t> runs_;    ///< by client: its process is running
 };
 
 }  // namespace
@@ -197,12 +197,12 @@ PolicySpec vcuda_spec() {
                        "CUDA C Programming Guide, compute capabilities"}),
   };
   spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kLaunchInterception}};
-  spec.training_gate = [](const ParameterSet& given) {  // what it uses is read from NVML
+  spec.training_gate = [](const ParameterSet& given) {  // its use of the GPU is read from NVML
     const bool hooked = given.integer("training_limit") < kWhole;
     return hooked ? TrainingGate::kAsks : TrainingGate::kNone;
   };
   spec.not_searched = {"refill", "poll", "sample", "threads_per_sm"};
-  spec.settling = [](const ParameterSet& given, Duration) {  // shares swing for some refills
+  spec.settling = [](const ParameterSet& given, Duration) {  // shares vary for the first refills
     return given.duration("refill") * 20;
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Vcuda>(given); };

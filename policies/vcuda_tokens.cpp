@@ -7,7 +7,7 @@ namespace bubblesim::policies {
 namespace {
 
 constexpr std::int64_t kLeastDifference = 5;  // percent
-constexpr std::int64_t kBegins = 10;          // below this part of its limit
+constexpr std::int64_t kBegins = 10;          // below its limit over this a process has only begun
 
 }  // namespace
 

@@ -145,11 +145,11 @@ class XSched final : public Policy {
   std::uint64_t threshold_;
   std::optional<Duration> switch_cost_;
   bool spatial_;
-  std::uint64_t wake_at_ = 0;  ///< a full filler launches again at so many in flight
+  std::uint64_t wake_at_ = 0;  ///< a full filler launches again at this number in flight
   TrainingWork training_;
   OutstandingOperations outstanding_;  ///< of fillers
-  std::vector<std::uint8_t> full_;  ///< by client: reached the threshold and has not woken
-  std::vector<std::uint8_t> off_;   ///< by client: driven off the GPU
+  std::vector<std::uint8_t> full_;  ///< by client: it reached the threshold and has not been woken
+  std::vector<std::uint8_t> off_;   ///< by client: its context is off the GPU
   std::uint64_t suspensions_ = 0;
 };
 

@@ -104,7 +104,7 @@ class Worker {
     if (!device) return fault_of(WorkerExit::kDevice, device.error());
     job.device = *std::move(device);
     ControlSeat* seat = job.seat.get();
-    // The rig gets the fault at once, to stop the others: closing device and record takes time.
+    // The rig learns of the last iteration at once, to stop the others: closing takes time.
     const std::uint64_t wanted = job.plan.loop ? job.plan.loop->iterations : 0;
     const auto on_iteration = [seat, wanted] {
       if (seat->add_iteration() == wanted) seat->set_state(WorkerState::kEnding);
