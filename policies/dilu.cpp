@@ -15,8 +15,8 @@
 // thousandth of the GPU's tokens: training of many blocks may stand still for minutes, as it would
 // under the code. With `barrier: fillers` training's kernels pass and are reported.
 //
-// Sharing: MPS. A request and a limit are SM shares; the tokens stand for them. There is one pair
-// of them for services, and one for all other processes. Placement: dilu_placer.hpp.
+// Sharing: MPS. A request and a limit are SM shares; the tokens stand for them. Services have one
+// request and limit, all other processes another. Placement: dilu_placer.hpp.
 // Ties: at one instant the period ends first and processes report in client order; then held
 // threads look, in the order of being held.
 // Source: RCKM.c and container_client_hijack_call.c of sigserverless/Dilu at 1134655a (no licence

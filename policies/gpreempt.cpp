@@ -1,12 +1,12 @@
 // gpreempt: preemption by time slices of very different length (GPreempt, ATC'25). Training's
 // context has a slice of 1 s; the context of all fillers' streams together (g_ctx[1] of
 // gpreemptclient.cpp:49, :169) has 1 us. While training has work the fillers' slice ends at once.
-// The GPU is work-conserving, so fillers run on while training is idle. Nothing is held, no kernel
-// is changed, and none needs to be idempotent.
+// The GPU is work-conserving, so fillers run on while training is idle. Nothing is held, and
+// kernels are neither changed nor required to be idempotent.
 //
 // `collectives: idle` (training_work.hpp; reconstructed): while training only waits for its peers,
-// all contexts have the device's own slices. The running slice ends when that begins, and the
-// fillers' when training computes again: the driver ends slices when it gets a new runlist.
+// all contexts have the device's own slices. The running slice ends when this wait begins, and the
+// fillers' slice when training computes again: the driver ends slices when it gets a new runlist.
 //
 // Parameters: see the declarations. Ties: the GPU model's order of contexts. Each round of slices,
 // 1 us and 1 s, pays a switch. Source: thustorage/GPreempt at 249ee3e (slices of 1,000,000 us and 1

@@ -1,5 +1,5 @@
-// green_context: CUDA's green contexts. Each filler has so many SMs and runs on no other; training
-// has the rest, or may use all. Memory and its bandwidth are shared. Nothing is held.
+// green_context: CUDA's green contexts. Each filler has a number of SMs and runs on no others;
+// training has the rest, or may use all. Memory and its bandwidth are shared. Nothing is held.
 //
 // Rule: `filler_sms`, rounded up to the granularity as cuDevSmResourceSplitByCount does, are cut
 // off for each filler in client order while training keeps at least one granule; a filler for which

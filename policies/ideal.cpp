@@ -1,13 +1,13 @@
 // ideal and ideal_spatial: upper bounds that no real system reaches. Both are oracles: fillers cost
 // training nothing, and the results say so.
 //
-// ideal knows every bubble: fillers run whenever no kernel of training but a collective does, and
-// are gone in the instant when one starts. ideal_spatial also packs beside running kernels:
-// fillers have the blocks and the bandwidth that training leaves. Nothing is held.
+// ideal knows every bubble: fillers run while no kernel of training but a collective runs, and stop
+// in the instant when one starts. ideal_spatial also packs beside running kernels: fillers get the
+// blocks and the bandwidth that training leaves. Nothing is held.
 //
-// No parameters. Ties: the GPU model's placement among fillers. Memory: as everywhere, a filler
-// whose memory is known not to fit is not admitted. Source: the upper bound that policies are
-// measured against; SharingMode says what the simulator does.
+// No parameters. Ties: the GPU model's placement among fillers. Memory: a filler whose memory is
+// known not to fit is not admitted. Source: an upper bound to compare policies with; SharingMode
+// defines the simulation.
 #include <memory>
 
 #include "policies/builtin.hpp"

@@ -1,14 +1,15 @@
 // mig: the GPU is cut into instances of SMs, memory and memory bandwidth of their own. Training has
-// one, each filler another. Nothing is shared or held; what an instance leaves idle no other gets.
+// one, each filler another. Nothing is shared or held; no other client gets the idle part of an
+// instance.
 //
 // Rule: training's instance is made first, then one a filler in client order while both compute and
 // memory slices are left. A filler that finds too few, or whose memory is known not to fit its
 // instance, is not admitted. Memory slices of a profile follow NVIDIA's table for GPUs of 7 compute
-// and 8 memory slices (1g: 1, 2g: 2, 3g: 4, 4g: 4, 7g: all); where there are no more memory slices
-// than compute slices (A30), as many as compute slices. On a GPU without MIG, or if training does
-// not fit its own instance, the GPU is not cut and no filler is admitted. MIG is set up before
-// processes start, so training keeps to its instance even if no filler is admitted beside it.
-// Training on several GPUs is refused: instances have no peer access over NVLink or PCIe (user
+// and 8 memory slices (1g: 1, 2g: 2, 3g: 4, 4g: 4, 7g: all); on GPUs with at most as many memory
+// slices as compute slices (A30), they equal the compute slices. On a GPU without MIG, or if
+// training does not fit its own instance, the GPU is not cut and no filler is admitted. MIG is set
+// up before processes start, so training keeps to its instance even if no filler is admitted beside
+// it. Training on several GPUs is refused: instances have no peer access over NVLink or PCIe (user
 // guide, limitations; NVIDIA/nccl issue 1716), and exchanges through host memory are not simulated.
 //
 // Parameters: the profiles of training and of the fillers. Ties: client order.

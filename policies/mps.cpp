@@ -2,10 +2,10 @@
 // take the room that is left, in order of client priority and arrival. Nothing is held.
 //
 // Parameters: the active-thread percentage of training and of the fillers (a cap, no reservation;
-// the GPU rounds it to whole TPCs), whose client priority is higher (resident blocks are not
-// evicted by it), and how much device memory each filler may allocate (one that needs more is not
-// admitted). "Training" is the protected client, whatever it does. Ties: the GPU model's block
-// placement. Source: NVIDIA MPS documentation, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE,
+// the GPU rounds it to whole TPCs), which of them has the higher client priority (it evicts no
+// resident blocks), and how much device memory each filler may allocate (one that needs more is not
+// admitted). "Training" is the protected client, also if it is a service. Ties: the GPU model's
+// block placement. Source: NVIDIA MPS documentation, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE,
 // CUDA_MPS_CLIENT_PRIORITY and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT. Reconstructed: nothing. Not
 // modelled: the one fault domain of all clients.
 #include <memory>

@@ -1,6 +1,6 @@
-// stream_priority: training and fillers are streams of one process. Blocks that wait are placed in
+// stream_priority: training and fillers are streams of one process. Waiting blocks are placed in
 // order of their stream's priority; resident ones are not evicted, so a kernel of training waits
-// for blocks of fillers to end where they take its room. Nothing is held.
+// until fillers' blocks in its room end. Nothing is held.
 //
 // Parameters: which of CUDA's priorities online fillers have; offline ones, and training jobs as
 // fillers, have the least, the protected client the greatest. Ties: the GPU model's block

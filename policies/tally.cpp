@@ -1,5 +1,5 @@
-// tally: one kernel of a filler at a time, in a form that can retreat, and only when training has
-// been idle for a while (Tally, ASPLOS'25).
+// tally: one kernel of a filler at a time, in a form that can be stopped, and only after training
+// was idle for a while (Tally, ASPLOS'25).
 //
 // Training's launches pass at once, in their own form. A filler's kernel is launched when training
 // has had nothing outstanding for `min_wait` and no kernel of any filler is in flight. Its form
@@ -12,10 +12,10 @@
 // the time.
 //
 // Libraries: calls of cuBLAS and cuDNN (taken for them: kernels of class compute) have no other
-// form and cannot be stopped (server.cpp:1077-1088, priority.cpp:985; that the host then waits for
-// its queue is not charged): `libraries: original`. By default CUTLASS replaces cuBLAS in all
-// clients and cuDNN is off, as in the benchmarks (tally-project/tally-bench, bench.py, train.py);
-// kernels take `library_slowdown` times as long (not published).
+// form and cannot be stopped (server.cpp:1077-1088, priority.cpp:985; the host's wait for its queue
+// is not charged): `libraries: original`. By default CUTLASS replaces cuBLAS in all clients and
+// cuDNN is off, as in the benchmarks (tally-project/tally-bench, bench.py, train.py); kernels take
+// `library_slowdown` times as long (not published).
 //
 // Fillers' copies, memsets and collectives pass: a collective that waits for its peers would keep
 // every other filler out. A CUDA graph is one launch in its original form, whose unbegun kernels

@@ -1,9 +1,9 @@
-// tally_tgs: what Tally's authors ran as TGS for their comparison, inside the one process of
+// tally_tgs: the TGS that Tally's authors ran for their comparison, inside the one process of
 // Tally's server. The protected client and fillers are streams of one context, the former of the
-// greatest priority. A filler has at most `in_flight` kernels with the GPU; when so many have been
-// launched, the next one waits until all of them have ended.
+// greatest priority. A filler has at most `in_flight` kernels with the GPU; when that many have
+// been launched, the next one waits until all of them have ended.
 //
-// Sharing is that of MPS clients: a kernel comes late behind one of another client's stream, too
+// Sharing is that of MPS clients: a kernel behind one of another client's stream is delayed, too
 // (inferred: without that, fillers of the measured pairs marked fit are a fifth too fast, with it
 // 3 %; configs/validation/colocation_a100.json).
 //

@@ -9,7 +9,7 @@
 //
 // Sharing: time slices (TGS starts no MPS). Only kernels launched one by one are counted and held:
 // the hook lets a CUDA graph pass (cuda_originals.c:1619). So a server that decodes by graphs
-// escapes the limit, and a training that launches graphs looks idle, which lifts it. Memory is
+// escapes the limit, and training that launches graphs looks idle, which lifts the limit. Memory is
 // unified: training's is all on the device (its preferred location); fillers, in client order, have
 // what training and the reserve (1 GiB) leave, and reach the rest through the host link
 // (resident_memory.hpp) until another filler ends. Pages do not move with their use. Ties: at one

@@ -1,13 +1,13 @@
 // vcuda: a limit for each process, in percent of the GPU, kept by tokens (Tencent's
 // vcuda-controller, hard limits; HAMi-core is its successor). A launch hook in each process takes a
-// token a thread block and holds a kernel while there are less than none; a held thread looks again
+// token a thread block and holds a kernel while their number is negative; a held thread looks again
 // every poll period. Every refill period the hook reads how much of the GPU its process used, and
 // adds a share of tokens that grows below the limit and shrinks above it (vcuda_tokens.hpp). The
 // step grows with the square of the SMs: at 132 SMs a limit of 20 % lets 67 % pass of blocks of 100
 // us, as HAMi-core's users report (issue 274).
 //
 // No process is protected: with a `training_limit` below 100 the policy holds training's launches
-// as it holds all others. Copies and CUDA graphs are not gated. What is launched is left to run.
+// as it holds all others. Copies and CUDA graphs are not gated. Launched kernels run to their end.
 //
 // Sharing: time slices. Ties: at one instant utilisation is sampled first, then buckets are filled
 // in client order, then held threads look, in the order of being held. Source:

@@ -4,12 +4,12 @@
 // together.
 //
 // Level 1, any device: at most `threshold` operations of each filler are in flight; when training
-// launches, fillers launch no more, and what is in flight ends. Level 2: besides, what is in flight
-// but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's context leaves the
-// GPU, whatever runs (kContextSwitch; always time-sliced). Level 2 exists for compute capabilities
-// 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused. Level 3 sets the
-// context's time slice to 0 (hal/src/level3/tsg.cpp, chosen by XSCHED_CUDA_LV3_IMPL=TSG), which any
-// GPU has.
+// launches, fillers launch no more, and operations in flight end. Level 2: operations in flight
+// that do not run yet are withdrawn, too (Preemption::kAfterKernel). Level 3: the filler's context
+// leaves the GPU at once (kContextSwitch; always time-sliced). Level 2 exists for compute
+// capabilities 3.5, 7.0 and 8.6 (hal/src/arch/arch.cpp); on others fillers are refused. Level 3
+// sets the context's time slice to 0 (hal/src/level3/tsg.cpp, chosen by XSCHED_CUDA_LV3_IMPL=TSG),
+// which any GPU has.
 // Wake rule: XSched synchronises with every `batch`-th command. A filler that has `threshold` in
 // flight goes on when a whole batch has ended (`wake: batch`: in flight <= threshold - batch), or
 // when one operation has (`wake: each`).
@@ -20,8 +20,8 @@
 // reports them so. Source: the paper; XpuOS/xsched at bd494cb (launch_worker.cpp, async_xqueue.cpp,
 // hpf). Differs: a host thread waits inside the launch (the code buffers commands for a worker
 // thread); training's queue is not bounded (the artifact on a GV100: 512 commands, batches of 128;
-// its filler has level 2 and 64 and 32, or 16 and 4); the threshold is a filler's, not a stream's;
-// the daemon takes no time; streams are not seen, where the code lets the legacy default stream's
+// its filler, at level 2: 64 and 32, or 16 and 4); the threshold is a filler's, not a stream's; the
+// daemon takes no time; streams are not seen, where the code lets the legacy default stream's
 // commands pass (shim.h, CHECK_STREAM). Reconstructed: level 2 as "the kernel that runs ends".
 #include <algorithm>
 #include <array>

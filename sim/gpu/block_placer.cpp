@@ -20,8 +20,8 @@ bool BlockPlacer::has_room_for_all(const program::Residency& needs) const {
          wave.shared_memory <= total_.shared_memory && wave.slots <= total_.slots;
 }
 
-// Mostly as many fit as on an empty SM, which takes no division to see. Kernels of one client that
-// share space as recorded may hold more than there is: to others they then hold everything.
+// Usually as many blocks fit as on an empty SM, which needs no division. Kernels of one client that
+// share space as recorded may together exceed an SM: for other clients they then fill it.
 inline std::uint32_t BlockPlacer::most_beside(const SmLoad& others, const SmLoad& block,
                                               std::uint32_t most) const {
   if (others.slots == 0) return most;
@@ -35,8 +35,8 @@ inline std::uint32_t BlockPlacer::most_beside(const SmLoad& others, const SmLoad
   return blocks;
 }
 
-// Calls visit(range, placed, others) for parts of the SMs: each SM of the range holds so many of
-// the kernel's blocks, and others hold so much of it that is in the kernel's way.
+// Calls visit(range, placed, others) for ranges of SMs: each SM of a range holds `placed` of the
+// kernel's blocks, and `others` is the room that conflicting kernels hold there.
 template <class Visit>
 inline void BlockPlacer::each_part(const Held& all, const Kernel& kernel, SmRange sms,
                             Visit visit) const {
@@ -56,13 +56,13 @@ inline void BlockPlacer::each_part(const Held& all, const Kernel& kernel, SmRang
   }
 }
 
-// How many more blocks of the kernel fit on an SM that holds this.
+// How many more blocks of the kernel fit on an SM with this load.
 inline std::uint32_t BlockPlacer::room(const Kernel& kernel, std::uint32_t placed,
                                        const SmLoad& others) const {
   return minus(most_beside(others, kernel.block, kernel.blocks_per_sm), placed);
 }
 
-// Mostly a kernel's first blocks take all the room that there is.
+// Usually a kernel's first blocks take all free room.
 std::uint64_t BlockPlacer::find_room(const Held& held, const Kernel& kernel, std::uint64_t most) {
   std::uint64_t found = 0;
   drawn_.restart();
@@ -84,7 +84,7 @@ std::uint64_t BlockPlacer::find_room(const Held& held, const Kernel& kernel, std
   return most;
 }
 
-// Levels count room from above.
+// Levels count the room from the greatest down.
 void BlockPlacer::choose_leavers(const Held& held, const Kernel& kernel, std::uint64_t blocks) {
   const std::uint32_t top = kernel.blocks_per_sm + 1;
   offers_.clear();
@@ -106,13 +106,13 @@ void BlockPlacer::offer_room() {
   }
 }
 
-// The level of offers_ at which the last of so many blocks go. Precondition: so many are offered,
-// and at least one.
+// The level of offers_ at which the last of `blocks` blocks are placed. Precondition: at least one
+// block, and as many are offered.
 BlockPlacer::LastLevel BlockPlacer::last_level(std::uint64_t blocks) const {
   std::uint32_t level = 0;
   for (const Offer& offer : offers_) level = std::max(level, offer.high);
   while (level > 0) {
-    // Down to the next level at which some SM begins to offer, or ends.
+    // The next lower level at which an SM's offer begins or ends.
     std::uint32_t next = 0;
     std::uint32_t sms = 0;
     for (const Offer& offer : offers_) {
@@ -133,8 +133,8 @@ BlockPlacer::LastLevel BlockPlacer::last_level(std::uint64_t blocks) const {
   return {};
 }
 
-// So many blocks take what offers_ has at the highest levels, and at the last of them on the first
-// or the last SMs that offer it: drawn_ has how many on each SM.
+// Blocks take the highest levels of offers_; at their last level they take the first or the last
+// SMs that offer it. drawn_ gets the number of blocks on each SM.
 void BlockPlacer::draw(std::uint64_t blocks, Side side) {
   const LastLevel last = last_level(blocks);
   std::uint32_t skipped = side == Side::kFirstSms ? 0 : last.sms - last.blocks;

@@ -103,7 +103,7 @@ void Context::drop_all_placed() {
   const std::size_t dropped = std::erase_if(waiting_, [this](const Waiting& next) {
     return shared_.works[next.id].waves.unplaced() == 0;
   });
-  if (dropped > 0) changed_ = true;  // those behind may go now
+  if (dropped > 0) changed_ = true;  // kernels behind the dropped ones may go now
 }
 
 bool Context::has_work() const {
@@ -145,7 +145,8 @@ void Context::settle(SimTime now) {
   settled_ = now;
 }
 
-// The only one of the resident kernels that is over now; null: none is, or something else happens.
+// The resident kernel that is over now, if it is the only one; null: none, several, or another
+// event is due.
 inline WorkState* Context::only_one_over(SimTime now) {
   if (changed_ || thin_ || frozen_) return nullptr;
   if (!arriving_.empty() && arriving_.front().at <= now) return nullptr;
@@ -198,8 +199,8 @@ inline double Context::sm_ns(const WorkState& state, double block_ns) const {
   return counts ? covered * counted_ : covered;
 }
 
-// No client uses more SMs than there are. Kernels of one client that overlap, as recorded, use what
-// other clients leave; a client that has only leftover SMs uses no more than those.
+// No client uses more SMs than the GPU has. Overlapping kernels of one client, as recorded, use SMs
+// that other clients leave; a client limited to leftover SMs uses no more than those.
 void Context::count_covered() {
   const double most = leftover_ > 0 ? leftover_ : shared_.spec.sm_count;
   const double all = all_covered();
@@ -208,8 +209,8 @@ void Context::count_covered() {
   if (own > 0) counted_ = std::max(0.0, most - (all - own)) / own;
 }
 
-// Marks the clients of which several kernels are resident, placed as they were recorded, and says
-// how many SMs these cover.
+// Marks the clients with several resident kernels that were placed as recorded; returns the number
+// of SMs that these kernels cover.
 double Context::note_overlaps() {
   double sms = 0;
   for (const WorkId id : resident_) {
@@ -225,7 +226,7 @@ double Context::note_overlaps() {
   return sms;
 }
 
-// Whether the work is a kernel of which no block ends in this time; lets the time pass then.
+// Whether the work is a kernel none of whose blocks ends within `span`; then lets `span` pass.
 inline bool Context::goes_on(WorkState& state, Duration span) {
   if (state.behind_held || state.work.kind == program::WorkKind::kCollective) return false;
   if (!state.waves.goes_on(span)) return false;
@@ -238,8 +239,8 @@ inline bool Context::goes_on(WorkState& state, Duration span) {
   return true;
 }
 
-// A kernel behind one that is held by its cap follows itself only until now: in the instant of an
-// event the cap may let go, and then the other comes first.
+// A kernel behind one that its client's cap holds replaces its own ending blocks only until now: in
+// the instant of an event the cap may allow the held kernel, which then comes first.
 inline Waves::Passed Context::pass(WorkState& state, Duration span) {
   if (!state.refills) return state.waves.pass(span, Refill::kNone);
   if (!state.behind_held || span == Duration::zero()) return state.waves.pass(span, Refill::kSelf);
@@ -248,14 +249,14 @@ inline Waves::Passed Context::pass(WorkState& state, Duration span) {
   return {before.freed + last.freed, before.block_ns + last.block_ns};
 }
 
-// A kernel with all blocks placed has none to follow the ending ones.
+// After all of a kernel's blocks are placed, none follows the ending ones.
 inline Waves::Passed Context::pass_placed(WorkState& state, Duration span) {
   return state.behind_held ? pass(state, span) : state.waves.pass(span, Refill::kNone);
 }
 
 double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
   double sum = 0;
-  // In the instant of a change rates may not be set yet, and no time has passed.
+  // In the instant of a change rates may not be set yet, but no time has passed.
   if (frozen_ || now == settled_) return sum;
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
@@ -311,7 +312,7 @@ void Context::set_running(WorkState& state, bool running, SimTime now) {
   }
 }
 
-// Drops from the list what has no resident blocks left, and says whether rates may have changed.
+// Drops works without resident blocks from the list, and returns whether rates may have changed.
 void Context::tidy(SimTime now) {
   if (thin_) drop_thin(now);
   note_mix();

@@ -1,4 +1,4 @@
-// Who gets free blocks: priority, arrival, caps.
+// Which kernels get free blocks: priority, arrival, caps.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -13,8 +13,7 @@ bool Context::as_recorded(ClientId client) const {
          !capped(client);
 }
 
-// Other kernels of a program that shares space as recorded are not in its way.
-// Mostly there is none.
+// Kernels of one program that shared space as recorded do not conflict. Usually there is none.
 SmBlocks::Kernel Context::in_pool(const WorkState& state) {
   const ClientId client = state.work.client;
   const ClientState& owner = shared_.clients[client.index()];
@@ -34,9 +33,9 @@ bool Context::capped(ClientId client) const {
   return shared_.clients[client.index()].setup.sm_cap < shared_.spec.sm_count;
 }
 
-// What counts against its client's cap beside it. Collectives of a recorded program do not: one
-// that spins until its peers come would hold the program's own kernels, on another stream, that
-// the peers wait for, and the job would stand still for ever.
+// The other work that counts against the client's cap beside this one. Collectives of a recorded
+// program do not count: one that spins until its peers come would keep out the program's own
+// kernels, on another stream, for which the peers wait, and the job would never go on.
 double Context::covered_by_others(WorkId id) const {
   const ClientId client = shared_.works[id].work.client;
   const bool recorded =
@@ -50,7 +49,7 @@ double Context::covered_by_others(WorkId id) const {
   return sms;
 }
 
-// How many more blocks of the work the client's cap allows.
+// How many more blocks of the work its client's cap allows.
 std::uint64_t Context::cap_room(WorkId id) const {
   const WorkState& state = shared_.works[id];
   const double cap = shared_.clients[state.work.client.index()].setup.sm_cap;
@@ -61,8 +60,8 @@ std::uint64_t Context::cap_room(WorkId id) const {
   return allowed > state.waves.resident() ? allowed - state.waves.resident() : 0;
 }
 
-// Whether ending blocks of the work are sure to be followed by blocks of the same work, if no other
-// client comes before it: no work of its client comes before it, and the client is within its cap.
+// Whether blocks of the same work are sure to follow its ending blocks, if no other client comes
+// first: no earlier work of its client waits, and the client is within its cap.
 bool Context::refills_itself(std::size_t place) const {
   const WorkState& state = shared_.works[waiting_[place].id];
   const ClientId client = state.work.client;
@@ -80,7 +79,7 @@ void Context::catch_up(SimTime now) {
   place(now);
 }
 
-// Kernels that are through the front end now come after completions of this instant, one by one.
+// Kernels that have passed the front end now come after completions of this instant, one by one.
 void Context::place(SimTime now) {
   place_waiting(now);
   while (!arriving_.empty() && arriving_.front().at <= now) {
@@ -91,7 +90,7 @@ void Context::place(SimTime now) {
 }
 
 // Highest priority first. Processes of one priority share room. Streams of one process, and a
-// process alone at its priority, are served in order.
+// process that is alone in its priority, are served in order.
 void Context::place_waiting(SimTime now) {
   if (!changed_) return;
   if (waiting_.empty()) {
@@ -116,7 +115,7 @@ void Context::place_waiting(SimTime now) {
   tidy(now);
 }
 
-// Who waits for room keeps all behind it waiting that may use the same SMs, but not kernels of its
+// A work that waits for room blocks all later ones that may use the same SMs, except kernels of its
 // client that shared space with it when they were recorded.
 void Context::hold_up(Line& line, ClientId client) {
   if (capped(client)) {
@@ -134,7 +133,7 @@ bool Context::waits_behind(const Line& line, ClientId client) const {
   });
 }
 
-// The first of the client's kernels in [from, to) of waiting_; mostly none is, and many wait.
+// The first of the client's kernels in [from, to) of waiting_; usually there is none, among many.
 std::size_t Context::next_of(ClientId client, std::size_t from, std::size_t to) const {
   if (!as_recorded(client)) return to;
   const auto begin = waiting_.begin();
@@ -153,7 +152,7 @@ void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marke
     const bool blocked = waits_behind(line, client);
     WorkState& state = shared_.works[id];
     if (blocked && !line.ahead && !kept_off(state) && allowed(id) > 0) hold_up(line, client);
-    if (blocked && i >= marked) continue;  // it does not refill itself
+    if (blocked && i >= marked) continue;  // the work does not refill itself
     const bool off = kept_off(state);
     state.refills = !off && !blocked && refills_itself(i);
     state.behind_held = !off && line.behind_held;
@@ -166,7 +165,8 @@ void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marke
   }
 }
 
-// Driven off the GPU. A kernel that has begun may end if no more was asked.
+// Whether the work's client was driven off the GPU. A kernel that has begun may end, unless the
+// preemption stops it.
 bool Context::kept_off(const WorkState& state) const {
   const std::optional<program::Preemption> off = shared_.clients[state.work.client.index()].off;
   if (!off || off == program::Preemption::kContextSwitch) return false;
@@ -186,8 +186,8 @@ std::uint64_t Context::allowed(WorkId id) const {
   return allowed;
 }
 
-// Places as many blocks as fit, at most so many, and says what keeps the rest of them out. Where
-// the cap and the GPU would, it is the cap: more room on the GPU would not help.
+// Places as many blocks as fit, at most `most`, and returns the limit that holds the rest. If both
+// the cap and the GPU do, it is the cap: more room on the GPU would not help.
 Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
   WorkState& state = shared_.works[id];
   const program::Residency& needs = state.work.profile->residency;
@@ -199,7 +199,8 @@ Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now)
   const std::uint64_t blocks = pool_.find_room(
       in_pool(state), std::min({wanted, cap, most, state.waves.unplaced()}));
   if (blocks > 0) {
-    if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if others are there
+    if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if other kernels are
+                                                 // resident
     pool_.take(state.placed);
     state.waves.place(blocks);
     if (!state.listed) {
@@ -217,8 +218,8 @@ Context::HeldBack Context::place_one(WorkId id, std::uint64_t most, SimTime now)
   return blocks == cap ? HeldBack::kByCap : HeldBack::kByGpu;
 }
 
-// The front end switches from one process's channel to another's, which delays the kernel that it
-// switches for, and no other. Kernels of one process keep their order.
+// The front end switches from one process's channel to another's, which delays only the kernel for
+// which it switches. Kernels of one process keep their order.
 void Context::arrive(WorkId id, SimTime now) {
   if (!shared_.processes) return add(id);
   const ClientId client = shared_.works[id].work.client;
@@ -228,7 +229,7 @@ void Context::arrive(WorkId id, SimTime now) {
   arriving_.push_back({id, last_arrival_});
 }
 
-// When a kernel of the client is through that is submitted now.
+// When a kernel of the client that is submitted now has passed the front end.
 SimTime Context::passes_front_end(ClientId client, SimTime now) const {
   if (!last_client_ || *last_client_ == client) return std::max(last_arrival_, now);
   return now + shared_.spec.client_switch;

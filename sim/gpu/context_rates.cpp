@@ -1,4 +1,4 @@
-// How fast resident kernels go beside each other.
+// The rates of resident kernels beside each other.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -30,8 +30,8 @@ void Context::note_lit() {
   lit_ = std::min(1.0, sms / shared_.spec.sm_count);
 }
 
-// A kernel sits on as many SMs as it can: blocks are spread before they are stacked. One whose
-// blocks all fit into its client's cap was recorded with the clock that it has.
+// A kernel occupies as many SMs as it can: blocks are spread before they are stacked. A kernel
+// whose blocks all fit into its client's cap was recorded with its present clock.
 Confinement Context::confinement_of(const WorkState& state) const {
   if (!shared_.confined) return {};
   if (state.sized_sms > 0) {
@@ -50,7 +50,7 @@ Confinement Context::confinement_of(const WorkState& state) const {
   return {sms, held < full ? std::max(sms, lit_) : 1.0, waves / sms};
 }
 
-// A collective draws on no shared resource until its peers are there and its end is known.
+// A collective uses no shared resource until its peers have come and its end is known.
 inline Demand Context::demand_of(const WorkState& state) const {
   if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
   Demand demand = Contention::demand(*state.work.profile, state.waves.resident(),
@@ -72,7 +72,7 @@ inline void Context::set_rate(WorkState& state, const Pressure& all, double own_
                                   : confined_rate(state, all, own_dram));
 }
 
-// The rate of a kernel that has a part of the SMs.
+// The rate of a kernel that may use a part of the SMs.
 double Context::confined_rate(const WorkState& state, const Pressure& all, double own_dram) const {
   const program::KernelProfile& profile = *state.work.profile;
   const double rate =
@@ -83,7 +83,7 @@ double Context::confined_rate(const WorkState& state, const Pressure& all, doubl
   return rate * std::min(1.0, leftover_ / sms);
 }
 
-// Called once an instant, after all arrivals and ends of that instant. Mostly two kernels are
+// Called once an instant, after all arrivals and ends of that instant. Usually two kernels are
 // resident and none waits, which needs no sums by client.
 SimTime Context::look_ahead(SimTime now) {
   std::optional<Duration> next;
@@ -120,7 +120,7 @@ void Context::set_rates() {
   }
 }
 
-// Returns the time until blocks of one of them end, if no kernel waits.
+// Returns the time until blocks of one of the two end, if no kernel waits.
 inline Duration Context::set_rates_of_two(SimTime now) {
   WorkState& first = shared_.works[resident_[0]];
   WorkState& second = shared_.works[resident_[1]];

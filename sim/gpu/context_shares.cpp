@@ -1,9 +1,9 @@
 // Room of clients of equal priority: the processes of an MPS server.
 //
 // Clients of one priority whose kernels wait at the same time get equal parts of the SMs that
-// clients outside this group do not cover. What a client cannot use of its part, because its own
-// cap holds it, is divided among the rest. The first in order of arrival that is below its part
-// places a block, until none can; if no waiting client is below its part, the rest is given out in
+// clients outside this group do not cover. A part that a client cannot use, because of its own cap,
+// is divided among the others. The first client in order of arrival that is below its part places a
+// block, until none can; if no waiting client is below its part, the remaining SMs go to clients in
 // order of arrival. Collectives come first. So parts change when a kernel comes, has placed its
 // last block, or ends, and in between kernels replace their own blocks, which costs no events.
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace bubblesim::gpu {
 namespace {
 
-// SMs. As with caps: rounding of sums must not cost a block.
+// SMs. Rounding of sums must not cost a block, as with caps.
 constexpr double kPartSlack = 1e-9;
 
 }  // namespace
@@ -45,7 +45,7 @@ double Context::covered(ClientId client) const {
   return sms;
 }
 
-// Whether the kernel's blocks wait, and every earlier kernel of its client is held by a cap.
+// Whether the kernel's blocks wait, and a cap holds every earlier kernel of its client.
 bool Context::in_line(std::size_t from, std::size_t place) const {
   const auto [id, client] = waiting_[place];
   const auto waits = [this](WorkId work) {
@@ -60,13 +60,13 @@ bool Context::in_line(std::size_t from, std::size_t place) const {
   return true;
 }
 
-// Whether it may place blocks: it is the next of its client.
+// Whether the kernel may place blocks: it is the next of its client.
 bool Context::leads(std::size_t from, std::size_t place) const {
   return in_line(from, place) && allowed(waiting_[place].id) > 0;
 }
 
-// SMs that each client has a right to. Those whose caps hold them below that drop out, and leave
-// more to the rest.
+// The SMs of each client's equal part. Clients that their caps hold below that drop out, and leave
+// more to the others.
 double Context::part_of_each(std::size_t from, std::size_t to) {
   contenders_.clear();
   for (std::size_t i = from; i < to; ++i) {
@@ -106,8 +106,8 @@ double Context::part_of_each(std::size_t from, std::size_t to) {
   return shared_.spec.sm_count;
 }
 
-// Whether the kernel's client may place one more of its blocks within its part. Collectives go by
-// no part: their blocks are of use only together.
+// Whether the kernel's client may place one more of its blocks within its part. Collectives have no
+// part: their blocks are useful only together.
 bool Context::below(std::size_t place, double part) const {
   const WorkState& state = shared_.works[waiting_[place].id];
   if (state.work.kind == program::WorkKind::kCollective) return true;
@@ -115,9 +115,9 @@ bool Context::below(std::size_t place, double part) const {
          part + kPartSlack;
 }
 
-// Places what fits until a kernel has no more blocks to place, and parts change; false if none has.
-// The first waiting collective gets all that it needs before any other kernel: two that each hold a
-// half would wait for each other for ever.
+// Places blocks until a kernel has no more to place, and parts change; false if no kernel gets
+// there. The first waiting collective gets all its blocks before any other kernel: two collectives
+// with half of the SMs each would wait for each other for ever.
 bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime now) {
   bool waits = false;
   for (std::size_t i = from; i < to && !waits; ++i) {
@@ -139,8 +139,8 @@ bool Context::place_next(std::size_t from, std::size_t to, double part, SimTime 
   return !waits && place_beyond(from, to, now);
 }
 
-// The same for SMs beyond all parts, in order of arrival: a kernel that waits for room keeps all
-// behind it waiting.
+// The same for SMs beyond all parts, in order of arrival: a kernel that waits for room blocks all
+// later ones.
 bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
   std::optional<ClientId> ahead;
   for (std::size_t i = from; i < to; ++i) {
@@ -154,9 +154,9 @@ bool Context::place_beyond(std::size_t from, std::size_t to, SimTime now) {
 }
 
 // Marks kernels whose ending blocks are sure to be followed by blocks of the same kernel: no other
-// client waits below its part, and the client is within its own part, or first to get the rest.
-// While a client holds more than its part, an event may put others below theirs, and these come
-// first.
+// client waits below its part, and the client is within its own part, or first to get the remaining
+// SMs. While a client holds more than its part, an event may put other clients below their parts,
+// and these come first.
 void Context::mark_refills(std::size_t from, std::size_t to, double part, Line& line) {
   std::optional<ClientId> hungry;
   bool several_hungry = false, any_held = line.behind_held, any_beyond = false;

@@ -60,9 +60,10 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
   if (bound() && contexts_.size() == 1) contexts_.back().watch();
 }
 
-// Clients with a cap have SMs of their own as far as there are enough: from the last one downwards,
-// since others begin with the first. Who finds too few left has those and some above them; after it
-// they begin with the last again. SMs that no client may use stay dark.
+// Clients with a cap get SMs of their own while there are enough, from the last SM downwards, since
+// other clients begin with the first. A client that finds too few left gets these and some of the
+// SMs above them; the next client begins with the last SM again. SMs that no client may use are
+// dark.
 void Gpu::Model::note_caps() {
   const std::uint32_t all = shared_.spec.sm_count;
   double lit = 0;
@@ -106,8 +107,8 @@ std::span<const ClientState> Gpu::Model::clients_of(std::size_t context) const {
   return others_share_ && context + 1 == contexts_.size() ? from : from.first(1);
 }
 
-// A kernel keeps the clock at which it was submitted: it is short beside the time in which a
-// governor changes clocks.
+// A kernel keeps the clock at which it was submitted: it is short compared to the governor's
+// period.
 Duration Gpu::Model::at_clock(const Work& work) {
   if (work.kind != program::WorkKind::kKernel || work.profile == nullptr) return work.solo;
   const double clock =
@@ -118,9 +119,9 @@ Duration Gpu::Model::at_clock(const Work& work) {
   return scale(work.solo, hardware::clock_stretch(memory, clock));
 }
 
-// A grid of exactly one full wave was sized by the SMs, and its blocks take tile after tile until
-// all is done (inferred). A process that is told of fewer (NVIDIA/k8s-device-plugin issue 679)
-// launches fewer blocks, each of which lasts longer.
+// A grid of exactly one full wave was sized by the SMs, and its blocks process tile after tile
+// (inferred). A process that sees fewer SMs (NVIDIA/k8s-device-plugin issue 679) launches fewer
+// blocks, each of which lasts longer.
 void Gpu::Model::size_grid(WorkState& state) const {
   state.sized_sms = 0;
   const Work& work = state.work;
@@ -286,7 +287,7 @@ inline void Gpu::Model::step(SimTime now) {
   if (bound() && contexts_.size() > 1) hand_leftover(now);
 }
 
-// The clients after the first get what it does not use. They are frozen while that is nothing.
+// The clients after the first get the SMs that it leaves. They are frozen while it leaves none.
 void Gpu::Model::hand_leftover(SimTime now) {
   Context& first = contexts_.front();
   Context& others = contexts_.back();
@@ -307,8 +308,8 @@ void Gpu::Model::hand_leftover(SimTime now) {
   others.place(now);
 }
 
-// What ends in the instant in which it was placed or told to end has an event of its own: rounds of
-// one update after the first find nothing that is due.
+// Work that ends in the instant in which it was placed or ended gets an event of its own: so after
+// the first round of an update, no work is due.
 inline void Gpu::Model::settle_live(SimTime now) {
   for (const std::size_t live : live_) {
     Context& context = contexts_[live];
@@ -331,8 +332,8 @@ void Gpu::Model::run_transfers(SimTime now) {
   }
 }
 
-// Passes the GPU on until it has come to rest. A context that gets it only to find its last
-// collective ended passes it on at once.
+// Passes the GPU on until no context has to pass it. A context whose last collective turns out to
+// have ended passes it on at once.
 void Gpu::Model::take_turns(SimTime now) {
   while (true) {
     note_work(now);
@@ -349,7 +350,7 @@ void Gpu::Model::take_turns(SimTime now) {
   }
 }
 
-// Tells the slicer which contexts have got or lost work since it last asked.
+// Tells the slicer which contexts have got or lost work since the last call.
 void Gpu::Model::note_work(SimTime now) {
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const bool runnable = contexts_[i].has_work() && !suspended(i);
@@ -362,7 +363,7 @@ void Gpu::Model::note_work(SimTime now) {
 void Gpu::Model::tell(SimTime now) {
   for (std::size_t i = 0; i < shared_.notes.size(); ++i) {
     const Note note = shared_.notes[i];
-    const Work& work = shared_.works[note.work].work;  // dangles once the listener has submitted
+    const Work& work = shared_.works[note.work].work;  // dangling once the listener has submitted
     const std::uint64_t cookie = work.cookie;
     WorkListener& listener = *shared_.clients[work.client.index()].listener;
     switch (note.kind) {
@@ -376,14 +377,14 @@ void Gpu::Model::tell(SimTime now) {
 }
 
 void Gpu::Model::tell_finished(WorkId id, SimTime now) {
-  const Work& work = shared_.works[id].work;  // dangles once the listener has submitted
+  const Work& work = shared_.works[id].work;  // dangling once the listener has submitted
   shared_.usage.count(work.client, work.kind);
   shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
   shared_.works.release(id);
 }
 
-// Whether what comes next may be left to a submission that is still to come in this instant: it
-// is the next in any case, since nothing on the GPU is due before time goes on.
+// Whether the next event may be scheduled by a submission that is still to come in this instant:
+// the submission comes first in any case, since no event on the GPU is due before time goes on.
 bool Gpu::Model::may_wait_for_submission(SimTime now) const {
   return expected_at_ == now && scheduled_ > now && one_context() && !shared_.confined &&
          transfers_.next_end() > now && engine_.is_only_of_phase(entity_) &&

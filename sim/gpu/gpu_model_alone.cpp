@@ -1,6 +1,6 @@
-// A kernel that is alone on the GPU ends when it has run for as long as it took alone: it needs no
-// waves, no pool and no rates. Most kernels of a training job are such. Every figure and the order
-// of every call are as if a context had it (tests/laws/gpu).
+// A kernel that is alone on the GPU ends when it has run for its time alone: it needs no waves, no
+// pool and no rates. Most kernels of a training job are alone. All figures and the order of all
+// calls are the same as if a context had the kernel (tests/laws/gpu).
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -32,7 +32,7 @@ bool Gpu::Model::may_run_alone(const Work& work) const {
 void Gpu::Model::begin_alone(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   state.started = state.running = true;
-  const Work& work = state.work;  // dangles once the listener has submitted
+  const Work& work = state.work;  // dangling once the listener has submitted
   const Duration solo = work.solo;
   alone_ = {id, now};
   contexts_.front().pass_alone(work.client, now);

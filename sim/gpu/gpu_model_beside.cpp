@@ -1,15 +1,15 @@
 // A kernel that is submitted while no other waits, and that fits beside the resident ones, begins
 // at once, without a queue. A kernel that ends while no other waits just leaves. Most kernels of
-// two clients are of this kind. Every figure and the order of every call are as if they had been
-// queued, settled and placed (tests/laws/gpu).
+// two clients are of this kind. All figures and the order of all calls are the same as if the
+// kernels had been queued, settled and placed (tests/laws/gpu).
 #include "sim/gpu/gpu_model.hpp"
 
 namespace bubblesim::gpu {
 
-// False: it does not begin so. Its waves have been started, which queue() does anew.
+// False: the kernel does not begin at once. Its waves have been started; queue() starts them anew.
 bool Gpu::Model::begin_beside(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
-  const Work& work = state.work;  // dangles once the listener has submitted
+  const Work& work = state.work;  // dangling once the listener has submitted
   if (updating_ || !one_context() || !transfers_.idle()) return false;
   if (work.kind != program::WorkKind::kKernel || work.most_blocks > 0) return false;
   if (work.profile == nullptr || work.profile->blocks == 0) return false;
@@ -25,14 +25,14 @@ bool Gpu::Model::begin_beside(WorkId id, SimTime now) {
   return true;
 }
 
-// After a listener's call that no update has made.
+// After a listener's call that was not made by an update.
 void Gpu::Model::end_call(SimTime now) {
   updating_ = false;
   if (needs_update_) return update(now);
   reschedule(now);
 }
 
-// False: what is due now is something else, and nothing was done. Precondition: one_context().
+// False: another event is due now, and nothing was done. Precondition: one_context().
 bool Gpu::Model::end_beside(SimTime now) {
   if (!transfers_.idle()) return false;
   const std::optional<WorkId> ended = contexts_.front().end_one(now);

@@ -23,8 +23,8 @@ void TimeSlicer::begin_turn(std::size_t context, SimTime now) {
   turn_end_ = now + slices_[context];
 }
 
-// A lone context that has launched more than runs begins slice after slice: its turn ends with the
-// slice that `now` lies in.
+// A lone context with further launched work begins slice after slice: its turn ends with the slice
+// that contains `now`.
 void TimeSlicer::renew_slices(SimTime now) {
   if (lone_slice_ == hardware::LoneSlice::kExpired || now <= turn_end_) return;
   if (!state_.has_more(*owner_)) return;
@@ -32,7 +32,7 @@ void TimeSlicer::renew_slices(SimTime now) {
   turn_end_ = now + slice - (now - turn_end_ - Duration{1}) % slice - Duration{1};
 }
 
-// Undoes a turn's end of this instant; false if there was none.
+// Undoes a turn's end at this instant; false if there was none.
 bool TimeSlicer::take_back(std::size_t context, SimTime now) {
   if (!yielded_ || yielded_->context != context || yielded_->at != now) return false;
   owner_ = context;
@@ -53,7 +53,7 @@ void TimeSlicer::gets_work(std::size_t context, SimTime now) {
   if (take_back(context, now)) return;
   if (idle_before) {
     pass_on(context, now);
-    yielded_.reset();  // the owner has had no work for long: nothing of this instant to undo
+    yielded_.reset();  // the owner lost its work earlier: no turn's end of this instant to undo
     return;
   }
   if (!switching_ && !dry()) renew_slices(now);
@@ -94,7 +94,7 @@ void TimeSlicer::advance(SimTime now) {
   if (!owner_) return;
   if (switching_) {
     if (now < switch_end_) return;
-    begin_turn(*owner_, now);  // and passes it on at once if the context was driven off meanwhile
+    begin_turn(*owner_, now);  // passes it on at once if the context was driven off meanwhile
   }
   const std::optional<std::size_t> other = contender();
   if (other && now >= yield_at()) pass_on(*other, now);

@@ -6,7 +6,7 @@
 namespace bubblesim::gpu {
 namespace {
 
-// Ended cohorts at the front of the vector are dropped when they are this many.
+// Ended cohorts at the front of the vector are dropped when there are this many.
 constexpr std::size_t kDropAfter = 32;
 
 }  // namespace
@@ -21,7 +21,7 @@ void Waves::reset(std::uint64_t blocks) {
 }
 
 void Waves::start(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
-  // Blocks that take no time need no waves.
+  // Blocks without duration need no waves.
   if (solo <= Duration::zero()) blocks = std::min(blocks, capacity);
   reset(blocks);
   full_wave_ = std::min(blocks, capacity);
@@ -38,8 +38,8 @@ void Waves::hold(std::uint64_t blocks) {
   speed_ = 1;
 }
 
-// Blocks that follow blocks of their own kernel begin where those ended, within the nanosecond
-// to which the event was rounded: rounding does not add up from wave to wave.
+// Blocks that follow blocks of their own kernel begin at the exact end of those, not at the event,
+// which was rounded to a nanosecond: so rounding does not add up from wave to wave.
 void Waves::place(std::uint64_t blocks) {
   unplaced_ -= blocks;
   resident_ += blocks;
@@ -62,7 +62,7 @@ void Waves::push(double end, std::uint64_t blocks) {
   }
 }
 
-// All rounds in which every resident block was replaced by one that waited.
+// Skips all rounds in which waiting blocks replaced every resident block.
 void Waves::skip_full_rounds() {
   const double head_end = cohorts_[head_].end;
   if (unplaced_ < 2 * resident_ || wave_units_ <= 0 || progress_ < head_end + wave_units_) return;
@@ -73,7 +73,7 @@ void Waves::skip_full_rounds() {
   unplaced_ -= static_cast<std::uint64_t>(rounds) * resident_;
 }
 
-// As pass_ends() has it. Most kernels are such.
+// As in pass_ends(). Most kernels are like this.
 Waves::Passed Waves::pass_last(Duration span) {
   const double moved = static_cast<double>(span.count()) * speed_;
   progress_ += moved;
@@ -122,8 +122,8 @@ Waves::Passed Waves::pass_ends(Duration span, Refill refill) {
   return passed;
 }
 
-// Full rounds first, keeping 1..resident blocks for the last one; the last of those begin when
-// enough cohorts have ended to make room for all of them. Precondition: some wait, some run.
+// Full rounds first, keeping 1..resident blocks for the last one; the last blocks begin when enough
+// cohorts have ended to make room for all of them. Precondition: some blocks wait, some run.
 double Waves::last_placed() const {
   const std::uint64_t rounds = unplaced_ > resident_ ? (unplaced_ - 1) / resident_ : 0;
   std::uint64_t left = unplaced_ - rounds * resident_;
