@@ -16,8 +16,8 @@ struct BurstRule {
   std::int64_t shortest_burst = 6;  ///< bursts up to this length are no reference
   std::int64_t history = 20;        ///< bursts that count as recent
   double recover = 1.2;             ///< below this inflation the quota may recover
-  double cut = 1.6;                 ///< from here on it is cut
-  double ignore = 4.0;              ///< from here on the burst is of a different kind
+  double cut = 1.6;                 ///< from this inflation on the quota is cut
+  double ignore = 4.0;              ///< from this inflation on the burst is of a different kind
   std::int64_t recover_bursts = 5;  ///< bursts for each recovery
 };
 

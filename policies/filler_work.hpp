@@ -1,5 +1,5 @@
-// The GPU time of fillers' outstanding launches: each counts the time that it took before. Fillers
-// share the GPU, so their times add up.
+// The GPU time of fillers' outstanding launches: each counts with the time that the same kernel
+// took before. Fillers share the GPU, so their times add up.
 #pragma once
 
 #include <algorithm>

@@ -44,8 +44,8 @@ struct TgsConstants {
   double severe_deviation;        ///< from here on the limit is divided by severe_divisor
   std::int64_t severe_divisor;
   double missed_deviation;      ///< a report this far off the best rate misses it
-  std::int64_t missed_reports;  ///< this many in a row shrink the best rate
-  double missed_factor;         ///< by this factor
+  std::int64_t missed_reports;  ///< this many such reports in a row lower the best rate
+  double missed_factor;         ///< factor on the best rate then
   std::int64_t slow_start_cap;
   std::int64_t limit_cap;  ///< also the limit when training is idle
 };

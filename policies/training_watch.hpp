@@ -62,7 +62,7 @@ class TrainingWatch {
     std::uint32_t operations = 0;
     bool computes = false;
     policy::Instant launched{};
-    Duration span{};  ///< counted in ahead_
+    Duration span{};  ///< its part of ahead_
   };
 
   void learn(const Launch& kernel, bool disturbed, policy::Instant now);

@@ -82,7 +82,7 @@ class TimelineRecorder {
     to_ = to;
   }
 
-  /// Extends the window to this span and to what lies between.
+  /// Extends the window to this span; it stays in one piece.
   void widen_window(SimTime from, SimTime to) {
     from_ = std::min(from_, from);
     to_ = std::max(to_, to);

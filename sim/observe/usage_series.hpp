@@ -117,8 +117,8 @@ struct UsageInterval {
   SimTime from{};
   SimTime to{};                     ///< > from
   Duration busy{};                  ///< any operation ran
-  Duration training_busy{};         ///< one of training, collectives included
-  Duration filler_busy{};           ///< one of a filler
+  Duration training_busy{};         ///< an operation of training ran, collectives included
+  Duration filler_busy{};           ///< an operation of a filler ran
   std::int64_t training_sm_ns = 0;  ///< SMs covered by resident blocks, times ns
   std::int64_t filler_sm_ns = 0;
   Bytes memory;                     ///< held by all clients at `to`

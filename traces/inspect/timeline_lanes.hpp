@@ -81,8 +81,8 @@ class PixelLane {
 struct ShownSpan {
   Duration start{};         ///< since the start of the view, >= 0
   Duration length{};        ///< >= 0
-  std::uint32_t name = 0;   ///< the caller's index; of the longest operation in it
-  Paint paint = Paint::kCompute;  ///< also of the longest
+  std::uint32_t name = 0;   ///< the caller's index of the longest operation's name
+  Paint paint = Paint::kCompute;  ///< of the longest operation
   std::uint32_t count = 1;  ///< number of operations in it
   Duration covered{};       ///< time within it in which any of these runs, <= length
   friend bool operator==(const ShownSpan&, const ShownSpan&) = default;
