@@ -62,7 +62,7 @@ class FillPlan {
  private:
   struct Client {
     Bytes memory;
-    bool inside = false;    ///< of this bubble
+    bool inside = false;    ///< whether the filler runs in this bubble
     bool entered = false;   ///< entered any bubble
     bool refused = false;   ///< ever refused for lack of memory
     policy::Instant ready{};

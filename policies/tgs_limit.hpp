@@ -27,15 +27,16 @@ struct TgsConstants {
   std::int64_t report_window;     ///< the best mean of two adjacent reports is sought in these
   std::int64_t profile_reports;   ///< fewest reports of a profile
   std::int64_t profile_longest;   ///< most reports of a profile
-  double profile_tolerance;       ///< the profile's rate has settled within this
+  double profile_tolerance;       ///< relative deviation below which the profile's rate has settled
   double profile_margin;          ///< profile: the rate counts less this if it rises, plus this if
                                   ///< it falls
-  double drift_tolerance;         ///< control: the best rate is followed up within this
-  double reprofile_tolerance;     ///< control: beyond this the profile starts again
+  double drift_tolerance;         ///< control: relative deviation up to which the best rate follows
+  double reprofile_tolerance;     ///< control: relative deviation above which the profile starts
+                                  ///< again
   std::int64_t initial_limit;     ///< where slow start begins
   std::int64_t idle_blocks;       ///< a report below this counts as idle
   std::int64_t idle_reports;      ///< with more idle reports in the window, the limit is lifted
-  std::int64_t adaptive_reports;  ///< not before this many reports
+  std::int64_t adaptive_reports;  ///< reports before the limit can be lifted
   double tolerance;               ///< a smaller deviation of the rate is no harm
   double growth;                  ///< slow start's factor
   double additive_share;          ///< additive step, as a share of the best rate

@@ -29,7 +29,7 @@ class TrainingWatch {
   /// Idle times behind a collective that are shorter than `shortest` count as noise.
   explicit TrainingWatch(Duration shortest) : shortest_(shortest) {}
 
-  /// Training's launch goes to the driver. Kernels and collectives; others are ignored.
+  /// Training's launch goes to the driver. Only kernels and collectives count.
   void launch(const policy::LaunchInfo& launch, policy::Instant now);
   /// `disturbed`: a filler was on the GPU after training had resumed.
   void complete(const policy::CompletionInfo& completion, bool disturbed, policy::Instant now);

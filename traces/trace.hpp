@@ -163,9 +163,9 @@ struct ClockPair {
 /// Exists only until traces/join has put it on its call.
 struct SyncRecord {
   TraceTime at{};
-  std::uint64_t correlation = 0;              ///< the call's
+  std::uint64_t correlation = 0;              ///< correlation of the call
   HostCallKind kind = HostCallKind::kOther;   ///< kEventRecord, kStreamWaitEvent, k...Sync
-  std::uint32_t stream = kNone;               ///< the call's; index into streams
+  std::uint32_t stream = kNone;               ///< stream of the call; index into streams
   std::uint64_t event = 0;  ///< unique to a record (old drivers: to an event); 0: not recorded
   std::uint32_t device = 0;  ///< CUDA's number of the context's GPU, plus 1; 0: not recorded
 };
@@ -197,7 +197,7 @@ struct HostThread {
 enum class StreamKind : std::uint8_t {
   kUnknown,
   kBlocking,       ///< its operations and the default stream's run in the order of their launches
-  kNonBlocking,    ///< not ordered with it
+  kNonBlocking,    ///< not ordered with the default stream
   kLegacyDefault,  ///< the default stream itself, number 0
 };
 [[nodiscard]] constexpr StreamKind stream_kind(std::uint64_t cupti_flag) {

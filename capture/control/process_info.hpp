@@ -16,7 +16,7 @@ struct ProcessInfo {
   pid_t pid = 0;
   pid_t parent = 0;
   uid_t user = 0;               ///< effective
-  std::string name;             ///< of its program, at most 15 bytes
+  std::string name;             ///< name of its program, at most 15 bytes
   std::vector<pid_t> inner;     ///< its pids in the namespaces inside ours, outermost first
 };
 

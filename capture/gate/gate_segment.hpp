@@ -128,7 +128,7 @@ struct alignas(64) GatePlace {
   std::atomic<std::uint64_t> passed;  ///< in GateMode::kPass
   std::atomic<std::uint64_t> ungated;
   std::atomic<std::uint64_t> dropped;
-  ProcessMark process;  ///< the client's, in state kJoined
+  ProcessMark process;  ///< the client's process, in state kJoined
 };
 
 struct GateSegment {

@@ -52,7 +52,7 @@ struct FillSetup {
   std::string folder = "/tmp";       ///< where folders for the run can be made
   std::string fill_log;              ///< the fillers' outputs; empty: all to standard error
   bool one_gpu = true;               ///< PolicyHostSetup::one_gpu
-  std::uint32_t window = 0;          ///< launches of a filler on its GPU at once; 0: any
+  std::uint32_t window = 0;          ///< a filler's launches on the GPU at once; 0: any number
   bool ask_training = false;         ///< training waits for verdicts, whatever the policy
   FillerThen after_end = FillerThen::kStop;    ///< after training exits with 0 or is interrupted
   FillerThen after_death = FillerThen::kKeep;  ///< after any other end of training

@@ -27,7 +27,7 @@ struct CauseShare {
 struct JobAlone {
   std::string device;
   std::uint32_t gpus = 0;          ///< simulated
-  std::uint32_t gpus_each = 1;     ///< GPUs that each of them stands for
+  std::uint32_t gpus_each = 1;     ///< GPUs that each simulated GPU stands for
   Duration iteration{};
   double bubble = 0;               ///< share of the time
   std::vector<CauseShare> causes;  ///< without fillers

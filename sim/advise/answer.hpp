@@ -16,8 +16,8 @@ namespace bubblesim::advise {
 
 struct AnswerOptions {
   std::string config_folder;             ///< holds devices/, models/, ...
-  std::string version;                   ///< the program's; part of keys
-  std::size_t threads = 1;               ///< answers do not depend on it
+  std::string version;                   ///< version of the program; part of keys
+  std::size_t threads = 1;               ///< answers do not depend on the number
   store::ResultsStore* store = nullptr;  ///< null: nothing is kept
   const std::atomic<bool>* stop = nullptr;  ///< true: end at once; null: never
   std::function<void(const std::string& step)> begins;

@@ -50,7 +50,7 @@ enum class Load : std::uint8_t { kSearched, kAsGiven };
 
 /// The length of the runs that confirm settings before they are reported.
 enum class ConfirmedAt : std::uint8_t {
-  kAskedLength,      ///< the base's, whatever the budget is
+  kAskedLength,      ///< the base's length, whatever the budget is
   kAffordedLength,   ///< as half of the budget allows: no length was asked for
   kSearchedLength,   ///< the trials' length: for many questions with one budget
 };

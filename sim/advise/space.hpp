@@ -65,7 +65,7 @@ struct TrialResult {
   double requests_per_s = 0;       ///< of all fillers
   double tokens_per_s = 0;         ///< output of all fillers; 0: none, or not known
   double offered_per_s = 0;        ///< of online ones
-  std::optional<Duration> p95;     ///< the worst online filler's
+  std::optional<Duration> p95;     ///< of the worst online filler
   TokenLatency tokens;             ///< of the worst such filler
   bool p95_is_lower_bound = false; ///< too many requests had not completed when the run ended
   bool overloaded = false;

@@ -47,9 +47,9 @@ class JointContact {
 };
 
 enum class Windows : std::uint8_t {
-  kNever,       ///< one event after another: an observer watches all of them in order
-  kWorthwhile,  ///< where they are expected to hold enough events
-  kAlways,      ///< however short; for tests
+  kNever,       ///< no windows: an observer watches all events in order
+  kWorthwhile,  ///< windows that are expected to hold enough events
+  kAlways,      ///< all windows, however short; for tests
 };
 
 struct ConductorSetup {

@@ -47,7 +47,8 @@ struct ClientSetup {
   std::int32_t priority = 0;          ///< a larger one is placed first
   std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
   program::OwnKernels own_kernels = program::OwnKernels::kCompete;
-  Duration slice{};                   ///< kTimeSliced: its own; 0: SharingSetup's
+  Duration slice{};                   ///< kTimeSliced: the client's own slice; 0: SharingSetup's
+                                      ///< slice
   double bandwidth = 1;               ///< kPartitioned: share of the DRAM bandwidth, (0, 1]
 };
 

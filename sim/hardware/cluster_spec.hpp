@@ -50,7 +50,7 @@ enum class FlowPlacement : std::uint8_t {
 /// Leaf switches with up-links to spines.
 struct FatTreeSpec {
   std::uint32_t nodes_per_leaf = 1;
-  double oversubscription = 1.0;  ///< ratio of NIC bandwidth of a leaf's nodes to its up-links'
+  double oversubscription = 1.0;  ///< NIC bandwidth of a leaf's nodes / bandwidth of its up-links
   Duration hop_latency{};         ///< leaf to spine, or spine to leaf
   std::uint32_t uplinks = 1;      ///< of a leaf, one to each spine; they share its bandwidth evenly
   FlowPlacement placement = FlowPlacement::kSpread;

@@ -95,8 +95,8 @@ struct GpuSpec {
   PartSpec part;
   MigGeometry mig;
   PowerSpec power;
-  double clock = 1;  ///< at which kernels run, of the full one, (0, 1]; a device file says nothing
-                     ///< of it: a run may lock it
+  double clock = 1;  ///< clock of kernels / full clock, (0, 1]; not in device files: a run may lock
+                     ///< the clock
 };
 
 [[nodiscard]] inline Duration gap_in_graph(const GpuSpec& gpu) {

@@ -38,7 +38,8 @@ struct GemmEfficiency {
   double dram_share = 0.92;       ///< of DRAM bandwidth
   double sm_reach = 0.6;          ///< share of the SMs that suffices to reach dram_share
   double split_dram_share = 2.0;  ///< partial sums of split products, of DRAM bandwidth (in L2)
-  double roof_exponent = 1.85;    ///< p in (compute^p + memory^p)^(1/p): how well they overlap
+  double roof_exponent = 1.85;    ///< p in (compute^p + memory^p)^(1/p): how well compute and
+                                  ///< memory overlap
   double idle_speedup = 0.55;     ///< share of the last wave's idle SM time that is recovered
   double hot_slowdown = 0.09;     ///< of long kernels, which the power limit slows down
   double hot_after_s = 3e-4;      ///< compute time at which half of hot_slowdown applies

@@ -133,8 +133,8 @@ class Rendezvous final : private FlowListener, private engine::EventHandler {
     std::vector<Waiter> waiters;
     // Where stops are watched:
     std::vector<Waiter> group{};     ///< of the complete collective, whose kernels have not ended
-    std::uint32_t standing = 0;      ///< number of these that stand still
-    bool told = false;               ///< these have heard that all arrived
+    std::uint32_t standing = 0;      ///< number of waiters in the group that stand still
+    bool told = false;               ///< the group knows that all have arrived
     SimTime buffered_until{};        ///< if later than now: it advances on buffered data
     std::optional<FlowId> flow{};    ///< of the fabric, for its transfer
   };

@@ -60,9 +60,9 @@ struct ServedTokens {
 struct ServerResult {
   LatencyDistribution ttft;   ///< of requests that arrived in the window; waiting ones count as
                               ///< lower bounds
-  LatencyDistribution tpot;   ///< of requests that ended in it, of two tokens or more
+  LatencyDistribution tpot;   ///< of requests of two tokens or more that ended in the window
   LatencyHistogram tbt;       ///< online: times between tokens, by the later token's time
-  std::uint64_t output_tokens = 0;   ///< of requests that ended in it
+  std::uint64_t output_tokens = 0;   ///< of requests that ended in the window
   std::uint64_t steps = 0;
   std::uint64_t preemptions = 0;     ///< in the whole run, as are the next counts
   std::uint64_t recomputed_tokens = 0;
@@ -235,7 +235,7 @@ struct HostActivity {
 /// A figure whose precision decided the length of a run.
 struct KnownFigure {
   std::string figure;            ///< "training_rate", "filler_rate", "latency_p95"
-  std::string filler;            ///< empty: training's
+  std::string filler;            ///< empty: a figure of training
   double wanted = 0;             ///< half of its interval, at most, as a share of the figure
   std::optional<double> found{};  ///< half of the interval; nothing: too few samples
   bool reached = false;
@@ -273,7 +273,7 @@ struct UseAlone {
   double busy_fraction = 0;
   double sm_fraction = 0;
   double bubble_fraction = 0;
-  Bytes memory_high_water;  ///< of any of them
+  Bytes memory_high_water;  ///< of any of the GPUs
 };
 
 /// A filler with a GPU to itself.
@@ -289,7 +289,7 @@ struct BubbleBaseline {
   std::uint64_t bubbles = 0;      ///< in one iteration (pass), of 100 us or more
   Duration time{};                ///< of all
   Duration pipeline_time{};       ///< of the bubbles that wait for a pipeline peer
-  std::optional<Bytes> free_memory_least;  ///< in any of them; nothing: not known
+  std::optional<Bytes> free_memory_least;  ///< in any of these bubbles; nothing: not known
   std::optional<Bytes> free_memory_mean;   ///< weighted by their lengths
 };
 
@@ -335,7 +335,7 @@ struct RunReport {
   std::uint64_t seed = 0;
   std::string device;
   std::uint32_t ranks = 0;          ///< simulated, one a GPU
-  std::uint32_t ranks_per_gpu = 1;  ///< ranks that each of them stands for
+  std::uint32_t ranks_per_gpu = 1;  ///< ranks that each simulated GPU stands for
   std::uint32_t world_size = 0;     ///< ranks of the whole job
   std::optional<Measurement> measured;  ///< nothing: simulated
   Baseline baseline;

@@ -77,9 +77,9 @@ struct Backlog {
 
 /// Power of a result's GPUs, if metered.
 struct PowerSummary {
-  double mean_w = 0;     ///< of a GPU: mean over them
-  double peak_w = 0;     ///< of any of them
-  double clock_mhz = 0;  ///< mean over them
+  double mean_w = 0;     ///< of a GPU, mean over the GPUs
+  double peak_w = 0;     ///< of any GPU
+  double clock_mhz = 0;  ///< mean over the GPUs
   std::optional<double> iteration_j;  ///< energy without fillers', over all GPUs, for an iteration;
                                       ///< nothing: no iteration counted
 };

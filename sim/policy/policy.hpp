@@ -115,8 +115,8 @@ enum class Verdict : std::uint8_t {
 /// How clients share the GPU, decided once before the start.
 struct Sharing {
   SharingMode mode = SharingMode::kSpatial;
-  std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's
-  std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
+  std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's own
+  std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's own
   bool unified_memory = false;          ///< memory may be oversubscribed: no filler is refused for
                                         ///< its memory
   bool changing_slices = false;         ///< kTimeSliced: slices are set while clients run

@@ -32,7 +32,7 @@ namespace bubblesim::run {
 /// A sum of milliwatts times nanoseconds, exact for any run.
 class EnergySum {
  public:
-  /// Precondition: the product of the two is below 9e18, as of 10 s at 900 kW.
+  /// Precondition: the product of the two is below 9e18, for example 10 s at 900 kW.
   void add(std::int64_t milliwatts, Duration time);
   [[nodiscard]] double joules() const {
     return static_cast<double>(joules_) + static_cast<double>(picojoules_) * 1e-12;
@@ -135,7 +135,7 @@ class GpuPower final : public gpu::Governor {
   SimTime interval_start_ = kSimStart;
   double peak_w_ = 0;
   std::uint64_t periods_over_cap_ = 0;  ///< at the lowest clock, in the measured window
-  double over_cap_w_ = 0;               ///< the highest mean of them
+  double over_cap_w_ = 0;               ///< the highest mean power of such a period
 };
 
 // A budget of power that the GPUs of a node share, and the one clock that keeps it.

@@ -136,8 +136,8 @@ struct FillerConfig {
 /// Power is metered, and limited if limits are given: by a clock, by watts, or by both (the lower
 /// clock counts).
 struct PowerConfig {
-  std::optional<double> clock_mhz;  ///< kernels run at it
-  std::optional<double> cap_w;      ///< of each GPU: a governor lowers the clock
+  std::optional<double> clock_mhz;  ///< clock of kernels
+  std::optional<double> cap_w;      ///< of each GPU; a governor lowers the clock to keep it
   /// Limit for a node's GPUs of the job together: a governor lowers the clock of all of them.
   std::optional<double> node_cap_w;
   Duration period{};                ///< between decisions of the governor; also of the peak, > 0

@@ -35,7 +35,7 @@ struct Handover {
 };
 
 struct Request {
-  std::uint64_t number = 0;         ///< the caller's; unique among requests in flight
+  std::uint64_t number = 0;         ///< chosen by the caller; unique among requests in flight
   SimTime arrival{};
   std::uint32_t prompt_tokens = 1;  ///< at least 1
   std::uint32_t output_tokens = 1;  ///< at least 1

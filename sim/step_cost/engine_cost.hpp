@@ -67,8 +67,7 @@ struct EngineSpec {
   Duration prepare{};        ///< host time before a step that was not scheduled ahead
   Duration output{};         ///< from the end of a step's kernels to its tokens
   double gpu_memory_utilization = 0.9;  ///< share of the GPU's memory for the engine
-  Bytes reserved;            ///< part of it for neither weights nor cache: activations, context,
-                             ///< graphs
+  Bytes reserved;            ///< part of this share for activations, context and graphs
 };
 
 /// Everything but the id; finishes the root.

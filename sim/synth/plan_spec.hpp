@@ -61,7 +61,7 @@ struct TensorOverlapPlan {
 /// Data kept in host memory, or in NVMe and CXL memory behind it, and moved over the host's link
 /// (sim/synth/transfers.hpp).
 struct HostPlan {
-  BytesPerSecond bandwidth{};    ///< of a GPU's link, one direction; 0: the device's
+  BytesPerSecond bandwidth{};    ///< of a GPU's link, one direction; 0: as in the device file
   double activations = 0;        ///< share of a layer's data for its backward pass
   std::uint32_t ahead = 1;       ///< layers fetched ahead of their backward pass
   double optimizer_per_s = 0;    ///< parameters that the host updates a second; 0: the GPU updates

@@ -77,7 +77,7 @@ struct Elements {
 
 /// When a replica scatters gradients, keeping its own part.
 enum class Scattering : std::uint8_t {
-  kAtEnd,          ///< each stage's, in the stage's last backward pass of the iteration
+  kAtEnd,          ///< for each stage, in its last backward pass of the iteration
   kEachRun,        ///< in the last of consecutive backward passes of one stage
   kEachMicroBatch
 };

@@ -76,7 +76,7 @@ struct DeviceChange {
 /// Whether copies of recorded ranks are simulated.
 enum class Copies : std::uint8_t {
   kUnfolded,  ///< each copy is simulated
-  kFolded,    ///< no copy is: it would arrive with its original, so that times are the same
+  kFolded,    ///< no copy is simulated: it would arrive with its original, so times are the same
 };
 
 struct RetargetSpec {

@@ -87,7 +87,8 @@ class ServerExchanges {
   const network::Topology& topology_;
   network::Group group_;
   network::Rendezvous& rendezvous_;
-  std::map<std::pair<network::CollectivePattern, std::uint64_t>, Planned> planned_;  ///< by bytes
+  std::map<std::pair<network::CollectivePattern, std::uint64_t>, Planned> planned_;  ///< by pattern
+                                                                                     ///< and bytes
 };
 
 /// The meetings of a GPU's exchanges; null: no peers, and no time.

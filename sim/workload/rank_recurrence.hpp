@@ -22,7 +22,7 @@ class MeetingBoard {
     std::uint32_t op;
   };
   struct CountedMeeting {
-    std::uint32_t needed = 0;  ///< arrivals, without the sender's
+    std::uint32_t needed = 0;  ///< arrivals, not counting the sender
     std::uint32_t sender = program::kNoIndex;  ///< the rank whose send does not wait
     SimTime last = SimTime::min();  ///< last arrival so far
     std::vector<RankArrival> arrivals;

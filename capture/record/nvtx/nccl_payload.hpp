@@ -19,7 +19,7 @@ struct NcclPayload {
   std::uint64_t communicator = 0;  ///< 0: not recorded
   std::uint64_t bytes = 0;         ///< 0: not recorded
   std::uint32_t ranks = 0;         ///< 0: not recorded
-  std::uint32_t place = 0;         ///< when a communicator is made: this rank's, plus 1
+  std::uint32_t place = 0;         ///< this rank's place plus 1, when a communicator is made
   std::uint32_t peer = 0;          ///< of a send or a receive: the peer's place, plus 1
 };
 

@@ -20,7 +20,8 @@ struct CudaOptions {
   /// False: the process has a part of the GPU (an MPS percentage), so nothing is measured, and a
   /// stand-in that fit_cache does not have is a fault.
   bool whole_gpu = true;
-  Duration fit_budget = std::chrono::minutes(5);  ///< after it, stand-ins are measured less well
+  Duration fit_budget = std::chrono::minutes(5);  ///< after this time stand-ins are measured less
+                                                  ///< precisely
   Duration warm_up = std::chrono::milliseconds(200);  ///< device time before anything is measured
   Duration hang_limit = std::chrono::seconds(30);     ///< no operation starts or ends: device hangs
   Duration edge_limit = std::chrono::seconds(10);     ///< of waits for another thread's launch

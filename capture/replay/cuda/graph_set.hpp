@@ -20,8 +20,8 @@ namespace bubblesim::capture::cuda {
 struct Graph {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
-  std::uint32_t stream = 0;                ///< where it is launched: the first operation's
-  std::vector<std::uint32_t> other_streams;  ///< of its operations
+  std::uint32_t stream = 0;                ///< stream of the launch: that of the first operation
+  std::vector<std::uint32_t> other_streams;  ///< other streams of its operations
   std::uint32_t copies = 0;
   GraphExecHandle exec = nullptr;
   DevicePointer scale = 0;  ///< float

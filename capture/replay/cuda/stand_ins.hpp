@@ -31,7 +31,7 @@ struct StandIn {
   double base = 0;   ///< loops = base + slope * factor; of a collective, nanoseconds
   double slope = 0;
   double excess_ns = 0;  ///< even its shortest form lasts this much longer than its solo time
-  std::uint32_t blocks_per_sm = 0;  ///< the occupancy calculator's
+  std::uint32_t blocks_per_sm = 0;  ///< by the occupancy calculator
   std::uint32_t uncounted = 0;      ///< StandInArguments
 };
 
@@ -47,8 +47,10 @@ class StandIns {
     std::function<void(const std::string&)> progress;
     Duration warm_up{};       ///< device time that the first stand-in runs before it is measured
     Duration patience{};      ///< for one measured execution
-    Duration budget{};        ///< for measuring; later stand-ins are measured once, less well
-    bool may_measure = true;  ///< false: with a part of the GPU, all fits are the cache's
+    Duration budget{};        ///< time for measuring; later stand-ins are measured once, less
+                              ///< precisely
+    bool may_measure = true;  ///< false: the process has a part of the GPU, so all fits come from
+                              ///< the cache
   };
 
   /// On the whole GPU, which should be idle: the primary context is made current. Equal forms of

@@ -45,7 +45,7 @@ struct Filler {
   Bytes memory;
   bool memory_known = false;
   std::size_t threads = 1;
-  policy::Instant begins{};  ///< its process
+  policy::Instant begins{};  ///< start of its process
   std::optional<policy::Instant> dies_at = std::nullopt;  ///< end of its process
   std::uint64_t pass = 0;  ///< launches of a pass, which ends with the last one; 0: no marks
 };
