@@ -6,7 +6,7 @@
 // share, as a fixed-share scheduler does: time is cut into rounds of one slice for training and one
 // slot for each admitted filler, in client order, and outside its slot a filler's context is off
 // the GPU (Preemption::kContextSwitch), even if the GPU is idle; the slot of a filler that has died
-// stays empty. Contexts are switched off, rather than launches held, as what was launched ahead
+// stays empty. Contexts are switched off, rather than launches held, as kernels launched ahead
 // would otherwise run on. Training is never switched off: within a filler's slot it keeps its own
 // slices, so while training has work a filler gets less than its slot.
 //

@@ -69,7 +69,7 @@ void LiveJob::signal(int number) const {
 
 using Clock = std::chrono::steady_clock;
 
-/// The texts of all that are not empty.
+/// Joins the texts that are not empty.
 template <class List, class TextOf>
 std::string joined(const List& list, const char* between, TextOf text_of) {
   std::string text;

@@ -43,7 +43,7 @@ struct Progress {
 };
 /// The pieces of work of one place (a rank, an instance on a GPU), in order.
 using Course = std::span<const Progress>;
-/// Samples of one place, in order of time.
+/// The latency samples of one place (an instance on a GPU), in order of time.
 using Samples = std::span<const Duration>;
 
 /// The half-width, in standard errors, of an interval of this confidence for a mean of `count`

@@ -140,7 +140,8 @@ struct PowerConfig {
   std::optional<double> cap_w;      ///< of each GPU; a governor lowers the clock to keep it
   /// Limit for a node's GPUs of the job together: a governor lowers the clock of all of them.
   std::optional<double> node_cap_w;
-  Duration period{};                ///< between decisions of the governor; also of the peak, > 0
+  Duration period{};                ///< time between decisions of the governor, over which the peak
+                                    ///< is averaged, too; > 0
 };
 
 /// A policy with a value for each of its parameters.

@@ -94,8 +94,8 @@ using ShownSpans = std::vector<ShownSpan>;
 /// Joins neighbours that are shorter than `resolution`, with a smaller gap between them.
 [[nodiscard]] ShownSpans join_short(const ShownSpans& spans, Duration resolution);
 
-/// The least of 0, 128 ns, 256 ns, ... at which all lanes together keep at most `most` spans; at
-/// most `length`, at which lanes may still keep more spans that are longer.
+/// The finest resolution (0, 128 ns, 256 ns, ...) at which all lanes together keep at most `most`
+/// spans. If there is none up to `length`, returns `length`.
 [[nodiscard]] Duration resolution_for(std::span<const ShownSpans> lanes, std::size_t most,
                                       Duration length);
 
