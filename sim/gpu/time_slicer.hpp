@@ -41,7 +41,7 @@ namespace bubblesim::gpu {
 /// state is saved and restored: those that blocks of the leaving and of the coming context cover.
 struct SwitchCost {
   Duration full;   ///< both cover all SMs
-  Duration empty;  ///< neither covers any; at most `full`
+  Duration empty;  ///< neither context covers an SM; at most `full`
 };
 
 /// The slicer's questions about a context, asked only if the answer matters.

@@ -129,7 +129,7 @@ struct SchedulerCounts {
   std::uint64_t refused_by_budget = 0;
   std::uint64_t steps = 0;
   std::uint64_t computed_tokens = 0;    ///< through the model
-  std::uint64_t output_tokens = 0;      ///< to users
+  std::uint64_t output_tokens = 0;      ///< tokens sent to users
   std::uint64_t prefix_hit_tokens = 0;  ///< not computed: they were in the cache
   std::uint64_t handed_tokens = 0;      ///< not computed: they came from a prefill server
   std::uint64_t recomputed_tokens = 0;  ///< computed before, lost in a preemption

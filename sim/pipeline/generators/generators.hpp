@@ -32,7 +32,7 @@ class RankList {
 
   void forward(std::uint32_t stage);
   void backward(std::uint32_t stage);
-  void input_grad(std::uint32_t stage);     ///< queues its W
+  void input_grad(std::uint32_t stage);     ///< and queues the weight gradient W that belongs to it
   void weight_grad();                       ///< the first W of the queue
   void weight_grad_of(std::uint32_t stage); ///< the stage's first W of the queue
   void overlapped(std::uint32_t forward_stage, std::uint32_t backward_stage);
