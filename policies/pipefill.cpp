@@ -8,9 +8,9 @@
 // longest bubble, if it fits the whole (pipefill_launches_alone); else its filler stops for good
 // (pipefill_stuck_fillers). The paper partitions the fill job's graph so that this cannot happen.
 // The instruction stops the main job before it receives (`main_job: stopped`): the fillers' slice
-// lasts as long as the bubble, and training's waiting receive does not spin every other slice. What
-// training sends goes out in the slice that it has when the bubble begins, which runs to its end.
-// By default only waits for pipeline peers are bubbles; `bubbles: all` adds communication stalls.
+// lasts as long as the bubble, and training's waiting receive does not spin every other slice.
+// Training's sends go out in its slice at the bubble's start, which runs to its end. By default
+// only waits for pipeline peers are bubbles; `bubbles: all` adds communication stalls.
 //
 // Sharing: time slices, as a context switch is part of the rule. With `offload` a filler is
 // admitted that the device could hold alone; else it must fit beside training's peak. Ties: client

@@ -24,7 +24,7 @@ namespace bubblesim::policies {
 
 /// The constants of the control loop. Rates are blocks a report, limits blocks a window.
 struct TgsConstants {
-  std::int64_t report_window;     ///< the best mean of two adjacent reports is sought in these
+  std::int64_t report_window;     ///< reports in which the best mean of two adjacent ones is sought
   std::int64_t profile_reports;   ///< fewest reports of a profile
   std::int64_t profile_longest;   ///< most reports of a profile
   double profile_tolerance;       ///< relative deviation below which the profile's rate has settled

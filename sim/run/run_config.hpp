@@ -59,7 +59,7 @@ struct JobFault {
 struct TrainingConfig {
   /// Files or folders; empty if and only if `synth` is present.
   std::vector<std::string> traces;
-  traces::IterationChoice iterations;  ///< the repeated ones of the traces
+  traces::IterationChoice iterations;  ///< the iterations of the traces to repeat
   double host_speed = 1;  ///< over the traces' hosts: > 1 is faster
   /// The cluster for traces whose collectives have sizes and no times; nothing: these take no time,
   /// a loss.

@@ -56,7 +56,7 @@ struct ParallelPlan {
   /// from a kind of layer to the rank's own kind. Empty: all ranks work on the busiest one's
   /// tokens.
   std::vector<std::uint32_t> expert_kinds;
-  /// The offset from a kind of layer to the one for the mean number of tokens.
+  /// Added to the index of a layer's kind, gives its kind for the mean number of tokens.
   std::uint32_t mean_kinds = 0;
 
   [[nodiscard]] const PlanSpec& plan() const { return request.plan; }

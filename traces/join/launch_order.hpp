@@ -20,8 +20,8 @@ struct EventWait {
   std::uint32_t wait_call = 0;
 };
 
-/// Adds to `trace` an edge from each operation that a wait is for to the first one launched on the
-/// waiting stream after the wait. Returns the number of waits without an edge, because the
+/// Adds an edge to `trace` for each wait: from the awaited operation to the first one launched on
+/// the waiting stream after the wait. Returns the number of waits without an edge, because the
 /// operation before or after them is not in the trace. The operations of `trace` are final: sorted,
 /// launches linked.
 std::uint64_t add_wait_edges(std::vector<EventWait> waits, RankTrace& trace);
