@@ -25,7 +25,7 @@ struct WantedLibrary {
 [[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
                                                const std::string& wanted,
                                                const WantedLibrary& library);
-/// The same for recorder_library().
+/// As above, for recorder_library().
 [[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
                                                const std::string& wanted);
 

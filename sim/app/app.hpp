@@ -52,7 +52,7 @@ class OutputGuard {
 /// A folder's files, at any depth, whose names begin and end with these.
 [[nodiscard]] OutputGuard::Files files_named(std::vector<std::string> beginnings,
                                              std::string ending);
-/// These files of a folder.
+/// The files of a folder with these names.
 [[nodiscard]] OutputGuard::Files files_of(std::vector<std::string> names);
 
 inline constexpr int kExitOk = 0;

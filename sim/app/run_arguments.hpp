@@ -52,8 +52,8 @@ struct QuickRun {
                                                          double requests_per_s, std::size_t gpus,
                                                          const AppContext& context);
 
-/// That run as the text of a run config, with paths absolute and a rate of 1; its policy is
-/// exclusive.
+/// The run of quick_config() as the text of a run config, with paths absolute and a rate of 1; its
+/// policy is exclusive.
 [[nodiscard]] std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode);
 
 /// Values from the command line that override a config's.

@@ -68,9 +68,9 @@ struct Pressure {
 
 /// The part of the GPU that a kernel is confined to (formula above).
 struct Confinement {
-  double sms = 1;    ///< s
-  double lit = 1;    ///< l
-  double waves = 1;  ///< w
+  double sms = 1;    ///< s in the formula
+  double lit = 1;    ///< l in the formula
+  double waves = 1;  ///< w in the formula
 
   [[nodiscard]] bool is_unconfined() const { return sms >= 1 && lit >= 1; }
 };

@@ -119,7 +119,7 @@ class Waves {
   [[nodiscard]] double left_to_last_placed() const {
     return unplaced_ == 0 || head_ == cohorts_.size() ? left_to_first_end() : left(last_placed());
   }
-  /// The same as whole nanoseconds.
+  /// left_to_last_placed() as whole nanoseconds.
   [[nodiscard]] Duration until_last_placed() const { return whole_ns(left_to_last_placed()); }
   [[nodiscard]] Duration until_last_end() const { return whole_ns(left_to_last_end()); }
 

@@ -97,7 +97,7 @@ struct TimedDevice {
 [[nodiscard]] double roofline_ratio(BoundBy bound, Precision precision, const TimedDevice& from,
                                     const TimedDevice& to);
 
-/// That ratio for a kernel whose work is known: both times from time_kernel.
+/// The ratio of durations for a kernel with known work: both durations from time_kernel.
 [[nodiscard]] double roofline_ratio(const KernelWork& work, const TimedDevice& from,
                                     const TimedDevice& to);
 

@@ -48,7 +48,7 @@ inline constexpr std::size_t kFewNotes = 5;
 /// filler): policy_label(), then the marks " (oracle)", " *" and " !" of report_table().
 [[nodiscard]] std::string row_label(const RunReport& report, const PolicyResult& policy,
                                     std::optional<std::size_t> filler);
-/// Such a label without its marks.
+/// A row's label without its marks.
 [[nodiscard]] std::string_view without_marks(std::string_view label);
 
 /// The whole report without single latencies; times in whole nanoseconds. Ends with a newline.

@@ -67,7 +67,8 @@ struct ModelFiller {
                                                            const hardware::GpuSpec& device,
                                                            const std::string& device_folder);
 
-/// Loads a training job of one rank in the same way. Precondition: its program is one.
+/// Loads a training job of one rank in the same way. Precondition: the filler's program is a
+/// training job.
 [[nodiscard]] CheckedResult<ModelFiller> load_train_filler(FillerConfig& config,
                                                            const hardware::GpuSpec& device,
                                                            const std::string& device_folder);

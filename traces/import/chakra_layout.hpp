@@ -35,10 +35,11 @@ struct RankFile {
 
 // Gives times to a Chakra job's collectives that have none.
 
-/// Sets the duration of each collective of several ranks without one by `times`; counts those left
-/// without. Its ranks are those that a file declares for its group; else those that use the group's
-/// name; without a name all of the job's `world`. The ranks of a collective along only some
-/// dimensions of a topology are not known. Empty `times`: no durations. Fault: one of `times`.
+/// Sets the missing durations of collectives of several ranks by `times`; counts collectives that
+/// still have none. The ranks of a collective are those that a file declares for its group; else
+/// those that use the group's name; without a name all of the job's `world`. The ranks of a
+/// collective along only some dimensions of a topology are not known. Empty `times`: no durations.
+/// Fault: one of `times`.
 [[nodiscard]] Result<void> time_collectives(std::span<const RankFile> ranks, std::uint32_t world,
                                             const CollectiveTimes& times);
 

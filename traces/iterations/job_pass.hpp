@@ -128,7 +128,7 @@ struct RankPass {
   /// The instant of the pass without `waits`: an instant before a wait moves towards its end. By
   /// the host's clock, as `host` and `waits`.
   [[nodiscard]] TraceTime without_waits(TraceTime at) const;
-  /// The same of an operation and the device's clock.
+  /// without_waits() for an operation, by the device's clock.
   [[nodiscard]] TraceTime ran_without_waits(std::size_t op, TraceTime at) const {
     return without_waits(at + later(op) + host_ahead) - host_ahead;
   }
