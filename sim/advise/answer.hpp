@@ -31,7 +31,7 @@ struct AnswerOptions {
 
 /// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;
 /// limits that the service could not keep with a GPU of its own. Each fault names what would help.
-/// It is also a fault if all runs of a policy that the system has fail.
+/// Another fault: all runs of a policy that the system can run fail.
 [[nodiscard]] CheckedResult<Advice> answer(const Question& question,
                                            const policy::Registry& registry,
                                            const AnswerOptions& options);

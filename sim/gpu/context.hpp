@@ -164,7 +164,7 @@ class Context {
   HeldBack place_one(WorkId id, std::uint64_t most, SimTime now);
   void tell_started(WorkId id);
 
-  // Room of clients of equal priority (context_shares.cpp). [from, to): of waiting_.
+  // Room of clients of equal priority (context_shares.cpp). [from, to) is a range of waiting_.
   [[nodiscard]] std::size_t level_end(std::size_t from) const;
   [[nodiscard]] bool several_clients(std::size_t from, std::size_t to) const;
   void share_room(std::size_t from, std::size_t to, Line& line, SimTime now);

@@ -63,8 +63,8 @@ class ClockTrack {
   ClockOffset first_;
   ClockOffset offset_;
   double rate_ = 0;  ///< ns of offset a ns
-  /// The records of a block: its lowest rate, of at least kBlockRecords and for as long again as
-  /// had passed before it.
+  /// The present block of records: its lowest rate. A block has at least kBlockRecords, and spans
+  /// as much time as had passed before it.
   double lowest_rate_ = std::numeric_limits<double>::max();
   std::size_t records_ = 0;
   std::int64_t block_end_ns_ = 0;  ///< since offset_.at_ns
