@@ -164,7 +164,7 @@ void print(const std::string& text);
 /// A job's traces, as a command line names them.
 struct JobArguments {
   std::vector<std::string> paths;
-  std::string cluster;  ///< that collectives without times run on; empty: none
+  std::string cluster;  ///< cluster of collectives without times; empty: none
 };
 
 /// Declares --cluster of a command that reads traces of any format.

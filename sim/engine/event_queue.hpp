@@ -146,7 +146,7 @@ class EventQueue {
   Key late_after_ = kNone;      ///< nanoseconds after the base from which on times are late
   unsigned time_shift_ = 0;
   unsigned phase_shift_ = 0;
-  // Tickets, at their place in keys.
+  // Tickets, placed as in keys.
   Key ticket_ = 0;       ///< the next one
   Key ticket_step_ = 0;  ///< between two tickets; kByEntity: 0, all keys have the same
   Key tickets_end_ = 1;

@@ -29,7 +29,7 @@ struct Move {
   FootprintId placed;
   HeldId passed_over;  ///< held resources that do not block it
   SmLoad block;        ///< one block, which takes one slot
-  SmRange sms;         ///< on which blocks may be
+  SmRange sms;         ///< SMs on which blocks may be
   std::uint32_t blocks_per_sm = 0;
   std::uint64_t most = 0;
 };

@@ -114,7 +114,7 @@ struct TrainingResult {
 struct InstanceResult {
   GpuId gpu{};
   bool admitted = true;
-  std::string reason;             ///< why not
+  std::string reason;             ///< why it was not admitted
   std::uint64_t passes = 0;       ///< of its program, finished in the measured window
   std::uint64_t requests_completed = 0;
   Bytes memory;                   ///< memory held; 0: not admitted or not known

@@ -66,7 +66,7 @@ struct Backlog {
 [[nodiscard]] CounterSet concerning(const RunReport& report, const PolicyResult& policy,
                                     std::optional<std::size_t> filler);
 
-/// Whether one of them says that results are incomplete or must not be trusted.
+/// Whether a counter says that results are incomplete or must not be trusted.
 [[nodiscard]] bool has_loss(const CounterSet& counters);
 
 /// Whether a counter of the run, or of one of its policies, says that the run must not be trusted.

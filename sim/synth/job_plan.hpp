@@ -52,8 +52,8 @@ struct ParallelPlan {
   std::vector<std::uint32_t> part_kinds;
   /// Tokens of each expert rank, over the mean of all expert ranks; by RankGrid::expert_rank.
   std::vector<double> expert_loads;
-  /// By the same index, if expert ranks are simulated one by one and their loads differ: the offset
-  /// from a kind of layer to the rank's own kind. Empty: all ranks work on the busiest one's
+  /// By RankGrid::expert_rank, if expert ranks are simulated one by one and their loads differ: the
+  /// offset from a kind of layer to the rank's own kind. Empty: all ranks work on the busiest one's
   /// tokens.
   std::vector<std::uint32_t> expert_kinds;
   /// Added to the index of a layer's kind, gives its kind for the mean number of tokens.

@@ -130,7 +130,7 @@ class PassTimer {
  private:
   /// A kernel or an exchange in the present step.
   struct Timed {
-    Duration duration{};  ///< an exchange's: its fixed part after the transfer
+    Duration duration{};  ///< of an exchange: of the fixed part after its transfer
     std::uint32_t profile = program::kNoIndex;
     std::uint32_t collective = program::kNoIndex;
   };

@@ -117,7 +117,8 @@ class Fitter {
   double aim_;  ///< duration at the line's middle, ns
 };
 
-constexpr std::uint32_t kFewestSteps = 16;  ///< chance makes the divisor of a few too large
+constexpr std::uint32_t kFewestSteps = 16;  ///< with fewer steps, noise makes the common divisor
+                                            ///< too large
 
 }  // namespace
 
