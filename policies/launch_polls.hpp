@@ -60,7 +60,7 @@ class LaunchPolls {
   return (now / period + 1) * period;
 }
 
-/// Admission under such a hook, which hides `reserve` bytes of the GPU's memory from clients.
+/// Admission under a launch hook that hides `reserve` bytes of the GPU's memory from clients.
 [[nodiscard]] policy::Admission admit_with_reserve(const policy::ClientInfo& filler, Bytes used,
                                                    Bytes reserve, const policy::GpuInfo& gpu);
 

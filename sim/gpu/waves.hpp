@@ -72,7 +72,7 @@ class Waves {
   [[nodiscard]] bool goes_on(Duration span) const {
     return span > Duration::zero() && !may_end_by(progress_ + units_in(span));
   }
-  /// Lets such a span pass; returns Passed::block_ns.
+  /// Lets a span pass in which no block ends; returns Passed::block_ns.
   double go_on(Duration span) {
     const double moved = units_in(span);
     progress_ += moved;

@@ -64,16 +64,16 @@ struct PlannedJob {
 [[nodiscard]] traces::LaunchShape shape_of(const program::KernelProfile& profile,
                                            const hardware::GpuSpec& spec);
 
-/// The form of such a kernel. `shape` may be null: not known.
+/// The stand-in form of a kernel with this profile. `shape` may be null: not known.
 [[nodiscard]] capture::KernelForm form_of(const program::KernelProfile& profile,
                                           const traces::LaunchShape* shape, std::string_view name,
                                           const hardware::GpuSpec& spec);
 
-/// The profile of such a form, with the device's shares for its class.
+/// The profile of a kernel with this form, with the device's shares for its class.
 [[nodiscard]] program::KernelProfile class_profile_of(const capture::KernelForm& form,
                                                   const hardware::GpuSpec& spec);
 
-/// The profile of such a form.
+/// The profile of a kernel with this form.
 [[nodiscard]] program::KernelProfile profile_of(const capture::KernelForm& form,
                                             const hardware::GpuSpec& spec);
 

@@ -164,7 +164,7 @@ class NodePower {
 
   /// Periods in the measured window in which the lowest clock exceeded the budget.
   [[nodiscard]] std::uint64_t periods_over_cap() const { return periods_over_cap_; }
-  /// The highest mean of such a period; 0: none.
+  /// The highest mean power of a period that exceeded the budget; 0: none.
   [[nodiscard]] double over_cap_w() const { return over_cap_w_; }
   [[nodiscard]] std::size_t gpus() const { return gpus_.size(); }
   /// Over the measured window, summed over the GPUs; up to the last call.

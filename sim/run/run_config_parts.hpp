@@ -64,7 +64,8 @@ struct ReadContext {
 [[nodiscard]] synth::InferenceNames read_model_program(const ReadContext& context,
                                                        ObjectReader& program);
 
-/// The engine's server of such a program, if it names one: `names.engine`, and the drafting method.
+/// The engine's server of a filler's program, if it names one: `names.engine`, and the drafting
+/// method.
 void read_engine_program(const ReadContext& context, ObjectReader& program,
                          synth::InferenceNames& names);
 

@@ -164,7 +164,7 @@ class Scheduler {
   void swap_in(Sequence& sequence);
   void hold_blocks(Sequence& sequence);
 
-  // Scheduling of both.
+  // Scheduling of running sequences and waiting requests.
   void add_to_step(Slot slot, std::uint32_t new_tokens, std::uint32_t drafts);
   void remember_blocks(Sequence& sequence);
   [[nodiscard]] BlockKey key_of(const Sequence& sequence, std::uint32_t block) const;

@@ -17,7 +17,7 @@ namespace bubblesim::store {
 // run also has one for its first sweep, which is kept when another sweep's run replaces the
 // failure.
 
-/// Refers to both. It uses the run's key, index, point, repetition and settings.
+/// Refers to sweep and run. It uses the run's key, index, point, repetition and settings.
 struct Membership {
   std::string_view sweep;
   const PlannedRun* run = nullptr;

@@ -30,7 +30,7 @@ struct SweepAxis {
 struct AxisGroup {
   std::vector<SweepAxis> axes;         ///< at least one, all of one length
   std::vector<store::Setting>
-      when;  ///< applies if the config has all these values; else once, unset
+      when;  ///< without all these values in the config: one run, axis unset
   bool when_overridden = false;  ///< an override sets a place of `when`, which may then hold
                                  ///< nowhere
 };

@@ -80,8 +80,7 @@ struct RolloutPlan {
   double mean_tokens = 1;          ///< of a response, before the cut to most_tokens
   double cv = 1;                   ///< coefficient of variation
   std::uint32_t most_tokens = 1;
-  double spare = 1;                ///< responses begun over those kept, which are the first to end;
-                                   ///< >= 1
+  double spare = 1;                ///< responses begun / responses kept, the first to end; >= 1
   std::uint32_t rounds = 1;        ///< iterations with different lengths; then they repeat
   std::uint64_t seed = 1;
   std::uint32_t max_num_seqs = 0;  ///< on one GPU at once; 0: all that it begins

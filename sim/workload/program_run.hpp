@@ -144,7 +144,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// means that the run may arrive at any collective, from `now` (the present) on.
   void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
 
-  /// Appends to `arrivals` those of a window, which have not been reported yet.
+  /// Appends the arrivals within a window that have not been reported yet to `arrivals`.
   void take_arrivals(std::vector<network::Arrival>& arrivals);
 
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;

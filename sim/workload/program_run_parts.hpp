@@ -129,7 +129,7 @@ class ProgramRun::Stream final : public engine::EventHandler {
   gpu::WorkId work{};
   SimTime work_start{};
   SimTime earliest_end{};          ///< of the running operation; max(): when others have arrived
-  bool on_gpu = false;             ///< kRunning: it has started there
+  bool on_gpu = false;             ///< kRunning: it has started on the GPU
   std::optional<Duration> held_for;  ///< time left of a delayed collective
   bool stands = false;             ///< kRunning: its context does not have the GPU
   bool announced = false;          ///< its context is not out of work

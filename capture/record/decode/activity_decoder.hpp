@@ -38,7 +38,7 @@ class ActivityDecoder {
 
   /// Records that began before `at` are left out; TraceTime::max(): all are.
   void start_at(TraceTime at) { start_ = at; }
-  /// Leaves such early records out of a batch that was decoded before start_at().
+  /// Leaves records before the start out of a batch that was decoded before start_at().
   void leave_out_early(RecordedBatch& batch) const;
   /// From here on calls that begin after `at` are left out, with the work that they launched. An
   /// operation begun later may be of an earlier call: it is kept back until finish().

@@ -83,7 +83,7 @@ struct ProbeKernel {
 /// since Volta.
 inline constexpr std::uint32_t kProbeThreads = 512;
 
-/// The needs of such blocks in the GPU model.
+/// The needs of blocks with kProbeThreads threads in the GPU model.
 [[nodiscard]] program::LaunchNeeds probe_needs(std::uint64_t blocks);
 
 /// This many blocks of a class. Shares of DRAM bandwidth and issue slots are those of the class in
