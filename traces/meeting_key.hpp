@@ -126,7 +126,7 @@ using StreamOfRank = std::pair<std::size_t, StreamId>;
 /// Ranks that meet repeatedly in some way.
 struct HeldTogether {
   std::set<std::size_t> ranks;
-  std::size_t times = 0;  ///< number of meetings of one of them
+  std::size_t times = 0;  ///< greatest number of meetings of any of the ranks
 };
 
 /// Finds the groups of streams whose collectives name none, by the ends of their kernels. Streams

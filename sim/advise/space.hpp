@@ -59,7 +59,7 @@ struct OwnFiller {
 /// The result of a trial.
 struct TrialResult {
   bool done = false;
-  std::string reason;              ///< why not
+  std::string reason;              ///< why it was not done
   double kept = 0;                 ///< of training, 1: as alone
   double gain = 0;                 ///< fillers' throughput, in GPUs of their own
   double requests_per_s = 0;       ///< of all fillers

@@ -143,7 +143,7 @@ struct ClientSharing {
 /// Whether a filler may run on the GPU at all.
 struct Admission {
   bool admitted = true;
-  std::string reason;  ///< why not
+  std::string reason;  ///< why it may not
 };
 
 /// What a policy may do during any of its calls. Checked: releasing a client that is not held, a

@@ -86,8 +86,9 @@ struct Step {
 /// Rare parts of a step: a wait's return, or a hand-over from another thread.
 struct StepDetail {
   ShortSpan return_lag;                   ///< from the end of the awaited work to the call's return
-  std::uint32_t after_thread = kNoIndex;  ///< think starts when this thread has done...
-  std::uint32_t after_step = 0;           ///< ...this step in this pass
+  std::uint32_t after_thread = kNoIndex;  ///< thread whose step `after_step` must end before think
+                                          ///< starts
+  std::uint32_t after_step = 0;           ///< that thread's step, in the same pass
   std::uint32_t passes_back = 0;          ///< kWaitOp: which earlier pass; no wait before the first
                                           ///< pass
   /// The thread's rank, into JobProgram::ranks: of the same process, on another GPU; kNoIndex: this

@@ -60,8 +60,8 @@ inline constexpr CounterSpec kStartSkewUnknown{
 
 [[nodiscard]] bool has_collectives(const RankTrace& rank);
 
-/// Removes the waits from measured passes, by position of the rank: adds to `waits`, shortens
-/// `host_time` and `device_time`.
+/// Removes waits for ranks that began later from measured passes; `traces` and `ranks` have equal
+/// positions. Adds to `waits`, shortens `host_time` and `device_time`.
 void leave_out_start_skew(const std::vector<const RankTrace*>& traces,
                           std::vector<RankPass>& ranks);
 
