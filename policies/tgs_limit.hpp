@@ -46,7 +46,7 @@ struct TgsConstants {
   std::int64_t severe_divisor;
   double missed_deviation;      ///< a report this far off the best rate misses it
   std::int64_t missed_reports;  ///< this many such reports in a row lower the best rate
-  double missed_factor;         ///< factor on the best rate then
+  double missed_factor;         ///< factor by which they lower it
   std::int64_t slow_start_cap;
   std::int64_t limit_cap;  ///< also the limit when training is idle
 };

@@ -101,7 +101,7 @@ class GpuPower final : public gpu::Governor {
   [[nodiscard]] observe::PowerUse use() const;
   /// Above idle, of a client's operations.
   [[nodiscard]] double energy_of(ClientId client) const;
-  /// Since its last call, or the start, regardless of the warm-up.
+  /// The power since the last call, or since the start, regardless of the warm-up.
   [[nodiscard]] observe::UsagePower take_interval(SimTime now);
 
  private:
