@@ -42,7 +42,7 @@ struct TgsConstants {
   double additive_share;          ///< additive step, as a share of the best rate
   std::int64_t least_step;        ///< least step up or down
   double decrease;                ///< multiplicative decrease
-  double severe_deviation;        ///< from here on the limit is divided by severe_divisor
+  double severe_deviation;        ///< from it on the limit is divided by severe_divisor
   std::int64_t severe_divisor;
   double missed_deviation;      ///< a report this far off the best rate misses it
   std::int64_t missed_reports;  ///< this many such reports in a row lower the best rate

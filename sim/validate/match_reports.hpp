@@ -62,7 +62,7 @@ struct ReportFigures {
   std::vector<PolicyFigures> policies;
 };
 
-/// Whether it was measured on the simulator's GPU behind real processes, without a real GPU.
+/// Whether the report is of the simulator's GPU behind real processes, without a real GPU.
 [[nodiscard]] inline bool is_fake(const ReportFigures& report) {
   return report.measured.starts_with("fake");
 }
