@@ -22,8 +22,7 @@ void ResidentMemory::start(const policy::GpuInfo& gpu, std::span<const policy::C
   const Bytes largest = left_of(gpu.memory, reserve);
   room_ = left_of(largest, *needed_[0]);
   for (std::size_t id = 1; id < needed_.size(); ++id) {
-    if (needed_[id] && *needed_[id] > largest) needed_[id] = Bytes{};  // the filler will not be
-                                                                       // admitted
+    if (needed_[id] && *needed_[id] > largest) needed_[id] = Bytes{};  // never admitted
   }
   distribute();
 }

@@ -51,7 +51,7 @@ struct ShapedTime {
 }
 
 /// Above this share of a rank's kernel time, missing shapes are a loss: an error of that size in
-/// the GPU's occupancy shows in the throughput of the clients that share the GPU with the rank.
+/// the GPU's occupancy changes the throughput of the clients that share the GPU with the rank.
 inline constexpr double kMostTimeWithoutShape = 0.05;
 
 inline constexpr CounterSpec kShapesMostlyMissing{

@@ -133,7 +133,7 @@ class Gpu final : public engine::EventHandler {
   /// Bounds future placements; resident blocks stay.
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
-  /// kTimeSliced: from the client's next slice on; > 0.
+  /// kTimeSliced: takes effect at the client's next slice; > 0.
   void set_slice(ClientId client, Duration slice);
 
   /// Drives the client's kernels off the GPU; collectives that have started are left alone. The

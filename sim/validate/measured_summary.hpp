@@ -71,8 +71,8 @@ struct MeasuredOrder {
 
 // Simulated against measured as text, CSV and JSON. The same cells give the same bytes.
 
-/// The two sides of the comparison: devices, and place and date of measurements; with a warning if
-/// the measured side is not measured, or the simulated side not simulated.
+/// The two sides of the comparison: devices, and place and date of measurements; with a note if a
+/// side has reports of the other kind, or of a fake GPU.
 [[nodiscard]] std::string measured_sides_text(const std::vector<MatchedReports>& matched);
 
 /// A block for each config: a line for each policy and filler, with each figure as measured,

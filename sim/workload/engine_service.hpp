@@ -102,7 +102,7 @@ class EngineService final : public RequestService {
   std::vector<const serving::Scheduler*> schedulers_;  ///< by member
   serving::ScheduledStep idle_;                        ///< of a member without work
   std::vector<const serving::StepOutcome*> outcomes_;  ///< of the step that ends
-  std::size_t at_work_ = 0;  ///< GPUs still at work on the step
+  std::size_t at_work_ = 0;                            ///< GPUs still at work on the step
   ServiceListener& listener_;
   LengthSequence lengths_;
   HandoverSink* sink_ = nullptr;  ///< null: it serves requests to their end
