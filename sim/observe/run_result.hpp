@@ -304,6 +304,7 @@ struct Baseline {
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
   bool alone_as_recorded = true;  ///< no key of the config changed its iterations
+  bool overruns = false;          ///< of some rank: Program::overruns
   /// A recorded job's iterations: those of its trace, those that are repeated, and in words which
   /// and why. 0 and empty: the job was not recorded.
   std::uint64_t iterations_recorded = 0;

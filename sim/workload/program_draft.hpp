@@ -101,6 +101,8 @@ struct Draft {
   TraceTime iterations_end{};
   std::uint32_t marked_thread = 0;
   bool marked = false;
+  bool overruns = false;
+  std::uint64_t ops_without_launch = 0;
   Duration host_ahead{};  ///< of the device's clock, below zero: behind it
   std::vector<DraftDelay> unexplained;    ///< by operation
   std::vector<DraftDelay> unknown_waits;  ///< since the start of what may have been waited for
