@@ -60,6 +60,12 @@ class Errors:
                    sum(error for error, _ in labelled) / rows, worst, label)
 
 
+def quantile(ascending: list[float], percent: int) -> float:
+    place = percent / 100 * (len(ascending) - 1)
+    below, above = ascending[math.floor(place)], ascending[math.ceil(place)]
+    return below + place % 1 * (above - below)
+
+
 def half_away(value: float) -> int:
     """The nearest whole number, halves away from zero."""
     down = math.floor(abs(value))

@@ -19,7 +19,7 @@ from typing import Any, Sequence
 from bubblesim import _core, layers
 from bubblesim._table import write_file
 from lab.bundle import Bundle, counter
-from lab.report import Errors, Fault, check_judged, csv_cell, json_text, text_table
+from lab.report import Errors, Fault, check_judged, csv_cell, json_text, quantile, text_table
 
 TIMES = ("ttft", "tpot", "latency")
 PERCENTILES = (50, 90, 95, 99)
@@ -41,13 +41,6 @@ class Figure:
     @property
     def error(self) -> float:
         return self.simulated / self.measured - 1
-
-
-def quantile(ascending: list[float], percent: int) -> float:
-    place = percent / 100 * (len(ascending) - 1)
-    below = int(place)
-    above = min(below + 1, len(ascending) - 1)
-    return ascending[below] + (place - below) * (ascending[above] - ascending[below])
 
 
 def simulated_times(request: dict, tokens: int) -> tuple[float, float | None, float]:

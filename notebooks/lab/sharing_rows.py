@@ -51,8 +51,8 @@ class Client:
     epoch: int = 0         # of a loop: after so many passes the host pauses; 0: never
     pause_ms: float = 0.0
     between_ms: float = 0.0  # with epochs: host time between passes
-    feed_ms: float = 0.0     # with epochs: the host's, of a pass's input; without solo_ms, a pass
-                             # that takes longer alone is scaled to it
+    period_ms: float = 0.0   # with epochs: from a pass to the next alone, without pauses. The host
+                             # is no faster; without solo_ms, a longer pass is scaled to it
 
 
 @dataclass
@@ -406,7 +406,7 @@ def read_network_cap(row: SharingRow, cells: SharingCells) -> None:
     batch, relative = cells.count("batch", MOST_BATCH), cells.needed("relative_to_all_sms")
     row.sm_percentage = cells.count("sm_percent", 100)
     client = Client("inference", cells.text("model"), batch, epoch=ENDLESS,
-                    feed_ms=cells.needed("latency_ms") / relative)
+                    period_ms=cells.needed("latency_ms") / relative)
     if relative <= HOSTS_LIMIT:
         cells.state(f"up to {HOSTS_LIMIT} times as long hosts may limit it")
     row.subject = cells.named(client.workload, (" batch ", cells.shown("batch", batch), ""),

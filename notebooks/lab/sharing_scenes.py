@@ -165,7 +165,7 @@ class Scene:
         client, mean_ms = self.row.clients[at], self.lone[at].mean_ms
         if client.epoch == 0:
             return mean_ms
-        return max(client.feed_ms, mean_ms + client.between_ms) + client.pause_ms / client.epoch
+        return max(client.period_ms, mean_ms + client.between_ms) + client.pause_ms / client.epoch
 
     def length(self) -> int:
         out = self.setting.least_length
@@ -202,7 +202,7 @@ class Scene:
         return _core.SceneClient(
             self.lone[at], client.workload, policy_role(client), self.arrivals(client, length),
             client.pace == LOOP, client.epoch, nanoseconds(client.pause_ms),
-            nanoseconds(client.between_ms), nanoseconds(client.feed_ms))
+            nanoseconds(client.between_ms), nanoseconds(client.period_ms))
 
     def space_loops(self, clients: list[Any], run: int) -> None:
         """Processes of one model stay where they stand to each other, and how often they meet on
@@ -340,7 +340,7 @@ class Judging:
     @staticmethod
     def lone_key(row: SharingRow, client: Client) -> tuple:
         return (row.device, row.instance, client.role, client.workload, client.batch,
-                client.solo_ms, client.feed_ms)
+                client.solo_ms, client.period_ms)
 
     def scene_key(self, row: SharingRow) -> tuple:
         return (row.table, row.system, row.partition, row.sm_percentage,
@@ -359,8 +359,8 @@ class Judging:
             machine, batch = self.machine_of(row), client.batch or found.batch
             try:
                 lone = machine.lone(found.workload, batch, client.solo_ms)
-                if client.solo_ms == 0 and 0 < client.feed_ms < lone.mean_ms:
-                    lone = machine.lone(found.workload, batch, client.feed_ms)
+                if client.solo_ms == 0 and 0 < client.period_ms < lone.mean_ms:
+                    lone = machine.lone(found.workload, batch, client.period_ms)
                 return lone
             except Error as fault:
                 return fault

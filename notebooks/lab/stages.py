@@ -21,8 +21,8 @@ from typing import Any
 
 from bubblesim import _core
 from bubblesim._table import write_file
-from lab.report import Errors, Fault, check_judged, csv_cell, half_away, json_text, text_table
-from lab.serving import quantile
+from lab.report import (Errors, Fault, check_judged, csv_cell, half_away, json_text, quantile,
+                        text_table)
 from lab.table import Cells, Table, gathered
 
 COLUMNS = ("gpu", "run", "stage", "model", "tp", "max_num_seqs", "max_num_batched_tokens", "rate",
@@ -162,13 +162,13 @@ def summaries(judged: list[Judged]) -> list[dict[str, Any]]:
     return out
 
 
-def summary_text(judged: list[Judged], front: float) -> str:
+def summary_text(judged: list[Judged], summary: list[dict[str, Any]], front: float) -> str:
     rows = [("role", "figure", "stages", "median |error|", "bias", "worst", "aim")]
     rows += [(one["role"], one["figure"], str(one["stages"]),
               f"{100 * one['median_absolute_error']:.1f} %", f"{100 * one['bias']:+.1f} %",
               f"{100 * one['worst']:+.1f} %",
               f"<= {100 * one['aim']:.0f} %: {'met' if one['met'] else 'missed'}")
-             for one in summaries(judged)]
+             for one in summary]
     right = sum(one.overloaded == one.stage.overloaded for one in judged)
     return (text_table(rows, {0, 1, 6}, "") +
             f"front end and client: {front:.1f} ms, fitted; {right} of {len(judged)} stages are "
@@ -185,6 +185,7 @@ def judge(options: Namespace) -> int:
     with ThreadPoolExecutor() as pool:
         judged = list(pool.map(Judged, stages, [options.engine] * len(stages)))
     front = add_front_end(judged)
+    summary = summaries(judged)
     write_file(options.csv, "role,stage,figure,measured_ms,simulated_ms,error_percent\n" + "".join(
         f"{one.stage.role},{csv_cell(one.stage.label)},{name},{one.stage.measured[name]:.4f},"
         f"{one.simulated[name]:.4f},{100 * one.error(name):.4f}\n"
@@ -193,10 +194,10 @@ def judge(options: Namespace) -> int:
         {"stage": one.stage.label, "role": one.stage.role, "overloaded": one.stage.overloaded,
          "overloaded_simulated": one.overloaded, "measured_ms": one.stage.measured,
          "simulated_ms": one.simulated, "chunks_per_token": one.stage.chunks} for one in judged],
-        "front_end_ms": front, "summary": summaries(judged)}, 2) + "\n")
+        "front_end_ms": front, "summary": summary}, 2) + "\n")
     if not options.summary:
         print(rows_text(judged))
-    print(summary_text(judged, front), end="")
+    print(summary_text(judged, summary, front), end="")
     return 0
 
 

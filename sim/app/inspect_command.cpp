@@ -24,7 +24,6 @@
 #include "sim/workload/sensitivity.hpp"
 #include "sim/workload/what_if.hpp"
 #include "traces/inspect/render_text.hpp"
-#include "traces/iterations/before_window.hpp"
 #include "traces/trace_origin.hpp"
 
 namespace bubblesim::app {
@@ -38,14 +37,16 @@ struct ChangedReplay {
   std::uint64_t spans_clamped = 0;  ///< of the host, which the change made longer than a step holds
 };
 
+enum class Recorded : std::uint8_t { kNo, kYes };
+
 struct ReplayComparison {
+  Recorded recorded = Recorded::kYes;  ///< kNo: an importer laid out the starts
+  workload::JobProgram job;          ///< of the iterations used
   workload::ReplayReport unchanged;  ///< the iterations used, repeated
   workload::ReplayReport whole;      ///< the whole recording, once
-  std::size_t iterations_recorded = 0;
-  std::size_t iterations_used = 0;
-  std::string iterations_text;       ///< which, and why
   std::vector<ChangedReplay> changes;
-  CounterSet counters;  ///< of building the programs
+  bool doubtful = false;             ///< the changes are
+  CounterSet counters;               ///< of the trace and of building the programs
 };
 
 using workload::RankReplay;
@@ -64,14 +65,6 @@ std::vector<std::int64_t> nanoseconds(const std::vector<Duration>& times) {
   std::vector<std::int64_t> values;
   for (const Duration time : times) values.push_back(to_ns(time));
   return values;
-}
-
-enum class Recorded : std::uint8_t { kNo, kYes };
-
-/// A layout that an importer inferred is no recorded time to err from.
-Recorded recorded_in(const ReplayComparison& comparison) {
-  const bool inferred = comparison.counters.count(traces::kLayoutInferred.name) > 0;
-  return inferred ? Recorded::kNo : Recorded::kYes;
 }
 
 Json to_json(const ReplayReport& report, Recorded recorded) {
@@ -98,13 +91,19 @@ Json to_json(const ReplayReport& report, Recorded recorded) {
 /// Below this share of operations without a launch the error is one of the recording's making.
 constexpr double kTellingShare = 0.01;
 
+std::uint64_t ops_without_launch(const ReplayComparison& comparison) {
+  std::uint64_t count = 0;
+  for (const program::Program& rank : comparison.job.ranks) count += rank.ops_without_launch;
+  return count;
+}
+
 /// For operations without a known launch the replay has only the recorded gaps: it meets their
 /// times whatever the model does. Empty: they are few.
 std::string doubt(const ReplayComparison& comparison) {
-  const std::uint64_t orphans = comparison.counters.count(workload::kOrphanOps.name);
+  const auto orphans = static_cast<double>(ops_without_launch(comparison));
   const auto all = static_cast<double>(comparison.unchanged.device_ops);
-  if (all == 0 || static_cast<double>(orphans) < kTellingShare * all) return {};
-  const double share = static_cast<double>(orphans) / all;
+  if (all == 0 || orphans < kTellingShare * all) return {};
+  const double share = orphans / all;
   return fmt::format("{}: {:.3g} % of operations have no launch call, and start when they were "
                      "recorded",
                      share < 0.5 ? "a check of the rest only" : "not a check", 100 * share);
@@ -116,7 +115,7 @@ constexpr const char* kNotMet =
 
 /// Empty: what-ifs are not doubtful.
 std::string doubt_of_changes(const ReplayComparison& comparison) {
-  if (comparison.counters.count(workload::kDoubtful.name) == 0) return {};
+  if (!comparison.doubtful) return {};
   return "! doubtful: nothing recorded explains over 10 % of the iteration's time, and what starts "
          "or waits\nwere held by then does not move\n";
 }
@@ -133,7 +132,7 @@ std::string decimals(double value) { return fmt::format("{:.3f}", value); }
 
 /// The recorded span, if recorded_ms leaves out what was queued before the recording; else empty.
 std::string length_of_cut(const ReplayComparison& comparison) {
-  if (comparison.counters.count(traces::kQueueCut.name) == 0) return {};
+  if (!comparison.job.queue_cut) return {};
   Duration longest{};
   for (const RankReplay& rank : comparison.whole.ranks) {
     longest = std::max(longest, rank.recorded_span);
@@ -146,13 +145,13 @@ std::string length_of_cut(const ReplayComparison& comparison) {
 // Whether no rank's iterations err by more than 1 % from the recorded ones, where there are some.
 bool meets_recording(const ReplayComparison& comparison) {
   constexpr double kMostError = 0.01;  // of a rank's mean iteration
-  return recorded_in(comparison) == Recorded::kNo ||
+  return comparison.recorded == Recorded::kNo ||
          comparison.unchanged.worst_error() <= kMostError;
 }
 
 /// Empty: no rank's time may be waiting for one that began later.
 std::string start_skew(const ReplayComparison& comparison) {
-  if (comparison.counters.count(traces::kStartSkewUnknown.name) == 0) return {};
+  if (!comparison.job.start_skew_unknown) return {};
   return "! recorded_ms may hold waiting for ranks that began the first iteration later\n";
 }
 
@@ -164,7 +163,7 @@ std::string comparison_table(const ReplayComparison& comparison) {
   const std::string skew = start_skew(comparison);
   for (std::size_t i = 0; i < comparison.unchanged.ranks.size(); ++i) {
     const RankReplay& rank = comparison.unchanged.ranks[i];
-    table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.iterations_used),
+    table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.job.iterations_used),
                decimals(mean_ms(rank.recorded)) + (skew.empty() ? "" : " !"),
                decimals(mean_ms(rank.simulated)),
                decimals(100 * rank.mean_error()),
@@ -185,7 +184,7 @@ std::string simulated_table(const ReplayComparison& comparison) {
       "replay alone: the iterations used, repeated; the trace records no starts to compare with\n";
   TextTable table({"rank", "iters", "simulated_ms"}, {});
   for (const RankReplay& rank : comparison.unchanged.ranks) {
-    table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.iterations_used),
+    table.row({fmt::to_string(rank.rank), fmt::to_string(comparison.job.iterations_used),
                decimals(mean_ms(rank.simulated))});
   }
   return out + table.text();
@@ -193,9 +192,9 @@ std::string simulated_table(const ReplayComparison& comparison) {
 
 std::string replay_text(const ReplayComparison& comparison) {
   std::string out = loss_lines(comparison.counters);
-  out += "iterations: " + comparison.iterations_text + "\n";
-  out += recorded_in(comparison) == Recorded::kYes ? comparison_table(comparison)
-                                                   : simulated_table(comparison);
+  out += "iterations: " + comparison.job.iterations_text + "\n";
+  out += comparison.recorded == Recorded::kYes ? comparison_table(comparison)
+                                               : simulated_table(comparison);
   for (const ChangedReplay& changed : comparison.changes) {
     const std::string doubt = doubt_of_changes(comparison) + clamped_spans(changed);
     out += fmt::format("\nwhat if {}: change of the mean iteration time\n", changed.change);
@@ -213,22 +212,21 @@ std::string replay_text(const ReplayComparison& comparison) {
 }
 
 std::string replay_json(const ReplayComparison& comparison) {
-  const Recorded recorded = recorded_in(comparison);
+  const Recorded recorded = comparison.recorded;
   Json changes = Json::array();
-  const bool doubtful = !doubt_of_changes(comparison).empty();
   for (const ChangedReplay& changed : comparison.changes) {
     changes.push_back({{"what_if", changed.change},
-                       {"doubtful", doubtful},
+                       {"doubtful", comparison.doubtful},
                        {"spans_clamped", changed.spans_clamped},
                        {"replay", to_json(changed.report, recorded)}});
   }
   Json replay = to_json(comparison.unchanged, recorded);
-  replay["ops_without_launch"] = comparison.counters.count(workload::kOrphanOps.name);
+  replay["ops_without_launch"] = ops_without_launch(comparison);
   const std::string why_not = meets_recording(comparison) ? doubt(comparison) : kNotMet;
   replay["doubt"] = why_not.empty() ? Json(nullptr) : Json(why_not);
-  const Json document = {{"iterations_recorded", comparison.iterations_recorded},
-                         {"iterations_used", comparison.iterations_used},
-                         {"iterations_reason", comparison.iterations_text},
+  const Json document = {{"iterations_recorded", comparison.job.iterations_recorded},
+                         {"iterations_used", comparison.job.iterations_used},
+                         {"iterations_reason", comparison.job.iterations_text},
                          {"replay", std::move(replay)},
                          {"whole", to_json(comparison.whole, recorded)},
                          {"what_if", std::move(changes)},
@@ -275,28 +273,31 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
                                      const hardware::GpuSpec& device,
                                      const traces::IterationChoice& iterations,
                                      const std::vector<std::string>& what_ifs) {
+  const bool inferred = std::ranges::any_of(trace.job.ranks, traces::has_inferred_layout);
+  ReplayComparison comparison;
+  comparison.recorded = inferred ? Recorded::kNo : Recorded::kYes;
   BUBBLESIM_ASSIGN_OR_RETURN(
-      const workload::JobProgram job,
+      comparison.job,
       workload::build_job_program(trace.job, device,
                                   {workload::Window::kIterations, iterations, threads_of(0)}));
-  ReplayComparison comparison;
+  const workload::JobProgram& job = comparison.job;
+  comparison.doubtful = trace.what_ifs_doubtful ||
+                        std::ranges::any_of(job.explained, [](const traces::Explanation& rank) {
+                          return rank.share() > traces::kDoubtfulShare;
+                        });
   comparison.counters = job.counters;
-  comparison.iterations_recorded = job.iterations_recorded;
-  comparison.iterations_used = job.iterations_used;
-  comparison.iterations_text = job.iterations_text;
   BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, workload::repeat_alone(job, device));
   BUBBLESIM_ASSIGN_OR_RETURN(comparison.whole, replay_recording(trace.job, device));
   for (const std::string& text : what_ifs) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto together, workload::parse_what_ifs(text));
     workload::JobProgram changed = job;
+    std::uint64_t clamped = 0;
     for (const workload::WhatIf& change : together) {
       BUBBLESIM_RETURN_IF_ERROR(workload::check_concerns(change, text, job));
-      workload::apply(change, changed);
+      clamped += workload::apply(change, changed);
     }
     BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::repeat_alone(changed, device));
-    const std::string_view clamped = workload::kClampedSpans.name;
-    comparison.changes.push_back(
-        {text, std::move(report), changed.counters.count(clamped) - job.counters.count(clamped)});
+    comparison.changes.push_back({text, std::move(report), clamped});
   }
   return comparison;
 }

@@ -21,7 +21,6 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/format/trace_writer.hpp"
-#include "traces/import/collective_times.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -111,7 +110,7 @@ CheckedResult<run::LoadedTrace> load_recording(const RetargetArguments& argument
       auto trace,
       run::load_trace(arguments.paths, progress.callback(), threads_of(0),
                       spec.recorded_cluster ? spec.recorded_cluster : spec.cluster));
-  if (!spec.recorded_cluster && trace.counters.count(traces::kCollectivesSimulated.name) > 0) {
+  if (!spec.recorded_cluster && trace.collectives_simulated) {
     spec.recorded_cluster = std::exchange(spec.cluster, std::nullopt);
   }
   return trace;

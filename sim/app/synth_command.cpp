@@ -131,7 +131,7 @@ std::string bubble_text(const SynthOutcome& outcome) {
                        "\"use_iterations\": \"{}\"\n",
                        traces::iteration_choice_text(outcome.measured));
   }
-  if (outcome.job.program.counters.count(synth::kLateExchanges.name) > 0) {
+  if (outcome.job.late_exchanges > 0) {
     out += fmt::format("of iterations of {}, which exchanges that nobody waits for need: in {} "
                        "they fall behind\n",
                        format_duration(outcome.bubbles->iteration_time),

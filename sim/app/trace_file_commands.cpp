@@ -1,5 +1,6 @@
 // bubblesim import: profiler traces to one .btr file; bubblesim export: that to other forms.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/text/text_table.hpp"
-#include "traces/align.hpp"
 #include "traces/export/chakra_export.hpp"
 #include "traces/export/chrome_trace.hpp"
 #include "traces/export/job_export.hpp"
@@ -54,14 +54,14 @@ void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
   fmt::print("{}: {} ranks, {} device operations, {} host calls, {}\n", summary.output,
              trace.job.ranks.size(), summary.operations, summary.calls,
              format_bytes({summary.bytes}));
-  if (trace.counters.count(traces::kLayoutInferred.name) > 0) {
+  if (std::ranges::any_of(trace.job.ranks, traces::has_inferred_layout)) {
     fmt::print("starts are not recorded: laid out by durations, dependencies and collectives\n");
   } else if (trace.job.ranks.size() > 1) {
-    const bool apart = trace.counters.count(traces::kRankNotAligned.name) > 0;
     fmt::print("{}\n", trace.residual
                           ? "clocks aligned on collective ends, median residual " +
                                 format_duration(*trace.residual)
-                      : apart ? "clocks not aligned: ranks have no collective in common"
+                      : trace.clocks_apart
+                              ? "clocks not aligned: ranks have no collective in common"
                               : "ranks have one clock, that of their recording");
   }
   if (summary.kernels.without_shape > Duration{}) {

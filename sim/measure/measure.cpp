@@ -1,5 +1,6 @@
 #include "sim/measure/measure.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -141,6 +142,8 @@ class Measurements {
     report_.baseline.iterations_recorded = lone_.training->iterations_recorded;
     report_.baseline.iterations_used = lone_.training->iterations_used;
     report_.baseline.iterations_text = lone_.training->iterations_text;
+    report_.baseline.overruns =
+        std::ranges::any_of(lone_.training->ranks, &program::Program::overruns);
     const auto& recorded = lone_.recorded_mean_iteration;
     if (recorded && recorded->count() > 0) {
       report_.baseline.replay_error =

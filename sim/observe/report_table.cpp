@@ -273,7 +273,7 @@ std::string alone_text(const RunReport& report) {
   text += '\n';
   if (!repeats_as_recorded(alone) && alone.alone_as_recorded) {
     text += "! repeated, the recorded iterations take another time than once: ";
-    text += report.training_counters.count("program_pass_contradictions") > 0
+    text += alone.overruns
                 ? "operations that ran\n"
                   "  into the next iteration delay it (program_pass_contradictions), or a rank\n"
                   "  waits less for others\n"

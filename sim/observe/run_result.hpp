@@ -310,6 +310,7 @@ struct Baseline {
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
   bool alone_as_recorded = true;  ///< no key of the config changed its iterations alone
+  bool overruns = false;          ///< of some rank: Program::overruns
   /// A recorded job's iterations: in the trace, used, and a sentence on which and why. 0 and empty:
   /// the job was not recorded.
   std::uint64_t iterations_recorded = 0;

@@ -47,6 +47,7 @@ void TimelineRecorder::add(const Slice& slice) {
   BUBBLESIM_DCHECK(slice.name.index() < names_.size(), "slice name was not interned");
   if (slice.start < from_ || slice.end > to_) return;
   if (slices_.size() >= limits_.slices) {
+    is_cut_ = true;
     counters_.add(kTimelineSlicesDropped);
     return;
   }
@@ -57,6 +58,7 @@ void TimelineRecorder::add(const CounterSample& sample) {
   BUBBLESIM_DCHECK(sample.track.index() < tracks_.size(), "sample of an unknown track");
   if (sample.at < from_ || sample.at > to_) return;
   if (samples_.size() >= limits_.samples) {
+    is_cut_ = true;
     counters_.add(kTimelineSamplesDropped);
     return;
   }

@@ -105,7 +105,8 @@ class TimelineRecorder {
   /// "GPU 3" or "client 1" if no name was given.
   [[nodiscard]] std::string gpu_name(GpuId gpu) const;
   [[nodiscard]] std::string client_name(GpuId gpu, ClientId client) const;
-  /// Counts of dropped records.
+  /// Whether slices or samples were dropped, and how many.
+  [[nodiscard]] bool is_cut() const { return is_cut_; }
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
 
  private:
@@ -119,6 +120,7 @@ class TimelineRecorder {
   std::map<std::string, NameId, std::less<>> name_ids_;
   std::map<GpuId, std::string> gpu_names_;
   std::map<std::pair<GpuId, ClientId>, std::string> client_names_;
+  bool is_cut_ = false;
   CounterSet counters_;
 };
 

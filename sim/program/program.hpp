@@ -128,6 +128,9 @@ struct Program {
   std::uint16_t stream_count = 0;
   std::uint32_t iterations = 1;       ///< of a pass; at least 1
   std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
+  bool marked = true;                 ///< iterations are; else a whole recording is taken as one
+  bool overruns = false;              ///< operations ran into the next pass, and delay it
+  std::uint64_t ops_without_launch = 0;  ///< of `ops`: none was recorded
   /// Recorded durations include the contention of the rank's own kernels; modelled ones are those
   /// of a kernel alone, so that kernels of different streams compete.
   OwnKernels own_kernels = OwnKernels::kAsRecorded;

@@ -49,7 +49,7 @@ Result<program::Program> load_program(const FillerProgram& source,
                                          {workload::Window::kMedianIteration});
   if (!program) return tl::unexpected<Error>(trace.located(program.error()));
   program->counters.merge(trace.counters);
-  if (host_speed != 1) program->counters.merge(workload::speed_up_host(host_speed, *program));
+  if (host_speed != 1) workload::speed_up_host(host_speed, *program);
   const std::string& recorded = trace.job.ranks.front().device.name;
   if (recorded.empty()) {
     program->counters.add(kDeviceNotRecorded);

@@ -8,6 +8,7 @@
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/synth/retarget.hpp"
+#include "sim/workload/build_counters.hpp"
 #include "traces/align.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/import/chakra_import.hpp"
@@ -270,6 +271,10 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   const traces::AlignmentReport aligned = traces::align_ranks(loaded.job, clocks_of(loaded));
   if (aligned.matched > 0) loaded.residual = aligned.residual_median;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
+  // A trace file keeps these as counters.
+  loaded.clocks_apart = loaded.counters.count(traces::kRankNotAligned.name) > 0;
+  loaded.collectives_simulated = loaded.counters.count(traces::kCollectivesSimulated.name) > 0;
+  loaded.what_ifs_doubtful = loaded.counters.count(workload::kDoubtful.name) > 0;
   return loaded;
 }
 
@@ -282,7 +287,7 @@ CheckedResult<LoadedTrace> load_trace_on(const std::vector<std::string>& paths,
     BUBBLESIM_ASSIGN_OR_RETURN(spec, hardware::find_cluster_spec(*cluster, cluster_folder));
   }
   BUBBLESIM_ASSIGN_OR_RETURN(LoadedTrace loaded, load_trace(paths, progress, threads, spec));
-  if (spec && loaded.counters.count(traces::kCollectivesSimulated.name) == 0) {
+  if (spec && !loaded.collectives_simulated) {
     return fail(paths.front(), {},
                 "every collective of it that has a size has a time: it needs no cluster (" +
                     *cluster + "); `bubblesim retarget` takes recorded times to another one");

@@ -46,6 +46,9 @@ struct LoadedTrace {
   CounterSet counters;       ///< of reading and aligning, summed over ranks
   /// Median disagreement of collective ends after alignment; nothing: no clock was aligned.
   std::optional<Duration> residual;
+  bool clocks_apart = false;           ///< some rank was placed on no other's clock
+  bool collectives_simulated = false;  ///< at import: they had sizes and no times
+  bool what_ifs_doubtful = false;      ///< of the recording that a re-targeted job is from
   /// The files read here (rank0/trace.json, rank1/trace.json), by the file name in a trace's
   /// provenance; for a .btr the two differ.
   std::map<std::string, std::vector<std::string>> files;

@@ -9,7 +9,6 @@
 
 #include "sim/run/run_inputs.hpp"
 #include "sim/schedule/bubble_table.hpp"
-#include "sim/synth/synthesise.hpp"
 #include "sim/workload/lone_job.hpp"
 #include "sim/workload/machine.hpp"
 
@@ -153,8 +152,7 @@ Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
     known += (known.empty() ? "" : ", ") + std::to_string(known_rank.rank);
   }
   const std::string place = "rank " + std::to_string(rank);
-  const std::uint64_t folded = run.training->counters.count(synth::kFoldedRanks.name);
-  if (folded == 0 || rank >= ranks.size() + folded) {
+  if (run.world_size <= ranks.size() || rank >= run.world_size) {
     return {run.config.file, place, "the job has no such rank; simulated are " + known};
   }
   const std::string stand_in = ranks.size() == 1 ? "rank " + known : "one of the ranks " + known;

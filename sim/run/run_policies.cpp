@@ -345,6 +345,8 @@ class PolicyRuns {
     report.baseline.iterations_recorded = loaded_.training->iterations_recorded;
     report.baseline.iterations_used = loaded_.training->iterations_used;
     report.baseline.iterations_text = loaded_.training->iterations_text;
+    report.baseline.overruns =
+        std::ranges::any_of(loaded_.training->ranks, &program::Program::overruns);
     report.baseline.alone_as_recorded = !is_perturbed();
     if (!training_->whole_passes) report.counters.add(kWindowWithinPass);
     const bool recorded =

@@ -6,9 +6,9 @@
 //   1. A step has a budget of tokens. Running sequences come first, in the order in which they were
 //      admitted: each takes the tokens that it lacks: one to decode, or a chunk of its prompt.
 //   2. If a running sequence needs a block and none is free, the sequence admitted last is
-//      preempted (by priority: the least urgent), which may be the one that needs the block. The
-//      preempted sequence goes to the front of the queue, keeps the tokens it has sampled, and
-//      computes prompt and output again.
+//      preempted (by priority: the least urgent), which may be the one that needs the block. It
+//      goes to the front of the queue (by priority: to its place by priority, then arrival), keeps
+//      the tokens it has sampled, and computes prompt and output again.
 //   3. If no sequence was preempted, waiting requests are admitted in order while budget, sequences
 //      and blocks allow (Reserve); the first one that is not admitted ends the step.
 //   4. The step that computes a sequence's last known token samples the next one.

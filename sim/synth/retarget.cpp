@@ -149,34 +149,38 @@ class Retargeter {
         count_of(result_.replicas, "rank") + " of " + cluster.name +
         (recorded ? ": recorded spans times the ratio of modelled times"
                   : ": modelled times, not calibrated, as the recorded cluster is not known"));
-    change_collectives(target, recorded);
-    const std::uint64_t kept = result_.counters.count(kCollectivesKept.name);
+    const std::uint64_t kept = change_collectives(target, recorded);
     if (kept > 0) say(count_of(kept, "collective") + " cannot be modelled: recorded times kept");
     return {};
   }
 
-  void change_collectives(CollectiveModel& target, std::optional<CollectiveModel>& recorded) {
-    const std::vector<std::vector<Op*>> parts = parts_of_collectives();
+  // Returns how many keep their recorded times.
+  std::uint64_t change_collectives(CollectiveModel& target,
+                                   std::optional<CollectiveModel>& recorded) {
+    std::uint64_t kept = 0;
+    const std::vector<std::vector<Op*>> parts = parts_of_collectives(kept);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].empty()) continue;
       JoinedCollective& joined = job().collectives[i];
       const auto kind = network_kind(joined.kind);
       if (!kind || !is_data_parallel(joined) ||
           !change_collective(*kind, joined, parts[i], target, recorded)) {
-        result_.counters.add(kCollectivesKept);
+        ++kept;
         continue;
       }
       result_.counters.add(recorded ? kCollectivesScaled : kCollectivesModelled);
     }
+    result_.counters.add(kCollectivesKept, kept);
+    return kept;
   }
 
-  std::vector<std::vector<Op*>> parts_of_collectives() {
+  std::vector<std::vector<Op*>> parts_of_collectives(std::uint64_t& unjoined) {
     std::vector<std::vector<Op*>> parts(job().collectives.size());
     for (Program& program : job().ranks) {
       for (Op& op : program.ops) {
         if (op.kind != program::WorkKind::kCollective) continue;
         if (op.collective == kNoIndex) {
-          result_.counters.add(kCollectivesKept);
+          ++unjoined;
         } else {
           parts[op.collective].push_back(&op);
         }

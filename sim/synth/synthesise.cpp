@@ -378,7 +378,8 @@ SynthesisedJob synthesise(const ParallelPlan& plan) {
   out.program.counters.add(kHiddenExpertRanks, hidden_expert_ranks(plan));
   out.program.counters.add(kUnusedOverlapSms, unused_overlap_sms(plan));
   if (plan.plan().wide_area.mode == WideAreaMode::kAsynchronous) {
-    out.program.counters.add(kLateExchanges, late_exchanges(out.program, plan.request.gpu));
+    out.late_exchanges = late_exchanges(out.program, plan.request.gpu);
+    out.program.counters.add(kLateExchanges, out.late_exchanges);
   }
   return out;
 }

@@ -37,6 +37,7 @@ struct SynthesisedJob {
   std::vector<MemoryNeed> memory;  ///< by simulated rank
   std::uint32_t world_size = 1;    ///< ranks of the whole job
   std::uint32_t fold = 1;          ///< ranks that each simulated one represents
+  std::uint64_t late_exchanges = 0;  ///< below; counted (kLateExchanges)
   double samples = 0;              ///< of an iteration, whole job
   double flops = 0;                ///< of an iteration, whole job, recomputation included
   double model_flops = 0;          ///< the same without recomputation

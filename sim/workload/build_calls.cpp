@@ -183,6 +183,7 @@ void collect_orphans(Draft& draft, Calls& late) {
     last = {call.thread, call.end};
     late.calls.push_back(call);
     draft.counters.add(kOrphanOps);
+    ++draft.ops_without_launch;
   }
 }
 

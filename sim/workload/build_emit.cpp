@@ -27,6 +27,9 @@ class Emitter {
     program_.names = draft_.trace->names;
     program_.stream_count = static_cast<std::uint16_t>(draft_.trace->streams.size());
     program_.marked_thread = draft_.marked_thread;
+    program_.marked = draft_.marked;
+    program_.overruns = draft_.overruns;
+    program_.ops_without_launch = draft_.ops_without_launch;
     program_.iterations = static_cast<std::uint32_t>(draft_.iteration_starts.size());
     set_recorded_times();
     program_.ops.reserve(draft_.ops.size());

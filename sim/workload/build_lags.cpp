@@ -198,7 +198,10 @@ void assign_lags(Draft& draft) {
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     DraftOp& op = draft.ops[i];
     const std::optional<TraceTime> before = follows(draft, op);
-    if (before && *before > op.start) draft.counters.add(kPassContradictions);
+    if (before && *before > op.start) {
+      draft.counters.add(kPassContradictions);
+      draft.overruns = true;
+    }
     drop_contradicted_edges(draft, op);
     const TraceTime since = assign(draft, i, usual);
     if (op.start - since <= program::kLongestLag) continue;

@@ -44,6 +44,8 @@ struct JobProgram {
   std::uint32_t iterations_recorded = 0;
   std::uint32_t iterations_used = 0;
   std::string iterations_text;
+  bool queue_cut = false;           ///< some rank's pass: RankPass::queue_cut
+  bool start_skew_unknown = false;  ///< some rank's pass: RankPass::start_skew_unknown
   /// A recorded job's ranks: how much later than the median rank each reaches collectives, on
   /// average.
   std::vector<Duration> lateness;

@@ -372,6 +372,9 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
   program.iterations_recorded = static_cast<std::uint32_t>(pass.iterations_recorded());
   program.iterations_used = static_cast<std::uint32_t>(pass.iterations_used());
   if (!pass.ranks.empty()) program.iterations_text = pass.text();
+  program.queue_cut = std::ranges::any_of(pass.ranks, &traces::RankPass::queue_cut);
+  program.start_skew_unknown =
+      std::ranges::any_of(pass.ranks, &traces::RankPass::start_skew_unknown);
   return program;
 }
 

@@ -102,6 +102,8 @@ struct Draft {
   TraceTime iterations_end{};
   std::uint32_t marked_thread = 0;
   bool marked = false;
+  bool overruns = false;
+  std::uint64_t ops_without_launch = 0;
   Duration host_ahead{};  ///< lead over the device's clock; negative: behind it
   std::vector<DraftDelay> unexplained;    ///< by operation
   std::vector<DraftDelay> unknown_waits;  ///< since the start of the possibly awaited work

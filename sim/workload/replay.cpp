@@ -132,8 +132,7 @@ RankReplay compare(const program::Program& program, const PassTimes& times) {
   // The pass ends with its last operation or its last call, whichever is later.
   rank.simulated_span = std::max({times.last_op_end, times.marks.back(), times.end}) -
                         (kSimStart + program.start_offset);
-  const bool marked = program.counters.count("program_iterations_unmarked") == 0;
-  if (!marked) {
+  if (!program.marked) {
     rank.recorded = {rank.recorded_span};
     rank.simulated = {rank.simulated_span};
     return rank;

@@ -1,30 +1,14 @@
 #include "sim/workload/sensitivity.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <numeric>
 #include <optional>
-
-#include "sim/workload/what_if.hpp"
 
 namespace bubblesim::workload {
 namespace {
 
 constexpr double kTwice = 2.0;
 constexpr std::int64_t kTrifle = 100;  ///< of an iteration: this part
-
-Result<Duration> iteration_with(std::initializer_list<WhatIfTarget> targets, const JobProgram& job,
-                                const hardware::GpuSpec& spec) {
-  JobProgram changed = job;
-  for (const WhatIfTarget target : targets) {
-    WhatIf change;
-    change.target = target;
-    change.speed = kTwice;
-    apply(change, changed);
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(const ReplayReport report, repeat_alone(changed, spec));
-  return mean_iteration(report);
-}
 
 // Most collectives of which the recording has one rank alone.
 bool lacks_other_ranks(const JobProgram& job) {
@@ -58,6 +42,16 @@ Duration mean_iteration(const ReplayReport& report) {
     if (!rank.simulated.empty()) sum += total / static_cast<std::int64_t>(rank.simulated.size());
   }
   return report.ranks.empty() ? sum : sum / static_cast<std::int64_t>(report.ranks.size());
+}
+
+Result<Duration> iteration_with(std::initializer_list<WhatIfTarget> targets, const JobProgram& job,
+                                const hardware::GpuSpec& spec) {
+  JobProgram changed = job;
+  for (const WhatIfTarget target : targets) {
+    apply({.target = target, .name = {}, .rank = {}, .speed = kTwice}, changed);
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const ReplayReport report, repeat_alone(changed, spec));
+  return mean_iteration(report);
 }
 
 Result<traces::Sensitivities> find_sensitivities(const JobProgram& job,

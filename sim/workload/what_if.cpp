@@ -146,12 +146,12 @@ void speed_up_launches(double speed, const program::Step& step, program::Program
 
 }  // namespace
 
-CounterSet speed_up_host(double speed, program::Program& program) {
-  CounterSet clamped;
+std::uint64_t speed_up_host(double speed, program::Program& program) {
+  std::uint64_t clamped = 0;
   const auto scaled = [&](program::ShortSpan span) {
     const Duration exact = scale(span.duration(), 1.0 / speed);
     const program::ShortSpan held = program::short_span(exact);
-    if (held.duration() != exact) clamped.add(kClampedSpans);
+    if (held.duration() != exact) ++clamped;
     return held;
   };
   for (program::ThreadProgram& thread : program.threads) {
@@ -161,10 +161,12 @@ CounterSet speed_up_host(double speed, program::Program& program) {
       step.cost = scaled(step.cost);
     }
   }
+  program.counters.add(kClampedSpans, clamped);
   return clamped;
 }
 
-void apply(const WhatIf& change, JobProgram& job) {
+std::uint64_t apply(const WhatIf& change, JobProgram& job) {
+  std::uint64_t clamped = 0;
   // A modelled collective's time is the network's, so one rank's link alone cannot be changed.
   if (change.target == WhatIfTarget::kLink && !change.rank) {
     for (BytesPerSecond& capacity : job.links) capacity.value *= change.speed;
@@ -175,15 +177,13 @@ void apply(const WhatIf& change, JobProgram& job) {
   }
   for (program::Program& program : job.ranks) {
     if (change.rank && *change.rank != program.rank) continue;
-    if (change.target == WhatIfTarget::kHost) {
-      const CounterSet clamped = speed_up_host(change.speed, program);
-      program.counters.merge(clamped);
-      job.counters.merge(clamped);
-    }
+    if (change.target == WhatIfTarget::kHost) clamped += speed_up_host(change.speed, program);
     for (program::Op& op : program.ops) {
       if (concerns(change, program, op)) op.duration = scale(op.duration, 1.0 / change.speed);
     }
   }
+  job.counters.add(kClampedSpans, clamped);
+  return clamped;
 }
 
 }  // namespace bubblesim::workload

@@ -43,11 +43,10 @@ struct WhatIf {
                                           const JobProgram& job);
 
 /// Changes durations; the causal structure stays. Host spans that grow beyond 4.29 s are clamped
-/// and counted (program_spans_clamped).
-void apply(const WhatIf& change, JobProgram& job);
+/// and counted (program_spans_clamped); returns how many.
+std::uint64_t apply(const WhatIf& change, JobProgram& job);
 
-/// Applies "host" to one rank: divides think time and calls by `speed`, 1e-6 to below 1e9. Returns
-/// the count of clamped spans, which the caller adds to the program's counters.
-[[nodiscard]] CounterSet speed_up_host(double speed, program::Program& program);
+/// Applies "host" to one rank: divides think time and calls by `speed`, 1e-6 to below 1e9.
+std::uint64_t speed_up_host(double speed, program::Program& program);
 
 }  // namespace bubblesim::workload

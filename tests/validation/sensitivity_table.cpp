@@ -6,7 +6,6 @@
 #include "sim/run/load_trace.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/sensitivity.hpp"
-#include "sim/workload/what_if.hpp"
 #include "tests/folders.hpp"
 #include "traces/inspect/render_text.hpp"
 
@@ -31,15 +30,6 @@ std::vector<RecordedJob> jobs_of(const std::string& data_folder) {
   return jobs;
 }
 
-Result<double> with_both_twice(workload::JobProgram job, const hardware::GpuSpec& device,
-                               Duration iteration) {
-  for (const char* change : {"kernels=2", "host=2"}) {
-    workload::apply(*workload::parse_what_if(change), job);
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(job, device));
-  return to_seconds(workload::mean_iteration(report)) / to_seconds(iteration);
-}
-
 Result<void> measure(const RecordedJob& job, JobSensitivities& result) {
   BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedTrace trace, run::load_trace(job.paths));
   CounterSet counters;
@@ -50,8 +40,10 @@ Result<void> measure(const RecordedJob& job, JobSensitivities& result) {
       workload::build_job_program(trace.job, *device, {workload::Window::kIterations}));
   BUBBLESIM_ASSIGN_OR_RETURN(result.found, workload::find_sensitivities(program, *device));
   result.shares = traces::device_shares(traces::inspect_job(trace.job));
-  BUBBLESIM_ASSIGN_OR_RETURN(result.with_both_twice,
-                             with_both_twice(program, *device, result.found.iteration));
+  using enum workload::WhatIfTarget;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const Duration both, workload::iteration_with({kAllKernels, kHost}, program, *device));
+  result.with_both_twice = to_seconds(both) / to_seconds(result.found.iteration);
   return {};
 }
 

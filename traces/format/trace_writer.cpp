@@ -29,7 +29,7 @@ std::size_t weight(const Collective& item) { return item.peers.size() * sizeof(s
 
 /// Tables are written before the events that may refer to them.
 template <class Record>
-inline constexpr bool kIsTable =
+constexpr bool kIsTable =
     std::is_same_v<Record, NameRecord> || std::is_same_v<Record, LaunchShape> ||
     std::is_same_v<Record, HostThread> || std::is_same_v<Record, Stream>;
 

@@ -81,13 +81,20 @@ struct ReadRank {
 
   chakra::File file;
   RankTrace trace;
-  std::uint32_t rank = 0;
+  std::uint32_t number = 0;  ///< its rank
   std::uint32_t world_size = 1;
   bool has_rank = false;
+  std::optional<std::uint32_t> named_rank;
   bool native = false;
   bool finished = false;  ///< `trace` holds the records
   Provenance provenance;
 
+  [[nodiscard]] std::uint32_t rank() const { return number; }
+  void set_rank(std::uint32_t rank) {
+    number = rank;
+    world_size = std::max(world_size, rank + 1);
+  }
+  [[nodiscard]] const std::string& source() const { return provenance.source; }
   [[nodiscard]] CounterSet& counters() { return finished ? trace.counters : file.trace.counters; }
 };
 
@@ -124,52 +131,20 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
   ReadRank out;
   out.has_rank = options.rank.has_value() || file.rank.has_value();
   out.native = file.native;
-  out.rank = options.rank.value_or(file.rank.value_or(0));
-  out.world_size = std::max(file.world_size.value_or(1), out.rank + 1);
+  out.number = options.rank.value_or(file.rank.value_or(0));
+  out.world_size = std::max(file.world_size.value_or(1), out.number + 1);
   out.provenance = {fs::path(name).filename().string(), "chakra", file.version, {}};
   const bool recorded = !chakra::lacks_starts(file);
   out.file = std::move(file);
   if (recorded) {
     // Nothing to lay out: of nodes that start together, the order of ids.
-    const chakra::RankFile alone{&out.file, out.rank};
+    const chakra::RankFile alone{&out.file, out.number};
     BUBBLESIM_RETURN_IF_ERROR(chakra::time_collectives({&alone, 1}, out.world_size, {}));
     std::vector<std::uint32_t> order(out.file.nodes.size());
     std::iota(order.begin(), order.end(), 0U);
     finish_rank(out, order);
   }
   return out;
-}
-
-Result<ReadRank> read_file(const fs::path& path, const ImportOptions& options,
-                           const ProgressCallback& progress) {
-  BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
-  const std::string name = path.string();
-  std::function<void()> on_block;
-  if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
-  return read_rank(source, name, options, on_block);
-}
-
-std::uint32_t world_of(const std::vector<ReadRank>& files) {
-  std::uint32_t world = 1;
-  for (const ReadRank& file : files) world = std::max(world, file.world_size);
-  return world;
-}
-
-/// Lays out the ranks that lack starts, all together, and makes their records.
-Result<void> lay_out_rest(std::vector<ReadRank>& files, const CollectiveTimes& times) {
-  std::vector<chakra::RankFile> ranks;
-  std::vector<ReadRank*> rest;
-  for (ReadRank& file : files) {
-    if (file.finished) continue;
-    ranks.push_back({&file.file, file.rank});
-    rest.push_back(&file);
-  }
-  if (rest.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(chakra::time_collectives(ranks, world_of(files), times));
-  const auto orders = chakra::lay_out(ranks);
-  if (!orders) return fail(rest.front()->provenance.source, {}, orders.error().message);
-  for (std::size_t i = 0; i < rest.size(); ++i) finish_rank(*rest[i], (*orders)[i]);
-  return {};
 }
 
 /// "job.3.et", "job.3.json.gz": the last part of the name that is a number.
@@ -186,30 +161,37 @@ std::optional<std::uint32_t> rank_in_name(const fs::path& path) {
   return static_cast<std::uint32_t>(std::stoul(digits));
 }
 
-/// Ranks for files that do not say theirs: all from their names, or all from their order.
-void assign_ranks(std::span<const fs::path> paths, std::vector<ReadRank>& files) {
-  bool by_name = true;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    by_name = by_name && (files[i].has_rank || rank_in_name(paths[i]));
-  }
-  for (std::uint32_t i = 0; i < files.size(); ++i) {
-    if (files[i].has_rank) continue;
-    files[i].rank = by_name ? *rank_in_name(paths[i]) : i;
-    files[i].world_size = std::max(files[i].world_size, files[i].rank + 1);
-    files[i].counters().add(by_name ? chakra::kRankFromName : chakra::kRankFromOrder);
-  }
+Result<ReadRank> read_file(const fs::path& path, const ImportOptions& options,
+                           const ProgressCallback& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
+  const std::string name = path.string();
+  std::function<void()> on_block;
+  if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
+  auto rank = read_rank(source, name, options, on_block);
+  if (rank) rank->named_rank = rank_in_name(path);
+  return rank;
 }
 
-Result<void> check_distinct(const std::vector<ReadRank>& files) {
-  for (std::size_t i = 1; i < files.size(); ++i) {
-    const ReadRank& here = files[i];
-    const ReadRank& before = files[i - 1];
-    if (here.rank != before.rank) continue;
-    return fail(here.provenance.source, {},
-                "is rank " + std::to_string(here.rank) + ", and so is " +
-                    before.provenance.source +
-                    "; expected the files of one recording: name them, or move the others away");
+std::uint32_t world_of(const std::vector<ReadRank>& files) {
+  std::uint32_t world = 1;
+  for (const ReadRank& file : files) world = std::max(world, file.world_size);
+  return world;
+}
+
+/// Lays out the ranks that lack starts, all together, and makes their records.
+Result<void> lay_out_rest(std::vector<ReadRank>& files, const CollectiveTimes& times) {
+  std::vector<chakra::RankFile> ranks;
+  std::vector<ReadRank*> rest;
+  for (ReadRank& file : files) {
+    if (file.finished) continue;
+    ranks.push_back({&file.file, file.number});
+    rest.push_back(&file);
   }
+  if (rest.empty()) return {};
+  BUBBLESIM_RETURN_IF_ERROR(chakra::time_collectives(ranks, world_of(files), times));
+  const auto orders = chakra::lay_out(ranks);
+  if (!orders) return fail(rest.front()->provenance.source, {}, orders.error().message);
+  for (std::size_t i = 0; i < rest.size(); ++i) finish_rank(*rest[i], (*orders)[i]);
   return {};
 }
 
@@ -241,17 +223,14 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
   };
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<ReadRank> files,
                              read_files<ReadRank>(paths, own.runner, progress, read_one));
-  assign_ranks(paths, files);
-  std::stable_sort(files.begin(), files.end(), [](const ReadRank& a, const ReadRank& b) {
-    return a.rank < b.rank;
-  });
-  BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
+  BUBBLESIM_RETURN_IF_ERROR(
+      order_by_rank(files, chakra::kRankFromName, chakra::kRankFromOrder));
   BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options.collective_times));
   const std::uint32_t world = world_of(files);
   JobTrace job;
   job.ranks.reserve(files.size());
   for (ReadRank& file : files) {
-    file.trace.rank = file.rank;
+    file.trace.rank = file.number;
     file.trace.world_size = world;
     finish_collectives(file, world, file.trace);
     job.ranks.push_back(std::move(file.trace));
@@ -268,7 +247,7 @@ Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view s
   files.push_back(std::move(file));
   BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files, options.collective_times));
   RankTrace& trace = files.front().trace;
-  trace.rank = files.front().rank;
+  trace.rank = files.front().number;
   trace.world_size = files.front().world_size;
   return std::move(trace);
 }

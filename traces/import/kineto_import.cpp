@@ -360,34 +360,15 @@ struct JobFile {
   fs::path path;
   RankTrace trace;
   bool has_rank = false;  ///< the file itself gave it
+  std::optional<std::uint32_t> named_rank = rank_in_name(path);
   std::vector<RankTrace> others{};  ///< of further GPUs of the process
   std::optional<Error> refused{};  ///< why it is no trace of a rank
+
+  [[nodiscard]] std::uint32_t rank() const { return trace.rank; }
+  void set_rank(std::uint32_t rank) { trace.rank = rank; }
+  [[nodiscard]] CounterSet& counters() { return trace.counters; }
+  [[nodiscard]] std::string source() const { return path.string(); }
 };
-
-/// Ranks for files that do not say theirs: all from their names, or all from their order.
-void assign_ranks(std::vector<JobFile>& files) {
-  if (std::all_of(files.begin(), files.end(), [](const JobFile& f) { return f.has_rank; })) return;
-  const bool by_name = std::all_of(files.begin(), files.end(), [](const JobFile& f) {
-    return f.has_rank || rank_in_name(f.path).has_value();
-  });
-  for (std::uint32_t i = 0; i < files.size(); ++i) {
-    if (files[i].has_rank) continue;
-    RankTrace& trace = files[i].trace;
-    trace.rank = by_name ? *rank_in_name(files[i].path) : i;
-    trace.counters.add(by_name ? kineto::kRankFromName : kineto::kRankFromOrder);
-  }
-}
-
-Result<void> check_distinct(const std::vector<JobFile>& files) {
-  for (std::size_t i = 1; i < files.size(); ++i) {
-    if (files[i].trace.rank != files[i - 1].trace.rank) continue;
-    return fail(files[i].path.string(), "",
-                "is rank " + std::to_string(files[i].trace.rank) + ", and so is " +
-                    files[i - 1].path.string() +
-                    "; expected the files of one recording: name them, or move the others away");
-  }
-  return {};
-}
 
 /// The world size that files record; ranks seen where none does.
 Result<std::uint32_t> agree_on_world(const std::vector<JobFile>& files) {
@@ -410,7 +391,7 @@ Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
   ImportOptions own = options;
   own.rank.reset();
   auto process = import_kineto_process(path, own, progress);
-  if (!process) return JobFile{path, {}, false, {}, process.error()};
+  if (!process) return JobFile{.path = path, .trace = {}, .refused = process.error()};
   std::vector<RankTrace>& ranks = process->ranks;
   JobFile file{path, std::move(ranks.front()), process->names_rank};
   file.others.assign(std::move_iterator(ranks.begin() + 1), std::move_iterator(ranks.end()));
@@ -498,11 +479,8 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<JobFile> files,
                              read_files<JobFile>(paths, options.runner, progress, read_one));
   BUBBLESIM_RETURN_IF_ERROR(leave_out_refused(files));
-  assign_ranks(files);
-  std::stable_sort(files.begin(), files.end(), [](const JobFile& a, const JobFile& b) {
-    return a.trace.rank < b.trace.rank;
-  });
-  BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
+  BUBBLESIM_RETURN_IF_ERROR(
+      order_by_rank(files, kineto::kRankFromName, kineto::kRankFromOrder));
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t world, agree_on_world(files));
   return all_ranks(std::move(files), world);
 }

@@ -1,11 +1,14 @@
 // Reads the files of a job, which are independent of each other, on the caller's threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -43,7 +46,31 @@ template <class File, class ReadOne>
   return files;
 }
 
-// Reads the rank in a trace file's name.
+// Who is which rank.
+
+/// Ranks for files that do not say theirs: all from their names, or all from their order; then the
+/// files by rank. Fault: two of one rank. A File has `has_rank`, `named_rank`, rank(),
+/// set_rank(), counters() and source(), which faults name it by.
+template <class File>
+[[nodiscard]] Result<void> order_by_rank(std::vector<File>& files, const CounterSpec& from_name,
+                                         const CounterSpec& from_order) {
+  const bool by_name = std::ranges::all_of(
+      files, [](const File& file) { return file.has_rank || file.named_rank; });
+  for (std::uint32_t i = 0; i < files.size(); ++i) {
+    if (files[i].has_rank) continue;
+    files[i].set_rank(by_name ? *files[i].named_rank : i);
+    files[i].counters().add(by_name ? from_name : from_order);
+  }
+  std::ranges::stable_sort(files, {}, &File::rank);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    if (files[i].rank() != files[i - 1].rank()) continue;
+    return fail(files[i].source(), {},
+                "is rank " + std::to_string(files[i].rank()) + ", and so is " +
+                    files[i - 1].source() +
+                    "; expected the files of one recording: name them, or move the others away");
+  }
+  return {};
+}
 
 /// The number after the last "rank" of a file's name: "x-rank6-chrome.json", "rank_0.json".
 [[nodiscard]] std::optional<std::uint32_t> rank_in_name(const std::filesystem::path& path);

@@ -140,8 +140,8 @@ Duration device_time(const DeviceTimes& device, TraceTime begin) {
 // Iterations that begin later are whole: those before them are recorded.
 void count_cut_queue(const DeviceTimes& device, RankPass& pass) {
   const Duration cut = total_length(clip(device.queued, pass.host));
-  const bool lacks = pass.first == 0 && 100 * cut > std::max(pass.host_time, pass.device_time);
-  pass.counters.reset(kQueueCut, lacks ? 1 : 0);
+  pass.queue_cut = pass.first == 0 && 100 * cut > std::max(pass.host_time, pass.device_time);
+  pass.counters.reset(kQueueCut, pass.queue_cut ? 1 : 0);
 }
 
 // Launches at the end of which the recording has no operation.
@@ -317,7 +317,9 @@ class StartSkew {
     }
     if (kTelling * (longest - least) <= longest) return;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      if (length_of(ranks_[r]) > least) ranks_[r].counters.reset(kStartSkewUnknown, 1);
+      if (length_of(ranks_[r]) <= least) continue;
+      ranks_[r].start_skew_unknown = true;
+      ranks_[r].counters.reset(kStartSkewUnknown, 1);
     }
   }
 

@@ -117,6 +117,8 @@ struct RankPass {
   Duration host_time{};      ///< `host` without `waits`
   Duration device_time{};
   Duration length{};         ///< of the pass when repeated; at least both of these
+  bool queue_cut = false;           ///< lacks what was queued before the recording (kQueueCut)
+  bool start_skew_unknown = false;  ///< may hold waits for late ranks (kStartSkewUnknown)
   CounterSet counters;
 
   [[nodiscard]] bool holds_op(std::size_t op) const {

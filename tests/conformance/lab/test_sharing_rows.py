@@ -68,7 +68,7 @@ def test_trainings_of_a_case_are_fed_at_their_rate_alone(read):
                    "fit,c,opportunistic,alone,4,1,100,100,100,100\n"
                    "judge,c,production,tgs,30,0.75,30,30,30,30\n")
     first, second = row.clients
-    assert (first.pause_ms, first.between_ms, first.feed_ms) == pytest.approx((98, 1, 24))
+    assert (first.pause_ms, first.between_ms, first.period_ms) == pytest.approx((98, 1, 24))
     # Busy for less than half of its time.
     assert (second.pace, second.per_s) == (sharing_rows.PERIODIC, 4)
     assert row.figures[0].measured == 0.75
@@ -108,7 +108,7 @@ def test_a_network_under_a_cap_is_as_long_with_all_sms_as_each_row_tells(read):
     slow, flat = read("model,batch,sm_percent,latency_ms,relative_to_all_sms\n"
                       "vgg19,8,50,36,1.5\nvgg19,8,90,25.2,1.05\n")
     assert slow.clients == [Client("inference", "vgg19", 8, epoch=sharing_rows.ENDLESS,
-                                   feed_ms=24.0)]
+                                   period_ms=24.0)]
     assert slow.sm_percentage == 50 and not slow.note
     assert slow.figures == [Figure("time", metric="relative_to_all_sms", measured=1.5)]
     assert "hosts may limit it" in flat.note

@@ -105,6 +105,22 @@ TEST_F(Tree, HeadersIncludeWhatTheyNameOfTheStandardLibrary) {
 
 TEST_F(Tree, LibrariesNeitherPrintNorExit) { expect_kept(check_quiet); }
 
+TEST_F(Tree, CountersAreForReadersAndNoCodeDecidesByThem) {
+  // But where a file is read: it keeps some facts as counters.
+  const std::set<std::string> read{"sim/run/load_trace.cpp", "sim/store/run_record.cpp",
+                                   "traces/align.cpp", "traces/trace_origin.hpp"};
+  expect_kept([&](const SourceFile& file) {
+    Breaches found;
+    if (file.path.starts_with("tests/") || read.contains(file.path)) return found;
+    for (const std::string& line : file.code) {
+      const std::size_t at = line.find("counters.count(");
+      if (at == std::string::npos || line.find_first_of("<>=!?", at) == std::string::npos) continue;
+      found.push_back(file.path + ":" + line);
+    }
+    return found;
+  });
+}
+
 TEST_F(Tree, EverySourceLiesInARoomOfTheTable) {
   expect_kept([](const SourceFile& file) {
     return room_of(rooms_, file.path) != nullptr || file.path.starts_with("tests/")

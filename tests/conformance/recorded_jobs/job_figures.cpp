@@ -15,7 +15,7 @@
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
-#include "sim/workload/what_if.hpp"
+#include "sim/workload/sensitivity.hpp"
 #include "tests/folders.hpp"
 #include "traces/inspect/inspection.hpp"
 
@@ -30,13 +30,6 @@ constexpr std::int64_t kPasses = 40;
 constexpr std::int64_t kWarmup = 4;
 
 Error first(const Errors& faults) { return faults.front(); }
-
-Duration mean(const std::vector<Duration>& times) {
-  if (times.empty()) return {};
-  Duration sum{};
-  for (const Duration time : times) sum += time;
-  return sum / static_cast<std::int64_t>(times.size());
-}
 
 void add_inspection(const traces::JobTrace& trace, JobFigures& figures) {
   const traces::JobInspection inspection = traces::inspect_job(trace);
@@ -57,25 +50,13 @@ void add_inspection(const traces::JobTrace& trace, JobFigures& figures) {
   figures.inspect_bubbles = 1 - figures.own;
 }
 
-Duration iteration_of(const workload::ReplayReport& report) {
-  std::vector<Duration> times;
-  for (const workload::RankReplay& rank : report.ranks) times.push_back(mean(rank.simulated));
-  return mean(times);
-}
-
 Result<double> sensitivity(const workload::JobProgram& job, const hardware::GpuSpec& device,
                            Duration unchanged,
                            std::initializer_list<workload::WhatIfTarget> targets) {
-  workload::JobProgram changed = job;
-  for (const workload::WhatIfTarget target : targets) {
-    workload::WhatIf change;
-    change.target = target;
-    change.speed = 2;
-    workload::apply(change, changed);
-  }
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(changed, device));
+  BUBBLESIM_ASSIGN_OR_RETURN(const Duration faster,
+                             workload::iteration_with(targets, job, device));
   if (unchanged == Duration{}) return 0.0;
-  return 2 * (1 - to_seconds(iteration_of(report)) / to_seconds(unchanged));
+  return 2 * (1 - to_seconds(faster) / to_seconds(unchanged));
 }
 
 Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
@@ -86,7 +67,7 @@ Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       const auto job, workload::build_job_program(trace, *device, {workload::Window::kIterations}));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(job, *device));
-  figures.replay = iteration_of(report);
+  figures.replay = workload::mean_iteration(report);
   traces::Explanation explained;
   for (const traces::Explanation& rank : job.explained) explained.add(rank);
   figures.unexplained = explained.share();

@@ -56,6 +56,24 @@ TEST(SchedulerPreemption, TheVictimGoesBeforeThoseThatWait) {
   EXPECT_EQ(do_step(scheduler), "2:p9@0* 3:p1@0*");
 }
 
+TEST(SchedulerPreemption, ByPriorityTheVictimGoesToItsPlaceAmongThoseThatWait) {
+  for (const auto& [priority, next] : {std::pair{0, "2:p9@0* 3:p1@0*"}, {-1, "2:p9@0*"}}) {
+    SchedulerSpec spec = tight_spec();
+    spec.order = Order::kPriority;
+    Scheduler scheduler(spec);
+    fill(scheduler);
+    Request late = make_request(3, 1, 1);
+    late.priority = priority;
+    scheduler.arrive(late);
+    EXPECT_EQ(do_step(scheduler), "1:1@8*");   // it takes a third block of 4; 2 gives way
+    // As urgent as 2 and later than it, 3 waits behind it; more urgent, it takes the fourth block.
+    EXPECT_EQ(do_step(scheduler), priority == 0 ? "1:1@9*" : "1:1@9* 3:p1@0*");
+    do_step(scheduler);
+    do_step(scheduler);                        // 1 has its 6 tokens
+    EXPECT_EQ(do_step(scheduler), next);
+  }
+}
+
 TEST(SchedulerPreemption, ThePrefixCacheGivesBackTheBlocksThatNobodyTook) {
   SchedulerSpec spec = tight_spec();
   spec.enable_prefix_caching = true;
