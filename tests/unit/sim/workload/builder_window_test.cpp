@@ -20,8 +20,7 @@ TraceBuilder three_iterations() {
   TraceBuilder job;
   job.iteration(50, 150).iteration(150, 290).iteration(290, 410);
   for (const std::int64_t called : {0, 50, 150, 290, 420}) {
-    job.kernel({.called = called, .returned = called + 2, .start = called + 5,
-                .end = called + 15});
+    job.kernel({called, called + 2, called + 5, called + 15});
   }
   return job;
 }
@@ -30,7 +29,7 @@ TraceBuilder three_iterations() {
 // what it launched a pass before has ended. The first pass has none: the wait takes its own 2.
 TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  job.kernel({0, 5, 10, 50});
   const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 1U);
   EXPECT_EQ(program.iterations, 1U);
@@ -42,7 +41,7 @@ TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
 // One more than 16 bits can number.
 TEST(BuilderWindow, TooManyStreamsAreRefusedByName) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  job.kernel({0, 5, 10, 50});
   traces::RankTrace trace = job.trace();
   trace.streams.resize(65'535);
   EXPECT_TRUE(build_program(trace, plain_gpu(), {Window::kWhole}));
@@ -102,7 +101,7 @@ TEST(BuilderWindow, TheMedianIterationIsOneOfThoseUsed) {
 TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
   TraceBuilder job(0, 2, 1);
   job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1);
-  job.kernel({.called = 10, .returned = 12, .start = 15, .end = 25});
+  job.kernel({10, 12, 15, 25});
   const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.marked_thread, 1U);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50}));
@@ -110,7 +109,7 @@ TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
 
 TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
   TraceBuilder job;
-  job.iteration(100, 200).kernel({.called = 0, .returned = 2, .start = 5, .end = 15});
+  job.iteration(100, 200).kernel({0, 2, 5, 15});
   const auto program = build_program(job.trace(), plain_gpu(), {Window::kIterations});
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().text(),
@@ -121,7 +120,7 @@ TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
 // A kernel of 31 days; the host's wait for it alone would be 620,000 steps.
 TEST(BuilderWindow, AWindowLongerThanAMonthIsAFault) {
   TraceBuilder job;
-  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 31LL * 24 * 3'600'000'000});
+  job.kernel({0, 2, 5, 31LL * 24 * 3'600'000'000});
   const auto program = build_program(job.trace(), plain_gpu(), {Window::kWhole});
   ASSERT_FALSE(program);
   EXPECT_EQ(program.error().text(),

@@ -53,8 +53,7 @@ TEST(JoinCollectives, BothRanksFollowTheLateOne) {
 
 TEST(JoinCollectives, ACollectiveOfOneRankKeepsItsRecordedTime) {
   TraceBuilder other(1);
-  other.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
-      .kernel({.called = 10, .returned = 12, .start = 20, .end = 30});
+  other.call(traces::HostCallKind::kOther, {0, 1}).kernel({10, 12, 20, 30});
   const JobProgram job = must_build_job({rank_with(0, from_to(10, 100)), other});
   EXPECT_TRUE(job.collectives.empty());
   EXPECT_EQ(job.ranks[0].ops[0].collective, program::kNoIndex);
@@ -179,15 +178,14 @@ TraceBuilder stage(std::uint32_t rank, std::uint32_t stages = 4, bool peers_know
     return as;
   };
   TraceBuilder trace(rank);
-  trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1});
+  trace.call(traces::HostCallKind::kOther, {0, 1});
   if (rank > 0) {
-    trace.collective({.called = 10, .returned = 12, .start = 20, .end = ready},
-                     with(CollectiveKind::kRecv, rank - 1));
+    trace.collective({10, 12, 20, ready}, with(CollectiveKind::kRecv, rank - 1));
   }
   trace.kernel({.called = 13, .returned = 14, .start = std::max<std::int64_t>(ready, 15),
                 .end = ready + 100});
   if (rank + 1 == stages) return trace;
-  return trace.collective({.called = 15, .returned = 16, .start = ready + 100, .end = ready + 110},
+  return trace.collective({15, 16, ready + 100, ready + 110},
                           with(CollectiveKind::kSend, rank + 1));
 }
 
@@ -348,7 +346,7 @@ TEST(JoinCollectives, RanksThatAnotherGroupHoldsTogetherMayNotMeet) {
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     ranks.emplace_back(rank, 1, 2);
     ranks.back().collective(from_to(10, rank < 2 ? 100 : 400), {.group = ""});
-    ranks.back().collective({.called = 20, .returned = 22, .start = 500, .end = 900, .stream = 1},
+    ranks.back().collective({20, 22, 500, 900, 1},
                             {.group = ""});
   }
   const JobProgram job = must_build_job(ranks);

@@ -15,7 +15,7 @@
 
 namespace bubblesim::workload {
 
-/// A device operation and the call that launched it.
+/// A device operation and the call that launched it: {called, returned, start, end, stream}.
 struct Launched {
   std::int64_t called = 0;    ///< the call's start
   std::int64_t returned = 0;  ///< the call's end; at least `called`
