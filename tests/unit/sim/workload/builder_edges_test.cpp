@@ -74,8 +74,7 @@ TEST(BuilderEdges, TheLegacyDefaultStreamAndBlockingStreamsOrderEachOther) {
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_edges_of_default_stream"), 2U);
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {52, 60}, {63, 70}, {75, 80}}));
-  EXPECT_EQ(replayed_with_longer(program, 0, 20),
-            (Spans{{10, 70}, {72, 80}, {83, 90}, {75, 80}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {72, 80}, {83, 90}, {75, 80}}));
   job.stream_kind(0, StreamKind::kUnknown);
   EXPECT_TRUE(must_build(job.trace()).edges.empty());
 }

@@ -61,9 +61,7 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
 // One of 21 operations says 2095, its call came at 2100: it starts with the call, and lasts its 15.
 TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
   TraceBuilder job;
-  for (std::int64_t at = 0; at < 2000; at += 100) {
-    job.kernel({at, at + 2, at + 8, at + 20});
-  }
+  for (std::int64_t at = 0; at < 2000; at += 100) job.kernel({at, at + 2, at + 8, at + 20});
   job.kernel({2100, 2102, 2095, 2110});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_backward_times"), 1U);

@@ -250,8 +250,7 @@ TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {
   const JobProgram job = must_build_job({pipelined(60, 100)}, Window::kIterations);
   EXPECT_EQ(job.iterations_recorded, 3U);
   EXPECT_EQ(job.iterations_used, 2U);
-  EXPECT_EQ(job.iterations_text,
-            "3 recorded, 2 used (1 to 2); left out: 0 (the window's first)");
+  EXPECT_EQ(job.iterations_text, "3 recorded, 2 used (1 to 2); left out: 0 (the window's first)");
 }
 
 // Rank 0's device needs 100 an iteration, rank 1's 120; they meet in collectives.

@@ -26,8 +26,7 @@ TEST(BuilderPauses, AWaitMayReturnLongAfterWhatItWaitedFor) {
       .kernel({back + 5, back + 7, back + 15, back + 25})
       .kernel({back + 50, back + 52, back + 60, back + 70, 1, 1});
   const program::Program program = unclamped(job);
-  EXPECT_EQ(replayed(program),
-            (Spans{{10, 100}, {back + 15, back + 25}, {back + 60, back + 70}}));
+  EXPECT_EQ(replayed(program), (Spans{{10, 100}, {back + 15, back + 25}, {back + 60, back + 70}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20),
             (Spans{{10, 120}, {back + 35, back + 45}, {back + 80, back + 90}}));
 }
@@ -52,8 +51,7 @@ TEST(BuilderPauses, ACallMayTakeLong) {
   TraceBuilder job(0, 1, 2);
   job.kernel({0, kFiveSeconds, 10, 20})
       .kernel({kFiveSeconds + 5, kFiveSeconds + 7, kFiveSeconds + 15, kFiveSeconds + 25, 1});
-  EXPECT_EQ(replayed(unclamped(job)),
-            (Spans{{10, 20}, {kFiveSeconds + 15, kFiveSeconds + 25}}));
+  EXPECT_EQ(replayed(unclamped(job)), (Spans{{10, 20}, {kFiveSeconds + 15, kFiveSeconds + 25}}));
 }
 
 }  // namespace

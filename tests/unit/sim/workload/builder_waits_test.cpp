@@ -334,9 +334,7 @@ TEST(BuilderHandOvers, ThreadsThatCallAtTheirOwnPaceWaitForEachOtherNowhere) {
     job.iteration(1000 * i - 10, 1000 * i + 990)
         .kernel({1000 * i, 1000 * i + 5, 1000 * i + 10, 1000 * i + 60});
   }
-  for (int at = 990 + 17; at < 9900; at += 700) {
-    job.kernel({at, at + 5, at + 10, at + 600, 1, 1});
-  }
+  for (int at = 990 + 17; at < 9900; at += 700) job.kernel({at, at + 5, at + 10, at + 600, 1, 1});
   EXPECT_EQ(must_build(job.trace()).counters.count("program_hand_overs_inferred"), 0U);
 }
 

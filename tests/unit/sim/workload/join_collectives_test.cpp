@@ -39,8 +39,7 @@ TEST(JoinCollectives, EachRankKeepsItsOwnEnd) {
 
 // The late rank comes 25 later: both end 25 later. Then it comes 20 earlier: both end earlier.
 TEST(JoinCollectives, BothRanksFollowTheLateOne) {
-  JobProgram job = must_build_job({rank_with(0, from_to(10, 100)),
-                                   rank_with(1, from_to(60, 100))});
+  JobProgram job = must_build_job({rank_with(0, from_to(10, 100)), rank_with(1, from_to(60, 100))});
   job.ranks[1].threads[0].steps[1].think = short_us(75);
   auto runs = run_once(job);
   EXPECT_EQ(runs[0].spans(), (Spans{{10, 125}}));
@@ -179,9 +178,7 @@ TraceBuilder stage(std::uint32_t rank, std::uint32_t stages = 4, bool peers_know
   };
   TraceBuilder trace(rank);
   trace.call(traces::HostCallKind::kOther, {0, 1});
-  if (rank > 0) {
-    trace.collective({10, 12, 20, ready}, with(CollectiveKind::kRecv, rank - 1));
-  }
+  if (rank > 0) trace.collective({10, 12, 20, ready}, with(CollectiveKind::kRecv, rank - 1));
   trace.kernel({.called = 13, .returned = 14, .start = std::max<std::int64_t>(ready, 15),
                 .end = ready + 100});
   if (rank + 1 == stages) return trace;
@@ -230,9 +227,7 @@ TEST(JoinCollectives, PipelinesOfOurRecorderMeet) {
       const JobProgram job = build_job_program(trace, plain_gpu(), {Window::kWhole}).value();
       EXPECT_EQ(count(job, "program_collectives_not_joined"), 0U);
       ASSERT_EQ(job.collectives.size(), stages - 1);
-      for (const JoinedCollective& joined : job.collectives) {
-        EXPECT_EQ(joined.to, joined.from + 1);
-      }
+      for (const JoinedCollective& joined : job.collectives) EXPECT_EQ(joined.to, joined.from + 1);
     }
   }
 }

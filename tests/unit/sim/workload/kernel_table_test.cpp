@@ -124,8 +124,7 @@ TEST(KernelTable, ATableWithoutKernelsIsAFault) {
 TEST(KernelTable, ATableCutAtAnyByteIsAFaultOrCounted) {
   const std::string text = kHeader + "Conv<1, 2>,1,0,49,26688\nBatchNorm,0,0,32,23328\n";
   for (std::size_t length = 0; length < text.size(); ++length) {
-    const auto program =
-        parse_kernel_table(text.substr(0, length), "t.csv", plain_gpu(), us(2));
+    const auto program = parse_kernel_table(text.substr(0, length), "t.csv", plain_gpu(), us(2));
     if (!program) {
       EXPECT_EQ(program.error().file, "t.csv");
       continue;

@@ -135,8 +135,7 @@ class TraceBuilder {
  private:
   static TraceTime instant(std::int64_t us) { return TraceTime{std::chrono::microseconds{us}}; }
 
-  TraceBuilder& launched(const Launched& at, traces::HostCallKind call,
-                         traces::DeviceOpKind kind) {
+  TraceBuilder& launched(const Launched& at, traces::HostCallKind call, traces::DeviceOpKind kind) {
     add_call(call, at.called, at.returned, at.thread).name = trace_.names.intern(at.call);
     add_op(at, kind).launch = static_cast<std::uint32_t>(trace_.host_calls.size() - 1);
     return *this;
@@ -175,8 +174,7 @@ inline Launched from_to(std::int64_t start, std::int64_t end) {
 }
 
 /// One rank with a collective; nothing else but a call at 0.
-inline TraceBuilder rank_with(std::uint32_t rank, const Launched& at,
-                              const CollectiveAs& as = {}) {
+inline TraceBuilder rank_with(std::uint32_t rank, const Launched& at, const CollectiveAs& as = {}) {
   TraceBuilder trace(rank);
   trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1}).collective(at, as);
   return trace;

@@ -75,12 +75,8 @@ TEST(JobPass, WhatLiesBeforeTheFirstMarkerDoesNotCount) {
 // Iteration 2 of 5 frees and allocates 4 times, 20 of its 100; the others once, 1 each.
 TEST(JobPass, AnAllocationStormIsLeftOutAndTheLongestRunOfNeighboursKept) {
   TraceBuilder job = iterations(5);
-  for (int i = 0; i < 5; ++i) {
-    job.call(HostCallKind::kAlloc, {100 * i + 20, 100 * i + 21});
-  }
-  for (int i = 0; i < 4; ++i) {
-    job.call(HostCallKind::kFree, {230 + 10 * i, 235 + 10 * i});
-  }
+  for (int i = 0; i < 5; ++i) job.call(HostCallKind::kAlloc, {100 * i + 20, 100 * i + 21});
+  for (int i = 0; i < 4; ++i) job.call(HostCallKind::kFree, {230 + 10 * i, 235 + 10 * i});
   EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kApart, kAllocations, kUsed, kUsed}));
 }
 
@@ -248,8 +244,7 @@ TEST(JobPass, WorkQueuedBeforeTheWindowBelongsToNoIteration) {
 
 // The host's 300 us have three kernels of 100; what ran in the first 150 is in no pass.
 TEST(JobPass, APassThatBeginsWithTheRecordingLacksWhatWasQueuedBefore) {
-  const RankPass cut = pass_of(behind(), "all");
-  EXPECT_EQ(cut.counters.count("iteration_queue_cut"), 1U);
+  EXPECT_EQ(pass_of(behind(), "all").counters.count("iteration_queue_cut"), 1U);
   EXPECT_EQ(pass_of(behind()).counters.count("iteration_queue_cut"), 0U);  // of 1 and 2
   TraceBuilder barely;  // 1 us queued, of 300
   barely.orphan({.start = 0, .end = 1});

@@ -68,9 +68,7 @@ TEST(RepeatedTrace, HoldsThePassAndTheOneBefore) {
 TEST(RepeatedTrace, WorkThatRunsIntoTheNextPassIsThere) {
   workload::TraceBuilder job;
   job.iteration(0, 100).iteration(100, 200);
-  for (const std::int64_t begin : {0, 100}) {
-    job.kernel({begin, begin + 2, begin + 60, begin + 130});
-  }
+  for (const std::int64_t begin : {0, 100}) job.kernel({begin, begin + 2, begin + 60, begin + 130});
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(spans(result.trace), (Spans{{60, 130}, {160, 230}}));
   EXPECT_EQ(us(result.window.begin), 130);
