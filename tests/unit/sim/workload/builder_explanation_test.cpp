@@ -7,11 +7,7 @@
 namespace bubblesim::workload {
 namespace {
 
-using traces::Explanation;
-using traces::HeldBy;
-using traces::HostCallKind;
-using traces::HostWait;
-using traces::WaitFor;
+using traces::Explanation, traces::HeldBy, traces::HostCallKind, traces::HostWait, traces::WaitFor;
 
 std::uint64_t starts(const Explanation& found, HeldBy by) {
   return found.starts[static_cast<std::size_t>(by)];

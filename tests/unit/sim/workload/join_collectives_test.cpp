@@ -1,7 +1,6 @@
 // Collectives of two or three ranks, joined or not. Times in us; every recording begins at 0.
-#include <gtest/gtest.h>
-
 #include <array>
+#include <gtest/gtest.h>
 
 #include "tests/unit/sim/workload/program_recorder.hpp"
 #include "traces/trace_origin.hpp"

@@ -1,10 +1,9 @@
 // Programs from tables of kernels.
 #include "sim/workload/kernel_table.hpp"
 
-#include <gmock/gmock.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <string>
 
 #include "tests/unit/sim/workload/program_maker.hpp"
@@ -12,8 +11,7 @@
 namespace bubblesim::workload {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using testing::HasSubstr, testing::StartsWith;
 
 const std::string kHeader = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
 

@@ -2,9 +2,8 @@
 // are whole microseconds; a time that is none fails the test.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <string>
 #include <string_view>
 #include <utility>

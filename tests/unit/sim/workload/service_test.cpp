@@ -2,7 +2,6 @@
 #include "sim/workload/service.hpp"
 
 #include <gtest/gtest.h>
-
 #include <optional>
 
 #include "tests/unit/sim/workload/program_maker.hpp"
