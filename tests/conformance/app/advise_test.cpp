@@ -1,6 +1,5 @@
 // bubblesim advise: answers, files, faults.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/conformance/app/command.hpp"
 #include "tests/conformance/app/doubtful_trace.hpp"
@@ -8,8 +7,7 @@
 namespace bubblesim::app_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr;
 
 constexpr const char* kAdvise =
     "advise traces/samples/training traces/samples/inference.json.gz --duration 1500ms --warmup "
@@ -88,8 +86,7 @@ TEST_F(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
 }
 
 TEST_F(Advise, SaysThatNothingGainsWithinTheLimits) {
-  const Outcome text = succeed(place, std::string(kAdvise) + "--keep 1");
-  EXPECT_THAT(text.out, HasSubstr("Leave it alone"));
+  EXPECT_THAT(succeed(place, std::string(kAdvise) + "--keep 1").out, HasSubstr("Leave it alone"));
 }
 
 TEST_F(Advise, FaultsSayWhatWouldDo) {

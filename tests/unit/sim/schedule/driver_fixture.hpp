@@ -1,9 +1,8 @@
 // Programs on one GPU behind a policy that the test scripts. Times in us.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <array>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,10 +15,7 @@
 namespace bubblesim::schedule {
 
 using policy::Verdict;
-using workload::ProgramMaker;
-using workload::RunRecorder;
-using workload::Spans;
-using workload::us;
+using workload::ProgramMaker, workload::RunRecorder, workload::Spans, workload::us;
 
 using Calls = std::vector<std::pair<std::string, std::int64_t>>;
 

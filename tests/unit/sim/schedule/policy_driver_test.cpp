@@ -132,8 +132,7 @@ TEST_F(PolicyDriverTest, TheOldestHeldLaunchOfAClientIsReleasedFirst) {
     EXPECT_EQ(actions.held(kFiller), 2U);
     actions.release(kFiller);
   };
-  run({one_kernel(10, 5),
-       ProgramMaker(2).kernel(20, 2).end().thread().kernel(15, 3, 1).program()});
+  run({one_kernel(10, 5), ProgramMaker(2).kernel(20, 2).end().thread().kernel(15, 3, 1).program()});
   EXPECT_EQ(spans(1), (Spans{{-1, -1}, {30, 33}}));
   EXPECT_EQ(driver_->session().still_held(), 1U);
   EXPECT_EQ(driver_->session().counts().held_time, us(15));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/fault.hpp"
 #include "tests/unit/sim/workload/trace_builder.hpp"
 #include "traces/trace_origin.hpp"
 
@@ -58,9 +59,8 @@ TEST(JobPass, TheOnlyIterationIsUsed) { EXPECT_EQ(uses(pass_of(iterations(1))), 
 TEST(JobPass, AChoiceIsFollowed) {
   EXPECT_EQ(uses(pass_of(iterations(3), "all")), (Uses{kUsed, kUsed, kUsed}));
   EXPECT_EQ(uses(pass_of(iterations(3), "0-1")), (Uses{kUsed, kUsed, kNotChosen}));
-  const auto none = find_rank_pass(iterations(3).trace(), *parse_iteration_choice("7"));
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().message, "found no iteration 7 on all ranks; recorded are 0 to 2");
+  EXPECT_EQ(error_of(find_rank_pass(iterations(3).trace(), *parse_iteration_choice("7"))).message,
+            "found no iteration 7 on all ranks; recorded are 0 to 2");
 }
 
 // Cutting what lies before the first marker, idle or not, changes nothing.
@@ -218,9 +218,8 @@ TEST(JobPass, ANumberOfSeveralIterationsChoosesAllAndTheLastOfEqualRunsIsUsed) {
   EXPECT_EQ(uses(pass_of(job, "1")),
             (Uses{kNotChosen, kApart, kNotChosen, kNotChosen, kUsed, kNotChosen}));
   EXPECT_EQ(pass_of(job, "0-2").count, 6U);
-  const auto none = find_rank_pass(job.trace(), *parse_iteration_choice("7"));
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().message, "found no iteration 7 on all ranks; recorded are 0 to 2");
+  EXPECT_EQ(error_of(find_rank_pass(job.trace(), *parse_iteration_choice("7"))).message,
+            "found no iteration 7 on all ranks; recorded are 0 to 2");
 }
 
 /// The device is 150 behind the host: the kernels of [0, 100], [100, 200], [200, 300] run from 150,

@@ -2,21 +2,19 @@
 #include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <map>
 
 #include "sim/run/unmet_config.hpp"
+#include "tests/fault.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
+using testing::Each, testing::HasSubstr;
 
 RunScenario with_fillers(const LoadedRun& loaded) {
   RunScenario scenario;
@@ -55,9 +53,8 @@ TEST(Simulation, ARunForIterationsThatAWarmUpOutlastsIsAFault) {
   loaded.config.duration.reset();
   loaded.config.iterations = 3;
   loaded.config.warmup = 30ms;
-  const auto result = Simulation(loaded, with_fillers(loaded)).run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().message, HasSubstr("found 30ms, and \"iterations\" end after 2"));
+  EXPECT_THAT(error_of(Simulation(loaded, with_fillers(loaded)).run()).message,
+              HasSubstr("found 30ms, and \"iterations\" end after 2"));
 }
 
 TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
@@ -267,8 +264,7 @@ class Jailer final : public policy::Policy {
   policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override {
     return {};
   }
-  policy::Verdict on_launch(const policy::LaunchInfo&, policy::Instant,
-                            policy::Actions&) override {
+  policy::Verdict on_launch(const policy::LaunchInfo&, policy::Instant, policy::Actions&) override {
     return policy::Verdict::kHold;
   }
 };
@@ -318,9 +314,8 @@ TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
   workload::JobProgram job = *loaded.training;
   job.collectives.front().participants = 3;
   loaded.training = job;
-  const auto result = Simulation(loaded, {}).run();
-  ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text(), HasSubstr("a dependency is never met"));
+  EXPECT_THAT(error_of(Simulation(loaded, {}).run()).text(),
+              HasSubstr("a dependency is never met"));
 }
 
 // Rank 1 is twice as slow from 14 to 28 ms. Its iterations: 2 + 4 of kernels, 1 of the collective,

@@ -1,6 +1,5 @@
 // Requests as programs: what is launched, and who is waited for.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/inference_program.hpp"
@@ -163,8 +162,6 @@ TEST(InferenceTrace, HasABatchAnIterationAndTheInstancesMemory) {
 
 // Memory of an inference instance.
 
-using ::testing::HasSubstr;
-
 TEST(InferenceMemory, HoldsWeightsAndTheWholeBatchesCache) {
   InferenceRequest llama = generation(512, 64);
   llama.batch = 4;
@@ -277,5 +274,4 @@ TEST(SpeculationProgram, AGoodDraftMakesWeightBoundDecodingFaster) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::synth

@@ -1,9 +1,7 @@
 // Rollouts before training steps: lengths, times by sums of their steps, and who waits for whom.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
+#include <gmock/gmock.h>
 #include <vector>
 
 #include "sim/synth/plan_file.hpp"
@@ -59,8 +57,7 @@ TEST(Rollout, SpareResponsesAreBegunToo) {
   rollout.spare = 1.5;
   const PlanSpec plan = lengths_plan(10, rollout);
   EXPECT_EQ(kept_responses(plan), 10U);
-  const auto begun = response_lengths(plan, 0, 0);
-  EXPECT_EQ(begun.size(), 15U);
+  EXPECT_EQ(response_lengths(plan, 0, 0).size(), 15U);
   rollout.most_tokens = 700;
   const auto cut = response_lengths(lengths_plan(10, rollout), 0, 0);
   EXPECT_LE(*std::max_element(cut.begin(), cut.end()), 700U);
@@ -324,8 +321,7 @@ TEST(Rollout, JobsThatTakeTurnsSayWhatThatTakes) {
   };
   const auto unsaid = with_jobs(R"(, "jobs": 2)");
   ASSERT_FALSE(unsaid.has_value());
-  EXPECT_THAT(unsaid.error().front().text(),
-              HasSubstr("/rollout/switch: missing beside \"jobs\""));
+  EXPECT_THAT(unsaid.error().front().text(), HasSubstr("/rollout/switch: missing beside \"jobs\""));
   EXPECT_TRUE(with_jobs(R"(, "jobs": 2, "switch": "0ns")").has_value());
   EXPECT_TRUE(with_jobs(R"(, "jobs": 1)").has_value());
 }

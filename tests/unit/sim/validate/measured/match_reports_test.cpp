@@ -1,11 +1,8 @@
 // Folders of reports, and which belong together.
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "sim/observe/report.hpp"
 #include "sim/validate/match_reports.hpp"
@@ -280,5 +277,4 @@ TEST(ReportReader, WhatIsNoReportIsRefused) {
 }
 
 }  // namespace
-
 }  // namespace bubblesim::validate
