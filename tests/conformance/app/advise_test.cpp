@@ -79,8 +79,7 @@ TEST_F(Advise, WritesAPage) {
 
 TEST_F(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
   const std::string line = std::string(kAdvise) + "--json -o advice.db";
-  const std::string first = succeed(place, line + " --threads 1").out;
-  EXPECT_EQ(first, succeed(place, line + " --threads 3").out);
+  EXPECT_EQ(succeed(place, line + " --threads 1").out, succeed(place, line + " --threads 3").out);
   EXPECT_THAT(succeed(place, std::string(kAdvise) + "-o advice.db").out, HasSubstr("; 0 runs now"));
   EXPECT_THAT(succeed(place, "results advice.db list --limit 1").out, HasSubstr("offline"));
 }

@@ -153,8 +153,7 @@ TEST(CrashingRun, OneKillOfAWholeSweepMakesNothingFail) {
   ASSERT_TRUE(sweep.says(R"("event":"run")"));
   sweep.send(SIGKILL);
   (void)sweep.wait();
-  const Outcome rest = succeed(place, "sweep sweep.json --store runs.db --json");
-  EXPECT_EQ(last_event(rest.out)["failed"], 0);
+  EXPECT_EQ(last_event(succeed(place, "sweep sweep.json --store runs.db --json").out)["failed"], 0);
   EXPECT_TRUE(journals(place).empty());
 }
 

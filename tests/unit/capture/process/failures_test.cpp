@@ -55,8 +55,7 @@ TEST_F(Failures, OfTheDiskEndTheRecordingAndKeepTheChunks) {
   EXPECT_THAT(end.error, HasSubstr("cannot write: File too large"));
   EXPECT_THAT(end.error, HasSubstr("lost: "));
   ASSERT_EQ(folder.files(), Names{"rank0.recording.btr"});
-  const Recorded recorded = read_recording(folder.file("rank0.recording.btr"));
-  EXPECT_GE(recorded.kernels("kernel"), 3000U);
+  EXPECT_GE(read_recording(folder.file("rank0.recording.btr")).kernels("kernel"), 3000U);
 }
 
 TEST_F(Failures, OfTheDiskEndRecordingsThatSignalsWouldRepeat) {

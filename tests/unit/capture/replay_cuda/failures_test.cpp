@@ -29,8 +29,7 @@ TEST_F(CudaBench, SmsOfAJobsOwnFromADriverThatRefusesAreAFault) {
   fake_driver::set_green_contexts_broken(true);
   plan_.sms = 16;
   kernel(10us);
-  const auto opened = error_of(open());
-  EXPECT_THAT(opened.text(), HasSubstr("cuDeviceGetDevResource"));
+  EXPECT_THAT(error_of(open()).text(), HasSubstr("cuDeviceGetDevResource"));
 }
 
 TEST_F(CudaBench, ADeviceThatHangsEndsWaitsAndIsAFault) {
@@ -72,8 +71,7 @@ TEST_F(CudaBench, AnErrorThatSticksToTheContextEndsWaitsAndIsAFault) {
 TEST_F(CudaBench, ADeviceThatHangsWhileItIsMeasuredIsAFaultOfPrepare) {
   fake_driver::hang_device();
   kernel(100us);
-  const auto opened = error_of(open());
-  EXPECT_THAT(opened.text(), HasSubstr("gemm: Fake H100 does not answer"));
+  EXPECT_THAT(error_of(open()).text(), HasSubstr("gemm: Fake H100 does not answer"));
 }
 
 /// Every function of the table, failing at its first and at a later call.

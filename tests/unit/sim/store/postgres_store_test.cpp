@@ -219,8 +219,7 @@ TEST_F(PostgresStore, AChangedValueIsFoundByTheCheck) {
   ASSERT_TRUE((*store)->add({&record, 1}));
   EXPECT_TRUE((*store)->check());
   EXPECT_EQ(running_->sql(where_, "UPDATE rows SET events = events + 1"), "");
-  const auto found = error_of((*store)->check());
-  EXPECT_THAT(found.text(), HasSubstr("check sum"));
+  EXPECT_THAT(error_of((*store)->check()).text(), HasSubstr("check sum"));
 }
 
 TEST_F(PostgresStore, TextsThatItCannotHoldAreRefusedAndTheStoreGoesOn) {

@@ -250,21 +250,18 @@ TEST_F(RigFaults, AStopFromOutsideEndsTheRun) {
   place_.stop = &stop;
   policy_.at = milliseconds(20);
   policy_.act = [](policy::Actions&) { stop = true; };
-  const auto result = error_of(run());
-  EXPECT_EQ(result.text(), "stopped before its end");
+  EXPECT_EQ(error_of(run()).text(), "stopped before its end");
   EXPECT_EQ(worker_of("job0"), 0);
 }
 
 TEST_F(RigFaults, AJobThatTheDeviceCannotHoldKeepsTheRunFromStarting) {
   setup_.jobs[1].plan.memory = Bytes{std::uint64_t{2} << 30};
-  const auto result = error_of(run());
-  EXPECT_THAT(result.text(), HasSubstr("filler: cannot run: "));
+  EXPECT_THAT(error_of(run()).text(), HasSubstr("filler: cannot run: "));
 }
 
 TEST_F(RigFaults, AProgramThatIsNoWorkerIsSaidToHaveEnded) {
   place_.worker = "/bin/false";
-  const auto result = error_of(run());
-  EXPECT_THAT(result.text(), HasSubstr("exited with 1"));
+  EXPECT_THAT(error_of(run()).text(), HasSubstr("exited with 1"));
 }
 
 TEST_F(RigFaults, StreamsOfOneProcessShareItsWorker) {

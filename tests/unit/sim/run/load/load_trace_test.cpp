@@ -321,8 +321,7 @@ TEST_F(LoadTrace, AFolderWithoutTracesSaysWhatItLookedFor) {
 }
 
 TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFiles) {
-  const std::string first = btr(1);
-  EXPECT_THAT(fault({first, sample(1)}), HasSubstr("found rank 1 a second time"));
+  EXPECT_THAT(fault({btr(1), sample(1)}), HasSubstr("found rank 1 a second time"));
   EXPECT_THAT(fault({sample(1), sample(1)}), HasSubstr("rank1.json.gz"));
 }
 

@@ -192,8 +192,7 @@ TEST(LoneRank, AFoldedRankIsRefusedWithTheOneThatStandsForIt) {
   const auto folded = error_of(lone_rank(run, 3));
   EXPECT_THAT(folded.text(), HasSubstr("rank 0 stands for it"));
   EXPECT_THAT(folded.text(), HasSubstr("\"folding\": \"nothing\""));
-  const auto beyond = error_of(lone_rank(run, 4));
-  EXPECT_THAT(beyond.text(), HasSubstr("no such rank"));
+  EXPECT_THAT(error_of(lone_rank(run, 4)).text(), HasSubstr("no such rank"));
 }
 
 }  // namespace

@@ -90,8 +90,7 @@ TEST(Volume, DataParallelReducesEachGradientOnce) {
   JobRequest request = tiny_job();
   request.plan.data = 8;
   set_micro_batches(request, 3);
-  const SynthesisedJob job = synthesise(plan_of(request));
-  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * kElements);
+  EXPECT_EQ(bytes_of_kind(synthesise(plan_of(request)), CollectiveKind::kAllReduce), 2 * kElements);
 }
 
 // A ring all-reduce moves an array twice, a gather or scatter once: 2 against 3.

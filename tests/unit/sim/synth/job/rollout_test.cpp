@@ -296,8 +296,7 @@ TEST(Rollout, ApartThoseWhoGenerateHoldWeightsTwiceAndTheCache) {
   ASSERT_EQ(job.program.ranks.size(), 4U);
   EXPECT_EQ(job.world_size, 4U);
   EXPECT_EQ(job.program.ranks[2].rank, 2U);
-  const Elements elements = elements_of(plan, 0);
-  EXPECT_EQ(job.memory[3].total(), 4 * elements.shared + *rollout_cache_bytes(request));
+  EXPECT_EQ(job.memory[3].total(), 4 * elements_of(plan, 0).shared + *rollout_cache_bytes(request));
   ASSERT_EQ(job.program.ranks[3].memory.size(), 1U);
   EXPECT_NEAR(static_cast<double>(job.program.ranks[3].memory[0].bytes), job.memory[3].total(), 1);
 }
