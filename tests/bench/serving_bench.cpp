@@ -6,7 +6,6 @@
 //
 // The requirement: 200,000 requests of 500 tokens a minute.
 #include <benchmark/benchmark.h>
-
 #include <cmath>
 #include <fstream>
 #include <memory>
