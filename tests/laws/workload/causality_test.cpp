@@ -114,9 +114,7 @@ TEST(CausalityDeviceBound, AHostThatIsSlowEnoughBindsTheDevice) {
 TraceBuilder two_streams() {
   TraceBuilder job(0, 1, 2);
   job.kernel({0, 2, 10, 60}).kernel({4, 6, 62, 122}).kernel({8, 10, 63, 93, 1})
-      .kernel({12, 14, 95, 115, 1})
-      .call(HostCallKind::kStreamSync, {.start = 16, .end = 127, .stream = 0})
-      .kernel({130, 132, 140, 150}).edge(0, 2);
+      .kernel({12, 14, 95, 115, 1}).stream_sync(16, 127).kernel({130, 132, 140, 150}).edge(0, 2);
   return job;
 }
 

@@ -16,9 +16,7 @@ TEST(BuilderEdges, ReplaysMoveWithWhatTheyWaitFor) {
     {"AnEventOfTheDefaultStreamComesAfterBlockingStreams",
      TraceBuilder(0, 1, 4).stream_kind(0, StreamKind::kLegacyDefault)
          .stream_kind(1, StreamKind::kBlocking).stream_kind(3, StreamKind::kNonBlocking)
-         .kernel({0, 1, 10, 50, 1})
-         .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-         .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 3, .event = 7})
+         .kernel({0, 1, 10, 50, 1}).record_event(2, 3, 0, 7).await_event(3, 4, 3, 7)
          .kernel({5, 6, 52, 60, 3}),
      {}, {{0, 20, {{10, 70}, {72, 80}}}}},
     // A on stream 2, which does not block, until 50. Stream 0 waits for it and has no operation; B
@@ -26,9 +24,7 @@ TEST(BuilderEdges, ReplaysMoveWithWhatTheyWaitFor) {
     {"BlockingStreamsComeAfterAWaitOfTheDefaultStream",
      TraceBuilder(0, 1, 3).stream_kind(0, StreamKind::kLegacyDefault)
          .stream_kind(1, StreamKind::kBlocking).stream_kind(2, StreamKind::kNonBlocking)
-         .kernel({0, 1, 10, 50, 2})
-         .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 2, .event = 7})
-         .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 0, .event = 7})
+         .kernel({0, 1, 10, 50, 2}).record_event(2, 3, 2, 7).await_event(3, 4, 0, 7)
          .kernel({5, 6, 52, 60, 1}),
      {}, {{0, 20, {{10, 70}, {72, 80}}}}},
     {"AWaitForAnEventHoldsTheThreadsNextLaunch",
@@ -105,9 +101,7 @@ TEST(BuilderEdges, TheLegacyDefaultStreamOrdersPassesToo) {
 // nothing was launched there: the wait waited for nothing, and no guess is made.
 TEST(BuilderEdges, AWaitWhoseEventIsNamedIsNotGuessedAt) {
   TraceBuilder job(0, 1, 3);
-  job.kernel({0, 1, 10, 50})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 1, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
+  job.kernel({0, 1, 10, 50}).record_event(2, 3, 1, 7).await_event(3, 4, 2, 7)
       .kernel({5, 6, 53, 80, 2});
   const program::Program program = must_build(job.trace());
   EXPECT_TRUE(program.edges.empty());

@@ -20,8 +20,7 @@ std::uint64_t waits(const Explanation& found, HostWait kind, WaitFor reason) {
 /// A kernel on stream 0, launched at 0, [8, 108]; then a wait for a stream from 10 to `end`.
 TraceBuilder waiting_for(std::uint32_t stream, std::int64_t end) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({0, 2, 8, 108})
-      .call(HostCallKind::kStreamSync, {.start = 10, .end = end, .stream = stream});
+  job.kernel({0, 2, 8, 108}).stream_sync(10, end, stream);
   return job;
 }
 

@@ -41,7 +41,7 @@ TEST(BuilderPass, AThreadApartDoesNotPaceTheIteration) {
   TraceBuilder job(0, 2, 2);
   for (int at = 0; at < 4000; at += 1000) {
     job.iteration(at, at + 1000).kernel({at + 10, at + 12, at + 15, at + 25})
-        .call(HostCallKind::kStreamSync, {.start = at + 13, .end = at + 27, .stream = 0});
+        .stream_sync(at + 13, at + 27);
   }
   for (int at = 5; at < 3900; at += 130) {
     job.kernel({.called = at, .returned = at + 2, .start = at + 5, .end = at + 105, .stream = 1,
@@ -100,8 +100,7 @@ TEST(BuilderPass, AnEdgeWhoseOperationDoesNotRepeatIsCounted) {
   TraceBuilder recording = pipelined(100, 100);
   recording.kernel({.called = 5, .returned = 6, .start = 120, .end = 140, .stream = 1,
                     .name = "once"});
-  recording.kernel({105, 106, 260, 270, 1});
-  recording.kernel({205, 206, 360, 370, 1});
+  recording.kernel({105, 106, 260, 270, 1}).kernel({205, 206, 360, 370, 1});
   recording.edge(3, 1);
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_TRUE(job.ranks[0].edges.empty());
@@ -137,10 +136,8 @@ TEST(BuilderPass, AHostThatWasNotRecordedWaitsForTheDevice) {
 // pass are the copy and its wait (4), 2 to the next call, 3 to the kernel's start, 20 of it.
 TEST(BuilderPass, AWaitForWorkFromBeforeTheWindowIsNotRepeated) {
   TraceBuilder recording;
-  recording.copy({0, 1, 100, 101});
-  recording.call(HostCallKind::kStreamSync, {.start = 1, .end = 101, .stream = 0});
-  recording.kernel({103, 105, 106, 126});
-  recording.call(HostCallKind::kStreamSync, {.start = 106, .end = 126, .stream = 0});
+  recording.copy({0, 1, 100, 101}).stream_sync(1, 101).kernel({103, 105, 106, 126})
+      .stream_sync(106, 126);
   EXPECT_EQ(repeated(must_build_job({recording}, Window::kIterations)), Times{29});
 }
 
@@ -168,9 +165,8 @@ TEST(BuilderPass, AWaitForThePassBeforeIsKept) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.call(HostCallKind::kStreamSync, {.start = at, .end = at + 10, .stream = 0});
-    recording.kernel({at + 38, at + 40, at + 40, at + 110});
+    recording.iteration(at, at + 100).stream_sync(at, at + 10)
+        .kernel({at + 38, at + 40, at + 40, at + 110});
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(repeated(job), Times{100});
@@ -183,9 +179,8 @@ TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
   TraceBuilder recording;
   for (int i = 0; i < 3; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.kernel({at + 20, at + 22, at + 5, at + 75});
-    recording.call(HostCallKind::kStreamSync, {.start = at + 30, .end = at + 95, .stream = 0});
+    recording.iteration(at, at + 100).kernel({at + 20, at + 22, at + 5, at + 75})
+        .stream_sync(at + 30, at + 95);
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 1U);
@@ -205,7 +200,7 @@ TEST(BuilderPass, OperationsThatQueuedSayNothingOfTheClocks) {
       const std::int64_t start = at + 6 + 90 * k + (k > 0 ? 10 : 0);
       recording.kernel({at + 10 + 2 * k, at + 11 + 2 * k, start, start + (k > 0 ? 90 : 100)});
     }
-    recording.call(HostCallKind::kStreamSync, {.start = at + 80, .end = at + 2725, .stream = 0});
+    recording.stream_sync(at + 80, at + 2725);
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 4'000U);
@@ -219,9 +214,8 @@ TEST(BuilderPass, WaitsThatReturnBeforeTheEndByTheClocksOffsetAreWaits) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.kernel({at, at + 2, at + 8, at + 88});
-    recording.call(HostCallKind::kStreamSync, {.start = at + 7, .end = at + 85, .stream = 0});
+    recording.iteration(at, at + 100).kernel({at, at + 2, at + 8, at + 88})
+        .stream_sync(at + 7, at + 85);
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved_ns"), 3'000U);
@@ -236,10 +230,8 @@ TEST(BuilderPass, AWaitThatReturnsBeforeTheEndByMoreThanClocksExplainIsALoss) {
   TraceBuilder recording;
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = 100 * i;
-    recording.iteration(at, at + 100);
-    recording.kernel({at, at + 2, at + 8, at + 88});
-    recording.call(HostCallKind::kStreamSync,
-                   {.start = at + 7, .end = at + (i == 2 ? 48 : 91), .stream = 0});
+    recording.iteration(at, at + 100).kernel({at, at + 2, at + 8, at + 88})
+        .stream_sync(at + 7, at + (i == 2 ? 48 : 91));
   }
   const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_moved"), 0U);
@@ -261,11 +253,10 @@ TEST(BuilderPass, RanksThatMeetRepeatAtTheSlowestOnesPace) {
     const std::int64_t own = rank == 0 ? 80 : 100;
     for (int i = 0; i < 3; ++i) {
       const std::int64_t at = 120 * i;
-      recording.iteration(at, at + 120);
-      recording.kernel({at, at + 1, at + 5, at + 5 + own});
+      recording.iteration(at, at + 120).kernel({at, at + 1, at + 5, at + 5 + own});
       recording.collective({at + 2, at + 3, at + 5 + own, at + 115},
                            {.sequence = static_cast<std::uint64_t>(i)});
-      recording.call(HostCallKind::kStreamSync, {.start = at + 4, .end = at + 116, .stream = 0});
+      recording.stream_sync(at + 4, at + 116);
     }
     ranks.push_back(recording);
   }

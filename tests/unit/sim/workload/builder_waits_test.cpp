@@ -24,9 +24,7 @@ TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
      {}, {{0, 200, {{10, 250}, {75, 80}}}}, {}, {{1, StepKind::kLaunch}}},
     // The kernel ends at 100, the call returns at 105. With 20 more: 120, 125, 130, 140.
     {"AStreamSynchronisationReturnsALagAfterTheStreamsEnd",
-     TraceBuilder().kernel({0, 5, 10, 100})
-         .call(HostCallKind::kStreamSync, {.start = 6, .end = 105, .stream = 0})
-         .kernel({110, 112, 120, 130}),
+     TraceBuilder().kernel({0, 5, 10, 100}).stream_sync(6, 105).kernel({110, 112, 120, 130}),
      {{10, 100}, {120, 130}}, {{0, 20, {{10, 120}, {140, 150}}}}, {{"program_waits_inferred", 0}},
      {{2, StepKind::kWaitStream}}},
     // Stream 0 ends at 60, stream 1 at 100, the call returns at 105: it waited for stream 1.
@@ -39,14 +37,11 @@ TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
     // The kernel ended at 20; the call at 50 returned after 3 of its own. A kernel that ends at 120
     // makes it wait, and return the usual 3 later: 123, then 7 and 10 to the next start.
     {"ACallThatFoundNothingToWaitForStillWaitsIfTheDeviceIsLate",
-     TraceBuilder().kernel({0, 5, 10, 20})
-         .call(HostCallKind::kStreamSync, {.start = 50, .end = 53, .stream = 0})
-         .kernel({60, 62, 70, 80}),
+     TraceBuilder().kernel({0, 5, 10, 20}).stream_sync(50, 53).kernel({60, 62, 70, 80}),
      {{10, 20}, {70, 80}}, {{0, 100, {{10, 120}, {140, 150}}}}},
     // Nothing ran on stream 1, which the call waited for.
     {"AWaitForAStreamWithoutOperationsIsCounted",
-     TraceBuilder(0, 1, 2).kernel({0, 5, 10, 100})
-         .call(HostCallKind::kStreamSync, {.start = 12, .end = 105, .stream = 1}),
+     TraceBuilder(0, 1, 2).kernel({0, 5, 10, 100}).stream_sync(12, 105, 1),
      {}, {}, {{"program_waits_for_empty_streams", 1}}, {{2, StepKind::kPause}}},
     // Streams end at 60 and 100, the call returns at 105: 5 after the last.
     {"ADeviceSynchronisationWaitsForEveryStream",
@@ -65,9 +60,7 @@ TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
     // alone: A ends at 40, the call returns at 63, a lag of 23. With A 10 longer all moves; with B
     // longer not.
     {"AnEventSynchronisationWaitsForWhatItsEventStandsFor",
-     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40})
-         .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-         .kernel({4, 5, 12, 60, 1})
+     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).kernel({4, 5, 12, 60, 1})
          .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 7})
          .kernel({70, 72, 80, 85, 2}),
      {{10, 40}, {12, 60}, {80, 85}},
@@ -76,20 +69,15 @@ TEST(BuilderWaits, ReplaysMoveWithWhatTheyWaitFor) {
     // As above, but the event is recorded on stream 2, which waits for A and has launched nothing
     // since.
     {"AnEventRecordedBehindAWaitStandsForWhatTheWaitIsFor",
-     TraceBuilder(0, 1, 4).kernel({0, 1, 10, 40})
-         .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-         .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
-         .call(HostCallKind::kEventRecord, {.start = 4, .end = 5, .stream = 2, .event = 8})
+     TraceBuilder(0, 1, 4).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).await_event(3, 4, 2, 7)
+         .record_event(4, 5, 2, 8)
          .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 8})
          .kernel({70, 72, 80, 85, 3}),
      {{10, 40}, {80, 85}}, {{0, 10, {{10, 50}, {90, 95}}}}},
     // Stream 1 waits for A and has no operation of its own: who synchronises with it waits for A.
     {"AStreamSynchronisationWaitsForWhatTheStreamWaitsFor",
-     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40})
-         .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
-         .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 1, .event = 7})
-         .call(HostCallKind::kStreamSync, {.start = 6, .end = 45, .stream = 1})
-         .kernel({50, 51, 60, 70, 2}),
+     TraceBuilder(0, 1, 3).kernel({0, 1, 10, 40}).record_event(2, 3, 0, 7).await_event(3, 4, 1, 7)
+         .stream_sync(6, 45, 1).kernel({50, 51, 60, 70, 2}),
      {{10, 40}, {60, 70}}, {{0, 20, {{10, 60}, {80, 90}}}},
      {{"program_waits_for_empty_streams", 0}}}});
 }
@@ -167,8 +155,7 @@ TEST(BuilderWaits, AMemsetNeverWaits) {
 // It returned at 15, the stream's kernel ended at 100: whatever the call did, it did not wait.
 TEST(BuilderWaits, ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly) {
   TraceBuilder job;
-  job.kernel({0, 5, 10, 100})
-      .call(HostCallKind::kStreamSync, {.start = 12, .end = 15, .stream = 0});
+  job.kernel({0, 5, 10, 100}).stream_sync(12, 15);
   EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
 }
 
@@ -215,14 +202,9 @@ TEST(BuilderWaits, AnAllocationThatReturnsWhenTheDeviceIsDoneWaitedForIt) {
 // B 40 longer it ends at 90, the call at 95: 110.
 TEST(BuilderWaits, AnEventRecordedBehindTwoWaitsStandsForBoth) {
   TraceBuilder job(0, 1, 4);
-  job.kernel({0, 1, 10, 30})
-      .call(HostCallKind::kEventRecord, {.start = 1, .end = 2, .stream = 0, .event = 7})
-      .kernel({2, 3, 12, 50, 1})
-      .call(HostCallKind::kEventRecord, {.start = 3, .end = 4, .stream = 1, .event = 8})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 4, .end = 5, .stream = 2, .event = 7})
-      .call(HostCallKind::kStreamWaitEvent, {.start = 5, .end = 6, .stream = 2, .event = 8})
-      .call(HostCallKind::kEventRecord, {.start = 6, .end = 7, .stream = 2, .event = 9})
-      .call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
+  job.kernel({0, 1, 10, 30}).record_event(1, 2, 0, 7).kernel({2, 3, 12, 50, 1})
+      .record_event(3, 4, 1, 8).await_event(4, 5, 2, 7).await_event(5, 6, 2, 8)
+      .record_event(6, 7, 2, 9).call(HostCallKind::kEventSync, {.start = 7, .end = 55, .event = 9})
       .kernel({60, 61, 70, 80, 3});
   const program::Program program = must_build(job.trace());
   EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunch,
@@ -240,7 +222,7 @@ program::Program behind_default_stream(traces::StreamKind one, HostCallKind wait
   TraceBuilder job(0, 1, 3);
   job.stream_kind(0, traces::StreamKind::kLegacyDefault).stream_kind(1, one)
       .stream_kind(2, traces::StreamKind::kNonBlocking).kernel({0, 1, 10, 40, 1})
-      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
+      .record_event(2, 3, 0, 7)
       .call(wait, {.start = 6, .end = 45, .stream = 0, .event = 7}).kernel({50, 51, 60, 70, 2});
   return must_build(job.trace());
 }

@@ -100,8 +100,7 @@ TEST(BuilderWindow, TheMedianIterationIsOneOfThoseUsed) {
 // Thread 1 marked two iterations, thread 0 one; the second has no device work.
 TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
   TraceBuilder job(0, 2, 1);
-  job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1);
-  job.kernel({10, 12, 15, 25});
+  job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1).kernel({10, 12, 15, 25});
   const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.marked_thread, 1U);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50}));

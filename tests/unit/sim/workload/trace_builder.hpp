@@ -89,6 +89,18 @@ class TraceBuilder {
     call.event = at.event;
     return *this;
   }
+  TraceBuilder& stream_sync(std::int64_t start, std::int64_t end, std::uint32_t stream = 0) {
+    return call(traces::HostCallKind::kStreamSync, {start, end, 0, stream});
+  }
+  TraceBuilder& record_event(std::int64_t start, std::int64_t end, std::uint32_t stream,
+                             std::uint64_t event) {
+    return call(traces::HostCallKind::kEventRecord, {start, end, 0, stream, event});
+  }
+  /// The stream waits for the event.
+  TraceBuilder& await_event(std::int64_t start, std::int64_t end, std::uint32_t stream,
+                            std::uint64_t event) {
+    return call(traces::HostCallKind::kStreamWaitEvent, {start, end, 0, stream, event});
+  }
   TraceBuilder& stream_kind(std::uint32_t stream, traces::StreamKind kind) {
     trace_.streams[stream].kind = kind;
     return *this;

@@ -259,8 +259,7 @@ TEST(JobPass, APassThatBeginsWithTheRecordingLacksWhatWasQueuedBefore) {
 // end.
 TraceBuilder cut_out(int launches_at_the_end) {
   TraceBuilder job;
-  job.orphan({.start = 0, .end = 100});
-  job.orphan({.start = 100, .end = 200});
+  job.orphan({.start = 0, .end = 100}).orphan({.start = 100, .end = 200});
   for (int i = 0; i < 3; ++i) {
     job.kernel({10 + 100 * i, 12 + 100 * i, 200 + 100 * i, 300 + 100 * i});
   }
@@ -336,8 +335,7 @@ TEST(JobPass, AnOperationOfAStreamWithoutLaunchesBelongsByTime) {
 TEST(JobPass, TheSlowerOfHostAndDeviceSetsTheLength) {
   TraceBuilder job;
   for (int i = 0; i < 3; ++i) {
-    job.iteration(60 * i, 60 * (i + 1));
-    job.kernel({60 * i, 60 * i + 2, 150 + 100 * i, 250 + 100 * i});
+    job.iteration(60 * i, 60 * (i + 1)).kernel({60 * i, 60 * i + 2, 150 + 100 * i, 250 + 100 * i});
   }
   const RankPass pass = pass_of(job);
   EXPECT_EQ(pass.host_time, us(120));
@@ -349,10 +347,8 @@ TEST(JobPass, TheSlowerOfHostAndDeviceSetsTheLength) {
 // work. Of [3, 100] the host waited for what came before: 2 of the call are its own.
 TEST(JobPass, ASynchronisationForWorkFromBeforeTheWindowTakesNoTime) {
   TraceBuilder job;
-  job.copy({0, 1, 100, 101});
-  job.call(HostCallKind::kStreamSync, {1, 101});
-  job.kernel({103, 105, 106, 126});
-  job.call(HostCallKind::kStreamSync, {110, 126});
+  job.copy({0, 1, 100, 101}).call(HostCallKind::kStreamSync, {1, 101}).kernel({103, 105, 106, 126})
+      .call(HostCallKind::kStreamSync, {110, 126});
   const RankPass pass = pass_of(job);
   EXPECT_EQ(pass.waits, (Intervals{{TraceTime{us(3)}, TraceTime{us(100)}}}));
   EXPECT_EQ(in_us(pass.host_time), 126 - 97);
@@ -364,9 +360,8 @@ TEST(JobPass, ASynchronisationForWorkFromBeforeTheWindowTakesNoTime) {
 // Recorded work of before runs until 40; the call waits for it, then for nothing.
 TEST(JobPass, SoDoesOneForRecordedWorkFromBefore) {
   TraceBuilder job;
-  job.orphan({.start = 0, .end = 40});
-  job.call(HostCallKind::kDeviceSync, {10, 41});
-  job.kernel({50, 52, 55, 75});
+  job.orphan({.start = 0, .end = 40}).call(HostCallKind::kDeviceSync, {10, 41})
+      .kernel({50, 52, 55, 75});
   EXPECT_EQ(in_us(pass_of(job).host_time), 52 - 10 - 29);
 }
 
@@ -426,16 +421,14 @@ TEST(JobPass, ALaunchHeldByTheIterationBeforeIsHeldInEachPass) {
 // While another thread launches, time is not lost: the wait counts to 20 only.
 TEST(JobPass, AWaitEndsWhereAnotherThreadGoesOn) {
   TraceBuilder job(0, 2, 1);
-  job.call(HostCallKind::kDeviceSync, {0, 60});
-  job.kernel({20, 22, 40, 60, 0, 1});
+  job.call(HostCallKind::kDeviceSync, {0, 60}).kernel({20, 22, 40, 60, 0, 1});
   EXPECT_EQ(pass_of(job).waits, (Intervals{{TraceTime{us(2)}, TraceTime{us(20)}}}));
 }
 
 // What the call waits for is the pass's own kernel, which runs from 5 on.
 TEST(JobPass, AWaitForTheOwnWorkIsKept) {
   TraceBuilder job;
-  job.kernel({0, 2, 5, 90});
-  job.call(HostCallKind::kDeviceSync, {10, 92});
+  job.kernel({0, 2, 5, 90}).call(HostCallKind::kDeviceSync, {10, 92});
   const RankPass pass = pass_of(job);
   EXPECT_TRUE(pass.waits.empty());
   EXPECT_EQ(pass.length, us(90));
@@ -444,8 +437,7 @@ TEST(JobPass, AWaitForTheOwnWorkIsKept) {
 // The call that ends at 300 has waited until 50 for the device; the rest is the profiler's.
 TEST(JobPass, AnUnmarkedRecordingIsOneIterationWithoutItsTail) {
   TraceBuilder job;
-  job.kernel({0, 5, 10, 50});
-  job.call(HostCallKind::kDeviceSync, {20, 300});
+  job.kernel({0, 5, 10, 50}).call(HostCallKind::kDeviceSync, {20, 300});
   const RankPass pass = pass_of(job);
   EXPECT_FALSE(pass.marked);
   EXPECT_EQ(pass.counters.count("iterations_unmarked"), 1U);
@@ -457,10 +449,9 @@ TEST(JobPass, AnUnmarkedRecordingIsOneIterationWithoutItsTail) {
 // returns at 102: the recording is all from 0 to 350.
 TEST(JobPass, UnlaunchedWorkAfterTheLastCallIsPartOfAnUnmarkedRecording) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({0, 5, 10, 100});
-  job.call(HostCallKind::kDeviceSync, {12, 102});
-  job.orphan({.start = 200, .end = 250, .stream = 1});
-  job.orphan({.start = 300, .end = 350, .stream = 1});
+  job.kernel({0, 5, 10, 100}).call(HostCallKind::kDeviceSync, {12, 102})
+      .orphan({.start = 200, .end = 250, .stream = 1})
+      .orphan({.start = 300, .end = 350, .stream = 1});
   const RankPass pass = pass_of(job);
   EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{0, 0, 0}));
   EXPECT_EQ(pass.counters.count("iteration_ops_outside"), 0U);
@@ -491,9 +482,8 @@ TEST(JobPass, WorkWithoutAnyLaunchIsPartOfAnUnmarkedRecordingWhereverTheCallsAre
 // It starts before the last call returns, at 52, and so belongs as it did: the host is done at 52.
 TEST(JobPass, UnlaunchedWorkThatOutlastsTheLastCallIsNoHostTime) {
   TraceBuilder job(0, 1, 2);
-  job.kernel({0, 5, 10, 50});
-  job.call(HostCallKind::kDeviceSync, {20, 52});
-  job.orphan({.start = 30, .end = 80, .stream = 1});
+  job.kernel({0, 5, 10, 50}).call(HostCallKind::kDeviceSync, {20, 52})
+      .orphan({.start = 30, .end = 80, .stream = 1});
   const RankPass pass = pass_of(job);
   EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{0, 0}));
   EXPECT_EQ(pass.host_time, us(52));

@@ -54,9 +54,7 @@ Spans spans(const RankTrace& trace) {
 // A pass of 100, from 0: kernels at [10, 20] and [80, 100]. Once more, a hundred before.
 TEST(RepeatedTrace, HoldsThePassAndTheOneBefore) {
   workload::TraceBuilder job;
-  job.iteration(0, 100);
-  job.kernel({5, 7, 10, 20});
-  job.kernel({30, 32, 80, 100});
+  job.iteration(0, 100).kernel({5, 7, 10, 20}).kernel({30, 32, 80, 100});
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(spans(result.trace), (Spans{{-90, -80}, {-20, 0}, {10, 20}, {80, 100}}));
   EXPECT_EQ(us(result.window.begin), 0);
@@ -97,8 +95,7 @@ TEST(RepeatedTrace, WorkThatOutlastsThePassRunsBesideThePassAfter) {
 // The wait of [2, 50] for work from before is gone: what was at 0 is at 48.
 TEST(RepeatedTrace, HasNoWaitsForWorkFromBefore) {
   workload::TraceBuilder job;
-  job.call(HostCallKind::kDeviceSync, {0, 50});
-  job.kernel({50, 52, 55, 75});
+  job.call(HostCallKind::kDeviceSync, {0, 50}).kernel({50, 52, 55, 75});
   const RepeatedTrace result = repeated(job);
   EXPECT_EQ(us(result.trace.host_calls.back().start), 50);
   EXPECT_EQ(us(result.trace.host_calls[result.trace.host_calls.size() - 2].start), 48);
